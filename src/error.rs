@@ -1,0 +1,255 @@
+//! The one error type at every public border: a stable code, what happened to what, and what to do next.
+//!
+//! Codes are those of the line protocol (`docs/PROTOCOL.md`); they never change meaning. A *fault* that is only reported
+//! (a skipped file, a late checkpoint) is data of the result it belongs to, never an `Error`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The result of everything fallible in piton.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A stable error code, spelled on the protocol in kebab case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    BadJson,
+    BadUtf8,
+    LineTooLong,
+    BadRequest,
+    UnknownType,
+    UnsupportedVersion,
+    WorkspaceRefused,
+    WorkspaceGone,
+    NoSuchCheckpoint,
+    AmbiguousCheckpoint,
+    NotACheckpoint,
+    OtherWorkspace,
+    Pruned,
+    NoSuchRun,
+    NoSuchCodon,
+    NoSuchType,
+    BadPath,
+    RollbackInProgress,
+    CodonRunning,
+    PreRestoreFailed,
+    IncompleteCheckpoint,
+    Conflict,
+    StaleSelection,
+    StoreLocked,
+    StoreDamaged,
+    DiskFull,
+    Permission,
+    Busy,
+    ShuttingDown,
+    Internal,
+}
+
+impl Code {
+    /// The spelling on the protocol and in `--json`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Code::BadJson => "bad-json",
+            Code::BadUtf8 => "bad-utf8",
+            Code::LineTooLong => "line-too-long",
+            Code::BadRequest => "bad-request",
+            Code::UnknownType => "unknown-type",
+            Code::UnsupportedVersion => "unsupported-version",
+            Code::WorkspaceRefused => "workspace-refused",
+            Code::WorkspaceGone => "workspace-gone",
+            Code::NoSuchCheckpoint => "no-such-checkpoint",
+            Code::AmbiguousCheckpoint => "ambiguous-checkpoint",
+            Code::NotACheckpoint => "not-a-checkpoint",
+            Code::OtherWorkspace => "other-workspace",
+            Code::Pruned => "pruned",
+            Code::NoSuchRun => "no-such-run",
+            Code::NoSuchCodon => "no-such-codon",
+            Code::NoSuchType => "no-such-type",
+            Code::BadPath => "bad-path",
+            Code::RollbackInProgress => "rollback-in-progress",
+            Code::CodonRunning => "codon-running",
+            Code::PreRestoreFailed => "pre-restore-failed",
+            Code::IncompleteCheckpoint => "incomplete-checkpoint",
+            Code::Conflict => "conflict",
+            Code::StaleSelection => "stale-selection",
+            Code::StoreLocked => "store-locked",
+            Code::StoreDamaged => "store-damaged",
+            Code::DiskFull => "disk-full",
+            Code::Permission => "permission",
+            Code::Busy => "busy",
+            Code::ShuttingDown => "shutting-down",
+            Code::Internal => "internal",
+        }
+    }
+
+    /// Whether the same request may succeed later without anything being mended.
+    pub fn retry(self) -> bool {
+        matches!(self, Code::StoreLocked | Code::Busy | Code::RollbackInProgress)
+    }
+}
+
+/// What went wrong: `message` says what happened to what, `hint` what to do next.
+#[derive(Debug)]
+pub struct Error {
+    code: Code,
+    message: String,
+    hint: Option<String>,
+    path: Option<PathBuf>,
+    field: Option<String>,
+    line: Option<u64>,
+    candidates: Vec<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error with a code and a sentence; further facts by the builder methods below.
+    pub fn new(code: Code, message: impl Into<String>) -> Error {
+        Error {
+            code,
+            message: message.into(),
+            hint: None,
+            path: None,
+            field: None,
+            line: None,
+            candidates: Vec::new(),
+            source: None,
+        }
+    }
+
+    /// A failed system call: `doing` is a participle ("reading", "renaming"), `path` what it was done to.
+    ///
+    /// Full disks and quotas become `disk-full`, refused access and read-only file systems `permission`.
+    pub fn io(source: std::io::Error, doing: &str, path: &Path) -> Error {
+        let (code, hint) = match source.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => {
+                (Code::DiskFull, Some("free some space (or raise the quota) and try again; nothing existing was changed"))
+            }
+            Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
+                (Code::Permission, Some("check the owner and permissions of that path"))
+            }
+            Some(libc::EMFILE | libc::ENFILE) => (Code::Internal, Some("raise the open-file limit (ulimit -n)")),
+            _ => (Code::Internal, None),
+        };
+        let mut error = Error::new(code, format!("{doing} failed: {source}")).path(path).caused_by(source);
+        error.hint = hint.map(str::to_owned);
+        error
+    }
+
+    /// Adds what to do next.
+    pub fn hint(mut self, hint: impl Into<String>) -> Error {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the path concerned.
+    pub fn path(mut self, path: impl AsRef<Path>) -> Error {
+        self.path = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Adds the request field or configuration key concerned.
+    pub fn field(mut self, field: impl Into<String>) -> Error {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// Adds the 1-based input line concerned.
+    pub fn line(mut self, line: u64) -> Error {
+        self.line = Some(line);
+        self
+    }
+
+    /// Adds the candidates of an ambiguous choice.
+    pub fn candidates(mut self, candidates: Vec<String>) -> Error {
+        self.candidates = candidates;
+        self
+    }
+
+    /// Adds the cause.
+    pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Puts a sentence in front of the message, keeping code and facts.
+    pub fn context(mut self, what: impl fmt::Display) -> Error {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// What happened, without path and hint.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The whole text for a person: message, path and hint.
+    pub fn text(&self) -> String {
+        let mut text = self.message.clone();
+        if let Some(path) = &self.path {
+            text.push_str(&format!(": `{}`", path.display()));
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("; {hint}"));
+        }
+        text
+    }
+
+    /// What to do next, if known.
+    pub fn hint_text(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// The field concerned, if any.
+    pub fn field_name(&self) -> Option<&str> {
+        self.field.as_deref()
+    }
+
+    /// The 1-based input line concerned, if any.
+    pub fn line_number(&self) -> Option<u64> {
+        self.line
+    }
+
+    /// Candidates of an ambiguous choice, empty otherwise.
+    pub fn candidate_list(&self) -> &[String] {
+        &self.candidates
+    }
+
+    /// The path concerned, if any.
+    pub fn path_ref(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source.as_ref() as &(dyn std::error::Error + 'static))
+    }
+}
+
+/// Puts a path and a verb on plain I/O results.
+pub trait IoContext<T> {
+    /// Turns an I/O error into [`Error::io`].
+    fn at(self, doing: &str, path: impl AsRef<Path>) -> Result<T>;
+}
+
+impl<T> IoContext<T> for std::io::Result<T> {
+    fn at(self, doing: &str, path: impl AsRef<Path>) -> Result<T> {
+        self.map_err(|error| Error::io(error, doing, path.as_ref()))
+    }
+}
+
+impl<T> IoContext<T> for std::result::Result<T, rustix::io::Errno> {
+    fn at(self, doing: &str, path: impl AsRef<Path>) -> Result<T> {
+        self.map_err(|errno| Error::io(std::io::Error::from(errno), doing, path.as_ref()))
+    }
+}

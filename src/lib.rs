@@ -1,0 +1,15 @@
+//! piton, the checkpoint sidecar for coding agents.
+//!
+//! It stands beside an agent, takes a checkpoint into a shadow git store before anything is destroyed, warns of what no
+//! checkpoint can undo, and brings back exactly what is wanted back. Modules are ranked; `docs/ARCHITECTURE.md` has the
+//! table and `tests/tidy.rs` holds it.
+
+#![deny(unsafe_code)]
+
+
+pub mod classify;
+pub mod error;
+pub mod filter;
+pub mod model;
+pub mod protocol;
+pub mod settings;

@@ -1,0 +1,209 @@
+//! What an action does to the world: effects, how sure the reader is of them, and what they call for.
+
+use serde::Serialize;
+
+/// The class of an effect (`../shared` taxonomy, kept in `docs/CLASSIFY.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    FileDelete,
+    FileOverwrite,
+    FileWrite,
+    FileMove,
+    FilePerm,
+    VcsDiscard,
+    VcsHistory,
+    VcsRemote,
+    Database,
+    NetworkWrite,
+    Container,
+    Cloud,
+    Publish,
+    Process,
+    System,
+    RemoteShell,
+    ExecRemote,
+    ExecOpaque,
+    /// Aimed at piton itself: its store, its daemon, its switch.
+    Piton,
+    /// The line was not understood, or passed the limits.
+    Unknown,
+}
+
+impl Class {
+    /// The kebab-case spelling used in rules, on the protocol and in commit trailers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Class::FileDelete => "file-delete",
+            Class::FileOverwrite => "file-overwrite",
+            Class::FileWrite => "file-write",
+            Class::FileMove => "file-move",
+            Class::FilePerm => "file-perm",
+            Class::VcsDiscard => "vcs-discard",
+            Class::VcsHistory => "vcs-history",
+            Class::VcsRemote => "vcs-remote",
+            Class::Database => "database",
+            Class::NetworkWrite => "network-write",
+            Class::Container => "container",
+            Class::Cloud => "cloud",
+            Class::Publish => "publish",
+            Class::Process => "process",
+            Class::System => "system",
+            Class::RemoteShell => "remote-shell",
+            Class::ExecRemote => "exec-remote",
+            Class::ExecOpaque => "exec-opaque",
+            Class::Piton => "piton",
+            Class::Unknown => "unknown",
+        }
+    }
+
+    /// Whether effects of this class reach beyond the files of a workspace.
+    pub fn is_external(self) -> bool {
+        match self {
+            Class::FileDelete
+            | Class::FileOverwrite
+            | Class::FileWrite
+            | Class::FileMove
+            | Class::FilePerm
+            | Class::VcsDiscard
+            | Class::VcsHistory
+            | Class::ExecOpaque
+            | Class::Piton
+            | Class::Unknown => false,
+            Class::VcsRemote
+            | Class::Database
+            | Class::NetworkWrite
+            | Class::Container
+            | Class::Cloud
+            | Class::Publish
+            | Class::Process
+            | Class::System
+            | Class::RemoteShell
+            | Class::ExecRemote => true,
+        }
+    }
+}
+
+/// Where an effect lands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    Workspace,
+    OtherWorkspace,
+    Home,
+    System,
+    Temp,
+    /// `/dev/null` and its kin: no effect at all.
+    Device,
+    Remote,
+    Unknown,
+}
+
+/// How sure the reader is of an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Certainty {
+    /// Read from the line word by word.
+    Proven,
+    /// Behind a variable, a glob or an expansion.
+    Likely,
+    /// Guessed from the name of a script.
+    Named,
+}
+
+/// How bad an effect is if it was not meant; ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    Info,
+    Low,
+    Medium,
+    High,
+}
+
+/// How far the line was understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// Every command of the line was read.
+    Exact,
+    /// Some words were unknown at reading time (variables, globs).
+    Assumed,
+    /// Something in the line cannot be seen into: a script, an interpreter, a broken construct.
+    Opaque,
+}
+
+/// What an action calls for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Needs {
+    Nothing,
+    Checkpoint,
+    Warn,
+    Both,
+}
+
+impl Needs {
+    /// From the two separate questions.
+    pub fn of(checkpoint: bool, warn: bool) -> Needs {
+        match (checkpoint, warn) {
+            (false, false) => Needs::Nothing,
+            (true, false) => Needs::Checkpoint,
+            (false, true) => Needs::Warn,
+            (true, true) => Needs::Both,
+        }
+    }
+
+    /// Whether a checkpoint is due.
+    pub fn checkpoint(self) -> bool {
+        matches!(self, Needs::Checkpoint | Needs::Both)
+    }
+
+    /// Whether a warning is due.
+    pub fn warn(self) -> bool {
+        matches!(self, Needs::Warn | Needs::Both)
+    }
+}
+
+/// One thing that an action does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Effect {
+    pub class: Class,
+    /// The program or construct: `rm`, `sed`, `redirect`, `git reset`.
+    pub verb: String,
+    /// What it is done to, as written after expansion of what is constant; `None` when unknown.
+    pub target: Option<String>,
+    pub scope: Scope,
+    pub certainty: Certainty,
+    /// Whether bringing files back undoes it.
+    pub reversible: bool,
+    pub severity: Severity,
+    /// The rule that found it.
+    pub rule: String,
+    /// Byte range `[start, end)` in the command line.
+    pub span: (usize, usize),
+}
+
+/// A warning of something that bringing files back does not undo.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// Stable: `external-` followed by the class, or `piton-aimed-at`.
+    pub code: String,
+    pub class: Class,
+    /// A sentence for people.
+    pub message: String,
+    pub severity: Severity,
+}
+
+/// The whole answer of the classifier for one action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    pub needs: Needs,
+    pub confidence: Confidence,
+    pub effects: Vec<Effect>,
+    pub warnings: Vec<Warning>,
+    /// Paths about to be destroyed that are known literally: absolute, or relative to the event's working directory.
+    /// They may lie anywhere; the engine decides what it captures.
+    #[serde(skip)]
+    pub targets: Vec<String>,
+}

@@ -1,0 +1,96 @@
+//! Plain policy values: what the settings say, free of where they came from.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::effect::{Class, Severity};
+
+/// When the guard takes a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Before the first destructive or opaque action of a turn.
+    Turn,
+    /// Before every destructive or opaque action.
+    Action,
+    Off,
+}
+
+/// What a failed or late checkpoint does to the agent's action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The agent goes on (`proceed` stays true).
+    Proceed,
+    /// The reply says `proceed: false`.
+    Hold,
+}
+
+/// How opaque actions (scripts, makefiles) count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opaque {
+    Checkpoint,
+    Ignore,
+}
+
+/// How untracked secret files are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    /// Only when an action is about to destroy them.
+    OnTarget,
+    Always,
+    Never,
+}
+
+/// Bounds of a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Files above this many bytes are skipped and listed.
+    pub file_bytes: u64,
+    /// At most this many files are captured.
+    pub files: u64,
+    /// Longest accepted protocol line, in bytes.
+    pub line_bytes: usize,
+}
+
+/// How many checkpoints are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    pub enabled: bool,
+    /// `auto` checkpoints kept per run.
+    pub auto_per_run: u32,
+    /// Untyped, unpinned checkpoints kept per workspace.
+    pub per_workspace: u32,
+}
+
+/// A user's rule over effect classes: change of severity or of what it calls for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassRule {
+    pub class: Class,
+    pub severity: Option<Severity>,
+    pub checkpoint: Option<bool>,
+    pub warn: Option<bool>,
+}
+
+/// Everything the engine needs to know about one workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub guard: Guard,
+    pub on_failure: OnFailure,
+    pub opaque: Opaque,
+    /// Longest wait of an event.
+    pub deadline: Duration,
+    pub secrets: Secrets,
+    /// Extra exclude patterns, `.gitignore` dialect, relative to the workspace root.
+    pub exclude: Vec<String>,
+    /// What *typed* checkpoints record; empty means everything.
+    pub tracked_files: Vec<String>,
+    /// Read-only inputs: never part of typed checkpoints.
+    pub read_only: Vec<String>,
+    pub limits: Limits,
+    pub retention: Retention,
+    /// The user's own command rules as YAML text in the dialect of `config/rules.yaml` (empty: none).
+    pub rules_yaml: String,
+    /// Overrides per effect class.
+    pub classes: Vec<ClassRule>,
+    /// Files the policy was read from, for messages.
+    pub sources: Vec<PathBuf>,
+}
