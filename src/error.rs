@@ -120,16 +120,19 @@ impl Error {
     /// Full disks and quotas become `disk-full`, refused access and read-only file systems `permission`.
     pub fn io(source: std::io::Error, doing: &str, path: &Path) -> Error {
         let (code, hint) = match source.raw_os_error() {
-            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => {
-                (Code::DiskFull, Some("free some space (or raise the quota) and try again; nothing existing was changed"))
-            }
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => (
+                Code::DiskFull,
+                Some("free some space (or raise the quota) and try again; nothing existing was changed"),
+            ),
             Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
                 (Code::Permission, Some("check the owner and permissions of that path"))
             }
             Some(libc::EMFILE | libc::ENFILE) => (Code::Internal, Some("raise the open-file limit (ulimit -n)")),
             _ => (Code::Internal, None),
         };
-        let mut error = Error::new(code, format!("{doing} failed: {source}")).path(path).caused_by(source);
+        let mut error = Error::new(code, format!("{doing} failed: {source}"))
+            .path(path)
+            .caused_by(source);
         error.hint = hint.map(str::to_owned);
         error
     }
@@ -232,7 +235,9 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_ref().map(|source| source.as_ref() as &(dyn std::error::Error + 'static))
+        self.source
+            .as_ref()
+            .map(|source| source.as_ref() as &(dyn std::error::Error + 'static))
     }
 }
 

@@ -6,10 +6,12 @@
 
 #![deny(unsafe_code)]
 
-
 pub mod classify;
 pub mod error;
 pub mod filter;
 pub mod model;
 pub mod protocol;
 pub mod settings;
+pub mod store;
+pub mod sys;
+pub mod worktree;

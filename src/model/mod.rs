@@ -1,4 +1,17 @@
 //! Plain vocabulary of the whole crate: ids, paths, trees, effects, policies. No I/O, no clock (rank 0).
 
+pub mod build;
+pub mod checkpoint;
+pub mod coverage;
 pub mod effect;
+pub mod id;
+pub mod manifest;
+pub mod meta;
+pub mod name;
+pub mod path;
 pub mod policy;
+pub mod redact;
+pub mod sink;
+pub mod stamp;
+pub mod text;
+pub mod tree;

@@ -1,0 +1,286 @@
+//! From a manifest to tree objects and back.
+//!
+//! A checkpoint's root tree holds the workspace's entries under their stored names ([`super::name`]) and, when there is
+//! something that trees cannot hold, the entry `.piton` ([`super::meta`]). What is read back is untrusted: trees may
+//! come from anywhere.
+
+use std::collections::BTreeMap;
+
+use super::coverage::Coverage;
+use super::id::{ObjectId, ObjectKind};
+use super::manifest::{Entry, EntryKind, Manifest};
+use super::meta;
+use super::name;
+use super::path::RelPath;
+use super::tree::{self, Mode, TreeEntry};
+use crate::error::{Code, Error, Result};
+
+/// Deepest nesting that is read back; no file system path is deeper.
+const MAX_DEPTH: usize = 2048;
+
+/// Takes each object that was built, children before parents.
+pub type Emit<'a> = &'a mut dyn FnMut(ObjectKind, ObjectId, &[u8]) -> Result<()>;
+
+/// Gives the entries of a tree.
+pub type ReadTree<'a> = &'a dyn Fn(&ObjectId) -> Result<Vec<TreeEntry>>;
+
+/// Gives the content of a blob.
+pub type ReadBlob<'a> = &'a dyn Fn(&ObjectId) -> Result<Vec<u8>>;
+
+/// Builds all trees of a checkpoint and returns the root's id.
+///
+/// # Errors
+/// Those of `emit`.
+pub fn build(manifest: &Manifest, coverage: &Coverage, emit: Emit<'_>) -> Result<ObjectId> {
+    let mut root = Node::default();
+    for (path, entry) in manifest.iter() {
+        let names: Vec<Vec<u8>> = stored_components(path);
+        match entry.kind {
+            EntryKind::Dir => _ = root.dir(&names),
+            EntryKind::File | EntryKind::Link => root.leaf(&names, entry.mode(), entry.id),
+        }
+    }
+    for (names, content) in meta::encode(manifest, coverage) {
+        let id = ObjectId::of(ObjectKind::Blob, &content)?;
+        emit(ObjectKind::Blob, id, &content)?;
+        root.leaf(&names, Mode::File, id);
+    }
+    root.emit(emit)
+}
+
+/// The stored names of a path's components.
+fn stored_components(path: &RelPath) -> Vec<Vec<u8>> {
+    path.components()
+        .enumerate()
+        .map(|(i, component)| name::to_stored(component, i == 0))
+        .collect()
+}
+
+/// The path under which the content of `path` stands in a checkpoint's tree, for `git show ID:PATH`.
+pub fn stored_path(path: &RelPath) -> Vec<u8> {
+    stored_components(path).join(&b'/')
+}
+
+/// A tree under construction.
+#[derive(Default)]
+struct Node {
+    leaves: Vec<TreeEntry>,
+    dirs: BTreeMap<Vec<u8>, Node>,
+}
+
+impl Node {
+    fn dir(&mut self, names: &[Vec<u8>]) -> &mut Node {
+        let mut node = self;
+        for name in names {
+            if !node.dirs.contains_key(name) {
+                node.dirs.insert(name.clone(), Node::default());
+            }
+            node = node.dirs.entry(name.clone()).or_default();
+        }
+        node
+    }
+
+    fn leaf(&mut self, names: &[Vec<u8>], mode: Mode, id: ObjectId) {
+        if let Some((last, parents)) = names.split_last() {
+            self.dir(parents).leaves.push(TreeEntry {
+                name: last.clone(),
+                mode,
+                id,
+            });
+        }
+    }
+
+    fn emit(self, emit: Emit<'_>) -> Result<ObjectId> {
+        let mut entries = self.leaves;
+        for (name, node) in self.dirs {
+            entries.push(TreeEntry {
+                name,
+                mode: Mode::Dir,
+                id: node.emit(emit)?,
+            });
+        }
+        let bytes = tree::encode(entries);
+        let id = ObjectId::of(ObjectKind::Tree, &bytes)?;
+        emit(ObjectKind::Tree, id, &bytes)?;
+        Ok(id)
+    }
+}
+
+/// Reads a checkpoint back: its manifest (sizes are zero, trees do not know them) and its coverage.
+///
+/// `wanted` is asked for each path, directories included; what it refuses is not read.
+///
+/// # Errors
+/// `store-damaged` for trees or records piton would not have written; errors of the readers.
+pub fn load(
+    root: &ObjectId,
+    wanted: &dyn Fn(&RelPath) -> bool,
+    read_tree: ReadTree<'_>,
+    read_blob: ReadBlob<'_>,
+) -> Result<(Manifest, Coverage)> {
+    let mut manifest = Manifest::new();
+    let mut own = None;
+    let mut pending = vec![(RelPath::root(), *root, 0usize)];
+    while let Some((dir, id, depth)) = pending.pop() {
+        if depth > MAX_DEPTH {
+            return Err(Error::new(Code::StoreDamaged, "a checkpoint's tree is nested too deeply").path(dir.to_path()));
+        }
+        for entry in read_tree(&id)? {
+            if dir.is_root() && entry.name == name::RESERVED_ROOT {
+                own = Some(entry);
+                continue;
+            }
+            let path = dir.join(&name::from_stored(&entry.name, dir.is_root()));
+            if !wanted(&path) {
+                continue;
+            }
+            if entry.mode == Mode::Dir {
+                pending.push((path.clone(), entry.id, depth + 1));
+            }
+            manifest.insert(path, plain_entry(&entry));
+        }
+    }
+    let coverage = match own {
+        None => Coverage::default(),
+        Some(entry) => meta::load(&entry, &mut manifest, read_tree, read_blob)?,
+    };
+    Ok((manifest, coverage))
+}
+
+/// An entry with standard permissions.
+fn plain_entry(entry: &TreeEntry) -> Entry {
+    let (kind, perm) = match entry.mode {
+        Mode::File => (EntryKind::File, 0o644),
+        Mode::Executable => (EntryKind::File, 0o755),
+        Mode::Link => (EntryKind::Link, 0o777),
+        Mode::Dir => return Entry::dir(0o755),
+    };
+    Entry {
+        kind,
+        perm,
+        id: entry.id,
+        size: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::super::coverage::{Defaults, Extent, Pattern, SkipReason};
+    use super::*;
+
+    fn round_trip(manifest: &Manifest, coverage: &Coverage) -> (Manifest, Coverage) {
+        let objects = RefCell::new(HashMap::new());
+        let root = build(manifest, coverage, &mut |_, id, bytes| {
+            objects.borrow_mut().insert(id, bytes.to_vec());
+            Ok(())
+        })
+        .unwrap();
+        let objects = objects.into_inner();
+        load(&root, &|_| true, &|id| tree::decode(&objects[id]), &|id| {
+            Ok(objects[id].clone())
+        })
+        .unwrap()
+    }
+
+    fn path(text: &str) -> RelPath {
+        RelPath::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_trees_cannot_hold_comes_back() {
+        let blob = ObjectId::of(ObjectKind::Blob, b"x").unwrap();
+        let file = |perm| Entry {
+            kind: EntryKind::File,
+            perm,
+            id: blob,
+            size: 0,
+        };
+        let mut manifest = Manifest::new();
+        for (text, entry) in [
+            ("a", Entry::dir(0o700)),
+            ("a/empty", Entry::dir(0o755)),
+            ("a/secret", file(0o600)),
+            ("a/run", file(0o750)),
+            ("a/.GIT", file(0o644)),
+            ("a/new\nline % x", file(0o4755)),
+            (".piton", file(0o644)),
+            (
+                "link",
+                Entry {
+                    kind: EntryKind::Link,
+                    perm: 0o777,
+                    id: blob,
+                    size: 0,
+                },
+            ),
+        ] {
+            manifest.insert(path(text), entry);
+        }
+        let mut coverage = Coverage {
+            extent: Extent::Paths(vec![path("a"), path("b c")]),
+            file_cap: 99,
+            secrets: true,
+            excludes: vec![Pattern {
+                base: path("a"),
+                text: "*.o # x".into(),
+            }],
+            configured: vec!["/big data/".into()],
+            unstable: vec![path("a/run")],
+            defaults: Defaults {
+                file: 0o640,
+                executable: 0o755,
+                dir: 0o755,
+            },
+            ..Coverage::default()
+        };
+        coverage.skipped.insert(path("a/big"), SkipReason::TooLarge(123));
+        coverage.skipped.insert(path("b/c/fifo"), SkipReason::Special);
+        let (manifest_back, coverage_back) = round_trip(&manifest, &coverage);
+        assert_eq!(manifest_back, manifest);
+        assert_eq!(coverage_back, coverage);
+    }
+
+    #[test]
+    fn a_plain_tree_has_no_entry_of_ours() {
+        let mut manifest = Manifest::new();
+        manifest.insert(path("dir"), Entry::dir(0o755));
+        let mut count = 0;
+        let root = build(&manifest, &Coverage::default(), &mut |_, _, _| {
+            count += 1;
+            Ok(())
+        });
+        assert_eq!((root.unwrap().to_string().len(), count), (40, 2));
+    }
+
+    proptest! {
+        #[test]
+        fn any_manifest_comes_back(
+            names in proptest::collection::btree_map("[a-c.~%]{1,3}(/[a-cG]{1,2}){0,2}", (0u16..0o7777, 0u8..3), 0..20),
+        ) {
+            let mut manifest = Manifest::new();
+            for (text, (perm, kind)) in names {
+                if text.split('/').any(|part| part == "." || part == "..") { continue; }
+                let path = path(&text);
+                let blocked = path.parent().is_some_and(|p| manifest.get(&p).is_some_and(|e: &Entry| e.kind != EntryKind::Dir));
+                let grand = path.parent().and_then(|p| p.parent());
+                let blocked = blocked || grand.is_some_and(|p| manifest.get(&p).is_some_and(|e| e.kind != EntryKind::Dir));
+                if blocked { continue; }
+                manifest.insert_parents(&path, 0o755);
+                let has_children = manifest.inside(&path).next().is_some();
+                let entry = match kind {
+                    0 if !has_children => Entry { kind: EntryKind::File, perm, id: ObjectId::EMPTY_TREE, size: 0 },
+                    1 if !has_children => Entry { kind: EntryKind::Link, perm: 0o777, id: ObjectId::EMPTY_TREE, size: 0 },
+                    _ => Entry::dir(perm),
+                };
+                manifest.insert(path, entry);
+            }
+            let (back, _) = round_trip(&manifest, &Coverage::default());
+            prop_assert_eq!(back, manifest);
+        }
+    }
+}

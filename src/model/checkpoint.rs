@@ -1,0 +1,274 @@
+//! What a checkpoint says of itself, and its commit message.
+//!
+//! First line after Hankweave: `{status}:{codonId} [run:{runId}] {codonName}`; other kinds put the turn in the place of
+//! the codon and the reason in the place of its name. Then `Codon:`, `Status:`, `Timestamp:`, `Duration:` lines, then
+//! git trailers. Every value is one line: control characters are escaped before they are written.
+
+use super::effect::Class;
+use super::text::{cut, printable};
+
+/// Why a checkpoint exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Before the first destructive action of a turn.
+    Auto,
+    /// Base capture at the start of a session or turn.
+    Turn,
+    Manual,
+    /// Watch mode.
+    Autosave,
+    PreRestore,
+    RigSetup,
+    Completed,
+    Error,
+    Skipped,
+    Exit,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 10] = [
+        Kind::Auto,
+        Kind::Turn,
+        Kind::Manual,
+        Kind::Autosave,
+        Kind::PreRestore,
+        Kind::RigSetup,
+        Kind::Completed,
+        Kind::Error,
+        Kind::Skipped,
+        Kind::Exit,
+    ];
+
+    /// The spelling in refs, messages and on the protocol.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Auto => "auto",
+            Kind::Turn => "turn",
+            Kind::Manual => "manual",
+            Kind::Autosave => "autosave",
+            Kind::PreRestore => "pre-restore",
+            Kind::RigSetup => "rig-setup",
+            Kind::Completed => "completed",
+            Kind::Error => "error",
+            Kind::Skipped => "skipped",
+            Kind::Exit => "exit",
+        }
+    }
+
+    /// From its spelling.
+    pub fn parse(text: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// Typed checkpoints form the chain of a run branch; all others are leaves.
+    pub fn is_typed(self) -> bool {
+        match self {
+            Kind::Auto | Kind::Turn | Kind::Manual | Kind::Autosave | Kind::PreRestore => false,
+            Kind::RigSetup | Kind::Completed | Kind::Error | Kind::Skipped | Kind::Exit => true,
+        }
+    }
+}
+
+/// The facts recorded with a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub kind: Kind,
+    /// Permanent number in its workspace, from 1, never used twice.
+    pub ordinal: u64,
+    pub workspace: String,
+    pub run: String,
+    pub turn: Option<String>,
+    pub codon_id: Option<String>,
+    pub codon_name: Option<String>,
+    /// One line for people: `before shell: rm -rf dir`, a label.
+    pub reason: String,
+    /// RFC 3339, UTC, milliseconds.
+    pub time: String,
+    /// Duration of the codon, milliseconds.
+    pub duration_ms: Option<u64>,
+    /// What the action that caused it does.
+    pub effects: Vec<Class>,
+    /// Captured files and links, and their bytes.
+    pub files: u64,
+    pub bytes: u64,
+    /// How many paths were skipped and listed.
+    pub skipped: u64,
+    /// `partial`, `targeted`, `secrets`, `unstable`.
+    pub flags: Vec<String>,
+    pub pinned: bool,
+}
+
+impl Record {
+    /// The commit message.
+    pub fn message(&self) -> String {
+        let subject = self.codon_id.as_deref().or(self.turn.as_deref()).unwrap_or("-");
+        let title = if self.kind.is_typed() {
+            self.codon_name.as_deref().unwrap_or(&self.reason)
+        } else {
+            &self.reason
+        };
+        let mut out = format!(
+            "{}:{} [run:{}] {}\n\n",
+            self.kind.as_str(),
+            one_line(subject),
+            self.run,
+            one_line(title)
+        );
+        if let Some(name) = &self.codon_name {
+            out.push_str(&format!("Codon: {}\n", one_line(name)));
+        }
+        out.push_str(&format!("Status: {}\nTimestamp: {}\n", self.kind.as_str(), self.time));
+        if let Some(duration) = self.duration_ms {
+            out.push_str(&format!("Duration: {duration}ms\n"));
+        }
+        out.push('\n');
+        self.trailers(&mut out);
+        out
+    }
+
+    fn trailers(&self, out: &mut String) {
+        let mut add = |key: &str, value: String| out.push_str(&format!("{key}: {}\n", one_line(&value)));
+        add("Workspace", self.workspace.clone());
+        add("Ordinal", self.ordinal.to_string());
+        add("Kind", self.kind.as_str().to_owned());
+        add("Run", self.run.clone());
+        for (key, value) in [("Turn", &self.turn), ("Codon-Id", &self.codon_id)] {
+            if let Some(value) = value {
+                add(key, value.clone());
+            }
+        }
+        add("Reason", self.reason.clone());
+        if !self.effects.is_empty() {
+            add(
+                "Effects",
+                self.effects
+                    .iter()
+                    .map(|class| class.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            );
+        }
+        add("Files", self.files.to_string());
+        add("Bytes", self.bytes.to_string());
+        add("Skipped", self.skipped.to_string());
+        if !self.flags.is_empty() {
+            add("Flags", self.flags.join(" "));
+        }
+        if self.flags.iter().any(|flag| flag == "secrets") {
+            add("Secrets", "yes".to_owned());
+        }
+        if self.pinned {
+            add("Pinned", "yes".to_owned());
+        }
+    }
+
+    /// Reads a message back; `None` when it is not one of ours.
+    pub fn parse(message: &str) -> Option<Record> {
+        let (_, body) = message.split_once("\n\n")?;
+        let field = |key: &str| {
+            let lines = body.lines().rev();
+            lines
+                .filter_map(|line| line.split_once(": "))
+                .find(|(name, _)| *name == key)
+                .map(|(_, value)| value)
+        };
+        let text = |key: &str| field(key).map(str::to_owned);
+        let number = |key: &str| field(key).and_then(|value| value.parse::<u64>().ok());
+        let words = |key: &str| {
+            field(key)
+                .unwrap_or("")
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        Some(Record {
+            kind: Kind::parse(field("Kind")?)?,
+            ordinal: number("Ordinal")?,
+            workspace: text("Workspace")?,
+            run: text("Run")?,
+            turn: text("Turn"),
+            codon_id: text("Codon-Id"),
+            codon_name: text("Codon"),
+            reason: text("Reason").unwrap_or_default(),
+            time: text("Timestamp")?,
+            duration_ms: field("Duration").and_then(|value| value.strip_suffix("ms")?.parse().ok()),
+            effects: words("Effects").iter().filter_map(|word| parse_class(word)).collect(),
+            files: number("Files").unwrap_or(0),
+            bytes: number("Bytes").unwrap_or(0),
+            skipped: number("Skipped").unwrap_or(0),
+            flags: words("Flags"),
+            pinned: field("Pinned") == Some("yes"),
+        })
+    }
+}
+
+fn parse_class(word: &str) -> Option<Class> {
+    serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
+}
+
+/// One harmless line of at most 400 characters.
+fn one_line(text: &str) -> String {
+    let line = cut(printable(text).trim(), 400);
+    if line.is_empty() { "-".to_owned() } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        Record {
+            kind: Kind::Auto,
+            ordinal: 12,
+            workspace: "9f00".into(),
+            run: "r-1".into(),
+            turn: Some("t1".into()),
+            codon_id: None,
+            codon_name: None,
+            reason: "before shell: rm -rf dir".into(),
+            time: "2026-01-01T00:00:00.000Z".into(),
+            duration_ms: None,
+            effects: vec![Class::FileDelete, Class::Database],
+            files: 3,
+            bytes: 40,
+            skipped: 1,
+            flags: vec!["partial".into(), "secrets".into()],
+            pinned: false,
+        }
+    }
+
+    #[test]
+    fn messages_read_back() {
+        let auto = record();
+        assert_eq!(
+            auto.message().lines().next(),
+            Some("auto:t1 [run:r-1] before shell: rm -rf dir")
+        );
+        assert_eq!(Record::parse(&auto.message()).as_ref(), Some(&auto));
+        let codon = Record {
+            kind: Kind::Completed,
+            codon_id: Some("build#2".into()),
+            codon_name: Some("Build".into()),
+            duration_ms: Some(45),
+            ..record()
+        };
+        assert!(
+            codon
+                .message()
+                .starts_with("completed:build#2 [run:r-1] Build\n\nCodon: Build\nStatus: completed\n")
+        );
+        assert_eq!(Record::parse(&codon.message()), Some(codon));
+    }
+
+    #[test]
+    fn a_reason_cannot_forge_a_trailer() {
+        let forged = Record {
+            reason: "x\nKind: manual\nOrdinal: 99".into(),
+            ..record()
+        };
+        let back = Record::parse(&forged.message()).unwrap();
+        assert_eq!((back.kind, back.ordinal), (Kind::Auto, 12));
+        assert_eq!(Record::parse("Initial commit"), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! Coverage: under which rules a checkpoint was taken, and what it left out and why.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::path::RelPath;
+
+/// Why a path is not in a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SkipReason {
+    /// Above the size cap; its size in bytes.
+    TooLarge(u64),
+    /// Permission denied, or an I/O error while reading. For a directory: everything below it.
+    Unreadable,
+    /// A FIFO, socket or device.
+    Special,
+    /// Over the count guard. For a directory: everything below it.
+    OverCount,
+    /// An untracked file that looks like a secret (`.env`, private keys).
+    Secret,
+    /// A linked worktree: a workspace of its own.
+    LinkedWorktree,
+    /// piton's own store.
+    Store,
+    /// The targeted-capture budget was used up.
+    OverBudget,
+    /// Content that carries a SHA-1 collision attack.
+    Collision,
+    /// Vanished, or replaced by something else, between listing and reading.
+    Vanished,
+}
+
+impl SkipReason {
+    /// The stable word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SkipReason::TooLarge(_) => "too-large",
+            SkipReason::Unreadable => "unreadable",
+            SkipReason::Special => "special",
+            SkipReason::OverCount => "over-count",
+            SkipReason::Secret => "secret",
+            SkipReason::LinkedWorktree => "linked-worktree",
+            SkipReason::Store => "store",
+            SkipReason::OverBudget => "over-budget",
+            SkipReason::Collision => "collision",
+            SkipReason::Vanished => "vanished",
+        }
+    }
+
+    /// From the stable word; `size` matters for `too-large` alone.
+    pub fn parse(word: &str, size: u64) -> Option<SkipReason> {
+        let all = [
+            SkipReason::TooLarge(size),
+            SkipReason::Unreadable,
+            SkipReason::Special,
+            SkipReason::OverCount,
+            SkipReason::Secret,
+            SkipReason::LinkedWorktree,
+            SkipReason::Store,
+            SkipReason::OverBudget,
+            SkipReason::Collision,
+            SkipReason::Vanished,
+        ];
+        all.into_iter().find(|reason| reason.as_str() == word)
+    }
+
+    /// Whether a checkpoint with such a gap is called partial: something a user would expect in it is missing.
+    pub fn makes_partial(self) -> bool {
+        match self {
+            SkipReason::TooLarge(_)
+            | SkipReason::Unreadable
+            | SkipReason::OverCount
+            | SkipReason::OverBudget
+            | SkipReason::Collision => true,
+            SkipReason::Special
+            | SkipReason::Secret
+            | SkipReason::LinkedWorktree
+            | SkipReason::Store
+            | SkipReason::Vanished => false,
+        }
+    }
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SkipReason::TooLarge(size) => write!(f, "too large ({})", super::text::bytes(*size)),
+            SkipReason::Unreadable => f.write_str("cannot be read"),
+            SkipReason::Special => f.write_str("not a file, link or directory"),
+            SkipReason::OverCount => f.write_str("over the file-count limit"),
+            SkipReason::Secret => f.write_str("looks like a secret and is not tracked by git"),
+            SkipReason::LinkedWorktree => f.write_str("a linked git worktree, a workspace of its own"),
+            SkipReason::Store => f.write_str("piton's own store"),
+            SkipReason::OverBudget => f.write_str("over the budget of targeted capture"),
+            SkipReason::Collision => f.write_str("carries a SHA-1 collision attack"),
+            SkipReason::Vanished => f.write_str("vanished while it was captured"),
+        }
+    }
+}
+
+/// The usual permission bits of a checkpoint; deviations are recorded per path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    pub file: u16,
+    pub executable: u16,
+    pub dir: u16,
+}
+
+impl Defaults {
+    /// What git itself would create.
+    pub const STANDARD: Defaults = Defaults {
+        file: 0o644,
+        executable: 0o755,
+        dir: 0o755,
+    };
+}
+
+/// A pattern in the `.gitignore` dialect that came from outside of the tree.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pattern {
+    /// The directory it is relative to.
+    pub base: RelPath,
+    pub text: String,
+}
+
+/// What a capture looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The whole workspace.
+    Tree,
+    /// Only these paths (and what lies below them).
+    Paths(Vec<RelPath>),
+}
+
+/// The recorded coverage of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    pub extent: Extent,
+    /// Files above this many bytes were left out.
+    pub file_cap: u64,
+    /// Whether untracked secret files were captured like others.
+    pub secrets: bool,
+    /// Patterns of `.git/info/exclude`, weaker than every `.gitignore` of the tree.
+    pub excludes: Vec<Pattern>,
+    /// Configured excludes, stronger than every `.gitignore`, relative to the root.
+    pub configured: Vec<String>,
+    /// What was left out, by path. A skipped directory stands for everything below it.
+    pub skipped: BTreeMap<RelPath, SkipReason>,
+    /// Files that never held still while they were read; their content is the last one read.
+    pub unstable: Vec<RelPath>,
+    pub defaults: Defaults,
+}
+
+impl Coverage {
+    /// Whether something a user would expect in the checkpoint is missing.
+    pub fn is_partial(&self) -> bool {
+        self.extent != Extent::Tree || self.skipped.values().any(|reason| reason.makes_partial())
+    }
+
+    /// The reason why `path`, or a directory above it, was skipped.
+    pub fn skip_of(&self, path: &RelPath) -> Option<SkipReason> {
+        let mut current = Some(path.clone());
+        while let Some(candidate) = current {
+            if let Some(reason) = self.skipped.get(&candidate) {
+                return Some(*reason);
+            }
+            current = candidate.parent();
+        }
+        None
+    }
+}
+
+impl Default for Coverage {
+    fn default() -> Coverage {
+        Coverage {
+            extent: Extent::Tree,
+            file_cap: 10_000_000,
+            secrets: false,
+            excludes: Vec::new(),
+            configured: Vec::new(),
+            skipped: BTreeMap::new(),
+            unstable: Vec::new(),
+            defaults: Defaults::STANDARD,
+        }
+    }
+}

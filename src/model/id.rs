@@ -1,0 +1,178 @@
+//! Object ids: SHA-1 over git's `"{kind} {length}\0"` header and the content, as git computes them.
+//!
+//! The hash detects collision attacks (`sha1-checked`), as git's own does: a file crafted to collide is refused instead
+//! of being taken for an object that is already stored.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha1_checked::{Digest, Sha1};
+
+use crate::error::{Code, Error, Result};
+
+/// The id of a git object: 20 bytes, 40 lowercase hex digits in text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectId([u8; 20]);
+
+/// The kind of a git object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    Commit,
+    Tree,
+    Blob,
+}
+
+impl ObjectKind {
+    /// git's name of the kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ObjectKind::Commit => "commit",
+            ObjectKind::Tree => "tree",
+            ObjectKind::Blob => "blob",
+        }
+    }
+}
+
+impl ObjectId {
+    /// The id of the empty tree, which git knows without being told.
+    pub const EMPTY_TREE: ObjectId = ObjectId([
+        0x4b, 0x82, 0x5d, 0xc6, 0x42, 0xcb, 0x6e, 0xb9, 0xa0, 0x60, 0xe5, 0x4b, 0xf8, 0xd6, 0x92, 0x88, 0xfb, 0xee,
+        0x49, 0x04,
+    ]);
+
+    /// From raw bytes.
+    pub fn from_bytes(bytes: [u8; 20]) -> ObjectId {
+        ObjectId(bytes)
+    }
+
+    /// The raw bytes.
+    pub fn as_bytes(&self) -> &[u8; 20] {
+        &self.0
+    }
+
+    /// The first seven hex digits, as lists show them.
+    pub fn short(&self) -> String {
+        self.to_string()[..7].to_owned()
+    }
+
+    /// Hashes a whole object.
+    ///
+    /// # Errors
+    /// `conflict` when the content carries a SHA-1 collision attack.
+    pub fn of(kind: ObjectKind, content: &[u8]) -> Result<ObjectId> {
+        let mut hasher = ObjectHasher::new(kind, content.len() as u64);
+        hasher.update(content);
+        hasher.finish()
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl FromStr for ObjectId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<ObjectId> {
+        let bytes = text.as_bytes();
+        let mut id = [0u8; 20];
+        if bytes.len() != 40 {
+            return Err(Error::new(
+                Code::BadRequest,
+                format!("an object id has 40 hex digits, got {}", bytes.len()),
+            ));
+        }
+        for (i, pair) in bytes.chunks_exact(2).enumerate() {
+            let (Some(high), Some(low)) = (hex_digit(pair[0]), hex_digit(pair[1])) else {
+                return Err(Error::new(Code::BadRequest, "an object id has only hex digits"));
+            };
+            id[i] = high << 4 | low;
+        }
+        Ok(ObjectId(id))
+    }
+}
+
+impl serde::Serialize for ObjectId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for ObjectId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<ObjectId, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse()
+            .map_err(|error: Error| serde::de::Error::custom(error.message()))
+    }
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    (byte as char).to_digit(16).map(|digit| digit as u8)
+}
+
+/// Hashes an object piece by piece; its length must be known beforehand.
+pub struct ObjectHasher(Sha1);
+
+impl ObjectHasher {
+    /// Begins with git's header for `kind` and `length` content bytes.
+    pub fn new(kind: ObjectKind, length: u64) -> ObjectHasher {
+        let mut sha1 = Sha1::new();
+        sha1.update(format!("{} {length}\0", kind.as_str()).as_bytes());
+        ObjectHasher(sha1)
+    }
+
+    /// Adds content.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The id of what was added.
+    ///
+    /// # Errors
+    /// `conflict` when the content carries a SHA-1 collision attack.
+    pub fn finish(self) -> Result<ObjectId> {
+        let outcome = self.0.try_finalize();
+        if outcome.has_collision() {
+            return Err(Error::new(
+                Code::Conflict,
+                "the content carries a SHA-1 collision attack and was not stored",
+            ));
+        }
+        let mut id = [0u8; 20];
+        id.copy_from_slice(outcome.hash());
+        Ok(ObjectId(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_those_of_git() {
+        let table: &[(ObjectKind, &[u8], &str)] = &[
+            (ObjectKind::Blob, b"", "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"),
+            (ObjectKind::Blob, b"hello\n", "ce013625030ba8dba906f756967f9e9ca394464a"),
+            (ObjectKind::Tree, b"", "4b825dc642cb6eb9a060e54bf8d69288fbee4904"),
+        ];
+        for (kind, content, expected) in table {
+            assert_eq!(ObjectId::of(*kind, content).unwrap().to_string(), *expected);
+        }
+        assert_eq!(ObjectId::of(ObjectKind::Tree, b"").unwrap(), ObjectId::EMPTY_TREE);
+    }
+
+    #[test]
+    fn parsing_refuses_what_is_not_an_id() {
+        for bad in ["", "abc", &"g".repeat(40), &"a".repeat(41)] {
+            assert!(bad.parse::<ObjectId>().is_err(), "{bad}");
+        }
+    }
+}

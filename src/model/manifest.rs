@@ -1,0 +1,160 @@
+//! What a workspace holds at one moment: every captured path with its kind, permissions and content id.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::id::ObjectId;
+use super::path::RelPath;
+use super::tree::Mode;
+
+/// The kind of a captured path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    File,
+    /// A symbolic link; its content is the target's bytes.
+    Link,
+    Dir,
+}
+
+/// One captured path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub kind: EntryKind,
+    /// Permission bits, `0..=0o7777`. Links always carry `0o777`.
+    pub perm: u16,
+    /// The blob of a file or link; the empty tree for directories.
+    pub id: ObjectId,
+    /// Content bytes; zero for directories.
+    pub size: u64,
+}
+
+impl Entry {
+    /// A directory with these permission bits.
+    pub fn dir(perm: u16) -> Entry {
+        Entry {
+            kind: EntryKind::Dir,
+            perm,
+            id: ObjectId::EMPTY_TREE,
+            size: 0,
+        }
+    }
+
+    /// The mode under which a tree object records it.
+    pub fn mode(&self) -> Mode {
+        match self.kind {
+            EntryKind::Dir => Mode::Dir,
+            EntryKind::Link => Mode::Link,
+            EntryKind::File if self.perm & 0o100 != 0 => Mode::Executable,
+            EntryKind::File => Mode::File,
+        }
+    }
+
+    /// Whether both are the same to a restore: kind, permissions and content (sizes follow from the content).
+    pub fn same(&self, other: &Entry) -> bool {
+        self.kind == other.kind && self.perm == other.perm && self.id == other.id
+    }
+}
+
+/// All captured paths, directories included, the root itself left out. Every entry's parent directories are entries too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest(BTreeMap<RelPath, Entry>);
+
+impl Manifest {
+    /// Nothing captured.
+    pub fn new() -> Manifest {
+        Manifest::default()
+    }
+
+    /// Adds or replaces an entry.
+    pub fn insert(&mut self, path: RelPath, entry: Entry) {
+        self.0.insert(path, entry);
+    }
+
+    /// Adds the missing parent directories of `path` with `perm`.
+    pub fn insert_parents(&mut self, path: &RelPath, perm: u16) {
+        let mut parent = path.parent();
+        while let Some(dir) = parent.filter(|dir| !dir.is_root() && !self.0.contains_key(dir)) {
+            parent = dir.parent();
+            self.0.insert(dir, Entry::dir(perm));
+        }
+    }
+
+    /// Removes an entry; its children, if any, are the caller's business.
+    pub fn remove(&mut self, path: &RelPath) -> Option<Entry> {
+        self.0.remove(path)
+    }
+
+    /// The entry of a path.
+    pub fn get(&self, path: &RelPath) -> Option<&Entry> {
+        self.0.get(path)
+    }
+
+    /// Whether a path is captured.
+    pub fn contains(&self, path: &RelPath) -> bool {
+        self.0.contains_key(path)
+    }
+
+    /// All entries in byte order of their paths.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&RelPath, &Entry)> {
+        self.0.iter()
+    }
+
+    /// Everything strictly inside `dir`, in byte order.
+    pub fn inside(&self, dir: &RelPath) -> impl Iterator<Item = (&RelPath, &Entry)> {
+        let from = if dir.is_root() {
+            Bound::Unbounded
+        } else {
+            Bound::Excluded(dir.clone())
+        };
+        let dir = dir.clone();
+        let start = dir.as_bytes().to_vec();
+        self.0
+            .range((from, Bound::Unbounded))
+            .take_while(move |(path, _)| path.as_bytes().starts_with(&start))
+            .filter(move |(path, _)| path.starts_with(&dir))
+    }
+
+    /// Number of entries, directories included.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nothing is captured.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Number of files and links, and their bytes.
+    pub fn totals(&self) -> (u64, u64) {
+        let files = self.0.values().filter(|entry| entry.kind != EntryKind::Dir);
+        files.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.size))
+    }
+}
+
+impl FromIterator<(RelPath, Entry)> for Manifest {
+    fn from_iter<I: IntoIterator<Item = (RelPath, Entry)>>(entries: I) -> Manifest {
+        Manifest(entries.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> RelPath {
+        RelPath::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn inside_is_the_whole_subtree_and_nothing_else() {
+        let manifest: Manifest = ["a", "a.b", "a/x", "a/x/y", "a0", "ab"]
+            .iter()
+            .map(|text| (path(text), Entry::dir(0o755)))
+            .collect();
+        let inside = |dir: &str| -> Vec<String> { manifest.inside(&path(dir)).map(|(p, _)| p.display()).collect() };
+        assert_eq!(inside("a"), ["a/x", "a/x/y"]);
+        assert_eq!(inside("a/x"), ["a/x/y"]);
+        assert_eq!(inside("").len(), 6);
+        assert!(inside("b").is_empty());
+    }
+}

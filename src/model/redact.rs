@@ -1,0 +1,85 @@
+//! Takes secrets out of commands before they are recorded or shown.
+//!
+//! Patterns for the usual shapes: `KEY=value` and `--password value` whose name says secret, credentials in URLs,
+//! `Authorization` headers, `-pPASSWORD` of the MySQL clients, and token formats that carry their own prefix. What is not
+//! recognised stays: redaction lowers the risk, it does not remove it.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// What stands in the place of a secret.
+pub const MASK: &str = "***";
+
+static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
+    let value = r#"("[^"]*"|'[^']*'|[^\s'"&;|]+)"#;
+    let name = r"[A-Za-z0-9_-]*(?:passw(?:or)?d|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth)[A-Za-z0-9_-]*";
+    let table = [
+        (r"(?i)(authorization:\s*)(?:[a-z]+\s+)?[^\s'\x22]+".to_owned(), "$1***"),
+        (format!(r"(?i)\b({name})(\s*[=:]\s*){value}"), "$1$2***"),
+        (format!(r"(?i)(--?{name})(\s+){value}"), "$1$2***"),
+        (r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}".to_owned(), "$1***"),
+        (r"([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@'\x22]*):[^\s/@'\x22]+@".to_owned(), "$1:***@"),
+        (r"\b(mysql|mysqldump|mysqladmin|mariadb)(\b.*?\s-p)[^\s'\x22]+".to_owned(), "$1$2***"),
+        (r"(?i)(\s-u\s*)([^\s:'\x22]+):[^\s'\x22]+".to_owned(), "$1$2:***"),
+        (
+            r"\b(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,}|xox[abprs]-[A-Za-z0-9-]{8,}|AKIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]{8,})".to_owned(),
+            "***",
+        ),
+    ];
+    let compiled = table
+        .into_iter()
+        .filter_map(|(pattern, with)| Regex::new(&pattern).ok().map(|regex| (regex, with)));
+    compiled.collect()
+});
+
+/// The text without its secrets.
+pub fn redact(text: &str) -> String {
+    let mut out = text.to_owned();
+    for (pattern, with) in PATTERNS.iter() {
+        if let std::borrow::Cow::Owned(replaced) = pattern.replace_all(&out, *with) {
+            out = replaced;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles() {
+        assert_eq!(PATTERNS.len(), 8);
+    }
+
+    #[test]
+    fn secrets_go_and_the_rest_stays() {
+        let table = [
+            (
+                "PGPASSWORD=hunter2 psql -c 'DELETE FROM t'",
+                "PGPASSWORD=*** psql -c 'DELETE FROM t'",
+            ),
+            ("psql postgres://me:hunter2@db/x", "psql postgres://me:***@db/x"),
+            (
+                "curl -H 'Authorization: Bearer abc.def.ghi' x",
+                "curl -H 'Authorization: ***' x",
+            ),
+            ("tool --password hunter2 --verbose", "tool --password *** --verbose"),
+            ("mysql -u root -phunter2 db", "mysql -u root -p*** db"),
+            ("curl -u me:hunter2 https://x", "curl -u me:*** https://x"),
+            (
+                "export OPENAI_API_KEY=sk-abcdefghijklmnopqrstuvwx",
+                "export OPENAI_API_KEY=***",
+            ),
+            (
+                "gh auth login --with-token ghp_abcdefghijklmnopqrstuv",
+                "gh auth login --with-token ***",
+            ),
+            ("rm -rf build && echo done", "rm -rf build && echo done"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(redact(text), expected);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Where captured content goes: the border between the user's files and the store, which never meet.
+
+use std::io::Read;
+
+use super::id::{ObjectHasher, ObjectId, ObjectKind};
+use crate::error::{IoContext, Result};
+
+/// Takes objects from several threads at once. Two implementors: the store's batch, and [`HashOnly`].
+pub trait ObjectSink: Sync {
+    /// Whether the object need not be written.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    fn contains(&self, id: &ObjectId) -> Result<bool>;
+
+    /// Takes a whole object; `id` is the hash of `content`.
+    ///
+    /// # Errors
+    /// When it cannot be written (`disk-full`, `permission`).
+    fn write(&self, kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<()>;
+
+    /// Takes a large blob of exactly `size` bytes without holding it in memory.
+    ///
+    /// # Errors
+    /// As [`ObjectSink::write`]; `conflict` when the source has fewer or more bytes than `size`.
+    fn write_stream(&self, size: u64, source: &mut dyn Read) -> Result<ObjectId>;
+}
+
+/// Hashes and keeps nothing: for comparing the work tree with a checkpoint.
+pub struct HashOnly;
+
+impl ObjectSink for HashOnly {
+    fn contains(&self, _id: &ObjectId) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn write(&self, _kind: ObjectKind, _id: ObjectId, _content: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn write_stream(&self, size: u64, source: &mut dyn Read) -> Result<ObjectId> {
+        hash_stream(size, source, &mut |_| Ok(()))
+    }
+}
+
+/// Hashes a blob of exactly `size` bytes from `source`, handing each piece to `take`.
+///
+/// # Errors
+/// `conflict` when the source ends early or goes on after `size` bytes; I/O errors of the source and of `take`.
+pub fn hash_stream(size: u64, source: &mut dyn Read, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<ObjectId> {
+    let mut hasher = ObjectHasher::new(ObjectKind::Blob, size);
+    let mut buffer = vec![0u8; 1 << 20];
+    let mut total = 0u64;
+    loop {
+        let n = source.read(&mut buffer).at("reading", "a workspace file")?;
+        total += n as u64;
+        if total > size || (n == 0 && total < size) {
+            return Err(crate::error::Error::new(
+                crate::error::Code::Conflict,
+                format!("the file changed its size while it was read (expected {size} bytes)"),
+            ));
+        }
+        if n == 0 {
+            return hasher.finish();
+        }
+        hasher.update(&buffer[..n]);
+        take(&buffer[..n])?;
+    }
+}

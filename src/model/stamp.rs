@@ -1,0 +1,72 @@
+//! Stamps: what the file system said of a file when its content was last hashed.
+
+use super::id::ObjectId;
+
+/// Facts of `lstat` that move when a file's content may have moved. Times in nanoseconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub size: u64,
+    pub mtime: i64,
+    pub ctime: i64,
+    pub dev: u64,
+    pub ino: u64,
+    /// The whole `st_mode`, file type included.
+    pub mode: u32,
+    pub links: u64,
+}
+
+/// Coarsest timestamp step of a local file system, in nanoseconds: one jiffy at 100 Hz, doubled.
+const FINE_STEP: i64 = 20_000_000;
+/// The step to assume where times carry no fraction of a second (FAT: two seconds).
+const COARSE_STEP: i64 = 2_000_000_000;
+
+impl Stamp {
+    /// git's racy rule, ctime included: whether a later write would surely have moved this stamp, given that the content
+    /// was read no earlier than `read_at` (the file system's clock, nanoseconds).
+    pub fn proves_content_read_at(&self, read_at: i64) -> bool {
+        let newest = self.mtime.max(self.ctime);
+        let coarse = self.mtime % 1_000_000_000 == 0 && self.ctime % 1_000_000_000 == 0;
+        newest.saturating_add(if coarse { COARSE_STEP } else { FINE_STEP }) < read_at
+    }
+}
+
+/// What was known of a captured file after the last capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    pub stamp: Stamp,
+    pub id: ObjectId,
+    /// Whether an equal stamp proves equal content (see [`Stamp::proves_content_read_at`]).
+    pub proven: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_proves_nothing_within_one_step_of_the_reading() {
+        let stamp = |time: i64| Stamp {
+            size: 1,
+            mtime: time,
+            ctime: time,
+            dev: 1,
+            ino: 1,
+            mode: 0o100644,
+            links: 1,
+        };
+        let table = [
+            (1_500_000_001, 1_500_000_001 + FINE_STEP, false),
+            (1_500_000_001, 1_500_000_002 + FINE_STEP, true),
+            (1_000_000_000, 2_000_000_000, false),
+            (1_000_000_000, 3_000_000_001, true),
+            (9_000_000_001, 5_000_000_000, false),
+        ];
+        for (time, read_at, expected) in table {
+            assert_eq!(
+                stamp(time).proves_content_read_at(read_at),
+                expected,
+                "{time} {read_at}"
+            );
+        }
+    }
+}

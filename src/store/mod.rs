@@ -1,0 +1,1 @@
+//! The shared bare repository (rank 2).

@@ -1,0 +1,40 @@
+//! Clocks: the kernel's file-timestamp clock, and wall time as RFC 3339 text.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds since the epoch on the clock from which the kernel stamps files (`CLOCK_REALTIME_COARSE`).
+pub fn file_clock() -> i64 {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
+}
+
+/// Milliseconds since the epoch.
+pub fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// RFC 3339 in UTC with milliseconds, as messages and the protocol carry it.
+pub fn rfc3339(ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(ms) {
+        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
+        Err(_) => "1970-01-01T00:00:00.000Z".to_owned(),
+    }
+}
+
+/// The kernel's boot id, which tells a file kept over a reboot from one of this boot; empty where there is none.
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|id| id.trim().to_owned())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_utc_with_milliseconds() {
+        assert_eq!(rfc3339(1_767_225_600_042), "2026-01-01T00:00:00.042Z");
+        assert!(file_clock() > 1_700_000_000_000_000_000);
+    }
+}

@@ -1,0 +1,84 @@
+//! Files that survive a crash: written aside, synced, renamed, the directory synced.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{IoContext, Result};
+
+static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+/// A name for a temporary file that no other thread or process uses at the same time.
+pub fn unique_suffix() -> String {
+    format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Creates a private directory (0700) and its missing parents.
+///
+/// # Errors
+/// `permission`, `disk-full`, `internal`.
+pub fn create_private_dir(path: &Path) -> Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .at("creating the directory", path)
+}
+
+/// Replaces `path` by a private file (0600) with `content`: readers see the old or the new content, never a part.
+///
+/// # Errors
+/// `permission`, `disk-full`, `internal`; the old file is untouched then.
+pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".tmp-{}", unique_suffix()));
+    let aside = path.with_file_name(name);
+    let written = write_new(&aside, content).and_then(|()| std::fs::rename(&aside, path).at("renaming", &aside));
+    if let Err(error) = written {
+        // The temporary file is ours alone; if it cannot be removed either, the first error is the one to tell.
+        let _ = std::fs::remove_file(&aside);
+        return Err(error);
+    }
+    sync_dir(path.parent().unwrap_or(Path::new(".")))
+}
+
+fn write_new(path: &Path, content: &[u8]) -> Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .at("creating", path)?;
+    file.write_all(content).at("writing", path)?;
+    file.sync_all().at("syncing", path)
+}
+
+/// Makes renames and creations in a directory durable.
+///
+/// # Errors
+/// `internal`, `disk-full`.
+pub fn sync_dir(path: &Path) -> Result<()> {
+    let dir = File::open(path).at("opening the directory", path)?;
+    dir.sync_all().at("syncing the directory", path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn replacing_leaves_one_private_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("state");
+        for content in ["one", "two"] {
+            replace_file(&file, content.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+        }
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,130 @@
+//! Kernel file locks on files that are never deleted: a dead holder's lock is gone by itself, so none is ever broken.
+//!
+//! Lock order: workspace before store, never the reverse. The file's text (pid, start time, verb) is for messages only.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::error::{Code, Error, IoContext, Result};
+
+/// How often a waiting locker asks again.
+const RETRY: Duration = Duration::from_millis(5);
+
+/// Shared or exclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Shared,
+    Exclusive,
+}
+
+/// A held lock; dropping it lets go.
+#[derive(Debug)]
+pub struct FileLock {
+    _file: File,
+    path: PathBuf,
+}
+
+impl FileLock {
+    /// Takes the lock on `path` (created 0600 if missing), waiting at most `wait`.
+    ///
+    /// # Errors
+    /// `store-locked` with the holder's text when the wait is over; I/O errors.
+    pub fn acquire(path: &Path, mode: Mode, verb: &str, wait: Duration) -> Result<FileLock> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .at("opening the lock", path)?;
+        let started = Instant::now();
+        while !try_lock(&file, mode, path)? {
+            if started.elapsed() >= wait {
+                return Err(locked(&mut file, path, wait));
+            }
+            std::thread::sleep(RETRY);
+        }
+        if mode == Mode::Exclusive {
+            // Only for messages: a lock without its text is still a lock.
+            let _ = describe(&mut file, verb);
+        }
+        Ok(FileLock {
+            _file: file,
+            path: path.to_owned(),
+        })
+    }
+
+    /// The lock file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn try_lock(file: &File, mode: Mode, path: &Path) -> Result<bool> {
+    let outcome = match mode {
+        Mode::Shared => file.try_lock_shared(),
+        Mode::Exclusive => file.try_lock(),
+    };
+    match outcome {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(Error::io(error, "locking", path)),
+    }
+}
+
+fn describe(file: &mut File, verb: &str) -> std::io::Result<()> {
+    let text = format!(
+        "pid {} since {} doing {verb}\n",
+        std::process::id(),
+        super::clock::rfc3339(super::clock::now_ms())
+    );
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(text.as_bytes())
+}
+
+fn locked(file: &mut File, path: &Path, wait: Duration) -> Error {
+    let mut holder = String::new();
+    // Only for the message.
+    let _ = file.read_to_string(&mut holder);
+    let holder = if holder.trim().is_empty() {
+        "an unknown process".to_owned()
+    } else {
+        holder.trim().to_owned()
+    };
+    Error::new(
+        Code::StoreLocked,
+        format!("still locked by {holder} after {} ms", wait.as_millis()),
+    )
+    .path(path)
+    .hint("try again when it has finished; the lock ends with its process")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exclusive_excludes_and_shared_shares() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let take = |mode| FileLock::acquire(&path, mode, "testing", Duration::ZERO);
+        let first = take(Mode::Shared).unwrap();
+        let second = take(Mode::Shared).unwrap();
+        assert_eq!(take(Mode::Exclusive).unwrap_err().code(), Code::StoreLocked);
+        drop((first, second));
+        let third = take(Mode::Exclusive).unwrap();
+        let refused = take(Mode::Shared).unwrap_err();
+        assert!(
+            refused.message().contains(&format!("pid {}", std::process::id())),
+            "{refused}"
+        );
+        drop(third);
+        take(Mode::Exclusive).unwrap();
+        assert!(path.exists());
+    }
+}

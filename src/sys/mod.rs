@@ -1,0 +1,5 @@
+//! The operating system: locks, durable files, directories opened component by component, clocks (rank 0).
+
+pub mod clock;
+pub mod durable;
+pub mod lock;
