@@ -271,7 +271,7 @@ fn quoted_text(word: &str) -> Result<String> {
 }
 
 /// Percent-encodes everything but plain characters; the empty text becomes `%`.
-fn quote(bytes: &[u8]) -> String {
+pub fn quote(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "%".to_owned();
     }
@@ -285,7 +285,11 @@ fn quote(bytes: &[u8]) -> String {
     out
 }
 
-fn unquote(word: &str) -> Result<Vec<u8>> {
+/// The inverse of [`quote`].
+///
+/// # Errors
+/// `store-damaged` for text [`quote`] would not have made.
+pub fn unquote(word: &str) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(word.len());
     let mut bytes = word.bytes();
     if word == "%" {

@@ -1,1 +1,276 @@
-//! The shared bare repository (rank 2).
+//! The shared bare repository of all workspaces (rank 2). libgit2 lives here and nowhere else.
+//!
+//! A valid bare git repository at `$PITON_HOME/store.git`: ordinary git reads it. Objects are written by our own loose and
+//! pack writers ([`batch`]), refs by compare-and-swap, and refs are listed by our own reader, which reports broken ones.
+//! User, system and environment configuration of git is ignored. No `git` binary is run.
+//!
+//! Invariant: an object is durable before a ref names it. Invariant: everything that writes holds the store lock shared
+//! from its first "already there" until its ref has moved; what deletes objects takes it exclusively and changes the
+//! epoch.
+
+mod batch;
+mod layout;
+mod loose;
+mod pack;
+mod patch;
+mod refs;
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use git2::{ObjectType, Oid, Repository};
+
+pub use batch::{Batch, BatchStats, NewCommit};
+pub use patch::FilePatch;
+pub use refs::RefEntry;
+
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
+use crate::model::tree::{self, TreeEntry};
+use crate::sys::lock::{FileLock, Mode};
+
+/// Most matches that a prefix search gives.
+const MAX_MATCHES: usize = 50;
+
+/// The store. Belongs to one thread; batches may be used from several.
+pub struct Store {
+    repo: Repository,
+    home: PathBuf,
+    git_dir: PathBuf,
+}
+
+/// A commit, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    pub tree: ObjectId,
+    pub parents: Vec<ObjectId>,
+    pub message: String,
+    /// Milliseconds since the epoch; git keeps whole seconds.
+    pub time_ms: i64,
+}
+
+impl Store {
+    /// Opens the store below `home`, making it when it does not exist and mending missing empty directories.
+    ///
+    /// # Errors
+    /// `store-damaged` for a store that is not a repository or was made by a newer piton; `permission`, `disk-full`.
+    pub fn open(home: &Path) -> Result<Store> {
+        let git_dir = layout::prepare(home)?;
+        let repo = layout::open_repository(&git_dir)?;
+        Ok(Store {
+            repo,
+            home: home.to_owned(),
+            git_dir,
+        })
+    }
+
+    /// piton's own directory.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The bare repository.
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// Changes when the store loses or replaces objects.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn epoch(&self) -> Result<String> {
+        layout::epoch(&self.git_dir)
+    }
+
+    /// Locks against deletion of objects; writers hold it.
+    ///
+    /// # Errors
+    /// `store-locked` after `wait`.
+    pub fn lock_shared(&self, verb: &str, wait: Duration) -> Result<FileLock> {
+        FileLock::acquire(&self.home.join("store.lock"), Mode::Shared, verb, wait)
+    }
+
+    /// Starts writing objects.
+    ///
+    /// # Errors
+    /// When the object database cannot be opened.
+    pub fn batch(&self) -> Result<Batch<'_>> {
+        Batch::new(self)
+    }
+
+    /// Whether an object is there.
+    ///
+    /// # Errors
+    /// When the object database cannot be opened.
+    pub fn has(&self, id: &ObjectId) -> Result<bool> {
+        let odb = self.repo.odb().map_err(git_error)?;
+        Ok(odb.exists(to_oid(id)))
+    }
+
+    /// Those of `ids` that are not there.
+    ///
+    /// # Errors
+    /// When the object database cannot be opened.
+    pub fn missing(&self, ids: &mut dyn Iterator<Item = ObjectId>) -> Result<HashSet<ObjectId>> {
+        let odb = self.repo.odb().map_err(git_error)?;
+        let unique: HashSet<ObjectId> = ids.collect();
+        Ok(unique.into_iter().filter(|id| !odb.exists(to_oid(id))).collect())
+    }
+
+    /// What kind of object an id is; `None` when it is not there (or is a tag, which piton never writes).
+    ///
+    /// # Errors
+    /// When the object database cannot be opened.
+    pub fn kind_of(&self, id: &ObjectId) -> Result<Option<ObjectKind>> {
+        let odb = self.repo.odb().map_err(git_error)?;
+        Ok(odb.read_header(to_oid(id)).ok().and_then(|(_, kind)| match kind {
+            ObjectType::Commit => Some(ObjectKind::Commit),
+            ObjectType::Tree => Some(ObjectKind::Tree),
+            ObjectType::Blob => Some(ObjectKind::Blob),
+            _ => None,
+        }))
+    }
+
+    /// The bytes of a blob, in memory.
+    ///
+    /// # Errors
+    /// `store-damaged` when it is missing, cut or of another kind.
+    pub fn read_blob(&self, id: &ObjectId) -> Result<Vec<u8>> {
+        self.read(id, ObjectType::Blob)
+    }
+
+    /// The length of a blob.
+    ///
+    /// # Errors
+    /// `store-damaged` when it is missing.
+    pub fn blob_size(&self, id: &ObjectId) -> Result<u64> {
+        let odb = self.repo.odb().map_err(git_error)?;
+        let (size, _) = odb.read_header(to_oid(id)).map_err(|error| lost(id, &error))?;
+        Ok(size as u64)
+    }
+
+    /// Writes a blob's bytes to `out` and gives their number. Large loose blobs are not held in memory. What was
+    /// delivered is hashed: a wrong byte anywhere is an error.
+    ///
+    /// # Errors
+    /// `store-damaged`; errors of writing.
+    pub fn copy_blob(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
+        if let Some(size) = loose::copy(&self.git_dir, id, out)? {
+            return Ok(size);
+        }
+        let bytes = self.read_blob(id)?;
+        let mut hasher = ObjectHasher::new(ObjectKind::Blob, bytes.len() as u64);
+        hasher.update(&bytes);
+        if hasher.finish()? != *id {
+            return Err(damaged(id, "has other bytes than its id says"));
+        }
+        out.write_all(&bytes).at("writing", "restored content")?;
+        Ok(bytes.len() as u64)
+    }
+
+    /// The entries of a tree.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn read_tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
+        if *id == ObjectId::EMPTY_TREE {
+            return Ok(Vec::new());
+        }
+        tree::decode(&self.read(id, ObjectType::Tree)?).map_err(|error| error.context(format!("tree {id}")))
+    }
+
+    /// A commit.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint` when absent, `not-a-checkpoint` for other kinds of object.
+    pub fn read_commit(&self, id: &ObjectId) -> Result<Commit> {
+        match self.kind_of(id)? {
+            None => {
+                return Err(Error::new(
+                    Code::NoSuchCheckpoint,
+                    format!("commit {id} is missing from the store"),
+                ));
+            }
+            Some(ObjectKind::Commit) => {}
+            Some(kind) => {
+                return Err(Error::new(
+                    Code::NotACheckpoint,
+                    format!("{id} is a {}, not a checkpoint", kind.as_str()),
+                ));
+            }
+        }
+        let commit = self.repo.find_commit(to_oid(id)).map_err(|error| lost(id, &error))?;
+        Ok(Commit {
+            tree: from_oid(commit.tree_id()),
+            parents: commit.parent_ids().map(from_oid).collect(),
+            message: String::from_utf8_lossy(commit.message_bytes()).into_owned(),
+            time_ms: commit.time().seconds().saturating_mul(1000),
+        })
+    }
+
+    /// All objects whose id begins with these hex digits, at most fifty.
+    ///
+    /// # Errors
+    /// When the object database cannot be listed.
+    pub fn resolve_prefix(&self, hex: &str) -> Result<Vec<ObjectId>> {
+        let odb = self.repo.odb().map_err(git_error)?;
+        let mut found = Vec::new();
+        let listed = odb.foreach(|oid| {
+            let id = from_oid(*oid);
+            if id.to_string().starts_with(hex) && !found.contains(&id) {
+                found.push(id);
+            }
+            found.len() < MAX_MATCHES
+        });
+        match listed {
+            Ok(()) => Ok(found),
+            Err(error) if error.code() == git2::ErrorCode::User => Ok(found),
+            Err(error) => Err(git_error(error)),
+        }
+    }
+
+    /// Lines that differ between two contents.
+    ///
+    /// # Errors
+    /// `internal` when libgit2 fails.
+    pub fn patch(&self, old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> Result<FilePatch> {
+        patch::between(old, new, path)
+    }
+
+    fn read(&self, id: &ObjectId, kind: ObjectType) -> Result<Vec<u8>> {
+        let odb = self.repo.odb().map_err(git_error)?;
+        let object = odb.read(to_oid(id)).map_err(|error| lost(id, &error))?;
+        if object.kind() != kind {
+            return Err(damaged(id, "is of another kind than the checkpoint says"));
+        }
+        Ok(object.data().to_vec())
+    }
+}
+
+fn to_oid(id: &ObjectId) -> Oid {
+    // A SHA-1 id always has the 20 bytes that libgit2 wants.
+    Oid::from_bytes(id.as_bytes()).expect("an object id has 20 bytes")
+}
+
+fn from_oid(oid: Oid) -> ObjectId {
+    let mut bytes = [0u8; 20];
+    bytes.copy_from_slice(&oid.as_bytes()[..20]);
+    ObjectId::from_bytes(bytes)
+}
+
+fn lost(id: &ObjectId, error: &git2::Error) -> Error {
+    damaged(id, &format!("cannot be read ({})", error.message()))
+}
+
+fn damaged(id: &ObjectId, what: &str) -> Error {
+    Error::new(Code::StoreDamaged, format!("object {id} {what}")).hint("run `git fsck --full` in the store")
+}
+
+fn git_error(error: git2::Error) -> Error {
+    Error::new(Code::Internal, format!("the store: {}", error.message())).caused_by(error)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! Writing the objects of one checkpoint: few as loose files, many as one pack.
+//!
+//! Objects come from several threads; each compresses its own and only the appending is serialised, so that hashing,
+//! compressing and writing overlap without a queue. Under [`MAX_LOOSE`] objects wait in memory and become loose
+//! files; from there on everything goes into a pack.
+
+use std::collections::{BTreeSet, HashSet};
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use git2::{Odb, OdbLookupFlags};
+
+use super::pack::{self, PackWriter};
+use super::{Store, git_error, loose, to_oid};
+use crate::error::Result;
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::sink::ObjectSink;
+use crate::sys::durable::sync_dir;
+
+/// From this many objects on a pack is written.
+const MAX_LOOSE: usize = 64;
+/// From this many bytes on a pack is written, so that memory stays bounded.
+const MAX_LOOSE_BYTES: usize = 8 << 20;
+
+/// A commit to be written; identity and time zone are piton's own.
+pub struct NewCommit<'a> {
+    pub tree: ObjectId,
+    pub parents: &'a [ObjectId],
+    pub message: &'a str,
+    /// Milliseconds since the epoch; git keeps whole seconds.
+    pub time_ms: i64,
+}
+
+impl NewCommit<'_> {
+    fn encode(&self) -> Vec<u8> {
+        let mut text = format!("tree {}\n", self.tree);
+        for parent in self.parents {
+            text.push_str(&format!("parent {parent}\n"));
+        }
+        let who = format!("piton <piton@localhost> {} +0000", self.time_ms.max(0) / 1000);
+        text.push_str(&format!("author {who}\ncommitter {who}\n\n{}", self.message));
+        text.into_bytes()
+    }
+}
+
+/// What a batch wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchStats {
+    pub objects: u64,
+    /// Compressed bytes.
+    pub bytes: u64,
+}
+
+struct Inner {
+    /// Everything this batch was given.
+    ids: HashSet<ObjectId>,
+    /// Waiting to become loose files, not yet compressed.
+    waiting: Vec<(ObjectId, ObjectKind, Vec<u8>)>,
+    waiting_bytes: usize,
+    pack: Option<PackWriter>,
+    bytes: u64,
+}
+
+/// Objects on their way into the store. Dropped unfinished, it leaves nothing that a ref could name.
+pub struct Batch<'s> {
+    git_dir: PathBuf,
+    odb: Odb<'s>,
+    inner: Mutex<Inner>,
+}
+
+impl<'s> Batch<'s> {
+    pub(super) fn new(store: &'s Store) -> Result<Batch<'s>> {
+        let odb = store.repo.odb().map_err(git_error)?;
+        // Other processes may have added packs since; after this, misses need not look again.
+        odb.refresh().map_err(git_error)?;
+        let inner = Inner {
+            ids: HashSet::new(),
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            pack: None,
+            bytes: 0,
+        };
+        Ok(Batch {
+            git_dir: store.git_dir.clone(),
+            odb,
+            inner: Mutex::new(inner),
+        })
+    }
+
+    /// Adds a commit.
+    ///
+    /// # Errors
+    /// As [`ObjectSink::write`].
+    pub fn put_commit(&self, commit: &NewCommit<'_>) -> Result<ObjectId> {
+        let content = commit.encode();
+        let id = ObjectId::of(ObjectKind::Commit, &content)?;
+        self.write(ObjectKind::Commit, id, &content)?;
+        Ok(id)
+    }
+
+    /// Makes everything durable. Only now may a ref name it.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`; nothing is named by anything then.
+    pub fn finish(self) -> Result<BatchStats> {
+        let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let stats = BatchStats {
+            objects: inner.ids.len() as u64,
+            bytes: inner.bytes,
+        };
+        match inner.pack {
+            Some(pack) => pack.finish()?,
+            None => write_loose(&self.git_dir, &inner.waiting)?,
+        }
+        self.odb.refresh().map_err(git_error)?;
+        Ok(stats)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A thread that panicked leaves the set and the pack as they were before its object.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps an object in memory while there are few; `false` when a pack is being written.
+    fn keep_waiting(&self, kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<bool> {
+        let mut inner = self.lock();
+        if !inner.ids.insert(id) {
+            return Ok(true);
+        }
+        if inner.pack.is_some() {
+            return Ok(false);
+        }
+        if inner.waiting.len() + 1 < MAX_LOOSE && inner.waiting_bytes + content.len() < MAX_LOOSE_BYTES {
+            inner.waiting_bytes += content.len();
+            inner.waiting.push((id, kind, content.to_vec()));
+            return Ok(true);
+        }
+        let mut pack = PackWriter::create(&self.git_dir)?;
+        for (id, kind, content) in std::mem::take(&mut inner.waiting) {
+            let packed = pack::compress(kind, id, &content)?;
+            inner.bytes += packed.bytes.len() as u64;
+            pack.append(&packed)?;
+        }
+        inner.pack = Some(pack);
+        Ok(false)
+    }
+}
+
+impl ObjectSink for Batch<'_> {
+    fn contains(&self, id: &ObjectId) -> Result<bool> {
+        if self.lock().ids.contains(id) {
+            return Ok(true);
+        }
+        Ok(self.odb.exists_ext(to_oid(id), OdbLookupFlags::NO_REFRESH))
+    }
+
+    fn write(&self, kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<()> {
+        if self.keep_waiting(kind, id, content)? {
+            return Ok(());
+        }
+        let packed = pack::compress(kind, id, content)?;
+        let mut inner = self.lock();
+        inner.bytes += packed.bytes.len() as u64;
+        match inner.pack.as_mut() {
+            Some(pack) => pack.append(&packed),
+            None => Ok(()),
+        }
+    }
+
+    fn write_stream(&self, size: u64, source: &mut dyn Read) -> Result<ObjectId> {
+        let id = loose::write_stream(&self.git_dir, size, source)?;
+        self.lock().ids.insert(id);
+        Ok(id)
+    }
+}
+
+fn write_loose(git_dir: &std::path::Path, waiting: &[(ObjectId, ObjectKind, Vec<u8>)]) -> Result<()> {
+    let mut dirs = BTreeSet::new();
+    for (id, kind, content) in waiting {
+        loose::write(git_dir, id, &loose::compress(*kind, content)?)?;
+        dirs.extend(loose::path_of(git_dir, id).parent().map(PathBuf::from));
+    }
+    dirs.iter().try_for_each(|dir| sync_dir(dir))
+}

@@ -1,0 +1,143 @@
+//! Loose objects: `objects/xx/yyyy…`, zlib over git's header and the content.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+
+use super::damaged;
+use crate::error::{IoContext, Result};
+use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
+use crate::model::sink::hash_stream;
+use crate::sys::durable::{sync_dir, unique_suffix};
+
+/// Where a loose object stands.
+pub fn path_of(git_dir: &Path, id: &ObjectId) -> PathBuf {
+    let hex = id.to_string();
+    git_dir.join("objects").join(&hex[..2]).join(&hex[2..])
+}
+
+/// Compresses an object as a loose file holds it.
+pub fn compress(kind: ObjectKind, content: &[u8]) -> Result<Vec<u8>> {
+    let mut encoder = ZlibEncoder::new(Vec::with_capacity(content.len() / 3 + 64), Compression::new(1));
+    let header = format!("{} {}\0", kind.as_str(), content.len());
+    encoder.write_all(header.as_bytes()).at("compressing", "an object")?;
+    encoder.write_all(content).at("compressing", "an object")?;
+    encoder.finish().at("compressing", "an object")
+}
+
+/// A temporary file in the object directory, removed unless it is put in its place.
+struct Temporary {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Temporary {
+    fn create(git_dir: &Path) -> Result<(Temporary, File)> {
+        let path = git_dir.join("objects").join(format!("tmp_obj_{}", unique_suffix()));
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o444)
+            .open(&path)
+            .at("creating", &path)?;
+        Ok((Temporary { path, kept: false }, file))
+    }
+
+    /// Renames it to the object's place; the fan-out directory is made when missing.
+    fn place(mut self, git_dir: &Path, id: &ObjectId) -> Result<()> {
+        let target = path_of(git_dir, id);
+        let dir = target.parent().unwrap_or(git_dir);
+        if !dir.is_dir() {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(dir)
+                .at("creating the directory", dir)?;
+            sync_dir(&git_dir.join("objects"))?;
+        }
+        std::fs::rename(&self.path, &target).at("renaming", &self.path)?;
+        self.kept = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Nobody reads temporary files; one that cannot be removed only costs space.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Writes already compressed bytes as a loose object, synced; its directory is the caller's to sync.
+pub fn write(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> {
+    let (temporary, mut file) = Temporary::create(git_dir)?;
+    file.write_all(compressed).at("writing", &temporary.path)?;
+    file.sync_all().at("syncing", &temporary.path)?;
+    temporary.place(git_dir, id)
+}
+
+/// Writes a blob of `size` bytes from a reader, in constant memory, synced with its directory.
+pub fn write_stream(git_dir: &Path, size: u64, source: &mut dyn Read) -> Result<ObjectId> {
+    let (temporary, file) = Temporary::create(git_dir)?;
+    let mut encoder = ZlibEncoder::new(file, Compression::new(1));
+    encoder
+        .write_all(format!("blob {size}\0").as_bytes())
+        .at("writing", &temporary.path)?;
+    let path = temporary.path.clone();
+    let id = hash_stream(size, source, &mut |piece| encoder.write_all(piece).at("writing", &path))?;
+    let file = encoder.finish().at("writing", &path)?;
+    file.sync_all().at("syncing", &path)?;
+    temporary.place(git_dir, &id)?;
+    let target = path_of(git_dir, &id);
+    sync_dir(target.parent().unwrap_or(git_dir))?;
+    Ok(id)
+}
+
+/// Copies a loose blob to `out` in constant memory; `None` when there is no such loose object.
+pub fn copy(git_dir: &Path, id: &ObjectId, out: &mut dyn Write) -> Result<Option<u64>> {
+    let path = path_of(git_dir, id);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(crate::error::Error::io(error, "opening", &path)),
+    };
+    let mut decoder = ZlibDecoder::new(BufReader::with_capacity(1 << 16, file));
+    let unreadable = |error: std::io::Error| damaged(id, &format!("cannot be read ({error})"));
+    let mut header = Vec::new();
+    let mut byte = [0u8];
+    while header.len() < 64 {
+        decoder.read_exact(&mut byte).map_err(unreadable)?;
+        if byte[0] == 0 {
+            break;
+        }
+        header.push(byte[0]);
+    }
+    let text = String::from_utf8_lossy(&header).into_owned();
+    let size: u64 = text
+        .strip_prefix("blob ")
+        .and_then(|size| size.parse().ok())
+        .ok_or_else(|| damaged(id, "is not a blob"))?;
+    let mut hasher = ObjectHasher::new(ObjectKind::Blob, size);
+    let mut buffer = vec![0u8; 1 << 16];
+    let mut total = 0u64;
+    loop {
+        let n = decoder.read(&mut buffer).map_err(unreadable)?;
+        if n == 0 {
+            break;
+        }
+        total += n as u64;
+        hasher.update(&buffer[..n]);
+        out.write_all(&buffer[..n]).at("writing", "restored content")?;
+    }
+    if total != size || hasher.finish()? != *id {
+        return Err(damaged(id, "has other bytes than its id says"));
+    }
+    Ok(Some(size))
+}

@@ -1,0 +1,267 @@
+//! Pack files: version 2 packs without deltas, and their version 2 indexes, after git's `gitformat-pack`.
+//!
+//! Objects are appended as they come; the header's count and the trailing checksum are written when the number is known.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use sha1_checked::{Digest, Sha1};
+
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::sys::durable::{sync_dir, unique_suffix};
+
+/// An object as a pack holds it: its type-and-size header and the compressed content.
+pub struct Packed {
+    pub id: ObjectId,
+    pub bytes: Vec<u8>,
+}
+
+/// Compresses an object for a pack.
+pub fn compress(kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<Packed> {
+    let mut bytes = entry_header(kind, content.len() as u64);
+    bytes.reserve(content.len() / 3 + 32);
+    let mut encoder = ZlibEncoder::new(bytes, Compression::new(1));
+    encoder.write_all(content).at("compressing", "an object")?;
+    Ok(Packed {
+        id,
+        bytes: encoder.finish().at("compressing", "an object")?,
+    })
+}
+
+/// Type in bits 4-6 of the first byte, size in its low four bits and then seven bits a byte, least significant first.
+fn entry_header(kind: ObjectKind, size: u64) -> Vec<u8> {
+    let number = match kind {
+        ObjectKind::Commit => 1u8,
+        ObjectKind::Tree => 2,
+        ObjectKind::Blob => 3,
+    };
+    let mut rest = size >> 4;
+    let mut header = vec![number << 4 | (size & 15) as u8];
+    while rest > 0 {
+        if let Some(last) = header.last_mut() {
+            *last |= 0x80;
+        }
+        header.push((rest & 0x7f) as u8);
+        rest >>= 7;
+    }
+    header
+}
+
+struct Indexed {
+    id: ObjectId,
+    crc: u32,
+    offset: u64,
+}
+
+/// A pack that is being written; dropped unfinished, it leaves nothing behind.
+pub struct PackWriter {
+    dir: PathBuf,
+    path: PathBuf,
+    file: BufWriter<File>,
+    offset: u64,
+    objects: Vec<Indexed>,
+    finished: bool,
+}
+
+impl PackWriter {
+    /// Starts a pack in `objects/pack`.
+    pub fn create(git_dir: &Path) -> Result<PackWriter> {
+        let dir = git_dir.join("objects/pack");
+        let path = dir.join(format!("tmp_pack_{}", unique_suffix()));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o444)
+            .open(&path)
+            .at("creating", &path)?;
+        let mut file = BufWriter::with_capacity(1 << 20, file);
+        file.write_all(&header(0)).at("writing", &path)?;
+        Ok(PackWriter {
+            dir,
+            path,
+            file,
+            offset: 12,
+            objects: Vec::new(),
+            finished: false,
+        })
+    }
+
+    /// Appends an object.
+    pub fn append(&mut self, packed: &Packed) -> Result<()> {
+        self.file.write_all(&packed.bytes).at("writing", &self.path)?;
+        let crc = crc32fast::hash(&packed.bytes);
+        self.objects.push(Indexed {
+            id: packed.id,
+            crc,
+            offset: self.offset,
+        });
+        self.offset += packed.bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes count, checksum and index, syncs all, and puts both files in their place: the index last, since git finds
+    /// packs by their indexes.
+    pub fn finish(mut self) -> Result<()> {
+        self.file.flush().at("writing", &self.path)?;
+        let checksum = self.seal()?;
+        self.objects.sort_by(|a, b| a.id.cmp(&b.id));
+        let index = index_bytes(&self.objects, &checksum);
+        let name = self.name();
+        let index_temporary = self.path.with_extension("idx");
+        let written = write_synced(&index_temporary, &index).and_then(|()| {
+            std::fs::rename(&self.path, self.dir.join(format!("pack-{name}.pack"))).at("renaming", &self.path)?;
+            self.finished = true;
+            let target = self.dir.join(format!("pack-{name}.idx"));
+            std::fs::rename(&index_temporary, target).at("renaming", &index_temporary)
+        });
+        if let Err(error) = written {
+            // The first error is the one to tell; the leftover is only space.
+            let _ = std::fs::remove_file(&index_temporary);
+            return Err(error);
+        }
+        sync_dir(&self.dir)
+    }
+
+    /// Patches the header and appends the SHA-1 of everything before it.
+    fn seal(&mut self) -> Result<[u8; 20]> {
+        let count = u32::try_from(self.objects.len())
+            .map_err(|_| Error::new(Code::Internal, "more than four thousand million objects in one pack"))?;
+        let path = self.path.clone();
+        let file = self.file.get_mut();
+        file.seek(SeekFrom::Start(0)).at("seeking in", &path)?;
+        file.write_all(&header(count)).at("writing", &path)?;
+        file.seek(SeekFrom::Start(0)).at("seeking in", &path)?;
+        let mut hasher = plain_sha1();
+        let mut buffer = vec![0u8; 1 << 20];
+        loop {
+            let n = file.read(&mut buffer).at("reading back", &path)?;
+            if n == 0 {
+                break;
+            }
+            hasher.update(&buffer[..n]);
+        }
+        let checksum = digest(hasher);
+        file.write_all(&checksum).at("writing", &path)?;
+        file.sync_all().at("syncing", &path)?;
+        Ok(checksum)
+    }
+
+    /// git names a pack by the hash of its sorted ids.
+    fn name(&self) -> String {
+        let mut hasher = plain_sha1();
+        for object in &self.objects {
+            hasher.update(object.id.as_bytes());
+        }
+        ObjectId::from_bytes(digest(hasher)).to_string()
+    }
+}
+
+impl Drop for PackWriter {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Nobody reads temporary files; one that cannot be removed only costs space.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn header(count: u32) -> [u8; 12] {
+    let mut header = *b"PACK\0\0\0\x02\0\0\0\0";
+    header[8..].copy_from_slice(&count.to_be_bytes());
+    header
+}
+
+/// Checksums of our own files: collision detection has nothing to protect here.
+fn plain_sha1() -> Sha1 {
+    Sha1::builder().detect_collision(false).build()
+}
+
+fn digest(hasher: Sha1) -> [u8; 20] {
+    let mut bytes = [0u8; 20];
+    bytes.copy_from_slice(hasher.try_finalize().hash());
+    bytes
+}
+
+/// An index of version 2; `objects` are sorted by id.
+fn index_bytes(objects: &[Indexed], pack_checksum: &[u8; 20]) -> Vec<u8> {
+    let mut out = b"\xfftOc\0\0\0\x02".to_vec();
+    let mut at = 0;
+    for first in 0..=255u8 {
+        while at < objects.len() && objects[at].id.as_bytes()[0] <= first {
+            at += 1;
+        }
+        out.extend_from_slice(&(at as u32).to_be_bytes());
+    }
+    objects
+        .iter()
+        .for_each(|object| out.extend_from_slice(object.id.as_bytes()));
+    objects
+        .iter()
+        .for_each(|object| out.extend_from_slice(&object.crc.to_be_bytes()));
+    let mut large = Vec::new();
+    for object in objects {
+        // Offsets of 2 GiB and more stand in a table of their own; the high bit marks the reference to it.
+        let small = u32::try_from(object.offset)
+            .ok()
+            .filter(|offset| *offset < 1 << 31)
+            .unwrap_or_else(|| {
+                large.push(object.offset);
+                1 << 31 | (large.len() as u32 - 1)
+            });
+        out.extend_from_slice(&small.to_be_bytes());
+    }
+    large
+        .iter()
+        .for_each(|offset| out.extend_from_slice(&offset.to_be_bytes()));
+    out.extend_from_slice(pack_checksum);
+    let mut hasher = plain_sha1();
+    hasher.update(&out);
+    out.extend_from_slice(&digest(hasher));
+    out
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o444)
+        .open(path)
+        .at("creating", path)?;
+    file.write_all(bytes).at("writing", path)?;
+    file.sync_all().at("syncing", path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_those_of_the_format() {
+        assert_eq!(entry_header(ObjectKind::Blob, 5), [0x35]);
+        assert_eq!(entry_header(ObjectKind::Commit, 16), [0x90, 0x01]);
+        assert_eq!(entry_header(ObjectKind::Tree, 0x1234), [0xa4, 0xa3, 0x02]);
+    }
+
+    #[test]
+    fn large_offsets_stand_in_their_own_table() {
+        let object = |first: u8, offset| {
+            let mut id = [0u8; 20];
+            id[0] = first;
+            Indexed {
+                id: ObjectId::from_bytes(id),
+                crc: 7,
+                offset,
+            }
+        };
+        let bytes = index_bytes(&[object(1, 12), object(2, 1 << 33)], &[0; 20]);
+        let offsets = 8 + 1024 + 2 * 20 + 2 * 4;
+        assert_eq!(&bytes[offsets..offsets + 8], [0, 0, 0, 12, 0x80, 0, 0, 0]);
+        assert_eq!(&bytes[offsets + 8..offsets + 16], (1u64 << 33).to_be_bytes());
+    }
+}
