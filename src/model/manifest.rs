@@ -101,17 +101,11 @@ impl Manifest {
 
     /// Everything strictly inside `dir`, in byte order.
     pub fn inside(&self, dir: &RelPath) -> impl Iterator<Item = (&RelPath, &Entry)> {
-        let from = if dir.is_root() {
-            Bound::Unbounded
-        } else {
-            Bound::Excluded(dir.clone())
-        };
         let dir = dir.clone();
-        let start = dir.as_bytes().to_vec();
+        let from = Bound::Excluded(dir.inside_bound());
         self.0
             .range((from, Bound::Unbounded))
-            .take_while(move |(path, _)| path.as_bytes().starts_with(&start))
-            .filter(move |(path, _)| path.starts_with(&dir))
+            .take_while(move |(path, _)| path.starts_with(&dir))
     }
 
     /// Number of entries, directories included.

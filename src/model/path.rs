@@ -106,6 +106,16 @@ impl RelPath {
             || (self.0.starts_with(&ancestor.0) && matches!(self.0.get(ancestor.0.len()), None | Some(b'/')))
     }
 
+    /// A bound for ordered sets: everything inside this directory is greater, with nothing else in between.
+    pub fn inside_bound(&self) -> RelPath {
+        if self.is_root() {
+            return RelPath::root();
+        }
+        let mut bytes = self.0.clone();
+        bytes.push(b'/');
+        RelPath(bytes)
+    }
+
     /// As an operating-system path, relative.
     pub fn to_path(&self) -> &Path {
         Path::new(OsStr::from_bytes(&self.0))

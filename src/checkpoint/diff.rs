@@ -1,0 +1,238 @@
+//! What differs between two checkpoints, or between one and the present state.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::take::{Into, Take};
+use super::timeline::{Checkpoint, Timeline};
+use crate::error::Result;
+use crate::model::build;
+use crate::model::checkpoint::Kind;
+use crate::model::coverage::Coverage;
+use crate::model::id::ObjectId;
+use crate::model::manifest::Manifest;
+use crate::model::name;
+use crate::model::path::RelPath;
+use crate::model::tree::{self, Mode, TreeEntry};
+use crate::store::FilePatch;
+use crate::worktree::{Capture, Flow};
+
+/// One side of a change: the kind of entry and its content.
+pub type Side = Option<(Mode, ObjectId)>;
+
+/// A path that differs; never a directory that is one on both sides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub path: RelPath,
+    pub old: Side,
+    pub new: Side,
+}
+
+/// Files and lines that changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    pub files: u64,
+    pub plus: u64,
+    pub minus: u64,
+}
+
+/// A change with its patch.
+#[derive(Clone, Debug)]
+pub struct FileDiff {
+    pub change: Change,
+    pub patch: FilePatch,
+}
+
+/// Files whose lines are counted at most; above it a stat counts files only, so that a list stays quick.
+const MAX_COUNTED_FILES: usize = 400;
+/// Content above this many bytes is not compared line by line.
+const MAX_COMPARED_BYTES: u64 = 8_000_000;
+
+/// The present state of a workspace, looked at without storing anything.
+pub struct Present {
+    pub(super) capture: Capture,
+    pub(super) root: ObjectId,
+    pub(super) fresh: HashMap<ObjectId, Vec<u8>>,
+}
+
+impl Timeline {
+    /// Looks at the workspace as it is now; nothing is stored.
+    ///
+    /// # Errors
+    /// `workspace-gone`, and those of reading.
+    pub fn present(&mut self, control: &dyn Fn() -> Flow) -> Result<Present> {
+        self.look(&Take::of(Kind::PreRestore, "local", "looking"), control)
+    }
+
+    pub(super) fn look(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Present> {
+        self.require_workspace()?;
+        let (all, _) = self.checkpoints()?;
+        let before = self.known_now(&all)?;
+        let seen = self.capture_with(take, &before, Into::Nothing, control);
+        // Only what was known before stays known: content that was merely hashed is not in the store.
+        self.stamps = Some(before.stamps);
+        let seen = seen?;
+        Ok(Present { capture: seen.capture, root: seen.root, fresh: seen.fresh })
+    }
+
+    /// Loads a checkpoint's manifest and coverage.
+    pub(super) fn load(&self, tree: &ObjectId, wanted: &dyn Fn(&RelPath) -> bool) -> Result<(Manifest, Coverage)> {
+        build::load(tree, wanted, &|id| self.store.read_tree(id), &|id| self.store.read_blob(id))
+    }
+
+    /// The manifest and coverage of a checkpoint.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn contents(&self, checkpoint: &Checkpoint) -> Result<(Manifest, Coverage)> {
+        self.load(&checkpoint.tree, &|_| true)
+    }
+
+    /// Changed paths between two root trees, in byte order. Equal subtrees are not looked into.
+    pub(super) fn changes(
+        &self,
+        old: ObjectId,
+        new: ObjectId,
+        fresh: &HashMap<ObjectId, Vec<u8>>,
+    ) -> Result<Vec<Change>> {
+        let read = |id: &ObjectId| match fresh.get(id) {
+            Some(bytes) => tree::decode(bytes),
+            None => self.store.read_tree(id),
+        };
+        let mut changes = Vec::new();
+        let mut pending = vec![(RelPath::root(), Some(old), Some(new))];
+        while let Some((dir, old, new)) = pending.pop() {
+            if old == new {
+                continue;
+            }
+            for (path, old, new) in paired(&dir, read_side(old, &read)?, read_side(new, &read)?) {
+                let subtree = |side: &Side| side.and_then(|(mode, id)| (mode == Mode::Dir).then_some(id));
+                let (old_dir, new_dir) = (subtree(&old), subtree(&new));
+                if old_dir.is_some() || new_dir.is_some() {
+                    pending.push((path.clone(), old_dir, new_dir));
+                }
+                let (old, new) = (plain(old, new_dir), plain(new, old_dir));
+                if old != new {
+                    changes.push(Change { path, old, new });
+                }
+            }
+        }
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(changes)
+    }
+
+    /// Changes between two checkpoints.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn changes_between(&self, old: &Checkpoint, new: &Checkpoint) -> Result<Vec<Change>> {
+        self.changes(old.tree, new.tree, &HashMap::new())
+    }
+
+    /// Changes from a checkpoint to the present state.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn changes_to_present(&self, old: &Checkpoint, present: &Present) -> Result<Vec<Change>> {
+        self.changes(old.tree, present.root, &present.fresh)
+    }
+
+    /// Files and lines of some changes; lines are counted for the first 400 files only.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn stat(&self, changes: &[Change]) -> Result<Stat> {
+        let files: Vec<&Change> = changes.iter().filter(|change| is_file_change(change)).collect();
+        let mut stat = Stat { files: files.len() as u64, ..Stat::default() };
+        for change in files.into_iter().take(MAX_COUNTED_FILES) {
+            let patch = self.patch_of(change)?;
+            stat.plus += patch.plus;
+            stat.minus += patch.minus;
+        }
+        Ok(stat)
+    }
+
+    /// The patch of one change. Content that the store does not have is read from the work tree.
+    ///
+    /// # Errors
+    /// `store-damaged`; I/O errors of the work tree.
+    pub fn patch_of(&self, change: &Change) -> Result<FilePatch> {
+        let old = self.content(change, &change.old)?;
+        let new = self.content(change, &change.new)?;
+        let path = change.path.display();
+        match (old, new) {
+            (Content::TooLarge, _) | (_, Content::TooLarge) => Ok(FilePatch {
+                plus: 0,
+                minus: 0,
+                binary: true,
+                text: format!("diff --git a/{path} b/{path}\nLarge files differ\n"),
+            }),
+            (old, new) => self.store.patch(old.bytes(), new.bytes(), &path),
+        }
+    }
+
+    fn content(&self, change: &Change, side: &Side) -> Result<Content> {
+        let Some((mode, id)) = side else { return Ok(Content::None) };
+        if *mode == Mode::Dir {
+            return Ok(Content::None);
+        }
+        if self.store.has(id)? {
+            if self.store.blob_size(id)? > MAX_COMPARED_BYTES {
+                return Ok(Content::TooLarge);
+            }
+            return self.store.read_blob(id).map(Content::Bytes);
+        }
+        crate::worktree::read_small(&self.workspace.path, &change.path, MAX_COMPARED_BYTES)
+            .map(|bytes| bytes.map_or(Content::TooLarge, Content::Bytes))
+    }
+}
+
+enum Content {
+    None,
+    Bytes(Vec<u8>),
+    TooLarge,
+}
+
+impl Content {
+    fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Content::Bytes(bytes) => Some(bytes),
+            Content::None | Content::TooLarge => None,
+        }
+    }
+}
+
+/// Whether a change is of a file or link (not only of an empty directory).
+pub fn is_file_change(change: &Change) -> bool {
+    let is_file = |side: &Side| side.is_some_and(|(mode, _)| mode != Mode::Dir);
+    is_file(&change.old) || is_file(&change.new)
+}
+
+/// A directory that is one on both sides, or whose other side is absent, is no change of its own: what is in it is. An
+/// empty one is reported by the side that has nothing.
+fn plain(side: Side, other_dir: Option<ObjectId>) -> Side {
+    match side {
+        Some((Mode::Dir, id)) if other_dir.is_some() || id != ObjectId::EMPTY_TREE => None,
+        other => other,
+    }
+}
+
+fn read_side(id: Option<ObjectId>, read: &dyn Fn(&ObjectId) -> Result<Vec<TreeEntry>>) -> Result<Vec<TreeEntry>> {
+    id.map_or_else(|| Ok(Vec::new()), |id| read(&id))
+}
+
+/// Entries of two versions of a directory side by side, equal ones and piton's own left out.
+fn paired(dir: &RelPath, old: Vec<TreeEntry>, new: Vec<TreeEntry>) -> Vec<(RelPath, Side, Side)> {
+    let mut names: BTreeMap<Vec<u8>, (Side, Side)> = BTreeMap::new();
+    for entry in old {
+        names.entry(entry.name).or_default().0 = Some((entry.mode, entry.id));
+    }
+    for entry in new {
+        names.entry(entry.name).or_default().1 = Some((entry.mode, entry.id));
+    }
+    let own = |stored: &[u8]| dir.is_root() && stored == name::RESERVED_ROOT;
+    names
+        .into_iter()
+        .filter(|(stored, (old, new))| old != new && !own(stored))
+        .map(|(stored, (old, new))| (dir.join(&name::from_stored(&stored, dir.is_root())), old, new))
+        .collect()
+}

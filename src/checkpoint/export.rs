@@ -1,0 +1,19 @@
+//! Writing a checkpoint into another directory: `restore N --to DIR`.
+
+use std::path::Path;
+
+use super::timeline::{Checkpoint, Timeline};
+use crate::error::Result;
+use crate::model::path::RelPath;
+use crate::worktree::restore::Outcome;
+
+impl Timeline {
+    /// Writes a checkpoint, or some of its paths, into an absent or empty directory.
+    ///
+    /// # Errors
+    /// `conflict` when the directory holds something; `store-damaged`, `disk-full`, `permission`.
+    pub fn export(&self, checkpoint: &Checkpoint, select: &[RelPath], dir: &Path) -> Result<Outcome> {
+        let (manifest, _) = self.contents(checkpoint)?;
+        crate::worktree::restore::export(dir, &manifest, select, &|id, out| self.store.copy_blob(id, out))
+    }
+}

@@ -1,0 +1,52 @@
+//! Where piton keeps its own files.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Code, Error, IoContext, Result};
+use crate::sys::durable::create_private_dir;
+
+/// `$PITON_HOME`: the store, the workspaces' records, trusted settings. Mode 0700.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// `$PITON_HOME`, else `$XDG_DATA_HOME/piton`, else `~/.local/share/piton`; created when missing.
+    ///
+    /// # Errors
+    /// `workspace-refused` when none of them is known or the value is relative; I/O errors of creating it.
+    pub fn locate() -> Result<Home> {
+        let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let path = named("PITON_HOME")
+            .or_else(|| named("XDG_DATA_HOME").map(|dir| dir.join("piton")))
+            .or_else(|| std::env::home_dir().filter(|dir| dir.is_absolute()).map(|dir| dir.join(".local/share/piton")))
+            .ok_or_else(|| {
+                Error::new(Code::WorkspaceRefused, "no place for piton's store: no home directory is known")
+                    .hint("set PITON_HOME to an absolute path")
+            })?;
+        Home::at(&path)
+    }
+
+    /// A given directory; created when missing.
+    ///
+    /// # Errors
+    /// As [`Home::locate`].
+    pub fn at(path: &Path) -> Result<Home> {
+        if !path.is_absolute() {
+            return Err(Error::new(Code::WorkspaceRefused, "the place of piton's store must be an absolute path")
+                .path(path)
+                .hint("set PITON_HOME to an absolute path"));
+        }
+        create_private_dir(path)?;
+        Ok(Home(path.canonicalize().at("resolving", path)?))
+    }
+
+    /// The directory itself, canonical.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The directory of all workspaces' records.
+    pub fn workspaces(&self) -> PathBuf {
+        self.0.join("workspaces")
+    }
+}

@@ -1,0 +1,22 @@
+//! The domain: taking checkpoints, reading them, restoring, undoing (rank 3).
+//!
+//! Drives `worktree` → `store`, which never meet. Knows no terminal, no protocol, no watcher.
+
+pub mod diff;
+pub mod export;
+pub mod find;
+pub mod home;
+pub mod journal;
+pub mod operations;
+pub mod restore;
+pub mod retention;
+pub mod selector;
+pub mod state;
+pub mod take;
+pub mod timeline;
+pub mod undo;
+pub mod workspace;
+
+pub use home::Home;
+pub use timeline::{Checkpoint, Timeline};
+pub use workspace::Workspace;

@@ -1,0 +1,160 @@
+//! What the journal adds up to: which operation can be undone, which redone, and which was interrupted. Pure.
+
+use super::journal::{Begin, External, Line, OpKind};
+use crate::model::id::ObjectId;
+
+/// One step that undo or redo can take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The operation it steps over.
+    pub op: String,
+    pub kind: OpKind,
+    /// The checkpoint to go to.
+    pub to: ObjectId,
+    /// Exactly the paths that the operation changed (percent-quoted).
+    pub changed: Vec<String>,
+    /// The workspace's newest ordinal when the operation ended.
+    pub ordinal: u64,
+    pub time: String,
+}
+
+/// The journal, added up.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// Newest last.
+    pub undo: Vec<Step>,
+    /// Next to redo last.
+    pub redo: Vec<Step>,
+    /// An operation that began and neither ended nor was given up.
+    pub interrupted: Option<Begin>,
+    pub externals: Vec<External>,
+    /// Number of the next operation.
+    pub next: u64,
+}
+
+impl History {
+    /// Adds up the lines of a journal.
+    pub fn of(lines: Vec<Line>) -> History {
+        let mut history = History { next: 1, ..History::default() };
+        for line in lines {
+            history.add(line);
+        }
+        history
+    }
+
+    fn add(&mut self, line: Line) {
+        match line {
+            Line::External(external) => self.externals.push(external),
+            Line::Aborted { op } => {
+                if self.interrupted.as_ref().is_some_and(|begin| begin.op == op) {
+                    self.interrupted = None;
+                }
+            }
+            Line::Restoring(begin) => {
+                let number = begin.op.strip_prefix("o-").and_then(|text| text.parse::<u64>().ok());
+                self.next = self.next.max(number.unwrap_or(0) + 1);
+                self.interrupted = Some(begin);
+            }
+            Line::Restored(end) => {
+                let Some(begin) = self.interrupted.take_if(|begin| begin.op == end.op) else { return };
+                let step = Step {
+                    op: begin.over.clone().unwrap_or_else(|| begin.op.clone()),
+                    kind: begin.kind,
+                    to: begin.pre_restore,
+                    changed: end.changed,
+                    ordinal: end.ordinal,
+                    time: begin.time,
+                };
+                self.finish(begin.kind, step);
+            }
+        }
+    }
+
+    fn finish(&mut self, kind: OpKind, step: Step) {
+        match kind {
+            OpKind::Restore | OpKind::Rollback => {
+                self.redo.clear();
+                self.undo.push(step);
+            }
+            OpKind::Undo => {
+                self.undo.pop();
+                self.redo.push(step);
+            }
+            OpKind::Redo => {
+                self.redo.pop();
+                self.undo.push(step);
+            }
+        }
+    }
+
+    /// External effects that restoring to the checkpoint of this ordinal would not undo, oldest first.
+    pub fn external_since(&self, ordinal: u64) -> impl Iterator<Item = &External> {
+        self.externals.iter().filter(move |external| external.after >= ordinal)
+    }
+
+    /// Checkpoints that pruning must not drop: the ends of an interrupted operation, and the next undo and redo.
+    pub fn needed(&self) -> Vec<ObjectId> {
+        let ends = self.interrupted.iter().flat_map(|begin| [begin.target, begin.pre_restore]);
+        ends.chain(self.undo.last().map(|step| step.to)).chain(self.redo.last().map(|step| step.to)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::journal::End;
+    use super::*;
+    use crate::model::id::ObjectKind;
+
+    fn id(n: u8) -> ObjectId {
+        ObjectId::of(ObjectKind::Blob, &[n]).unwrap()
+    }
+
+    fn begin(op: u8, kind: OpKind, over: Option<&str>) -> Line {
+        Line::Restoring(Begin {
+            op: format!("o-{op}"),
+            kind,
+            run: "local".into(),
+            target: id(100 + op),
+            pre_restore: id(op),
+            paths: vec![],
+            only: None,
+            planned: vec![],
+            keep_new: false,
+            over: over.map(str::to_owned),
+            time: String::new(),
+        })
+    }
+
+    fn end(op: u8) -> Line {
+        Line::Restored(End { op: format!("o-{op}"), changed: vec!["a".into()], failed: 0, ordinal: u64::from(op) })
+    }
+
+    #[test]
+    fn undo_and_redo_walk_the_stack() {
+        let mut lines = vec![begin(1, OpKind::Restore, None), end(1), begin(2, OpKind::Restore, None), end(2)];
+        let top = |lines: &[Line]| {
+            let history = History::of(lines.to_vec());
+            let name = |step: Option<&Step>| step.map(|step| (step.op.clone(), step.to));
+            (name(history.undo.last()), name(history.redo.last()), history.next)
+        };
+        let op = |n: u8, to: u8| Some((format!("o-{n}"), id(to)));
+        assert_eq!(top(&lines), (op(2, 2), None, 3));
+        lines.extend([begin(3, OpKind::Undo, Some("o-2")), end(3)]);
+        assert_eq!(top(&lines), (op(1, 1), op(2, 3), 4));
+        lines.extend([begin(4, OpKind::Undo, Some("o-1")), end(4)]);
+        assert_eq!(top(&lines), (None, op(1, 4), 5));
+        lines.extend([begin(5, OpKind::Redo, Some("o-1")), end(5)]);
+        assert_eq!(top(&lines), (op(1, 5), op(2, 3), 6));
+        lines.extend([begin(6, OpKind::Restore, None), end(6)]);
+        assert_eq!(top(&lines), (op(6, 6), None, 7));
+    }
+
+    #[test]
+    fn what_began_and_did_not_end_is_interrupted() {
+        let mut lines = vec![begin(1, OpKind::Restore, None)];
+        assert_eq!(History::of(lines.clone()).interrupted.map(|begin| begin.op), Some("o-1".into()));
+        lines.push(Line::Aborted { op: "o-1".into() });
+        let history = History::of(lines);
+        assert!(history.interrupted.is_none() && history.undo.is_empty());
+    }
+}

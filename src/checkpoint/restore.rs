@@ -1,0 +1,345 @@
+//! Bringing files back.
+//!
+//! select → `pre-restore` checkpoint (if it fails, nothing is touched) → plan against what it captured → journal
+//! `Restoring`, durable → apply with a proof per path → journal `Restored`. What is replaced or deleted is therefore
+//! always in the `pre-restore` checkpoint; what could not be captured is a conflict and stays.
+
+use std::collections::BTreeSet;
+
+use super::journal::{Begin, End, External, Journal, Line, OpKind, quoted, unquoted};
+use super::take::Take;
+use super::timeline::{Checkpoint, Timeline};
+use crate::error::{Code, Error, Result};
+use crate::filter::{CoverageView, would_capture};
+use crate::model::checkpoint::Kind;
+use crate::model::coverage::{Coverage, SkipReason};
+use crate::model::id::ObjectId;
+use crate::model::manifest::{Entry, Manifest};
+use crate::model::path::RelPath;
+use crate::sys::clock::{now_ms, rfc3339};
+use crate::worktree::restore::{Outcome, Plan, PlanInput, Saved, apply, plan};
+use crate::worktree::{Capture, Flow, Target};
+
+/// What is to be restored.
+#[derive(Clone, Debug)]
+pub struct Restore {
+    pub target: ObjectId,
+    pub kind: OpKind,
+    pub run: String,
+    /// Paths with all that lies below them; empty means the whole tree.
+    pub paths: Vec<RelPath>,
+    /// Exactly these paths (an undo or redo steps over what an operation changed, and nothing else).
+    pub only: Option<BTreeSet<RelPath>>,
+    /// Files created since the checkpoint stay.
+    pub keep_new: bool,
+    /// The operation an undo or redo steps over.
+    pub over: Option<String>,
+}
+
+impl Restore {
+    /// A restore of the whole tree or of some paths.
+    pub fn to(target: ObjectId, run: &str, paths: Vec<RelPath>, keep_new: bool) -> Restore {
+        Restore { target, kind: OpKind::Restore, run: run.to_owned(), paths, only: None, keep_new, over: None }
+    }
+}
+
+/// What a restore would do.
+#[derive(Debug)]
+pub struct Preview {
+    pub target: Checkpoint,
+    pub plan: Plan,
+    pub stat: super::diff::Stat,
+    /// Effects after the target that bringing files back does not undo.
+    pub externals: Vec<External>,
+    pub warnings: Vec<String>,
+}
+
+/// What a restore did.
+#[derive(Debug)]
+pub struct Restored {
+    /// `None` when there was nothing to do.
+    pub operation: Option<String>,
+    pub target: Checkpoint,
+    /// The checkpoint that holds what was there before.
+    pub pre_restore: Option<Checkpoint>,
+    pub outcome: Outcome,
+    pub conflicts: Vec<(RelPath, String)>,
+    pub externals: Vec<External>,
+    pub warnings: Vec<String>,
+}
+
+/// The target of a restore, loaded.
+struct Loaded {
+    checkpoint: Checkpoint,
+    manifest: Manifest,
+    coverage: Coverage,
+}
+
+impl Timeline {
+    /// Shows what a restore would do; nothing is stored or touched.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint`, `workspace-gone`, `store-damaged`, and those of reading.
+    pub fn preview(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Preview> {
+        let loaded = self.load_target(restore)?;
+        let take = self.safety_take(restore, &loaded);
+        let present = self.look(&take, control)?;
+        let plan = self.plan_for(restore, &loaded, &present.capture)?;
+        let planned: BTreeSet<&RelPath> = plan.touched().collect();
+        let mut changes = self.changes(present.root, loaded.checkpoint.tree, &present.fresh)?;
+        changes.retain(|change| planned.contains(&change.path));
+        let stat = self.stat(&changes)?;
+        let externals = self.externals_after(&loaded.checkpoint)?;
+        let warnings = target_warnings(&loaded);
+        Ok(Preview { target: loaded.checkpoint, plan, stat, externals, warnings })
+    }
+
+    /// Restores.
+    ///
+    /// # Errors
+    /// Before anything is touched: `rollback-in-progress` while an interrupted restore waits, `pre-restore-failed`,
+    /// `incomplete-checkpoint` when content of the target is missing, and those of [`Timeline::preview`]. Afterwards
+    /// failures of single paths are part of the result.
+    pub fn restore(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Restored> {
+        let _lock = self.lock("restoring")?;
+        self.refuse_interrupted()?;
+        self.run_restore(restore, None, control)
+    }
+
+    /// Goes on with an interrupted restore, or gives it up; either way the tree is whole afterwards.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint` when none is interrupted; those of [`Timeline::restore`].
+    pub fn resume(&mut self, go_on: bool, control: &dyn Fn() -> Flow) -> Result<Restored> {
+        let _lock = self.lock("resuming a restore")?;
+        let begin = self.history()?.interrupted.ok_or_else(|| {
+            Error::new(Code::NoSuchCheckpoint, "no restore was interrupted in this workspace").hint("nothing to do")
+        })?;
+        let only = begin.only.as_deref().map(unquoted).transpose()?;
+        let planned = unquoted(&begin.planned)?;
+        self.clean_up_after(&planned)?;
+        let restore = Restore {
+            target: if go_on { begin.target } else { begin.pre_restore },
+            kind: begin.kind,
+            run: begin.run.clone(),
+            paths: if go_on { unquoted(&begin.paths)?.into_iter().collect() } else { Vec::new() },
+            only: if go_on { only } else { Some(planned) },
+            keep_new: go_on && begin.keep_new,
+            over: begin.over.clone(),
+        };
+        self.run_restore(&restore, Some(Resume { begin, go_on }), control)
+    }
+
+    fn clean_up_after(&self, planned: &BTreeSet<RelPath>) -> Result<()> {
+        let dirs: BTreeSet<RelPath> = planned.iter().filter_map(RelPath::parent).collect();
+        let removed = crate::worktree::restore::clean_temporaries(&self.workspace.path, dirs.iter())?;
+        tracing::info!(removed, "temporary files of the interrupted restore");
+        Ok(())
+    }
+
+    /// An error that says what was interrupted and how to end it, if something was.
+    ///
+    /// # Errors
+    /// `rollback-in-progress`.
+    pub fn refuse_interrupted(&self) -> Result<()> {
+        match self.history()?.interrupted {
+            None => Ok(()),
+            Some(begin) => Err(Error::new(
+                Code::RollbackInProgress,
+                format!("restore {} to checkpoint {} was interrupted", begin.op, begin.target.short()),
+            )
+            .hint("end it first: `piton restore --continue` or `piton restore --abort`")),
+        }
+    }
+
+    fn run_restore(
+        &mut self,
+        restore: &Restore,
+        resume: Option<Resume>,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Restored> {
+        let loaded = self.load_target(restore)?;
+        let externals = self.externals_after(&loaded.checkpoint)?;
+        let warnings = target_warnings(&loaded);
+        let take = self.safety_take(restore, &loaded);
+        let (safety, capture) = self.take_locked(&take, control).map_err(pre_restore_failed)?;
+        let plan = self.plan_for(restore, &loaded, &capture)?;
+        let conflicts: Vec<(RelPath, String)> =
+            plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
+        if plan.is_empty() && resume.is_none() {
+            self.store.delete_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
+            let outcome = Outcome { kept: plan.kept(), ..Outcome::default() };
+            let target = loaded.checkpoint;
+            return Ok(Restored { operation: None, target, pre_restore: None, outcome, conflicts, externals, warnings });
+        }
+        self.preflight(&plan)?;
+        let begin = match &resume {
+            Some(resume) => resume.begin.clone(),
+            None => self.announce(restore, &plan, safety.checkpoint.id)?,
+        };
+        let saved = Saved { manifest: &capture.manifest, known: &capture.known };
+        let outcome = apply(&self.workspace.path, &plan, &saved, &|id, out| self.store.copy_blob(id, out))?;
+        self.conclude(&begin, resume.as_ref(), &outcome)?;
+        let operation = Some(begin.op);
+        let pre_restore = Some(safety.checkpoint);
+        Ok(Restored { operation, target: loaded.checkpoint, pre_restore, outcome, conflicts, externals, warnings })
+    }
+
+    fn load_target(&mut self, restore: &Restore) -> Result<Loaded> {
+        let (all, _) = self.checkpoints()?;
+        let checkpoint = all.into_iter().find(|checkpoint| checkpoint.id == restore.target).ok_or_else(|| {
+            Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} is not in this workspace", restore.target.short()))
+        })?;
+        let (manifest, coverage) = self.contents(&checkpoint).map_err(incomplete)?;
+        Ok(Loaded { checkpoint, manifest, coverage })
+    }
+
+    /// The `pre-restore` checkpoint captures every path that the target holds, whatever ignore rules, secrets and caps
+    /// say: those are the ones that may be replaced.
+    fn safety_take(&self, restore: &Restore, loaded: &Loaded) -> Take {
+        let selected = |path: &RelPath| match &restore.only {
+            Some(only) => only.contains(path),
+            None => restore.paths.is_empty() || restore.paths.iter().any(|ancestor| path.starts_with(ancestor)),
+        };
+        let targets = loaded.manifest.iter().filter(|(path, _)| selected(path));
+        let verb = match restore.kind {
+            OpKind::Restore => "restore to",
+            OpKind::Rollback => "rollback to",
+            OpKind::Undo => "undo, back to",
+            OpKind::Redo => "redo, to",
+        };
+        let reason = format!("before {verb} checkpoint {}", loaded.checkpoint.record.ordinal);
+        Take {
+            targets: targets.map(|(path, _)| Target { path: path.clone(), recursive: false }).collect(),
+            unlimited: true,
+            always: true,
+            ..Take::of(Kind::PreRestore, &restore.run, &reason)
+        }
+    }
+
+    fn plan_for(&self, restore: &Restore, loaded: &Loaded, capture: &Capture) -> Result<Plan> {
+        let gitignore = |dir: &RelPath| {
+            let entry = loaded.manifest.get(&dir.join(b".gitignore"))?;
+            self.store.read_blob(&entry.id).ok()
+        };
+        let exists = |path: &RelPath| loaded.manifest.contains(path);
+        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        let covered = |path: &RelPath, entry: &Entry| would_capture(path, entry, &loaded.coverage, &view).into_result();
+        let target_skipped = |path: &RelPath| loaded.coverage.skip_of(path).is_some();
+        let input = PlanInput {
+            target: &loaded.manifest,
+            present: &capture.manifest,
+            present_skipped: &capture.coverage.skipped,
+            select: &restore.paths,
+            keep_new: restore.keep_new,
+            covered: &covered,
+            target_skipped: &target_skipped,
+        };
+        let mut plan = plan(&input);
+        if let Some(only) = &restore.only {
+            plan.retain(&|path| only.contains(path));
+        }
+        Ok(plan)
+    }
+
+    /// All content that the plan needs is there, before anything is touched.
+    fn preflight(&self, plan: &Plan) -> Result<()> {
+        let missing = self.store.missing(&mut plan.needed())?;
+        match missing.iter().next() {
+            None => Ok(()),
+            Some(id) => Err(Error::new(
+                Code::IncompleteCheckpoint,
+                format!("{} objects of the checkpoint are missing from the store, {id} among them", missing.len()),
+            )
+            .hint("nothing was changed; choose another checkpoint, or restore single paths")),
+        }
+    }
+
+    fn announce(&self, restore: &Restore, plan: &Plan, pre_restore: ObjectId) -> Result<Begin> {
+        let begin = Begin {
+            op: format!("o-{}", self.history()?.next),
+            kind: restore.kind,
+            run: restore.run.clone(),
+            target: restore.target,
+            pre_restore,
+            paths: quoted(&restore.paths),
+            only: restore.only.as_ref().map(quoted),
+            planned: quoted(plan.touched()),
+            keep_new: restore.keep_new,
+            over: restore.over.clone(),
+            time: rfc3339(now_ms()),
+        };
+        Journal::in_dir(&self.workspace.dir).append(&[Line::Restoring(begin.clone())])?;
+        Ok(begin)
+    }
+
+    fn conclude(&mut self, begin: &Begin, resume: Option<&Resume>, outcome: &Outcome) -> Result<()> {
+        let journal = Journal::in_dir(&self.workspace.dir);
+        if resume.is_some_and(|resume| !resume.go_on) {
+            return journal.append(&[Line::Aborted { op: begin.op.clone() }]);
+        }
+        let mut changed: BTreeSet<RelPath> = outcome.changed().cloned().collect();
+        if resume.is_some() {
+            // What the interrupted attempt had changed already is part of the operation too.
+            changed.extend(unquoted(&begin.planned)?);
+        }
+        let (all, _) = self.checkpoints()?;
+        let end = End {
+            op: begin.op.clone(),
+            changed: quoted(&changed),
+            failed: outcome.failed.len() as u64,
+            ordinal: self.next_ordinal(&all) - 1,
+        };
+        journal.append(&[Line::Restored(end)])
+    }
+
+    /// Recorded effects that going back to `target` does not undo.
+    fn externals_after(&self, target: &Checkpoint) -> Result<Vec<External>> {
+        Ok(self.history()?.external_since(target.record.ordinal).cloned().collect())
+    }
+}
+
+/// An interrupted operation that is taken up again.
+struct Resume {
+    begin: Begin,
+    /// Finish it; else go back to where it began.
+    go_on: bool,
+}
+
+fn pre_restore_failed(error: Error) -> Error {
+    match error.code() {
+        Code::WorkspaceGone | Code::ShuttingDown | Code::StoreLocked => error,
+        _ => {
+            let text = format!("the safety checkpoint before the restore failed, so nothing was changed: {}", error.text());
+            Error::new(Code::PreRestoreFailed, text).caused_by(error)
+        }
+    }
+}
+
+fn incomplete(error: Error) -> Error {
+    match error.code() {
+        Code::StoreDamaged | Code::NoSuchCheckpoint => {
+            Error::new(Code::IncompleteCheckpoint, format!("the checkpoint cannot be read whole: {}", error.text()))
+                .hint("nothing was changed; choose another checkpoint")
+                .caused_by(error)
+        }
+        _ => error,
+    }
+}
+
+/// What a person should know of the target before going back to it.
+fn target_warnings(loaded: &Loaded) -> Vec<String> {
+    let skips = &loaded.coverage.skipped;
+    let count = skips.values().filter(|reason| reason.makes_partial()).count();
+    let mut warnings = Vec::new();
+    if count > 0 {
+        let first: Vec<String> = skips
+            .iter()
+            .filter(|(_, reason)| reason.makes_partial())
+            .take(3)
+            .map(|(path, reason): (&RelPath, &SkipReason)| format!("{} ({reason})", path.display()))
+            .collect();
+        warnings.push(format!("this checkpoint left out {count} paths, which stay as they are: {}", first.join(", ")));
+    }
+    warnings
+}

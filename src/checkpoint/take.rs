@@ -1,0 +1,418 @@
+//! Taking a checkpoint.
+//!
+//! Crash order: objects → ref (compare-and-swap) → state → stamps. Each later thing may be missing and is found again
+//! from the earlier ones: a crash between two of them costs a scan or a number, never a checkpoint.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Instant;
+
+use super::state::State;
+use super::timeline::{Checkpoint, LOCK_WAIT, Timeline};
+use crate::error::{Code, Error, Result};
+use crate::model::build::build;
+use crate::model::checkpoint::{Kind, Record};
+use crate::model::coverage::{Coverage, Extent, SkipReason};
+use crate::model::effect::Class;
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::manifest::{EntryKind, Manifest};
+use crate::model::path::RelPath;
+use crate::model::policy::Secrets;
+use crate::model::sink::{HashOnly, ObjectSink};
+use crate::model::tree;
+use crate::store::{Batch, NewCommit};
+use crate::sys::clock::{boot_id, now_ms, rfc3339};
+use crate::worktree::stamps::Stamps;
+use crate::worktree::{Capture, Flow, Request, Target, capture};
+
+use super::workspace::Scope;
+
+/// What a checkpoint is taken for.
+#[derive(Clone, Debug)]
+pub struct Take {
+    pub kind: Kind,
+    pub run: String,
+    pub turn: Option<String>,
+    pub codon_id: Option<String>,
+    pub codon_name: Option<String>,
+    pub duration_ms: Option<u64>,
+    /// One line for people, already redacted.
+    pub reason: String,
+    pub effects: Vec<Class>,
+    /// Paths that are about to be destroyed: captured whatever the rules say.
+    pub targets: Vec<Target>,
+    /// Whether targets know no budget (before a restore).
+    pub unlimited: bool,
+    /// Record it even when nothing changed.
+    pub always: bool,
+    pub pinned: bool,
+    /// Only these paths; empty means everything.
+    pub only: Vec<RelPath>,
+}
+
+impl Take {
+    /// A plain request of a kind, for a run, with a reason.
+    pub fn of(kind: Kind, run: &str, reason: &str) -> Take {
+        Take {
+            kind,
+            run: run.to_owned(),
+            turn: None,
+            codon_id: None,
+            codon_name: None,
+            duration_ms: None,
+            reason: reason.to_owned(),
+            effects: Vec::new(),
+            targets: Vec::new(),
+            unlimited: false,
+            always: kind.is_typed(),
+            pinned: false,
+            only: Vec::new(),
+        }
+    }
+}
+
+/// A checkpoint that was taken, or the equal one that was there already.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    pub checkpoint: Checkpoint,
+    /// Nothing had changed since `checkpoint`.
+    pub unchanged: bool,
+    pub coverage: Coverage,
+    /// Paths that differ from the run's previous checkpoint (from the workspace's, for a run's first).
+    pub changed: u64,
+    pub ms: f64,
+    pub warnings: Vec<String>,
+}
+
+/// What a capture under the workspace's rules gave, before anything names it.
+pub(super) struct Seen {
+    pub capture: Capture,
+    pub root: ObjectId,
+    /// Trees (and records) that the store does not have yet.
+    pub fresh: HashMap<ObjectId, Vec<u8>>,
+}
+
+/// What is known before a capture.
+#[derive(Clone)]
+pub(super) struct Before {
+    pub stamps: Stamps,
+    /// Captured before, but without stamps.
+    pub sticky: BTreeSet<RelPath>,
+}
+
+/// Where captured content goes.
+#[derive(Clone, Copy)]
+pub(super) enum Into<'b, 's> {
+    Batch(&'b Batch<'s>),
+    /// Hashed and forgotten: for looking only.
+    Nothing,
+}
+
+impl Timeline {
+    /// Takes a checkpoint.
+    ///
+    /// # Errors
+    /// `workspace-gone`, `store-locked`, `disk-full`, `permission`, `shutting-down` when `control` stopped it. Nothing is
+    /// recorded then.
+    pub fn take(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Taken> {
+        let lock = self.lock(take.kind.as_str())?;
+        let taken = self.take_locked(take, control).map(|(taken, _)| taken);
+        drop(lock);
+        taken
+    }
+
+    /// The same, with the workspace lock held by the caller; also gives what was captured.
+    pub(super) fn take_locked(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<(Taken, Capture)> {
+        let started = Instant::now();
+        self.require_workspace()?;
+        let _shared = self.store.lock_shared(take.kind.as_str(), LOCK_WAIT)?;
+        let (all, _) = self.checkpoints()?;
+        let known = self.known_now(&all)?;
+        let batch = self.store.batch()?;
+        let seen = match self.capture_with(take, &known, Into::Batch(&batch), control) {
+            Err(error) if error.code() == Code::StoreDamaged => {
+                tracing::warn!(%error, "the store lost objects that stamps name; scanning everything");
+                self.capture_with(take, &known.distrusted(), Into::Batch(&batch), control)?
+            }
+            other => other?,
+        };
+        let previous = self.newest_of_run(&all, &take.run);
+        let base = previous.or_else(|| all.last());
+        let changed = match base {
+            Some(base) => self.changes(base.tree, seen.root, &seen.fresh)?.len() as u64,
+            None => seen.capture.manifest.totals().0,
+        };
+        self.remember(known, &seen.capture, take);
+        if let Some(same) = previous.filter(|previous| previous.tree == seen.root && !take.always) {
+            let taken = self.unchanged(same.clone(), &seen.capture, started);
+            batch.finish()?;
+            return Ok((taken, seen.capture));
+        }
+        let checkpoint = self.commit(take, &seen, &all, batch)?;
+        let taken = Taken {
+            checkpoint,
+            unchanged: false,
+            coverage: seen.capture.coverage.clone(),
+            changed,
+            ms: started.elapsed().as_secs_f64() * 1000.0,
+            warnings: seen.capture.warnings.clone(),
+        };
+        Ok((taken, seen.capture))
+    }
+
+    fn unchanged(&self, same: Checkpoint, capture: &Capture, started: Instant) -> Taken {
+        Taken {
+            checkpoint: same,
+            unchanged: true,
+            coverage: capture.coverage.clone(),
+            changed: 0,
+            ms: started.elapsed().as_secs_f64() * 1000.0,
+            warnings: capture.warnings.clone(),
+        }
+    }
+
+    pub(super) fn require_workspace(&self) -> Result<()> {
+        if self.workspace.path.is_dir() {
+            return Ok(());
+        }
+        Err(Error::new(Code::WorkspaceGone, "the workspace is not a directory any more")
+            .path(&self.workspace.path)
+            .hint("its checkpoints are kept: `piton restore N --to DIR --workspace PATH` brings files back elsewhere"))
+    }
+
+    /// What is known from earlier captures, checked against the store when that may have lost objects.
+    pub(super) fn known_now(&mut self, all: &[Checkpoint]) -> Result<Before> {
+        let epoch = self.store.epoch()?;
+        let boot = boot_id();
+        if let Some(stamps) = self.stamps.take_if(|stamps| stamps.epoch == epoch && stamps.boot == boot) {
+            return Ok(Before { stamps, sticky: BTreeSet::new() });
+        }
+        let file = self.workspace.dir.join("stamps");
+        let loaded = crate::worktree::stamps::load(&file)?;
+        let sticky = if loaded.is_none() { self.sticky_from(all)? } else { BTreeSet::new() };
+        let mut stamps = loaded.unwrap_or_else(|| Stamps::empty(&epoch, &boot));
+        if stamps.epoch != epoch || stamps.boot != boot {
+            let missing = self.store.missing(&mut stamps.known.values().map(|known| known.id))?;
+            for known in stamps.known.values_mut().filter(|known| missing.contains(&known.id)) {
+                known.proven = false;
+            }
+            stamps.epoch = epoch;
+            stamps.boot = boot;
+        }
+        Ok(Before { stamps, sticky })
+    }
+
+    /// Without stamps: what the newest whole checkpoint holds stays captured.
+    fn sticky_from(&self, all: &[Checkpoint]) -> Result<BTreeSet<RelPath>> {
+        let whole = |checkpoint: &&Checkpoint| {
+            !checkpoint.record.kind.is_typed() && !checkpoint.record.flags.iter().any(|flag| flag == "targeted")
+        };
+        let Some(newest) = all.iter().rev().find(whole) else { return Ok(BTreeSet::new()) };
+        let (manifest, _) = self.load(&newest.tree, &|_| true)?;
+        Ok(manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect())
+    }
+
+    /// Captures the workspace and builds its trees.
+    pub(super) fn capture_with(
+        &self,
+        take: &Take,
+        before: &Before,
+        into: Into<'_, '_>,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Seen> {
+        let never = [self.home.path().to_owned()];
+        let request = Request {
+            root: &self.workspace.path,
+            known: &before.stamps.known,
+            sticky: &before.sticky,
+            targets: &take.targets,
+            unlimited_targets: take.unlimited,
+            extent: self.extent(take),
+            limits: self.policy.limits,
+            secrets: self.policy.secrets,
+            exclude: &self.policy.exclude,
+            never: &never,
+            defaults: before.stamps.defaults,
+        };
+        let mut capture = match into {
+            Into::Batch(batch) => capture(&request, batch, control)?,
+            Into::Nothing => capture(&request, &HashOnly, control)?,
+        };
+        if take.kind.is_typed() {
+            self.narrow_to_tracked(&mut capture.manifest)?;
+        }
+        let mut fresh = HashMap::new();
+        let root = build(&capture.manifest, &capture.coverage, &mut |kind, id, bytes| {
+            let there = match into {
+                Into::Batch(batch) => emit(batch, kind, id, bytes)?,
+                Into::Nothing => self.store.has(&id)?,
+            };
+            if !there {
+                fresh.insert(id, bytes.to_vec());
+            }
+            Ok(())
+        })?;
+        Ok(Seen { capture, root, fresh })
+    }
+
+    fn extent(&self, take: &Take) -> Extent {
+        match self.workspace.scope {
+            Scope::TargetsOnly => Extent::Paths(take.targets.iter().map(|target| target.path.clone()).collect()),
+            Scope::Tree if take.only.is_empty() => Extent::Tree,
+            Scope::Tree => Extent::Paths(take.only.clone()),
+        }
+    }
+
+    /// Typed checkpoints record what the run tracks; nothing else is ever narrowed.
+    fn narrow_to_tracked(&self, manifest: &mut Manifest) -> Result<()> {
+        let tracked = crate::filter::Tracked::new(&self.policy.tracked_files, &self.policy.read_only)?;
+        if tracked.is_everything() {
+            return Ok(());
+        }
+        let files = manifest.iter().filter(|(path, entry)| entry.kind != EntryKind::Dir && tracked.matches(path));
+        let mut narrowed: Manifest = files.map(|(path, entry)| (path.clone(), *entry)).collect();
+        for (dir, entry) in manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
+            if narrowed.inside(dir).next().is_some() {
+                narrowed.insert(dir.clone(), *entry);
+            }
+        }
+        *manifest = narrowed;
+        Ok(())
+    }
+
+    /// Remembers stamps for the next capture; [`Timeline::settle`] writes them.
+    pub(super) fn remember(&mut self, before: Before, capture: &Capture, take: &Take) {
+        let mut stamps = before.stamps;
+        if self.extent(take) == Extent::Tree {
+            self.unsaved = self.unsaved || capture.known != stamps.known;
+            stamps.known = capture.known.clone();
+            stamps.defaults = Some(capture.coverage.defaults);
+        }
+        self.stamps = Some(stamps);
+    }
+
+    fn commit(&mut self, take: &Take, seen: &Seen, all: &[Checkpoint], batch: Batch<'_>) -> Result<Checkpoint> {
+        let (branch, tip) = self.run_tip(&take.run)?;
+        let ordinal = self.next_ordinal(all);
+        let record = self.record(take, seen, ordinal);
+        let parents: Vec<ObjectId> = tip.into_iter().collect();
+        let commit =
+            NewCommit { tree: seen.root, parents: &parents, message: &record.message(), time_ms: now_ms() };
+        let id = batch.put_commit(&commit)?;
+        batch.finish()?;
+        let name = if take.kind.is_typed() {
+            branch
+        } else {
+            format!("{}{}/{ordinal}", self.leaf_prefix(), take.kind.as_str())
+        };
+        let expect = if take.kind.is_typed() { self.branch_target(&name)? } else { None };
+        self.store.update_ref(&name, expect, id)?;
+        let mut state = self.state();
+        state.next_ordinal = ordinal + 1;
+        if take.kind.is_typed() {
+            state.detached.remove(&take.run);
+        }
+        self.save_state(&state);
+        Ok(Checkpoint { id, tree: seen.root, parents, record, name })
+    }
+
+    fn branch_target(&self, name: &str) -> Result<Option<ObjectId>> {
+        let found = self.store.refs(name)?.into_iter().find(|entry| entry.name == name);
+        found.map(|entry| entry.target.map_err(|what| Error::new(Code::StoreDamaged, what))).transpose()
+    }
+
+    /// The checkpoint stands once its ref does; a state file that cannot be written is found again from the refs.
+    fn save_state(&self, state: &State) {
+        if let Err(error) = state.save(&self.workspace.dir) {
+            tracing::warn!(%error, "the state file could not be written");
+        }
+    }
+
+    fn record(&self, take: &Take, seen: &Seen, ordinal: u64) -> Record {
+        let coverage = &seen.capture.coverage;
+        let (files, bytes) = seen.capture.manifest.totals();
+        Record {
+            kind: take.kind,
+            ordinal,
+            workspace: self.workspace.id.clone(),
+            run: take.run.clone(),
+            turn: take.turn.clone(),
+            codon_id: take.codon_id.clone(),
+            codon_name: take.codon_name.clone(),
+            reason: take.reason.clone(),
+            time: rfc3339(now_ms()),
+            duration_ms: take.duration_ms,
+            effects: take.effects.clone(),
+            files,
+            bytes,
+            skipped: coverage.skipped.len() as u64,
+            flags: self.flags(take, &seen.capture),
+            pinned: take.pinned,
+        }
+    }
+
+    fn flags(&self, take: &Take, capture: &Capture) -> Vec<String> {
+        let secret = |path: &RelPath| crate::filter::is_secret_name(path.name());
+        let holds_secrets = self.policy.secrets == Secrets::Always || capture.stats.targeted > 0;
+        let flags = [
+            ("partial", capture.coverage.is_partial()),
+            ("targeted", capture.stats.targeted > 0 && take.kind != Kind::PreRestore),
+            ("secrets", holds_secrets && capture.manifest.iter().any(|(path, _)| secret(path))),
+            ("unstable", !capture.coverage.unstable.is_empty()),
+        ];
+        flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag.to_owned()).collect()
+    }
+
+    /// Writes what may be written late: stamps, and the drops of retention. Called after the reply, and at the end.
+    ///
+    /// # Errors
+    /// Those of the lock, the stamps file and the refs; nothing of worth is lost by them.
+    pub fn settle(&mut self) -> Result<()> {
+        let _lock = self.lock("settling")?;
+        if let Some(stamps) = self.stamps.as_ref().filter(|_| self.unsaved) {
+            crate::worktree::stamps::save(&self.workspace.dir.join("stamps"), stamps)?;
+            self.unsaved = false;
+        }
+        let (all, _) = self.checkpoints()?;
+        let needed = self.history()?.needed();
+        for (id, reason) in super::retention::plan(&all, &needed, &self.policy.retention) {
+            if let Some(checkpoint) = all.iter().find(|checkpoint| checkpoint.id == id) {
+                tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");
+                self.store.delete_ref(&checkpoint.name, id)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a built object; a tree that is new must not name content the store does not have. Says whether the object was
+/// there before.
+fn emit(sink: &dyn ObjectSink, kind: ObjectKind, id: ObjectId, bytes: &[u8]) -> Result<bool> {
+    if sink.contains(&id)? {
+        return Ok(true);
+    }
+    if kind == ObjectKind::Tree {
+        for entry in tree::decode(bytes)? {
+            if !sink.contains(&entry.id)? {
+                return Err(Error::new(Code::StoreDamaged, format!("object {} is missing from the store", entry.id)));
+            }
+        }
+    }
+    sink.write(kind, id, bytes)?;
+    Ok(false)
+}
+
+impl Before {
+    /// The same paths, but nothing about their content is taken for known.
+    fn distrusted(&self) -> Before {
+        let mut before = self.clone();
+        before.sticky.extend(std::mem::take(&mut before.stamps.known).into_keys());
+        before
+    }
+}
+
+/// Skips as the replies list them, those that matter first.
+pub fn listed_skips(coverage: &Coverage) -> Vec<(RelPath, SkipReason)> {
+    let mut skips: Vec<(RelPath, SkipReason)> = coverage.skipped.iter().map(|(path, why)| (path.clone(), *why)).collect();
+    skips.sort_by_key(|(path, why)| (!why.makes_partial(), path.clone()));
+    skips
+}

@@ -1,0 +1,306 @@
+//! The checkpoints of one workspace: reading them, finding one, knowing the newest.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::home::Home;
+use super::journal::{Journal, Line};
+use super::operations::History;
+use super::selector::{Selector, matches};
+use super::state::State;
+use super::workspace::Workspace;
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::{Kind, Record};
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::policy::Policy;
+use crate::store::{RefEntry, Store};
+use crate::sys::lock::{FileLock, Mode};
+use crate::worktree::stamps::Stamps;
+
+/// How long an operation waits for a lock that somebody else holds.
+pub const LOCK_WAIT: Duration = Duration::from_secs(60);
+
+/// One checkpoint, as its commit says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub id: ObjectId,
+    pub tree: ObjectId,
+    pub parents: Vec<ObjectId>,
+    pub record: Record,
+    /// The ref that keeps it (for a typed one: its run's branch).
+    pub name: String,
+}
+
+/// The checkpoints of one workspace, and everything that acts on them.
+pub struct Timeline {
+    pub(super) home: Home,
+    pub(super) workspace: Workspace,
+    pub(super) store: Store,
+    pub(super) policy: Policy,
+    pub(super) stamps: Option<Stamps>,
+    /// Whether `stamps` is newer than its file.
+    pub(super) unsaved: bool,
+    cache: HashMap<ObjectId, (ObjectId, Vec<ObjectId>, Record)>,
+}
+
+impl Timeline {
+    /// Opens the timeline of a workspace; the store is made when it does not exist.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn open(home: &Home, workspace: Workspace, policy: Policy) -> Result<Timeline> {
+        let store = Store::open(home.path())?;
+        Ok(Timeline { home: home.clone(), workspace, store, policy, stamps: None, unsaved: false, cache: HashMap::new() })
+    }
+
+    /// The workspace.
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// piton's own directory.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The store, for reading.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Puts another policy in force.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
+    /// The workspace's lock: all writes of refs, journal, state and stamps happen under it.
+    pub(super) fn lock(&self, verb: &str) -> Result<FileLock> {
+        FileLock::acquire(&self.workspace.dir.join("lock"), Mode::Exclusive, verb, LOCK_WAIT)
+    }
+
+    /// The workspace's journal, added up.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn history(&self) -> Result<History> {
+        let contents = Journal::in_dir(&self.workspace.dir).read()?;
+        if contents.damaged > 0 {
+            tracing::warn!(lines = contents.damaged, "the journal has damaged lines, which are passed over");
+        }
+        Ok(History::of(contents.lines))
+    }
+
+    /// Appends to the journal, under the workspace lock.
+    ///
+    /// # Errors
+    /// Those of the lock and the journal.
+    pub fn note(&self, lines: &[Line]) -> Result<()> {
+        let _lock = self.lock("noting an effect")?;
+        Journal::in_dir(&self.workspace.dir).append(lines)
+    }
+
+    /// The state file.
+    pub fn state(&self) -> State {
+        State::load(&self.workspace.dir)
+    }
+
+    /// Changes the state file under the workspace lock.
+    ///
+    /// # Errors
+    /// Those of the lock and of writing.
+    pub fn change_state(&self, change: impl FnOnce(&mut State)) -> Result<()> {
+        let _lock = self.lock("changing the state")?;
+        let mut state = self.state();
+        change(&mut state);
+        state.save(&self.workspace.dir)
+    }
+
+    pub(super) fn leaf_prefix(&self) -> String {
+        format!("refs/piton/{}/", self.workspace.id)
+    }
+
+    pub(super) fn branch_prefix(&self) -> String {
+        format!("refs/heads/{}/", self.workspace.id)
+    }
+
+    /// All checkpoints, oldest first, and what is wrong with refs that could not be read.
+    ///
+    /// # Errors
+    /// When the store cannot be listed. Single broken refs are reported, not fatal.
+    pub fn checkpoints(&mut self) -> Result<(Vec<Checkpoint>, Vec<String>)> {
+        let mut all = Vec::new();
+        let mut broken = Vec::new();
+        for leaf in self.store.refs(&self.leaf_prefix())? {
+            match self.tip_of(&leaf).and_then(|id| self.read(id, &leaf.name)) {
+                Ok(checkpoint) => all.push(checkpoint),
+                Err(error) => broken.push(format!("{}: {}", leaf.name, error.text())),
+            }
+        }
+        for branch in self.store.refs(&self.branch_prefix())? {
+            if let Err(error) = self.tip_of(&branch).and_then(|tip| self.chain(tip, &branch.name, &mut all)) {
+                broken.push(format!("{}: {}", branch.name, error.text()));
+            }
+        }
+        all.sort_by_key(|checkpoint| checkpoint.record.ordinal);
+        all.dedup_by_key(|checkpoint| checkpoint.id);
+        Ok((all, broken))
+    }
+
+    fn tip_of(&self, entry: &RefEntry) -> Result<ObjectId> {
+        entry.target.clone().map_err(|what| Error::new(Code::StoreDamaged, format!("a broken ref: {what}")))
+    }
+
+    /// Follows first parents from a branch's tip; parents of another branch are included once (sorted out later).
+    fn chain(&mut self, tip: ObjectId, name: &str, all: &mut Vec<Checkpoint>) -> Result<()> {
+        let mut next = Some(tip);
+        while let Some(id) = next {
+            let checkpoint = self.read(id, name)?;
+            next = checkpoint.parents.first().copied().filter(|_| checkpoint.record.kind.is_typed());
+            if checkpoint.record.kind.is_typed() && !all.iter().any(|known| known.id == id) {
+                all.push(checkpoint);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, id: ObjectId, name: &str) -> Result<Checkpoint> {
+        if !self.cache.contains_key(&id) {
+            let commit = self.store.read_commit(&id)?;
+            let record = Record::parse(&commit.message).ok_or_else(|| {
+                Error::new(Code::NotACheckpoint, format!("commit {} was not made by piton", id.short()))
+            })?;
+            self.cache.insert(id, (commit.tree, commit.parents, record));
+        }
+        let (tree, parents, record) = self.cache[&id].clone();
+        if record.workspace != self.workspace.id {
+            return Err(Error::new(Code::OtherWorkspace, format!("checkpoint {} is of another workspace", id.short())));
+        }
+        Ok(Checkpoint { id, tree, parents, record, name: name.to_owned() })
+    }
+
+    /// Finds the one checkpoint that `selector` names.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint`, `ambiguous-checkpoint` with candidates, `pruned`, `not-a-checkpoint` (an id of a file or
+    /// directory), `other-workspace`, `bad-request` for a malformed selector.
+    pub fn resolve(&mut self, selector: &str) -> Result<Checkpoint> {
+        let parsed = Selector::parse(selector)?;
+        let (all, _) = self.checkpoints()?;
+        let found = matches(&parsed, &all);
+        match found.as_slice() {
+            [one] => Ok((*one).clone()),
+            [] => Err(self.explain_missing(&parsed, selector, &all)),
+            many => {
+                let candidates: Vec<String> = many.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
+                let short: Vec<String> =
+                    many.iter().take(8).map(|c| format!("{} ({})", c.id.short(), c.record.ordinal)).collect();
+                let text = format!("`{selector}` matches {} checkpoints: {}", many.len(), short.join(", "));
+                Err(Error::new(Code::AmbiguousCheckpoint, text)
+                    .hint("give more digits, or the number that `piton list` shows")
+                    .candidates(candidates))
+            }
+        }
+    }
+
+    /// Why nothing matched: pruned, not a checkpoint, of another workspace, or unknown.
+    fn explain_missing(&self, parsed: &Selector, selector: &str, all: &[Checkpoint]) -> Error {
+        let selector = crate::model::text::printable(selector);
+        let none = |code, text: String| Error::new(code, text).hint("see `piton list` for this workspace's checkpoints");
+        match parsed {
+            Selector::Ordinal(n) if *n > 0 && *n < self.next_ordinal(all) => {
+                none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
+            }
+            Selector::Prefix(hex) => self.explain_prefix(hex),
+            _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
+        }
+    }
+
+    fn explain_prefix(&self, hex: &str) -> Error {
+        let hint = "see `piton list` for this workspace's checkpoints";
+        for id in self.store.resolve_prefix(hex).unwrap_or_default() {
+            match self.store.kind_of(&id) {
+                Ok(Some(ObjectKind::Commit)) => {
+                    let record = self.store.read_commit(&id).ok().and_then(|commit| Record::parse(&commit.message));
+                    return match record {
+                        Some(record) if record.workspace != self.workspace.id => {
+                            Error::new(Code::OtherWorkspace, format!("`{hex}` is a checkpoint of another workspace"))
+                                .hint("run the command in that workspace, or name it with --workspace")
+                        }
+                        Some(_) => Error::new(Code::Pruned, format!("checkpoint `{hex}` is not kept any more")).hint(hint),
+                        None => Error::new(Code::NotACheckpoint, format!("`{hex}` is not a checkpoint")).hint(hint),
+                    };
+                }
+                Ok(Some(kind)) => {
+                    return Error::new(Code::NotACheckpoint, format!("`{hex}` is a {}, not a checkpoint", kind.as_str()))
+                        .hint(hint);
+                }
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Error::new(Code::NoSuchCheckpoint, format!("no checkpoint `{hex}` in this workspace")).hint(hint)
+    }
+
+    /// The number of the next checkpoint: never one that was used before.
+    pub(super) fn next_ordinal(&self, all: &[Checkpoint]) -> u64 {
+        let newest = all.iter().map(|checkpoint| checkpoint.record.ordinal).max().unwrap_or(0);
+        self.state().next_ordinal.max(newest + 1)
+    }
+
+    /// The branch on which a run's next typed checkpoint goes, and its parent.
+    pub(super) fn run_tip(&self, run: &str) -> Result<(String, Option<ObjectId>)> {
+        if let Some(detached) = self.state().detached.get(run) {
+            return Ok((detached.branch.clone(), Some(detached.from)));
+        }
+        let mut branch = format!("{}{run}", self.branch_prefix());
+        let refs = self.store.refs(&self.branch_prefix())?;
+        // After a rollback a run goes on under `<run>.2`, `<run>.3`, …: the newest of them is where it stands.
+        for n in 2u32.. {
+            let next = format!("{}{run}.{n}", self.branch_prefix());
+            if !refs.iter().any(|entry| entry.name == next) {
+                break;
+            }
+            branch = next;
+        }
+        let tip = refs.iter().find(|entry| entry.name == branch).map(|entry| self.tip_of(entry)).transpose()?;
+        Ok((branch, tip))
+    }
+
+    /// The newest checkpoint that `unchanged` is measured by: of this run, base captures left out.
+    pub(super) fn newest_of_run<'c>(&self, all: &'c [Checkpoint], run: &str) -> Option<&'c Checkpoint> {
+        all.iter().rev().find(|checkpoint| checkpoint.record.run == run && checkpoint.record.kind != Kind::Turn)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A checkpoint made up for pure tests.
+    pub fn checkpoint(ordinal: u64, kind: Kind, run: &str) -> Checkpoint {
+        let id = ObjectId::of(ObjectKind::Blob, &ordinal.to_le_bytes()).unwrap();
+        let record = Record {
+            kind,
+            ordinal,
+            workspace: "w".into(),
+            run: run.into(),
+            turn: None,
+            codon_id: None,
+            codon_name: None,
+            reason: "r".into(),
+            time: "2026-01-01T00:00:00.000Z".into(),
+            duration_ms: None,
+            effects: vec![],
+            files: 0,
+            bytes: 0,
+            skipped: 0,
+            flags: vec![],
+            pinned: false,
+        };
+        Checkpoint { id, tree: ObjectId::EMPTY_TREE, parents: vec![], record, name: String::new() }
+    }
+}

@@ -1,0 +1,93 @@
+//! Undo and redo: steps over the operations of the journal.
+
+use super::journal::{OpKind, unquoted};
+use super::operations::Step;
+use super::restore::{Preview, Restore, Restored};
+use super::timeline::Timeline;
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::Kind;
+use crate::worktree::Flow;
+
+/// Which way to step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Undo,
+    Redo,
+}
+
+impl Timeline {
+    /// The operation that would be stepped over; `None` when there is nothing to do.
+    ///
+    /// # Errors
+    /// For a redo after something new was recorded: `stale-selection`, naming the checkpoint to restore instead.
+    pub fn next_step(&mut self, direction: Direction) -> Result<Option<Step>> {
+        let history = self.history()?;
+        match direction {
+            Direction::Undo => Ok(history.undo.last().cloned()),
+            Direction::Redo => {
+                let Some(step) = history.redo.last().cloned() else { return Ok(None) };
+                self.refuse_redo_over_new(&step)?;
+                Ok(Some(step))
+            }
+        }
+    }
+
+    fn refuse_redo_over_new(&mut self, step: &Step) -> Result<()> {
+        let (all, _) = self.checkpoints()?;
+        let newer = all.iter().find(|checkpoint| {
+            checkpoint.record.ordinal > step.ordinal
+                && !matches!(checkpoint.record.kind, Kind::Turn | Kind::PreRestore)
+        });
+        let Some(newer) = newer else { return Ok(()) };
+        let target = all.iter().find(|checkpoint| checkpoint.id == step.to).map(|checkpoint| checkpoint.record.ordinal);
+        let hint = match target {
+            Some(ordinal) => format!("restore checkpoint {ordinal} instead: `piton restore {ordinal}`"),
+            None => "choose a checkpoint to restore from `piton list`".to_owned(),
+        };
+        let text = format!("checkpoint {} was recorded since the undo, so redo has lost its meaning", newer.record.ordinal);
+        Err(Error::new(Code::StaleSelection, text).hint(hint))
+    }
+
+    /// What a step would do.
+    ///
+    /// # Errors
+    /// As [`Timeline::preview`].
+    pub fn preview_step(
+        &mut self,
+        direction: Direction,
+        step: &Step,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Preview> {
+        let restore = stepping(direction, step, "local")?;
+        self.preview(&restore, control)
+    }
+
+    /// Takes a step.
+    ///
+    /// # Errors
+    /// As [`Timeline::restore`].
+    pub fn step(
+        &mut self,
+        direction: Direction,
+        step: &Step,
+        run: &str,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Restored> {
+        self.restore(&stepping(direction, step, run)?, control)
+    }
+}
+
+fn stepping(direction: Direction, step: &Step, run: &str) -> Result<Restore> {
+    Ok(Restore {
+        target: step.to,
+        kind: match direction {
+            Direction::Undo => OpKind::Undo,
+            Direction::Redo => OpKind::Redo,
+        },
+        run: run.to_owned(),
+        paths: Vec::new(),
+        only: Some(unquoted(&step.changed)?),
+        keep_new: false,
+        over: Some(step.op.clone()),
+    })
+}

@@ -1,0 +1,253 @@
+//! Workspaces: which directory an event belongs to, and its identity.
+//!
+//! A workspace has a random id made at first sight and is looked up by canonical path. Device and inode are recorded as
+//! evidence of "moved" only: a re-clone at the same path is the same workspace.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::home::Home;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::durable::{create_private_dir, replace_file};
+use crate::sys::lock::{FileLock, Mode};
+
+/// Files and directories whose presence makes a directory a project's root.
+const MARKERS: &[&str] = &[
+    ".git", ".hg", ".jj", ".svn", ".piton.yaml", "package.json", "Cargo.toml", "pyproject.toml", "setup.py", "go.mod",
+    "pom.xml", "build.gradle", "build.gradle.kts", "Makefile", "Gemfile", "composer.json", "mix.exs", "deno.json",
+    "CMakeLists.txt",
+];
+
+/// Directories that are never captured as trees, and whose whole subtree belongs to the system.
+const SYSTEM: &[&str] =
+    &["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr"];
+
+/// Directories that are never captured as trees themselves; what lies inside may be a workspace.
+const BROAD: &[&str] =
+    &["/", "/home", "/root", "/media", "/mnt", "/opt", "/srv", "/tmp", "/var", "/var/tmp", "/var/lib", "/Users", "/usr/local"];
+
+/// How much of a workspace is captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Tree,
+    /// Only paths that an action is about to destroy: the directory is too broad to capture.
+    TargetsOnly,
+}
+
+impl Scope {
+    /// The spelling on the protocol.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::Tree => "tree",
+            Scope::TargetsOnly => "targets-only",
+        }
+    }
+}
+
+/// A workspace known to piton.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workspace {
+    /// 16 lowercase hex digits.
+    pub id: String,
+    /// The canonical path.
+    pub path: PathBuf,
+    pub scope: Scope,
+    /// RFC 3339, when it was first seen.
+    pub since: String,
+    /// Its records: stamps, journal, state, lock.
+    pub dir: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Identity {
+    id: String,
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path_quoted: Option<String>,
+    since: String,
+    dev: u64,
+    ino: u64,
+}
+
+impl Workspace {
+    /// Finds the workspace of exactly this directory, or makes it known.
+    ///
+    /// # Errors
+    /// `workspace-gone` when the directory does not exist, `bad-path` when it is none; I/O errors.
+    pub fn open(home: &Home, path: &Path) -> Result<Workspace> {
+        let path = canonical_dir(path)?;
+        refuse_own(home, &path)?;
+        if let Some(known) = Workspace::known(home)?.into_iter().find(|workspace| workspace.path == path) {
+            return Ok(known);
+        }
+        create_private_dir(&home.workspaces())?;
+        let _lock = FileLock::acquire(
+            &home.path().join("workspaces.lock"),
+            Mode::Exclusive,
+            "adding a workspace",
+            std::time::Duration::from_secs(10),
+        )?;
+        match Workspace::known(home)?.into_iter().find(|workspace| workspace.path == path) {
+            Some(known) => Ok(known),
+            None => Workspace::create(home, path),
+        }
+    }
+
+    /// All workspaces known to this home; unreadable records are passed over (their checkpoints stay in the store).
+    ///
+    /// # Errors
+    /// When the directory of workspaces cannot be listed.
+    pub fn known(home: &Home) -> Result<Vec<Workspace>> {
+        let dir = home.workspaces();
+        let listing = match std::fs::read_dir(&dir) {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io(error, "listing", &dir)),
+        };
+        let mut known = Vec::new();
+        for entry in listing {
+            let dir = entry.at("listing", &dir)?.path();
+            match read_identity(&dir) {
+                Some(workspace) => known.push(workspace),
+                None => tracing::warn!(dir = %dir.display(), "a workspace record cannot be read"),
+            }
+        }
+        Ok(known)
+    }
+
+    fn create(home: &Home, path: PathBuf) -> Result<Workspace> {
+        let id = random_id()?;
+        let dir = home.workspaces().join(&id);
+        create_private_dir(&dir)?;
+        let facts = std::fs::metadata(&path).at("reading the status of", &path)?;
+        let since = rfc3339(now_ms());
+        let quoted = path.to_str().is_none().then(|| quote(&path));
+        let identity = Identity {
+            id: id.clone(),
+            path: path.to_string_lossy().into_owned(),
+            path_quoted: quoted,
+            since: since.clone(),
+            dev: facts.dev(),
+            ino: facts.ino(),
+        };
+        let text = serde_json::to_vec_pretty(&identity)
+            .map_err(|error| Error::new(Code::Internal, "writing a workspace record").caused_by(error))?;
+        replace_file(&dir.join("workspace.json"), &text)?;
+        let scope = scope_of(&path);
+        Ok(Workspace { id, path, scope, since, dir })
+    }
+}
+
+fn quote(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    crate::model::meta::quote(path.as_os_str().as_bytes())
+}
+
+fn read_identity(dir: &Path) -> Option<Workspace> {
+    use std::os::unix::ffi::OsStringExt;
+    let text = std::fs::read(dir.join("workspace.json")).ok()?;
+    let identity: Identity = serde_json::from_slice(&text).ok()?;
+    let path = match identity.path_quoted {
+        Some(quoted) => PathBuf::from(std::ffi::OsString::from_vec(crate::model::meta::unquote(&quoted).ok()?)),
+        None => PathBuf::from(identity.path),
+    };
+    let scope = scope_of(&path);
+    Some(Workspace { id: identity.id, scope, path, since: identity.since, dir: dir.to_owned() })
+}
+
+fn canonical_dir(path: &Path) -> Result<PathBuf> {
+    let canonical = path.canonicalize().map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            Error::new(Code::WorkspaceGone, "the workspace does not exist").path(path).hint("check the path")
+        } else {
+            Error::io(error, "resolving", path)
+        }
+    })?;
+    if canonical.is_dir() {
+        Ok(canonical)
+    } else {
+        Err(Error::new(Code::BadPath, "a workspace must be a directory").path(path).hint("name the directory that holds it"))
+    }
+}
+
+/// piton never guards its own store: that would be a loop.
+fn refuse_own(home: &Home, path: &Path) -> Result<()> {
+    if path.starts_with(home.path()) {
+        return Err(Error::new(Code::WorkspaceRefused, "this is piton's own store, which is not a workspace")
+            .path(path)
+            .hint("name a project directory with --workspace"));
+    }
+    Ok(())
+}
+
+fn random_id() -> Result<String> {
+    let mut bytes = [0u8; 8];
+    let source = Path::new("/dev/urandom");
+    File::open(source).and_then(|mut file| file.read_exact(&mut bytes)).at("reading", source)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whether a directory is captured as a tree or is too broad for it.
+pub fn scope_of(path: &Path) -> Scope {
+    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+    let above_home = home.is_some_and(|home| home.starts_with(path));
+    let system = SYSTEM.iter().any(|dir| path.starts_with(dir)) && !path.starts_with("/usr/local/src") && !path.starts_with("/usr/src");
+    if above_home || system || BROAD.iter().any(|dir| path == Path::new(dir)) { Scope::TargetsOnly } else { Scope::Tree }
+}
+
+/// The root of the workspace that contains `start`: the nearest known workspace, else the nearest ancestor with a
+/// project marker (never the home directory or above), else `start` itself.
+pub fn root_for(start: &Path, known: &[Workspace]) -> PathBuf {
+    let canonical = start.canonicalize().unwrap_or_else(|_| start.to_owned());
+    for dir in canonical.ancestors() {
+        if scope_of(dir) == Scope::TargetsOnly {
+            break;
+        }
+        let marked = MARKERS.iter().any(|marker| dir.join(marker).symlink_metadata().is_ok());
+        let at_home = known.iter().any(|workspace| workspace.path == dir && workspace.scope == Scope::Tree);
+        if at_home || marked {
+            return dir.to_owned();
+        }
+    }
+    canonical
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broad_directories_are_targets_only() {
+        for (path, scope) in [
+            ("/", Scope::TargetsOnly),
+            ("/etc/nginx", Scope::TargetsOnly),
+            ("/home", Scope::TargetsOnly),
+            ("/srv/project", Scope::Tree),
+            ("/tmp/x", Scope::Tree),
+        ] {
+            assert_eq!(scope_of(Path::new(path)), scope, "{path}");
+        }
+    }
+
+    #[test]
+    fn identity_is_by_path_and_survives() {
+        let scratch = tempfile::tempdir().unwrap();
+        let home = Home::at(&scratch.path().join("home")).unwrap();
+        let project = scratch.path().join("project");
+        std::fs::create_dir_all(project.join("src")).unwrap();
+        let first = Workspace::open(&home, &project).unwrap();
+        assert_eq!(Workspace::open(&home, &project).unwrap(), first);
+        let link = scratch.path().join("link");
+        std::os::unix::fs::symlink(&project, &link).unwrap();
+        assert_eq!(Workspace::open(&home, &link).unwrap(), first);
+        assert_eq!(root_for(&project.join("src"), &Workspace::known(&home).unwrap()), first.path);
+        assert_eq!(Workspace::open(&home, home.path()).unwrap_err().code(), Code::WorkspaceRefused);
+        let gone = Workspace::open(&home, &scratch.path().join("none")).unwrap_err();
+        assert_eq!(gone.code(), Code::WorkspaceGone);
+    }
+}

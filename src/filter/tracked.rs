@@ -1,0 +1,119 @@
+//! Tracked-file patterns: what typed checkpoints record. Hankweave's dialect.
+//!
+//! Globs where `*` stops at `/` and dot files match; `p` implies `p/**`; a leading `./` is dropped; `!p` subtracts
+//! whatever the order; a list without any positive pattern matches nothing. An empty list tracks everything.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::error::{Code, Error, Result};
+use crate::model::path::RelPath;
+
+/// Compiled patterns.
+#[derive(Clone, Debug)]
+pub struct Tracked {
+    /// `None`: everything.
+    positive: Option<GlobSet>,
+    negative: GlobSet,
+}
+
+impl Tracked {
+    /// Compiles patterns; `read_only` inputs are always subtracted.
+    ///
+    /// # Errors
+    /// `bad-request` naming the pattern that is not a glob.
+    pub fn new(patterns: &[String], read_only: &[String]) -> Result<Tracked> {
+        let (mut positive, mut negative) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        for pattern in patterns {
+            let plain = strip(pattern);
+            match plain.strip_prefix('!') {
+                Some(subtracted) => add(&mut negative, strip(subtracted))?,
+                None => add(&mut positive, plain)?,
+            }
+        }
+        for pattern in read_only {
+            add(&mut negative, strip(pattern))?;
+        }
+        let positive = if patterns.is_empty() {
+            None
+        } else {
+            Some(set(&positive)?)
+        };
+        Ok(Tracked {
+            positive,
+            negative: set(&negative)?,
+        })
+    }
+
+    /// Whether nothing is narrowed.
+    pub fn is_everything(&self) -> bool {
+        self.positive.is_none() && self.negative.is_empty()
+    }
+
+    /// Whether a file is tracked.
+    pub fn matches(&self, path: &RelPath) -> bool {
+        let wanted = self.positive.as_ref().is_none_or(|set| set.is_match(path.to_path()));
+        wanted && !self.negative.is_match(path.to_path())
+    }
+}
+
+fn strip(pattern: &str) -> &str {
+    pattern.strip_prefix("./").unwrap_or(pattern)
+}
+
+/// Adds `pattern` and what lies below it.
+fn add(set: &mut GlobSetBuilder, pattern: &str) -> Result<()> {
+    let base = pattern.trim_end_matches('/');
+    for text in [base.to_owned(), format!("{base}/**")] {
+        let glob = GlobBuilder::new(&text)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .build();
+        set.add(glob.map_err(|error| bad(pattern, &error.kind().to_string()))?);
+    }
+    Ok(())
+}
+
+fn set(builder: &GlobSetBuilder) -> Result<GlobSet> {
+    builder
+        .build()
+        .map_err(|error| bad("tracked_files", &error.to_string()))
+}
+
+fn bad(pattern: &str, why: &str) -> Error {
+    Error::new(Code::BadRequest, format!("`{pattern}` is not a pattern: {why}"))
+        .field("tracked_files")
+        .hint("see the pattern dialect in docs/CONFIG.md")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matching(patterns: &[&str], read_only: &[&str], path: &str) -> bool {
+        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let tracked = Tracked::new(&owned(patterns), &owned(read_only)).unwrap();
+        tracked.matches(&RelPath::parse(path.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn the_dialect() {
+        let table: &[(&[&str], &str, bool)] = &[
+            (&[], "any/thing", true),
+            (&["src/**/*.ts"], "src/a/b.ts", true),
+            (&["src/**/*.ts"], "src/b.ts", true),
+            (&["src/*.ts"], "src/a/b.ts", false),
+            (&["*.ts"], "src/b.ts", false),
+            (&["*"], ".hidden", true),
+            (&["src"], "src/deep/file", true),
+            (&["./src/"], "src/deep/file", true),
+            (&["!src/gen", "src"], "src/gen/x", false),
+            (&["src", "!src/gen"], "src/x", true),
+            (&["!src/gen"], "src/x", false),
+        ];
+        for (patterns, path, expected) in table {
+            assert_eq!(matching(patterns, &[], path), *expected, "{patterns:?} {path}");
+        }
+        assert!(!matching(&[], &["read_only_data_source/"], "read_only_data_source/x"));
+        assert!(Tracked::new(&["a[".to_owned()], &[]).is_err());
+    }
+}
