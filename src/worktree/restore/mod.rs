@@ -1,0 +1,1 @@
+//! Bringing files back: a pure plan, and its application with a proof per path.
