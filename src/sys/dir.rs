@@ -319,6 +319,14 @@ impl Dir {
         rustix::fs::fsync(&self.fd).at("syncing the directory", &self.path)
     }
 
+    /// Makes everything written to this directory's file system durable.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn sync_file_system(&self) -> Result<()> {
+        rustix::fs::syncfs(&self.fd).at("syncing the file system of", &self.path)
+    }
+
     /// The path of an entry, for messages.
     pub fn child(&self, name: &[u8]) -> PathBuf {
         self.path
@@ -344,6 +352,32 @@ impl Dir {
 /// I/O errors, naming `path`.
 pub fn set_perm(file: &File, perm: u16, path: &Path) -> Result<()> {
     fchmod(file, Mode::from_raw_mode(perm.into())).at("setting the permissions of", path)
+}
+
+/// Gives `new` the owner, group, extended attributes and ACLs of the file it is about to replace; what the system does
+/// not allow is returned as text.
+pub fn keep_attributes(old: &File, new: &File) -> Vec<String> {
+    let mut lost = Vec::new();
+    if let (Ok(from), Ok(to)) = (fstat(old), fstat(new))
+        && (from.st_uid, from.st_gid) != (to.st_uid, to.st_gid)
+    {
+        let owner = rustix::fs::Uid::from_raw(from.st_uid);
+        let group = rustix::fs::Gid::from_raw(from.st_gid);
+        if rustix::fs::fchown(new, Some(owner), Some(group)).is_err() {
+            lost.push("owner".to_owned());
+        }
+    }
+    let mut names = vec![0u8; 16 << 10];
+    let length = rustix::fs::flistxattr(old, &mut names[..]).unwrap_or(0);
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let mut value = vec![0u8; 64 << 10];
+        let set = rustix::fs::fgetxattr(old, name, &mut value[..])
+            .and_then(|n| rustix::fs::fsetxattr(new, name, &value[..n], rustix::fs::XattrFlags::empty()));
+        if set.is_err() {
+            lost.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    lost
 }
 
 #[cfg(test)]
