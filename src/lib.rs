@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod checkpoint;
 pub mod classify;
 pub mod error;
 pub mod filter;

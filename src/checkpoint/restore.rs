@@ -168,7 +168,7 @@ impl Timeline {
             plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
         if plan.is_empty() && resume.is_none() {
             self.store.delete_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
-            let outcome = Outcome { kept: plan.kept(), ..Outcome::default() };
+            let outcome = Outcome { kept: plan.keep.clone(), ..Outcome::default() };
             let target = loaded.checkpoint;
             return Ok(Restored { operation: None, target, pre_restore: None, outcome, conflicts, externals, warnings });
         }
@@ -225,7 +225,6 @@ impl Timeline {
         let exists = |path: &RelPath| loaded.manifest.contains(path);
         let view = CoverageView { gitignore: &gitignore, exists: &exists };
         let covered = |path: &RelPath, entry: &Entry| would_capture(path, entry, &loaded.coverage, &view).into_result();
-        let target_skipped = |path: &RelPath| loaded.coverage.skip_of(path).is_some();
         let input = PlanInput {
             target: &loaded.manifest,
             present: &capture.manifest,
@@ -233,7 +232,6 @@ impl Timeline {
             select: &restore.paths,
             keep_new: restore.keep_new,
             covered: &covered,
-            target_skipped: &target_skipped,
         };
         let mut plan = plan(&input);
         if let Some(only) = &restore.only {

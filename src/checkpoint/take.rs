@@ -141,13 +141,14 @@ impl Timeline {
             Some(base) => self.changes(base.tree, seen.root, &seen.fresh)?.len() as u64,
             None => seen.capture.manifest.totals().0,
         };
-        self.remember(known, &seen.capture, take);
         if let Some(same) = previous.filter(|previous| previous.tree == seen.root && !take.always) {
             let taken = self.unchanged(same.clone(), &seen.capture, started);
             batch.finish()?;
+            self.remember(known, &seen.capture, take);
             return Ok((taken, seen.capture));
         }
         let checkpoint = self.commit(take, &seen, &all, batch)?;
+        self.remember(known, &seen.capture, take);
         let taken = Taken {
             checkpoint,
             unchanged: false,
@@ -290,7 +291,7 @@ impl Timeline {
         self.stamps = Some(stamps);
     }
 
-    fn commit(&mut self, take: &Take, seen: &Seen, all: &[Checkpoint], batch: Batch<'_>) -> Result<Checkpoint> {
+    fn commit(&self, take: &Take, seen: &Seen, all: &[Checkpoint], batch: Batch<'_>) -> Result<Checkpoint> {
         let (branch, tip) = self.run_tip(&take.run)?;
         let ordinal = self.next_ordinal(all);
         let record = self.record(take, seen, ordinal);
