@@ -71,12 +71,18 @@ impl Timeline {
         // Only what was known before stays known: content that was merely hashed is not in the store.
         self.stamps = Some(before.stamps);
         let seen = seen?;
-        Ok(Present { capture: seen.capture, root: seen.root, fresh: seen.fresh })
+        Ok(Present {
+            capture: seen.capture,
+            root: seen.root,
+            fresh: seen.fresh,
+        })
     }
 
     /// Loads a checkpoint's manifest and coverage.
     pub(super) fn load(&self, tree: &ObjectId, wanted: &dyn Fn(&RelPath) -> bool) -> Result<(Manifest, Coverage)> {
-        build::load(tree, wanted, &|id| self.store.read_tree(id), &|id| self.store.read_blob(id))
+        build::load(tree, wanted, &|id| self.store.read_tree(id), &|id| {
+            self.store.read_blob(id)
+        })
     }
 
     /// The manifest and coverage of a checkpoint.
@@ -142,7 +148,10 @@ impl Timeline {
     /// `store-damaged`.
     pub fn stat(&self, changes: &[Change]) -> Result<Stat> {
         let files: Vec<&Change> = changes.iter().filter(|change| is_file_change(change)).collect();
-        let mut stat = Stat { files: files.len() as u64, ..Stat::default() };
+        let mut stat = Stat {
+            files: files.len() as u64,
+            ..Stat::default()
+        };
         for change in files.into_iter().take(MAX_COUNTED_FILES) {
             let patch = self.patch_of(change)?;
             stat.plus += patch.plus;
@@ -171,7 +180,9 @@ impl Timeline {
     }
 
     fn content(&self, change: &Change, side: &Side) -> Result<Content> {
-        let Some((mode, id)) = side else { return Ok(Content::None) };
+        let Some((mode, id)) = side else {
+            return Ok(Content::None);
+        };
         if *mode == Mode::Dir {
             return Ok(Content::None);
         }

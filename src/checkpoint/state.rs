@@ -35,7 +35,9 @@ impl State {
     /// Reads a workspace's state; a missing or damaged file is the empty state.
     pub fn load(dir: &Path) -> State {
         let path = dir.join("state.json");
-        let Ok(text) = std::fs::read(&path) else { return State::default() };
+        let Ok(text) = std::fs::read(&path) else {
+            return State::default();
+        };
         serde_json::from_slice(&text).unwrap_or_else(|error| {
             tracing::warn!(path = %path.display(), %error, "the state file is damaged and is made anew");
             State::default()

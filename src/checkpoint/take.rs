@@ -175,21 +175,35 @@ impl Timeline {
         if self.workspace.path.is_dir() {
             return Ok(());
         }
-        Err(Error::new(Code::WorkspaceGone, "the workspace is not a directory any more")
-            .path(&self.workspace.path)
-            .hint("its checkpoints are kept: `piton restore N --to DIR --workspace PATH` brings files back elsewhere"))
+        Err(
+            Error::new(Code::WorkspaceGone, "the workspace is not a directory any more")
+                .path(&self.workspace.path)
+                .hint(
+                    "its checkpoints are kept: `piton restore N --to DIR --workspace PATH` brings files back elsewhere",
+                ),
+        )
     }
 
     /// What is known from earlier captures, checked against the store when that may have lost objects.
     pub(super) fn known_now(&mut self, all: &[Checkpoint]) -> Result<Before> {
         let epoch = self.store.epoch()?;
         let boot = boot_id();
-        if let Some(stamps) = self.stamps.take_if(|stamps| stamps.epoch == epoch && stamps.boot == boot) {
-            return Ok(Before { stamps, sticky: BTreeSet::new() });
+        if let Some(stamps) = self
+            .stamps
+            .take_if(|stamps| stamps.epoch == epoch && stamps.boot == boot)
+        {
+            return Ok(Before {
+                stamps,
+                sticky: BTreeSet::new(),
+            });
         }
         let file = self.workspace.dir.join("stamps");
         let loaded = crate::worktree::stamps::load(&file)?;
-        let sticky = if loaded.is_none() { self.sticky_from(all)? } else { BTreeSet::new() };
+        let sticky = if loaded.is_none() {
+            self.sticky_from(all)?
+        } else {
+            BTreeSet::new()
+        };
         let mut stamps = loaded.unwrap_or_else(|| Stamps::empty(&epoch, &boot));
         if stamps.epoch != epoch || stamps.boot != boot {
             let missing = self.store.missing(&mut stamps.known.values().map(|known| known.id))?;
@@ -207,9 +221,15 @@ impl Timeline {
         let whole = |checkpoint: &&Checkpoint| {
             !checkpoint.record.kind.is_typed() && !checkpoint.record.flags.iter().any(|flag| flag == "targeted")
         };
-        let Some(newest) = all.iter().rev().find(whole) else { return Ok(BTreeSet::new()) };
+        let Some(newest) = all.iter().rev().find(whole) else {
+            return Ok(BTreeSet::new());
+        };
         let (manifest, _) = self.load(&newest.tree, &|_| true)?;
-        Ok(manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect())
+        Ok(manifest
+            .iter()
+            .filter(|(_, entry)| entry.kind != EntryKind::Dir)
+            .map(|(path, _)| path.clone())
+            .collect())
     }
 
     /// Captures the workspace and builds its trees.
@@ -269,7 +289,9 @@ impl Timeline {
         if tracked.is_everything() {
             return Ok(());
         }
-        let files = manifest.iter().filter(|(path, entry)| entry.kind != EntryKind::Dir && tracked.matches(path));
+        let files = manifest
+            .iter()
+            .filter(|(path, entry)| entry.kind != EntryKind::Dir && tracked.matches(path));
         let mut narrowed: Manifest = files.map(|(path, entry)| (path.clone(), *entry)).collect();
         for (dir, entry) in manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
             if narrowed.inside(dir).next().is_some() {
@@ -296,8 +318,12 @@ impl Timeline {
         let ordinal = self.next_ordinal(all);
         let record = self.record(take, seen, ordinal);
         let parents: Vec<ObjectId> = tip.into_iter().collect();
-        let commit =
-            NewCommit { tree: seen.root, parents: &parents, message: &record.message(), time_ms: now_ms() };
+        let commit = NewCommit {
+            tree: seen.root,
+            parents: &parents,
+            message: &record.message(),
+            time_ms: now_ms(),
+        };
         let id = batch.put_commit(&commit)?;
         batch.finish()?;
         let name = if take.kind.is_typed() {
@@ -305,7 +331,11 @@ impl Timeline {
         } else {
             format!("{}{}/{ordinal}", self.leaf_prefix(), take.kind.as_str())
         };
-        let expect = if take.kind.is_typed() { self.branch_target(&name)? } else { None };
+        let expect = if take.kind.is_typed() {
+            self.branch_target(&name)?
+        } else {
+            None
+        };
         self.store.update_ref(&name, expect, id)?;
         let mut state = self.state();
         state.next_ordinal = ordinal + 1;
@@ -313,12 +343,20 @@ impl Timeline {
             state.detached.remove(&take.run);
         }
         self.save_state(&state);
-        Ok(Checkpoint { id, tree: seen.root, parents, record, name })
+        Ok(Checkpoint {
+            id,
+            tree: seen.root,
+            parents,
+            record,
+            name,
+        })
     }
 
     fn branch_target(&self, name: &str) -> Result<Option<ObjectId>> {
         let found = self.store.refs(name)?.into_iter().find(|entry| entry.name == name);
-        found.map(|entry| entry.target.map_err(|what| Error::new(Code::StoreDamaged, what))).transpose()
+        found
+            .map(|entry| entry.target.map_err(|what| Error::new(Code::StoreDamaged, what)))
+            .transpose()
     }
 
     /// The checkpoint stands once its ref does; a state file that cannot be written is found again from the refs.
@@ -357,10 +395,17 @@ impl Timeline {
         let flags = [
             ("partial", capture.coverage.is_partial()),
             ("targeted", capture.stats.targeted > 0 && take.kind != Kind::PreRestore),
-            ("secrets", holds_secrets && capture.manifest.iter().any(|(path, _)| secret(path))),
+            (
+                "secrets",
+                holds_secrets && capture.manifest.iter().any(|(path, _)| secret(path)),
+            ),
             ("unstable", !capture.coverage.unstable.is_empty()),
         ];
-        flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag.to_owned()).collect()
+        flags
+            .into_iter()
+            .filter(|(_, set)| *set)
+            .map(|(flag, _)| flag.to_owned())
+            .collect()
     }
 
     /// Writes what may be written late: stamps, and the drops of retention. Called after the reply, and at the end.
@@ -394,7 +439,10 @@ fn emit(sink: &dyn ObjectSink, kind: ObjectKind, id: ObjectId, bytes: &[u8]) -> 
     if kind == ObjectKind::Tree {
         for entry in tree::decode(bytes)? {
             if !sink.contains(&entry.id)? {
-                return Err(Error::new(Code::StoreDamaged, format!("object {} is missing from the store", entry.id)));
+                return Err(Error::new(
+                    Code::StoreDamaged,
+                    format!("object {} is missing from the store", entry.id),
+                ));
             }
         }
     }
@@ -406,14 +454,20 @@ impl Before {
     /// The same paths, but nothing about their content is taken for known.
     fn distrusted(&self) -> Before {
         let mut before = self.clone();
-        before.sticky.extend(std::mem::take(&mut before.stamps.known).into_keys());
+        before
+            .sticky
+            .extend(std::mem::take(&mut before.stamps.known).into_keys());
         before
     }
 }
 
 /// Skips as the replies list them, those that matter first.
 pub fn listed_skips(coverage: &Coverage) -> Vec<(RelPath, SkipReason)> {
-    let mut skips: Vec<(RelPath, SkipReason)> = coverage.skipped.iter().map(|(path, why)| (path.clone(), *why)).collect();
+    let mut skips: Vec<(RelPath, SkipReason)> = coverage
+        .skipped
+        .iter()
+        .map(|(path, why)| (path.clone(), *why))
+        .collect();
     skips.sort_by_key(|(path, why)| (!why.makes_partial(), path.clone()));
     skips
 }

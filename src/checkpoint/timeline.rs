@@ -50,7 +50,15 @@ impl Timeline {
     /// Those of the store.
     pub fn open(home: &Home, workspace: Workspace, policy: Policy) -> Result<Timeline> {
         let store = Store::open(home.path())?;
-        Ok(Timeline { home: home.clone(), workspace, store, policy, stamps: None, unsaved: false, cache: HashMap::new() })
+        Ok(Timeline {
+            home: home.clone(),
+            workspace,
+            store,
+            policy,
+            stamps: None,
+            unsaved: false,
+            cache: HashMap::new(),
+        })
     }
 
     /// The workspace.
@@ -90,7 +98,10 @@ impl Timeline {
     pub fn history(&self) -> Result<History> {
         let contents = Journal::in_dir(&self.workspace.dir).read()?;
         if contents.damaged > 0 {
-            tracing::warn!(lines = contents.damaged, "the journal has damaged lines, which are passed over");
+            tracing::warn!(
+                lines = contents.damaged,
+                "the journal has damaged lines, which are passed over"
+            );
         }
         Ok(History::of(contents.lines))
     }
@@ -142,7 +153,10 @@ impl Timeline {
             }
         }
         for branch in self.store.refs(&self.branch_prefix())? {
-            if let Err(error) = self.tip_of(&branch).and_then(|tip| self.chain(tip, &branch.name, &mut all)) {
+            if let Err(error) = self
+                .tip_of(&branch)
+                .and_then(|tip| self.chain(tip, &branch.name, &mut all))
+            {
                 broken.push(format!("{}: {}", branch.name, error.text()));
             }
         }
@@ -152,7 +166,10 @@ impl Timeline {
     }
 
     fn tip_of(&self, entry: &RefEntry) -> Result<ObjectId> {
-        entry.target.clone().map_err(|what| Error::new(Code::StoreDamaged, format!("a broken ref: {what}")))
+        entry
+            .target
+            .clone()
+            .map_err(|what| Error::new(Code::StoreDamaged, format!("a broken ref: {what}")))
     }
 
     /// Follows first parents from a branch's tip; parents of another branch are included once (sorted out later).
@@ -160,7 +177,11 @@ impl Timeline {
         let mut next = Some(tip);
         while let Some(id) = next {
             let checkpoint = self.read(id, name)?;
-            next = checkpoint.parents.first().copied().filter(|_| checkpoint.record.kind.is_typed());
+            next = checkpoint
+                .parents
+                .first()
+                .copied()
+                .filter(|_| checkpoint.record.kind.is_typed());
             if checkpoint.record.kind.is_typed() && !all.iter().any(|known| known.id == id) {
                 all.push(checkpoint);
             }
@@ -172,15 +193,27 @@ impl Timeline {
         if !self.cache.contains_key(&id) {
             let commit = self.store.read_commit(&id)?;
             let record = Record::parse(&commit.message).ok_or_else(|| {
-                Error::new(Code::NotACheckpoint, format!("commit {} was not made by piton", id.short()))
+                Error::new(
+                    Code::NotACheckpoint,
+                    format!("commit {} was not made by piton", id.short()),
+                )
             })?;
             self.cache.insert(id, (commit.tree, commit.parents, record));
         }
         let (tree, parents, record) = self.cache[&id].clone();
         if record.workspace != self.workspace.id {
-            return Err(Error::new(Code::OtherWorkspace, format!("checkpoint {} is of another workspace", id.short())));
+            return Err(Error::new(
+                Code::OtherWorkspace,
+                format!("checkpoint {} is of another workspace", id.short()),
+            ));
         }
-        Ok(Checkpoint { id, tree, parents, record, name: name.to_owned() })
+        Ok(Checkpoint {
+            id,
+            tree,
+            parents,
+            record,
+            name: name.to_owned(),
+        })
     }
 
     /// Finds the one checkpoint that `selector` names.
@@ -197,8 +230,11 @@ impl Timeline {
             [] => Err(self.explain_missing(&parsed, selector, &all)),
             many => {
                 let candidates: Vec<String> = many.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
-                let short: Vec<String> =
-                    many.iter().take(8).map(|c| format!("{} ({})", c.id.short(), c.record.ordinal)).collect();
+                let short: Vec<String> = many
+                    .iter()
+                    .take(8)
+                    .map(|c| format!("{} ({})", c.id.short(), c.record.ordinal))
+                    .collect();
                 let text = format!("`{selector}` matches {} checkpoints: {}", many.len(), short.join(", "));
                 Err(Error::new(Code::AmbiguousCheckpoint, text)
                     .hint("give more digits, or the number that `piton list` shows")
@@ -210,13 +246,17 @@ impl Timeline {
     /// Why nothing matched: pruned, not a checkpoint, of another workspace, or unknown.
     fn explain_missing(&self, parsed: &Selector, selector: &str, all: &[Checkpoint]) -> Error {
         let selector = crate::model::text::printable(selector);
-        let none = |code, text: String| Error::new(code, text).hint("see `piton list` for this workspace's checkpoints");
+        let none =
+            |code, text: String| Error::new(code, text).hint("see `piton list` for this workspace's checkpoints");
         match parsed {
             Selector::Ordinal(n) if *n > 0 && *n < self.next_ordinal(all) => {
                 none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
             }
             Selector::Prefix(hex) => self.explain_prefix(hex),
-            _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
+            _ => none(
+                Code::NoSuchCheckpoint,
+                format!("no checkpoint `{selector}` in this workspace"),
+            ),
         }
     }
 
@@ -225,29 +265,47 @@ impl Timeline {
         for id in self.store.resolve_prefix(hex).unwrap_or_default() {
             match self.store.kind_of(&id) {
                 Ok(Some(ObjectKind::Commit)) => {
-                    let record = self.store.read_commit(&id).ok().and_then(|commit| Record::parse(&commit.message));
+                    let record = self
+                        .store
+                        .read_commit(&id)
+                        .ok()
+                        .and_then(|commit| Record::parse(&commit.message));
                     return match record {
-                        Some(record) if record.workspace != self.workspace.id => {
-                            Error::new(Code::OtherWorkspace, format!("`{hex}` is a checkpoint of another workspace"))
-                                .hint("run the command in that workspace, or name it with --workspace")
+                        Some(record) if record.workspace != self.workspace.id => Error::new(
+                            Code::OtherWorkspace,
+                            format!("`{hex}` is a checkpoint of another workspace"),
+                        )
+                        .hint("run the command in that workspace, or name it with --workspace"),
+                        Some(_) => {
+                            Error::new(Code::Pruned, format!("checkpoint `{hex}` is not kept any more")).hint(hint)
                         }
-                        Some(_) => Error::new(Code::Pruned, format!("checkpoint `{hex}` is not kept any more")).hint(hint),
                         None => Error::new(Code::NotACheckpoint, format!("`{hex}` is not a checkpoint")).hint(hint),
                     };
                 }
                 Ok(Some(kind)) => {
-                    return Error::new(Code::NotACheckpoint, format!("`{hex}` is a {}, not a checkpoint", kind.as_str()))
-                        .hint(hint);
+                    return Error::new(
+                        Code::NotACheckpoint,
+                        format!("`{hex}` is a {}, not a checkpoint", kind.as_str()),
+                    )
+                    .hint(hint);
                 }
                 Ok(None) | Err(_) => {}
             }
         }
-        Error::new(Code::NoSuchCheckpoint, format!("no checkpoint `{hex}` in this workspace")).hint(hint)
+        Error::new(
+            Code::NoSuchCheckpoint,
+            format!("no checkpoint `{hex}` in this workspace"),
+        )
+        .hint(hint)
     }
 
     /// The number of the next checkpoint: never one that was used before.
     pub(super) fn next_ordinal(&self, all: &[Checkpoint]) -> u64 {
-        let newest = all.iter().map(|checkpoint| checkpoint.record.ordinal).max().unwrap_or(0);
+        let newest = all
+            .iter()
+            .map(|checkpoint| checkpoint.record.ordinal)
+            .max()
+            .unwrap_or(0);
         self.state().next_ordinal.max(newest + 1)
     }
 
@@ -266,13 +324,19 @@ impl Timeline {
             }
             branch = next;
         }
-        let tip = refs.iter().find(|entry| entry.name == branch).map(|entry| self.tip_of(entry)).transpose()?;
+        let tip = refs
+            .iter()
+            .find(|entry| entry.name == branch)
+            .map(|entry| self.tip_of(entry))
+            .transpose()?;
         Ok((branch, tip))
     }
 
     /// The newest checkpoint that `unchanged` is measured by: of this run, base captures left out.
     pub(super) fn newest_of_run<'c>(&self, all: &'c [Checkpoint], run: &str) -> Option<&'c Checkpoint> {
-        all.iter().rev().find(|checkpoint| checkpoint.record.run == run && checkpoint.record.kind != Kind::Turn)
+        all.iter()
+            .rev()
+            .find(|checkpoint| checkpoint.record.run == run && checkpoint.record.kind != Kind::Turn)
     }
 }
 
@@ -301,6 +365,12 @@ pub(super) mod tests {
             flags: vec![],
             pinned: false,
         };
-        Checkpoint { id, tree: ObjectId::EMPTY_TREE, parents: vec![], record, name: String::new() }
+        Checkpoint {
+            id,
+            tree: ObjectId::EMPTY_TREE,
+            parents: vec![],
+            record,
+            name: String::new(),
+        }
     }
 }

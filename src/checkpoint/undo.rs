@@ -25,7 +25,9 @@ impl Timeline {
         match direction {
             Direction::Undo => Ok(history.undo.last().cloned()),
             Direction::Redo => {
-                let Some(step) = history.redo.last().cloned() else { return Ok(None) };
+                let Some(step) = history.redo.last().cloned() else {
+                    return Ok(None);
+                };
                 self.refuse_redo_over_new(&step)?;
                 Ok(Some(step))
             }
@@ -35,16 +37,21 @@ impl Timeline {
     fn refuse_redo_over_new(&mut self, step: &Step) -> Result<()> {
         let (all, _) = self.checkpoints()?;
         let newer = all.iter().find(|checkpoint| {
-            checkpoint.record.ordinal > step.ordinal
-                && !matches!(checkpoint.record.kind, Kind::Turn | Kind::PreRestore)
+            checkpoint.record.ordinal > step.ordinal && !matches!(checkpoint.record.kind, Kind::Turn | Kind::PreRestore)
         });
         let Some(newer) = newer else { return Ok(()) };
-        let target = all.iter().find(|checkpoint| checkpoint.id == step.to).map(|checkpoint| checkpoint.record.ordinal);
+        let target = all
+            .iter()
+            .find(|checkpoint| checkpoint.id == step.to)
+            .map(|checkpoint| checkpoint.record.ordinal);
         let hint = match target {
             Some(ordinal) => format!("restore checkpoint {ordinal} instead: `piton restore {ordinal}`"),
             None => "choose a checkpoint to restore from `piton list`".to_owned(),
         };
-        let text = format!("checkpoint {} was recorded since the undo, so redo has lost its meaning", newer.record.ordinal);
+        let text = format!(
+            "checkpoint {} was recorded since the undo, so redo has lost its meaning",
+            newer.record.ordinal
+        );
         Err(Error::new(Code::StaleSelection, text).hint(hint))
     }
 
@@ -52,12 +59,7 @@ impl Timeline {
     ///
     /// # Errors
     /// As [`Timeline::preview`].
-    pub fn preview_step(
-        &mut self,
-        direction: Direction,
-        step: &Step,
-        control: &dyn Fn() -> Flow,
-    ) -> Result<Preview> {
+    pub fn preview_step(&mut self, direction: Direction, step: &Step, control: &dyn Fn() -> Flow) -> Result<Preview> {
         let restore = stepping(direction, step, "local")?;
         self.preview(&restore, control)
     }

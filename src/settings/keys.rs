@@ -1,0 +1,369 @@
+//! The keys: what each accepts, what it changes, and what counts as widening.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::model::effect::{Class, Severity};
+use crate::model::policy::{ClassRule, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets};
+
+/// One configuration key.
+pub struct Key {
+    pub name: &'static str,
+    /// Applies a value; the error says what is wrong with it.
+    pub apply: fn(&mut Policy, &Value) -> Result<(), String>,
+    /// Whether going from the first policy to the second protects at least as much.
+    pub widens: fn(&Policy, &Policy) -> bool,
+}
+
+/// Keys that later versions bring.
+pub const LATER: &[&str] = &[
+    "retention.days",
+    "retention.runs_days",
+    "retention.total_mb",
+    "retention.orphans",
+    "retention.interval_hours",
+];
+
+/// All keys.
+pub const KEYS: &[Key] = &[
+    Key {
+        name: "guard",
+        apply: guard,
+        widens: |old, new| rank(new.guard) >= rank(old.guard),
+    },
+    Key {
+        name: "on_failure",
+        apply: |policy, value| {
+            policy.on_failure = word(value, &[("proceed", OnFailure::Proceed), ("hold", OnFailure::Hold)])?;
+            Ok(())
+        },
+        widens: |old, new| new.on_failure == OnFailure::Hold || old.on_failure == new.on_failure,
+    },
+    Key {
+        name: "opaque",
+        apply: |policy, value| {
+            policy.opaque = word(value, &[("checkpoint", Opaque::Checkpoint), ("ignore", Opaque::Ignore)])?;
+            Ok(())
+        },
+        widens: |old, new| new.opaque == Opaque::Checkpoint || old.opaque == new.opaque,
+    },
+    Key {
+        name: "deadline_ms",
+        apply: |policy, value| {
+            policy.deadline = Duration::from_millis(number(value, 1, 600_000)?);
+            Ok(())
+        },
+        widens: |old, new| new.deadline >= old.deadline,
+    },
+    Key {
+        name: "secrets",
+        apply: |policy, value| {
+            let words = [
+                ("on-target", Secrets::OnTarget),
+                ("always", Secrets::Always),
+                ("never", Secrets::Never),
+            ];
+            policy.secrets = word(value, &words)?;
+            Ok(())
+        },
+        // Capturing secrets that the user left out is no protection, and losing them is none either.
+        widens: |old, new| old.secrets == new.secrets,
+    },
+    Key {
+        name: "exclude",
+        apply: |policy, value| {
+            policy.exclude = words(value)?;
+            Ok(())
+        },
+        widens: |old, new| new.exclude.iter().all(|pattern| old.exclude.contains(pattern)),
+    },
+    Key {
+        name: "tracked_files",
+        apply: |policy, value| {
+            policy.tracked_files = words(value)?;
+            Ok(())
+        },
+        widens: |old, new| {
+            let more = old
+                .tracked_files
+                .iter()
+                .all(|pattern| new.tracked_files.contains(pattern));
+            let added = new
+                .tracked_files
+                .iter()
+                .filter(|pattern| !old.tracked_files.contains(pattern));
+            more && added.into_iter().all(|pattern| !pattern.starts_with('!'))
+        },
+    },
+    Key {
+        name: "read_only",
+        apply: |policy, value| {
+            policy.read_only = words(value)?;
+            Ok(())
+        },
+        widens: |old, new| new.read_only.iter().all(|pattern| old.read_only.contains(pattern)),
+    },
+    Key {
+        name: "limits.file_mb",
+        apply: |policy, value| {
+            policy.limits.file_bytes = number(value, 1, 1_000_000)? * 1_000_000;
+            Ok(())
+        },
+        widens: |old, new| new.limits.file_bytes <= old.limits.file_bytes && new.limits.file_bytes >= 10_000_000,
+    },
+    Key {
+        name: "limits.files",
+        apply: |policy, value| {
+            policy.limits.files = number(value, 1, 100_000_000)?;
+            Ok(())
+        },
+        widens: |old, new| new.limits.files == old.limits.files,
+    },
+    Key {
+        name: "limits.line_bytes",
+        apply: |policy, value| {
+            policy.limits.line_bytes = number(value, 1024, 1 << 30)? as usize;
+            Ok(())
+        },
+        widens: |old, new| new.limits.line_bytes == old.limits.line_bytes,
+    },
+    Key {
+        name: "retention.enabled",
+        apply: |policy, value| {
+            policy.retention.enabled = value.as_bool().ok_or_else(|| wants("true or false", value))?;
+            Ok(())
+        },
+        widens: |_, new| !new.retention.enabled,
+    },
+    Key {
+        name: "retention.auto_per_run",
+        apply: |policy, value| {
+            policy.retention.auto_per_run = number(value, 1, 1_000_000)? as u32;
+            Ok(())
+        },
+        widens: |old, new| new.retention.auto_per_run >= old.retention.auto_per_run,
+    },
+    Key {
+        name: "retention.per_workspace",
+        apply: |policy, value| {
+            policy.retention.per_workspace = number(value, 1, 1_000_000)? as u32;
+            Ok(())
+        },
+        widens: |old, new| new.retention.per_workspace >= old.retention.per_workspace,
+    },
+    Key {
+        name: "watcher",
+        apply: |_, value| match value.as_str() {
+            Some("none") => Ok(()),
+            Some("recommended" | "poll") => {
+                Err("other than `none` is not in this version yet: the watcher will bring it".into())
+            }
+            _ => Err(wants("`none`", value)),
+        },
+        widens: |_, _| true,
+    },
+    Key {
+        name: "durability",
+        apply: |_, value| match value.as_str() {
+            Some("power") => Ok(()),
+            Some("process") => {
+                Err("other than `power` is not in this version yet: the snapshot engine will bring it".into())
+            }
+            _ => Err(wants("`power`", value)),
+        },
+        widens: |_, _| true,
+    },
+    Key {
+        name: "rules",
+        apply: rules,
+        widens: |old, new| old.rules_yaml == new.rules_yaml,
+    },
+    Key {
+        name: "policy",
+        apply: classes,
+        widens: classes_widen,
+    },
+];
+
+impl Key {
+    /// The environment variable of a key that has one: lists and maps have none.
+    pub fn environment(&self) -> Option<String> {
+        let plain = !matches!(
+            self.name,
+            "rules" | "policy" | "exclude" | "tracked_files" | "read_only"
+        );
+        plain.then(|| format!("PITON_{}", self.name.to_uppercase().replace('.', "_")))
+    }
+
+    /// What a workspace's list adds to what is in force: lists are joined, everything else replaces.
+    pub fn joined(&self, policy: &Policy, value: &Value) -> Value {
+        let old = match self.name {
+            "exclude" => &policy.exclude,
+            "tracked_files" => &policy.tracked_files,
+            "read_only" => &policy.read_only,
+            _ => return value.clone(),
+        };
+        let Some(new) = value.as_array() else {
+            return value.clone();
+        };
+        let mut joined: Vec<Value> = old.iter().map(|text| Value::String(text.clone())).collect();
+        joined.extend(
+            new.iter()
+                .filter(|item| !old.iter().any(|text| item.as_str() == Some(text)))
+                .cloned(),
+        );
+        Value::Array(joined)
+    }
+}
+
+/// A policy before the defaults are applied; every field is set by `config/default.yaml`.
+pub fn blank_policy() -> Policy {
+    Policy {
+        guard: Guard::Turn,
+        on_failure: OnFailure::Proceed,
+        opaque: Opaque::Checkpoint,
+        deadline: Duration::ZERO,
+        secrets: Secrets::OnTarget,
+        exclude: Vec::new(),
+        tracked_files: Vec::new(),
+        read_only: Vec::new(),
+        limits: Limits {
+            file_bytes: 0,
+            files: 0,
+            line_bytes: 0,
+        },
+        retention: Retention {
+            enabled: true,
+            auto_per_run: 0,
+            per_workspace: 0,
+        },
+        rules_yaml: String::new(),
+        classes: Vec::new(),
+        sources: Vec::new(),
+    }
+}
+
+fn guard(policy: &mut Policy, value: &Value) -> Result<(), String> {
+    // YAML readers differ on whether a bare `off` is a word; both readings mean the same here.
+    if *value == Value::Bool(false) {
+        policy.guard = Guard::Off;
+        return Ok(());
+    }
+    policy.guard = word(
+        value,
+        &[("turn", Guard::Turn), ("action", Guard::Action), ("off", Guard::Off)],
+    )?;
+    Ok(())
+}
+
+fn rank(guard: Guard) -> u8 {
+    match guard {
+        Guard::Off => 0,
+        Guard::Turn => 1,
+        Guard::Action => 2,
+    }
+}
+
+fn rules(policy: &mut Policy, value: &Value) -> Result<(), String> {
+    let list = value.as_array().ok_or_else(|| wants("a list of rules", value))?;
+    // JSON is YAML: the classifier reads it in its own dialect.
+    policy.rules_yaml = if list.is_empty() {
+        String::new()
+    } else {
+        value.to_string()
+    };
+    Ok(())
+}
+
+fn classes(policy: &mut Policy, value: &Value) -> Result<(), String> {
+    let map = value
+        .as_object()
+        .ok_or_else(|| wants("a map of effect classes", value))?;
+    for (name, change) in map {
+        let class: Class = serde_json::from_value(Value::String(name.clone()))
+            .map_err(|_| format!("has `{name}`, which is not an effect class (docs/CLASSIFY.md lists them)"))?;
+        let change = change
+            .as_object()
+            .ok_or_else(|| format!("wants severity, checkpoint or warn under `{name}`"))?;
+        let mut rule = ClassRule {
+            class,
+            severity: None,
+            checkpoint: None,
+            warn: None,
+        };
+        for (key, value) in change {
+            match key.as_str() {
+                "severity" => rule.severity = Some(severity(value)?),
+                "checkpoint" => rule.checkpoint = Some(value.as_bool().ok_or_else(|| wants("true or false", value))?),
+                "warn" => rule.warn = Some(value.as_bool().ok_or_else(|| wants("true or false", value))?),
+                other => {
+                    return Err(format!(
+                        "has `{name}.{other}`, which is not severity, checkpoint or warn"
+                    ));
+                }
+            }
+        }
+        policy.classes.retain(|known| known.class != class);
+        policy.classes.push(rule);
+    }
+    Ok(())
+}
+
+fn severity(value: &Value) -> Result<Severity, String> {
+    let words = [
+        ("info", Severity::Info),
+        ("low", Severity::Low),
+        ("medium", Severity::Medium),
+        ("high", Severity::High),
+    ];
+    word(value, &words)
+}
+
+/// Only a higher severity and more checkpoints and warnings widen; against a class without a rule, only `true` does.
+fn classes_widen(old: &Policy, new: &Policy) -> bool {
+    new.classes.iter().all(|rule| {
+        let before = old.classes.iter().find(|known| known.class == rule.class);
+        if before == Some(rule) {
+            return true;
+        }
+        let never_off = rule.checkpoint != Some(false) && rule.warn != Some(false);
+        let not_lower = rule.severity.is_none_or(|severity| {
+            severity == Severity::High
+                || before
+                    .and_then(|rule| rule.severity)
+                    .is_some_and(|before| severity >= before)
+        });
+        never_off && not_lower
+    })
+}
+
+fn word<T: Copy>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
+    let found = value
+        .as_str()
+        .and_then(|text| words.iter().find(|(word, _)| *word == text));
+    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let list: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        wants(&list.join(" or "), value)
+    })
+}
+
+fn number(value: &Value, min: u64, max: u64) -> Result<u64, String> {
+    let found = value.as_u64().filter(|number| (min..=max).contains(number));
+    found.ok_or_else(|| wants(&format!("a whole number from {min} to {max}"), value))
+}
+
+fn words(value: &Value) -> Result<Vec<String>, String> {
+    let list = value.as_array().ok_or_else(|| wants("a list of patterns", value))?;
+    list.iter()
+        .map(|item| {
+            item.as_str()
+                .map(str::to_owned)
+                .ok_or_else(|| wants("a list of patterns", item))
+        })
+        .collect()
+}
+
+fn wants(what: &str, got: &Value) -> String {
+    format!("wants {what}, not {}", crate::model::text::cut(&got.to_string(), 60))
+}

@@ -1,0 +1,45 @@
+//! Which workspace files the user trusts, by path and content.
+//!
+//! A file `$PITON_HOME/trusted`, one line each: the content's id (git's SHA-1 of it, with collision detection) and the
+//! percent-quoted path. Another content at the same path is not trusted.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::error::Result;
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::meta::quote;
+use crate::sys::durable::replace_file;
+
+fn line_of(file: &Path, content: &[u8]) -> Result<String> {
+    let id = ObjectId::of(ObjectKind::Blob, content)?;
+    Ok(format!("{id} {}", quote(file.as_os_str().as_bytes())))
+}
+
+fn lines(home: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(home.join("trusted")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Whether this very content of the file is trusted.
+pub fn is_trusted(home: &Path, file: &Path, content: &[u8]) -> bool {
+    line_of(file, content).is_ok_and(|line| lines(home).contains(&line))
+}
+
+/// Trusts this very content of the file.
+///
+/// # Errors
+/// I/O errors of writing.
+pub fn trust(home: &Path, file: &Path, content: &[u8]) -> Result<()> {
+    let line = line_of(file, content)?;
+    let path = line
+        .split_once(' ')
+        .map(|(_, path)| path.to_owned())
+        .unwrap_or_default();
+    let mut kept: Vec<String> = lines(home)
+        .into_iter()
+        .filter(|known| known.split_once(' ').is_none_or(|(_, known)| known != path))
+        .collect();
+    kept.push(line);
+    replace_file(&home.join("trusted"), format!("{}\n", kept.join("\n")).as_bytes())
+}

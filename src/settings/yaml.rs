@@ -1,0 +1,200 @@
+//! YAML with places: every leaf value with its key path, line and column.
+
+use std::path::Path;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use serde_saphyr::Spanned;
+
+use crate::error::{Code, Error};
+
+/// Keys whose value is a map of its own, not a section of keys.
+const WHOLE: &[&str] = &["policy", "rules"];
+
+/// A value with its dotted key and where it stands (1-based; 0 when it comes from no file).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaf {
+    pub key: String,
+    pub value: Value,
+    pub line: u64,
+    pub column: u64,
+}
+
+/// Text that is no YAML, or no map.
+#[derive(Debug)]
+pub struct Broken {
+    message: String,
+    line: u64,
+}
+
+impl Broken {
+    /// As an error that names the file.
+    pub fn in_file(self, path: &Path) -> Error {
+        let hint = if self.message.contains("alias") || self.message.contains("anchor") {
+            "quote patterns that begin with `*`: \"*.rs\""
+        } else {
+            "see docs/CONFIG.md"
+        };
+        Error::new(Code::BadRequest, format!("{}: {}", path.display(), self.message))
+            .line(self.line)
+            .hint(hint)
+    }
+}
+
+enum Node {
+    Map(Vec<(String, Spanned<Node>)>),
+    List(Vec<Spanned<Node>>),
+    Scalar(Value),
+}
+
+impl Node {
+    fn value(&self) -> Value {
+        match self {
+            Node::Map(entries) => Value::Object(
+                entries
+                    .iter()
+                    .map(|(key, node)| (key.clone(), node.value.value()))
+                    .collect::<Map<_, _>>(),
+            ),
+            Node::List(items) => Value::Array(items.iter().map(|item| item.value.value()).collect()),
+            Node::Scalar(value) => value.clone(),
+        }
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Scalar(Value::Bool(value)))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Scalar(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Scalar(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Node::Scalar(Number::from_f64(value).map_or(Value::Null, Value::Number)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+        Ok(Node::Scalar(Value::String(value.to_owned())))
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Scalar(Value::Null))
+    }
+
+    fn visit_none<E>(self) -> Result<Node, E> {
+        Ok(Node::Scalar(Value::Null))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        Node::deserialize(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element()? {
+            items.push(item);
+        }
+        Ok(Node::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = access.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Node::Map(entries))
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+fn parse(text: &str) -> Result<Spanned<Node>, Broken> {
+    // Only `true` and `false` are booleans: `enabled: no` would be read as a word and refused by its key.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let line = error.location().map_or(0, |location| location.line());
+        Broken {
+            message: error.to_string(),
+            line,
+        }
+    })
+}
+
+/// All leaves in the order of the file. An empty text has none.
+pub fn leaves(text: &str) -> Result<Vec<Leaf>, Broken> {
+    if text
+        .lines()
+        .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
+    {
+        return Ok(Vec::new());
+    }
+    let root = parse(text)?;
+    match &root.value {
+        Node::Map(entries) => {
+            let mut leaves = Vec::new();
+            collect("", entries, &mut leaves);
+            Ok(leaves)
+        }
+        Node::Scalar(Value::Null) => Ok(Vec::new()),
+        Node::List(_) | Node::Scalar(_) => Err(Broken {
+            message: "the file must hold keys and values, like `guard: turn`".to_owned(),
+            line: 1,
+        }),
+    }
+}
+
+fn collect(prefix: &str, entries: &[(String, Spanned<Node>)], leaves: &mut Vec<Leaf>) {
+    for (name, node) in entries {
+        let key = if prefix.is_empty() {
+            name.clone()
+        } else {
+            format!("{prefix}.{name}")
+        };
+        match &node.value {
+            Node::Map(inner) if !WHOLE.contains(&key.as_str()) => collect(&key, inner, leaves),
+            other => leaves.push(Leaf {
+                key,
+                value: other.value(),
+                line: node.referenced.line(),
+                column: node.referenced.column(),
+            }),
+        }
+    }
+}
+
+/// A single value.
+pub fn value(text: &str) -> Option<Value> {
+    parse(text).ok().map(|node| node.value.value())
+}
+
+/// The line with a caret under the column.
+pub fn excerpt(text: &str, line: u64, column: u64) -> String {
+    let Some(source) = text.lines().nth((line as usize).saturating_sub(1)) else {
+        return String::new();
+    };
+    let number = line.to_string();
+    let source = crate::model::text::cut(&crate::model::text::printable(source), 120);
+    format!(
+        "{number} | {source}\n{}   {}^",
+        " ".repeat(number.len()),
+        " ".repeat((column as usize).saturating_sub(1))
+    )
+}
