@@ -1,1 +1,21 @@
-//! (being written)
+//! The line protocol, v1: one JSON object a line (rank 1). `docs/PROTOCOL.md` is its specification.
+//!
+//! Only translation: bytes to [`Request`], values to lines. Knows no engine and does no I/O but reading lines.
+
+mod base64;
+mod codec;
+mod reply;
+mod request;
+
+pub use codec::{Line, LineReader};
+pub use reply::{
+    BeforeReply, CheckpointBlock, DiffReply, Done, ErrorReply, HelloReply, List, ListItem, ListReply, PathItem,
+    PlanLists, PreviewReply, RestoreReply, StatBlock, TargetBlock, line,
+};
+pub use request::{
+    After, Body, Classify, Create, Diff, Failure, Hello, Id, ListQuery, Request, Rollback, RunEnd, RunStart, RunStatus,
+    ShellBefore, Show, Step, ToolBefore, Turn, parse,
+};
+
+/// The only version there is.
+pub const VERSION: u64 = 1;

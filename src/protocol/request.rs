@@ -1,0 +1,532 @@
+//! Requests and events: parsed once, into types that cannot be wrong.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::VERSION;
+use crate::error::{Code, Error};
+use crate::model::checkpoint::Kind;
+
+/// Longest `id`, in bytes.
+const MAX_ID: usize = 128;
+
+/// A client's own id of a request: a string or a number, echoed as it came.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(transparent)]
+pub struct Id(Value);
+
+/// One line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Absent for events, which are not answered.
+    pub id: Option<Id>,
+    pub body: Body,
+}
+
+/// A line that is no request, with the id to answer to when that could be read.
+#[derive(Debug)]
+pub struct Failure {
+    pub id: Option<Id>,
+    pub error: Error,
+}
+
+/// The start of a session.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Hello {
+    pub client: Option<String>,
+    pub client_version: Option<String>,
+    pub pid: Option<u64>,
+    pub workspace: Option<PathBuf>,
+    pub session: Option<String>,
+}
+
+/// A run begins.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RunStart {
+    pub run: Option<String>,
+    pub parent: Option<String>,
+    pub goal: Option<String>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    Completed,
+    Error,
+}
+
+/// A run ends.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct RunEnd {
+    pub status: Option<RunStatus>,
+}
+
+/// A turn begins or ends.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Turn {
+    pub turn: String,
+    #[serde(default)]
+    pub run: Option<String>,
+    #[serde(default)]
+    pub prompt: Option<String>,
+}
+
+/// A tool is about to run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ToolBefore {
+    #[serde(default)]
+    pub action: Option<String>,
+    pub tool: String,
+    #[serde(default)]
+    pub input: Value,
+    #[serde(default)]
+    pub paths: Vec<String>,
+    #[serde(default)]
+    pub writes: Option<bool>,
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+    #[serde(default)]
+    pub deadline_ms: Option<u64>,
+}
+
+/// A shell command is about to run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ShellBefore {
+    #[serde(default)]
+    pub action: Option<String>,
+    pub command: String,
+    #[serde(default)]
+    pub shell: Option<String>,
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+    #[serde(default)]
+    pub deadline_ms: Option<u64>,
+}
+
+/// An action has ended.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct After {
+    pub action: Option<String>,
+    pub ok: Option<bool>,
+    pub exit: Option<i64>,
+    pub signal: Option<i64>,
+}
+
+/// A checkpoint by hand.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Create {
+    pub label: Option<String>,
+    pub paths: Option<Vec<String>>,
+    pub pin: bool,
+}
+
+/// Which checkpoints to list.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ListQuery {
+    pub run: Option<String>,
+    pub kind: Option<String>,
+    pub path: Option<String>,
+    pub limit: Option<u64>,
+    /// Only older ones than this ordinal or id.
+    pub before: Option<Value>,
+}
+
+/// One checkpoint.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Show {
+    pub sha: String,
+}
+
+/// Two states to compare; `to` absent is the work tree now.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Diff {
+    pub from: String,
+    #[serde(default)]
+    pub to: Option<String>,
+    #[serde(default)]
+    pub paths: Option<Vec<String>>,
+}
+
+/// A restore, a rollback or its preview.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Rollback {
+    pub sha: String,
+    #[serde(default)]
+    pub paths: Option<Vec<String>>,
+    #[serde(default)]
+    pub keep_new: bool,
+    /// The newest checkpoint the client has seen; if there is a newer one, nothing is done.
+    #[serde(default)]
+    pub expect: Option<String>,
+}
+
+/// A step back or forth.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Step {
+    pub run: Option<String>,
+    pub turn: Option<String>,
+    pub paths: Option<Vec<String>>,
+    pub preview: bool,
+}
+
+/// A command to be classified.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Classify {
+    pub command: String,
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+}
+
+/// What is asked or told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    Hello(Hello),
+    RunStart(RunStart),
+    RunEnd(RunEnd),
+    TurnStart(Turn),
+    TurnEnd(Turn),
+    ToolBefore(ToolBefore),
+    ToolAfter(After),
+    ShellBefore(ShellBefore),
+    ShellAfter(After),
+    Create(Create),
+    List(ListQuery),
+    Show(Show),
+    Diff(Diff),
+    Preview(Rollback),
+    Rollback(Rollback),
+    Restore(Rollback),
+    Undo(Step),
+    Redo(Step),
+    Classify(Classify),
+    Status,
+    Ping,
+    ConfigReload,
+    Shutdown,
+}
+
+/// Types of this version.
+const TYPES: &[&str] = &[
+    "hello",
+    "run.start",
+    "run.end",
+    "turn.start",
+    "turn.end",
+    "tool.before",
+    "tool.after",
+    "shell.before",
+    "shell.after",
+    "checkpoint.create",
+    "checkpoint.list",
+    "checkpoint.show",
+    "checkpoint.diff",
+    "rollback.preview",
+    "rollback.toCheckpoint",
+    "restore",
+    "undo",
+    "redo",
+    "classify",
+    "status",
+    "ping",
+    "config.reload",
+    "shutdown",
+];
+
+/// Types that later versions bring.
+const LATER: &[&str] = &[
+    "run.fork",
+    "run.list",
+    "codon.start",
+    "codon.rigSetup",
+    "codon.complete",
+    "codon.fail",
+    "codon.skip",
+    "rollback.toCodon",
+    "rollback.toLastSuccess",
+    "state.put",
+    "state.get",
+];
+
+impl Body {
+    /// The `type` that replies carry.
+    pub fn name(&self) -> &'static str {
+        let at = match self {
+            Body::Hello(_) => 0,
+            Body::RunStart(_) => 1,
+            Body::RunEnd(_) => 2,
+            Body::TurnStart(_) => 3,
+            Body::TurnEnd(_) => 4,
+            Body::ToolBefore(_) => 5,
+            Body::ToolAfter(_) => 6,
+            Body::ShellBefore(_) => 7,
+            Body::ShellAfter(_) => 8,
+            Body::Create(_) => 9,
+            Body::List(_) => 10,
+            Body::Show(_) => 11,
+            Body::Diff(_) => 12,
+            Body::Preview(_) => 13,
+            Body::Rollback(_) => 14,
+            Body::Restore(_) => 15,
+            Body::Undo(_) => 16,
+            Body::Redo(_) => 17,
+            Body::Classify(_) => 18,
+            Body::Status => 19,
+            Body::Ping => 20,
+            Body::ConfigReload => 21,
+            Body::Shutdown => 22,
+        };
+        TYPES[at]
+    }
+}
+
+/// Parses a line.
+///
+/// # Errors
+/// `bad-utf8`, `bad-json`, `bad-request` naming the field, `unsupported-version`, `unknown-type`.
+pub fn parse(line: &[u8], number: u64) -> Result<Request, Box<Failure>> {
+    let fail = |id, error: Error| {
+        Box::new(Failure {
+            id,
+            error: error.line(number),
+        })
+    };
+    let text = std::str::from_utf8(line).map_err(|_| {
+        fail(
+            None,
+            Error::new(Code::BadUtf8, "the line is not UTF-8").hint("send UTF-8 JSON, one object a line"),
+        )
+    })?;
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        fail(
+            None,
+            Error::new(Code::BadJson, format!("the line is not JSON: {error}")).hint("send one JSON object a line"),
+        )
+    })?;
+    let Value::Object(map) = value else {
+        return Err(fail(
+            None,
+            Error::new(Code::BadJson, "the line is not a JSON object").hint("send one JSON object a line"),
+        ));
+    };
+    let id = read_id(&map).map_err(|error| fail(None, error))?;
+    let body = read_version(&map)
+        .and_then(|()| read_body(map))
+        .map_err(|error| fail(id.clone(), error))?;
+    Ok(Request { id, body })
+}
+
+fn read_id(map: &Map<String, Value>) -> Result<Option<Id>, Error> {
+    match map.get("id") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.len() <= MAX_ID => Ok(Some(Id(text.clone().into()))),
+        Some(Value::Number(number)) => Ok(Some(Id(number.clone().into()))),
+        Some(_) => Err(Error::new(
+            Code::BadRequest,
+            "`id` must be a number, or a string of at most 128 bytes",
+        )
+        .field("id")),
+    }
+}
+
+fn read_version(map: &Map<String, Value>) -> Result<(), Error> {
+    match map.get("v") {
+        None => Ok(()),
+        Some(version) if version.as_u64() == Some(VERSION) => Ok(()),
+        Some(version) => Err(Error::new(
+            Code::UnsupportedVersion,
+            format!("version {version} is not spoken here"),
+        )
+        .field("v")
+        .hint("speak version 1")),
+    }
+}
+
+fn read_body(mut map: Map<String, Value>) -> Result<Body, Error> {
+    let Some(Value::String(name)) = map.remove("type") else {
+        return Err(Error::new(Code::UnknownType, "`type` is missing or not a string").field("type"));
+    };
+    let value = Value::Object(map);
+    Ok(match name.as_str() {
+        "hello" => Body::Hello(fields(value)?),
+        "run.start" => Body::RunStart(fields(value)?),
+        "run.end" => Body::RunEnd(fields(value)?),
+        "turn.start" => Body::TurnStart(fields(value)?),
+        "turn.end" => Body::TurnEnd(fields(value)?),
+        "tool.before" => Body::ToolBefore(fields(value)?),
+        "tool.after" => Body::ToolAfter(fields(value)?),
+        "shell.before" => Body::ShellBefore(fields(value)?),
+        "shell.after" => Body::ShellAfter(fields(value)?),
+        "checkpoint.create" => Body::Create(fields(value)?),
+        "checkpoint.list" => Body::List(checked_list(fields(value)?)?),
+        "checkpoint.show" => Body::Show(fields(value)?),
+        "checkpoint.diff" => Body::Diff(fields(value)?),
+        "rollback.preview" => Body::Preview(fields(value)?),
+        "rollback.toCheckpoint" => Body::Rollback(fields(value)?),
+        "restore" => Body::Restore(fields(value)?),
+        "undo" => Body::Undo(fields(value)?),
+        "redo" => Body::Redo(fields(value)?),
+        "classify" => Body::Classify(fields(value)?),
+        "status" => Body::Status,
+        "ping" => Body::Ping,
+        "config.reload" => Body::ConfigReload,
+        "shutdown" => Body::Shutdown,
+        other => return Err(unknown(other)),
+    })
+}
+
+fn unknown(name: &str) -> Error {
+    let shown = crate::model::text::cut(&crate::model::text::printable(name), 60);
+    if LATER.contains(&name) {
+        return Error::new(Code::UnknownType, format!("`{shown}` is not in this version yet")).field("type");
+    }
+    Error::new(Code::UnknownType, format!("there is no type `{shown}`"))
+        .field("type")
+        .hint(format!("the types are: {}", TYPES.join(", ")))
+}
+
+fn checked_list(query: ListQuery) -> Result<ListQuery, Error> {
+    match &query.kind {
+        Some(kind) if Kind::parse(kind).is_none() => {
+            let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+            Err(Error::new(Code::BadRequest, "`kind` is not a kind of checkpoint")
+                .field("kind")
+                .hint(format!("the kinds are: {}", kinds.join(", "))))
+        }
+        _ => Ok(query),
+    }
+}
+
+/// Reads the fields of one type; the field at fault is named.
+fn fields<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
+    T::deserialize(&value).map_err(|error| {
+        let text = error.to_string();
+        let field = text
+            .split('`')
+            .nth(1)
+            .filter(|_| text.starts_with("missing field"))
+            .map(str::to_owned);
+        let field = field.or_else(|| wrong_field::<T>(&value));
+        let message = match &field {
+            Some(field) => format!("`{field}`: {text}"),
+            None => text,
+        };
+        let error = Error::new(Code::BadRequest, message).hint("see docs/PROTOCOL.md");
+        match field {
+            Some(field) => error.field(field),
+            None => error,
+        }
+    })
+}
+
+/// The field whose absence changes the complaint: serde does not name fields of the wrong type.
+fn wrong_field<T: DeserializeOwned>(value: &Value) -> Option<String> {
+    let map = value.as_object()?;
+    let complaint = T::deserialize(value).err()?.to_string();
+    let without = |name: &String| {
+        let mut fewer = map.clone();
+        fewer.remove(name);
+        T::deserialize(&Value::Object(fewer)).map_or_else(|error| error.to_string() != complaint, |_| true)
+    };
+    map.keys().find(|name| without(name)).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn requests_and_events() {
+        let request = parse(
+            br#"{"v":1,"id":7,"type":"shell.before","command":"rm x","cwd":"/w","extra":[]}"#,
+            1,
+        )
+        .unwrap();
+        assert_eq!(request.id, Some(Id(7.into())));
+        assert!(matches!(request.body, Body::ShellBefore(ref shell) if shell.command == "rm x"));
+        assert_eq!(request.body.name(), "shell.before");
+        assert_eq!(parse(br#"{"type":"ping"}"#, 1).unwrap().id, None);
+        for name in TYPES {
+            let full =
+                serde_json::json!({"type": name, "turn": "t", "tool": "x", "command": "c", "sha": "1", "from": "1"});
+            assert_eq!(parse(full.to_string().as_bytes(), 1).unwrap().body.name(), *name);
+        }
+    }
+
+    #[test]
+    fn failures_have_codes_and_places() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let long_id = format!(r#"{{"id":"{}","type":"ping"}}"#, "x".repeat(129));
+        let table: &[(&[u8], Code, Option<&str>)] = &[
+            (b"\xff", Code::BadUtf8, None),
+            (b"{", Code::BadJson, None),
+            (b"[1]", Code::BadJson, None),
+            (b"{\"type\":\"ping\"}\0", Code::BadJson, None),
+            (deep.as_bytes(), Code::BadJson, None),
+            (br#"{"v":2,"type":"ping"}"#, Code::UnsupportedVersion, Some("v")),
+            (br#"{"type":"pong"}"#, Code::UnknownType, Some("type")),
+            (br#"{"type":"codon.start"}"#, Code::UnknownType, Some("type")),
+            (br#"{}"#, Code::UnknownType, Some("type")),
+            (long_id.as_bytes(), Code::BadRequest, Some("id")),
+            (br#"{"id":{},"type":"ping"}"#, Code::BadRequest, Some("id")),
+            (br#"{"type":"shell.before"}"#, Code::BadRequest, Some("command")),
+            (
+                br#"{"type":"shell.before","command":5}"#,
+                Code::BadRequest,
+                Some("command"),
+            ),
+            (
+                br#"{"type":"run.end","status":"maybe"}"#,
+                Code::BadRequest,
+                Some("status"),
+            ),
+            (
+                br#"{"type":"checkpoint.list","kind":"x"}"#,
+                Code::BadRequest,
+                Some("kind"),
+            ),
+            (
+                br#"{"type":"tool.before","tool":"w","paths":"a"}"#,
+                Code::BadRequest,
+                Some("paths"),
+            ),
+        ];
+        for (line, code, field) in table {
+            let failure = parse(line, 3).unwrap_err();
+            assert_eq!(
+                failure.error.code(),
+                *code,
+                "{}",
+                String::from_utf8_lossy(&line[..line.len().min(80)])
+            );
+            assert_eq!(
+                (failure.error.field_name(), failure.error.line_number()),
+                (*field, Some(3))
+            );
+        }
+        assert_eq!(
+            parse(br#"{"id":"a","type":"pong"}"#, 1).unwrap_err().id,
+            Some(Id("a".into()))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100), text in "\\{\"type\":\"[a-z.]{0,12}\"[\\PC]{0,30}\\}") {
+            // Only the absence of a panic is of interest.
+            let _ = parse(&bytes, 1);
+            let _ = parse(text.as_bytes(), 1);
+        }
+    }
+}
