@@ -178,7 +178,8 @@ fn rule(spec: Spanned<RuleSpec>) -> Result<Rule> {
         return Err(refused(&format!("rule `{}` names no program", spec.id), Some(location)));
     }
     let optional = |text: &Option<String>| text.as_deref().map(|text| regex(text, location)).transpose();
-    let (some, none, value) = (optional(&spec.operand)?, optional(&spec.no_operand)?, optional(&spec.value)?);
+    let (some, none) = (optional(&spec.operand)?, optional(&spec.no_operand)?);
+    let (last, value) = (optional(&spec.last)?, optional(&spec.value)?);
     let mut roles = Vec::new();
     for word in spec.target.split_whitespace() {
         let unknown = || refused(&format!("rule `{}`: `{word}` is no target role", spec.id), Some(location));
@@ -189,7 +190,7 @@ fn rule(spec: Spanned<RuleSpec>) -> Result<Rule> {
         when: AnyOf::parse(&spec.when),
         also: AnyOf::parse(&spec.also),
         unless: AnyOf::parse(&spec.unless),
-        operands: Operands { some, none, value, at_least: spec.at_least, at_most: spec.at_most },
+        operands: Operands { some, none, last, value, at_least: spec.at_least, at_most: spec.at_most },
         input: spec.input,
         always: spec.always,
         class: spec.class,

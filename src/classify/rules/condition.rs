@@ -102,6 +102,7 @@ pub fn glob(pattern: &str, text: &str) -> bool {
 pub struct Operands {
     pub some: Option<Regex>,
     pub none: Option<Regex>,
+    pub last: Option<Regex>,
     /// Over the values of options and the operands.
     pub value: Option<Regex>,
     pub at_least: usize,
@@ -115,6 +116,7 @@ impl Operands {
             && self.at_most.is_none_or(|most| operands.len() <= most)
             && self.some.as_ref().is_none_or(any)
             && !self.none.as_ref().is_some_and(any)
+            && self.last.as_ref().is_none_or(|pattern| operands.last().is_some_and(|arg| pattern.is_match(&arg.text)))
             && self.value.as_ref().is_none_or(|pattern| any(pattern) || any_value(pattern, parsed))
     }
 }

@@ -227,6 +227,8 @@ pub struct RuleSpec {
     pub operand: Option<String>,
     /// No operand matches.
     pub no_operand: Option<String>,
+    /// The last operand matches.
+    pub last: Option<String>,
     /// The value of an option, or an operand, matches.
     pub value: Option<String>,
     #[serde(default)]
