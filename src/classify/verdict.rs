@@ -45,8 +45,9 @@ fn calls_for(found: &Found, severity: Severity) -> (bool, bool) {
     }
 }
 
-fn usual_severity(class: Class, scope: Scope) -> Severity {
+fn usual_severity(class: Class, scope: Scope, certainty: Certainty) -> Severity {
     match class {
+        Class::ExecOpaque if certainty == Certainty::Named => Severity::Medium,
         Class::FileWrite | Class::ExecOpaque => Severity::Info,
         Class::FilePerm | Class::FileMove | Class::Unknown => Severity::Low,
         Class::FileDelete | Class::FileOverwrite if scope == Scope::Temp => Severity::Info,
@@ -112,7 +113,7 @@ pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -
     for found in found {
         let rule = policy.classes.iter().rev().find(|rule| rule.class == found.class);
         let severity = rule.and_then(|rule| rule.severity).or(found.severity);
-        let severity = severity.unwrap_or_else(|| usual_severity(found.class, found.scope));
+        let severity = severity.unwrap_or_else(|| usual_severity(found.class, found.scope, found.certainty));
         let (saves, warns) = wanted(&found, severity, rule);
         checkpoint |= saves;
         warn |= warns;

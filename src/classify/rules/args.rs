@@ -13,6 +13,8 @@ pub struct Grammar {
     pub attached: HashSet<String>,
     /// `-name` is one option, not a bundle of letters.
     pub single: bool,
+    /// Upper and lower case are the same.
+    pub fold: bool,
 }
 
 /// An option as given.
@@ -80,7 +82,8 @@ pub fn parse(args: &[Arg], grammar: &Grammar, stop: bool) -> Parsed {
 
 /// Reads one option; how many further arguments it took.
 fn option(arg: &Arg, next: Option<&Arg>, grammar: &Grammar, parsed: &mut Parsed) -> usize {
-    let text = arg.text.as_str();
+    let folded = if grammar.fold { arg.text.to_ascii_lowercase() } else { String::new() };
+    let text = if grammar.fold { folded.as_str() } else { arg.text.as_str() };
     if text.starts_with("--") || grammar.single {
         if let Some((name, _)) = text.split_once('=') {
             let value = Some(arg.skip(name.len() + 1));

@@ -60,7 +60,7 @@ fn programs(text: &str) -> Vec<String> {
 }
 
 fn grammar(values: &str, attached: &str, single: bool) -> Grammar {
-    Grammar { values: words(values).into_iter().collect(), attached: words(attached).into_iter().collect(), single }
+    Grammar { values: words(values).into_iter().collect(), attached: words(attached).into_iter().collect(), single, fold: false }
 }
 
 fn add(document: Document, rules: &mut Rules, taken: &mut HashSet<String>) -> Result<()> {
@@ -68,7 +68,8 @@ fn add(document: Document, rules: &mut Rules, taken: &mut HashSet<String>) -> Re
     taken.extend(words(&document.disable));
     for spec in document.programs {
         for program in programs(&spec.program) {
-            let grammar = grammar(&spec.values, &spec.attached, spec.single);
+            let mut grammar = grammar(&spec.values, &spec.attached, spec.single);
+            grammar.fold = spec.fold;
             rules.grammars.entry(program).or_insert(grammar);
         }
     }
@@ -191,6 +192,7 @@ fn rule(spec: Spanned<RuleSpec>) -> Result<Rule> {
         also: AnyOf::parse(&spec.also),
         unless: AnyOf::parse(&spec.unless),
         operands: Operands { some, none, last, value, at_least: spec.at_least, at_most: spec.at_most },
+        root: spec.root,
         input: spec.input,
         always: spec.always,
         class: spec.class,

@@ -36,6 +36,9 @@ pub struct ProgramSpec {
     /// `-name` is one option.
     #[serde(default)]
     pub single: bool,
+    /// Options are the same in upper and lower case; rules spell them in lower case.
+    #[serde(default)]
+    pub fold: bool,
 }
 
 /// Programs that run the command given as their arguments.
@@ -70,6 +73,9 @@ pub struct WrapperSpec {
     /// Options whose value is the directory to run in.
     #[serde(default)]
     pub directory: String,
+    /// Runs it as another user, usually root.
+    #[serde(default)]
+    pub privileged: bool,
     /// Fetches what it runs: an unknown command is `exec-remote`.
     #[serde(default)]
     pub fetches: bool,
@@ -234,6 +240,9 @@ pub struct RuleSpec {
     #[serde(default)]
     pub at_least: usize,
     pub at_most: Option<usize>,
+    /// It runs as root (behind `sudo`).
+    #[serde(default)]
+    pub root: bool,
     /// Something is piped or redirected into it.
     #[serde(default)]
     pub input: bool,

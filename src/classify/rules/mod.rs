@@ -47,6 +47,7 @@ pub struct Rule {
     also: AnyOf,
     unless: AnyOf,
     operands: Operands,
+    root: bool,
     input: bool,
     always: bool,
     pub class: Option<Class>,
@@ -115,6 +116,15 @@ pub struct Call {
     pub severity: Option<Severity>,
 }
 
+/// How a command is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Run {
+    /// Something flows into it.
+    pub input: bool,
+    /// Behind `sudo`.
+    pub root: bool,
+}
+
 /// A rule that holds, and what it holds for.
 #[derive(Debug)]
 pub struct Hit<'r> {
@@ -143,11 +153,6 @@ impl Rules {
         self.quiet.contains(program)
     }
 
-    /// The option grammar of a program.
-    pub fn grammar(&self, program: &str) -> Grammar {
-        self.grammars.get(program).cloned().unwrap_or_default()
-    }
-
     pub fn wrappers(&self, program: &str) -> &[Wrapper] {
         self.wrappers.get(program).map_or(&[], Vec::as_slice)
     }
@@ -165,7 +170,7 @@ impl Rules {
     }
 
     /// The first rule that holds for a command line (arguments without the program).
-    pub fn find(&self, program: &str, args: &[Arg], has_input: bool) -> Option<Hit<'_>> {
+    pub fn find(&self, program: &str, args: &[Arg], run: Run) -> Option<Hit<'_>> {
         let grammar = self.grammars.get(program).cloned().unwrap_or_default();
         let parsed = parse(args, &grammar, false);
         let named = self.by_program.get(program).into_iter().flatten().copied();
@@ -174,7 +179,7 @@ impl Rules {
         indices.sort_unstable();
         let harmless = asks_only(args, &parsed);
         indices.into_iter().map(|index| &self.rules[index]).find_map(|rule| {
-            if harmless && !rule.always || rule.input && !has_input {
+            if harmless && !rule.always || rule.input && !run.input || rule.root && !run.root {
                 return None;
             }
             rule.holds(program, &parsed)

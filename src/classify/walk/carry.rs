@@ -51,13 +51,21 @@ impl Walk<'_> {
         if rest.is_empty() {
             return Some(Stream::Opaque);
         }
+        let outer = self.root;
+        self.root |= wrapper.spec.privileged;
+        let output = self.run_wrapped(wrapper, rest, call, &mut inner_shell);
+        self.root = outer;
+        Some(output)
+    }
+
+    fn run_wrapped(&mut self, wrapper: &Wrapper, rest: &[Arg], call: &Call<'_>, shell: &mut Shell) -> Stream {
         if wrapper.spec.joined {
-            return Some(self.payload(&join_args(rest, call.span), call.input.clone(), &mut inner_shell));
+            return self.payload(&join_args(rest, call.span), call.input.clone(), shell);
         }
         if wrapper.spec.fetches {
-            return Some(self.fetched_tool(rest, call, &mut inner_shell));
+            return self.fetched_tool(rest, call, shell);
         }
-        Some(self.dispatch(rest, call.span, call.input.clone(), &mut inner_shell))
+        self.dispatch(rest, call.span, call.input.clone(), shell)
     }
 
     /// `npx TOOL`: a tool we know counts as itself, any other one as code from elsewhere.
@@ -87,7 +95,7 @@ impl Walk<'_> {
     fn xargs(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
         let values = ["-I", "-n", "-P", "-L", "-s", "-d", "-a", "-E", "--max-args", "--max-procs", "--delimiter", "--arg-file", "-J", "-R"];
         let attached = ["-i", "-l", "-e"].map(str::to_owned).into_iter().collect();
-        let grammar = Grammar { values: values.map(str::to_owned).into_iter().collect(), attached, single: false };
+        let grammar = Grammar { values: values.map(str::to_owned).into_iter().collect(), attached, single: false, fold: false };
         let parsed = parse(call.args, &grammar, true);
         let mut inner = call.args[parsed.rest.min(call.args.len())..].to_vec();
         if inner.is_empty() {

@@ -4,7 +4,7 @@ use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Origin, Shell};
 use crate::classify::found::Found;
 use crate::classify::names;
-use crate::classify::rules::Hit;
+use crate::classify::rules::{Hit, Run};
 use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class, Severity};
 
@@ -64,12 +64,15 @@ impl Walk<'_> {
             return self.git(&call, shell);
         }
         let rules = self.rules;
-        if let Some(hit) = rules.find(call.program, call.args, call.input.flows()) {
+        if let Some(output) = self.carried(&call, shell) {
+            return output;
+        }
+        if let Some(hit) = rules.find(call.program, call.args, Run { input: call.input.flows(), root: self.root }) {
             self.hit(&hit, &call, shell);
             self.remember_download(&hit, &call, shell);
             return super::output::made_by(&call);
         }
-        if let Some(output) = self.carried(&call, shell) {
+        if let Some(output) = self.interpreter(&call, shell) {
             return output;
         }
         if !rules.knows(call.program) {
@@ -78,13 +81,12 @@ impl Walk<'_> {
         super::output::made_by(&call)
     }
 
-    /// Programs that carry a command, a query or code.
+    /// Programs that carry a command or a query. Code comes after the rules: `perl -i` is an editor first.
     fn carried(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         self.wrapped(call, shell)
             .or_else(|| self.special(call, shell))
             .or_else(|| self.remote(call, shell))
             .or_else(|| self.database(call, shell))
-            .or_else(|| self.interpreter(call, shell))
     }
 
     /// Something no table knows: a script of the workspace, or a program.

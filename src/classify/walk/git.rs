@@ -4,6 +4,7 @@ use super::dispatch::Call;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell};
+use crate::classify::rules::Run;
 use crate::classify::rules::args::{Grammar, parse};
 
 /// Options of git itself that take a value.
@@ -33,7 +34,7 @@ impl Walk<'_> {
         if self.git_carries(&inner, &mut shell) {
             return Stream::Opaque;
         }
-        if let Some(hit) = self.rules.find("git", rest, inner.input.flows()) {
+        if let Some(hit) = self.rules.find("git", rest, Run { input: inner.input.flows(), root: self.root }) {
             self.hit(&hit, &inner, &shell);
         }
         Stream::Opaque

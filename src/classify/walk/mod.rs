@@ -76,6 +76,8 @@ pub struct Walk<'a> {
     /// Some words were unknown.
     pub assumed: bool,
     site: Site,
+    /// Behind `sudo`.
+    root: bool,
     functions: HashSet<String>,
     /// What files written by this very line hold.
     written: HashMap<PathBuf, Stream>,
@@ -94,6 +96,7 @@ impl<'a> Walk<'a> {
             opaque: false,
             assumed: false,
             site: Site::default(),
+            root: false,
             functions: HashSet::new(),
             written: HashMap::new(),
             traps: Vec::new(),
