@@ -1,1 +1,85 @@
-//! (being written)
+//! What will this action do? Shell lines and structured tool calls to effects, and to what they call for.
+//!
+//! Pure: no files, no clock, no environment; everything known of the surroundings is in [`Context`]. Three parts: a scanner
+//! (`shell`) that turns a line into a tree, a walk that follows wrappers and payloads through it, and rules as data
+//! (`config/rules.yaml`, `docs/CLASSIFY.md`). A line that is not understood calls for one checkpoint, never for a warning.
+
+mod brace;
+mod context;
+mod expand;
+mod found;
+mod names;
+mod rules;
+mod shell;
+mod tool;
+mod verdict;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use crate::error::Result;
+use crate::model::effect::{Class, Verdict};
+use crate::model::policy::Policy;
+
+pub use context::Context;
+pub use tool::ToolCall;
+
+use found::Found;
+use rules::{Rules, compile, read};
+use verdict::{Understanding, judge};
+use walk::Walk;
+
+/// Longest line that is read; what follows counts as unknown.
+const MAX_LINE: usize = 256 * 1024;
+/// The table that comes with piton.
+const EMBEDDED: &str = include_str!("../../config/rules.yaml");
+
+/// Rules, compiled once, and the judging of actions by them.
+#[derive(Debug)]
+pub struct Classifier {
+    rules: Rules,
+}
+
+impl Classifier {
+    /// The table that comes with piton.
+    pub fn embedded() -> Classifier {
+        let rules = read(EMBEDDED).and_then(|document| compile(vec![document]));
+        // A test compiles the embedded table; an empty one would still see redirects, wrappers' payloads and broken lines.
+        Classifier { rules: rules.unwrap_or_default() }
+    }
+
+    /// The table that comes with piton, with a user's rules in front of it. Errors name line and column.
+    pub fn with_user_rules(yaml: &str) -> Result<Classifier> {
+        let documents = vec![read(yaml)?, read(EMBEDDED)?];
+        Ok(Classifier { rules: compile(documents)? })
+    }
+
+    /// Judges a shell line.
+    pub fn shell(&self, command: &str, context: &Context, policy: &Policy) -> Verdict {
+        let (found, understanding) = self.walk(command, context);
+        judge(found, understanding, policy)
+    }
+
+    /// Judges a structured tool call.
+    pub fn tool(&self, call: &ToolCall<'_>, context: &Context, policy: &Policy) -> Verdict {
+        let (found, understanding) = tool::effects(self, call, context);
+        judge(found, understanding, policy)
+    }
+
+    fn walk(&self, command: &str, context: &Context) -> (Vec<Found>, Understanding) {
+        let mut end = command.len().min(MAX_LINE);
+        while !command.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut walk = Walk::new(&self.rules, context);
+        walk.line(&command[..end]);
+        let unread = end < command.len() || walk.bounds.overflow;
+        let broken = walk.bounds.partial || unread;
+        if broken {
+            let rule = if unread { "limits" } else { "not-understood" };
+            walk.found.push(Found::new(Class::Unknown, "shell", rule, (0, command.len())));
+        }
+        (walk.found, Understanding { opaque: walk.opaque, assumed: walk.assumed, broken })
+    }
+}

@@ -1,0 +1,109 @@
+//! Where things are, judged by their names alone.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::model::effect::Scope;
+
+/// What the classifier may know of its surroundings. Every path is absolute; nothing is ever looked up.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// The directory the action starts in.
+    pub cwd: PathBuf,
+    /// The root of the workspace.
+    pub workspace: PathBuf,
+    /// The user's home.
+    pub home: Option<PathBuf>,
+    /// Directories whose content nobody misses.
+    pub temp_dirs: Vec<PathBuf>,
+    /// Where piton keeps its store.
+    pub piton_home: Option<PathBuf>,
+}
+
+/// A place, finer than a [`Scope`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    Plain(Scope),
+    /// Inside a `.git` of the workspace.
+    Repository,
+    /// The workspace lies inside it.
+    AboveWorkspace,
+    /// The home directory itself, or a dotfile in it.
+    HomeSettings,
+    /// Piton's own store, or something that contains it and is not above the workspace.
+    Piton,
+}
+
+impl Context {
+    /// The place of an absolute path.
+    pub fn whereabouts(&self, path: &Path) -> Whereabouts {
+        if is_device(path) {
+            return Whereabouts::Plain(Scope::Device);
+        }
+        if self.piton_home.as_deref().is_some_and(|home| path.starts_with(home)) {
+            return Whereabouts::Piton;
+        }
+        if path.starts_with(&self.workspace) {
+            return self.inside_workspace(path);
+        }
+        if self.workspace.starts_with(path) {
+            return Whereabouts::AboveWorkspace;
+        }
+        if self.piton_home.as_deref().is_some_and(|home| home.starts_with(path)) {
+            return Whereabouts::Piton;
+        }
+        if self.temp_dirs.iter().any(|temp| path.starts_with(temp)) {
+            return Whereabouts::Plain(Scope::Temp);
+        }
+        match self.home.as_deref().map(|home| path.strip_prefix(home)) {
+            Some(Ok(rest)) => home_place(rest),
+            Some(Err(_)) | None => Whereabouts::Plain(Scope::System),
+        }
+    }
+
+    fn inside_workspace(&self, path: &Path) -> Whereabouts {
+        let inside = path.strip_prefix(&self.workspace).unwrap_or(path);
+        let mut parts = inside.components().map(Component::as_os_str).skip_while(|part| *part != ".git").skip(1);
+        let in_git = inside.components().any(|part| part.as_os_str() == ".git");
+        let harmless = parts.next().is_some_and(|part| part == "hooks" || part == "info");
+        if in_git && !harmless { Whereabouts::Repository } else { Whereabouts::Plain(Scope::Workspace) }
+    }
+
+    /// A temporary directory, for `mktemp`.
+    pub fn temp_dir(&self) -> PathBuf {
+        self.temp_dirs.first().cloned().unwrap_or_else(|| PathBuf::from("/tmp"))
+    }
+}
+
+fn home_place(rest: &Path) -> Whereabouts {
+    match rest.components().next() {
+        None => Whereabouts::HomeSettings,
+        Some(first) if first.as_os_str().as_encoded_bytes().starts_with(b".") => Whereabouts::HomeSettings,
+        Some(_) => Whereabouts::Plain(Scope::Home),
+    }
+}
+
+/// Devices that hold nothing.
+fn is_device(path: &Path) -> bool {
+    const HARMLESS: [&str; 11] = [
+        "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/random",
+        "/dev/urandom", "/dev/ptmx", "/dev/console",
+    ];
+    HARMLESS.iter().any(|device| path == Path::new(device))
+        || ["/dev/fd", "/dev/pts", "/dev/shm", "/dev/tcp", "/dev/udp"].iter().any(|directory| path.starts_with(directory))
+        || path.starts_with("/proc/self/fd")
+}
+
+/// Joins and removes `.` and `..` by name.
+pub fn resolve(cwd: &Path, text: &str) -> PathBuf {
+    let mut path = PathBuf::new();
+    for part in cwd.join(text).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => path.push(part),
+        }
+    }
+    path
+}

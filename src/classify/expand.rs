@@ -1,0 +1,196 @@
+//! Words to arguments: what is constant is expanded, what is not is marked as unknown.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use super::brace;
+use super::shell::Span;
+
+/// Longest text that a variable may hold before it counts as unknown.
+const MAX_VALUE: usize = 8 * 1024;
+/// Most variables remembered.
+const MAX_VARIABLES: usize = 256;
+/// Most alternatives of one word.
+pub const MAX_ALTERNATIVES: usize = 64;
+
+/// Where an unknown text comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Origin {
+    #[default]
+    Plain,
+    /// Fetched from the network.
+    Remote,
+    /// Decoded, decrypted or translated from something unreadable.
+    Decoded,
+    /// A fresh temporary path.
+    Temporary,
+    /// The output of a program known to print shell code for its own set-up (`ssh-agent -s`, `direnv hook`).
+    Setup,
+}
+
+/// One argument after expansion.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arg {
+    pub text: String,
+    pub span: Span,
+    /// How many bytes of `text` are certain: all of them, or those in front of a glob or an unknown piece.
+    pub known: usize,
+    /// What follows the known bytes is a glob, not an unknown value.
+    pub glob: bool,
+    pub origin: Origin,
+}
+
+impl Arg {
+    /// An argument that is wholly known.
+    pub fn literal(text: impl Into<String>, span: Span) -> Arg {
+        let text = text.into();
+        Arg { known: text.len(), text, span, glob: false, origin: Origin::Plain }
+    }
+
+    /// An argument of which nothing is known.
+    pub fn unknown(text: &str, span: Span) -> Arg {
+        Arg { text: text.to_owned(), span, known: 0, glob: false, origin: Origin::Plain }
+    }
+
+    /// Whether every byte is certain.
+    pub fn is_exact(&self) -> bool {
+        self.known == self.text.len() && !self.glob
+    }
+
+    /// The text, if it is certain.
+    pub fn exact(&self) -> Option<&str> {
+        self.is_exact().then_some(self.text.as_str())
+    }
+
+    /// The argument without its first bytes (an option's name in front of its value).
+    pub fn skip(&self, bytes: usize) -> Arg {
+        let mut rest = self.clone();
+        rest.text = self.text.get(bytes..).unwrap_or_default().to_owned();
+        rest.known = self.known.saturating_sub(bytes).min(rest.text.len());
+        rest
+    }
+}
+
+/// What a variable holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// One of these texts (a loop's variable has several).
+    Known(Vec<String>),
+    Unknown(Origin),
+    /// Below a temporary directory.
+    Temporary,
+}
+
+/// What a shell remembers.
+#[derive(Clone, Debug)]
+pub struct Shell {
+    pub variables: HashMap<String, Value>,
+    /// `None` when the line moved somewhere unknown.
+    pub cwd: Option<PathBuf>,
+}
+
+impl Shell {
+    /// Sets a variable, within the limits.
+    pub fn set(&mut self, name: &str, value: Value) {
+        let too_long = matches!(&value, Value::Known(texts) if texts.iter().any(|text| text.len() > MAX_VALUE));
+        if self.variables.len() < MAX_VARIABLES || self.variables.contains_key(name) {
+            let value = if too_long { Value::Unknown(Origin::Plain) } else { value };
+            self.variables.insert(name.to_owned(), value);
+        }
+    }
+}
+
+/// A piece of a word whose expansion is done but for braces, splitting and globs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chunk {
+    pub text: String,
+    pub quoted: bool,
+    /// Came from an unquoted expansion: is split at blanks, and its braces are text.
+    pub splits: bool,
+    pub known: bool,
+    pub origin: Origin,
+}
+
+impl Chunk {
+    /// Text as written.
+    pub fn text(text: &str, quoted: bool) -> Chunk {
+        Chunk { text: text.to_owned(), quoted, splits: false, known: true, origin: Origin::Plain }
+    }
+
+    /// Something that cannot be known.
+    pub fn unknown(text: &str, quoted: bool, origin: Origin) -> Chunk {
+        Chunk { text: text.to_owned(), quoted, splits: false, known: false, origin }
+    }
+}
+
+/// Adds the alternatives of one part to all alternatives so far.
+pub fn multiply(alternatives: &mut Vec<Vec<Chunk>>, choices: Vec<Chunk>) {
+    if choices.len() == 1 || alternatives.len() * choices.len() > MAX_ALTERNATIVES {
+        let Some(choice) = choices.into_iter().next() else { return };
+        for chunks in alternatives.iter_mut() {
+            chunks.push(choice.clone());
+        }
+        return;
+    }
+    let before = std::mem::take(alternatives);
+    for chunks in before {
+        for choice in &choices {
+            let mut chunks = chunks.clone();
+            chunks.push(choice.clone());
+            alternatives.push(chunks);
+        }
+    }
+}
+
+/// Braces, splitting, globs: one word's chunks to arguments.
+pub fn arguments(chunks: Vec<Chunk>, span: Span, arguments: &mut Vec<Arg>) {
+    for chunks in brace::expand(chunks) {
+        split(&chunks, span, arguments);
+    }
+}
+
+fn split(chunks: &[Chunk], span: Span, arguments: &mut Vec<Arg>) {
+    let mut current: Option<Arg> = None;
+    for chunk in chunks {
+        if !chunk.splits {
+            append(current.get_or_insert_with(|| Arg::literal("", span)), chunk, &chunk.text);
+            continue;
+        }
+        if chunk.text.starts_with(|letter: char| letter.is_ascii_whitespace()) {
+            arguments.extend(current.take());
+        }
+        let mut words = chunk.text.split_ascii_whitespace().peekable();
+        while let Some(word) = words.next() {
+            append(current.get_or_insert_with(|| Arg::literal("", span)), chunk, word);
+            if words.peek().is_some() || chunk.text.ends_with(|letter: char| letter.is_ascii_whitespace()) {
+                arguments.extend(current.take());
+            }
+        }
+    }
+    arguments.extend(current);
+}
+
+fn append(arg: &mut Arg, chunk: &Chunk, text: &str) {
+    let certain = arg.is_exact();
+    let start = arg.text.len();
+    arg.text.push_str(text);
+    if arg.origin == Origin::Plain {
+        arg.origin = chunk.origin;
+    }
+    if !certain {
+        return;
+    }
+    if !chunk.known {
+        arg.known = start;
+        return;
+    }
+    let glob = if chunk.quoted { None } else { text.find(['*', '?', '[', '\u{1}']) };
+    let extended = if chunk.quoted { None } else { text.find("!(").or_else(|| text.find("@(")).or_else(|| text.find("+(")) };
+    match glob.into_iter().chain(extended).min() {
+        Some(at) if text != "[" && text != "[[" => {
+            arg.known = start + at;
+            arg.glob = true;
+        }
+        _ => arg.known = arg.text.len(),
+    }
+}

@@ -1,0 +1,142 @@
+//! What the walk finds, before policy is applied.
+
+use std::path::{Path, PathBuf};
+
+use super::context::{Context, Whereabouts, resolve};
+use super::expand::{Arg, Origin, Shell};
+use crate::model::effect::{Certainty, Class, Scope, Severity};
+
+use super::shell::Span;
+
+/// An effect with everything that policy needs.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub class: Class,
+    pub verb: String,
+    pub target: Option<String>,
+    /// The target as an absolute path, if it is one and is certain.
+    pub path: Option<PathBuf>,
+    pub scope: Scope,
+    /// The workspace itself is inside what is hit.
+    pub above_workspace: bool,
+    pub certainty: Certainty,
+    pub severity: Option<Severity>,
+    pub reversible: Option<bool>,
+    pub checkpoint: Option<bool>,
+    pub warn: Option<bool>,
+    pub say: Option<String>,
+    pub rule: String,
+    pub span: Span,
+}
+
+impl Found {
+    /// An effect without a target.
+    pub fn new(class: Class, verb: impl Into<String>, rule: impl Into<String>, span: Span) -> Found {
+        Found {
+            class,
+            verb: verb.into(),
+            target: None,
+            path: None,
+            scope: if class.is_external() { Scope::Remote } else { Scope::Workspace },
+            above_workspace: false,
+            certainty: Certainty::Proven,
+            severity: None,
+            reversible: None,
+            checkpoint: None,
+            warn: None,
+            say: None,
+            rule: rule.into(),
+            span,
+        }
+    }
+
+    /// Sets how sure it is.
+    pub fn certainty(mut self, certainty: Certainty) -> Found {
+        self.certainty = certainty;
+        self
+    }
+}
+
+/// Where a line runs: here, or in a machine whose files are not ours.
+#[derive(Clone, Debug, Default)]
+pub struct Site {
+    pub elsewhere: bool,
+    /// Local directories as seen from there.
+    pub mounts: Vec<(PathBuf, PathBuf)>,
+}
+
+/// Whether a class is about files, so that its target is a path.
+pub fn is_file_class(class: Class) -> bool {
+    matches!(
+        class,
+        Class::FileDelete | Class::FileOverwrite | Class::FileWrite | Class::FileMove | Class::FilePerm | Class::VcsDiscard
+    )
+}
+
+/// Where an argument lies as a path. `None` for what is not here.
+pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> (Option<PathBuf>, Whereabouts) {
+    if arg.origin == Origin::Temporary {
+        return (None, Whereabouts::Plain(Scope::Temp));
+    }
+    let known = &arg.text[..arg.known.min(arg.text.len())];
+    let certain = if arg.is_exact() { known } else { known.rfind('/').map_or("", |slash| &known[..=slash]) };
+    if certain.is_empty() && !arg.is_exact() && !arg.glob && arg.known == 0 {
+        let scope = if site.elsewhere { Scope::Remote } else { Scope::Unknown };
+        return (None, Whereabouts::Plain(scope));
+    }
+    let Some(path) = locate(certain, shell, site) else {
+        let device = context.whereabouts(Path::new(certain)) == Whereabouts::Plain(Scope::Device);
+        let scope = match site.elsewhere {
+            true if device => Scope::Device,
+            true => Scope::Remote,
+            false => Scope::Unknown,
+        };
+        return (None, Whereabouts::Plain(scope));
+    };
+    let everything = !arg.is_exact() && context.workspace.starts_with(&path) && context.workspace != path;
+    let whereabouts = if everything && !arg.text[arg.known..].starts_with('*') {
+        Whereabouts::Plain(Scope::Unknown)
+    } else {
+        context.whereabouts(&path)
+    };
+    (arg.is_exact().then_some(path), whereabouts)
+}
+
+fn locate(text: &str, shell: &Shell, site: &Site) -> Option<PathBuf> {
+    if !site.elsewhere {
+        return if text.starts_with('/') { Some(resolve(Path::new("/"), text)) } else { Some(resolve(shell.cwd.as_deref()?, text)) };
+    }
+    if !text.starts_with('/') {
+        return Some(resolve(shell.cwd.as_deref()?, text));
+    }
+    let inner = resolve(Path::new("/"), text);
+    site.mounts.iter().find_map(|(local, there)| Some(local.join(inner.strip_prefix(there).ok()?)))
+}
+
+/// Applies a place to an effect; `None` when there is no effect at all.
+pub fn settle(mut found: Found, place: Whereabouts) -> Option<Found> {
+    found.scope = match place {
+        Whereabouts::Plain(Scope::Device) => return None,
+        Whereabouts::Plain(scope) => scope,
+        Whereabouts::Repository => {
+            if matches!(found.class, Class::FileDelete | Class::FileOverwrite | Class::FileMove) {
+                found.class = Class::VcsHistory;
+            }
+            Scope::Workspace
+        }
+        Whereabouts::AboveWorkspace => {
+            found.above_workspace = true;
+            Scope::System
+        }
+        Whereabouts::HomeSettings => Scope::Home,
+        Whereabouts::Piton => {
+            found.class = Class::Piton;
+            Scope::Home
+        }
+    };
+    let settings = matches!(place, Whereabouts::HomeSettings | Whereabouts::AboveWorkspace);
+    if is_file_class(found.class) && found.class != Class::VcsDiscard && (found.scope == Scope::System || settings) {
+        found.class = Class::System;
+    }
+    Some(found)
+}

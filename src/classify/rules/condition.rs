@@ -1,0 +1,177 @@
+//! Conditions of a rule over a command line that was taken apart.
+
+use regex::Regex;
+
+use super::args::Parsed;
+use crate::classify::expand::Arg;
+
+/// One of several options, each perhaps with certain values.
+#[derive(Clone, Debug, Default)]
+pub struct AnyOf(Vec<Choice>);
+
+#[derive(Clone, Debug)]
+struct Choice {
+    name: String,
+    values: Option<(bool, Vec<String>)>,
+}
+
+impl AnyOf {
+    /// Reads `-f --force -X!=GET,HEAD --mode=a,b`.
+    pub fn parse(text: &str) -> AnyOf {
+        AnyOf(text.split_whitespace().map(parse_option).collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn holds(&self, parsed: &Parsed) -> bool {
+        self.0.iter().any(|option| {
+            option.name == "--" && parsed.dashes.is_some()
+                || parsed.flags.iter().any(|flag| flag.name == option.name && option.accepts(flag.value.as_ref()))
+        })
+    }
+}
+
+fn parse_option(word: &str) -> Choice {
+    let list = |values: &str| values.split(',').map(str::to_ascii_lowercase).collect();
+    match word.split_once('=') {
+        Some((name, values)) if name.ends_with('!') => {
+            Choice { name: name.trim_end_matches('!').to_owned(), values: Some((false, list(values))) }
+        }
+        Some((name, values)) => Choice { name: name.to_owned(), values: Some((true, list(values))) },
+        None => Choice { name: word.to_owned(), values: None },
+    }
+}
+
+impl Choice {
+    fn accepts(&self, value: Option<&Arg>) -> bool {
+        let Some((wanted, values)) = &self.values else { return true };
+        let value = value.map(|arg| arg.text.to_ascii_lowercase());
+        value.is_some_and(|value| values.contains(&value) == *wanted)
+    }
+}
+
+/// Alternatives of leading operands.
+#[derive(Clone, Debug, Default)]
+pub struct Subcommands(Vec<Vec<String>>);
+
+impl Subcommands {
+    /// Reads `apply, rollout restart|undo, * delete-*`.
+    pub fn parse(text: &str) -> Subcommands {
+        let words = |one: &str| one.split_whitespace().map(str::to_ascii_lowercase).collect::<Vec<_>>();
+        Subcommands(text.split(',').map(words).filter(|words| !words.is_empty()).collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many operands the longest alternative that holds uses up; `Some(0)` when there is none to hold.
+    pub fn matches(&self, operands: &[Arg]) -> Option<usize> {
+        if self.is_empty() {
+            return Some(0);
+        }
+        let holds = |words: &&Vec<String>| {
+            words.len() <= operands.len() && words.iter().zip(operands).all(|(word, arg)| word_matches(word, arg))
+        };
+        self.0.iter().filter(holds).map(Vec::len).max()
+    }
+}
+
+fn word_matches(pattern: &str, arg: &Arg) -> bool {
+    let text = arg.text.to_ascii_lowercase();
+    pattern == "*" || arg.known > 0 && pattern.split('|').any(|pattern| glob(pattern, &text))
+}
+
+/// `*` matches any text; one star at most at each end or in the middle.
+pub fn glob(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((head, tail)) => {
+            text.len() >= head.len() + tail.trim_end_matches('*').len()
+                && text.starts_with(head)
+                && (tail.ends_with('*') && text[head.len()..].contains(tail.trim_end_matches('*'))
+                    || text.ends_with(tail))
+        }
+    }
+}
+
+/// A condition over operands.
+#[derive(Clone, Debug, Default)]
+pub struct Operands {
+    pub some: Option<Regex>,
+    pub none: Option<Regex>,
+    pub last: Option<Regex>,
+    /// Over the values of options and the operands.
+    pub value: Option<Regex>,
+    pub at_least: usize,
+    pub at_most: Option<usize>,
+}
+
+impl Operands {
+    pub fn hold(&self, operands: &[Arg], parsed: &Parsed) -> bool {
+        let any = |pattern: &Regex| operands.iter().any(|arg| pattern.is_match(&arg.text));
+        operands.len() >= self.at_least
+            && self.at_most.is_none_or(|most| operands.len() <= most)
+            && self.some.as_ref().is_none_or(any)
+            && !self.none.as_ref().is_some_and(any)
+            && self.last.as_ref().is_none_or(|pattern| operands.last().is_some_and(|arg| pattern.is_match(&arg.text)))
+            && self.value.as_ref().is_none_or(|pattern| any(pattern) || any_value(pattern, parsed))
+    }
+}
+
+fn any_value(pattern: &Regex, parsed: &Parsed) -> bool {
+    parsed.flags.iter().filter_map(|flag| flag.value.as_ref()).any(|value| pattern.is_match(&value.text))
+}
+
+/// Where the targets of an action are among its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    Operands,
+    First,
+    Last,
+    Rest,
+    Init,
+    /// The value of an option.
+    Value(String),
+    /// The value of `name=value` among the operands (`dd of=x`).
+    Pair(String),
+}
+
+impl Role {
+    /// Reads one word of a `target` list.
+    pub fn parse(word: &str) -> Option<Role> {
+        Some(match word {
+            "operands" => Role::Operands,
+            "first" => Role::First,
+            "last" => Role::Last,
+            "rest" => Role::Rest,
+            "init" => Role::Init,
+            _ if word.starts_with('-') => Role::Value(word.to_owned()),
+            _ => Role::Pair(word.strip_suffix('=')?.to_owned()),
+        })
+    }
+
+    /// Collects the arguments in this role.
+    pub fn collect(&self, parsed: &Parsed, operands: &[Arg], into: &mut Vec<Arg>) {
+        match self {
+            Role::Operands => into.extend_from_slice(operands),
+            Role::First => into.extend(operands.first().cloned()),
+            Role::Last => into.extend(operands.last().cloned()),
+            Role::Rest => into.extend(operands.iter().skip(1).cloned()),
+            Role::Init => into.extend_from_slice(&operands[..operands.len().saturating_sub(1)]),
+            Role::Value(name) => {
+                let values = parsed.flags.iter().filter(|flag| flag.name == *name);
+                into.extend(values.filter_map(|flag| flag.value.clone()));
+            }
+            Role::Pair(name) => {
+                let value = |arg: &Arg| {
+                    let rest = arg.text.strip_prefix(name.as_str())?.strip_prefix('=')?;
+                    Some(arg.skip(arg.text.len() - rest.len()))
+                };
+                into.extend(operands.iter().filter_map(value));
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The YAML dialect of `config/rules.yaml`, word for word. `docs/CLASSIFY.md` explains it to people.
+
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use crate::model::effect::{Class, Severity};
+
+/// A whole document: the embedded table, or a user's additions.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Document {
+    /// Programs that only read, or whose writing nobody minds.
+    pub quiet: String,
+    /// Ids of rules that do not apply.
+    pub disable: String,
+    pub programs: Vec<ProgramSpec>,
+    pub wrappers: Vec<WrapperSpec>,
+    pub remotes: Vec<RemoteSpec>,
+    pub databases: Vec<DatabaseSpec>,
+    pub interpreters: Vec<InterpreterSpec>,
+    pub calls: Vec<Spanned<CallSpec>>,
+    pub rules: Vec<Spanned<RuleSpec>>,
+}
+
+/// The option grammar of programs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramSpec {
+    pub program: String,
+    /// Options that take the next argument.
+    #[serde(default)]
+    pub values: String,
+    /// Options that take the rest of their own argument only.
+    #[serde(default)]
+    pub attached: String,
+    /// `-name` is one option.
+    #[serde(default)]
+    pub single: bool,
+    /// Options are the same in upper and lower case; rules spell them in lower case.
+    #[serde(default)]
+    pub fold: bool,
+}
+
+/// Programs that run the command given as their arguments.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrapperSpec {
+    pub program: String,
+    #[serde(default)]
+    pub sub: String,
+    #[serde(default)]
+    pub values: String,
+    #[serde(default)]
+    pub attached: String,
+    /// How many operands stand before the command.
+    #[serde(default)]
+    pub skip: usize,
+    /// `NAME=value` may stand before the command.
+    #[serde(default)]
+    pub assignments: bool,
+    /// With one of these the command is not run (`command -v`, `sudo -l`).
+    #[serde(default)]
+    pub unless: String,
+    /// The command is what follows `--`, if that is given.
+    #[serde(default)]
+    pub dashes: bool,
+    /// Options whose value is a command line of its own (`env -S`, `script -c`).
+    #[serde(default)]
+    pub line: String,
+    /// The operands together are one command line (`watch`).
+    #[serde(default)]
+    pub joined: bool,
+    /// Options whose value is the directory to run in.
+    #[serde(default)]
+    pub directory: String,
+    /// Runs it as another user, usually root.
+    #[serde(default)]
+    pub privileged: bool,
+    /// Fetches what it runs: an unknown command is `exec-remote`.
+    #[serde(default)]
+    pub fetches: bool,
+}
+
+/// Programs that run a command elsewhere.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteSpec {
+    pub program: String,
+    #[serde(default)]
+    pub sub: String,
+    #[serde(default)]
+    pub values: String,
+    #[serde(default)]
+    pub single: bool,
+    /// Operands before the command (the host, the container).
+    #[serde(default)]
+    pub skip: usize,
+    /// The command only follows `--`.
+    #[serde(default)]
+    pub dashes: bool,
+    /// Options whose value is the command line.
+    #[serde(default)]
+    pub line: String,
+    /// The rest is one command line for a shell over there (`ssh`).
+    #[serde(default)]
+    pub joined: bool,
+    /// What effects over there count as.
+    pub class: Class,
+    /// A local directory mounted inside makes inner paths local again (`-v`).
+    #[serde(default)]
+    pub mounts: String,
+    /// What happens inside and is not mounted vanishes with the container.
+    #[serde(default)]
+    pub fresh: bool,
+    /// With one of these nothing runs (`ssh -V`).
+    #[serde(default)]
+    pub unless: String,
+}
+
+/// Clients of databases.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatabaseSpec {
+    pub program: String,
+    pub language: QueryLanguage,
+    #[serde(default)]
+    pub sub: String,
+    #[serde(default)]
+    pub values: String,
+    #[serde(default)]
+    pub single: bool,
+    /// Options whose value is a query.
+    #[serde(default)]
+    pub query: String,
+    /// Options whose value is a file of queries.
+    #[serde(default)]
+    pub file: String,
+    /// The operand (from 0) from which on operands are queries.
+    pub operand: Option<usize>,
+    /// The operand that is the database's file.
+    pub local: Option<usize>,
+    /// With one of these nothing can be written.
+    #[serde(default)]
+    pub unless: String,
+    /// Operands that end so are files of queries.
+    #[serde(default)]
+    pub scripts: String,
+}
+
+/// What a database client is told in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueryLanguage {
+    Sql,
+    Redis,
+    Mongo,
+}
+
+/// Programs that run code given on the line.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InterpreterSpec {
+    pub program: String,
+    pub language: CodeLanguage,
+    #[serde(default)]
+    pub values: String,
+    #[serde(default)]
+    pub attached: String,
+    #[serde(default)]
+    pub single: bool,
+    /// Options whose value is code.
+    #[serde(default)]
+    pub code: String,
+    /// The subcommand whose operands are code (`deno eval`).
+    #[serde(default)]
+    pub sub: String,
+    /// Options with which nothing foreign is run (`-m py_compile`, `--check`).
+    #[serde(default)]
+    pub unless: String,
+    /// Operands that are code themselves (`awk`).
+    #[serde(default)]
+    pub operand: bool,
+}
+
+/// A language whose calls can be looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CodeLanguage {
+    Shell,
+    Python,
+    Javascript,
+    Ruby,
+    Perl,
+    Php,
+    Awk,
+    Powershell,
+}
+
+/// A call that does something, in code given to an interpreter.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallSpec {
+    /// Languages it occurs in.
+    pub language: Vec<CodeLanguage>,
+    /// A regular expression over the code, in which comments and the inside of long strings are blanked out.
+    pub pattern: String,
+    /// `None`: the first string after the match is a shell command line.
+    pub class: Option<Class>,
+    #[serde(default)]
+    pub severity: Option<Severity>,
+}
+
+/// One rule. All conditions must hold; the first rule of a program that holds decides.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleSpec {
+    pub id: String,
+    /// Names of programs, without directories.
+    pub program: String,
+    /// Alternatives of leading operands, separated by commas; `*` and `a|b` inside a word.
+    #[serde(default)]
+    pub sub: String,
+    /// One of these options is given.
+    #[serde(default)]
+    pub when: String,
+    /// And one of these.
+    #[serde(default)]
+    pub also: String,
+    /// None of these options is given.
+    #[serde(default)]
+    pub unless: String,
+    /// An operand matches.
+    pub operand: Option<String>,
+    /// No operand matches.
+    pub no_operand: Option<String>,
+    /// The last operand matches.
+    pub last: Option<String>,
+    /// The value of an option, or an operand, matches.
+    pub value: Option<String>,
+    #[serde(default)]
+    pub at_least: usize,
+    pub at_most: Option<usize>,
+    /// It runs as root (behind `sudo`).
+    #[serde(default)]
+    pub root: bool,
+    /// Something is piped or redirected into it.
+    #[serde(default)]
+    pub input: bool,
+    /// `--dry-run` and `--help` do not silence it.
+    #[serde(default)]
+    pub always: bool,
+
+    /// What it does; without a class the command is understood and harmless.
+    pub class: Option<Class>,
+    /// Further classes of the same action.
+    #[serde(default)]
+    pub and: Vec<Class>,
+    #[serde(default)]
+    pub severity: Option<Severity>,
+    /// Where its targets are: `operands first last rest init`, or options whose value is one.
+    #[serde(default)]
+    pub target: String,
+    /// Targets must be given, else the rule does not hold.
+    #[serde(default)]
+    pub needs_target: bool,
+    /// Operands are addresses: on this very machine it is only recorded.
+    #[serde(default)]
+    pub address: bool,
+    /// It cannot be seen into.
+    #[serde(default)]
+    pub opaque: bool,
+    /// Its operands name a script; alarming names count.
+    #[serde(default)]
+    pub named: bool,
+    pub reversible: Option<bool>,
+    pub checkpoint: Option<bool>,
+    pub warn: Option<bool>,
+    /// A sentence for people; `{verb}` is the program with its subcommand.
+    pub say: Option<String>,
+
+    /// Lines that must give this class, one per list item.
+    #[serde(default, rename = "match")]
+    pub matches: Vec<String>,
+    /// Lines that this rule must not hold for.
+    #[serde(default, rename = "not")]
+    pub misses: Vec<String>,
+}

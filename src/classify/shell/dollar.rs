@@ -1,0 +1,238 @@
+//! Everything that begins with `$`, backticks, and process substitution.
+
+use super::scanner::{Open, Place, Scanner, scan};
+use super::tree::{Part, Script};
+use super::word::push_literal;
+
+impl Scanner<'_, '_> {
+    /// Reads what a `$` at the position begins.
+    pub fn dollar(&mut self, parts: &mut Vec<Part>, quoted: bool) {
+        match self.peek_at(1) {
+            Some(b'(') => self.dollar_paren(parts, quoted),
+            Some(b'{') => self.parameter(parts, quoted),
+            Some(b'[') => {
+                self.position += 2;
+                self.unknown(parts, quoted, b']');
+            }
+            Some(b'\'') if !quoted => {
+                self.position += 2;
+                self.ansi_quoted(parts);
+            }
+            Some(b'"') if !quoted => {
+                self.position += 2;
+                self.double_quoted(parts);
+            }
+            Some(byte) if byte == b'_' || byte.is_ascii_alphabetic() => self.variable(parts, quoted),
+            Some(byte) if byte.is_ascii_digit() || b"@*#?$!-".contains(&byte) => {
+                let name = char::from(byte).to_string();
+                self.position += 2;
+                parts.push(Part::Variable { name, quoted });
+            }
+            _ => {
+                self.position += 1;
+                push_literal(parts, "$", quoted);
+            }
+        }
+    }
+
+    fn variable(&mut self, parts: &mut Vec<Part>, quoted: bool) {
+        self.position += 1;
+        let name = self.name();
+        parts.push(Part::Variable { name, quoted });
+    }
+
+    fn name(&mut self) -> String {
+        let start = self.position;
+        while self.peek().is_some_and(|byte| byte == b'_' || byte.is_ascii_alphanumeric()) {
+            self.position += 1;
+        }
+        self.source[start..self.position].to_owned()
+    }
+
+    fn dollar_paren(&mut self, parts: &mut Vec<Part>, quoted: bool) {
+        self.position += 1;
+        if self.starts_with("((")
+            && let Some(end) = self.arithmetic_end()
+        {
+            let inner = self.arithmetic(end);
+            parts.push(Part::Unknown { inner, quoted });
+            return;
+        }
+        self.position += 1;
+        let script = self.substitution();
+        parts.push(Part::Command { script, quoted });
+    }
+
+    /// The commands up to the closing parenthesis; the opening one has been read.
+    pub fn substitution(&mut self) -> Script {
+        if !self.enter() {
+            return Script::default();
+        }
+        let outer = std::mem::replace(&mut self.open, Open { parens: 1, ..Open::default() });
+        let script = self.list();
+        self.open = outer;
+        if !self.eat(")") {
+            self.broken();
+        }
+        self.leave();
+        script
+    }
+
+    /// Reads `((…))` up to `end`, keeping only what may run commands.
+    pub fn arithmetic(&mut self, end: usize) -> Vec<Part> {
+        let mut inner = Vec::new();
+        if self.enter() {
+            while self.position < end {
+                match self.peek() {
+                    Some(b'$') => self.dollar(&mut inner, true),
+                    Some(b'`') => self.backtick(&mut inner, true),
+                    _ => self.step(),
+                }
+            }
+            self.leave();
+        }
+        inner.retain(|part| !matches!(part, Part::Literal { .. }));
+        inner
+    }
+
+    /// `${…}`
+    fn parameter(&mut self, parts: &mut Vec<Part>, quoted: bool) {
+        self.position += 2;
+        let name = self.name();
+        if !name.is_empty() && self.eat("}") {
+            parts.push(Part::Variable { name, quoted });
+            return;
+        }
+        self.unknown(parts, quoted, b'}');
+    }
+
+    /// Reads to an unquoted closer, keeping what may run commands.
+    fn unknown(&mut self, parts: &mut Vec<Part>, quoted: bool, closer: u8) {
+        let mut inner = Vec::new();
+        if self.enter() {
+            self.unknown_inside(&mut inner, quoted, closer);
+            self.leave();
+        }
+        if self.peek() == Some(closer) {
+            self.position += 1;
+        } else {
+            self.broken();
+        }
+        parts.push(Part::Unknown { inner, quoted });
+    }
+
+    fn unknown_inside(&mut self, inner: &mut Vec<Part>, quoted: bool, closer: u8) {
+        while let Some(byte) = self.peek() {
+            match byte {
+                _ if byte == closer => return,
+                b'\\' => {
+                    self.position += 1;
+                    self.step();
+                    self.position = self.position.min(self.bytes.len());
+                }
+                b'\'' if !quoted => {
+                    self.position += 1;
+                    while self.peek().is_some_and(|byte| byte != b'\'') {
+                        self.position += 1;
+                    }
+                    self.position = (self.position + 1).min(self.bytes.len());
+                }
+                b'"' => {
+                    self.position += 1;
+                    self.double_quoted(inner);
+                }
+                b'$' => self.dollar(inner, true),
+                b'`' => self.backtick(inner, true),
+                _ => self.step(),
+            }
+        }
+    }
+
+    /// `` `…` ``: the text is unescaped and scanned on its own.
+    pub fn backtick(&mut self, parts: &mut Vec<Part>, quoted: bool) {
+        let opening = self.position;
+        self.position += 1;
+        let mut text = String::new();
+        let mut start = self.position;
+        while let Some(byte) = self.peek().filter(|byte| *byte != b'`') {
+            if byte == b'\\' && self.peek_at(1).is_some_and(|next| b"`\\$".contains(&next)) {
+                text.push_str(&self.source[start..self.position]);
+                start = self.position + 1;
+                self.position += 2;
+            } else {
+                self.position += 1;
+            }
+        }
+        text.push_str(&self.source[start..self.position]);
+        if !self.eat("`") {
+            self.broken();
+        }
+        let mut script = Script::default();
+        if self.enter() {
+            let within = Place::Within(self.span_from(opening));
+            script = scan(&text, within, self.bounds);
+            self.leave();
+        }
+        parts.push(Part::Command { script, quoted });
+    }
+
+    /// `<(…)` and `>(…)`
+    pub fn process(&mut self, parts: &mut Vec<Part>) {
+        self.position += 2;
+        let script = self.substitution();
+        parts.push(Part::Process { script });
+    }
+
+    /// `$'…'`; the opening quote has been read.
+    fn ansi_quoted(&mut self, parts: &mut Vec<Part>) {
+        let mut text = String::new();
+        let mut start = self.position;
+        while let Some(byte) = self.peek().filter(|byte| *byte != b'\'') {
+            if byte == b'\\' {
+                text.push_str(&self.source[start..self.position]);
+                self.position += 1;
+                self.ansi_escape(&mut text);
+                start = self.position;
+            } else {
+                self.position += 1;
+            }
+        }
+        text.push_str(&self.source[start..self.position]);
+        if !self.eat("'") {
+            self.broken();
+        }
+        push_literal(parts, &text, true);
+    }
+
+    fn ansi_escape(&mut self, text: &mut String) {
+        let Some(byte) = self.peek() else { return };
+        let start = self.position;
+        self.step();
+        match byte {
+            b'n' => text.push('\n'),
+            b't' => text.push('\t'),
+            b'r' => text.push('\r'),
+            b'a' => text.push('\u{7}'),
+            b'b' => text.push('\u{8}'),
+            b'e' | b'E' => text.push('\u{1b}'),
+            b'x' => self.ansi_number(text, 16, 2),
+            b'u' => self.ansi_number(text, 16, 4),
+            b'U' => self.ansi_number(text, 16, 8),
+            b'0'..=b'7' => {
+                self.position = start;
+                self.ansi_number(text, 8, 3);
+            }
+            _ => text.push_str(&self.source[start..self.position]),
+        }
+    }
+
+    fn ansi_number(&mut self, text: &mut String, radix: u32, most: usize) {
+        let mut value = 0u32;
+        for _ in 0..most {
+            let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(radix)) else { break };
+            value = value.saturating_mul(radix).saturating_add(digit);
+            self.position += 1;
+        }
+        text.push(char::from_u32(value).unwrap_or('\u{fffd}'));
+    }
+}

@@ -1,0 +1,21 @@
+//! A shell scanner of our own: one pass, linear, bounded in depth, words and bytes, never failing.
+//!
+//! It reads the shell people and agents really write (POSIX with the bash, zsh and ksh additions that occur in practice) into a
+//! small tree: lists of pipelines of simple and compound commands. What it cannot read it steps over, and says so in
+//! [`Bounds::partial`]; what passes the limits ends the scan, and says so in [`Bounds::overflow`].
+//!
+//! Limits: it expands nothing (see `super::expand`), and it runs no alias. Bad syntax gives a best effort, never an error.
+
+mod command;
+mod compound;
+mod dollar;
+mod heredoc;
+mod scanner;
+mod tree;
+mod word;
+
+#[cfg(test)]
+mod tests;
+
+pub use scanner::{Bounds, Place, scan};
+pub use tree::{Assignment, Command, Compound, Kind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Span, Word};

@@ -1,0 +1,236 @@
+//! The scanner's state, its limits, and the small steps everything else is built from.
+
+use super::tree::{Script, Span, Word};
+
+/// Deepest nesting of constructs, payloads included.
+pub const MAX_DEPTH: usize = 64;
+/// Most words of one line, payloads included.
+pub const MAX_WORDS: usize = 10_000;
+/// How far is looked ahead to tell `((…))` from nested parentheses.
+const LOOKAHEAD: usize = 4096;
+
+/// What is shared by every scan of one line: limits used up, flags raised, heredoc bodies found.
+#[derive(Debug, Default)]
+pub struct Bounds {
+    /// Nesting right now.
+    pub depth: usize,
+    /// Words seen so far.
+    pub words: usize,
+    /// Something was not shell, or did not end.
+    pub partial: bool,
+    /// A limit was passed; what follows was not read.
+    pub overflow: bool,
+    /// Bodies of heredocs, by index.
+    pub heredocs: Vec<Word>,
+}
+
+impl Bounds {
+    /// Goes one level deeper; `false` when that would pass the limit.
+    pub fn enter(&mut self) -> bool {
+        if self.depth >= MAX_DEPTH {
+            self.overflow = true;
+            return false;
+        }
+        self.depth += 1;
+        true
+    }
+
+    /// Comes back from a level that [`Bounds::enter`] allowed.
+    pub fn leave(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    /// Counts a word.
+    pub fn word(&mut self) {
+        self.words += 1;
+        if self.words > MAX_WORDS {
+            self.overflow = true;
+        }
+    }
+}
+
+/// Where the scanned text lies in the original line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It is a slice that starts there.
+    At(usize),
+    /// It was made from this range (unescaped, expanded): everything inside has this span.
+    Within(Span),
+}
+
+/// Scans a text into a tree.
+pub fn scan(source: &str, place: Place, bounds: &mut Bounds) -> Script {
+    let mut scanner = Scanner::new(source, place, bounds);
+    let script = scanner.list();
+    if scanner.position < source.len() && !scanner.bounds.overflow {
+        scanner.bounds.partial = true;
+    }
+    script
+}
+
+/// What the innermost open construct is, for closers that have no opener.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Open {
+    pub parens: usize,
+    pub braces: usize,
+    pub keywords: usize,
+    pub cases: usize,
+}
+
+/// A heredoc whose body has not been reached yet.
+pub(super) struct Pending {
+    pub index: usize,
+    pub delimiter: String,
+    pub expands: bool,
+    pub strip_tabs: bool,
+}
+
+pub(super) struct Scanner<'a, 'b> {
+    pub source: &'a str,
+    pub bytes: &'a [u8],
+    pub position: usize,
+    pub place: Place,
+    pub bounds: &'b mut Bounds,
+    pub open: Open,
+    pub pending: Vec<Pending>,
+}
+
+impl<'a, 'b> Scanner<'a, 'b> {
+    pub fn new(source: &'a str, place: Place, bounds: &'b mut Bounds) -> Self {
+        let (bytes, open, pending) = (source.as_bytes(), Open::default(), Vec::new());
+        Scanner { source, bytes, position: 0, place, bounds, open, pending }
+    }
+
+    /// The byte at the position, if any is left.
+    pub fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.position).copied()
+    }
+
+    pub fn peek_at(&self, ahead: usize) -> Option<u8> {
+        self.bytes.get(self.position + ahead).copied()
+    }
+
+    pub fn starts_with(&self, text: &str) -> bool {
+        self.bytes[self.position.min(self.bytes.len())..].starts_with(text.as_bytes())
+    }
+
+    /// Steps over `text` if it is next.
+    pub fn eat(&mut self, text: &str) -> bool {
+        let found = self.starts_with(text);
+        if found {
+            self.position += text.len();
+        }
+        found
+    }
+
+    /// Steps over one character, whatever its length.
+    pub fn step(&mut self) {
+        self.position += 1;
+        while self.position < self.bytes.len() && !self.source.is_char_boundary(self.position) {
+            self.position += 1;
+        }
+    }
+
+    pub fn span_from(&self, start: usize) -> Span {
+        match self.place {
+            Place::At(offset) => (offset + start, offset + self.position.min(self.bytes.len())),
+            Place::Within(span) => span,
+        }
+    }
+
+    /// Something here is not shell.
+    pub fn broken(&mut self) {
+        self.bounds.partial = true;
+    }
+
+    /// Goes one level deeper, or ends the scan.
+    pub fn enter(&mut self) -> bool {
+        let entered = self.bounds.enter();
+        if !entered {
+            self.position = self.bytes.len();
+        }
+        entered
+    }
+
+    pub fn leave(&mut self) {
+        self.bounds.leave();
+    }
+
+    /// Counts a word, or ends the scan.
+    pub fn count_word(&mut self) {
+        self.bounds.word();
+        if self.bounds.overflow {
+            self.position = self.bytes.len();
+        }
+    }
+
+    /// Steps over blanks and continued lines; a carriage return in front of a line feed is a blank.
+    pub fn blanks(&mut self) {
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\t') => self.position += 1,
+                Some(b'\r') if matches!(self.peek_at(1), Some(b'\n') | None) => self.position += 1,
+                Some(b'\\') if self.peek_at(1) == Some(b'\n') => self.position += 2,
+                Some(b'\\') if self.peek_at(1) == Some(b'\r') && self.peek_at(2) == Some(b'\n') => self.position += 3,
+                _ => return,
+            }
+        }
+    }
+
+    /// Steps over blanks, line ends and comments; reads the heredoc bodies that begin at a line end.
+    pub fn space(&mut self) {
+        loop {
+            self.blanks();
+            match self.peek() {
+                Some(b'\n') => self.newline(),
+                Some(b'#') => self.comment(),
+                _ => return,
+            }
+        }
+    }
+
+    pub fn newline(&mut self) {
+        self.position += 1;
+        if !self.pending.is_empty() {
+            self.heredoc_bodies();
+        }
+    }
+
+    pub fn comment(&mut self) {
+        while self.peek().is_some_and(|byte| byte != b'\n') {
+            self.position += 1;
+        }
+    }
+
+    /// The end (after it) of `((…))` that starts at the position, if it is one and is near.
+    pub fn arithmetic_end(&self) -> Option<usize> {
+        let limit = self.bytes.len().min(self.position + LOOKAHEAD);
+        let mut depth = 0usize;
+        let mut at = self.position;
+        while at < limit {
+            match self.bytes[at] {
+                b'\\' => at += 1,
+                b'(' => depth += 1,
+                b')' if depth == 2 => {
+                    return (self.bytes.get(at + 1) == Some(&b')')).then_some(at + 2);
+                }
+                b')' => depth = depth.checked_sub(1)?,
+                _ => {}
+            }
+            at += 1;
+        }
+        None
+    }
+}
+
+/// Whether a byte ends a word.
+pub(super) fn is_meta(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')')
+}
+
+/// Whether a text is a variable's name.
+pub fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|first| first == b'_' || first.is_ascii_alphabetic())
+        && bytes.all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+}

@@ -1,0 +1,146 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::classify::{Classifier, Context};
+use crate::model::effect::Verdict;
+use crate::model::policy::Policy;
+
+#[derive(Deserialize)]
+struct Line {
+    cmd: String,
+    effects: Vec<String>,
+    act: String,
+}
+
+#[derive(Default)]
+struct Counts {
+    hit: f64,
+    missed: f64,
+    wrong: f64,
+}
+
+impl Counts {
+    fn add(&mut self, wanted: bool, given: bool) {
+        match (wanted, given) {
+            (true, true) => self.hit += 1.0,
+            (true, false) => self.missed += 1.0,
+            (false, true) => self.wrong += 1.0,
+            (false, false) => {}
+        }
+    }
+
+    fn precision(&self) -> f64 {
+        self.hit / (self.hit + self.wrong).max(1.0)
+    }
+
+    fn recall(&self) -> f64 {
+        self.hit / (self.hit + self.missed).max(1.0)
+    }
+}
+
+pub fn context() -> Context {
+    Context {
+        cwd: PathBuf::from("/home/dev/proj"),
+        workspace: PathBuf::from("/home/dev/proj"),
+        home: Some(PathBuf::from("/home/dev")),
+        temp_dirs: vec![PathBuf::from("/tmp"), PathBuf::from("/var/tmp")],
+        piton_home: Some(PathBuf::from("/home/dev/.local/share/piton")),
+    }
+}
+
+pub fn policy() -> Policy {
+    use crate::model::policy::{Guard, Limits, OnFailure, Opaque, Retention, Secrets};
+    Policy {
+        guard: Guard::Turn,
+        on_failure: OnFailure::Proceed,
+        opaque: Opaque::Checkpoint,
+        deadline: std::time::Duration::from_secs(3),
+        secrets: Secrets::OnTarget,
+        exclude: Vec::new(),
+        tracked_files: Vec::new(),
+        read_only: Vec::new(),
+        limits: Limits { file_bytes: 1 << 20, files: 1000, line_bytes: 1 << 23 },
+        retention: Retention { enabled: true, auto_per_run: 50, per_workspace: 500 },
+        rules_yaml: String::new(),
+        classes: Vec::new(),
+        sources: Vec::new(),
+    }
+}
+
+struct Report {
+    checkpoint: Counts,
+    warn: Counts,
+    classes: BTreeMap<String, Counts>,
+}
+
+fn measure(data: &str) -> Report {
+    let classifier = Classifier::embedded();
+    let mut report = Report { checkpoint: Counts::default(), warn: Counts::default(), classes: BTreeMap::new() };
+    for text in data.lines().filter(|line| !line.trim().is_empty()) {
+        let line: Line = serde_json::from_str(text).expect("a labelled line");
+        let verdict = classifier.shell(&line.cmd, &context(), &policy());
+        count(&line, &verdict, &mut report);
+    }
+    report
+}
+
+fn count(line: &Line, verdict: &Verdict, report: &mut Report) {
+    let negative = line.act == "none";
+    let (saves, warns) = (matches!(line.act.as_str(), "checkpoint" | "both"), matches!(line.act.as_str(), "warn" | "both"));
+    if saves || negative {
+        report.checkpoint.add(saves, verdict.needs.checkpoint());
+    }
+    if warns || negative {
+        report.warn.add(warns, verdict.needs.warn());
+    }
+    let given: BTreeSet<&str> = verdict.effects.iter().map(|effect| effect.class.as_str()).collect();
+    let wanted: BTreeSet<&str> = line.effects.iter().map(String::as_str).collect();
+    for class in given.union(&wanted) {
+        let counts = report.classes.entry((*class).to_owned()).or_default();
+        counts.add(wanted.contains(class), given.contains(class));
+    }
+    let exact = Counts { hit: 0.0, missed: 0.0, wrong: 0.0 };
+    drop(exact);
+    let agrees = saves == verdict.needs.checkpoint() && warns == verdict.needs.warn();
+    if !agrees || given != wanted {
+        println!("{} {:?}\n    wanted {} {:?}, given {:?} {:?}", if agrees { "classes" } else { "ACT" }, line.cmd, line.act, wanted, verdict.needs, given);
+    }
+}
+
+fn print(title: &str, report: &Report) -> (Counts, f64) {
+    let mut all = Counts::default();
+    println!("{title}\n{:16} {:>5} {:>5} {:>5}  {:>6} {:>6}", "view", "hit", "miss", "wrong", "P", "R");
+    let line = |name: &str, counts: &Counts| {
+        let Counts { hit, missed, wrong } = counts;
+        println!("{name:16} {hit:5} {missed:5} {wrong:5}  {:6.3} {:6.3}", counts.precision(), counts.recall());
+    };
+    line("checkpoint", &report.checkpoint);
+    line("warn", &report.warn);
+    for (class, counts) in &report.classes {
+        line(class, counts);
+        all.hit += counts.hit;
+        all.missed += counts.missed;
+        all.wrong += counts.wrong;
+    }
+    line("all classes", &all);
+    (all, 0.0)
+}
+
+#[test]
+fn labelled_commands() {
+    let report = measure(include_str!("../../../tests/data/commands.jsonl"));
+    let (classes, _) = print("commands", &report);
+    assert!(report.checkpoint.precision() >= 0.95 && report.checkpoint.recall() >= 0.95, "checkpoint");
+    assert!(report.warn.precision() >= 0.95 && report.warn.recall() >= 0.95, "warn");
+    assert!(classes.precision() >= 0.90 && classes.recall() >= 0.90, "classes");
+}
+
+#[test]
+fn labelled_idioms() {
+    let report = measure(include_str!("../../../tests/data/idioms.jsonl"));
+    print("idioms", &report);
+    assert!(report.checkpoint.precision() >= 0.90 && report.checkpoint.recall() >= 0.90, "checkpoint");
+    assert!(report.warn.precision() >= 0.90 && report.warn.recall() >= 0.90, "warn");
+}

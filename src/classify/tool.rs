@@ -1,0 +1,227 @@
+//! Structured tool calls of agents: what they write, told by their names and the usual fields of their input.
+
+use serde_json::Value;
+
+use super::context::{Context, resolve};
+use super::expand::{Arg, Shell};
+use super::found::{Found, Site, place, settle};
+use super::verdict::Understanding;
+use super::Classifier;
+use crate::model::effect::Class;
+
+/// A tool call as its client describes it.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolCall<'a> {
+    pub tool: &'a str,
+    pub input: &'a Value,
+    /// Paths the client says are concerned.
+    pub paths: &'a [String],
+    /// Whether the client says that it writes.
+    pub writes: Option<bool>,
+}
+
+/// What kind of tool a name means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Write,
+    Delete,
+    Move,
+    Read,
+    Shell,
+    Network,
+    Unknown,
+}
+
+const WRITES: [&str; 34] = [
+    "write", "edit", "multiedit", "notebookedit", "writefile", "createfile", "editfile", "replace", "strreplace",
+    "strreplaceeditor", "strreplacebasededittool", "applypatch", "patch", "applydiff", "inserteditintofile", "insertcontent",
+    "searchandreplace", "searchreplace", "writetofile", "replaceinfile", "replacestringinfile", "multireplacestringinfile",
+    "createorupdatefile", "savefile", "appendfile", "updatefile", "modifyfile", "overwritefile", "editnotebook", "newfile",
+    "editnotebookfile", "createandrunfile", "replacefilecontent", "applyedit",
+];
+const DELETES: [&str; 10] = [
+    "deletefile", "delete", "removefile", "remove", "deletefiles", "rm", "deletepath", "deletedirectory", "unlink", "removedirectory",
+];
+const MOVES: [&str; 9] =
+    ["movefile", "move", "rename", "renamefile", "mv", "movepath", "renamepath", "copyfile", "renamesymbol"];
+const READS: [&str; 56] = [
+    "read", "readfile", "readmanyfiles", "readfiles", "view", "viewfile", "openfile", "grep", "glob", "search", "searchfiles",
+    "searchtext", "codebasesearch", "grepsearch", "filesearch", "list", "listdir", "listdirectory", "listfiles", "ls", "cat",
+    "find", "findfiles", "tree", "todowrite", "todoread", "updateplan", "todo", "webfetch", "websearch", "fetch", "think", "task",
+    "agent", "bashoutput", "exitplanmode", "enterplanmode", "askuserquestion", "askfollowupquestion", "attemptcompletion",
+    "listcodedefinitionnames", "getdiagnostics", "diagnostics", "problems", "notebookread", "viewimage", "semanticsearch",
+    "readlints", "listmcpresources", "readmcpresource", "stat", "getfileinfo", "readtextfile", "lsp", "skill", "googlewebsearch",
+];
+const SHELLS: [&str; 24] = [
+    "bash", "shell", "sh", "zsh", "runcommand", "runshellcommand", "terminal", "execute", "executecommand", "exec", "execcommand",
+    "runterminalcmd", "runterminalcommand", "runinterminal", "localshell", "shellcommand", "powershell", "cmd", "command",
+    "executebash", "localshellcall", "containerexec", "runbash", "bashtool",
+];
+const PATH_FIELDS: [&str; 26] = [
+    "path", "file_path", "filePath", "filepath", "filename", "file_name", "file", "notebook_path", "notebookPath", "target_file",
+    "targetFile", "old_path", "oldPath", "new_path", "newPath", "source", "source_path", "destination", "destination_path", "dest",
+    "from", "to", "old_file", "new_file", "relative_workspace_path", "uri",
+];
+const LIST_FIELDS: [&str; 5] = ["paths", "files", "file_paths", "filePaths", "edits"];
+const PATCH_FIELDS: [&str; 5] = ["patch", "input", "diff", "patchText", "content"];
+
+fn kind_of(tool: &str) -> Kind {
+    let name = tool.rsplit(['/', ':', '.']).next().unwrap_or(tool);
+    let name = name.rsplit("__").next().unwrap_or(name);
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
+    let plain = plain.as_str();
+    if SHELLS.contains(&plain) {
+        Kind::Shell
+    } else if WRITES.contains(&plain) {
+        Kind::Write
+    } else if DELETES.contains(&plain) {
+        Kind::Delete
+    } else if MOVES.contains(&plain) {
+        Kind::Move
+    } else if READS.contains(&plain) {
+        Kind::Read
+    } else if ["get", "list", "read", "search", "find", "show", "describe", "view", "query"].iter().any(|verb| leads(name, verb)) {
+        Kind::Read
+    } else if ["send", "post", "publish", "upload"].iter().any(|verb| leads(name, verb)) {
+        Kind::Network
+    } else {
+        Kind::Unknown
+    }
+}
+
+/// `read_x`, `readX`, `read-x`: a verb in front of something.
+fn leads(name: &str, verb: &str) -> bool {
+    let head = name.get(..verb.len()).is_some_and(|head| head.eq_ignore_ascii_case(verb));
+    head && name[verb.len()..].starts_with(|next: char| next == '_' || next == '-' || next.is_ascii_uppercase())
+}
+
+/// The effects of a tool call.
+pub fn effects(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding) {
+    let kind = kind_of(call.tool);
+    if let Some(command) = command_line(call.input)
+        && (kind == Kind::Shell || kind == Kind::Unknown && call.writes != Some(false))
+    {
+        return in_directory(classifier, &command, call.input, context);
+    }
+    match kind {
+        Kind::Write => files(call, context, Class::FileOverwrite),
+        Kind::Delete => files(call, context, Class::FileDelete),
+        Kind::Move => files(call, context, Class::FileMove),
+        Kind::Read if call.writes != Some(true) => Default::default(),
+        Kind::Network => {
+            let found = Found::new(Class::NetworkWrite, call.tool, "tool", (0, 0));
+            (vec![found], Understanding::default())
+        }
+        Kind::Read | Kind::Shell | Kind::Unknown => unknown(call, context),
+    }
+}
+
+/// A tool nobody told us about: its hints count, and without any it may do anything to files.
+fn unknown(call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding) {
+    match call.writes {
+        Some(false) => Default::default(),
+        Some(true) => files(call, context, Class::FileOverwrite),
+        None => {
+            let opaque = Found { checkpoint: Some(true), ..Found::new(Class::ExecOpaque, call.tool, "unknown-tool", (0, 0)) };
+            let mut found = vec![opaque];
+            if !call.paths.is_empty() {
+                found.extend(files(call, context, Class::FileOverwrite).0);
+            }
+            (found, Understanding { opaque: true, ..Understanding::default() })
+        }
+    }
+}
+
+fn in_directory(classifier: &Classifier, command: &str, input: &Value, context: &Context) -> (Vec<Found>, Understanding) {
+    let directory = ["cwd", "workdir", "working_directory", "directory", "dir"].iter().find_map(|name| input.get(name)?.as_str());
+    match directory.filter(|text| !text.is_empty()) {
+        Some(directory) => {
+            let context = Context { cwd: resolve(&context.cwd, directory), ..context.clone() };
+            classifier.walk(command, &context)
+        }
+        None => classifier.walk(command, context),
+    }
+}
+
+/// The command line of a shell tool: a string, or an argument vector.
+fn command_line(input: &Value) -> Option<String> {
+    let value = ["command", "cmd", "script", "commands", "CommandLine"].iter().find_map(|name| input.get(name))?;
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(words) => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            (!words.is_empty()).then(|| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
+        }
+        _ => None,
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,+@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<Found>, Understanding) {
+    let mut paths: Vec<(String, Class)> = call.paths.iter().map(|path| (path.clone(), class)).collect();
+    let mut add = |path: &str, class: Class| {
+        let path = path.strip_prefix("file://").unwrap_or(path);
+        if !path.is_empty() && !paths.iter().any(|(known, _)| known == path) {
+            paths.push((path.to_owned(), class));
+        }
+    };
+    for name in PATH_FIELDS {
+        if let Some(path) = call.input.get(name).and_then(Value::as_str) {
+            add(path, class);
+        }
+    }
+    for item in LIST_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_array()).flatten() {
+        let inner = PATH_FIELDS.iter().find_map(|name| item.get(name)?.as_str());
+        if let Some(path) = item.as_str().or(inner) {
+            add(path, class);
+        }
+    }
+    let patches = PATCH_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_str()).chain(call.input.as_str());
+    for (path, class) in patches.flat_map(patched) {
+        add(&path, class);
+    }
+    let found = if paths.is_empty() {
+        vec![Found::new(class, call.tool, "tool", (0, 0))]
+    } else {
+        paths.iter().filter_map(|(path, class)| file(call.tool, path, *class, context)).collect()
+    };
+    (found, Understanding::default())
+}
+
+fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<Found> {
+    let shell = Shell { variables: Default::default(), cwd: Some(context.cwd.clone()) };
+    let (path_there, whereabouts) = place(&Arg::literal(path, (0, 0)), &shell, &Site::default(), context);
+    let mut found = Found::new(class, tool, "tool", (0, 0));
+    found.target = Some(path.to_owned());
+    found.path = path_there;
+    settle(found, whereabouts)
+}
+
+/// Files named by a patch: `*** Update File: x`, `+++ b/x`.
+pub fn patched(patch: &str) -> Vec<(String, Class)> {
+    let mut files = Vec::new();
+    for line in patch.lines() {
+        let line = line.trim_end();
+        let named = [
+            ("*** Update File: ", Class::FileOverwrite),
+            ("*** Add File: ", Class::FileOverwrite),
+            ("*** Delete File: ", Class::FileDelete),
+            ("*** Move to: ", Class::FileMove),
+            ("--- a/", Class::FileOverwrite),
+            ("+++ b/", Class::FileOverwrite),
+        ];
+        for (prefix, class) in named {
+            if let Some(path) = line.strip_prefix(prefix) {
+                let path = path.split('\t').next().unwrap_or(path).to_owned();
+                if !files.contains(&(path.clone(), class)) {
+                    files.push((path, class));
+                }
+            }
+        }
+    }
+    files
+}

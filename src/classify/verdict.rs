@@ -1,0 +1,176 @@
+//! What effects call for: one table of classes and places, and the user's changes to it.
+
+use super::found::Found;
+use crate::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Verdict, Warning};
+use crate::model::policy::{ClassRule, Policy};
+
+/// How far a line was understood.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Understanding {
+    pub opaque: bool,
+    pub assumed: bool,
+    /// Not shell, or past the limits.
+    pub broken: bool,
+}
+
+/// What an effect calls for, before the user's changes: (checkpoint, warning).
+///
+/// This is the one place where "recorded only" is decided: test and build runs that cannot be seen into call for nothing here
+/// (the engine adds a checkpoint for [`Confidence::Opaque`] where the policy says so).
+fn calls_for(found: &Found, severity: Severity) -> (bool, bool) {
+    if severity == Severity::Info {
+        return (false, false);
+    }
+    let here = matches!(found.scope, Scope::Workspace | Scope::OtherWorkspace | Scope::Unknown);
+    match found.class {
+        Class::FileDelete | Class::FileOverwrite | Class::FileMove | Class::FilePerm => {
+            (here, found.scope == Scope::Home)
+        }
+        Class::VcsDiscard => (here || found.scope == Scope::Home, false),
+        Class::VcsHistory => (true, true),
+        Class::FileWrite => (false, false),
+        Class::Database => (found.path.is_some() && found.scope == Scope::Workspace, found.scope != Scope::Temp),
+        Class::ExecRemote => (true, true),
+        Class::System => (found.above_workspace, true),
+        Class::VcsRemote
+        | Class::NetworkWrite
+        | Class::Container
+        | Class::Cloud
+        | Class::Publish
+        | Class::Process
+        | Class::RemoteShell => (false, true),
+        Class::ExecOpaque => (false, found.certainty == Certainty::Named),
+        Class::Piton => (true, true),
+        Class::Unknown => (true, false),
+    }
+}
+
+fn usual_severity(class: Class, scope: Scope, certainty: Certainty) -> Severity {
+    match class {
+        Class::ExecOpaque if certainty == Certainty::Named => Severity::Medium,
+        Class::FileWrite | Class::ExecOpaque => Severity::Info,
+        Class::FilePerm | Class::FileMove | Class::Unknown => Severity::Low,
+        Class::FileDelete | Class::FileOverwrite if scope == Scope::Temp => Severity::Info,
+        Class::FileDelete | Class::FileOverwrite | Class::VcsDiscard | Class::Process | Class::NetworkWrite => Severity::Medium,
+        Class::VcsRemote | Class::Container | Class::RemoteShell | Class::VcsHistory => Severity::Medium,
+        Class::Database | Class::Cloud | Class::Publish | Class::System | Class::ExecRemote | Class::Piton => Severity::High,
+    }
+}
+
+fn reversible(class: Class, scope: Scope) -> bool {
+    match class {
+        Class::FileDelete | Class::FileOverwrite | Class::FileWrite | Class::FileMove => scope != Scope::Remote,
+        Class::FilePerm | Class::VcsDiscard | Class::ExecOpaque | Class::Unknown => true,
+        Class::VcsHistory
+        | Class::VcsRemote
+        | Class::Database
+        | Class::NetworkWrite
+        | Class::Container
+        | Class::Cloud
+        | Class::Publish
+        | Class::Process
+        | Class::System
+        | Class::RemoteShell
+        | Class::ExecRemote
+        | Class::Piton => false,
+    }
+}
+
+/// The sentence for people when a rule has none of its own.
+fn sentence(class: Class, verb: &str) -> String {
+    let undo = "bringing files back will not undo that";
+    match class {
+        Class::Database => format!("`{verb}` may change a database; {undo}."),
+        Class::NetworkWrite => format!("`{verb}` sends data over the network; {undo}."),
+        Class::VcsRemote => format!("`{verb}` changes a remote repository or its forge; {undo}."),
+        Class::VcsHistory => format!("`{verb}` changes git history (refs, stashes, unreachable commits); {undo} by itself."),
+        Class::Container => format!("`{verb}` changes containers or their volumes; {undo}."),
+        Class::Cloud => format!("`{verb}` changes infrastructure; {undo}."),
+        Class::Publish => format!("`{verb}` publishes something that others can fetch; {undo}."),
+        Class::Process => format!("`{verb}` ends running processes; {undo}."),
+        Class::System => format!("`{verb}` changes the machine outside the workspace; {undo}."),
+        Class::RemoteShell => format!("`{verb}` acts on another machine; {undo}."),
+        Class::ExecRemote => format!("`{verb}` runs code that was fetched or decoded just now and may do anything; {undo} outside the workspace."),
+        Class::ExecOpaque => format!("`{verb}` runs a script whose name says more than a build; what it does outside the workspace cannot be undone."),
+        Class::Piton => format!("`{verb}` is aimed at piton itself; without it nothing can be brought back."),
+        Class::FileDelete | Class::FileOverwrite | Class::FileWrite | Class::FileMove | Class::FilePerm | Class::VcsDiscard => {
+            format!("`{verb}` changes files outside the workspace.")
+        }
+        Class::Unknown => format!("`{verb}` was not understood."),
+    }
+}
+
+/// The verdict over everything that was found.
+pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -> Verdict {
+    let (mut checkpoint, mut warn) = (false, false);
+    let mut verdict = Verdict {
+        needs: Needs::Nothing,
+        confidence: Confidence::Exact,
+        effects: Vec::new(),
+        warnings: Vec::new(),
+        targets: Vec::new(),
+    };
+    for found in found {
+        let rule = policy.classes.iter().rev().find(|rule| rule.class == found.class);
+        let severity = rule.and_then(|rule| rule.severity).or(found.severity);
+        let severity = severity.unwrap_or_else(|| usual_severity(found.class, found.scope, found.certainty));
+        let (saves, warns) = wanted(&found, severity, rule);
+        checkpoint |= saves;
+        warn |= warns;
+        if warns {
+            add_warning(&mut verdict.warnings, &found, severity);
+        }
+        add_target(&mut verdict.targets, &found);
+        add_effect(&mut verdict.effects, found, severity);
+    }
+    verdict.needs = Needs::of(checkpoint || understanding.broken, warn);
+    verdict.confidence = match understanding {
+        Understanding { opaque: false, assumed: false, broken: false } => Confidence::Exact,
+        Understanding { opaque: false, assumed: true, broken: false } => Confidence::Assumed,
+        Understanding { .. } => Confidence::Opaque,
+    };
+    verdict
+}
+
+fn wanted(found: &Found, severity: Severity, rule: Option<&ClassRule>) -> (bool, bool) {
+    let (saves, warns) = calls_for(found, severity);
+    let own = (found.checkpoint.unwrap_or(saves), found.warn.unwrap_or(warns));
+    match rule {
+        Some(rule) => (rule.checkpoint.unwrap_or(own.0), rule.warn.unwrap_or(own.1)),
+        None => own,
+    }
+}
+
+fn add_warning(warnings: &mut Vec<Warning>, found: &Found, severity: Severity) {
+    let message = found.say.clone().unwrap_or_else(|| sentence(found.class, &found.verb));
+    let code = if found.class == Class::Piton {
+        "piton-aimed-at".to_owned()
+    } else {
+        format!("external-{}", found.class.as_str())
+    };
+    match warnings.iter_mut().find(|warning| warning.code == code && warning.message == message) {
+        Some(warning) => warning.severity = warning.severity.max(severity),
+        None => warnings.push(Warning { code, class: found.class, message, severity }),
+    }
+}
+
+fn add_target(targets: &mut Vec<String>, found: &Found) {
+    if found.scope == Scope::Temp || found.class == Class::FileWrite {
+        return;
+    }
+    if let Some(path) = &found.path {
+        let text = path.to_string_lossy().into_owned();
+        if !targets.contains(&text) {
+            targets.push(text);
+        }
+    }
+}
+
+fn add_effect(effects: &mut Vec<Effect>, found: Found, severity: Severity) {
+    let reversible = found.reversible.unwrap_or_else(|| reversible(found.class, found.scope));
+    let Found { class, verb, target, scope, certainty, rule, span, .. } = found;
+    let effect = Effect { class, verb, target, scope, certainty, reversible, severity, rule, span };
+    if !effects.contains(&effect) {
+        effects.push(effect);
+    }
+}

@@ -1,0 +1,175 @@
+//! What the shell does itself.
+
+use super::dispatch::Call;
+use super::{Stream, Walk};
+use crate::classify::context::{Whereabouts, resolve};
+use crate::classify::expand::{Arg, Origin, Shell, Value};
+use crate::classify::found::{Found, place};
+use crate::model::effect::{Class, Severity};
+
+impl Walk<'_> {
+    /// Handles builtins; whether the command was one.
+    pub fn builtin(&mut self, call: &Call<'_>, shell: &mut Shell) -> bool {
+        match call.program {
+            "cd" | "chdir" | "pushd" | "set-location" | "sl" => self.change_directory(call, shell),
+            "popd" => shell.cwd = None,
+            "eval" | "iex" | "invoke-expression" => self.eval(call, shell),
+            "source" | "." => self.source(call, shell),
+            "trap" => self.trap(call),
+            "export" | "declare" | "local" | "readonly" | "typeset" | "let" => assign(call, shell),
+            "read" | "mapfile" | "readarray" | "getopts" | "unset" => forget(call, shell),
+            _ => return false,
+        }
+        true
+    }
+
+    fn change_directory(&mut self, call: &Call<'_>, shell: &mut Shell) {
+        let target = call.args.iter().find(|arg| !arg.text.starts_with('-') || arg.text == "-");
+        shell.cwd = match target {
+            None => self.context.home.clone(),
+            Some(arg) if arg.text == "-" => None,
+            Some(arg) if self.site.elsewhere => place(arg, shell, &self.site, self.context).0,
+            Some(arg) if arg.origin == Origin::Temporary => Some(self.context.temp_dir().join("mktemp")),
+            Some(arg) => match (arg.exact(), &shell.cwd) {
+                (Some(text), Some(cwd)) => Some(resolve(cwd, text)),
+                (Some(text), None) if text.starts_with('/') => Some(resolve(std::path::Path::new("/"), text)),
+                _ => None,
+            },
+        };
+    }
+
+    fn eval(&mut self, call: &Call<'_>, shell: &mut Shell) {
+        let code = join_args(call.args, call.span);
+        if call.input.flows() && call.args.is_empty() {
+            self.run_stream(call.program, call.input.clone(), call.span, shell);
+            return;
+        }
+        match code.origin {
+            Origin::Remote | Origin::Decoded => self.fetched(call.program, call.span),
+            Origin::Setup => {}
+            Origin::Plain | Origin::Temporary if code.known == 0 && !code.text.contains(' ') => {
+                self.hidden(call.program, None, call.span);
+            }
+            Origin::Plain | Origin::Temporary => {
+                self.payload(&code, Stream::Nothing, shell);
+            }
+        }
+    }
+
+    fn source(&mut self, call: &Call<'_>, shell: &mut Shell) {
+        let Some(file) = call.args.first() else { return };
+        match self.content(file, shell) {
+            Stream::Remote | Stream::Decoded => self.fetched(call.program, call.span),
+            Stream::Text(text) => {
+                let code = Arg { text, ..Arg::unknown("", call.span) };
+                self.payload(&code, Stream::Nothing, shell);
+            }
+            Stream::Nothing | Stream::Files | Stream::Setup | Stream::Opaque => self.opaque = true,
+        }
+    }
+
+    fn trap(&mut self, call: &Call<'_>) {
+        if let [code, _, ..] = call.args
+            && !code.text.is_empty()
+            && code.text != "-"
+        {
+            self.traps.push((code.clone(), self.payloads));
+        }
+    }
+
+    /// Runs what comes in as shell code.
+    pub fn run_stream(&mut self, verb: &str, input: Stream, span: (usize, usize), shell: &mut Shell) {
+        match input {
+            Stream::Nothing => {}
+            Stream::Text(text) => {
+                let code = Arg { text, ..Arg::unknown("", span) };
+                self.payload(&code, Stream::Nothing, &mut shell.clone());
+            }
+            Stream::Remote | Stream::Decoded => self.fetched(verb, span),
+            Stream::Files | Stream::Setup | Stream::Opaque => {
+                self.opaque = true;
+                let found = Found::new(Class::ExecOpaque, verb, "script-from-input", span);
+                self.found.push(found);
+            }
+        }
+    }
+
+    /// Commands against piton: its switch, its store, its processes.
+    pub fn aimed_at_piton(&mut self, call: &Call<'_>, shell: &Shell) -> bool {
+        let words: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-')).collect();
+        let kills = matches!(call.program, "kill" | "killall" | "pkill" | "fuser" | "taskkill")
+            && call.args.iter().any(|arg| arg.text.contains("piton"));
+        let stops = matches!(call.program, "systemctl" | "launchctl" | "service" | "brew" | "cargo")
+            && words.iter().any(|word| *word == "piton" || word.starts_with("piton.") || *word == "piton-daemon")
+            && words.iter().any(|word| matches!(*word, "stop" | "disable" | "mask" | "kill" | "unload" | "remove" | "uninstall"));
+        let switches = call.program == "piton" && switches_off(&words);
+        if kills || stops || switches {
+            let found = Found::new(Class::Piton, call.program, "piton", call.span);
+            self.found.push(Found { severity: Some(Severity::High), target: words.first().map(|word| (*word).to_owned()), ..found });
+            return true;
+        }
+        let in_store = call.args.iter().any(|arg| {
+            arg.text.contains('/') && !self.site.elsewhere
+                && place(arg, shell, &self.site, self.context).1 == Whereabouts::Piton
+        });
+        // A git command inside the store, `sqlite3` on its files, an editor: whatever writes there is not ours to guess.
+        if in_store && !self.rules.is_quiet(call.program) && !matches!(call.program, "piton" | "rm" | "mv" | "cp" | "find") {
+            let found = Found::new(Class::Piton, call.program, "piton-store", call.span);
+            self.found.push(Found { severity: Some(Severity::High), ..found });
+            return call.program != "git";
+        }
+        false
+    }
+}
+
+/// Verbs of piton that take the net away.
+fn switches_off(words: &[&str]) -> bool {
+    match words {
+        ["off" | "disable" | "stop" | "uninstall" | "gc" | "prune" | "forget" | "purge", ..] => true,
+        ["daemon" | "hook" | "hooks" | "agent" | "shell" | "git-hooks", "stop" | "off" | "disable" | "uninstall" | "remove" | "kill", ..] => true,
+        ["config", "set" | "unset" | "trust", ..] => true,
+        ["git", sub, ..] => !matches!(*sub, "log" | "show" | "diff" | "status" | "fsck" | "ls-tree" | "cat-file" | "branch"),
+        _ => false,
+    }
+}
+
+/// Arguments joined by blanks, as `eval` and `ssh` do.
+pub fn join_args(args: &[Arg], span: (usize, usize)) -> Arg {
+    let mut joined = Arg::literal("", span);
+    let mut certain = true;
+    for (index, arg) in args.iter().enumerate() {
+        if index > 0 {
+            joined.text.push(' ');
+        }
+        if certain {
+            joined.known = joined.text.len() + arg.known.min(arg.text.len());
+            certain = arg.is_exact();
+        }
+        joined.text.push_str(&arg.text);
+        if joined.origin == Origin::Plain {
+            joined.origin = arg.origin;
+        }
+    }
+    if let (Some(first), Some(last)) = (args.first(), args.last()) {
+        joined.span = (first.span.0, last.span.1.max(first.span.1));
+    }
+    joined
+}
+
+fn assign(call: &Call<'_>, shell: &mut Shell) {
+    for arg in call.args {
+        let Some((name, value)) = arg.text.split_once('=') else { continue };
+        let value = match arg.origin {
+            Origin::Temporary => Value::Temporary,
+            _ if arg.is_exact() => Value::Known(vec![value.to_owned()]),
+            origin => Value::Unknown(origin),
+        };
+        shell.set(name.trim_end_matches('+'), value);
+    }
+}
+
+fn forget(call: &Call<'_>, shell: &mut Shell) {
+    for arg in call.args.iter().filter(|arg| !arg.text.starts_with('-')) {
+        shell.set(&arg.text, Value::Unknown(Origin::Plain));
+    }
+}

@@ -1,0 +1,224 @@
+//! Programs that run the command in their arguments: wrappers from the table, and those with a grammar of their own.
+
+use super::builtin::join_args;
+use super::dispatch::Call;
+use super::{Stream, Walk};
+use crate::classify::context::resolve;
+use crate::classify::expand::{Arg, Shell};
+use crate::classify::found::Found;
+use crate::classify::rules::Wrapper;
+use crate::classify::rules::args::{Grammar, parse};
+use crate::classify::shell::Span;
+use crate::model::effect::Class;
+
+impl Walk<'_> {
+    /// Wrappers of the table.
+    pub fn wrapped(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+        let rules = self.rules;
+        rules.wrappers(call.program).iter().find_map(|wrapper| self.unwrap(wrapper, call, shell))
+    }
+
+    fn unwrap(&mut self, wrapper: &Wrapper, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+        let used = if wrapper.sub.is_empty() {
+            0
+        } else {
+            let operands: Vec<Arg> = call.args.to_vec();
+            wrapper.sub.matches(&operands)?
+        };
+        let args = &call.args[used..];
+        let parsed = parse(args, &wrapper.grammar, true);
+        if wrapper.unless.holds(&parsed) {
+            return Some(Stream::Opaque);
+        }
+        let mut inner_shell = shell.clone();
+        if let Some(directory) = parsed.values(&wrapper.directory).last() {
+            inner_shell.cwd = directory.exact().and_then(|text| Some(resolve(inner_shell.cwd.as_deref()?, text)));
+        }
+        for line in parsed.values(&wrapper.line) {
+            self.payload(line, call.input.clone(), &mut inner_shell.clone());
+        }
+        let mut rest = &args[parsed.rest.min(args.len())..];
+        if wrapper.spec.dashes
+            && let Some(at) = args.iter().position(|arg| arg.text == "--")
+        {
+            rest = &args[at + 1..];
+        } else {
+            rest = rest.get(wrapper.spec.skip..).unwrap_or_default();
+        }
+        while wrapper.spec.assignments && rest.first().is_some_and(|arg| arg.text.contains('=') && !arg.text.starts_with('=')) {
+            rest = &rest[1..];
+        }
+        if rest.is_empty() {
+            return Some(Stream::Opaque);
+        }
+        let outer = self.root;
+        self.root |= wrapper.spec.privileged;
+        let output = self.run_wrapped(wrapper, rest, call, &mut inner_shell);
+        self.root = outer;
+        Some(output)
+    }
+
+    fn run_wrapped(&mut self, wrapper: &Wrapper, rest: &[Arg], call: &Call<'_>, shell: &mut Shell) -> Stream {
+        if wrapper.spec.joined {
+            return self.payload(&join_args(rest, call.span), call.input.clone(), shell);
+        }
+        if wrapper.spec.fetches {
+            return self.fetched_tool(rest, call, shell);
+        }
+        self.dispatch(rest, call.span, call.input.clone(), shell)
+    }
+
+    /// `npx TOOL`: a tool we know counts as itself, any other one as code from elsewhere.
+    fn fetched_tool(&mut self, rest: &[Arg], call: &Call<'_>, shell: &mut Shell) -> Stream {
+        let Some(first) = rest.first() else { return Stream::Opaque };
+        let name = package_name(&first.text);
+        if !first.is_exact() || !self.rules.knows(&name.to_ascii_lowercase()) {
+            self.fetched(call.program, call.span);
+            return Stream::Opaque;
+        }
+        let mut args = rest.to_vec();
+        args[0] = Arg::literal(name, first.span);
+        self.dispatch(&args, call.span, call.input.clone(), shell)
+    }
+
+    /// Programs whose way of carrying a command fits no table.
+    pub fn special(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+        match call.program {
+            "xargs" => Some(self.xargs(call, shell)),
+            "parallel" => Some(self.parallel(call, shell)),
+            "find" | "gfind" => Some(self.find(call, shell)),
+            "fd" | "fdfind" => Some(self.fd(call, shell)),
+            _ => None,
+        }
+    }
+
+    fn xargs(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
+        let values = ["-I", "-n", "-P", "-L", "-s", "-d", "-a", "-E", "--max-args", "--max-procs", "--delimiter", "--arg-file", "-J", "-R"];
+        let attached = ["-i", "-l", "-e"].map(str::to_owned).into_iter().collect();
+        let grammar = Grammar { values: values.map(str::to_owned).into_iter().collect(), attached, single: false, fold: false };
+        let parsed = parse(call.args, &grammar, true);
+        let mut inner = call.args[parsed.rest.min(call.args.len())..].to_vec();
+        if inner.is_empty() {
+            return Stream::Opaque;
+        }
+        let placeholder = parsed.value(&["-I", "-J"]).map(|arg| arg.text.clone());
+        let given = fed(&call.input, call.span);
+        match placeholder {
+            Some(placeholder) => replace(&mut inner, &placeholder, &given),
+            None => inner.extend(given),
+        }
+        self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone())
+    }
+
+    fn parallel(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
+        let values = ["-j", "--jobs", "-P", "-n", "-N", "-I", "-S", "--colsep", "-a", "--timeout", "--delay", "--joblog"];
+        let grammar = Grammar { values: values.map(str::to_owned).into_iter().collect(), ..Grammar::default() };
+        let parsed = parse(call.args, &grammar, true);
+        let rest = &call.args[parsed.rest.min(call.args.len())..];
+        let at = rest.iter().position(|arg| arg.text.starts_with(":::")).unwrap_or(rest.len());
+        let (command, values) = (&rest[..at], rest.get(at + 1..).unwrap_or_default());
+        let given = if values.is_empty() { fed(&call.input, call.span) } else { values.to_vec() };
+        if let [only] = command
+            && only.text.contains(' ')
+        {
+            let mut code = only.clone();
+            if let Some(value) = given.first().filter(|_| code.text.contains("{}")) {
+                code.text = code.text.replace("{}", &value.text);
+            }
+            return self.payload(&code, Stream::Nothing, &mut shell.clone());
+        }
+        let mut inner = command.to_vec();
+        if inner.iter().any(|arg| arg.text.contains('{')) { replace(&mut inner, "{}", &given) } else { inner.extend(given) }
+        self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone())
+    }
+
+    fn find(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
+        let options = call.args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P")).count();
+        let args = &call.args[options..];
+        let roots: Vec<&Arg> = args.iter().take_while(|arg| !arg.text.starts_with(['-', '(', '!'])).collect();
+        let matched: Vec<Arg> = if roots.is_empty() { vec![below(&Arg::literal(".", call.span))] } else { roots.into_iter().map(below).collect() };
+        let mut index = 0;
+        while let Some(arg) = args.get(index) {
+            index += 1;
+            match arg.text.as_str() {
+                "-delete" => {
+                    for target in &matched {
+                        self.report(Found::new(Class::FileDelete, "find -delete", "find-delete", call.span), Some(target), shell);
+                    }
+                }
+                "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                    let end = args[index..].iter().position(|arg| matches!(arg.text.as_str(), ";" | "+"));
+                    let end = end.map_or(args.len(), |end| index + end);
+                    let mut inner = args[index..end].to_vec();
+                    replace(&mut inner, "{}", &matched);
+                    self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
+                    index = end;
+                }
+                "-fprint" | "-fprintf" | "-fls" | "-fprint0" => {
+                    self.report(Found::new(Class::FileOverwrite, "find", "find-print", call.span), args.get(index), shell);
+                }
+                _ => {}
+            }
+        }
+        Stream::Opaque
+    }
+
+    fn fd(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
+        let at = call.args.iter().position(|arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
+        if let Some(at) = at {
+            let mut inner = call.args[at + 1..].to_vec();
+            let matched = [Arg { glob: true, ..Arg::unknown("{}", call.span) }];
+            if inner.iter().any(|arg| arg.text.contains("{}")) { replace(&mut inner, "{}", &matched) } else { inner.extend(matched) }
+            self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
+        }
+        Stream::Opaque
+    }
+}
+
+/// Something below a directory.
+fn below(root: &Arg) -> Arg {
+    let text = format!("{}/*", root.text.trim_end_matches('/'));
+    let known = if root.is_exact() { text.len() - 1 } else { root.known };
+    Arg { text, known, glob: true, ..root.clone() }
+}
+
+/// The arguments that come in: those of a known text, else one that is unknown.
+fn fed(input: &Stream, span: Span) -> Vec<Arg> {
+    match input {
+        Stream::Text(text) => text.split_ascii_whitespace().take(64).map(|word| Arg::literal(word, span)).collect(),
+        _ => vec![Arg::unknown("{}", span)],
+    }
+}
+
+/// Puts what is found where the placeholder stands.
+fn replace(args: &mut Vec<Arg>, placeholder: &str, found: &[Arg]) {
+    let mut replaced = Vec::with_capacity(args.len());
+    for arg in args.drain(..) {
+        if arg.text == placeholder {
+            replaced.extend_from_slice(found);
+        } else if let (Some(at), Some(value)) = (arg.text.find(placeholder), found.first()) {
+            // Inside a longer word, such as the code given to `sh -c`.
+            let text = arg.text.replace(placeholder, &value.text);
+            replaced.push(Arg { known: at + value.known, glob: value.glob, text, ..arg });
+        } else {
+            replaced.push(arg);
+        }
+    }
+    *args = replaced;
+}
+
+/// `@scope/tool@1.2` is `tool`; a few packages are named otherwise than their program.
+fn package_name(text: &str) -> String {
+    let unversioned = match text.rfind('@') {
+        Some(at) if at > 0 => &text[..at],
+        _ => text,
+    };
+    match unversioned {
+        "@biomejs/biome" => "biome".to_owned(),
+        "@angular/cli" => "ng".to_owned(),
+        "@nestjs/cli" => "nest".to_owned(),
+        "aws-cdk" => "cdk".to_owned(),
+        "typescript" => "tsc".to_owned(),
+        _ => unversioned.rsplit('/').next().unwrap_or(unversioned).to_owned(),
+    }
+}

@@ -1,0 +1,193 @@
+//! One command: which of the tables knows it, and what that says.
+
+use super::{Stream, Walk};
+use crate::classify::expand::{Arg, Origin, Shell};
+use crate::classify::found::Found;
+use crate::classify::names;
+use crate::classify::rules::{Hit, Run};
+use crate::classify::shell::Span;
+use crate::model::effect::{Certainty, Class, Severity};
+
+/// A command about to be judged.
+pub struct Call<'c> {
+    pub program: &'c str,
+    /// The arguments behind the program.
+    pub args: &'c [Arg],
+    pub span: Span,
+    pub input: Stream,
+}
+
+impl Walk<'_> {
+    /// Judges a command; what it prints.
+    pub fn dispatch(&mut self, args: &[Arg], span: Span, input: Stream, shell: &mut Shell) -> Stream {
+        let Some(first) = args.first() else { return input };
+        if self.bounds.overflow || !self.bounds.enter() {
+            return Stream::Opaque;
+        }
+        let output = match first.exact() {
+            Some(text) if !text.is_empty() => {
+                let program = names::program(text);
+                let call = Call { program: &program, args: &args[1..], span, input };
+                self.call(call, first, shell)
+            }
+            Some(_) => Stream::Nothing,
+            None => self.unknown_program(first, args, span, shell),
+        };
+        self.bounds.leave();
+        output
+    }
+
+    fn unknown_program(&mut self, first: &Arg, args: &[Arg], span: Span, shell: &mut Shell) -> Stream {
+        match first.origin {
+            Origin::Remote | Origin::Decoded => self.fetched("shell", span),
+            Origin::Plain | Origin::Temporary | Origin::Setup => {
+                let name = names::program(&first.text);
+                // `$BIN/rm`, `./node_modules/*/rimraf`: the name is certain though its directory is not.
+                if first.text.contains('/') && !name.contains(['$', '*', '(', '{', '?']) && self.rules.knows(&name) {
+                    let call = Call { program: &name, args: &args[1..], span, input: Stream::Nothing };
+                    return self.call(call, first, shell);
+                }
+                self.opaque = true;
+            }
+        }
+        Stream::Opaque
+    }
+
+    fn call(&mut self, call: Call<'_>, first: &Arg, shell: &mut Shell) -> Stream {
+        if self.functions.contains(call.program) || self.builtin(&call, shell) {
+            return super::output::made_by(&call);
+        }
+        if self.aimed_at_piton(&call, shell) {
+            return Stream::Opaque;
+        }
+        if call.program == "git" {
+            return self.git(&call, shell);
+        }
+        let rules = self.rules;
+        if let Some(output) = self.carried(&call, shell) {
+            return output;
+        }
+        if let Some(hit) = rules.find(call.program, call.args, Run { input: call.input.flows(), root: self.root }) {
+            self.hit(&hit, &call, shell);
+            self.remember_download(&hit, &call, shell);
+            return super::output::made_by(&call);
+        }
+        if let Some(output) = self.interpreter(&call, shell) {
+            return output;
+        }
+        if !rules.knows(call.program) {
+            self.unfamiliar(&call, first, shell);
+        }
+        super::output::made_by(&call)
+    }
+
+    /// Programs that carry a command or a query. Code comes after the rules: `perl -i` is an editor first.
+    fn carried(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+        self.wrapped(call, shell)
+            .or_else(|| self.special(call, shell))
+            .or_else(|| self.remote(call, shell))
+            .or_else(|| self.database(call, shell))
+    }
+
+    /// Something no table knows: a script of the workspace, or a program.
+    fn unfamiliar(&mut self, call: &Call<'_>, first: &Arg, shell: &mut Shell) {
+        self.opaque = true;
+        if !first.text.contains('/') {
+            if names::alarming(call.program) {
+                self.hidden(call.program, Some(call.program), call.span);
+            }
+            return;
+        }
+        match self.content(first, shell) {
+            Stream::Text(text) => {
+                let code = Arg { text, span: call.span, ..first.clone() };
+                self.hidden(call.program, None, call.span);
+                self.payload(&code, Stream::Nothing, &mut shell.clone());
+            }
+            Stream::Remote | Stream::Decoded => self.fetched(call.program, call.span),
+            Stream::Nothing | Stream::Files | Stream::Setup | Stream::Opaque => {
+                if !["/usr/", "/bin/", "/sbin/", "/opt/"].iter().any(|prefix| first.text.starts_with(prefix)) {
+                    self.hidden(call.program, Some(names::script(&first.text)), call.span);
+                }
+            }
+        }
+    }
+
+    /// Records what a rule says.
+    pub fn hit(&mut self, hit: &Hit<'_>, call: &Call<'_>, shell: &Shell) {
+        let rule = hit.rule;
+        if rule.opaque {
+            self.opaque = true;
+        }
+        if rule.named {
+            self.named(hit, call);
+        }
+        let severity = match rule.severity {
+            _ if rule.address && self.stays_here(call) => Some(Severity::Info),
+            severity => severity,
+        };
+        for class in rule.class.iter().chain(&rule.and) {
+            let found = Found {
+                severity,
+                reversible: rule.reversible,
+                checkpoint: rule.checkpoint,
+                warn: rule.warn,
+                say: rule.say.as_ref().map(|say| say.replace("{verb}", &hit.verb)),
+                ..Found::new(*class, hit.verb.as_str(), rule.id.as_str(), call.span)
+            };
+            let uncertain = Certainty::Likely;
+            if hit.targets.is_empty() {
+                self.report(found.clone(), None, shell);
+            }
+            for target in &hit.targets {
+                let found = found.clone();
+                let found = if target.is_exact() { found } else { found.certainty(uncertain) };
+                self.report(found, Some(target), shell);
+            }
+        }
+    }
+
+    /// Task runners: the names of what they run say whether it is more than a build.
+    fn named(&mut self, hit: &Hit<'_>, call: &Call<'_>) {
+        self.opaque = true;
+        if let Some(name) = hit.operands.iter().find(|arg| names::alarming(&arg.text)) {
+            self.hidden(&hit.verb, Some(&name.text), call.span);
+        }
+    }
+
+    /// Whether every address among the arguments is this machine's own.
+    fn stays_here(&self, call: &Call<'_>) -> bool {
+        let mut addresses = call.args.iter().filter_map(|arg| host(&arg.text)).peekable();
+        !self.site.elsewhere && addresses.peek().is_some() && addresses.all(is_loopback)
+    }
+
+    fn remember_download(&mut self, hit: &Hit<'_>, call: &Call<'_>, shell: &Shell) {
+        let fetches = matches!(call.program, "curl" | "wget" | "aria2c");
+        if fetches && hit.rule.class.is_some_and(|class| matches!(class, Class::FileOverwrite | Class::FileWrite)) {
+            let address = call.args.iter().rev().find(|arg| arg.text.contains("://"));
+            let by_name = address.and_then(|arg| arg.text.rsplit('/').next().map(|name| Arg::literal(name, arg.span)));
+            for file in hit.targets.iter().cloned().chain(by_name) {
+                self.wrote(&file, Stream::Remote, shell);
+            }
+        }
+    }
+}
+
+/// The host of an address, if an argument looks like one.
+fn host(text: &str) -> Option<&str> {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+    let bare = scheme.is_empty() && !rest.starts_with(['-', '{', '[', '@', '.', '/', '$']) && !rest.contains(['=', ' ', '"']);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let name = if host.starts_with('[') { host.split(']').next()?.trim_start_matches('[') } else { host.split(':').next()? };
+    let dotted = name.contains('.') || name == "localhost" || host.starts_with('[') || (rest.starts_with(':') && bare);
+    let explicit = !scheme.is_empty();
+    if name.is_empty() && rest.starts_with(':') && bare {
+        return Some("localhost");
+    }
+    (explicit || bare && dotted && !name.ends_with(".json")).then_some(name)
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.ends_with(".localhost") || host.starts_with("127.") || host == "::1" || host == "0.0.0.0"
+}

@@ -1,0 +1,340 @@
+//! The walk over a scanned line: expands what is constant, follows wrappers and payloads, and collects effects.
+//!
+//! It shares one set of limits with the scanner: nesting (payloads included), words, payload depth, and produced bytes.
+
+mod builtin;
+mod carry;
+mod code;
+mod dispatch;
+mod elsewhere;
+mod git;
+mod output;
+mod query;
+mod store;
+mod words;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use super::context::Context;
+use super::expand::{Arg, Origin, Shell, Value};
+use super::found::{Found, Site, place, settle};
+use super::rules::Rules;
+use super::shell::{Bounds, Command, Compound, Kind, Place, Pipeline, Redirect, RedirectKind, Script, Simple, Span, scan};
+use crate::model::effect::{Certainty, Class};
+
+/// Deepest nesting of payloads (`bash -c "bash -c …"`).
+const MAX_PAYLOADS: usize = 8;
+/// Bytes that expansion may produce for one line.
+const MAX_PRODUCED: usize = 2 << 20;
+
+/// What flows into a command, or out of it.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Stream {
+    /// Nothing that anyone sent.
+    #[default]
+    Nothing,
+    /// This text.
+    Text(String),
+    /// The content of files.
+    Files,
+    /// Something fetched from the network.
+    Remote,
+    /// Something decoded.
+    Decoded,
+    /// A set-up script that a known program prints.
+    Setup,
+    /// Something else.
+    Opaque,
+}
+
+impl Stream {
+    /// Whether anything flows.
+    pub fn flows(&self) -> bool {
+        *self != Stream::Nothing
+    }
+
+    /// What can be said of text that came this way.
+    pub fn origin(&self) -> Origin {
+        match self {
+            Stream::Remote => Origin::Remote,
+            Stream::Decoded => Origin::Decoded,
+            Stream::Setup => Origin::Setup,
+            Stream::Nothing | Stream::Text(_) | Stream::Files | Stream::Opaque => Origin::Plain,
+        }
+    }
+}
+
+/// The state of one walk.
+pub struct Walk<'a> {
+    pub rules: &'a Rules,
+    pub context: &'a Context,
+    pub bounds: Bounds,
+    pub found: Vec<Found>,
+    /// Something could not be seen into.
+    pub opaque: bool,
+    /// Some words were unknown.
+    pub assumed: bool,
+    site: Site,
+    /// Behind `sudo`.
+    root: bool,
+    functions: HashSet<String>,
+    /// What files written by this very line hold.
+    written: HashMap<PathBuf, Stream>,
+    traps: Vec<(Arg, usize)>,
+    payloads: usize,
+    produced: usize,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(rules: &'a Rules, context: &'a Context) -> Self {
+        Walk {
+            rules,
+            context,
+            bounds: Bounds::default(),
+            found: Vec::new(),
+            opaque: false,
+            assumed: false,
+            site: Site::default(),
+            root: false,
+            functions: HashSet::new(),
+            written: HashMap::new(),
+            traps: Vec::new(),
+            payloads: 0,
+            produced: 0,
+        }
+    }
+
+    /// Walks a whole line, and then what it left for its end.
+    pub fn line(&mut self, source: &str) {
+        let script = scan(source, Place::At(0), &mut self.bounds);
+        let mut shell = self.shell();
+        self.script(&script, Stream::Nothing, &mut shell);
+        for (payload, payloads) in std::mem::take(&mut self.traps) {
+            self.payloads = payloads;
+            self.payload(&payload, Stream::Nothing, &mut shell);
+        }
+    }
+
+    /// The shell a line starts in.
+    pub fn shell(&self) -> Shell {
+        let mut shell = Shell { variables: HashMap::new(), cwd: Some(self.context.cwd.clone()) };
+        if let Some(home) = &self.context.home {
+            shell.set("HOME", Value::Known(vec![home.to_string_lossy().into_owned()]));
+        }
+        shell.set("TMPDIR", Value::Known(vec![self.context.temp_dir().to_string_lossy().into_owned()]));
+        shell.set("IFS", Value::Known(vec![" \t\n".to_owned()]));
+        shell
+    }
+
+    /// Runs text as shell code; its effects are at the argument's place.
+    pub fn payload(&mut self, code: &Arg, input: Stream, shell: &mut Shell) -> Stream {
+        if self.payloads >= MAX_PAYLOADS || !self.bounds.enter() {
+            self.bounds.overflow = true;
+            return Stream::Opaque;
+        }
+        self.payloads += 1;
+        let outer = std::mem::take(&mut self.bounds.heredocs);
+        let script = scan(&code.text, Place::Within(code.span), &mut self.bounds);
+        let output = self.script(&script, input, shell);
+        self.bounds.heredocs = outer;
+        self.payloads -= 1;
+        self.bounds.leave();
+        output
+    }
+
+    /// Walks a list; only its first pipeline reads the input.
+    pub fn script(&mut self, script: &Script, input: Stream, shell: &mut Shell) -> Stream {
+        let mut input = input;
+        let mut output = Stream::Nothing;
+        for pipeline in &script.pipelines {
+            let made = self.pipeline(pipeline, std::mem::take(&mut input), shell);
+            output = output::join(output, made);
+        }
+        output
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, input: Stream, shell: &mut Shell) -> Stream {
+        let mut stream = input;
+        let single = pipeline.stages.len() == 1;
+        for stage in &pipeline.stages {
+            if self.bounds.overflow || !self.bounds.enter() {
+                return Stream::Opaque;
+            }
+            stream = if single { self.command(stage, stream, shell) } else { self.command(stage, stream, &mut shell.clone()) };
+            self.bounds.leave();
+        }
+        stream
+    }
+
+    fn command(&mut self, command: &Command, input: Stream, shell: &mut Shell) -> Stream {
+        match command {
+            Command::Simple(simple) => self.simple(simple, input, shell),
+            Command::Compound(compound) => self.compound(compound, input, shell),
+        }
+    }
+
+    fn compound(&mut self, compound: &Compound, input: Stream, shell: &mut Shell) -> Stream {
+        let (input, output) = self.redirects(&compound.redirects, input, shell);
+        let words: Vec<Arg> = compound.words.iter().flat_map(|word| self.expand(word, shell)).collect();
+        let made = match &compound.kind {
+            Kind::Group => self.script(&compound.body, input, shell),
+            Kind::Subshell => self.script(&compound.body, input, &mut shell.clone()),
+            Kind::Function(name) => {
+                self.functions.insert(name.clone());
+                self.script(&compound.body, Stream::Opaque, &mut shell.clone())
+            }
+            Kind::For(name) => {
+                let value = if words.iter().all(Arg::is_exact) {
+                    Value::Known(words.into_iter().map(|word| word.text).collect())
+                } else {
+                    Value::Unknown(Origin::Plain)
+                };
+                shell.set(name, value);
+                self.script(&compound.body, Stream::Nothing, shell)
+            }
+            Kind::Test => Stream::Nothing,
+        };
+        self.keep(output, made)
+    }
+
+    fn simple(&mut self, simple: &Simple, input: Stream, shell: &mut Shell) -> Stream {
+        let (input, output) = self.redirects(&simple.redirects, input, shell);
+        for assignment in &simple.assignments {
+            let value = self.value(assignment, shell);
+            if simple.words.is_empty() {
+                shell.set(&assignment.name, value);
+            }
+        }
+        let mut args = Vec::new();
+        for word in &simple.words {
+            args.extend(self.expand(word, shell));
+        }
+        let made = if args.is_empty() { Stream::Nothing } else { self.dispatch(&args, simple.span, input, shell) };
+        self.keep(output, made)
+    }
+
+    /// Remembers what went into a file; what else flows on.
+    fn keep(&mut self, output: Option<Option<PathBuf>>, made: Stream) -> Stream {
+        match output {
+            None => made,
+            Some(None) => Stream::Nothing,
+            Some(Some(path)) => {
+                self.written.insert(path, made);
+                Stream::Nothing
+            }
+        }
+    }
+
+    /// Effects of redirects; the input they give, and the file that output goes to.
+    fn redirects(&mut self, redirects: &[Redirect], input: Stream, shell: &mut Shell) -> (Stream, Option<Option<PathBuf>>) {
+        let (mut input, mut output) = (input, None);
+        for redirect in redirects {
+            match redirect.kind {
+                RedirectKind::Heredoc(index) => {
+                    let body = self.bounds.heredoc(index).cloned().unwrap_or_default();
+                    let text = self.joined(&body, shell);
+                    input = if text.is_exact() { Stream::Text(text.text) } else { heredoc_stream(text) };
+                }
+                RedirectKind::HereString => {
+                    let text = self.joined(&redirect.target, shell);
+                    input = if text.is_exact() { Stream::Text(text.text) } else { heredoc_stream(text) };
+                }
+                RedirectKind::Input => {
+                    let target = self.joined(&redirect.target, shell);
+                    input = self.content(&target, shell);
+                }
+                RedirectKind::Duplicate => {
+                    self.joined(&redirect.target, shell);
+                }
+                RedirectKind::Output | RedirectKind::Append => {
+                    let class = if redirect.kind == RedirectKind::Append { Class::FileWrite } else { Class::FileOverwrite };
+                    let targets = self.expand(&redirect.target, shell);
+                    for target in &targets {
+                        let found = Found::new(class, "redirect", "redirect", redirect.span);
+                        self.report(found, Some(target), shell);
+                        if !redirect.stderr {
+                            output = Some(place(target, shell, &self.site, self.context).0);
+                        }
+                    }
+                }
+            }
+        }
+        (input, output)
+    }
+
+    /// What a file holds, as far as this line tells.
+    pub fn content(&mut self, file: &Arg, shell: &Shell) -> Stream {
+        if file.origin != Origin::Plain && file.origin != Origin::Temporary {
+            return if file.origin == Origin::Remote { Stream::Remote } else { Stream::Opaque };
+        }
+        if file.exact() == Some("/dev/null") {
+            return Stream::Nothing;
+        }
+        let (path, _) = place(file, shell, &self.site, self.context);
+        path.and_then(|path| self.written.get(&path).cloned()).unwrap_or(Stream::Files)
+    }
+
+    /// Remembers what a file was written with.
+    pub fn wrote(&mut self, file: &Arg, content: Stream, shell: &Shell) {
+        if let (Some(path), _) = place(file, shell, &self.site, self.context) {
+            self.written.insert(path, content);
+        }
+    }
+
+    /// Records an effect, placed by its target.
+    pub fn report(&mut self, mut found: Found, target: Option<&Arg>, shell: &Shell) {
+        let files = super::found::is_file_class(found.class);
+        if let Some(arg) = target {
+            if files && arg.exact() == Some("-") {
+                return;
+            }
+            found.target = Some(arg.text.clone());
+            if !arg.is_exact() {
+                self.assumed = true;
+                found.certainty = found.certainty.max(Certainty::Likely);
+            }
+        }
+        if !files {
+            self.found.push(found);
+            return;
+        }
+        let here = Arg::literal(".", found.span);
+        let (path, whereabouts) = place(target.unwrap_or(&here), shell, &self.site, self.context);
+        found.path = if target.is_some() { path } else { None };
+        self.found.extend(settle(found, whereabouts));
+    }
+
+    /// Records that something was run that cannot be seen into.
+    pub fn hidden(&mut self, verb: &str, script: Option<&str>, span: Span) {
+        self.opaque = true;
+        let alarming = script.is_some_and(super::names::alarming);
+        let certainty = if alarming { Certainty::Named } else { Certainty::Likely };
+        let mut found = Found::new(Class::ExecOpaque, verb, "script", span).certainty(certainty);
+        found.target = script.map(str::to_owned);
+        self.found.push(found);
+    }
+
+    /// Records code from elsewhere that is run here.
+    pub fn fetched(&mut self, verb: &str, span: Span) {
+        self.opaque = true;
+        self.found.push(Found::new(Class::ExecRemote, verb, "fetched-code", span));
+    }
+
+    /// Counts produced bytes.
+    pub fn produce(&mut self, bytes: usize) {
+        self.produced += bytes;
+        if self.produced > MAX_PRODUCED {
+            self.bounds.overflow = true;
+        }
+    }
+}
+
+fn heredoc_stream(text: Arg) -> Stream {
+    match text.origin {
+        Origin::Remote => Stream::Remote,
+        Origin::Decoded => Stream::Decoded,
+        // Code with unknown pieces is still mostly code: reading it finds more than calling it opaque.
+        Origin::Plain | Origin::Temporary | Origin::Setup => Stream::Text(text.text),
+    }
+}

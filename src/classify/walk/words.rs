@@ -1,0 +1,137 @@
+//! Words to arguments, with the shell's variables and what substitutions print.
+
+use super::{Stream, Walk};
+use crate::classify::expand::{Arg, Chunk, Origin, Shell, Value, arguments, multiply};
+use crate::classify::shell::{Assignment, Part, Script, Word};
+
+impl Walk<'_> {
+    /// The arguments a word becomes.
+    pub fn expand(&mut self, word: &Word, shell: &mut Shell) -> Vec<Arg> {
+        let mut args = Vec::new();
+        for chunks in self.chunks(word, shell) {
+            arguments(chunks, word.span, &mut args);
+        }
+        for arg in &args {
+            self.produce(arg.text.len());
+            self.bounds.word();
+        }
+        args
+    }
+
+    /// A word as one text: of an assignment, a here-document, a redirect's target.
+    pub fn joined(&mut self, word: &Word, shell: &mut Shell) -> Arg {
+        let mut chunks = self.chunks(word, shell).into_iter().next().unwrap_or_default();
+        for chunk in &mut chunks {
+            chunk.splits = false;
+            chunk.quoted = true;
+        }
+        let mut args = Vec::new();
+        arguments(chunks, word.span, &mut args);
+        let arg = args.into_iter().next().unwrap_or_else(|| Arg::literal("", word.span));
+        self.produce(arg.text.len());
+        arg
+    }
+
+    /// What an assignment gives its variable.
+    pub fn value(&mut self, assignment: &Assignment, shell: &mut Shell) -> Value {
+        let alternatives: Vec<Arg> = {
+            let arg = self.joined(&assignment.value, shell);
+            vec![arg]
+        };
+        match alternatives.first() {
+            _ if assignment.compound => Value::Unknown(Origin::Plain),
+            Some(arg) if arg.origin == Origin::Temporary => Value::Temporary,
+            Some(arg) if arg.is_exact() => Value::Known(vec![arg.text.clone()]),
+            Some(arg) => Value::Unknown(arg.origin),
+            None => Value::Known(vec![String::new()]),
+        }
+    }
+
+    fn chunks(&mut self, word: &Word, shell: &mut Shell) -> Vec<Vec<Chunk>> {
+        let mut alternatives = vec![Vec::new()];
+        for (index, part) in word.parts.iter().enumerate() {
+            let choices = match part {
+                Part::Literal { text, quoted } => vec![self.text(text, *quoted, index == 0)],
+                Part::Variable { name, quoted } => variable(name, *quoted, shell),
+                Part::Command { script, quoted } => vec![self.substituted(script, *quoted, shell)],
+                Part::Process { script } => {
+                    let made = self.script(script, Stream::Opaque, &mut shell.clone());
+                    vec![Chunk::unknown("<()", true, made.origin())]
+                }
+                Part::Unknown { inner, quoted } => {
+                    self.inner(inner, shell);
+                    vec![Chunk::unknown("${}", *quoted, Origin::Plain)]
+                }
+            };
+            multiply(&mut alternatives, choices);
+        }
+        if word.parts.is_empty() {
+            return Vec::new();
+        }
+        alternatives
+    }
+
+    fn text(&mut self, text: &str, quoted: bool, first: bool) -> Chunk {
+        if quoted || !first || !text.starts_with('~') {
+            return Chunk::text(text, quoted);
+        }
+        let (name, rest) = text[1..].split_at(text[1..].find('/').unwrap_or(text.len() - 1));
+        match &self.context.home {
+            Some(home) if name.is_empty() => Chunk::text(&format!("{}{rest}", home.to_string_lossy()), false),
+            _ => Chunk::unknown(text, false, Origin::Plain),
+        }
+    }
+
+    fn substituted(&mut self, script: &Script, quoted: bool, shell: &Shell) -> Chunk {
+        let mut chunk = match self.script(script, Stream::Nothing, &mut shell.clone()) {
+            Stream::Text(text) => Chunk::text(text.trim_end_matches('\n'), quoted),
+            Stream::Nothing if script.pipelines.is_empty() => Chunk::text("", quoted),
+            other => Chunk::unknown("$()", quoted, other.origin()),
+        };
+        if makes_temporary(script) {
+            chunk = Chunk::unknown("$(mktemp)", quoted, Origin::Temporary);
+        } else if chunk.known && !quoted {
+            chunk.splits = true;
+        }
+        chunk
+    }
+
+    /// Runs what is inside a text that itself stays unknown.
+    fn inner(&mut self, parts: &[Part], shell: &mut Shell) {
+        for part in parts {
+            match part {
+                Part::Command { script, .. } | Part::Process { script } => {
+                    self.script(script, Stream::Nothing, &mut shell.clone());
+                }
+                Part::Unknown { inner, .. } => self.inner(inner, shell),
+                Part::Literal { .. } | Part::Variable { .. } => {}
+            }
+        }
+    }
+}
+
+fn variable(name: &str, quoted: bool, shell: &Shell) -> Vec<Chunk> {
+    let written = format!("${name}");
+    match shell.variables.get(name) {
+        Some(Value::Known(texts)) if !texts.is_empty() => {
+            let chunk = |text: &String| Chunk { splits: !quoted, ..Chunk::text(text, quoted) };
+            texts.iter().map(chunk).collect()
+        }
+        Some(Value::Temporary) => vec![Chunk::unknown(&written, quoted, Origin::Temporary)],
+        Some(Value::Unknown(origin)) => vec![Chunk::unknown(&written, quoted, *origin)],
+        Some(Value::Known(_)) => vec![Chunk::unknown(&written, quoted, Origin::Plain)],
+        None if name == "PWD" => match &shell.cwd {
+            Some(cwd) => vec![Chunk::text(&cwd.to_string_lossy(), true)],
+            None => vec![Chunk::unknown(&written, quoted, Origin::Plain)],
+        },
+        None => vec![Chunk::unknown(&written, quoted, Origin::Plain)],
+    }
+}
+
+/// `$(mktemp -d)`, `$(pwd)` aside: a fresh path of its own.
+fn makes_temporary(script: &Script) -> bool {
+    let [pipeline] = script.pipelines.as_slice() else { return false };
+    let [crate::classify::shell::Command::Simple(simple)] = pipeline.stages.as_slice() else { return false };
+    let mut words = simple.words.iter().map(Word::bare);
+    words.next() == Some(Some("mktemp")) && !simple.words.iter().any(|word| word.bare().is_some_and(|text| text.contains("-p")))
+}
