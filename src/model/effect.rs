@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The class of an effect (`../shared` taxonomy, kept in `docs/CLASSIFY.md`).
+/// The class of an effect (the taxonomy is in `docs/CLASSIFY.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
