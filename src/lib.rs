@@ -7,12 +7,15 @@
 #![deny(unsafe_code)]
 
 pub mod checkpoint;
+pub mod cli;
 pub mod classify;
+pub mod engine;
 pub mod error;
 pub mod filter;
 pub mod model;
 pub mod protocol;
 pub mod settings;
+pub mod sidecar;
 pub mod store;
 pub mod sys;
 pub mod worktree;

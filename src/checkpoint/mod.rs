@@ -7,6 +7,7 @@ pub mod export;
 pub mod find;
 pub mod home;
 pub mod journal;
+pub mod listing;
 pub mod operations;
 pub mod restore;
 pub mod retention;

@@ -120,6 +120,62 @@ impl Timeline {
         taken
     }
 
+    /// Takes a checkpoint beside another capture of the same thread, which holds the workspace lock already.
+    ///
+    /// # Errors
+    /// As [`Timeline::take`].
+    pub fn take_beside(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Taken> {
+        self.take_locked(take, control).map(|(taken, _)| taken)
+    }
+
+    /// Whether a checkpoint holds everything that stands at `targets` now. No target is held by none.
+    ///
+    /// # Errors
+    /// Those of reading; `store-damaged`.
+    pub fn holds(&mut self, held: &ObjectId, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<bool> {
+        if targets.is_empty() {
+            return Ok(true);
+        }
+        let only = targets.iter().map(|target| target.path.clone()).collect();
+        let take = Take {
+            targets: targets.to_vec(),
+            only,
+            ..Take::of(Kind::Auto, "local", "looking")
+        };
+        let present = self.look(&take, control)?;
+        let tree = self.store.read_commit(held)?.tree;
+        for (path, entry) in present
+            .capture
+            .manifest
+            .iter()
+            .filter(|(_, entry)| entry.kind != EntryKind::Dir)
+        {
+            if self.entry_at(&tree, path)? != Some((entry.mode(), entry.id)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Captured files that were touched at or after `since` (the file system's clock, nanoseconds). Deleted files leave
+    /// no trace here.
+    pub fn touched_since(&self, since: i64) -> Vec<RelPath> {
+        let known = self.stamps.iter().flat_map(|stamps| &stamps.known);
+        known
+            .filter(|(_, known)| known.stamp.ctime >= since)
+            .map(|(path, _)| path.clone())
+            .collect()
+    }
+
+    /// The ordinal of the newest checkpoint; 0 when there is none.
+    ///
+    /// # Errors
+    /// Those of listing.
+    pub fn newest_ordinal(&mut self) -> Result<u64> {
+        let (all, _) = self.checkpoints()?;
+        Ok(self.next_ordinal(&all) - 1)
+    }
+
     /// The same, with the workspace lock held by the caller; also gives what was captured.
     pub(super) fn take_locked(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<(Taken, Capture)> {
         let started = Instant::now();
@@ -141,7 +197,9 @@ impl Timeline {
             Some(base) => self.changes(base.tree, seen.root, &seen.fresh)?.len() as u64,
             None => seen.capture.manifest.totals().0,
         };
-        if let Some(same) = previous.filter(|previous| previous.tree == seen.root && !take.always) {
+        // A base capture only keeps objects alive: any checkpoint of the same content does.
+        let measure = if take.kind == Kind::Turn { all.last() } else { previous };
+        if let Some(same) = measure.filter(|measure| measure.tree == seen.root && !take.always) {
             let taken = self.unchanged(same.clone(), &seen.capture, started);
             batch.finish()?;
             self.remember(known, &seen.capture, take);
@@ -394,6 +452,7 @@ impl Timeline {
         let holds_secrets = self.policy.secrets == Secrets::Always || capture.stats.targeted > 0;
         let flags = [
             ("partial", capture.coverage.is_partial()),
+            ("paths", capture.coverage.extent != Extent::Tree),
             ("targeted", capture.stats.targeted > 0 && take.kind != Kind::PreRestore),
             (
                 "secrets",

@@ -332,6 +332,59 @@ impl Timeline {
         Ok((branch, tip))
     }
 
+    /// The name of the branch on which a run's next typed checkpoint goes, without `refs/heads/`.
+    ///
+    /// # Errors
+    /// Those of listing refs.
+    pub fn branch_of(&self, run: &str) -> Result<String> {
+        let (branch, _) = self.run_tip(run)?;
+        Ok(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned())
+    }
+
+    /// Has a run's next typed checkpoint open a new branch from `from`; gives the branch's name. Its old branch stays.
+    ///
+    /// # Errors
+    /// Those of the lock and of writing the state.
+    pub fn detach(&self, run: &str, from: ObjectId) -> Result<String> {
+        let prefix = self.branch_prefix();
+        let refs = self.store.refs(&prefix)?;
+        let taken = |name: &str| refs.iter().any(|entry| entry.name == name);
+        let first = format!("{prefix}{run}");
+        let later = (2u32..).map(|n| format!("{prefix}{run}.{n}"));
+        let branch = std::iter::once(first)
+            .chain(later)
+            .find(|name| !taken(name))
+            .unwrap_or_default();
+        self.change_state(|state| {
+            state.detached.insert(
+                run.to_owned(),
+                super::state::Detached {
+                    branch: branch.clone(),
+                    from,
+                },
+            );
+        })?;
+        Ok(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned())
+    }
+
+    /// Refuses when the newest checkpoint is not the one the client has seen.
+    ///
+    /// # Errors
+    /// `stale-selection` naming the newest one.
+    pub fn require_newest(&mut self, seen: &str) -> Result<()> {
+        let seen = self.resolve(seen)?;
+        let (all, _) = self.checkpoints()?;
+        match all.last().filter(|newest| newest.record.ordinal > seen.record.ordinal) {
+            None => Ok(()),
+            Some(newest) => {
+                let text = format!("checkpoint {} was recorded since", newest.record.ordinal);
+                Err(Error::new(Code::StaleSelection, text)
+                    .hint("look at the list again, then repeat the request")
+                    .candidates(vec![newest.id.to_string()]))
+            }
+        }
+    }
+
     /// The newest checkpoint that `unchanged` is measured by: of this run, base captures left out.
     pub(super) fn newest_of_run<'c>(&self, all: &'c [Checkpoint], run: &str) -> Option<&'c Checkpoint> {
         all.iter()

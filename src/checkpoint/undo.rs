@@ -34,6 +34,19 @@ impl Timeline {
         }
     }
 
+    /// The newest `auto` checkpoint: where undoing the last destructive turn would lead.
+    ///
+    /// # Errors
+    /// Those of listing.
+    pub fn checkpoint_before_last_turn(&mut self) -> Result<Option<u64>> {
+        let (all, _) = self.checkpoints()?;
+        Ok(all
+            .iter()
+            .rev()
+            .find(|checkpoint| checkpoint.record.kind == Kind::Auto)
+            .map(|c| c.record.ordinal))
+    }
+
     fn refuse_redo_over_new(&mut self, step: &Step) -> Result<()> {
         let (all, _) = self.checkpoints()?;
         let newer = all.iter().find(|checkpoint| {

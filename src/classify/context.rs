@@ -62,10 +62,18 @@ impl Context {
 
     fn inside_workspace(&self, path: &Path) -> Whereabouts {
         let inside = path.strip_prefix(&self.workspace).unwrap_or(path);
-        let mut parts = inside.components().map(Component::as_os_str).skip_while(|part| *part != ".git").skip(1);
+        let mut parts = inside
+            .components()
+            .map(Component::as_os_str)
+            .skip_while(|part| *part != ".git")
+            .skip(1);
         let in_git = inside.components().any(|part| part.as_os_str() == ".git");
         let harmless = parts.next().is_some_and(|part| part == "hooks" || part == "info");
-        if in_git && !harmless { Whereabouts::Repository } else { Whereabouts::Plain(Scope::Workspace) }
+        if in_git && !harmless {
+            Whereabouts::Repository
+        } else {
+            Whereabouts::Plain(Scope::Workspace)
+        }
     }
 
     /// A temporary directory, for `mktemp`.
@@ -85,11 +93,22 @@ fn home_place(rest: &Path) -> Whereabouts {
 /// Devices that hold nothing.
 fn is_device(path: &Path) -> bool {
     const HARMLESS: [&str; 11] = [
-        "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/random",
-        "/dev/urandom", "/dev/ptmx", "/dev/console",
+        "/dev/null",
+        "/dev/zero",
+        "/dev/full",
+        "/dev/tty",
+        "/dev/stdin",
+        "/dev/stdout",
+        "/dev/stderr",
+        "/dev/random",
+        "/dev/urandom",
+        "/dev/ptmx",
+        "/dev/console",
     ];
     HARMLESS.iter().any(|device| path == Path::new(device))
-        || ["/dev/fd", "/dev/pts", "/dev/shm", "/dev/tcp", "/dev/udp"].iter().any(|directory| path.starts_with(directory))
+        || ["/dev/fd", "/dev/pts", "/dev/shm", "/dev/tcp", "/dev/udp"]
+            .iter()
+            .any(|directory| path.starts_with(directory))
         || path.starts_with("/proc/self/fd")
 }
 

@@ -37,7 +37,11 @@ impl Found {
             verb: verb.into(),
             target: None,
             path: None,
-            scope: if class.is_external() { Scope::Remote } else { Scope::Workspace },
+            scope: if class.is_external() {
+                Scope::Remote
+            } else {
+                Scope::Workspace
+            },
             above_workspace: false,
             certainty: Certainty::Proven,
             severity: None,
@@ -69,7 +73,12 @@ pub struct Site {
 pub fn is_file_class(class: Class) -> bool {
     matches!(
         class,
-        Class::FileDelete | Class::FileOverwrite | Class::FileWrite | Class::FileMove | Class::FilePerm | Class::VcsDiscard
+        Class::FileDelete
+            | Class::FileOverwrite
+            | Class::FileWrite
+            | Class::FileMove
+            | Class::FilePerm
+            | Class::VcsDiscard
     )
 }
 
@@ -79,7 +88,11 @@ pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> (Optio
         return (None, Whereabouts::Plain(Scope::Temp));
     }
     let known = &arg.text[..arg.known.min(arg.text.len())];
-    let certain = if arg.is_exact() { known } else { known.rfind('/').map_or("", |slash| &known[..=slash]) };
+    let certain = if arg.is_exact() {
+        known
+    } else {
+        known.rfind('/').map_or("", |slash| &known[..=slash])
+    };
     if certain.is_empty() && !arg.is_exact() && !arg.glob && arg.known == 0 {
         let scope = if site.elsewhere { Scope::Remote } else { Scope::Unknown };
         return (None, Whereabouts::Plain(scope));
@@ -104,13 +117,19 @@ pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> (Optio
 
 fn locate(text: &str, shell: &Shell, site: &Site) -> Option<PathBuf> {
     if !site.elsewhere {
-        return if text.starts_with('/') { Some(resolve(Path::new("/"), text)) } else { Some(resolve(shell.cwd.as_deref()?, text)) };
+        return if text.starts_with('/') {
+            Some(resolve(Path::new("/"), text))
+        } else {
+            Some(resolve(shell.cwd.as_deref()?, text))
+        };
     }
     if !text.starts_with('/') {
         return Some(resolve(shell.cwd.as_deref()?, text));
     }
     let inner = resolve(Path::new("/"), text);
-    site.mounts.iter().find_map(|(local, there)| Some(local.join(inner.strip_prefix(there).ok()?)))
+    site.mounts
+        .iter()
+        .find_map(|(local, there)| Some(local.join(inner.strip_prefix(there).ok()?)))
 }
 
 /// Applies a place to an effect; `None` when there is no effect at all.

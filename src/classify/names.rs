@@ -1,8 +1,28 @@
 //! Names of scripts and targets that promise more than a build.
 
 const ALARMING: [&str; 22] = [
-    "deploy", "deployment", "undeploy", "redeploy", "release", "publish", "reset", "clean", "cleanup", "wipe", "drop",
-    "purge", "destroy", "migrate", "teardown", "nuke", "rollback", "prune", "uninstall", "truncate", "erase", "promote",
+    "deploy",
+    "deployment",
+    "undeploy",
+    "redeploy",
+    "release",
+    "publish",
+    "reset",
+    "clean",
+    "cleanup",
+    "wipe",
+    "drop",
+    "purge",
+    "destroy",
+    "migrate",
+    "teardown",
+    "nuke",
+    "rollback",
+    "prune",
+    "uninstall",
+    "truncate",
+    "erase",
+    "promote",
 ];
 const CALMING: [&str; 14] = [
     "status", "dry", "check", "plan", "test", "tests", "lint", "help", "show", "list", "preview", "info", "version",
@@ -22,10 +42,23 @@ pub fn program(text: &str) -> String {
     let base = if base.is_empty() { text } else { base };
     let lower = base.to_ascii_lowercase();
     let lower = lower.strip_suffix(".exe").unwrap_or(&lower);
-    for versioned in ["python", "pip", "ruby", "perl", "php", "node", "psql", "clang-format", "gcc", "lua"] {
+    for versioned in [
+        "python",
+        "pip",
+        "ruby",
+        "perl",
+        "php",
+        "node",
+        "psql",
+        "clang-format",
+        "gcc",
+        "lua",
+    ] {
         if let Some(rest) = lower.strip_prefix(versioned)
             && !rest.is_empty()
-            && rest.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'))
+            && rest
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'))
         {
             return versioned.to_owned();
         }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
+use super::Classifier;
 use super::context::{Context, resolve};
 use super::expand::{Arg, Shell};
 use super::found::{Found, Site, place, settle};
 use super::verdict::Understanding;
-use super::Classifier;
 use crate::model::effect::Class;
 
 /// A tool call as its client describes it.
@@ -33,34 +33,175 @@ enum Kind {
 }
 
 const WRITES: [&str; 34] = [
-    "write", "edit", "multiedit", "notebookedit", "writefile", "createfile", "editfile", "replace", "strreplace",
-    "strreplaceeditor", "strreplacebasededittool", "applypatch", "patch", "applydiff", "inserteditintofile", "insertcontent",
-    "searchandreplace", "searchreplace", "writetofile", "replaceinfile", "replacestringinfile", "multireplacestringinfile",
-    "createorupdatefile", "savefile", "appendfile", "updatefile", "modifyfile", "overwritefile", "editnotebook", "newfile",
-    "editnotebookfile", "createandrunfile", "replacefilecontent", "applyedit",
+    "write",
+    "edit",
+    "multiedit",
+    "notebookedit",
+    "writefile",
+    "createfile",
+    "editfile",
+    "replace",
+    "strreplace",
+    "strreplaceeditor",
+    "strreplacebasededittool",
+    "applypatch",
+    "patch",
+    "applydiff",
+    "inserteditintofile",
+    "insertcontent",
+    "searchandreplace",
+    "searchreplace",
+    "writetofile",
+    "replaceinfile",
+    "replacestringinfile",
+    "multireplacestringinfile",
+    "createorupdatefile",
+    "savefile",
+    "appendfile",
+    "updatefile",
+    "modifyfile",
+    "overwritefile",
+    "editnotebook",
+    "newfile",
+    "editnotebookfile",
+    "createandrunfile",
+    "replacefilecontent",
+    "applyedit",
 ];
 const DELETES: [&str; 10] = [
-    "deletefile", "delete", "removefile", "remove", "deletefiles", "rm", "deletepath", "deletedirectory", "unlink", "removedirectory",
+    "deletefile",
+    "delete",
+    "removefile",
+    "remove",
+    "deletefiles",
+    "rm",
+    "deletepath",
+    "deletedirectory",
+    "unlink",
+    "removedirectory",
 ];
-const MOVES: [&str; 9] =
-    ["movefile", "move", "rename", "renamefile", "mv", "movepath", "renamepath", "copyfile", "renamesymbol"];
+const MOVES: [&str; 9] = [
+    "movefile",
+    "move",
+    "rename",
+    "renamefile",
+    "mv",
+    "movepath",
+    "renamepath",
+    "copyfile",
+    "renamesymbol",
+];
 const READS: [&str; 56] = [
-    "read", "readfile", "readmanyfiles", "readfiles", "view", "viewfile", "openfile", "grep", "glob", "search", "searchfiles",
-    "searchtext", "codebasesearch", "grepsearch", "filesearch", "list", "listdir", "listdirectory", "listfiles", "ls", "cat",
-    "find", "findfiles", "tree", "todowrite", "todoread", "updateplan", "todo", "webfetch", "websearch", "fetch", "think", "task",
-    "agent", "bashoutput", "exitplanmode", "enterplanmode", "askuserquestion", "askfollowupquestion", "attemptcompletion",
-    "listcodedefinitionnames", "getdiagnostics", "diagnostics", "problems", "notebookread", "viewimage", "semanticsearch",
-    "readlints", "listmcpresources", "readmcpresource", "stat", "getfileinfo", "readtextfile", "lsp", "skill", "googlewebsearch",
+    "read",
+    "readfile",
+    "readmanyfiles",
+    "readfiles",
+    "view",
+    "viewfile",
+    "openfile",
+    "grep",
+    "glob",
+    "search",
+    "searchfiles",
+    "searchtext",
+    "codebasesearch",
+    "grepsearch",
+    "filesearch",
+    "list",
+    "listdir",
+    "listdirectory",
+    "listfiles",
+    "ls",
+    "cat",
+    "find",
+    "findfiles",
+    "tree",
+    "todowrite",
+    "todoread",
+    "updateplan",
+    "todo",
+    "webfetch",
+    "websearch",
+    "fetch",
+    "think",
+    "task",
+    "agent",
+    "bashoutput",
+    "exitplanmode",
+    "enterplanmode",
+    "askuserquestion",
+    "askfollowupquestion",
+    "attemptcompletion",
+    "listcodedefinitionnames",
+    "getdiagnostics",
+    "diagnostics",
+    "problems",
+    "notebookread",
+    "viewimage",
+    "semanticsearch",
+    "readlints",
+    "listmcpresources",
+    "readmcpresource",
+    "stat",
+    "getfileinfo",
+    "readtextfile",
+    "lsp",
+    "skill",
+    "googlewebsearch",
 ];
 const SHELLS: [&str; 24] = [
-    "bash", "shell", "sh", "zsh", "runcommand", "runshellcommand", "terminal", "execute", "executecommand", "exec", "execcommand",
-    "runterminalcmd", "runterminalcommand", "runinterminal", "localshell", "shellcommand", "powershell", "cmd", "command",
-    "executebash", "localshellcall", "containerexec", "runbash", "bashtool",
+    "bash",
+    "shell",
+    "sh",
+    "zsh",
+    "runcommand",
+    "runshellcommand",
+    "terminal",
+    "execute",
+    "executecommand",
+    "exec",
+    "execcommand",
+    "runterminalcmd",
+    "runterminalcommand",
+    "runinterminal",
+    "localshell",
+    "shellcommand",
+    "powershell",
+    "cmd",
+    "command",
+    "executebash",
+    "localshellcall",
+    "containerexec",
+    "runbash",
+    "bashtool",
 ];
 const PATH_FIELDS: [&str; 26] = [
-    "path", "file_path", "filePath", "filepath", "filename", "file_name", "file", "notebook_path", "notebookPath", "target_file",
-    "targetFile", "old_path", "oldPath", "new_path", "newPath", "source", "source_path", "destination", "destination_path", "dest",
-    "from", "to", "old_file", "new_file", "relative_workspace_path", "uri",
+    "path",
+    "file_path",
+    "filePath",
+    "filepath",
+    "filename",
+    "file_name",
+    "file",
+    "notebook_path",
+    "notebookPath",
+    "target_file",
+    "targetFile",
+    "old_path",
+    "oldPath",
+    "new_path",
+    "newPath",
+    "source",
+    "source_path",
+    "destination",
+    "destination_path",
+    "dest",
+    "from",
+    "to",
+    "old_file",
+    "new_file",
+    "relative_workspace_path",
+    "uri",
 ];
 const LIST_FIELDS: [&str; 5] = ["paths", "files", "file_paths", "filePaths", "edits"];
 const PATCH_FIELDS: [&str; 5] = ["patch", "input", "diff", "patchText", "content"];
@@ -68,7 +209,11 @@ const PATCH_FIELDS: [&str; 5] = ["patch", "input", "diff", "patchText", "content
 fn kind_of(tool: &str) -> Kind {
     let name = tool.rsplit(['/', ':', '.']).next().unwrap_or(tool);
     let name = name.rsplit("__").next().unwrap_or(name);
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
+    let plain: String = name
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|letter| letter.to_ascii_lowercase())
+        .collect();
     let plain = plain.as_str();
     if SHELLS.contains(&plain) {
         Kind::Shell
@@ -80,9 +225,17 @@ fn kind_of(tool: &str) -> Kind {
         Kind::Move
     } else if READS.contains(&plain) {
         Kind::Read
-    } else if ["get", "list", "read", "search", "find", "show", "describe", "view", "query"].iter().any(|verb| leads(name, verb)) {
+    } else if [
+        "get", "list", "read", "search", "find", "show", "describe", "view", "query",
+    ]
+    .iter()
+    .any(|verb| leads(name, verb))
+    {
         Kind::Read
-    } else if ["send", "post", "publish", "upload"].iter().any(|verb| leads(name, verb)) {
+    } else if ["send", "post", "publish", "upload"]
+        .iter()
+        .any(|verb| leads(name, verb))
+    {
         Kind::Network
     } else {
         Kind::Unknown
@@ -91,7 +244,9 @@ fn kind_of(tool: &str) -> Kind {
 
 /// `read_x`, `readX`, `read-x`: a verb in front of something.
 fn leads(name: &str, verb: &str) -> bool {
-    let head = name.get(..verb.len()).is_some_and(|head| head.eq_ignore_ascii_case(verb));
+    let head = name
+        .get(..verb.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(verb));
     head && name[verb.len()..].starts_with(|next: char| next == '_' || next == '-' || next.is_ascii_uppercase())
 }
 
@@ -122,21 +277,40 @@ fn unknown(call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding
         Some(false) => Default::default(),
         Some(true) => files(call, context, Class::FileOverwrite),
         None => {
-            let opaque = Found { checkpoint: Some(true), ..Found::new(Class::ExecOpaque, call.tool, "unknown-tool", (0, 0)) };
+            let opaque = Found {
+                checkpoint: Some(true),
+                ..Found::new(Class::ExecOpaque, call.tool, "unknown-tool", (0, 0))
+            };
             let mut found = vec![opaque];
             if !call.paths.is_empty() {
                 found.extend(files(call, context, Class::FileOverwrite).0);
             }
-            (found, Understanding { opaque: true, ..Understanding::default() })
+            (
+                found,
+                Understanding {
+                    opaque: true,
+                    ..Understanding::default()
+                },
+            )
         }
     }
 }
 
-fn in_directory(classifier: &Classifier, command: &str, input: &Value, context: &Context) -> (Vec<Found>, Understanding) {
-    let directory = ["cwd", "workdir", "working_directory", "directory", "dir"].iter().find_map(|name| input.get(name)?.as_str());
+fn in_directory(
+    classifier: &Classifier,
+    command: &str,
+    input: &Value,
+    context: &Context,
+) -> (Vec<Found>, Understanding) {
+    let directory = ["cwd", "workdir", "working_directory", "directory", "dir"]
+        .iter()
+        .find_map(|name| input.get(name)?.as_str());
     match directory.filter(|text| !text.is_empty()) {
         Some(directory) => {
-            let context = Context { cwd: resolve(&context.cwd, directory), ..context.clone() };
+            let context = Context {
+                cwd: resolve(&context.cwd, directory),
+                ..context.clone()
+            };
             classifier.walk(command, &context)
         }
         None => classifier.walk(command, context),
@@ -145,7 +319,9 @@ fn in_directory(classifier: &Classifier, command: &str, input: &Value, context: 
 
 /// The command line of a shell tool: a string, or an argument vector.
 fn command_line(input: &Value) -> Option<String> {
-    let value = ["command", "cmd", "script", "commands", "CommandLine"].iter().find_map(|name| input.get(name))?;
+    let value = ["command", "cmd", "script", "commands", "CommandLine"]
+        .iter()
+        .find_map(|name| input.get(name))?;
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Array(words) => {
@@ -158,7 +334,11 @@ fn command_line(input: &Value) -> Option<String> {
 
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,+@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<Found>, Understanding) {
@@ -174,26 +354,39 @@ fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<Found>, U
             add(path, class);
         }
     }
-    for item in LIST_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_array()).flatten() {
+    for item in LIST_FIELDS
+        .iter()
+        .filter_map(|name| call.input.get(name)?.as_array())
+        .flatten()
+    {
         let inner = PATH_FIELDS.iter().find_map(|name| item.get(name)?.as_str());
         if let Some(path) = item.as_str().or(inner) {
             add(path, class);
         }
     }
-    let patches = PATCH_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_str()).chain(call.input.as_str());
+    let patches = PATCH_FIELDS
+        .iter()
+        .filter_map(|name| call.input.get(name)?.as_str())
+        .chain(call.input.as_str());
     for (path, class) in patches.flat_map(patched) {
         add(&path, class);
     }
     let found = if paths.is_empty() {
         vec![Found::new(class, call.tool, "tool", (0, 0))]
     } else {
-        paths.iter().filter_map(|(path, class)| file(call.tool, path, *class, context)).collect()
+        paths
+            .iter()
+            .filter_map(|(path, class)| file(call.tool, path, *class, context))
+            .collect()
     };
     (found, Understanding::default())
 }
 
 fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<Found> {
-    let shell = Shell { variables: Default::default(), cwd: Some(context.cwd.clone()) };
+    let shell = Shell {
+        variables: Default::default(),
+        cwd: Some(context.cwd.clone()),
+    };
     let (path_there, whereabouts) = place(&Arg::literal(path, (0, 0)), &shell, &Site::default(), context);
     let mut found = Found::new(class, tool, "tool", (0, 0));
     found.target = Some(path.to_owned());

@@ -29,7 +29,10 @@ fn calls_for(found: &Found, severity: Severity) -> (bool, bool) {
         Class::VcsDiscard => (here || found.scope == Scope::Home, false),
         Class::VcsHistory => (true, true),
         Class::FileWrite => (false, false),
-        Class::Database => (found.path.is_some() && found.scope == Scope::Workspace, found.scope != Scope::Temp),
+        Class::Database => (
+            found.path.is_some() && found.scope == Scope::Workspace,
+            found.scope != Scope::Temp,
+        ),
         Class::ExecRemote => (true, true),
         Class::System => (found.above_workspace, true),
         Class::VcsRemote
@@ -51,9 +54,13 @@ fn usual_severity(class: Class, scope: Scope, certainty: Certainty) -> Severity 
         Class::FileWrite | Class::ExecOpaque => Severity::Info,
         Class::FilePerm | Class::FileMove | Class::Unknown => Severity::Low,
         Class::FileDelete | Class::FileOverwrite if scope == Scope::Temp => Severity::Info,
-        Class::FileDelete | Class::FileOverwrite | Class::VcsDiscard | Class::Process | Class::NetworkWrite => Severity::Medium,
+        Class::FileDelete | Class::FileOverwrite | Class::VcsDiscard | Class::Process | Class::NetworkWrite => {
+            Severity::Medium
+        }
         Class::VcsRemote | Class::Container | Class::RemoteShell | Class::VcsHistory => Severity::Medium,
-        Class::Database | Class::Cloud | Class::Publish | Class::System | Class::ExecRemote | Class::Piton => Severity::High,
+        Class::Database | Class::Cloud | Class::Publish | Class::System | Class::ExecRemote | Class::Piton => {
+            Severity::High
+        }
     }
 }
 
@@ -83,17 +90,28 @@ fn sentence(class: Class, verb: &str) -> String {
         Class::Database => format!("`{verb}` may change a database; {undo}."),
         Class::NetworkWrite => format!("`{verb}` sends data over the network; {undo}."),
         Class::VcsRemote => format!("`{verb}` changes a remote repository or its forge; {undo}."),
-        Class::VcsHistory => format!("`{verb}` changes git history (refs, stashes, unreachable commits); {undo} by itself."),
+        Class::VcsHistory => {
+            format!("`{verb}` changes git history (refs, stashes, unreachable commits); {undo} by itself.")
+        }
         Class::Container => format!("`{verb}` changes containers or their volumes; {undo}."),
         Class::Cloud => format!("`{verb}` changes infrastructure; {undo}."),
         Class::Publish => format!("`{verb}` publishes something that others can fetch; {undo}."),
         Class::Process => format!("`{verb}` ends running processes; {undo}."),
         Class::System => format!("`{verb}` changes the machine outside the workspace; {undo}."),
         Class::RemoteShell => format!("`{verb}` acts on another machine; {undo}."),
-        Class::ExecRemote => format!("`{verb}` runs code that was fetched or decoded just now and may do anything; {undo} outside the workspace."),
-        Class::ExecOpaque => format!("`{verb}` runs a script whose name says more than a build; what it does outside the workspace cannot be undone."),
+        Class::ExecRemote => format!(
+            "`{verb}` runs code that was fetched or decoded just now and may do anything; {undo} outside the workspace."
+        ),
+        Class::ExecOpaque => format!(
+            "`{verb}` runs a script whose name says more than a build; what it does outside the workspace cannot be undone."
+        ),
         Class::Piton => format!("`{verb}` is aimed at piton itself; without it nothing can be brought back."),
-        Class::FileDelete | Class::FileOverwrite | Class::FileWrite | Class::FileMove | Class::FilePerm | Class::VcsDiscard => {
+        Class::FileDelete
+        | Class::FileOverwrite
+        | Class::FileWrite
+        | Class::FileMove
+        | Class::FilePerm
+        | Class::VcsDiscard => {
             format!("`{verb}` changes files outside the workspace.")
         }
         Class::Unknown => format!("`{verb}` was not understood."),
@@ -125,8 +143,16 @@ pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -
     }
     verdict.needs = Needs::of(checkpoint || understanding.broken, warn);
     verdict.confidence = match understanding {
-        Understanding { opaque: false, assumed: false, broken: false } => Confidence::Exact,
-        Understanding { opaque: false, assumed: true, broken: false } => Confidence::Assumed,
+        Understanding {
+            opaque: false,
+            assumed: false,
+            broken: false,
+        } => Confidence::Exact,
+        Understanding {
+            opaque: false,
+            assumed: true,
+            broken: false,
+        } => Confidence::Assumed,
         Understanding { .. } => Confidence::Opaque,
     };
     verdict
@@ -148,9 +174,17 @@ fn add_warning(warnings: &mut Vec<Warning>, found: &Found, severity: Severity) {
     } else {
         format!("external-{}", found.class.as_str())
     };
-    match warnings.iter_mut().find(|warning| warning.code == code && warning.message == message) {
+    match warnings
+        .iter_mut()
+        .find(|warning| warning.code == code && warning.message == message)
+    {
         Some(warning) => warning.severity = warning.severity.max(severity),
-        None => warnings.push(Warning { code, class: found.class, message, severity }),
+        None => warnings.push(Warning {
+            code,
+            class: found.class,
+            message,
+            severity,
+        }),
     }
 }
 
@@ -168,8 +202,27 @@ fn add_target(targets: &mut Vec<String>, found: &Found) {
 
 fn add_effect(effects: &mut Vec<Effect>, found: Found, severity: Severity) {
     let reversible = found.reversible.unwrap_or_else(|| reversible(found.class, found.scope));
-    let Found { class, verb, target, scope, certainty, rule, span, .. } = found;
-    let effect = Effect { class, verb, target, scope, certainty, reversible, severity, rule, span };
+    let Found {
+        class,
+        verb,
+        target,
+        scope,
+        certainty,
+        rule,
+        span,
+        ..
+    } = found;
+    let effect = Effect {
+        class,
+        verb,
+        target,
+        scope,
+        certainty,
+        reversible,
+        severity,
+        rule,
+        span,
+    };
     if !effects.contains(&effect) {
         effects.push(effect);
     }

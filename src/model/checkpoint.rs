@@ -94,7 +94,7 @@ pub struct Record {
     pub bytes: u64,
     /// How many paths were skipped and listed.
     pub skipped: u64,
-    /// `partial`, `targeted`, `secrets`, `unstable`.
+    /// `partial`, `paths` (only some paths), `targeted`, `secrets`, `unstable`.
     pub flags: Vec<String>,
     pub pinned: bool,
 }

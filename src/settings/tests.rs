@@ -129,7 +129,7 @@ fn mistakes_of_the_user_have_a_place_and_a_way_out() {
 fn a_workspace_can_only_widen_until_it_is_trusted() {
     let widening =
         "guard: action\ntracked_files: [src]\nretention: {per_workspace: 90}\npolicy: {database: {severity: high}}\n";
-    let effective = workspace("", widening, false);
+    let effective = workspace("tracked_files: [docs]", widening, false);
     assert_eq!(effective.warnings, Vec::<String>::new());
     assert_eq!(
         (effective.policy.guard, effective.policy.retention.per_workspace),

@@ -47,7 +47,9 @@ impl Scanner<'_, '_> {
                 Some(b';') if self.open.cases > 0 => return true,
                 Some(b')' | b';') => self.position += 1,
                 _ => {
-                    let Some(closer) = CLOSERS.iter().find(|word| self.at_keyword(word)) else { return false };
+                    let Some(closer) = CLOSERS.iter().find(|word| self.at_keyword(word)) else {
+                        return false;
+                    };
                     if (*closer == "}" && self.open.braces > 0) || (*closer != "}" && self.open.keywords > 0) {
                         return true;
                     }
@@ -62,7 +64,9 @@ impl Scanner<'_, '_> {
     /// Whether a reserved word stands at the position.
     pub fn at_keyword(&self, word: &str) -> bool {
         self.starts_with(word)
-            && self.peek_at(word.len()).is_none_or(|byte| super::scanner::is_meta(byte) || byte == b'\r')
+            && self
+                .peek_at(word.len())
+                .is_none_or(|byte| super::scanner::is_meta(byte) || byte == b'\r')
     }
 
     pub fn eat_keyword(&mut self, word: &str) -> bool {
@@ -115,9 +119,17 @@ impl Scanner<'_, '_> {
     fn coprocess_name(&mut self) {
         self.blanks();
         let rest = &self.bytes[self.position..];
-        let length = rest.iter().take(64).take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+        let length = rest
+            .iter()
+            .take(64)
+            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')
+            .count();
         let after = &rest[length..];
-        let blanks = after.iter().take(64).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let blanks = after
+            .iter()
+            .take(64)
+            .take_while(|byte| matches!(byte, b' ' | b'\t'))
+            .count();
         if blanks > 0 && matches!(after.get(blanks), Some(b'{' | b'(')) {
             self.position += length;
         }
@@ -180,7 +192,10 @@ impl Scanner<'_, '_> {
         simple.words.len() == 1
             && simple.redirects.is_empty()
             && simple.words[0].bare().is_some()
-            && self.bytes[self.position + 1..].iter().find(|byte| !matches!(byte, b' ' | b'\t')) == Some(&b')')
+            && self.bytes[self.position + 1..]
+                .iter()
+                .find(|byte| !matches!(byte, b' ' | b'\t'))
+                == Some(&b')')
     }
 
     /// `NAME() body`; the position is at the parenthesis.
@@ -196,9 +211,16 @@ impl Scanner<'_, '_> {
     pub fn function_body(&mut self, name: String) -> Command {
         self.space();
         let stages: Vec<Command> = self.command().into_iter().collect();
-        let body = Script { pipelines: vec![Pipeline { stages }] };
+        let body = Script {
+            pipelines: vec![Pipeline { stages }],
+        };
         let (words, redirects) = (Vec::new(), Vec::new());
-        Command::Compound(super::tree::Compound { kind: Kind::Function(name), words, body, redirects })
+        Command::Compound(super::tree::Compound {
+            kind: Kind::Function(name),
+            words,
+            body,
+            redirects,
+        })
     }
 
     fn at_word(&self) -> bool {
@@ -271,7 +293,12 @@ impl Scanner<'_, '_> {
             kind
         };
         let stderr = !matches!(self.bytes[start], b'<' | b'>' | b'&' | b'0' | b'1');
-        Redirect { kind, target, stderr, span: self.span_from(start) }
+        Redirect {
+            kind,
+            target,
+            stderr,
+            span: self.span_from(start),
+        }
     }
 }
 
@@ -297,7 +324,9 @@ fn add_word(simple: &mut Simple, word: Word) {
 
 /// Reads `NAME=value`, `NAME+=value`, `NAME[i]=value` off a word.
 pub fn assignment(word: &Word) -> Option<Assignment> {
-    let Some(Part::Literal { text, quoted: false }) = word.parts.first() else { return None };
+    let Some(Part::Literal { text, quoted: false }) = word.parts.first() else {
+        return None;
+    };
     let (left, right) = text.split_once('=')?;
     let plain = left.strip_suffix('+').unwrap_or(left);
     let base = plain.split_once('[').map_or(plain, |(base, _)| base);
@@ -306,7 +335,17 @@ pub fn assignment(word: &Word) -> Option<Assignment> {
     }
     let array = matches!(word.parts.get(1), Some(Part::Unknown { quoted: false, .. })) && right.is_empty();
     let mut parts = word.parts[1..].to_vec();
-    parts.insert(0, Part::Literal { text: right.to_owned(), quoted: false });
+    parts.insert(
+        0,
+        Part::Literal {
+            text: right.to_owned(),
+            quoted: false,
+        },
+    );
     let compound = left != base || array;
-    Some(Assignment { name: base.to_owned(), compound, value: Word { parts, span: word.span } })
+    Some(Assignment {
+        name: base.to_owned(),
+        compound,
+        value: Word { parts, span: word.span },
+    })
 }

@@ -43,7 +43,10 @@ impl Scanner<'_, '_> {
 
     fn name(&mut self) -> String {
         let start = self.position;
-        while self.peek().is_some_and(|byte| byte == b'_' || byte.is_ascii_alphanumeric()) {
+        while self
+            .peek()
+            .is_some_and(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+        {
             self.position += 1;
         }
         self.source[start..self.position].to_owned()
@@ -68,7 +71,13 @@ impl Scanner<'_, '_> {
         if !self.enter() {
             return Script::default();
         }
-        let outer = std::mem::replace(&mut self.open, Open { parens: 1, ..Open::default() });
+        let outer = std::mem::replace(
+            &mut self.open,
+            Open {
+                parens: 1,
+                ..Open::default()
+            },
+        );
         let script = self.list();
         self.open = outer;
         if !self.eat(")") {
@@ -229,7 +238,9 @@ impl Scanner<'_, '_> {
     fn ansi_number(&mut self, text: &mut String, radix: u32, most: usize) {
         let mut value = 0u32;
         for _ in 0..most {
-            let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(radix)) else { break };
+            let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(radix)) else {
+                break;
+            };
             value = value.saturating_mul(radix).saturating_add(digit);
             self.position += 1;
         }

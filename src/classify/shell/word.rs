@@ -21,7 +21,10 @@ impl Scanner<'_, '_> {
         if self.position > start {
             self.count_word();
         }
-        Word { parts, span: self.span_from(start) }
+        Word {
+            parts,
+            span: self.span_from(start),
+        }
     }
 
     fn piece(&mut self, parts: &mut Vec<Part>) {
@@ -98,7 +101,11 @@ impl Scanner<'_, '_> {
                 }
                 b'$' | b'`' => {
                     push_literal(parts, &self.source[start..self.position], true);
-                    if byte == b'$' { self.dollar(parts, true) } else { self.backtick(parts, true) }
+                    if byte == b'$' {
+                        self.dollar(parts, true)
+                    } else {
+                        self.backtick(parts, true)
+                    }
                     start = self.position;
                 }
                 _ => self.step(),
@@ -128,7 +135,8 @@ impl Scanner<'_, '_> {
 
     fn after_array_name(&self, start: usize) -> bool {
         let text = &self.source[start..self.position];
-        text.strip_suffix('=').is_some_and(|name| is_name(name.strip_suffix('+').unwrap_or(name)))
+        text.strip_suffix('=')
+            .is_some_and(|name| is_name(name.strip_suffix('+').unwrap_or(name)))
     }
 
     fn parenthesised(&mut self, parts: &mut Vec<Part>) {
@@ -180,13 +188,19 @@ impl Scanner<'_, '_> {
 
 /// Adds text to the last literal of the same kind, or as a new one. Empty quotes are kept: they make an empty word.
 pub(super) fn push_literal(parts: &mut Vec<Part>, text: &str, quoted: bool) {
-    if let Some(Part::Literal { text: last, quoted: same }) = parts.last_mut()
+    if let Some(Part::Literal {
+        text: last,
+        quoted: same,
+    }) = parts.last_mut()
         && *same == quoted
     {
         last.push_str(text);
         return;
     }
     if quoted || !text.is_empty() {
-        parts.push(Part::Literal { text: text.to_owned(), quoted });
+        parts.push(Part::Literal {
+            text: text.to_owned(),
+            quoted,
+        });
     }
 }

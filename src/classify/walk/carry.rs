@@ -15,7 +15,10 @@ impl Walk<'_> {
     /// Wrappers of the table.
     pub fn wrapped(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        rules.wrappers(call.program).iter().find_map(|wrapper| self.unwrap(wrapper, call, shell))
+        rules
+            .wrappers(call.program)
+            .iter()
+            .find_map(|wrapper| self.unwrap(wrapper, call, shell))
     }
 
     fn unwrap(&mut self, wrapper: &Wrapper, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
@@ -32,7 +35,9 @@ impl Walk<'_> {
         }
         let mut inner_shell = shell.clone();
         if let Some(directory) = parsed.values(&wrapper.directory).last() {
-            inner_shell.cwd = directory.exact().and_then(|text| Some(resolve(inner_shell.cwd.as_deref()?, text)));
+            inner_shell.cwd = directory
+                .exact()
+                .and_then(|text| Some(resolve(inner_shell.cwd.as_deref()?, text)));
         }
         for line in parsed.values(&wrapper.line) {
             self.payload(line, call.input.clone(), &mut inner_shell.clone());
@@ -45,7 +50,11 @@ impl Walk<'_> {
         } else {
             rest = rest.get(wrapper.spec.skip..).unwrap_or_default();
         }
-        while wrapper.spec.assignments && rest.first().is_some_and(|arg| arg.text.contains('=') && !arg.text.starts_with('=')) {
+        while wrapper.spec.assignments
+            && rest
+                .first()
+                .is_some_and(|arg| arg.text.contains('=') && !arg.text.starts_with('='))
+        {
             rest = &rest[1..];
         }
         if rest.is_empty() {
@@ -70,7 +79,9 @@ impl Walk<'_> {
 
     /// `npx TOOL`: a tool we know counts as itself, any other one as code from elsewhere.
     fn fetched_tool(&mut self, rest: &[Arg], call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let Some(first) = rest.first() else { return Stream::Opaque };
+        let Some(first) = rest.first() else {
+            return Stream::Opaque;
+        };
         let name = package_name(&first.text);
         if !first.is_exact() || !self.rules.knows(&name.to_ascii_lowercase()) {
             self.fetched(call.program, call.span);
@@ -93,9 +104,29 @@ impl Walk<'_> {
     }
 
     fn xargs(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let values = ["-I", "-n", "-P", "-L", "-s", "-d", "-a", "-E", "--max-args", "--max-procs", "--delimiter", "--arg-file", "-J", "-R"];
+        let values = [
+            "-I",
+            "-n",
+            "-P",
+            "-L",
+            "-s",
+            "-d",
+            "-a",
+            "-E",
+            "--max-args",
+            "--max-procs",
+            "--delimiter",
+            "--arg-file",
+            "-J",
+            "-R",
+        ];
         let attached = ["-i", "-l", "-e"].map(str::to_owned).into_iter().collect();
-        let grammar = Grammar { values: values.map(str::to_owned).into_iter().collect(), attached, single: false, fold: false };
+        let grammar = Grammar {
+            values: values.map(str::to_owned).into_iter().collect(),
+            attached,
+            single: false,
+            fold: false,
+        };
         let parsed = parse(call.args, &grammar, true);
         let mut inner = call.args[parsed.rest.min(call.args.len())..].to_vec();
         if inner.is_empty() {
@@ -111,13 +142,36 @@ impl Walk<'_> {
     }
 
     fn parallel(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let values = ["-j", "--jobs", "-P", "-n", "-N", "-I", "-S", "--colsep", "-a", "--timeout", "--delay", "--joblog"];
-        let grammar = Grammar { values: values.map(str::to_owned).into_iter().collect(), ..Grammar::default() };
+        let values = [
+            "-j",
+            "--jobs",
+            "-P",
+            "-n",
+            "-N",
+            "-I",
+            "-S",
+            "--colsep",
+            "-a",
+            "--timeout",
+            "--delay",
+            "--joblog",
+        ];
+        let grammar = Grammar {
+            values: values.map(str::to_owned).into_iter().collect(),
+            ..Grammar::default()
+        };
         let parsed = parse(call.args, &grammar, true);
         let rest = &call.args[parsed.rest.min(call.args.len())..];
-        let at = rest.iter().position(|arg| arg.text.starts_with(":::")).unwrap_or(rest.len());
+        let at = rest
+            .iter()
+            .position(|arg| arg.text.starts_with(":::"))
+            .unwrap_or(rest.len());
         let (command, values) = (&rest[..at], rest.get(at + 1..).unwrap_or_default());
-        let given = if values.is_empty() { fed(&call.input, call.span) } else { values.to_vec() };
+        let given = if values.is_empty() {
+            fed(&call.input, call.span)
+        } else {
+            values.to_vec()
+        };
         if let [only] = command
             && only.text.contains(' ')
         {
@@ -128,26 +182,47 @@ impl Walk<'_> {
             return self.payload(&code, Stream::Nothing, &mut shell.clone());
         }
         let mut inner = command.to_vec();
-        if inner.iter().any(|arg| arg.text.contains('{')) { replace(&mut inner, "{}", &given) } else { inner.extend(given) }
+        if inner.iter().any(|arg| arg.text.contains('{')) {
+            replace(&mut inner, "{}", &given)
+        } else {
+            inner.extend(given)
+        }
         self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone())
     }
 
     fn find(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let options = call.args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P")).count();
+        let options = call
+            .args
+            .iter()
+            .take_while(|arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P"))
+            .count();
         let args = &call.args[options..];
-        let roots: Vec<&Arg> = args.iter().take_while(|arg| !arg.text.starts_with(['-', '(', '!'])).collect();
-        let matched: Vec<Arg> = if roots.is_empty() { vec![below(&Arg::literal(".", call.span))] } else { roots.into_iter().map(below).collect() };
+        let roots: Vec<&Arg> = args
+            .iter()
+            .take_while(|arg| !arg.text.starts_with(['-', '(', '!']))
+            .collect();
+        let matched: Vec<Arg> = if roots.is_empty() {
+            vec![below(&Arg::literal(".", call.span))]
+        } else {
+            roots.into_iter().map(below).collect()
+        };
         let mut index = 0;
         while let Some(arg) = args.get(index) {
             index += 1;
             match arg.text.as_str() {
                 "-delete" => {
                     for target in &matched {
-                        self.report(Found::new(Class::FileDelete, "find -delete", "find-delete", call.span), Some(target), shell);
+                        self.report(
+                            Found::new(Class::FileDelete, "find -delete", "find-delete", call.span),
+                            Some(target),
+                            shell,
+                        );
                     }
                 }
                 "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                    let end = args[index..].iter().position(|arg| matches!(arg.text.as_str(), ";" | "+"));
+                    let end = args[index..]
+                        .iter()
+                        .position(|arg| matches!(arg.text.as_str(), ";" | "+"));
                     let end = end.map_or(args.len(), |end| index + end);
                     let mut inner = args[index..end].to_vec();
                     replace(&mut inner, "{}", &matched);
@@ -155,7 +230,11 @@ impl Walk<'_> {
                     index = end;
                 }
                 "-fprint" | "-fprintf" | "-fls" | "-fprint0" => {
-                    self.report(Found::new(Class::FileOverwrite, "find", "find-print", call.span), args.get(index), shell);
+                    self.report(
+                        Found::new(Class::FileOverwrite, "find", "find-print", call.span),
+                        args.get(index),
+                        shell,
+                    );
                 }
                 _ => {}
             }
@@ -164,11 +243,21 @@ impl Walk<'_> {
     }
 
     fn fd(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let at = call.args.iter().position(|arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
+        let at = call
+            .args
+            .iter()
+            .position(|arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
         if let Some(at) = at {
             let mut inner = call.args[at + 1..].to_vec();
-            let matched = [Arg { glob: true, ..Arg::unknown("{}", call.span) }];
-            if inner.iter().any(|arg| arg.text.contains("{}")) { replace(&mut inner, "{}", &matched) } else { inner.extend(matched) }
+            let matched = [Arg {
+                glob: true,
+                ..Arg::unknown("{}", call.span)
+            }];
+            if inner.iter().any(|arg| arg.text.contains("{}")) {
+                replace(&mut inner, "{}", &matched)
+            } else {
+                inner.extend(matched)
+            }
             self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
         }
         Stream::Opaque
@@ -179,13 +268,22 @@ impl Walk<'_> {
 fn below(root: &Arg) -> Arg {
     let text = format!("{}/*", root.text.trim_end_matches('/'));
     let known = if root.is_exact() { text.len() - 1 } else { root.known };
-    Arg { text, known, glob: true, ..root.clone() }
+    Arg {
+        text,
+        known,
+        glob: true,
+        ..root.clone()
+    }
 }
 
 /// The arguments that come in: those of a known text, else one that is unknown.
 fn fed(input: &Stream, span: Span) -> Vec<Arg> {
     match input {
-        Stream::Text(text) => text.split_ascii_whitespace().take(64).map(|word| Arg::literal(word, span)).collect(),
+        Stream::Text(text) => text
+            .split_ascii_whitespace()
+            .take(64)
+            .map(|word| Arg::literal(word, span))
+            .collect(),
         _ => vec![Arg::unknown("{}", span)],
     }
 }
@@ -199,7 +297,12 @@ fn replace(args: &mut Vec<Arg>, placeholder: &str, found: &[Arg]) {
         } else if let (Some(at), Some(value)) = (arg.text.find(placeholder), found.first()) {
             // Inside a longer word, such as the code given to `sh -c`.
             let text = arg.text.replace(placeholder, &value.text);
-            replaced.push(Arg { known: at + value.known, glob: value.glob, text, ..arg });
+            replaced.push(Arg {
+                known: at + value.known,
+                glob: value.glob,
+                text,
+                ..arg
+            });
         } else {
             replaced.push(arg);
         }

@@ -44,14 +44,21 @@ impl Walk<'_> {
             return Some(Stream::Opaque);
         }
         let rest = &args[parsed.rest.min(args.len())..];
-        if let Some(module) = parsed.value(&["-m"]).filter(|_| interpreter.spec.language == CodeLanguage::Python) {
+        if let Some(module) = parsed
+            .value(&["-m"])
+            .filter(|_| interpreter.spec.language == CodeLanguage::Python)
+        {
             let mut inner = vec![module.clone()];
             inner.extend_from_slice(&args[after(args, module)..]);
             return Some(self.dispatch(&inner, call.span, call.input.clone(), shell));
         }
         let codes: Vec<Arg> = parsed.values(&interpreter.code).cloned().collect();
         if !codes.is_empty() || interpreter.spec.operand {
-            let more = if interpreter.spec.operand && codes.is_empty() { rest.first().cloned() } else { None };
+            let more = if interpreter.spec.operand && codes.is_empty() {
+                rest.first().cloned()
+            } else {
+                None
+            };
             let mut output = Stream::Opaque;
             for code in codes.iter().chain(&more) {
                 output = self.run_code(interpreter, call.program, code, shell);
@@ -88,7 +95,11 @@ impl Walk<'_> {
         match self.content(script, shell) {
             Stream::Remote | Stream::Decoded => self.fetched(call.program, call.span),
             Stream::Text(text) => {
-                let code = Arg { text, known: 1, ..Arg::unknown("", call.span) };
+                let code = Arg {
+                    text,
+                    known: 1,
+                    ..Arg::unknown("", call.span)
+                };
                 self.run_code(interpreter, call.program, &code, shell);
                 self.hidden(call.program, None, call.span);
             }
@@ -122,7 +133,9 @@ impl Walk<'_> {
                 (None, None) => self.opaque = true,
                 (Some(class), argument) => {
                     let target = argument.filter(|_| crate::classify::found::is_file_class(class));
-                    let target = target.filter(|text| !text.contains('\n')).map(|text| Arg::literal(text, span));
+                    let target = target
+                        .filter(|text| !text.contains('\n'))
+                        .map(|text| Arg::literal(text, span));
                     let mut found = Found::new(class, program, "code", span).certainty(Certainty::Likely);
                     found.severity = call.severity;
                     self.report(found, target.as_ref(), shell);
@@ -143,7 +156,11 @@ pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<Code
     for call in rules.calls.iter().filter(|call| call.languages.contains(&language)) {
         for hit in call.pattern.find_iter(&blanked).take(16) {
             let argument = string_at(code, hit.end().saturating_sub(1)).or_else(|| string_at(code, hit.start()));
-            let made = CodeCall { class: call.class, severity: call.severity, argument };
+            let made = CodeCall {
+                class: call.class,
+                severity: call.severity,
+                argument,
+            };
             if !calls.contains(&made) {
                 calls.push(made);
             }
@@ -156,7 +173,10 @@ pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<Code
 fn string_at(code: &str, from: usize) -> Option<String> {
     let rest = code.get(from..)?;
     let opening = rest.find(['\'', '"', '`', ')', ';', '\n'])?;
-    let quote = rest[opening..].chars().next().filter(|quote| matches!(quote, '\'' | '"' | '`'))?;
+    let quote = rest[opening..]
+        .chars()
+        .next()
+        .filter(|quote| matches!(quote, '\'' | '"' | '`'))?;
     let inside = &rest[opening + 1..];
     let end = inside.find(quote)?;
     let text = inside[..end].trim_start_matches(['>', '<', '+', ' ']);
@@ -171,7 +191,10 @@ fn blank(code: &str, language: CodeLanguage) -> String {
     while at < bytes.len() {
         let (end, keep) = match bytes[at] {
             b'#' if hash_comments(language) && starts_comment(bytes, at) => (line_end(bytes, at), 0),
-            b'/' if bytes.get(at + 1) == Some(&b'/') && language == CodeLanguage::Javascript && starts_comment(bytes, at) => {
+            b'/' if bytes.get(at + 1) == Some(&b'/')
+                && language == CodeLanguage::Javascript
+                && starts_comment(bytes, at) =>
+            {
                 (line_end(bytes, at), 0)
             }
             quote @ (b'\'' | b'"') => string_end(bytes, at, quote),
@@ -182,7 +205,11 @@ fn blank(code: &str, language: CodeLanguage) -> String {
             }
         };
         let from = if keep > 0 { at + keep } else { at };
-        for byte in blanked.iter_mut().take(end.saturating_sub(usize::from(keep > 0))).skip(from) {
+        for byte in blanked
+            .iter_mut()
+            .take(end.saturating_sub(usize::from(keep > 0)))
+            .skip(from)
+        {
             *byte = b' ';
         }
         at = end.max(at + 1);
@@ -199,7 +226,10 @@ fn starts_comment(bytes: &[u8], at: usize) -> bool {
 }
 
 fn line_end(bytes: &[u8], at: usize) -> usize {
-    bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length)
+    bytes[at..]
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or(bytes.len(), |length| at + length)
 }
 
 /// Where a string ends (after its quote), and how many bytes from its start stay readable.
@@ -223,6 +253,12 @@ fn string_end(bytes: &[u8], at: usize, quote: u8) -> (usize, usize) {
     let end = end.min(bytes.len());
     let length = end.saturating_sub(at + 2);
     let mode = matches!(bytes.get(at + 1), Some(b'>' | b'+' | b'|'));
-    let keep = if length <= SHORT { end - at } else if mode { 3 } else { 1 };
+    let keep = if length <= SHORT {
+        end - at
+    } else if mode {
+        3
+    } else {
+        1
+    };
     (end, keep)
 }

@@ -16,7 +16,10 @@ impl Walk<'_> {
     /// Carriers of the table of remotes.
     pub fn remote(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        rules.remotes(call.program).iter().find_map(|remote| self.run_elsewhere(remote, call, shell))
+        rules
+            .remotes(call.program)
+            .iter()
+            .find_map(|remote| self.run_elsewhere(remote, call, shell))
     }
 
     fn run_elsewhere(&mut self, remote: &Remote, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
@@ -29,10 +32,15 @@ impl Walk<'_> {
         let rest = match args.iter().position(|arg| arg.text == "--") {
             Some(at) if remote.spec.dashes => &args[at + 1..],
             _ if remote.spec.dashes && remote.spec.skip == 0 => &[],
-            _ => args.get(parsed.rest.min(args.len()) + remote.spec.skip..).unwrap_or_default(),
+            _ => args
+                .get(parsed.rest.min(args.len()) + remote.spec.skip..)
+                .unwrap_or_default(),
         };
         let site = self.site_of(remote, &parsed, shell);
-        let mut inner_shell = Shell { variables: Default::default(), cwd: self.directory_there(&parsed, &site) };
+        let mut inner_shell = Shell {
+            variables: Default::default(),
+            cwd: self.directory_there(&parsed, &site),
+        };
         let outer_site = std::mem::replace(&mut self.site, site);
         let outer_found = std::mem::take(&mut self.found);
         let outer_opaque = self.opaque;
@@ -50,7 +58,12 @@ impl Walk<'_> {
         let mut ran = false;
         // With a grammar that knows no more, the command line may stand behind the operands (`gcloud … host --command=X`).
         let full = parse(call.args, &remote.grammar, false);
-        let lines: Vec<Arg> = parsed.values(&remote.line).chain(full.values(&remote.line)).take(1).cloned().collect();
+        let lines: Vec<Arg> = parsed
+            .values(&remote.line)
+            .chain(full.values(&remote.line))
+            .take(1)
+            .cloned()
+            .collect();
         for line in &lines {
             ran = true;
             self.payload(line, call.input.clone(), shell);
@@ -78,12 +91,17 @@ impl Walk<'_> {
                 mounts.push((resolve(cwd, &local), PathBuf::from(there)));
             }
         }
-        Site { elsewhere: true, mounts }
+        Site {
+            elsewhere: true,
+            mounts,
+        }
     }
 
     fn directory_there(&self, parsed: &Parsed, site: &Site) -> Option<PathBuf> {
         let there = parsed.value(&["-w", "--workdir"])?.text.clone();
-        site.mounts.iter().find_map(|(local, inner)| Some(local.join(PathBuf::from(&there).strip_prefix(inner).ok()?)))
+        site.mounts
+            .iter()
+            .find_map(|(local, inner)| Some(local.join(PathBuf::from(&there).strip_prefix(inner).ok()?)))
     }
 
     /// What effects over there mean here.
@@ -92,7 +110,12 @@ impl Walk<'_> {
         for found in inner {
             let outward = matches!(
                 found.class,
-                Class::Database | Class::NetworkWrite | Class::VcsRemote | Class::Cloud | Class::Publish | Class::ExecRemote
+                Class::Database
+                    | Class::NetworkWrite
+                    | Class::VcsRemote
+                    | Class::Cloud
+                    | Class::Publish
+                    | Class::ExecRemote
             );
             let local = matches!(found.scope, Scope::Workspace | Scope::Home | Scope::System) && found.path.is_some();
             if local || outward && remote.spec.class != Class::RemoteShell {
@@ -101,7 +124,10 @@ impl Walk<'_> {
                 let likely = found.certainty;
                 let seen = over_there.get_or_insert_with(|| {
                     let verb = format!("{}: {}", call.program, found.verb);
-                    Found { target: found.target.clone(), ..Found::new(remote.spec.class, verb, "elsewhere", call.span) }
+                    Found {
+                        target: found.target.clone(),
+                        ..Found::new(remote.spec.class, verb, "elsewhere", call.span)
+                    }
                 });
                 seen.certainty = seen.certainty.min(likely);
             }
@@ -129,7 +155,11 @@ fn subcommand(remote: &Remote, args: &[Arg]) -> Option<usize> {
         let parsed = parse(&args[at..], &remote.grammar, true);
         at += parsed.rest;
         let operands = args.get(at..).filter(|rest| !rest.is_empty())?;
-        return remote.sub.matches(operands).map(|used| at + used).filter(|_| at <= args.len());
+        return remote
+            .sub
+            .matches(operands)
+            .map(|used| at + used)
+            .filter(|_| at <= args.len());
     }
 }
 

@@ -20,7 +20,9 @@ use super::context::Context;
 use super::expand::{Arg, Origin, Shell, Value};
 use super::found::{Found, Site, place, settle};
 use super::rules::Rules;
-use super::shell::{Bounds, Command, Compound, Kind, Place, Pipeline, Redirect, RedirectKind, Script, Simple, Span, scan};
+use super::shell::{
+    Bounds, Command, Compound, Kind, Pipeline, Place, Redirect, RedirectKind, Script, Simple, Span, scan,
+};
 use crate::model::effect::{Certainty, Class};
 
 /// Deepest nesting of payloads (`bash -c "bash -c …"`).
@@ -118,11 +120,17 @@ impl<'a> Walk<'a> {
 
     /// The shell a line starts in.
     pub fn shell(&self) -> Shell {
-        let mut shell = Shell { variables: HashMap::new(), cwd: Some(self.context.cwd.clone()) };
+        let mut shell = Shell {
+            variables: HashMap::new(),
+            cwd: Some(self.context.cwd.clone()),
+        };
         if let Some(home) = &self.context.home {
             shell.set("HOME", Value::Known(vec![home.to_string_lossy().into_owned()]));
         }
-        shell.set("TMPDIR", Value::Known(vec![self.context.temp_dir().to_string_lossy().into_owned()]));
+        shell.set(
+            "TMPDIR",
+            Value::Known(vec![self.context.temp_dir().to_string_lossy().into_owned()]),
+        );
         shell.set("IFS", Value::Known(vec![" \t\n".to_owned()]));
         shell
     }
@@ -161,7 +169,11 @@ impl<'a> Walk<'a> {
             if self.bounds.overflow || !self.bounds.enter() {
                 return Stream::Opaque;
             }
-            stream = if single { self.command(stage, stream, shell) } else { self.command(stage, stream, &mut shell.clone()) };
+            stream = if single {
+                self.command(stage, stream, shell)
+            } else {
+                self.command(stage, stream, &mut shell.clone())
+            };
             self.bounds.leave();
         }
         stream
@@ -176,7 +188,11 @@ impl<'a> Walk<'a> {
 
     fn compound(&mut self, compound: &Compound, input: Stream, shell: &mut Shell) -> Stream {
         let (input, output) = self.redirects(&compound.redirects, input, shell);
-        let words: Vec<Arg> = compound.words.iter().flat_map(|word| self.expand(word, shell)).collect();
+        let words: Vec<Arg> = compound
+            .words
+            .iter()
+            .flat_map(|word| self.expand(word, shell))
+            .collect();
         let made = match &compound.kind {
             Kind::Group => self.script(&compound.body, input, shell),
             Kind::Subshell => self.script(&compound.body, input, &mut shell.clone()),
@@ -210,7 +226,11 @@ impl<'a> Walk<'a> {
         for word in &simple.words {
             args.extend(self.expand(word, shell));
         }
-        let made = if args.is_empty() { Stream::Nothing } else { self.dispatch(&args, simple.span, input, shell) };
+        let made = if args.is_empty() {
+            Stream::Nothing
+        } else {
+            self.dispatch(&args, simple.span, input, shell)
+        };
         self.keep(output, made)
     }
 
@@ -227,18 +247,31 @@ impl<'a> Walk<'a> {
     }
 
     /// Effects of redirects; the input they give, and the file that output goes to.
-    fn redirects(&mut self, redirects: &[Redirect], input: Stream, shell: &mut Shell) -> (Stream, Option<Option<PathBuf>>) {
+    fn redirects(
+        &mut self,
+        redirects: &[Redirect],
+        input: Stream,
+        shell: &mut Shell,
+    ) -> (Stream, Option<Option<PathBuf>>) {
         let (mut input, mut output) = (input, None);
         for redirect in redirects {
             match redirect.kind {
                 RedirectKind::Heredoc(index) => {
                     let body = self.bounds.heredoc(index).cloned().unwrap_or_default();
                     let text = self.joined(&body, shell);
-                    input = if text.is_exact() { Stream::Text(text.text) } else { heredoc_stream(text) };
+                    input = if text.is_exact() {
+                        Stream::Text(text.text)
+                    } else {
+                        heredoc_stream(text)
+                    };
                 }
                 RedirectKind::HereString => {
                     let text = self.joined(&redirect.target, shell);
-                    input = if text.is_exact() { Stream::Text(text.text) } else { heredoc_stream(text) };
+                    input = if text.is_exact() {
+                        Stream::Text(text.text)
+                    } else {
+                        heredoc_stream(text)
+                    };
                 }
                 RedirectKind::Input => {
                     let target = self.joined(&redirect.target, shell);
@@ -248,7 +281,11 @@ impl<'a> Walk<'a> {
                     self.joined(&redirect.target, shell);
                 }
                 RedirectKind::Output | RedirectKind::Append => {
-                    let class = if redirect.kind == RedirectKind::Append { Class::FileWrite } else { Class::FileOverwrite };
+                    let class = if redirect.kind == RedirectKind::Append {
+                        Class::FileWrite
+                    } else {
+                        Class::FileOverwrite
+                    };
                     let targets = self.expand(&redirect.target, shell);
                     for target in &targets {
                         let found = Found::new(class, "redirect", "redirect", redirect.span);
@@ -266,13 +303,18 @@ impl<'a> Walk<'a> {
     /// What a file holds, as far as this line tells.
     pub fn content(&mut self, file: &Arg, shell: &Shell) -> Stream {
         if file.origin != Origin::Plain && file.origin != Origin::Temporary {
-            return if file.origin == Origin::Remote { Stream::Remote } else { Stream::Opaque };
+            return if file.origin == Origin::Remote {
+                Stream::Remote
+            } else {
+                Stream::Opaque
+            };
         }
         if file.exact() == Some("/dev/null") {
             return Stream::Nothing;
         }
         let (path, _) = place(file, shell, &self.site, self.context);
-        path.and_then(|path| self.written.get(&path).cloned()).unwrap_or(Stream::Files)
+        path.and_then(|path| self.written.get(&path).cloned())
+            .unwrap_or(Stream::Files)
     }
 
     /// Remembers what a file was written with.
@@ -318,7 +360,8 @@ impl<'a> Walk<'a> {
     /// Records code from elsewhere that is run here.
     pub fn fetched(&mut self, verb: &str, span: Span) {
         self.opaque = true;
-        self.found.push(Found::new(Class::ExecRemote, verb, "fetched-code", span));
+        self.found
+            .push(Found::new(Class::ExecRemote, verb, "fetched-code", span));
     }
 
     /// Counts produced bytes.

@@ -5,12 +5,37 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 const READS: [&str; 27] = [
-    "select", "show", "explain", "describe", "desc", "table", "values", "with", "use", "set", "begin", "start", "commit",
-    "rollback", "end", "savepoint", "release", "declare", "fetch", "close", "list", "help", "pragma", "analyze", "print",
-    "status", "from",
+    "select",
+    "show",
+    "explain",
+    "describe",
+    "desc",
+    "table",
+    "values",
+    "with",
+    "use",
+    "set",
+    "begin",
+    "start",
+    "commit",
+    "rollback",
+    "end",
+    "savepoint",
+    "release",
+    "declare",
+    "fetch",
+    "close",
+    "list",
+    "help",
+    "pragma",
+    "analyze",
+    "print",
+    "status",
+    "from",
 ];
-const DATA_CHANGES: [&str; 10] =
-    ["insert", "update", "delete", "merge", "replace", "drop", "truncate", "alter", "create", "call"];
+const DATA_CHANGES: [&str; 10] = [
+    "insert", "update", "delete", "merge", "replace", "drop", "truncate", "alter", "create", "call",
+];
 
 const REDIS_READS: &str = "get mget strlen getrange exists ttl pttl type keys scan hscan sscan zscan hget hgetall hmget hkeys hvals \
     hlen hexists lrange llen lindex smembers scard sismember srandmember zrange zrangebyscore zrevrange zcard zscore zcount zrank \
@@ -22,7 +47,10 @@ static MONGO_WRITES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let calls = "insert\\w*|update\\w*|delete\\w*|remove\\w*|replace\\w*|drop\\w*|save|bulkWrite|findOneAnd\\w+|findAndModify|\
         create\\w+|rename\\w*|mapReduce|shutdownServer|killOp|grant\\w+|revoke\\w+|compact|convertToCapped|setProfilingLevel|\
         fsyncLock|addShard|reconfig|stepDown|initiate";
-    Regex::new(&format!(r"\.\s*(?:{calls})\s*\(|\$out|\$merge|\brs\.(?:remove|add)\b|\bload\s*\(")).ok()
+    Regex::new(&format!(
+        r"\.\s*(?:{calls})\s*\(|\$out|\$merge|\brs\.(?:remove|add)\b|\bload\s*\("
+    ))
+    .ok()
 });
 
 static DOING: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -40,7 +68,8 @@ fn client_command_writes(line: &str) -> bool {
     let first = words.next().unwrap_or_default().to_ascii_lowercase();
     match first.as_str() {
         "\\copy" => line.to_ascii_lowercase().contains(" from "),
-        "\\i" | "\\ir" | "\\include" | "\\!" | "\\gexec" | "\\lo_import" | "\\lo_unlink" | "\\password" | "\\." | "source" => true,
+        "\\i" | "\\ir" | "\\include" | "\\!" | "\\gexec" | "\\lo_import" | "\\lo_unlink" | "\\password" | "\\."
+        | "source" => true,
         ".read" | ".import" | ".restore" | ".clone" | ".load" | ".shell" | ".system" | ".recover" => true,
         _ => false,
     }
@@ -48,7 +77,9 @@ fn client_command_writes(line: &str) -> bool {
 
 fn statement_writes(statement: &str) -> bool {
     let lower = statement.to_ascii_lowercase();
-    let mut words = lower.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|word| !word.is_empty());
+    let mut words = lower
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .filter(|word| !word.is_empty());
     let Some(first) = words.next() else { return false };
     if !READS.contains(&first) {
         return match first {
@@ -61,11 +92,26 @@ fn statement_writes(statement: &str) -> bool {
     let rest: Vec<&str> = words.collect();
     let changes = || rest.iter().any(|word| DATA_CHANGES.contains(word));
     match first {
-        "explain" => rest.contains(&"analyze") && rest.iter().any(|word| matches!(*word, "insert" | "update" | "delete" | "merge")),
-        "with" => rest.iter().any(|word| matches!(*word, "insert" | "update" | "delete" | "merge")),
+        "explain" => {
+            rest.contains(&"analyze")
+                && rest
+                    .iter()
+                    .any(|word| matches!(*word, "insert" | "update" | "delete" | "merge"))
+        }
+        "with" => rest
+            .iter()
+            .any(|word| matches!(*word, "insert" | "update" | "delete" | "merge")),
         "select" => rest.contains(&"into") || does(&lower),
-        "pragma" => lower.contains('=') || rest.iter().any(|word| matches!(*word, "writable_schema" | "wal_checkpoint")) && changes(),
-        "set" => rest.iter().any(|word| matches!(*word, "global" | "persist" | "password")),
+        "pragma" => {
+            lower.contains('=')
+                || rest
+                    .iter()
+                    .any(|word| matches!(*word, "writable_schema" | "wal_checkpoint"))
+                    && changes()
+        }
+        "set" => rest
+            .iter()
+            .any(|word| matches!(*word, "global" | "persist" | "password")),
         _ => false,
     }
 }
@@ -105,7 +151,11 @@ fn strip(text: &str) -> (String, Vec<String>) {
 
 /// The length of a comment or literal at the start of a text.
 fn skip_literal(rest: &str) -> usize {
-    let until = |from: usize, closer: &str| rest[from..].find(closer).map_or(rest.len(), |at| from + at + closer.len());
+    let until = |from: usize, closer: &str| {
+        rest[from..]
+            .find(closer)
+            .map_or(rest.len(), |at| from + at + closer.len())
+    };
     if rest.starts_with("--") || rest.starts_with('#') {
         return rest.find('\n').unwrap_or(rest.len());
     }
@@ -125,9 +175,14 @@ fn skip_literal(rest: &str) -> usize {
 }
 
 fn dollar_quote(rest: &str) -> usize {
-    let Some(end) = rest[1..].find('$').map(|at| at + 2) else { return 0 };
+    let Some(end) = rest[1..].find('$').map(|at| at + 2) else {
+        return 0;
+    };
     let tag = &rest[..end];
-    if !tag[1..end - 1].bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+    if !tag[1..end - 1]
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    {
         return 0;
     }
     rest[end..].find(tag).map_or(rest.len(), |at| end + at + tag.len())
@@ -140,9 +195,15 @@ pub fn redis_writes(words: &[&str]) -> bool {
     let sub = words.get(1).map(|word| word.to_ascii_lowercase()).unwrap_or_default();
     match command.as_str() {
         "config" => !matches!(sub.as_str(), "get" | "help"),
-        "acl" => !matches!(sub.as_str(), "list" | "whoami" | "users" | "getuser" | "cat" | "log" | "help"),
+        "acl" => !matches!(
+            sub.as_str(),
+            "list" | "whoami" | "users" | "getuser" | "cat" | "log" | "help"
+        ),
         "client" => matches!(sub.as_str(), "kill" | "pause" | "unblock"),
-        "cluster" => !matches!(sub.as_str(), "info" | "nodes" | "slots" | "shards" | "keyslot" | "myid" | "countkeysinslot" | "help"),
+        "cluster" => !matches!(
+            sub.as_str(),
+            "info" | "nodes" | "slots" | "shards" | "keyslot" | "myid" | "countkeysinslot" | "help"
+        ),
         "script" => !matches!(sub.as_str(), "exists" | "help"),
         "module" => sub != "list",
         "slowlog" | "latency" => sub == "reset",

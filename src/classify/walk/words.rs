@@ -114,7 +114,10 @@ fn variable(name: &str, quoted: bool, shell: &Shell) -> Vec<Chunk> {
     let written = format!("${name}");
     match shell.variables.get(name) {
         Some(Value::Known(texts)) if !texts.is_empty() => {
-            let chunk = |text: &String| Chunk { splits: !quoted, ..Chunk::text(text, quoted) };
+            let chunk = |text: &String| Chunk {
+                splits: !quoted,
+                ..Chunk::text(text, quoted)
+            };
             texts.iter().map(chunk).collect()
         }
         Some(Value::Temporary) => vec![Chunk::unknown(&written, quoted, Origin::Temporary)],
@@ -130,8 +133,16 @@ fn variable(name: &str, quoted: bool, shell: &Shell) -> Vec<Chunk> {
 
 /// `$(mktemp -d)`, `$(pwd)` aside: a fresh path of its own.
 fn makes_temporary(script: &Script) -> bool {
-    let [pipeline] = script.pipelines.as_slice() else { return false };
-    let [crate::classify::shell::Command::Simple(simple)] = pipeline.stages.as_slice() else { return false };
+    let [pipeline] = script.pipelines.as_slice() else {
+        return false;
+    };
+    let [crate::classify::shell::Command::Simple(simple)] = pipeline.stages.as_slice() else {
+        return false;
+    };
     let mut words = simple.words.iter().map(Word::bare);
-    words.next() == Some(Some("mktemp")) && !simple.words.iter().any(|word| word.bare().is_some_and(|text| text.contains("-p")))
+    words.next() == Some(Some("mktemp"))
+        && !simple
+            .words
+            .iter()
+            .any(|word| word.bare().is_some_and(|text| text.contains("-p")))
 }

@@ -1,0 +1,120 @@
+//! Lists of checkpoints, with what happened after each.
+
+use super::diff::{Change, Present, Stat, is_file_change};
+use super::timeline::{Checkpoint, Timeline};
+use crate::error::Result;
+use crate::model::checkpoint::Kind;
+use crate::model::effect::Class;
+use crate::model::path::RelPath;
+use crate::worktree::Flow;
+
+/// Which checkpoints to list.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    pub run: Option<String>,
+    pub kind: Option<Kind>,
+    /// Only checkpoints after which this path, or something below it, changed.
+    pub path: Option<RelPath>,
+    /// Only ordinals below this one.
+    pub before: Option<u64>,
+    /// At most this many.
+    pub limit: usize,
+    /// Base captures too.
+    pub with_base: bool,
+}
+
+/// One checkpoint and what happened after it.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub checkpoint: Checkpoint,
+    /// What the action after the checkpoint did, up to the next one; up to now for the newest. `None` for checkpoints
+    /// that hold only a part of the workspace.
+    pub stat: Option<Stat>,
+    /// Classes of effects after it, up to the next one, that no restore undoes.
+    pub external: Vec<Class>,
+}
+
+/// A list, newest first.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    pub rows: Vec<Row>,
+    /// How many matched before the limit.
+    pub total: usize,
+    /// Refs that could not be read.
+    pub faults: Vec<String>,
+}
+
+impl Timeline {
+    /// Lists checkpoints.
+    ///
+    /// # Errors
+    /// `store-damaged`; a workspace that is gone is listed without what happened after the newest.
+    pub fn listing(&mut self, query: &Query, control: &dyn Fn() -> Flow) -> Result<Listing> {
+        let (all, faults) = self.checkpoints()?;
+        let present = self.present(control).ok();
+        let externals = self.history()?.externals;
+        let mut rows = Vec::new();
+        let mut total = 0;
+        for (at, checkpoint) in all.iter().enumerate().rev() {
+            if !wanted(checkpoint, query) || (query.path.is_some() && !is_whole(checkpoint)) {
+                continue;
+            }
+            let next = all[at + 1..]
+                .iter()
+                .find(|next| is_whole(next) && next.record.kind != Kind::Turn);
+            if let Some(path) = &query.path
+                && !self
+                    .after(checkpoint, next, present.as_ref())?
+                    .iter()
+                    .any(|change| change.path.starts_with(path))
+            {
+                continue;
+            }
+            total += 1;
+            if rows.len() >= query.limit {
+                continue;
+            }
+            let stat = match is_whole(checkpoint) && (next.is_some() || present.is_some()) {
+                true => Some(self.stat(&self.after(checkpoint, next, present.as_ref())?)?),
+                false => None,
+            };
+            let until = all.get(at + 1).map_or(u64::MAX, |next| next.record.ordinal);
+            let after = externals
+                .iter()
+                .filter(|e| (checkpoint.record.ordinal..until).contains(&e.after));
+            let mut external: Vec<Class> = after.map(|external| external.class).collect();
+            external.sort();
+            external.dedup();
+            rows.push(Row {
+                checkpoint: checkpoint.clone(),
+                stat,
+                external,
+            });
+        }
+        Ok(Listing { rows, total, faults })
+    }
+
+    /// Changes from a checkpoint to the next one, or to now.
+    fn after(&self, from: &Checkpoint, next: Option<&Checkpoint>, present: Option<&Present>) -> Result<Vec<Change>> {
+        let mut changes = match (next, present) {
+            (Some(next), _) => self.changes_between(from, next)?,
+            (None, Some(present)) => self.changes_to_present(from, present)?,
+            (None, None) => Vec::new(),
+        };
+        changes.retain(is_file_change);
+        Ok(changes)
+    }
+}
+
+fn wanted(checkpoint: &Checkpoint, query: &Query) -> bool {
+    let record = &checkpoint.record;
+    query.run.as_ref().is_none_or(|run| record.run == *run)
+        && query.kind.is_none_or(|kind| record.kind == kind)
+        && query.before.is_none_or(|before| record.ordinal < before)
+        && (record.kind != Kind::Turn || query.with_base || query.kind == Some(Kind::Turn))
+}
+
+/// Whether a checkpoint holds the whole workspace: not narrowed by tracked-file patterns or to some paths.
+fn is_whole(checkpoint: &Checkpoint) -> bool {
+    !checkpoint.record.kind.is_typed() && !checkpoint.record.flags.iter().any(|flag| flag == "paths")
+}

@@ -1,0 +1,124 @@
+//! What every verb starts from: home, workspace, settings.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::verbs::Cli;
+use crate::checkpoint::workspace::root_for;
+use crate::checkpoint::{Home, Timeline, Workspace};
+use crate::engine::place::normalise;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::path::RelPath;
+use crate::settings::{self, Effective};
+
+/// The surroundings of a verb.
+pub struct Context {
+    pub home: Home,
+    pub json: bool,
+    pub flags: Vec<(String, String)>,
+    named: Option<PathBuf>,
+    cwd: PathBuf,
+}
+
+impl Context {
+    /// From the command line and the environment.
+    ///
+    /// # Errors
+    /// When piton's own directory cannot be made, or the working directory is gone.
+    pub fn new(cli: &Cli) -> Result<Context> {
+        let cwd = std::env::current_dir().at("finding the working directory", ".")?;
+        let flags = cli.set.iter().map(|text| pair(text)).collect::<Result<_>>()?;
+        let named = cli.workspace.as_ref().map(|path| cwd.join(path));
+        Ok(Context { home: Home::locate()?, json: cli.json, flags, named, cwd })
+    }
+
+    /// The directory named with `--workspace`.
+    pub fn named_workspace(&self) -> Option<PathBuf> {
+        self.named.clone()
+    }
+
+    /// The root of the workspace in question.
+    ///
+    /// # Errors
+    /// When the known workspaces cannot be listed.
+    pub fn root(&self) -> Result<PathBuf> {
+        match &self.named {
+            Some(named) => Ok(named.clone()),
+            None => Ok(root_for(&self.cwd, &Workspace::known(&self.home)?)),
+        }
+    }
+
+    /// The workspace, if it is known already; nothing is made.
+    ///
+    /// # Errors
+    /// When the known workspaces cannot be listed.
+    pub fn known_workspace(&self) -> Result<Option<Workspace>> {
+        let root = self.root()?;
+        let path = root.canonicalize().unwrap_or_else(|_| normalise(&root));
+        Ok(Workspace::known(&self.home)?.into_iter().find(|workspace| workspace.path == path))
+    }
+
+    /// The workspace; one that is gone is found by its path among the known ones.
+    ///
+    /// # Errors
+    /// `workspace-gone` for an unknown directory that does not exist; `workspace-refused`, `bad-path`.
+    pub fn workspace(&self) -> Result<Workspace> {
+        let root = self.root()?;
+        match Workspace::open(&self.home, &root) {
+            Err(error) if error.code() == Code::WorkspaceGone => self.known_workspace()?.ok_or(error),
+            other => other,
+        }
+    }
+
+    /// The settings in force.
+    ///
+    /// # Errors
+    /// Mistakes of the user's file, the environment or flags.
+    pub fn settings(&self) -> Result<Effective> {
+        settings::load(Some(&self.root()?), self.home.path(), &self.flags)
+    }
+
+    /// The timeline of the workspace.
+    ///
+    /// # Errors
+    /// As [`Context::workspace`] and [`Context::settings`], and those of the store.
+    pub fn timeline(&self) -> Result<Timeline> {
+        let effective = self.settings()?;
+        effective.warnings.iter().for_each(|warning| super::print::warning(warning));
+        Timeline::open(&self.home, self.workspace()?, effective.policy)
+    }
+
+    /// Paths as they were typed, relative to the working directory, as paths of the workspace.
+    ///
+    /// # Errors
+    /// `bad-path` for one that lies outside.
+    pub fn paths(&self, workspace: &Workspace, typed: &[PathBuf]) -> Result<Vec<RelPath>> {
+        typed.iter().map(|path| self.path(workspace, path)).collect()
+    }
+
+    /// One path.
+    ///
+    /// # Errors
+    /// As [`Context::paths`].
+    pub fn path(&self, workspace: &Workspace, typed: &Path) -> Result<RelPath> {
+        let cwd = self.cwd.canonicalize().unwrap_or_else(|_| self.cwd.clone());
+        let base = if cwd.starts_with(&workspace.path) { cwd } else { workspace.path.clone() };
+        let full = normalise(&base.join(typed));
+        // The typed path may run through a link to the workspace itself.
+        let inside = full.strip_prefix(&workspace.path).map(Path::to_owned).or_else(|_| {
+            let parent = full.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
+            parent.join(full.file_name().unwrap_or_default()).strip_prefix(&workspace.path).map(Path::to_owned)
+        });
+        match inside {
+            Ok(inside) => RelPath::parse(inside.as_os_str().as_bytes()),
+            Err(_) => Err(Error::new(Code::BadPath, "the path lies outside of the workspace").path(typed)
+                .hint(format!("the workspace is {}", workspace.path.display()))),
+        }
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String)> {
+    text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())).ok_or_else(|| {
+        Error::new(Code::BadRequest, format!("`--set {text}` is not KEY=VALUE")).hint("for example --set guard=action")
+    })
+}

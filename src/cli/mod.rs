@@ -1,0 +1,140 @@
+//! The verbs: parse, call, print (rank 6). `docs/CLI.md` has the table of verbs and exit codes.
+//!
+//! stdout is data, stderr is talk. Nothing is restored without a preview and, on a terminal, a question.
+
+mod config;
+mod context;
+mod demo;
+mod look;
+mod print;
+mod restore;
+mod status;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::error::{Code, Error, Result};
+use crate::sidecar;
+use context::Context;
+use verbs::{Cli, Verb};
+
+/// Exit codes of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    /// Nothing to do, or not found.
+    Nothing = 3,
+    /// Done in part: something was kept, or is in conflict.
+    Part = 4,
+    /// Refused, or there is no terminal to ask on and no `--yes`.
+    Refused = 5,
+    Damaged = 6,
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A closed pipe is nothing to complain about.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
+        }
+    };
+    trace();
+    match run(&cli) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            print::error(&error, cli.json);
+            exit_of(&error).into()
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<Exit> {
+    let mut context = Context::new(cli)?;
+    match &cli.verb {
+        None => status::overview(&mut context),
+        Some(Verb::Sidecar) => serve(&context),
+        Some(Verb::Checkpoint(args)) => look::checkpoint(&mut context, args),
+        Some(Verb::List(args)) => look::list(&mut context, args),
+        Some(Verb::Show(args)) => look::show(&mut context, args),
+        Some(Verb::Diff(args)) => look::diff(&mut context, args),
+        Some(Verb::Find(args)) => look::find(&mut context, args),
+        Some(Verb::Restore(args)) => restore::restore(&mut context, args),
+        Some(Verb::Undo(args)) => restore::undo(&mut context, args),
+        Some(Verb::Redo(args)) => restore::redo(&mut context, args),
+        Some(Verb::Status) => status::status(&mut context),
+        Some(Verb::Classify(args)) => status::classify(&mut context, args),
+        Some(Verb::Config(args)) => config::config(&mut context, args),
+        Some(Verb::Off(args)) => status::off(&mut context, args),
+        Some(Verb::On) => status::on(&mut context),
+        Some(Verb::Demo(args)) => demo::demo(args),
+    }
+}
+
+fn serve(context: &Context) -> Result<Exit> {
+    let options = sidecar::Options {
+        home: context.home.clone(),
+        workspace: context.named_workspace(),
+        flags: context.flags.clone(),
+    };
+    Ok(match sidecar::run(options)? {
+        sidecar::Ended::Clean => Exit::Done,
+        sidecar::Ended::Forced => Exit::Interrupted,
+    })
+}
+
+/// The exit code that an error calls for.
+fn exit_of(error: &Error) -> Exit {
+    match error.code() {
+        Code::NoSuchCheckpoint | Code::Pruned | Code::NoSuchRun | Code::NoSuchCodon | Code::NoSuchType | Code::WorkspaceGone => {
+            Exit::Nothing
+        }
+        Code::BadRequest
+        | Code::BadPath
+        | Code::BadJson
+        | Code::BadUtf8
+        | Code::LineTooLong
+        | Code::UnknownType
+        | Code::UnsupportedVersion
+        | Code::AmbiguousCheckpoint
+        | Code::NotACheckpoint
+        | Code::OtherWorkspace => Exit::Usage,
+        Code::WorkspaceRefused
+        | Code::RollbackInProgress
+        | Code::CodonRunning
+        | Code::Conflict
+        | Code::StaleSelection => Exit::Refused,
+        Code::StoreDamaged | Code::IncompleteCheckpoint => Exit::Damaged,
+        Code::PreRestoreFailed
+        | Code::StoreLocked
+        | Code::DiskFull
+        | Code::Permission
+        | Code::Busy
+        | Code::ShuttingDown
+        | Code::Internal => Exit::Failed,
+    }
+}
+
+/// Logs to stderr when `PITON_LOG` says so; warnings always.
+fn trace() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("PITON_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
+    let started =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
+    if let Err(error) = started {
+        eprintln!("piton: logging could not be started: {error}");
+    }
+}

@@ -1,0 +1,124 @@
+//! Printing: data to stdout, talk to stderr, colours on a terminal only.
+
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdin, stdout};
+
+use serde::Serialize;
+use serde_json::json;
+
+use crate::error::{Code, Error, IoContext, Result};
+
+/// Prints data. A closed pipe ends the program quietly: whoever read has seen enough.
+///
+/// # Errors
+/// Other I/O errors of stdout.
+pub fn data(text: &str) -> Result<()> {
+    match stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        other => other.at("writing", "stdout"),
+    }
+}
+
+/// Prints a value as one JSON document.
+///
+/// # Errors
+/// As [`data`].
+pub fn json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Error::new(Code::Internal, "the data could not be written as JSON").caused_by(error))?;
+    data(&format!("{text}\n"))
+}
+
+/// Prints an error to stderr, or as JSON to stdout when data is asked for as JSON.
+pub fn error(error: &Error, as_json: bool) {
+    if as_json {
+        let value = json!({ "error": { "code": error.code().as_str(), "message": error.text(),
+            "candidates": error.candidate_list() } });
+        // The exit code tells of the failure even when nobody reads.
+        let _ = json(&value);
+        return;
+    }
+    say(&format!("piton: {}", error.text()));
+}
+
+/// Prints a warning to stderr.
+pub fn warning(text: &str) {
+    say(&format!("piton: warning: {text}"));
+}
+
+/// Prints talk to stderr.
+pub fn say(text: &str) {
+    // There is nobody left to tell when stderr is closed.
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// Whether stdout takes colours.
+fn coloured() -> bool {
+    stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Bold text, on a terminal.
+pub fn bold(text: &str) -> String {
+    if coloured() { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// Faint text, on a terminal.
+pub fn faint(text: &str) -> String {
+    if coloured() { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// A diff's lines in colours, on a terminal.
+pub fn patch(text: &str) -> String {
+    if !coloured() {
+        return text.to_owned();
+    }
+    let colour = |line: &str| match line.as_bytes().first() {
+        Some(b'+') if !line.starts_with("+++") => format!("\x1b[32m{line}\x1b[0m\n"),
+        Some(b'-') if !line.starts_with("---") => format!("\x1b[31m{line}\x1b[0m\n"),
+        Some(b'@') => format!("\x1b[36m{line}\x1b[0m\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(colour).collect()
+}
+
+/// Text of a file or patch as a terminal may show it: its control characters but tabs and newlines escaped. Into a pipe
+/// or file it goes as it is.
+pub fn harmless(text: &str) -> String {
+    if !stdout().is_terminal() {
+        return text.to_owned();
+    }
+    text.split('\n').map(|line| line.split('\t').map(crate::model::text::printable).collect::<Vec<_>>().join("\t"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// What a question was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Yes,
+    No,
+    /// There is nobody to ask.
+    Nobody,
+}
+
+/// Asks on the terminal; no is the default.
+pub fn ask(question: &str) -> Answer {
+    if !stdin().is_terminal() || !stderr().is_terminal() {
+        return Answer::Nobody;
+    }
+    // There is nobody left to ask when stderr is closed; the answer is no then.
+    let _ = write!(stderr(), "{question} [y/N] ");
+    let mut line = String::new();
+    let read = stdin().read_line(&mut line);
+    let yes = matches!(line.trim().to_lowercase().as_str(), "y" | "yes");
+    if read.is_ok() && yes { Answer::Yes } else { Answer::No }
+}
+
+/// A time for people, in the local zone, to the minute.
+pub fn local_time(rfc3339: &str) -> String {
+    match rfc3339.parse::<jiff::Timestamp>() {
+        Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => rfc3339.to_owned(),
+    }
+}

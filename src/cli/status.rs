@@ -1,0 +1,183 @@
+//! Verbs about the protection itself: the overview, status, classify, off, on.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::verbs::{ClassifyArgs, OffArgs};
+use super::{Context, Exit, print};
+use crate::checkpoint::take::listed_skips;
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::Kind;
+use crate::model::text::{count, printable};
+use crate::sidecar::shared;
+use crate::sys::clock::now_ms;
+
+/// `piton` alone: a few lines.
+pub fn overview(context: &mut Context) -> Result<Exit> {
+    if context.json {
+        return status(context);
+    }
+    let Some(workspace) = context.known_workspace()? else {
+        let root = context.root()?;
+        print::data(&format!(
+            "{} is not protected yet: no agent was guarded here and no checkpoint taken.\n\n\
+             \x20 piton checkpoint \"before the agent\"   take one now\n\
+             \x20 piton sidecar                         guard an agent (docs/PROTOCOL.md)\n\
+             \x20 piton demo                            see it at work\n",
+            printable(&root.to_string_lossy())
+        ))?;
+        return Ok(Exit::Nothing);
+    };
+    let mut timeline = context.timeline()?;
+    let (all, broken) = timeline.checkpoints()?;
+    let shown: Vec<_> = all.iter().filter(|checkpoint| checkpoint.record.kind != Kind::Turn).collect();
+    let guard = shared::guard_word(timeline.policy(), &workspace.dir);
+    let mut text = String::new();
+    let state = if guard == "off" { "is known, but its guard is switched OFF (`piton on`)" } else { "is protected" };
+    let root = printable(&workspace.path.to_string_lossy());
+    let _ = writeln!(text, "{} {state}, since {}.", print::bold(&root), print::local_time(&workspace.since));
+    match shown.last() {
+        None => text.push_str("No checkpoint yet.\n"),
+        Some(last) => {
+            let _ = writeln!(
+                text,
+                "{}; the last: {} ({}, {}).",
+                count(shown.len() as u64, "checkpoint"),
+                last.record.ordinal,
+                print::local_time(&last.record.time),
+                printable(&last.record.reason)
+            );
+            let (_, coverage) = timeline.contents(last)?;
+            let skips = listed_skips(&coverage);
+            if !skips.is_empty() {
+                let names: Vec<String> = skips.iter().take(3).map(|(path, why)| format!("{} ({why})", path.display())).collect();
+                let _ = writeln!(text, "Left out: {}: {}{}", count(skips.len() as u64, "path"), names.join(", "), if skips.len() > 3 { ", …" } else { "" });
+            }
+        }
+    }
+    if let Err(error) = timeline.refuse_interrupted() {
+        let _ = writeln!(text, "{}", error.text());
+    }
+    broken.iter().for_each(|fault| print::warning(&format!("a checkpoint cannot be read: {fault}")));
+    text.push_str("\n  piton list · piton diff N · piton restore N · piton undo\n");
+    print::data(&text)?;
+    Ok(if broken.is_empty() { Exit::Done } else { Exit::Damaged })
+}
+
+pub fn status(context: &mut Context) -> Result<Exit> {
+    let mut timeline = context.timeline()?;
+    let mut status = shared::status(&mut timeline)?;
+    let broken = status["broken"].as_array().is_some_and(|broken| !broken.is_empty());
+    if context.json {
+        if let Value::Object(fields) = &mut status {
+            fields.insert("settings".into(), context.settings()?.policy.sources.iter().map(|p| p.display().to_string()).collect());
+        }
+        print::json(&status)?;
+    } else {
+        let mut text = String::new();
+        let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), printable);
+        for (name, value) in [
+            ("workspace", &status["workspace"]["path"]),
+            ("scope", &status["workspace"]["scope"]),
+            ("since", &status["workspace"]["since"]),
+            ("guard", &status["guard"]),
+            ("watcher", &status["watcher"]),
+            ("store", &status["store"]),
+            ("checkpoints", &status["checkpoints"]),
+        ] {
+            let _ = writeln!(text, "{name:<12} {}", word(value));
+        }
+        if let Some(last) = status["last"].as_object() {
+            let _ = writeln!(text, "{:<12} {} at {}: {}", "last", last["n"], word(&last["time"]), word(&last["reason"]));
+        }
+        for (name, list) in [("interrupted", &status["interrupted"]), ("broken", &status["broken"])] {
+            for item in list.as_array().into_iter().flatten() {
+                let _ = writeln!(text, "{name:<12} {}", word(item));
+            }
+        }
+        print::data(&text)?;
+    }
+    Ok(if broken { Exit::Damaged } else { Exit::Done })
+}
+
+pub fn classify(context: &mut Context, args: &ClassifyArgs) -> Result<Exit> {
+    let command = args.command.join(" ");
+    let effective = context.settings()?;
+    let classifier = crate::engine::classifier(&effective.policy)?;
+    let surroundings = crate::classify::Context {
+        cwd: std::env::current_dir().unwrap_or_default(),
+        workspace: context.root()?,
+        home: std::env::home_dir(),
+        temp_dirs: crate::engine::place::temp_dirs(),
+        piton_home: Some(context.home.path().to_owned()),
+    };
+    let verdict = classifier.shell(&command, &surroundings, &effective.policy);
+    if context.json {
+        print::json(&json!({ "command": command, "needs": verdict.needs, "confidence": verdict.confidence,
+            "effects": verdict.effects, "warnings": verdict.warnings }))?;
+        return Ok(Exit::Done);
+    }
+    let value = |value: &dyn erased::Word| value.word();
+    let mut text = format!("needs {}, read {}\n", value(&verdict.needs), value(&verdict.confidence));
+    for effect in &verdict.effects {
+        let _ = writeln!(
+            text,
+            "  {:<14} {} {}  [{}, {}{}]",
+            effect.class.as_str(),
+            printable(&effect.verb),
+            printable(effect.target.as_deref().unwrap_or("?")),
+            value(&effect.scope),
+            value(&effect.certainty),
+            if effect.reversible { "" } else { ", not undone by files" }
+        );
+    }
+    for warning in &verdict.warnings {
+        let _ = writeln!(text, "  warning: {}", printable(&warning.message));
+    }
+    print::data(&text)?;
+    Ok(Exit::Done)
+}
+
+mod erased {
+    /// The protocol's word for a value.
+    pub trait Word {
+        fn word(&self) -> String;
+    }
+
+    impl<T: serde::Serialize> Word for T {
+        fn word(&self) -> String {
+            serde_json::to_value(self).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+        }
+    }
+}
+
+pub fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
+    let until = match &args.span {
+        None => i64::MAX,
+        Some(text) => now_ms().saturating_add(span_ms(text)?),
+    };
+    let timeline = context.timeline()?;
+    timeline.change_state(|state| state.off_until = Some(until))?;
+    let how_long = args.span.as_ref().map_or("until `piton on`".to_owned(), |span| format!("for {}", printable(span)));
+    print::data(&format!("The guard of {} is off {how_long}. Its checkpoints stay.\n", timeline.workspace().path.display()))?;
+    Ok(Exit::Done)
+}
+
+fn span_ms(text: &str) -> Result<i64> {
+    let bad = || {
+        Error::new(Code::BadRequest, format!("`{}` is not a length of time", printable(text)))
+            .field("for")
+            .hint("for example 30m, 1h, 2 days")
+    };
+    let span: jiff::Span = text.parse().map_err(|_| bad())?;
+    let ms = span.total((jiff::Unit::Millisecond, jiff::SpanRelativeTo::days_are_24_hours())).map_err(|_| bad())?;
+    if ms > 0.0 && ms < 1e14 { Ok(ms as i64) } else { Err(bad()) }
+}
+
+pub fn on(context: &mut Context) -> Result<Exit> {
+    let timeline = context.timeline()?;
+    timeline.change_state(|state| state.off_until = None)?;
+    print::data(&format!("The guard of {} is on.\n", timeline.workspace().path.display()))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,192 @@
+//! The command line's grammar.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// The checkpoint sidecar for coding agents
+///
+/// Takes a checkpoint before anything is destroyed, warns of what no checkpoint can undo, and brings back exactly what
+/// you want back. Without a verb: whether this directory is protected.
+#[derive(Debug, Parser)]
+#[command(name = "piton", version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// The workspace [default: found from the working directory]
+    #[arg(long, short = 'w', global = true, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// Print data as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Override a setting, as KEY=VALUE (repeatable)
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Guard an agent: read its events on stdin, answer on stdout (docs/PROTOCOL.md)
+    Sidecar,
+    /// Take a checkpoint now
+    Checkpoint(CheckpointArgs),
+    /// List checkpoints, newest first
+    List(ListArgs),
+    /// Show a checkpoint, a directory or a file in it
+    Show(ShowArgs),
+    /// Show what changed since a checkpoint, or between two
+    Diff(DiffArgs),
+    /// Find the versions of a path in all checkpoints
+    Find(FindArgs),
+    /// Bring files back
+    Restore(RestoreArgs),
+    /// Undo the last restore
+    Undo(StepArgs),
+    /// Redo what was undone
+    Redo(StepArgs),
+    /// Show the state of this workspace's protection
+    Status,
+    /// Say what a shell command would do
+    Classify(ClassifyArgs),
+    /// Show, check or trust configuration
+    Config(ConfigArgs),
+    /// Switch the guard off for this workspace
+    Off(OffArgs),
+    /// Switch the guard on again
+    On,
+    /// Stream a realistic agent session through the sidecar and bring its losses back
+    Demo(DemoArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct CheckpointArgs {
+    /// A label to find it by
+    pub label: Option<String>,
+    /// Never drop it
+    #[arg(long)]
+    pub pin: bool,
+    /// Only these paths
+    #[arg(last = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Most checkpoints to list
+    #[arg(long, short = 'n', default_value_t = 50)]
+    pub limit: usize,
+    /// Only those of a run
+    #[arg(long)]
+    pub run: Option<String>,
+    /// Only those of a kind: auto, manual, pre-restore, exit, …
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// Base captures too
+    #[arg(long)]
+    pub all: bool,
+    /// Only checkpoints after which this path changed
+    #[arg(last = true, value_name = "PATH")]
+    pub path: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// A checkpoint (number, id, @{0}, label), or CHECKPOINT:PATH [default: the newest]
+    pub what: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// A checkpoint
+    pub from: String,
+    /// Another one [default: the files as they are now]
+    pub to: Option<String>,
+    /// Only the summary
+    #[arg(long)]
+    pub stat: bool,
+    /// Only these paths
+    #[arg(last = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct FindArgs {
+    /// A file or directory
+    pub path: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// A checkpoint (number, id, @{0}, label)
+    #[arg(required_unless_present_any = ["go_on", "abort"])]
+    pub checkpoint: Option<String>,
+    /// Only these paths, with all below them
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Into another, absent or empty directory
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+    /// Keep files created since
+    #[arg(long)]
+    pub keep_new: bool,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    pub preview: bool,
+    /// Finish an interrupted restore
+    #[arg(long = "continue", conflicts_with_all = ["checkpoint", "abort", "to"])]
+    pub go_on: bool,
+    /// Give an interrupted restore up: back to how it was before
+    #[arg(long, conflicts_with_all = ["checkpoint", "to"])]
+    pub abort: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct StepArgs {
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    pub preview: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ClassifyArgs {
+    /// The command, as one word or several
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    pub action: ConfigAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigAction {
+    /// Print every value with its origin
+    Show,
+    /// Read all layers and report mistakes
+    Check,
+    /// Trust this workspace's `.piton.yaml` as it is now
+    Trust,
+}
+
+#[derive(Debug, Args)]
+pub struct OffArgs {
+    /// Only for this long: 30m, 1h, 2 days
+    #[arg(long = "for", value_name = "TIME")]
+    pub span: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Keep the scratch directory
+    #[arg(long)]
+    pub keep: bool,
+}

@@ -1,0 +1,135 @@
+//! Whether a checkpoint is due. Pure.
+
+use std::collections::HashMap;
+
+use crate::model::effect::{Confidence, Verdict};
+use crate::model::policy::{Guard, Opaque, Policy};
+
+/// The checkpoint that protects a turn in one workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// 40 hex digits.
+    pub id: String,
+    pub ordinal: u64,
+}
+
+/// The turn that is open, if one is.
+#[derive(Clone, Debug, Default)]
+pub struct Turns {
+    current: Option<String>,
+    /// By workspace id. `late` and `failed` never use a slot up.
+    slots: HashMap<String, Slot>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// The action destroys nothing.
+    Nothing,
+    /// The guard is switched off.
+    Off,
+    /// A checkpoint of this turn protects it already.
+    Held(Slot),
+    Take,
+}
+
+impl Turns {
+    /// Opens a turn; the same open turn again changes nothing.
+    pub fn start(&mut self, turn: &str) -> bool {
+        if self.current.as_deref() == Some(turn) {
+            return false;
+        }
+        self.current = Some(turn.to_owned());
+        self.slots.clear();
+        true
+    }
+
+    /// Closes a turn.
+    pub fn end(&mut self) {
+        self.current = None;
+        self.slots.clear();
+    }
+
+    /// The open turn.
+    pub fn current(&self) -> Option<&str> {
+        self.current.as_deref()
+    }
+
+    /// Records the checkpoint that protects this turn; without an open turn every action stands for itself.
+    pub fn fill(&mut self, workspace: &str, slot: Slot) {
+        if self.current.is_some() {
+            self.slots.insert(workspace.to_owned(), slot);
+        }
+    }
+
+    /// The checkpoint that protects the open turn in a workspace.
+    pub fn slot(&self, workspace: &str) -> Option<&Slot> {
+        self.slots.get(workspace)
+    }
+
+    /// Decides.
+    pub fn due(&self, workspace: &str, verdict: &Verdict, policy: &Policy, off: bool) -> Due {
+        let opaque = verdict.confidence == Confidence::Opaque && policy.opaque == Opaque::Checkpoint;
+        if !verdict.needs.checkpoint() && !opaque {
+            return Due::Nothing;
+        }
+        if off || policy.guard == Guard::Off {
+            return Due::Off;
+        }
+        match self.slots.get(workspace).filter(|_| policy.guard == Guard::Turn) {
+            Some(slot) => Due::Held(slot.clone()),
+            None => Due::Take,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::effect::Needs;
+    use crate::settings;
+
+    fn verdict(needs: Needs, confidence: Confidence) -> Verdict {
+        Verdict {
+            needs,
+            confidence,
+            effects: vec![],
+            warnings: vec![],
+            targets: vec![],
+        }
+    }
+
+    #[test]
+    fn one_checkpoint_a_turn() {
+        let mut policy = settings::resolve(&settings::Sources::default()).unwrap().policy;
+        let mut turns = Turns::default();
+        let slot = || Slot {
+            id: "a".into(),
+            ordinal: 1,
+        };
+        let (destroys, harmless) = (
+            verdict(Needs::Checkpoint, Confidence::Exact),
+            verdict(Needs::Warn, Confidence::Exact),
+        );
+        let opaque = verdict(Needs::Nothing, Confidence::Opaque);
+        assert_eq!(turns.due("w", &harmless, &policy, false), Due::Nothing);
+        assert_eq!(turns.due("w", &destroys, &policy, false), Due::Take);
+        turns.fill("w", slot());
+        assert_eq!(turns.due("w", &destroys, &policy, false), Due::Take, "no turn is open");
+        assert!(turns.start("t1") && !turns.start("t1"));
+        assert_eq!(turns.due("w", &opaque, &policy, false), Due::Take);
+        turns.fill("w", slot());
+        assert_eq!(turns.due("w", &opaque, &policy, false), Due::Held(slot()));
+        assert_eq!(turns.due("other", &destroys, &policy, false), Due::Take);
+        assert_eq!(turns.due("w", &destroys, &policy, true), Due::Off);
+        assert!(turns.start("t2"));
+        assert_eq!(turns.due("w", &destroys, &policy, false), Due::Take);
+        turns.fill("w", slot());
+        policy.guard = Guard::Action;
+        assert_eq!(turns.due("w", &destroys, &policy, false), Due::Take);
+        policy.opaque = Opaque::Ignore;
+        assert_eq!(turns.due("w", &opaque, &policy, false), Due::Nothing);
+        policy.guard = Guard::Off;
+        assert_eq!(turns.due("w", &destroys, &policy, false), Due::Off);
+    }
+}

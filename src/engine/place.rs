@@ -1,0 +1,97 @@
+//! Where paths of an event lie.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::model::path::RelPath;
+use crate::worktree::{Target, git_dir};
+
+/// Whether `cwd` belongs to the workspace rooted at `session`: inside it, and not in a linked worktree of its own.
+pub fn belongs(session: &Path, cwd: &Path) -> bool {
+    if !cwd.starts_with(session) {
+        return false;
+    }
+    let between = cwd.ancestors().take_while(|dir| *dir != session);
+    !between
+        .into_iter()
+        .any(|dir| git_dir::of(dir).is_some_and(|git| git.linked))
+}
+
+/// The targets of an action that lie inside the workspace, as paths of it.
+pub fn targets(workspace: &Path, cwd: &Path, paths: &[String]) -> Vec<Target> {
+    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+    let mut targets: Vec<Target> = paths
+        .iter()
+        .filter_map(|path| inside(workspace, &cwd.join(path)))
+        .collect();
+    targets.sort();
+    targets.dedup();
+    targets
+}
+
+fn inside(workspace: &Path, path: &Path) -> Option<Target> {
+    let normal = normalise(path);
+    // A path through a link inside or outside of the workspace is followed up to its last directory, as the action will.
+    let resolved = normal.parent().and_then(|parent| parent.canonicalize().ok());
+    let full = match (resolved, normal.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name),
+        _ => normal,
+    };
+    let relative = full.strip_prefix(workspace).ok()?;
+    let path = RelPath::parse(relative.as_os_str().as_bytes()).ok()?;
+    let hidden = path.components().any(|name| name == b".git");
+    // The whole workspace as a target is what the rules capture anyway.
+    (!path.is_root() && !hidden).then_some(Target { path, recursive: true })
+}
+
+/// Resolves `.` and `..` by their words.
+pub fn normalise(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Directories whose content nobody misses.
+pub fn temp_dirs() -> Vec<PathBuf> {
+    let mut dirs: Vec<PathBuf> = ["/tmp", "/var/tmp"].map(PathBuf::from).to_vec();
+    dirs.extend(
+        std::env::var_os("TMPDIR")
+            .map(PathBuf::from)
+            .filter(|dir| dir.is_absolute()),
+    );
+    dirs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_resolved_as_the_action_will() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("w/src/deep")).unwrap();
+        std::os::unix::fs::symlink(root.join("w/src"), root.join("w/link")).unwrap();
+        let workspace = root.join("w");
+        let found = |cwd: &str, path: &str| {
+            let targets = targets(&workspace, &root.join(cwd), &[path.to_owned()]);
+            targets.first().map(|target| target.path.display())
+        };
+        assert_eq!(found("w", "a.txt"), Some("a.txt".into()));
+        assert_eq!(found("w/src", "../b"), Some("b".into()));
+        assert_eq!(found("w", "link/c"), Some("src/c".into()));
+        assert_eq!(found("w", "link"), Some("link".into()));
+        assert_eq!(found("w", "../outside"), None);
+        assert_eq!(found("w", "/etc/passwd"), None);
+        assert_eq!(found("w", "src/.git/config"), None);
+        assert_eq!(found("w", "."), None);
+    }
+}

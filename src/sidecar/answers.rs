@@ -1,0 +1,161 @@
+//! From the domain to the protocol: what workers give back, and how it stands in replies.
+
+use serde_json::{Value, json};
+
+use crate::checkpoint::journal::External;
+use crate::checkpoint::restore::{Preview, Restored};
+use crate::checkpoint::take::{Taken, listed_skips};
+use crate::checkpoint::timeline::Checkpoint;
+use crate::engine::act::Protected;
+use crate::error::Error;
+use crate::model::path::RelPath;
+use crate::protocol::{CheckpointBlock, Done, List, PlanLists, PreviewReply, RestoreReply, StatBlock, TargetBlock};
+
+/// What a job gives back to the loop.
+pub enum Answer {
+    /// An event's checkpoint; with files touched since the event came.
+    Before(Result<Protected, Error>, Vec<RelPath>),
+    /// The capture of just the named paths.
+    Beside(Result<Box<Taken>, Error>),
+    Base(Result<Box<Taken>, Error>),
+    /// A request's reply body, and notices that follow it.
+    Reply(Result<Value, Error>, Vec<(&'static str, Value)>),
+    /// A note or an `exit` checkpoint.
+    Quiet(Result<(), Error>),
+}
+
+/// A checkpoint that was taken, or was there already.
+pub fn block(taken: &Taken) -> CheckpointBlock {
+    let record = &taken.checkpoint.record;
+    let skips = listed_skips(&taken.coverage);
+    CheckpointBlock {
+        id: Some(taken.checkpoint.id.to_string()),
+        n: Some(record.ordinal),
+        kind: Some(record.kind.as_str()),
+        status: if taken.unchanged { "unchanged" } else { "taken" },
+        flags: record.flags.clone(),
+        pending: None,
+        reason: None,
+        files: Some(record.files),
+        bytes: Some(record.bytes),
+        changed: Some(taken.changed),
+        skipped: List::of_reasons(skips.iter().map(|(path, why)| (path, why.to_string()))),
+        ms: Some((taken.ms * 10.0).round() / 10.0),
+    }
+}
+
+/// No checkpoint, and why.
+pub fn no_block(status: &'static str, reason: Option<String>) -> CheckpointBlock {
+    CheckpointBlock {
+        status,
+        reason,
+        ..CheckpointBlock::default()
+    }
+}
+
+/// The target of a restore.
+pub fn target(checkpoint: &Checkpoint) -> TargetBlock {
+    TargetBlock {
+        id: checkpoint.id.to_string(),
+        n: checkpoint.record.ordinal,
+        kind: checkpoint.record.kind.as_str(),
+        time: checkpoint.record.time.clone(),
+    }
+}
+
+/// Texts and external effects, as replies carry warnings.
+pub fn warnings(texts: &[String], externals: &[External]) -> Vec<Value> {
+    let texts = texts
+        .iter()
+        .map(|text| json!({"code": "incomplete", "message": text, "severity": "medium"}));
+    let externals = externals.iter().map(|external| {
+        json!({
+            "code": format!("external-{}", external.class.as_str()),
+            "class": external.class,
+            "message": external.message,
+            "severity": external.severity,
+            "time": external.time,
+        })
+    });
+    texts.chain(externals).collect()
+}
+
+/// A preview's body.
+pub fn preview(preview: &Preview) -> PreviewReply {
+    let plan = &preview.plan;
+    PreviewReply {
+        target: target(&preview.target),
+        plan: PlanLists {
+            create: List::of_paths(plan.create.iter().map(|(path, _)| path)),
+            replace: List::of_paths(plan.replace.iter().map(|replace| &replace.path)),
+            delete: List::of_paths(plan.delete.iter().map(|(path, _)| path)),
+            keep: List::of_reasons(plan.keep.iter().map(|(path, why)| (path, why.clone()))),
+            conflict: List::of_reasons(plan.conflict.iter().map(|(path, why)| (path, why.to_string()))),
+        },
+        stat: StatBlock {
+            files: preview.stat.files,
+            plus: preview.stat.plus,
+            minus: preview.stat.minus,
+        },
+        outside_edits: List::default(),
+        warnings: warnings(&preview.warnings, &preview.externals),
+    }
+}
+
+/// A restore's body.
+pub fn restored(restored: &Restored) -> RestoreReply {
+    let outcome = &restored.outcome;
+    let failed = outcome.failed.iter().chain(&restored.conflicts);
+    let texts: Vec<String> = restored.warnings.iter().chain(&outcome.warnings).cloned().collect();
+    let pre_restore = restored
+        .pre_restore
+        .as_ref()
+        .map(|checkpoint| checkpoint.id.to_string());
+    RestoreReply {
+        operation: restored.operation.clone(),
+        from: pre_restore.clone(),
+        to: Some(restored.target.id.to_string()),
+        pre_restore,
+        done: Done {
+            created: List::of_paths(outcome.created.iter()),
+            replaced: List::of_paths(outcome.replaced.iter()),
+            deleted: List::of_paths(outcome.deleted.iter()),
+            kept: List::of_reasons(outcome.kept.iter().map(|(path, why)| (path, why.clone()))),
+            failed: List::of_reasons(failed.map(|(path, why)| (path, why.clone()))),
+        },
+        warnings: warnings(&texts, &restored.externals),
+        message: restored
+            .operation
+            .is_none()
+            .then(|| "nothing to do: the files are as the checkpoint has them".to_owned()),
+        ..RestoreReply::default()
+    }
+}
+
+/// What `status` tells of a workspace.
+pub fn status(timeline: &mut crate::checkpoint::Timeline) -> Result<Value, Error> {
+    let (all, broken) = timeline.checkpoints()?;
+    let workspace = timeline.workspace().clone();
+    let last = all
+        .iter()
+        .rev()
+        .find(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::Kind::Turn);
+    let kept = all
+        .iter()
+        .filter(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::Kind::Turn)
+        .count();
+    Ok(json!({
+        "piton": env!("CARGO_PKG_VERSION"),
+        "workspace": { "id": workspace.id, "path": workspace.path.to_string_lossy(), "scope": workspace.scope.as_str(),
+            "since": workspace.since },
+        "store": timeline.store().git_dir().to_string_lossy(),
+        "guard": super::session::guard_word(timeline.policy(), &workspace.dir),
+        "watcher": "none",
+        "checkpoints": kept,
+        "last": last.map(|checkpoint| json!({ "id": checkpoint.id.to_string(), "n": checkpoint.record.ordinal,
+            "kind": checkpoint.record.kind.as_str(), "time": checkpoint.record.time, "reason": checkpoint.record.reason,
+            "flags": checkpoint.record.flags, "skipped": checkpoint.record.skipped })),
+        "interrupted": super::session::interrupted(&workspace.dir),
+        "broken": broken,
+    }))
+}

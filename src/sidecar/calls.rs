@@ -1,0 +1,273 @@
+//! Requests that the worker answers: each a function of the timeline.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::answers::{self, block};
+use crate::checkpoint::diff::is_file_change;
+use crate::checkpoint::listing::{Listing, Query};
+use crate::checkpoint::restore::Restore;
+use crate::checkpoint::take::Take;
+use crate::checkpoint::timeline::Timeline;
+use crate::checkpoint::undo::Direction;
+use crate::engine::worker::Control;
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::Kind;
+use crate::model::path::RelPath;
+use crate::protocol::{Create, Diff, DiffReply, List, ListItem, ListQuery, ListReply, Rollback, StatBlock, Step};
+use crate::worktree::Target;
+
+/// Longest patch in a reply, in bytes.
+const MAX_PATCH: usize = 256 << 10;
+/// Checkpoints of a list, unless more are asked for.
+const DEFAULT_LIMIT: u64 = 50;
+
+/// The body of a reply, and notices that follow it.
+pub type Called = Result<(Value, Vec<(&'static str, Value)>)>;
+
+/// Paths of a request: relative to the workspace, or absolute and inside it.
+pub fn paths(timeline: &Timeline, texts: Option<&[String]>) -> Result<Vec<RelPath>> {
+    texts
+        .unwrap_or_default()
+        .iter()
+        .map(|text| path_in(timeline, text))
+        .collect()
+}
+
+fn path_in(timeline: &Timeline, text: &str) -> Result<RelPath> {
+    let root = &timeline.workspace().path;
+    match std::path::Path::new(text).strip_prefix(root) {
+        Ok(relative) => RelPath::from_path(relative),
+        Err(_) => RelPath::parse(text.as_bytes()),
+    }
+}
+
+fn body(value: &impl Serialize) -> Called {
+    let value = serde_json::to_value(value)
+        .map_err(|error| Error::new(Code::Internal, "a reply could not be written").caused_by(error))?;
+    Ok((value, Vec::new()))
+}
+
+pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Control<'_>) -> Called {
+    let only = paths(timeline, create.paths.as_deref())?;
+    let targets = only
+        .iter()
+        .map(|path| Target {
+            path: path.clone(),
+            recursive: true,
+        })
+        .collect();
+    let label = create.label.as_deref().unwrap_or("by hand");
+    let label = crate::model::redact::redact(label);
+    let take = Take {
+        only,
+        targets,
+        pinned: create.pin,
+        ..Take::of(Kind::Manual, run, &label)
+    };
+    let taken = timeline.take(
+        &Take {
+            always: create.pin || create.label.is_some(),
+            ..take
+        },
+        control,
+    )?;
+    body(&json!({ "checkpoint": block(&taken) }))
+}
+
+pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Control<'_>) -> Called {
+    let before = match &query.before {
+        None | Some(Value::Null) => None,
+        Some(Value::Number(number)) => number.as_u64(),
+        Some(Value::String(text)) => Some(timeline.resolve(text)?.record.ordinal),
+        Some(_) => return Err(Error::new(Code::BadRequest, "`before` must be a number or an id").field("before")),
+    };
+    let query = Query {
+        run: query.run.clone(),
+        kind: query.kind.as_deref().and_then(Kind::parse),
+        path: query.path.as_deref().map(|path| path_in(timeline, path)).transpose()?,
+        before,
+        limit: usize::try_from(query.limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX),
+        with_base: false,
+    };
+    let listing = timeline.listing(&query, control)?;
+    let branch = timeline.branch_of(run)?;
+    body(&list_reply(listing, branch))
+}
+
+/// A listing as replies and `--json` carry it.
+pub fn list_reply(listing: Listing, current_branch: String) -> ListReply {
+    let items = listing.rows.into_iter().map(|row| {
+        let record = row.checkpoint.record;
+        let stat = row.stat.unwrap_or_default();
+        ListItem {
+            n: record.ordinal,
+            id: row.checkpoint.id.to_string(),
+            kind: record.kind.as_str(),
+            run: record.run,
+            turn: record.turn,
+            codon_id: record.codon_id,
+            codon_name: record.codon_name,
+            time: record.time,
+            reason: record.reason,
+            stat: StatBlock {
+                files: stat.files,
+                plus: stat.plus,
+                minus: stat.minus,
+            },
+            pending: false,
+            flags: record.flags,
+            external: row.external.into_iter().map(|class| class.as_str()).collect(),
+            pinned: record.pinned,
+        }
+    });
+    ListReply {
+        current_branch,
+        total: listing.total,
+        checkpoints: items.collect(),
+        faults: listing.faults,
+    }
+}
+
+pub fn show(timeline: &mut Timeline, sha: &str) -> Called {
+    let checkpoint = timeline.resolve(sha)?;
+    let (manifest, coverage) = timeline.contents(&checkpoint)?;
+    let record = &checkpoint.record;
+    let skips = crate::checkpoint::take::listed_skips(&coverage);
+    let files = manifest
+        .iter()
+        .filter(|(_, entry)| entry.kind != crate::model::manifest::EntryKind::Dir);
+    body(&json!({
+        "checkpoint": {
+            "id": checkpoint.id.to_string(), "n": record.ordinal, "kind": record.kind.as_str(), "run": record.run,
+            "turn": record.turn, "time": record.time, "reason": record.reason, "files": record.files,
+            "bytes": record.bytes, "flags": record.flags, "pinned": record.pinned, "effects": record.effects,
+            "parents": checkpoint.parents.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "tree": checkpoint.tree.to_string(),
+            "skipped": List::of_reasons(skips.iter().map(|(path, why)| (path, why.to_string()))),
+        },
+        "paths": List::of_paths(files.map(|(path, _)| path)),
+    }))
+}
+
+pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Control<'_>) -> Called {
+    let select = paths(timeline, diff.paths.as_deref())?;
+    let from = timeline.resolve(&diff.from)?;
+    let mut changes = match &diff.to {
+        Some(to) => {
+            let to = timeline.resolve(to)?;
+            timeline.changes_between(&from, &to)?
+        }
+        None => {
+            let present = timeline.present(control)?;
+            timeline.changes_to_present(&from, &present)?
+        }
+    };
+    changes.retain(|change| {
+        is_file_change(change) && (select.is_empty() || select.iter().any(|p| change.path.starts_with(p)))
+    });
+    let stat = timeline.stat(&changes)?;
+    let mut patch = String::new();
+    let mut cut = false;
+    for change in &changes {
+        if patch.len() > MAX_PATCH {
+            cut = true;
+            break;
+        }
+        patch.push_str(&timeline.patch_of(change)?.text);
+    }
+    if patch.len() > MAX_PATCH {
+        let end = (0..=MAX_PATCH)
+            .rev()
+            .find(|at| patch.is_char_boundary(*at))
+            .unwrap_or(0);
+        patch.truncate(end);
+        cut = true;
+    }
+    let files = List::of_paths(changes.iter().map(|change| &change.path));
+    body(&DiffReply {
+        stat: StatBlock {
+            files: stat.files,
+            plus: stat.plus,
+            minus: stat.minus,
+        },
+        files,
+        patch,
+        cut,
+    })
+}
+
+pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Control<'_>) -> Called {
+    let restore = wanted(timeline, rollback, run)?;
+    body(&answers::preview(&timeline.preview(&restore, control)?))
+}
+
+/// A restore; a rollback also detaches the run.
+pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, moves: bool, control: Control<'_>) -> Called {
+    let restore = wanted(timeline, rollback, run)?;
+    if let Some(expect) = &rollback.expect {
+        timeline.require_newest(expect)?;
+    }
+    let restored = timeline.restore(&restore, control)?;
+    let mut reply = answers::restored(&restored);
+    if moves && restored.operation.is_some() {
+        reply.next_branch = Some(timeline.detach(run, restored.target.id)?);
+        reply.detached = true;
+    }
+    let notices = rolled_back(&restored);
+    body(&reply).map(|(value, _)| (value, notices))
+}
+
+fn rolled_back(restored: &crate::checkpoint::restore::Restored) -> Vec<(&'static str, Value)> {
+    if restored.operation.is_none() {
+        return Vec::new();
+    }
+    let n = restored.target.record.ordinal;
+    let files = List::of_paths(restored.outcome.changed());
+    let text = format!(
+        "Files were rolled back to checkpoint {n}: {} changed. Read files again before you edit them.",
+        crate::model::text::count(files.total as u64, "path")
+    );
+    let notice = json!({ "to": restored.target.id.to_string(), "files": files, "rewindTurn": null, "text": text });
+    vec![("rolled-back", notice)]
+}
+
+fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Restore> {
+    let paths = paths(timeline, rollback.paths.as_deref())?;
+    let target = timeline.resolve(&rollback.sha)?;
+    Ok(Restore::to(target.id, run, paths, rollback.keep_new))
+}
+
+pub fn step(timeline: &mut Timeline, direction: Direction, step: &Step, run: &str, control: Control<'_>) -> Called {
+    if step.turn.is_some() || step.paths.is_some() {
+        return Err(Error::new(
+            Code::BadRequest,
+            "undo of a turn or of single paths is not in this version yet",
+        )
+        .field(if step.turn.is_some() { "turn" } else { "paths" })
+        .hint("restore the checkpoint of that turn instead: rollback.preview, then restore"));
+    }
+    timeline.refuse_interrupted()?;
+    let Some(next) = timeline.next_step(direction)? else {
+        let hint = timeline.checkpoint_before_last_turn()?;
+        return body(&json!({ "operation": null, "message": nothing(direction, hint) }));
+    };
+    if step.preview {
+        return body(&answers::preview(&timeline.preview_step(direction, &next, control)?));
+    }
+    let restored = timeline.step(direction, &next, run, control)?;
+    let notices = rolled_back(&restored);
+    body(&answers::restored(&restored)).map(|(value, _)| (value, notices))
+}
+
+/// What to say when there is no operation to step over.
+pub fn nothing(direction: Direction, turn: Option<u64>) -> String {
+    match (direction, turn) {
+        (Direction::Redo, _) => "nothing to redo: no undo is newer than what was recorded since".to_owned(),
+        (Direction::Undo, None) => "nothing to undo: no restore was made in this workspace".to_owned(),
+        (Direction::Undo, Some(n)) => format!(
+            "nothing to undo: no restore was made here. To take back what the agent did, restore the checkpoint \
+             before its last destructive turn: `piton restore {n}`"
+        ),
+    }
+}

@@ -1,0 +1,59 @@
+//! What reaches the loop: lines, signals, finished jobs.
+
+use std::io::{BufReader, stdin};
+use std::sync::mpsc::SyncSender;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::answers::Answer;
+use crate::error::{Code, Error, Result};
+use crate::protocol::{Line, LineReader};
+
+/// One thing for the loop.
+pub enum Input {
+    Line(Line),
+    /// The input has ended, or cannot be read any more.
+    End,
+    Signal(i32),
+    Finished(u64, Option<Answer>),
+    /// A deadline has passed.
+    Tick,
+}
+
+/// Reads stdin in a thread of its own. The bounded channel is the back pressure.
+pub fn read_lines(sender: SyncSender<Input>, limit: usize) {
+    std::thread::spawn(move || {
+        let mut reader = LineReader::new(BufReader::with_capacity(1 << 16, stdin()), limit);
+        loop {
+            match reader.next_line() {
+                Ok(Some(line)) => {
+                    if sender.send(Input::Line(line)).is_err() {
+                        return;
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "stdin cannot be read any more");
+                    break;
+                }
+            }
+        }
+        // The loop is gone only when the process ends.
+        let _ = sender.send(Input::End);
+    });
+}
+
+/// Turns SIGTERM, SIGINT and SIGHUP into inputs.
+pub fn watch_signals(sender: SyncSender<Input>) -> Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
+        .map_err(|error| Error::new(Code::Internal, format!("signals cannot be watched: {error}")).caused_by(error))?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if sender.send(Input::Signal(signal)).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}

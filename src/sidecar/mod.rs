@@ -1,0 +1,136 @@
+//! The sidecar: the line protocol on stdin and stdout (rank 5).
+//!
+//! One loop thread owns all session state. Readers, signals and workers send to it; it sends to workers and to the
+//! writer, and waits for none of them: a checkpoint that is not there by its deadline is answered `late`, and the agent
+//! goes on.
+
+mod answers;
+mod calls;
+mod input;
+mod output;
+mod pending;
+mod session;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use crate::checkpoint::Home;
+use crate::engine::Engine;
+use crate::error::Result;
+use input::Input;
+use output::Output;
+use session::Session;
+
+/// How long pending work may take at the end.
+const GRACE: Duration = Duration::from_secs(10);
+/// Inputs that may wait for the loop.
+const QUEUE: usize = 1024;
+
+/// How the sidecar is started.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub home: Home,
+    /// The session's workspace; absent: found from the working directory, or said by `hello`.
+    pub workspace: Option<PathBuf>,
+    /// Settings from the command line.
+    pub flags: Vec<(String, String)>,
+}
+
+/// How the sidecar ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All pending work was done.
+    Clean,
+    /// A second signal, or the grace period, cut pending work off.
+    Forced,
+}
+
+/// Runs until the input ends, `shutdown` is asked or a signal comes.
+///
+/// # Errors
+/// When the signals cannot be watched.
+pub fn run(options: Options) -> Result<Ended> {
+    let (sender, inputs) = mpsc::sync_channel::<Input>(QUEUE);
+    input::watch_signals(sender.clone())?;
+    let finished = {
+        let sender = sender.clone();
+        // The loop is gone only when the process ends.
+        Arc::new(move |ticket, answer| drop(sender.send(Input::Finished(ticket, answer))))
+    };
+    let engine = Engine::new(options.home.clone(), options.flags.clone(), finished);
+    let output = Output::start();
+    let mut session = Session::new(engine, output, options.workspace);
+    input::read_lines(sender, session.line_limit());
+    let asked = serve(&inputs, &mut session);
+    let ended = if asked == Asked::Force {
+        Ended::Forced
+    } else {
+        finish(&inputs, session)
+    };
+    Ok(ended)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    End,
+    Force,
+}
+
+/// Serves until the end is asked for.
+fn serve(inputs: &Receiver<Input>, session: &mut Session) -> Asked {
+    loop {
+        match receive(inputs, session.next_deadline()) {
+            Some(Input::Line(line)) => {
+                if session.line(line) {
+                    return Asked::End;
+                }
+            }
+            Some(Input::End) | None => return Asked::End,
+            Some(Input::Signal(_)) => return Asked::End,
+            Some(Input::Finished(ticket, answer)) => session.finished(ticket, answer),
+            Some(Input::Tick) => session.deadlines(Instant::now()),
+        }
+    }
+}
+
+/// Ends in order: the `exit` checkpoint of an open run, then whatever is pending, within the grace period. A second
+/// signal forces.
+fn finish(inputs: &Receiver<Input>, mut session: Session) -> Ended {
+    let deadline = Instant::now() + GRACE;
+    session.end();
+    while session.is_pending() {
+        let next = session.next_deadline().map_or(deadline, |next| next.min(deadline));
+        match receive(inputs, Some(next)) {
+            Some(Input::Finished(ticket, answer)) => session.finished(ticket, answer),
+            Some(Input::Signal(_)) => return Ended::Forced,
+            Some(Input::Line(_) | Input::End) => {}
+            Some(Input::Tick) => session.deadlines(Instant::now()),
+            None => break,
+        }
+        if Instant::now() >= deadline {
+            return Ended::Forced;
+        }
+    }
+    session.close(deadline)
+}
+
+/// The next input, or a tick at `deadline`; `None` when nobody can send any more.
+fn receive(inputs: &Receiver<Input>, deadline: Option<Instant>) -> Option<Input> {
+    let Some(deadline) = deadline else {
+        return inputs.recv().ok();
+    };
+    match inputs.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        Ok(input) => Some(input),
+        Err(RecvTimeoutError::Timeout) => Some(Input::Tick),
+        Err(RecvTimeoutError::Disconnected) => None,
+    }
+}
+
+/// How the domain stands in replies: `--json` of the command line is the same.
+pub mod shared {
+    pub use super::answers::{block, preview, restored, status};
+    pub use super::calls::{list_reply, nothing};
+    pub use super::session::guard_word;
+}
