@@ -20,7 +20,11 @@ pub fn expand(chunks: Vec<Chunk>) -> Vec<Vec<Chunk>> {
     }
     let mut atoms = Vec::new();
     for chunk in &chunks {
-        if plain(chunk) { atoms.extend(chunk.text.chars().map(Atom::Char)) } else { atoms.push(Atom::Fixed(chunk.clone())) }
+        if plain(chunk) {
+            atoms.extend(chunk.text.chars().map(Atom::Char))
+        } else {
+            atoms.push(Atom::Fixed(chunk.clone()))
+        }
         if atoms.len() > MAX_ATOMS {
             return vec![chunks];
         }
@@ -52,7 +56,9 @@ fn join(atoms: &[Atom]) -> Vec<Chunk> {
 }
 
 fn alternatives(atoms: &[Atom], nesting: usize) -> Vec<Vec<Atom>> {
-    let Some(group) = first_group(atoms).filter(|_| nesting < MAX_NESTING) else { return vec![atoms.to_vec()] };
+    let Some(group) = first_group(atoms).filter(|_| nesting < MAX_NESTING) else {
+        return vec![atoms.to_vec()];
+    };
     let suffixes = alternatives(&atoms[group.close + 1..], nesting + 1);
     let mut results = Vec::new();
     let mut start = group.open + 1;

@@ -85,11 +85,22 @@ fn home_place(rest: &Path) -> Whereabouts {
 /// Devices that hold nothing.
 fn is_device(path: &Path) -> bool {
     const HARMLESS: [&str; 11] = [
-        "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/random",
-        "/dev/urandom", "/dev/ptmx", "/dev/console",
+        "/dev/null",
+        "/dev/zero",
+        "/dev/full",
+        "/dev/tty",
+        "/dev/stdin",
+        "/dev/stdout",
+        "/dev/stderr",
+        "/dev/random",
+        "/dev/urandom",
+        "/dev/ptmx",
+        "/dev/console",
     ];
     HARMLESS.iter().any(|device| path == Path::new(device))
-        || ["/dev/fd", "/dev/pts", "/dev/shm", "/dev/tcp", "/dev/udp"].iter().any(|directory| path.starts_with(directory))
+        || ["/dev/fd", "/dev/pts", "/dev/shm", "/dev/tcp", "/dev/udp"]
+            .iter()
+            .any(|directory| path.starts_with(directory))
         || path.starts_with("/proc/self/fd")
 }
 

@@ -62,6 +62,11 @@ impl Arg {
         self.is_exact().then_some(self.text.as_str())
     }
 
+    /// Whether this is one unknown value and nothing else: code that cannot be seen.
+    pub fn is_unseen(&self) -> bool {
+        self.known == 0 && !self.text.is_empty() && !self.text.contains(char::is_whitespace)
+    }
+
     /// The argument without its first bytes (an option's name in front of its value).
     pub fn skip(&self, bytes: usize) -> Arg {
         let mut rest = self.clone();
@@ -126,7 +131,9 @@ impl Chunk {
 /// Adds the alternatives of one part to all alternatives so far.
 pub fn multiply(alternatives: &mut Vec<Vec<Chunk>>, choices: Vec<Chunk>) {
     if choices.len() == 1 || alternatives.len() * choices.len() > MAX_ALTERNATIVES {
-        let Some(choice) = choices.into_iter().next() else { return };
+        let Some(choice) = choices.into_iter().next() else {
+            return;
+        };
         for chunks in alternatives.iter_mut() {
             chunks.push(choice.clone());
         }
@@ -185,7 +192,8 @@ fn append(arg: &mut Arg, chunk: &Chunk, text: &str) {
         return;
     }
     let glob = if chunk.quoted { None } else { text.find(['*', '?', '[', '\u{1}']) };
-    let extended = if chunk.quoted { None } else { text.find("!(").or_else(|| text.find("@(")).or_else(|| text.find("+(")) };
+    let extended =
+        if chunk.quoted { None } else { text.find("!(").or_else(|| text.find("@(")).or_else(|| text.find("+(")) };
     match glob.into_iter().chain(extended).min() {
         Some(at) if text != "[" && text != "[[" => {
             arg.known = start + at;

@@ -69,7 +69,12 @@ pub struct Site {
 pub fn is_file_class(class: Class) -> bool {
     matches!(
         class,
-        Class::FileDelete | Class::FileOverwrite | Class::FileWrite | Class::FileMove | Class::FilePerm | Class::VcsDiscard
+        Class::FileDelete
+            | Class::FileOverwrite
+            | Class::FileWrite
+            | Class::FileMove
+            | Class::FilePerm
+            | Class::VcsDiscard
     )
 }
 
@@ -104,7 +109,11 @@ pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> (Optio
 
 fn locate(text: &str, shell: &Shell, site: &Site) -> Option<PathBuf> {
     if !site.elsewhere {
-        return if text.starts_with('/') { Some(resolve(Path::new("/"), text)) } else { Some(resolve(shell.cwd.as_deref()?, text)) };
+        return if text.starts_with('/') {
+            Some(resolve(Path::new("/"), text))
+        } else {
+            Some(resolve(shell.cwd.as_deref()?, text))
+        };
     }
     if !text.starts_with('/') {
         return Some(resolve(shell.cwd.as_deref()?, text));

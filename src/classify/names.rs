@@ -1,8 +1,28 @@
 //! Names of scripts and targets that promise more than a build.
 
 const ALARMING: [&str; 22] = [
-    "deploy", "deployment", "undeploy", "redeploy", "release", "publish", "reset", "clean", "cleanup", "wipe", "drop",
-    "purge", "destroy", "migrate", "teardown", "nuke", "rollback", "prune", "uninstall", "truncate", "erase", "promote",
+    "deploy",
+    "deployment",
+    "undeploy",
+    "redeploy",
+    "release",
+    "publish",
+    "reset",
+    "clean",
+    "cleanup",
+    "wipe",
+    "drop",
+    "purge",
+    "destroy",
+    "migrate",
+    "teardown",
+    "nuke",
+    "rollback",
+    "prune",
+    "uninstall",
+    "truncate",
+    "erase",
+    "promote",
 ];
 const CALMING: [&str; 14] = [
     "status", "dry", "check", "plan", "test", "tests", "lint", "help", "show", "list", "preview", "info", "version",

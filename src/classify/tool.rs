@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
+use super::Classifier;
 use super::context::{Context, resolve};
 use super::expand::{Arg, Shell};
 use super::found::{Found, Site, place, settle};
 use super::verdict::Understanding;
-use super::Classifier;
 use crate::model::effect::Class;
 
 /// A tool call as its client describes it.
@@ -33,34 +33,166 @@ enum Kind {
 }
 
 const WRITES: [&str; 34] = [
-    "write", "edit", "multiedit", "notebookedit", "writefile", "createfile", "editfile", "replace", "strreplace",
-    "strreplaceeditor", "strreplacebasededittool", "applypatch", "patch", "applydiff", "inserteditintofile", "insertcontent",
-    "searchandreplace", "searchreplace", "writetofile", "replaceinfile", "replacestringinfile", "multireplacestringinfile",
-    "createorupdatefile", "savefile", "appendfile", "updatefile", "modifyfile", "overwritefile", "editnotebook", "newfile",
-    "editnotebookfile", "createandrunfile", "replacefilecontent", "applyedit",
+    "write",
+    "edit",
+    "multiedit",
+    "notebookedit",
+    "writefile",
+    "createfile",
+    "editfile",
+    "replace",
+    "strreplace",
+    "strreplaceeditor",
+    "strreplacebasededittool",
+    "applypatch",
+    "patch",
+    "applydiff",
+    "inserteditintofile",
+    "insertcontent",
+    "searchandreplace",
+    "searchreplace",
+    "writetofile",
+    "replaceinfile",
+    "replacestringinfile",
+    "multireplacestringinfile",
+    "createorupdatefile",
+    "savefile",
+    "appendfile",
+    "updatefile",
+    "modifyfile",
+    "overwritefile",
+    "editnotebook",
+    "newfile",
+    "editnotebookfile",
+    "createandrunfile",
+    "replacefilecontent",
+    "applyedit",
 ];
 const DELETES: [&str; 10] = [
-    "deletefile", "delete", "removefile", "remove", "deletefiles", "rm", "deletepath", "deletedirectory", "unlink", "removedirectory",
+    "deletefile",
+    "delete",
+    "removefile",
+    "remove",
+    "deletefiles",
+    "rm",
+    "deletepath",
+    "deletedirectory",
+    "unlink",
+    "removedirectory",
 ];
 const MOVES: [&str; 9] =
     ["movefile", "move", "rename", "renamefile", "mv", "movepath", "renamepath", "copyfile", "renamesymbol"];
 const READS: [&str; 56] = [
-    "read", "readfile", "readmanyfiles", "readfiles", "view", "viewfile", "openfile", "grep", "glob", "search", "searchfiles",
-    "searchtext", "codebasesearch", "grepsearch", "filesearch", "list", "listdir", "listdirectory", "listfiles", "ls", "cat",
-    "find", "findfiles", "tree", "todowrite", "todoread", "updateplan", "todo", "webfetch", "websearch", "fetch", "think", "task",
-    "agent", "bashoutput", "exitplanmode", "enterplanmode", "askuserquestion", "askfollowupquestion", "attemptcompletion",
-    "listcodedefinitionnames", "getdiagnostics", "diagnostics", "problems", "notebookread", "viewimage", "semanticsearch",
-    "readlints", "listmcpresources", "readmcpresource", "stat", "getfileinfo", "readtextfile", "lsp", "skill", "googlewebsearch",
+    "read",
+    "readfile",
+    "readmanyfiles",
+    "readfiles",
+    "view",
+    "viewfile",
+    "openfile",
+    "grep",
+    "glob",
+    "search",
+    "searchfiles",
+    "searchtext",
+    "codebasesearch",
+    "grepsearch",
+    "filesearch",
+    "list",
+    "listdir",
+    "listdirectory",
+    "listfiles",
+    "ls",
+    "cat",
+    "find",
+    "findfiles",
+    "tree",
+    "todowrite",
+    "todoread",
+    "updateplan",
+    "todo",
+    "webfetch",
+    "websearch",
+    "fetch",
+    "think",
+    "task",
+    "agent",
+    "bashoutput",
+    "exitplanmode",
+    "enterplanmode",
+    "askuserquestion",
+    "askfollowupquestion",
+    "attemptcompletion",
+    "listcodedefinitionnames",
+    "getdiagnostics",
+    "diagnostics",
+    "problems",
+    "notebookread",
+    "viewimage",
+    "semanticsearch",
+    "readlints",
+    "listmcpresources",
+    "readmcpresource",
+    "stat",
+    "getfileinfo",
+    "readtextfile",
+    "lsp",
+    "skill",
+    "googlewebsearch",
 ];
 const SHELLS: [&str; 24] = [
-    "bash", "shell", "sh", "zsh", "runcommand", "runshellcommand", "terminal", "execute", "executecommand", "exec", "execcommand",
-    "runterminalcmd", "runterminalcommand", "runinterminal", "localshell", "shellcommand", "powershell", "cmd", "command",
-    "executebash", "localshellcall", "containerexec", "runbash", "bashtool",
+    "bash",
+    "shell",
+    "sh",
+    "zsh",
+    "runcommand",
+    "runshellcommand",
+    "terminal",
+    "execute",
+    "executecommand",
+    "exec",
+    "execcommand",
+    "runterminalcmd",
+    "runterminalcommand",
+    "runinterminal",
+    "localshell",
+    "shellcommand",
+    "powershell",
+    "cmd",
+    "command",
+    "executebash",
+    "localshellcall",
+    "containerexec",
+    "runbash",
+    "bashtool",
 ];
 const PATH_FIELDS: [&str; 26] = [
-    "path", "file_path", "filePath", "filepath", "filename", "file_name", "file", "notebook_path", "notebookPath", "target_file",
-    "targetFile", "old_path", "oldPath", "new_path", "newPath", "source", "source_path", "destination", "destination_path", "dest",
-    "from", "to", "old_file", "new_file", "relative_workspace_path", "uri",
+    "path",
+    "file_path",
+    "filePath",
+    "filepath",
+    "filename",
+    "file_name",
+    "file",
+    "notebook_path",
+    "notebookPath",
+    "target_file",
+    "targetFile",
+    "old_path",
+    "oldPath",
+    "new_path",
+    "newPath",
+    "source",
+    "source_path",
+    "destination",
+    "destination_path",
+    "dest",
+    "from",
+    "to",
+    "old_file",
+    "new_file",
+    "relative_workspace_path",
+    "uri",
 ];
 const LIST_FIELDS: [&str; 5] = ["paths", "files", "file_paths", "filePaths", "edits"];
 const PATCH_FIELDS: [&str; 5] = ["patch", "input", "diff", "patchText", "content"];
@@ -68,25 +200,24 @@ const PATCH_FIELDS: [&str; 5] = ["patch", "input", "diff", "patchText", "content
 fn kind_of(tool: &str) -> Kind {
     let name = tool.rsplit(['/', ':', '.']).next().unwrap_or(tool);
     let name = name.rsplit("__").next().unwrap_or(name);
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
+    let plain: String =
+        name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
     let plain = plain.as_str();
-    if SHELLS.contains(&plain) {
-        Kind::Shell
-    } else if WRITES.contains(&plain) {
-        Kind::Write
-    } else if DELETES.contains(&plain) {
-        Kind::Delete
-    } else if MOVES.contains(&plain) {
-        Kind::Move
-    } else if READS.contains(&plain) {
-        Kind::Read
-    } else if ["get", "list", "read", "search", "find", "show", "describe", "view", "query"].iter().any(|verb| leads(name, verb)) {
-        Kind::Read
-    } else if ["send", "post", "publish", "upload"].iter().any(|verb| leads(name, verb)) {
-        Kind::Network
-    } else {
-        Kind::Unknown
+    let tables: [(&[&str], Kind); 5] = [
+        (&SHELLS, Kind::Shell),
+        (&WRITES, Kind::Write),
+        (&DELETES, Kind::Delete),
+        (&MOVES, Kind::Move),
+        (&READS, Kind::Read),
+    ];
+    if let Some((_, kind)) = tables.iter().find(|(names, _)| names.contains(&plain)) {
+        return *kind;
     }
+    let led = |verbs: &[&str]| verbs.iter().any(|verb| leads(name, verb));
+    if led(&["get", "list", "read", "search", "find", "show", "describe", "view", "query"]) {
+        return Kind::Read;
+    }
+    if led(&["send", "post", "publish", "upload"]) { Kind::Network } else { Kind::Unknown }
 }
 
 /// `read_x`, `readX`, `read-x`: a verb in front of something.
@@ -104,6 +235,7 @@ pub fn effects(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) 
         return in_directory(classifier, &command, call.input, context);
     }
     match kind {
+        Kind::Write if call.input.get("command").and_then(Value::as_str) == Some("view") => Default::default(),
         Kind::Write => files(call, context, Class::FileOverwrite),
         Kind::Delete => files(call, context, Class::FileDelete),
         Kind::Move => files(call, context, Class::FileMove),
@@ -122,7 +254,8 @@ fn unknown(call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding
         Some(false) => Default::default(),
         Some(true) => files(call, context, Class::FileOverwrite),
         None => {
-            let opaque = Found { checkpoint: Some(true), ..Found::new(Class::ExecOpaque, call.tool, "unknown-tool", (0, 0)) };
+            let opaque =
+                Found { checkpoint: Some(true), ..Found::new(Class::ExecOpaque, call.tool, "unknown-tool", (0, 0)) };
             let mut found = vec![opaque];
             if !call.paths.is_empty() {
                 found.extend(files(call, context, Class::FileOverwrite).0);
@@ -132,8 +265,14 @@ fn unknown(call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding
     }
 }
 
-fn in_directory(classifier: &Classifier, command: &str, input: &Value, context: &Context) -> (Vec<Found>, Understanding) {
-    let directory = ["cwd", "workdir", "working_directory", "directory", "dir"].iter().find_map(|name| input.get(name)?.as_str());
+fn in_directory(
+    classifier: &Classifier,
+    command: &str,
+    input: &Value,
+    context: &Context,
+) -> (Vec<Found>, Understanding) {
+    let directory =
+        ["cwd", "workdir", "working_directory", "directory", "dir"].iter().find_map(|name| input.get(name)?.as_str());
     match directory.filter(|text| !text.is_empty()) {
         Some(directory) => {
             let context = Context { cwd: resolve(&context.cwd, directory), ..context.clone() };
@@ -158,7 +297,11 @@ fn command_line(input: &Value) -> Option<String> {
 
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,+@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<Found>, Understanding) {

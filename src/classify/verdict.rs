@@ -51,9 +51,13 @@ fn usual_severity(class: Class, scope: Scope, certainty: Certainty) -> Severity 
         Class::FileWrite | Class::ExecOpaque => Severity::Info,
         Class::FilePerm | Class::FileMove | Class::Unknown => Severity::Low,
         Class::FileDelete | Class::FileOverwrite if scope == Scope::Temp => Severity::Info,
-        Class::FileDelete | Class::FileOverwrite | Class::VcsDiscard | Class::Process | Class::NetworkWrite => Severity::Medium,
+        Class::FileDelete | Class::FileOverwrite | Class::VcsDiscard | Class::Process | Class::NetworkWrite => {
+            Severity::Medium
+        }
         Class::VcsRemote | Class::Container | Class::RemoteShell | Class::VcsHistory => Severity::Medium,
-        Class::Database | Class::Cloud | Class::Publish | Class::System | Class::ExecRemote | Class::Piton => Severity::High,
+        Class::Database | Class::Cloud | Class::Publish | Class::System | Class::ExecRemote | Class::Piton => {
+            Severity::High
+        }
     }
 }
 
@@ -83,17 +87,28 @@ fn sentence(class: Class, verb: &str) -> String {
         Class::Database => format!("`{verb}` may change a database; {undo}."),
         Class::NetworkWrite => format!("`{verb}` sends data over the network; {undo}."),
         Class::VcsRemote => format!("`{verb}` changes a remote repository or its forge; {undo}."),
-        Class::VcsHistory => format!("`{verb}` changes git history (refs, stashes, unreachable commits); {undo} by itself."),
+        Class::VcsHistory => {
+            format!("`{verb}` changes git history (refs, stashes, unreachable commits); {undo} by itself.")
+        }
         Class::Container => format!("`{verb}` changes containers or their volumes; {undo}."),
         Class::Cloud => format!("`{verb}` changes infrastructure; {undo}."),
         Class::Publish => format!("`{verb}` publishes something that others can fetch; {undo}."),
         Class::Process => format!("`{verb}` ends running processes; {undo}."),
         Class::System => format!("`{verb}` changes the machine outside the workspace; {undo}."),
         Class::RemoteShell => format!("`{verb}` acts on another machine; {undo}."),
-        Class::ExecRemote => format!("`{verb}` runs code that was fetched or decoded just now and may do anything; {undo} outside the workspace."),
-        Class::ExecOpaque => format!("`{verb}` runs a script whose name says more than a build; what it does outside the workspace cannot be undone."),
+        Class::ExecRemote => format!(
+            "`{verb}` runs code that was fetched or decoded just now and may do anything; {undo} outside the workspace."
+        ),
+        Class::ExecOpaque => format!(
+            "`{verb}` runs a script whose name says more than a build; what it does outside the workspace cannot be undone."
+        ),
         Class::Piton => format!("`{verb}` is aimed at piton itself; without it nothing can be brought back."),
-        Class::FileDelete | Class::FileOverwrite | Class::FileWrite | Class::FileMove | Class::FilePerm | Class::VcsDiscard => {
+        Class::FileDelete
+        | Class::FileOverwrite
+        | Class::FileWrite
+        | Class::FileMove
+        | Class::FilePerm
+        | Class::VcsDiscard => {
             format!("`{verb}` changes files outside the workspace.")
         }
         Class::Unknown => format!("`{verb}` was not understood."),

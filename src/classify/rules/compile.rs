@@ -7,9 +7,7 @@ use serde_saphyr::{Location, Spanned};
 
 use super::args::Grammar;
 use super::condition::{AnyOf, Operands, Role, Subcommands};
-use super::dialect::{
-    CallSpec, DatabaseSpec, Document, InterpreterSpec, RemoteSpec, RuleSpec, WrapperSpec,
-};
+use super::dialect::{CallSpec, DatabaseSpec, Document, InterpreterSpec, RemoteSpec, RuleSpec, WrapperSpec};
 use super::{Call, Database, Interpreter, Remote, Rule, Rules, Wrapper};
 use crate::error::{Code, Error, Result};
 
@@ -60,7 +58,12 @@ fn programs(text: &str) -> Vec<String> {
 }
 
 fn grammar(values: &str, attached: &str, single: bool) -> Grammar {
-    Grammar { values: words(values).into_iter().collect(), attached: words(attached).into_iter().collect(), single, fold: false }
+    Grammar {
+        values: words(values).into_iter().collect(),
+        attached: words(attached).into_iter().collect(),
+        single,
+        fold: false,
+    }
 }
 
 fn add(document: Document, rules: &mut Rules, taken: &mut HashSet<String>) -> Result<()> {
@@ -118,7 +121,11 @@ fn add(document: Document, rules: &mut Rules, taken: &mut HashSet<String>) -> Re
 fn wrapper(spec: &WrapperSpec) -> Wrapper {
     Wrapper {
         sub: Subcommands::parse(&spec.sub),
-        grammar: grammar(&[&spec.values, &spec.line, &spec.directory].map(String::as_str).join(" "), &spec.attached, false),
+        grammar: grammar(
+            &[&spec.values, &spec.line, &spec.directory].map(String::as_str).join(" "),
+            &spec.attached,
+            false,
+        ),
         unless: AnyOf::parse(&spec.unless),
         line: words(&spec.line),
         directory: words(&spec.directory),

@@ -46,7 +46,9 @@ fn parse_option(word: &str) -> Choice {
 
 impl Choice {
     fn accepts(&self, value: Option<&Arg>) -> bool {
-        let Some((wanted, values)) = &self.values else { return true };
+        let Some((wanted, values)) = &self.values else {
+            return true;
+        };
         let value = value.map(|arg| arg.text.to_ascii_lowercase());
         value.is_some_and(|value| values.contains(&value) == *wanted)
     }

@@ -1,9 +1,9 @@
 //! Rules as data: what programs do, read from `config/rules.yaml` and from users' own text.
 
 pub mod args;
+mod compile;
 pub mod condition;
 pub mod dialect;
-mod compile;
 
 #[cfg(test)]
 mod tests;

@@ -30,10 +30,20 @@ fn examples_hold() {
             verdict.effects.iter().any(|effect| effect.rule == rule.id || rule.named && effect.rule == "script")
         };
         if rule.class.is_some() {
-            wrong.extend(rule.matches.iter().filter(|line| !by_rule(line)).map(|line| format!("{} misses {line}", rule.id)));
+            wrong.extend(
+                rule.matches.iter().filter(|line| !by_rule(line)).map(|line| format!("{} misses {line}", rule.id)),
+            );
         }
-        wrong.extend(rule.misses.iter().filter(|line| rule.class.is_some() && by_rule(line)).map(|line| format!("{} takes {line}", rule.id)));
-        if rule.class.is_some() && (rule.matches.is_empty() || rule.misses.is_empty()) && rule.severity != Some(crate::model::effect::Severity::Info) {
+        wrong.extend(
+            rule.misses
+                .iter()
+                .filter(|line| rule.class.is_some() && by_rule(line))
+                .map(|line| format!("{} takes {line}", rule.id)),
+        );
+        if rule.class.is_some()
+            && (rule.matches.is_empty() || rule.misses.is_empty())
+            && rule.severity != Some(crate::model::effect::Severity::Info)
+        {
             wrong.push(format!("{} has no examples", rule.id));
         }
     }
@@ -51,7 +61,10 @@ fn users_errors_name_line_and_column() {
     assert_eq!(unknown.line_number(), Some(4), "{unknown}");
     assert!(unknown.message().contains("column"), "{unknown}");
     assert_eq!(refused("rules:\n  - {id: a, program: x, class: nonsense}\n").line_number(), Some(2));
-    assert_eq!(refused("rules:\n  - {id: b, program: x}\n  - {id: a, program: x, operand: '('}\n").line_number(), Some(3));
+    assert_eq!(
+        refused("rules:\n  - {id: b, program: x}\n  - {id: a, program: x, operand: '('}\n").line_number(),
+        Some(3)
+    );
     assert_eq!(refused("rules:\n  - {id: a, program: x, target: nowhere}\n").line_number(), Some(2));
     assert!(refused("rules: [").line_number().is_some());
 }

@@ -47,7 +47,9 @@ impl Scanner<'_, '_> {
                 Some(b';') if self.open.cases > 0 => return true,
                 Some(b')' | b';') => self.position += 1,
                 _ => {
-                    let Some(closer) = CLOSERS.iter().find(|word| self.at_keyword(word)) else { return false };
+                    let Some(closer) = CLOSERS.iter().find(|word| self.at_keyword(word)) else {
+                        return false;
+                    };
                     if (*closer == "}" && self.open.braces > 0) || (*closer != "}" && self.open.keywords > 0) {
                         return true;
                     }
@@ -297,7 +299,9 @@ fn add_word(simple: &mut Simple, word: Word) {
 
 /// Reads `NAME=value`, `NAME+=value`, `NAME[i]=value` off a word.
 pub fn assignment(word: &Word) -> Option<Assignment> {
-    let Some(Part::Literal { text, quoted: false }) = word.parts.first() else { return None };
+    let Some(Part::Literal { text, quoted: false }) = word.parts.first() else {
+        return None;
+    };
     let (left, right) = text.split_once('=')?;
     let plain = left.strip_suffix('+').unwrap_or(left);
     let base = plain.split_once('[').map_or(plain, |(base, _)| base);

@@ -33,7 +33,9 @@ impl Scanner<'_, '_> {
     }
 
     fn double_paren(&mut self) -> Compound {
-        let Some(end) = self.arithmetic_end() else { return self.subshell() };
+        let Some(end) = self.arithmetic_end() else {
+            return self.subshell();
+        };
         let inner = self.arithmetic(end);
         let word = Word { parts: vec![Part::Unknown { inner, quoted: true }], span: self.span_from(end) };
         plain(Kind::Test, vec![word], Script::default())

@@ -229,7 +229,9 @@ impl Scanner<'_, '_> {
     fn ansi_number(&mut self, text: &mut String, radix: u32, most: usize) {
         let mut value = 0u32;
         for _ in 0..most {
-            let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(radix)) else { break };
+            let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(radix)) else {
+                break;
+            };
             value = value.saturating_mul(radix).saturating_add(digit);
             self.position += 1;
         }

@@ -15,7 +15,12 @@ impl Scanner<'_, '_> {
         let index = self.bounds.heredocs.len();
         self.bounds.heredocs.push(Word::default());
         self.pending.push(Pending { index, delimiter, expands, strip_tabs });
-        Redirect { kind: RedirectKind::Heredoc(index), target: Word::default(), stderr: false, span: self.span_from(start) }
+        Redirect {
+            kind: RedirectKind::Heredoc(index),
+            target: Word::default(),
+            stderr: false,
+            span: self.span_from(start),
+        }
     }
 
     /// Reads the bodies of all queued heredocs; the position is at the start of a line.

@@ -18,4 +18,6 @@ mod word;
 mod tests;
 
 pub use scanner::{Bounds, Place, scan};
-pub use tree::{Assignment, Command, Compound, Kind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Span, Word};
+pub use tree::{
+    Assignment, Command, Compound, Kind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Span, Word,
+};

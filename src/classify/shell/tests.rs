@@ -126,8 +126,19 @@ fn redirects_of_lines() {
     let table: &[(&str, &[(RedirectKind, &str)])] = &[
         ("a > b", &[(RedirectKind::Output, "b")]),
         ("a >>b 2>c", &[(RedirectKind::Append, "b"), (RedirectKind::Output, "c")]),
-        ("a >&2 2>&1 <&3 >&-", &[(RedirectKind::Duplicate, "2"), (RedirectKind::Duplicate, "1"), (RedirectKind::Duplicate, "3"), (RedirectKind::Duplicate, "-")]),
-        ("a >&file &>g &>>h", &[(RedirectKind::Output, "file"), (RedirectKind::Output, "g"), (RedirectKind::Append, "h")]),
+        (
+            "a >&2 2>&1 <&3 >&-",
+            &[
+                (RedirectKind::Duplicate, "2"),
+                (RedirectKind::Duplicate, "1"),
+                (RedirectKind::Duplicate, "3"),
+                (RedirectKind::Duplicate, "-"),
+            ],
+        ),
+        (
+            "a >&file &>g &>>h",
+            &[(RedirectKind::Output, "file"), (RedirectKind::Output, "g"), (RedirectKind::Append, "h")],
+        ),
         ("a >| b <>c", &[(RedirectKind::Output, "b"), (RedirectKind::Output, "c")]),
         ("a < b <<< c", &[(RedirectKind::Input, "b"), (RedirectKind::HereString, "c")]),
         ("a {fd}> b", &[(RedirectKind::Output, "b")]),

@@ -98,7 +98,11 @@ impl Scanner<'_, '_> {
                 }
                 b'$' | b'`' => {
                     push_literal(parts, &self.source[start..self.position], true);
-                    if byte == b'$' { self.dollar(parts, true) } else { self.backtick(parts, true) }
+                    if byte == b'$' {
+                        self.dollar(parts, true)
+                    } else {
+                        self.backtick(parts, true)
+                    }
                     start = self.position;
                 }
                 _ => self.step(),

@@ -1,7 +1,9 @@
 //! The labelled sets, hostile lines, tools, and cases that once went wrong.
 
+mod cases;
 pub mod evaluation;
 mod hostile;
+mod tools;
 
 use std::sync::LazyLock;
 

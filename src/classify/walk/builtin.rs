@@ -47,7 +47,7 @@ impl Walk<'_> {
         match code.origin {
             Origin::Remote | Origin::Decoded => self.fetched(call.program, call.span),
             Origin::Setup => {}
-            Origin::Plain | Origin::Temporary if code.known == 0 && !code.text.contains(' ') => {
+            Origin::Plain | Origin::Temporary if code.is_unseen() => {
                 self.hidden(call.program, None, call.span);
             }
             Origin::Plain | Origin::Temporary => {
@@ -96,24 +96,39 @@ impl Walk<'_> {
 
     /// Commands against piton: its switch, its store, its processes.
     pub fn aimed_at_piton(&mut self, call: &Call<'_>, shell: &Shell) -> bool {
-        let words: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-')).collect();
+        let words: Vec<&str> =
+            call.args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-')).collect();
+        let names = call.args.iter().any(|arg| arg.text.contains("piton"));
+        if matches!(call.program, "pgrep" | "pidof" | "ps" | "grep" | "lsof") && names {
+            self.sought_piton = true;
+        }
         let kills = matches!(call.program, "kill" | "killall" | "pkill" | "fuser" | "taskkill")
-            && call.args.iter().any(|arg| arg.text.contains("piton"));
+            && (names || self.sought_piton && call.args.iter().any(|arg| !arg.is_exact()));
         let stops = matches!(call.program, "systemctl" | "launchctl" | "service" | "brew" | "cargo")
             && words.iter().any(|word| *word == "piton" || word.starts_with("piton.") || *word == "piton-daemon")
-            && words.iter().any(|word| matches!(*word, "stop" | "disable" | "mask" | "kill" | "unload" | "remove" | "uninstall"));
+            && words
+                .iter()
+                .any(|word| matches!(*word, "stop" | "disable" | "mask" | "kill" | "unload" | "remove" | "uninstall"));
         let switches = call.program == "piton" && switches_off(&words);
         if kills || stops || switches {
             let found = Found::new(Class::Piton, call.program, "piton", call.span);
-            self.found.push(Found { severity: Some(Severity::High), target: words.first().map(|word| (*word).to_owned()), ..found });
+            self.found.push(Found {
+                severity: Some(Severity::High),
+                target: words.first().map(|word| (*word).to_owned()),
+                ..found
+            });
             return true;
         }
         let in_store = call.args.iter().any(|arg| {
-            arg.text.contains('/') && !self.site.elsewhere
+            arg.text.contains('/')
+                && !self.site.elsewhere
                 && place(arg, shell, &self.site, self.context).1 == Whereabouts::Piton
         });
         // A git command inside the store, `sqlite3` on its files, an editor: whatever writes there is not ours to guess.
-        if in_store && !self.rules.is_quiet(call.program) && !matches!(call.program, "piton" | "rm" | "mv" | "cp" | "find") {
+        if in_store
+            && !self.rules.is_quiet(call.program)
+            && !matches!(call.program, "piton" | "rm" | "mv" | "cp" | "find")
+        {
             let found = Found::new(Class::Piton, call.program, "piton-store", call.span);
             self.found.push(Found { severity: Some(Severity::High), ..found });
             return call.program != "git";
@@ -126,9 +141,15 @@ impl Walk<'_> {
 fn switches_off(words: &[&str]) -> bool {
     match words {
         ["off" | "disable" | "stop" | "uninstall" | "gc" | "prune" | "forget" | "purge", ..] => true,
-        ["daemon" | "hook" | "hooks" | "agent" | "shell" | "git-hooks", "stop" | "off" | "disable" | "uninstall" | "remove" | "kill", ..] => true,
+        [
+            "daemon" | "hook" | "hooks" | "agent" | "shell" | "git-hooks",
+            "stop" | "off" | "disable" | "uninstall" | "remove" | "kill",
+            ..,
+        ] => true,
         ["config", "set" | "unset" | "trust", ..] => true,
-        ["git", sub, ..] => !matches!(*sub, "log" | "show" | "diff" | "status" | "fsck" | "ls-tree" | "cat-file" | "branch"),
+        ["git", sub, ..] => {
+            !matches!(*sub, "log" | "show" | "diff" | "status" | "fsck" | "ls-tree" | "cat-file" | "branch")
+        }
         _ => false,
     }
 }
@@ -158,7 +179,9 @@ pub fn join_args(args: &[Arg], span: (usize, usize)) -> Arg {
 
 fn assign(call: &Call<'_>, shell: &mut Shell) {
     for arg in call.args {
-        let Some((name, value)) = arg.text.split_once('=') else { continue };
+        let Some((name, value)) = arg.text.split_once('=') else {
+            continue;
+        };
         let value = match arg.origin {
             Origin::Temporary => Value::Temporary,
             _ if arg.is_exact() => Value::Known(vec![value.to_owned()]),

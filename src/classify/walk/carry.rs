@@ -11,6 +11,42 @@ use crate::classify::rules::args::{Grammar, parse};
 use crate::classify::shell::Span;
 use crate::model::effect::Class;
 
+/// Tools that `yarn`, `pnpm` and `bun` run by name; names that these managers use themselves are not among them.
+const LOCAL_TOOLS: [&str; 32] = [
+    "prettier",
+    "eslint",
+    "stylelint",
+    "biome",
+    "tsc",
+    "prisma",
+    "knex",
+    "typeorm",
+    "sequelize",
+    "drizzle-kit",
+    "rimraf",
+    "del-cli",
+    "jest",
+    "vitest",
+    "playwright",
+    "cypress",
+    "lerna",
+    "changeset",
+    "turbo",
+    "nx",
+    "wrangler",
+    "vercel",
+    "netlify",
+    "cdk",
+    "serverless",
+    "sls",
+    "semantic-release",
+    "release-it",
+    "jscodeshift",
+    "firebase",
+    "tsx",
+    "ts-node",
+];
+
 impl Walk<'_> {
     /// Wrappers of the table.
     pub fn wrapped(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
@@ -45,7 +81,9 @@ impl Walk<'_> {
         } else {
             rest = rest.get(wrapper.spec.skip..).unwrap_or_default();
         }
-        while wrapper.spec.assignments && rest.first().is_some_and(|arg| arg.text.contains('=') && !arg.text.starts_with('=')) {
+        while wrapper.spec.assignments
+            && rest.first().is_some_and(|arg| arg.text.contains('=') && !arg.text.starts_with('='))
+        {
             rest = &rest[1..];
         }
         if rest.is_empty() {
@@ -70,7 +108,9 @@ impl Walk<'_> {
 
     /// `npx TOOL`: a tool we know counts as itself, any other one as code from elsewhere.
     fn fetched_tool(&mut self, rest: &[Arg], call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let Some(first) = rest.first() else { return Stream::Opaque };
+        let Some(first) = rest.first() else {
+            return Stream::Opaque;
+        };
         let name = package_name(&first.text);
         if !first.is_exact() || !self.rules.knows(&name.to_ascii_lowercase()) {
             self.fetched(call.program, call.span);
@@ -88,14 +128,37 @@ impl Walk<'_> {
             "parallel" => Some(self.parallel(call, shell)),
             "find" | "gfind" => Some(self.find(call, shell)),
             "fd" | "fdfind" => Some(self.fd(call, shell)),
+            "yarn" | "pnpm" | "bun" => self.local_tool(call, shell),
             _ => None,
         }
     }
 
+    /// `yarn prettier`: a tool of the project, run by its name.
+    fn local_tool(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+        let first = call.args.first().and_then(Arg::exact).filter(|text| LOCAL_TOOLS.contains(text))?;
+        self.rules.knows(first).then(|| self.dispatch(call.args, call.span, call.input.clone(), shell))
+    }
+
     fn xargs(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let values = ["-I", "-n", "-P", "-L", "-s", "-d", "-a", "-E", "--max-args", "--max-procs", "--delimiter", "--arg-file", "-J", "-R"];
+        let values = [
+            "-I",
+            "-n",
+            "-P",
+            "-L",
+            "-s",
+            "-d",
+            "-a",
+            "-E",
+            "--max-args",
+            "--max-procs",
+            "--delimiter",
+            "--arg-file",
+            "-J",
+            "-R",
+        ];
         let attached = ["-i", "-l", "-e"].map(str::to_owned).into_iter().collect();
-        let grammar = Grammar { values: values.map(str::to_owned).into_iter().collect(), attached, single: false, fold: false };
+        let grammar =
+            Grammar { values: values.map(str::to_owned).into_iter().collect(), attached, single: false, fold: false };
         let parsed = parse(call.args, &grammar, true);
         let mut inner = call.args[parsed.rest.min(call.args.len())..].to_vec();
         if inner.is_empty() {
@@ -111,7 +174,8 @@ impl Walk<'_> {
     }
 
     fn parallel(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let values = ["-j", "--jobs", "-P", "-n", "-N", "-I", "-S", "--colsep", "-a", "--timeout", "--delay", "--joblog"];
+        let values =
+            ["-j", "--jobs", "-P", "-n", "-N", "-I", "-S", "--colsep", "-a", "--timeout", "--delay", "--joblog"];
         let grammar = Grammar { values: values.map(str::to_owned).into_iter().collect(), ..Grammar::default() };
         let parsed = parse(call.args, &grammar, true);
         let rest = &call.args[parsed.rest.min(call.args.len())..];
@@ -128,7 +192,11 @@ impl Walk<'_> {
             return self.payload(&code, Stream::Nothing, &mut shell.clone());
         }
         let mut inner = command.to_vec();
-        if inner.iter().any(|arg| arg.text.contains('{')) { replace(&mut inner, "{}", &given) } else { inner.extend(given) }
+        if inner.iter().any(|arg| arg.text.contains('{')) {
+            replace(&mut inner, "{}", &given)
+        } else {
+            inner.extend(given)
+        }
         self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone())
     }
 
@@ -136,14 +204,22 @@ impl Walk<'_> {
         let options = call.args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P")).count();
         let args = &call.args[options..];
         let roots: Vec<&Arg> = args.iter().take_while(|arg| !arg.text.starts_with(['-', '(', '!'])).collect();
-        let matched: Vec<Arg> = if roots.is_empty() { vec![below(&Arg::literal(".", call.span))] } else { roots.into_iter().map(below).collect() };
+        let matched: Vec<Arg> = if roots.is_empty() {
+            vec![below(&Arg::literal(".", call.span))]
+        } else {
+            roots.into_iter().map(below).collect()
+        };
         let mut index = 0;
         while let Some(arg) = args.get(index) {
             index += 1;
             match arg.text.as_str() {
                 "-delete" => {
                     for target in &matched {
-                        self.report(Found::new(Class::FileDelete, "find -delete", "find-delete", call.span), Some(target), shell);
+                        self.report(
+                            Found::new(Class::FileDelete, "find -delete", "find-delete", call.span),
+                            Some(target),
+                            shell,
+                        );
                     }
                 }
                 "-exec" | "-execdir" | "-ok" | "-okdir" => {
@@ -155,7 +231,11 @@ impl Walk<'_> {
                     index = end;
                 }
                 "-fprint" | "-fprintf" | "-fls" | "-fprint0" => {
-                    self.report(Found::new(Class::FileOverwrite, "find", "find-print", call.span), args.get(index), shell);
+                    self.report(
+                        Found::new(Class::FileOverwrite, "find", "find-print", call.span),
+                        args.get(index),
+                        shell,
+                    );
                 }
                 _ => {}
             }
@@ -168,7 +248,11 @@ impl Walk<'_> {
         if let Some(at) = at {
             let mut inner = call.args[at + 1..].to_vec();
             let matched = [Arg { glob: true, ..Arg::unknown("{}", call.span) }];
-            if inner.iter().any(|arg| arg.text.contains("{}")) { replace(&mut inner, "{}", &matched) } else { inner.extend(matched) }
+            if inner.iter().any(|arg| arg.text.contains("{}")) {
+                replace(&mut inner, "{}", &matched)
+            } else {
+                inner.extend(matched)
+            }
             self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
         }
         Stream::Opaque

@@ -69,11 +69,9 @@ impl Walk<'_> {
         match code.origin {
             Origin::Remote | Origin::Decoded => self.fetched(program, code.span),
             Origin::Plain | Origin::Temporary | Origin::Setup => {
-                if code.known == 0 && !code.text.contains([' ', '(']) {
+                if code.is_unseen() {
                     self.hidden(program, None, code.span);
-                } else if matches!(interpreter.spec.language, CodeLanguage::Shell) {
-                    return self.payload(code, Stream::Nothing, &mut shell.clone());
-                } else if interpreter.spec.language == CodeLanguage::Powershell {
+                } else if matches!(interpreter.spec.language, CodeLanguage::Shell | CodeLanguage::Powershell) {
                     return self.payload(code, Stream::Nothing, &mut shell.clone());
                 } else {
                     self.calls(interpreter.spec.language, program, &code.text, code.span, shell);
@@ -88,7 +86,7 @@ impl Walk<'_> {
         match self.content(script, shell) {
             Stream::Remote | Stream::Decoded => self.fetched(call.program, call.span),
             Stream::Text(text) => {
-                let code = Arg { text, known: 1, ..Arg::unknown("", call.span) };
+                let code = Arg::literal(text, call.span);
                 self.run_code(interpreter, call.program, &code, shell);
                 self.hidden(call.program, None, call.span);
             }
@@ -171,7 +169,10 @@ fn blank(code: &str, language: CodeLanguage) -> String {
     while at < bytes.len() {
         let (end, keep) = match bytes[at] {
             b'#' if hash_comments(language) && starts_comment(bytes, at) => (line_end(bytes, at), 0),
-            b'/' if bytes.get(at + 1) == Some(&b'/') && language == CodeLanguage::Javascript && starts_comment(bytes, at) => {
+            b'/' if bytes.get(at + 1) == Some(&b'/')
+                && language == CodeLanguage::Javascript
+                && starts_comment(bytes, at) =>
+            {
                 (line_end(bytes, at), 0)
             }
             quote @ (b'\'' | b'"') => string_end(bytes, at, quote),
@@ -223,6 +224,12 @@ fn string_end(bytes: &[u8], at: usize, quote: u8) -> (usize, usize) {
     let end = end.min(bytes.len());
     let length = end.saturating_sub(at + 2);
     let mode = matches!(bytes.get(at + 1), Some(b'>' | b'+' | b'|'));
-    let keep = if length <= SHORT { end - at } else if mode { 3 } else { 1 };
+    let keep = if length <= SHORT {
+        end - at
+    } else if mode {
+        3
+    } else {
+        1
+    };
     (end, keep)
 }

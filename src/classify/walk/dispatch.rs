@@ -176,10 +176,12 @@ impl Walk<'_> {
 /// The host of an address, if an argument looks like one.
 fn host(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
-    let bare = scheme.is_empty() && !rest.starts_with(['-', '{', '[', '@', '.', '/', '$']) && !rest.contains(['=', ' ', '"']);
+    let bare =
+        scheme.is_empty() && !rest.starts_with(['-', '{', '[', '@', '.', '/', '$']) && !rest.contains(['=', ' ', '"']);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    let name = if host.starts_with('[') { host.split(']').next()?.trim_start_matches('[') } else { host.split(':').next()? };
+    let name =
+        if host.starts_with('[') { host.split(']').next()?.trim_start_matches('[') } else { host.split(':').next()? };
     let dotted = name.contains('.') || name == "localhost" || host.starts_with('[') || (rest.starts_with(':') && bare);
     let explicit = !scheme.is_empty();
     if name.is_empty() && rest.starts_with(':') && bare {
@@ -189,5 +191,9 @@ fn host(text: &str) -> Option<&str> {
 }
 
 fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.ends_with(".localhost") || host.starts_with("127.") || host == "::1" || host == "0.0.0.0"
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.starts_with("127.")
+        || host == "::1"
+        || host == "0.0.0.0"
 }

@@ -92,7 +92,12 @@ impl Walk<'_> {
         for found in inner {
             let outward = matches!(
                 found.class,
-                Class::Database | Class::NetworkWrite | Class::VcsRemote | Class::Cloud | Class::Publish | Class::ExecRemote
+                Class::Database
+                    | Class::NetworkWrite
+                    | Class::VcsRemote
+                    | Class::Cloud
+                    | Class::Publish
+                    | Class::ExecRemote
             );
             let local = matches!(found.scope, Scope::Workspace | Scope::Home | Scope::System) && found.path.is_some();
             if local || outward && remote.spec.class != Class::RemoteShell {
@@ -101,7 +106,10 @@ impl Walk<'_> {
                 let likely = found.certainty;
                 let seen = over_there.get_or_insert_with(|| {
                     let verb = format!("{}: {}", call.program, found.verb);
-                    Found { target: found.target.clone(), ..Found::new(remote.spec.class, verb, "elsewhere", call.span) }
+                    Found {
+                        target: found.target.clone(),
+                        ..Found::new(remote.spec.class, verb, "elsewhere", call.span)
+                    }
                 });
                 seen.certainty = seen.certainty.min(likely);
             }
@@ -124,13 +132,9 @@ fn subcommand(remote: &Remote, args: &[Arg]) -> Option<usize> {
     if remote.sub.is_empty() {
         return Some(0);
     }
-    let mut at = 0;
-    loop {
-        let parsed = parse(&args[at..], &remote.grammar, true);
-        at += parsed.rest;
-        let operands = args.get(at..).filter(|rest| !rest.is_empty())?;
-        return remote.sub.matches(operands).map(|used| at + used).filter(|_| at <= args.len());
-    }
+    let at = parse(args, &remote.grammar, true).rest;
+    let operands = args.get(at..).filter(|rest| !rest.is_empty())?;
+    remote.sub.matches(operands).map(|used| at + used)
 }
 
 /// `LOCAL:THERE[:options]`, or `type=bind,source=LOCAL,target=THERE`.

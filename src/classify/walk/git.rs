@@ -22,7 +22,9 @@ impl Walk<'_> {
                 shell.cwd = value.exact().and_then(|text| Some(resolve(shell.cwd.as_deref()?, text)));
             }
         }
-        let Some(sub) = rest.first() else { return Stream::Nothing };
+        let Some(sub) = rest.first() else {
+            return Stream::Nothing;
+        };
         let alias = options.flags.iter().filter(|flag| flag.name == "-c").find_map(|flag| {
             let (name, value) = flag.value.as_ref()?.text.split_once('=')?;
             (name.strip_prefix("alias.")? == sub.text).then(|| value.to_owned())

@@ -20,7 +20,9 @@ use super::context::Context;
 use super::expand::{Arg, Origin, Shell, Value};
 use super::found::{Found, Site, place, settle};
 use super::rules::Rules;
-use super::shell::{Bounds, Command, Compound, Kind, Place, Pipeline, Redirect, RedirectKind, Script, Simple, Span, scan};
+use super::shell::{
+    Bounds, Command, Compound, Kind, Pipeline, Place, Redirect, RedirectKind, Script, Simple, Span, scan,
+};
 use crate::model::effect::{Certainty, Class};
 
 /// Deepest nesting of payloads (`bash -c "bash -c …"`).
@@ -78,6 +80,8 @@ pub struct Walk<'a> {
     site: Site,
     /// Behind `sudo`.
     root: bool,
+    /// The line looked for piton's processes.
+    sought_piton: bool,
     functions: HashSet<String>,
     /// What files written by this very line hold.
     written: HashMap<PathBuf, Stream>,
@@ -97,6 +101,7 @@ impl<'a> Walk<'a> {
             assumed: false,
             site: Site::default(),
             root: false,
+            sought_piton: false,
             functions: HashSet::new(),
             written: HashMap::new(),
             traps: Vec::new(),
@@ -161,7 +166,11 @@ impl<'a> Walk<'a> {
             if self.bounds.overflow || !self.bounds.enter() {
                 return Stream::Opaque;
             }
-            stream = if single { self.command(stage, stream, shell) } else { self.command(stage, stream, &mut shell.clone()) };
+            stream = if single {
+                self.command(stage, stream, shell)
+            } else {
+                self.command(stage, stream, &mut shell.clone())
+            };
             self.bounds.leave();
         }
         stream
@@ -227,7 +236,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Effects of redirects; the input they give, and the file that output goes to.
-    fn redirects(&mut self, redirects: &[Redirect], input: Stream, shell: &mut Shell) -> (Stream, Option<Option<PathBuf>>) {
+    fn redirects(
+        &mut self,
+        redirects: &[Redirect],
+        input: Stream,
+        shell: &mut Shell,
+    ) -> (Stream, Option<Option<PathBuf>>) {
         let (mut input, mut output) = (input, None);
         for redirect in redirects {
             match redirect.kind {
@@ -248,7 +262,8 @@ impl<'a> Walk<'a> {
                     self.joined(&redirect.target, shell);
                 }
                 RedirectKind::Output | RedirectKind::Append => {
-                    let class = if redirect.kind == RedirectKind::Append { Class::FileWrite } else { Class::FileOverwrite };
+                    let class =
+                        if redirect.kind == RedirectKind::Append { Class::FileWrite } else { Class::FileOverwrite };
                     let targets = self.expand(&redirect.target, shell);
                     for target in &targets {
                         let found = Found::new(class, "redirect", "redirect", redirect.span);

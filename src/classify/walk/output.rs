@@ -6,10 +6,44 @@ use crate::classify::expand::Arg;
 
 /// Programs whose output is shell code for their own set-up.
 const SETUP: [&str; 38] = [
-    "ssh-agent", "direnv", "pyenv", "rbenv", "nodenv", "jenv", "goenv", "brew", "starship", "zoxide", "mise", "asdf", "fnm",
-    "conda", "mamba", "micromamba", "opam", "dircolors", "minikube", "docker-machine", "luarocks", "thefuck", "atuin", "gpg-agent",
-    "keychain", "kubectl", "gh", "helm", "rustup", "register-python-argcomplete", "fzf", "pip", "poetry", "volta", "lesspipe",
-    "nvm", "rtx", "resize",
+    "ssh-agent",
+    "direnv",
+    "pyenv",
+    "rbenv",
+    "nodenv",
+    "jenv",
+    "goenv",
+    "brew",
+    "starship",
+    "zoxide",
+    "mise",
+    "asdf",
+    "fnm",
+    "conda",
+    "mamba",
+    "micromamba",
+    "opam",
+    "dircolors",
+    "minikube",
+    "docker-machine",
+    "luarocks",
+    "thefuck",
+    "atuin",
+    "gpg-agent",
+    "keychain",
+    "kubectl",
+    "gh",
+    "helm",
+    "rustup",
+    "register-python-argcomplete",
+    "fzf",
+    "pip",
+    "poetry",
+    "volta",
+    "lesspipe",
+    "nvm",
+    "rtx",
+    "resize",
 ];
 
 /// What one list prints, from what two of its parts print.
@@ -30,10 +64,12 @@ pub fn made_by(call: &Call<'_>) -> Stream {
     match call.program {
         "echo" | "write-output" => echo(args),
         "printf" => printf(args),
-        "pwd" | "true" | "false" | ":" | "cd" | "mkdir" | "export" | "set" | "test" | "[" | "trap" | "rm" => Stream::Nothing,
+        "pwd" | "true" | "false" | ":" | "cd" | "mkdir" | "export" | "set" | "test" | "[" | "trap" | "rm" => {
+            Stream::Nothing
+        }
         "cat" | "bat" | "tee" | "sponge" | "get-content" => passed(call),
-        "curl" | "wget" | "fetch" | "http" | "https" | "xh" | "aria2c" | "lynx" | "iwr" | "irm" | "invoke-webrequest"
-        | "invoke-restmethod" | "nc" | "ncat" | "netcat" => Stream::Remote,
+        "curl" | "wget" | "fetch" | "http" | "https" | "xh" | "aria2c" | "lynx" | "iwr" | "irm"
+        | "invoke-webrequest" | "invoke-restmethod" | "nc" | "ncat" | "netcat" => Stream::Remote,
         "base64" | "base32" if decodes(&["-d", "-D", "--decode", "-di"]) => Stream::Decoded,
         "xxd" if args.iter().any(|arg| arg.text.starts_with("-r")) => Stream::Decoded,
         "openssl" if decodes(&["-d", "-decrypt"]) => Stream::Decoded,
@@ -55,7 +91,8 @@ fn passed(call: &Call<'_>) -> Stream {
     if call.program == "tee" || files.next().is_none() {
         return call.input.clone();
     }
-    match call.args.iter().map(|arg| arg.origin).max_by_key(|origin| *origin == crate::classify::expand::Origin::Remote) {
+    match call.args.iter().map(|arg| arg.origin).max_by_key(|origin| *origin == crate::classify::expand::Origin::Remote)
+    {
         Some(crate::classify::expand::Origin::Remote) => Stream::Remote,
         _ => Stream::Files,
     }
@@ -76,7 +113,9 @@ fn printf(args: &[Arg]) -> Stream {
     if let Some(origin) = tainted(args) {
         return origin;
     }
-    let Some(format) = args.first() else { return Stream::Nothing };
+    let Some(format) = args.first() else {
+        return Stream::Nothing;
+    };
     let mut values = args[1..].iter().map(|arg| arg.text.as_str());
     let mut text = String::new();
     let mut pieces = format.text.split('%');

@@ -5,9 +5,33 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 const READS: [&str; 27] = [
-    "select", "show", "explain", "describe", "desc", "table", "values", "with", "use", "set", "begin", "start", "commit",
-    "rollback", "end", "savepoint", "release", "declare", "fetch", "close", "list", "help", "pragma", "analyze", "print",
-    "status", "from",
+    "select",
+    "show",
+    "explain",
+    "describe",
+    "desc",
+    "table",
+    "values",
+    "with",
+    "use",
+    "set",
+    "begin",
+    "start",
+    "commit",
+    "rollback",
+    "end",
+    "savepoint",
+    "release",
+    "declare",
+    "fetch",
+    "close",
+    "list",
+    "help",
+    "pragma",
+    "analyze",
+    "print",
+    "status",
+    "from",
 ];
 const DATA_CHANGES: [&str; 10] =
     ["insert", "update", "delete", "merge", "replace", "drop", "truncate", "alter", "create", "call"];
@@ -40,7 +64,8 @@ fn client_command_writes(line: &str) -> bool {
     let first = words.next().unwrap_or_default().to_ascii_lowercase();
     match first.as_str() {
         "\\copy" => line.to_ascii_lowercase().contains(" from "),
-        "\\i" | "\\ir" | "\\include" | "\\!" | "\\gexec" | "\\lo_import" | "\\lo_unlink" | "\\password" | "\\." | "source" => true,
+        "\\i" | "\\ir" | "\\include" | "\\!" | "\\gexec" | "\\lo_import" | "\\lo_unlink" | "\\password" | "\\."
+        | "source" => true,
         ".read" | ".import" | ".restore" | ".clone" | ".load" | ".shell" | ".system" | ".recover" => true,
         _ => false,
     }
@@ -48,7 +73,8 @@ fn client_command_writes(line: &str) -> bool {
 
 fn statement_writes(statement: &str) -> bool {
     let lower = statement.to_ascii_lowercase();
-    let mut words = lower.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|word| !word.is_empty());
+    let mut words =
+        lower.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|word| !word.is_empty());
     let Some(first) = words.next() else { return false };
     if !READS.contains(&first) {
         return match first {
@@ -61,10 +87,16 @@ fn statement_writes(statement: &str) -> bool {
     let rest: Vec<&str> = words.collect();
     let changes = || rest.iter().any(|word| DATA_CHANGES.contains(word));
     match first {
-        "explain" => rest.contains(&"analyze") && rest.iter().any(|word| matches!(*word, "insert" | "update" | "delete" | "merge")),
+        "explain" => {
+            rest.contains(&"analyze")
+                && rest.iter().any(|word| matches!(*word, "insert" | "update" | "delete" | "merge"))
+        }
         "with" => rest.iter().any(|word| matches!(*word, "insert" | "update" | "delete" | "merge")),
         "select" => rest.contains(&"into") || does(&lower),
-        "pragma" => lower.contains('=') || rest.iter().any(|word| matches!(*word, "writable_schema" | "wal_checkpoint")) && changes(),
+        "pragma" => {
+            lower.contains('=')
+                || rest.iter().any(|word| matches!(*word, "writable_schema" | "wal_checkpoint")) && changes()
+        }
         "set" => rest.iter().any(|word| matches!(*word, "global" | "persist" | "password")),
         _ => false,
     }
@@ -125,7 +157,9 @@ fn skip_literal(rest: &str) -> usize {
 }
 
 fn dollar_quote(rest: &str) -> usize {
-    let Some(end) = rest[1..].find('$').map(|at| at + 2) else { return 0 };
+    let Some(end) = rest[1..].find('$').map(|at| at + 2) else {
+        return 0;
+    };
     let tag = &rest[..end];
     if !tag[1..end - 1].bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         return 0;
@@ -142,7 +176,10 @@ pub fn redis_writes(words: &[&str]) -> bool {
         "config" => !matches!(sub.as_str(), "get" | "help"),
         "acl" => !matches!(sub.as_str(), "list" | "whoami" | "users" | "getuser" | "cat" | "log" | "help"),
         "client" => matches!(sub.as_str(), "kill" | "pause" | "unblock"),
-        "cluster" => !matches!(sub.as_str(), "info" | "nodes" | "slots" | "shards" | "keyslot" | "myid" | "countkeysinslot" | "help"),
+        "cluster" => !matches!(
+            sub.as_str(),
+            "info" | "nodes" | "slots" | "shards" | "keyslot" | "myid" | "countkeysinslot" | "help"
+        ),
         "script" => !matches!(sub.as_str(), "exists" | "help"),
         "module" => sub != "list",
         "slowlog" | "latency" => sub == "reset",

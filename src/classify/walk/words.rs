@@ -130,8 +130,13 @@ fn variable(name: &str, quoted: bool, shell: &Shell) -> Vec<Chunk> {
 
 /// `$(mktemp -d)`, `$(pwd)` aside: a fresh path of its own.
 fn makes_temporary(script: &Script) -> bool {
-    let [pipeline] = script.pipelines.as_slice() else { return false };
-    let [crate::classify::shell::Command::Simple(simple)] = pipeline.stages.as_slice() else { return false };
+    let [pipeline] = script.pipelines.as_slice() else {
+        return false;
+    };
+    let [crate::classify::shell::Command::Simple(simple)] = pipeline.stages.as_slice() else {
+        return false;
+    };
     let mut words = simple.words.iter().map(Word::bare);
-    words.next() == Some(Some("mktemp")) && !simple.words.iter().any(|word| word.bare().is_some_and(|text| text.contains("-p")))
+    words.next() == Some(Some("mktemp"))
+        && !simple.words.iter().any(|word| word.bare().is_some_and(|text| text.contains("-p")))
 }
