@@ -142,7 +142,7 @@ pub struct DatabaseSpec {
     /// With one of these nothing can be written.
     #[serde(default)]
     pub unless: String,
-    /// Operands that end so are files of queries.
+    /// Operands that end so are files of queries; with this, other operands are none.
     #[serde(default)]
     pub scripts: String,
 }

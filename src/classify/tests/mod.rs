@@ -3,6 +3,7 @@
 mod cases;
 pub mod evaluation;
 mod hostile;
+mod lines;
 mod tools;
 
 use std::sync::LazyLock;

@@ -140,7 +140,11 @@ pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<Code
     let mut calls: Vec<CodeCall> = Vec::new();
     for call in rules.calls.iter().filter(|call| call.languages.contains(&language)) {
         for hit in call.pattern.find_iter(&blanked).take(16) {
-            let argument = string_at(code, hit.end().saturating_sub(1)).or_else(|| string_at(code, hit.start()));
+            let from = hit.end().saturating_sub(1);
+            let argument = match call.class {
+                None => command_at(code, from).or_else(|| command_at(code, hit.start())),
+                Some(_) => string_at(code, from).or_else(|| string_at(code, hit.start())),
+            };
             let made = CodeCall { class: call.class, severity: call.severity, argument };
             if !calls.contains(&made) {
                 calls.push(made);
@@ -148,6 +152,28 @@ pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<Code
         }
     }
     calls
+}
+
+/// The command line a call is given: one string, a list of strings, or a program and a list.
+fn command_at(code: &str, from: usize) -> Option<String> {
+    let rest = code.get(from..)?.trim_start_matches(['(', ' ', '\n']);
+    let first = string_at(rest, 0)?;
+    let after =
+        rest.find(first.as_str()).map_or("", |at| rest[at + first.len()..].trim_start_matches(['\'', '"', '`', ' ']));
+    let list = match after.strip_prefix(',').map(str::trim_start) {
+        _ if rest.starts_with('[') => after,
+        Some(list) if list.starts_with('[') => list,
+        _ => return Some(first),
+    };
+    let mut line = first;
+    for (index, word) in list[..list.find(']').unwrap_or(list.len())].split(['\'', '"', '`']).enumerate() {
+        if index % 2 == 1 {
+            line.push_str(" '");
+            line.push_str(word);
+            line.push('\'');
+        }
+    }
+    Some(line)
 }
 
 /// The string that begins at or shortly after a place.

@@ -23,7 +23,7 @@ use super::rules::Rules;
 use super::shell::{
     Bounds, Command, Compound, Kind, Pipeline, Place, Redirect, RedirectKind, Script, Simple, Span, scan,
 };
-use crate::model::effect::{Certainty, Class};
+use crate::model::effect::{Certainty, Class, Severity};
 
 /// Deepest nesting of payloads (`bash -c "bash -c …"`).
 const MAX_PAYLOADS: usize = 8;
@@ -82,6 +82,8 @@ pub struct Walk<'a> {
     root: bool,
     /// The line looked for piton's processes.
     sought_piton: bool,
+    /// The whole line.
+    span: Span,
     functions: HashSet<String>,
     /// What files written by this very line hold.
     written: HashMap<PathBuf, Stream>,
@@ -102,6 +104,7 @@ impl<'a> Walk<'a> {
             site: Site::default(),
             root: false,
             sought_piton: false,
+            span: (0, 0),
             functions: HashSet::new(),
             written: HashMap::new(),
             traps: Vec::new(),
@@ -112,6 +115,7 @@ impl<'a> Walk<'a> {
 
     /// Walks a whole line, and then what it left for its end.
     pub fn line(&mut self, source: &str) {
+        self.span = (0, source.len());
         let script = scan(source, Place::At(0), &mut self.bounds);
         let mut shell = self.shell();
         self.script(&script, Stream::Nothing, &mut shell);
@@ -191,6 +195,10 @@ impl<'a> Walk<'a> {
             Kind::Subshell => self.script(&compound.body, input, &mut shell.clone()),
             Kind::Function(name) => {
                 self.functions.insert(name.clone());
+                if breeds(name, &compound.body) {
+                    let found = Found::new(Class::Process, "fork bomb", "fork-bomb", self.span);
+                    self.found.push(Found { severity: Some(Severity::High), ..found });
+                }
                 self.script(&compound.body, Stream::Opaque, &mut shell.clone())
             }
             Kind::For(name) => {
@@ -343,6 +351,19 @@ impl<'a> Walk<'a> {
             self.bounds.overflow = true;
         }
     }
+}
+
+/// Whether a function pipes itself into itself.
+fn breeds(name: &str, body: &Script) -> bool {
+    let calls = |command: &Command| match command {
+        Command::Simple(simple) => simple.words.first().and_then(|word| word.bare()) == Some(name),
+        Command::Compound(_) => false,
+    };
+    body.pipelines.iter().any(|pipeline| {
+        let own = pipeline.stages.iter().filter(|stage| calls(stage)).count();
+        let inside = |stage: &Command| matches!(stage, Command::Compound(compound) if breeds(name, &compound.body));
+        own > 1 || pipeline.stages.iter().any(inside)
+    })
 }
 
 fn heredoc_stream(text: Arg) -> Stream {

@@ -67,7 +67,11 @@ fn given(client: &Database, parsed: &Parsed, input: &Stream) -> Given {
         let rest = parsed.operands.get(first..).unwrap_or_default();
         let ends: Vec<&str> = client.spec.scripts.split_whitespace().collect();
         for arg in rest {
-            if ends.iter().any(|end| arg.text.ends_with(end)) { scripts = true } else { queries.push(arg) }
+            if ends.iter().any(|end| arg.text.ends_with(end)) {
+                scripts = true;
+            } else if ends.is_empty() {
+                queries.push(arg);
+            }
         }
     }
     if queries.iter().any(|arg| arg.known == 0 && !arg.text.contains(' ')) || scripts {
