@@ -99,11 +99,7 @@ fn first_group(atoms: &[Atom]) -> Option<Group> {
                     && !commas.is_empty()
                     && best.as_ref().is_none_or(|best| open < best.open)
                 {
-                    best = Some(Group {
-                        open,
-                        close: index,
-                        commas,
-                    });
+                    best = Some(Group { open, close: index, commas });
                 }
             }
             _ => {}

@@ -62,18 +62,10 @@ impl Context {
 
     fn inside_workspace(&self, path: &Path) -> Whereabouts {
         let inside = path.strip_prefix(&self.workspace).unwrap_or(path);
-        let mut parts = inside
-            .components()
-            .map(Component::as_os_str)
-            .skip_while(|part| *part != ".git")
-            .skip(1);
+        let mut parts = inside.components().map(Component::as_os_str).skip_while(|part| *part != ".git").skip(1);
         let in_git = inside.components().any(|part| part.as_os_str() == ".git");
         let harmless = parts.next().is_some_and(|part| part == "hooks" || part == "info");
-        if in_git && !harmless {
-            Whereabouts::Repository
-        } else {
-            Whereabouts::Plain(Scope::Workspace)
-        }
+        if in_git && !harmless { Whereabouts::Repository } else { Whereabouts::Plain(Scope::Workspace) }
     }
 
     /// A temporary directory, for `mktemp`.

@@ -44,24 +44,12 @@ impl Arg {
     /// An argument that is wholly known.
     pub fn literal(text: impl Into<String>, span: Span) -> Arg {
         let text = text.into();
-        Arg {
-            known: text.len(),
-            text,
-            span,
-            glob: false,
-            origin: Origin::Plain,
-        }
+        Arg { known: text.len(), text, span, glob: false, origin: Origin::Plain }
     }
 
     /// An argument of which nothing is known.
     pub fn unknown(text: &str, span: Span) -> Arg {
-        Arg {
-            text: text.to_owned(),
-            span,
-            known: 0,
-            glob: false,
-            origin: Origin::Plain,
-        }
+        Arg { text: text.to_owned(), span, known: 0, glob: false, origin: Origin::Plain }
     }
 
     /// Whether every byte is certain.
@@ -72,6 +60,11 @@ impl Arg {
     /// The text, if it is certain.
     pub fn exact(&self) -> Option<&str> {
         self.is_exact().then_some(self.text.as_str())
+    }
+
+    /// Whether this is one unknown value and nothing else: code that cannot be seen.
+    pub fn is_unseen(&self) -> bool {
+        self.known == 0 && !self.text.is_empty() && !self.text.contains(char::is_whitespace)
     }
 
     /// The argument without its first bytes (an option's name in front of its value).
@@ -126,24 +119,12 @@ pub struct Chunk {
 impl Chunk {
     /// Text as written.
     pub fn text(text: &str, quoted: bool) -> Chunk {
-        Chunk {
-            text: text.to_owned(),
-            quoted,
-            splits: false,
-            known: true,
-            origin: Origin::Plain,
-        }
+        Chunk { text: text.to_owned(), quoted, splits: false, known: true, origin: Origin::Plain }
     }
 
     /// Something that cannot be known.
     pub fn unknown(text: &str, quoted: bool, origin: Origin) -> Chunk {
-        Chunk {
-            text: text.to_owned(),
-            quoted,
-            splits: false,
-            known: false,
-            origin,
-        }
+        Chunk { text: text.to_owned(), quoted, splits: false, known: false, origin }
     }
 }
 
@@ -179,11 +160,7 @@ fn split(chunks: &[Chunk], span: Span, arguments: &mut Vec<Arg>) {
     let mut current: Option<Arg> = None;
     for chunk in chunks {
         if !chunk.splits {
-            append(
-                current.get_or_insert_with(|| Arg::literal("", span)),
-                chunk,
-                &chunk.text,
-            );
+            append(current.get_or_insert_with(|| Arg::literal("", span)), chunk, &chunk.text);
             continue;
         }
         if chunk.text.starts_with(|letter: char| letter.is_ascii_whitespace()) {
@@ -214,16 +191,9 @@ fn append(arg: &mut Arg, chunk: &Chunk, text: &str) {
         arg.known = start;
         return;
     }
-    let glob = if chunk.quoted {
-        None
-    } else {
-        text.find(['*', '?', '[', '\u{1}'])
-    };
-    let extended = if chunk.quoted {
-        None
-    } else {
-        text.find("!(").or_else(|| text.find("@(")).or_else(|| text.find("+("))
-    };
+    let glob = if chunk.quoted { None } else { text.find(['*', '?', '[', '\u{1}']) };
+    let extended =
+        if chunk.quoted { None } else { text.find("!(").or_else(|| text.find("@(")).or_else(|| text.find("+(")) };
     match glob.into_iter().chain(extended).min() {
         Some(at) if text != "[" && text != "[[" => {
             arg.known = start + at;

@@ -37,11 +37,7 @@ impl Found {
             verb: verb.into(),
             target: None,
             path: None,
-            scope: if class.is_external() {
-                Scope::Remote
-            } else {
-                Scope::Workspace
-            },
+            scope: if class.is_external() { Scope::Remote } else { Scope::Workspace },
             above_workspace: false,
             certainty: Certainty::Proven,
             severity: None,
@@ -88,11 +84,7 @@ pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> (Optio
         return (None, Whereabouts::Plain(Scope::Temp));
     }
     let known = &arg.text[..arg.known.min(arg.text.len())];
-    let certain = if arg.is_exact() {
-        known
-    } else {
-        known.rfind('/').map_or("", |slash| &known[..=slash])
-    };
+    let certain = if arg.is_exact() { known } else { known.rfind('/').map_or("", |slash| &known[..=slash]) };
     if certain.is_empty() && !arg.is_exact() && !arg.glob && arg.known == 0 {
         let scope = if site.elsewhere { Scope::Remote } else { Scope::Unknown };
         return (None, Whereabouts::Plain(scope));
@@ -127,9 +119,7 @@ fn locate(text: &str, shell: &Shell, site: &Site) -> Option<PathBuf> {
         return Some(resolve(shell.cwd.as_deref()?, text));
     }
     let inner = resolve(Path::new("/"), text);
-    site.mounts
-        .iter()
-        .find_map(|(local, there)| Some(local.join(inner.strip_prefix(there).ok()?)))
+    site.mounts.iter().find_map(|(local, there)| Some(local.join(inner.strip_prefix(there).ok()?)))
 }
 
 /// Applies a place to an effect; `None` when there is no effect at all.

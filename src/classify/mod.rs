@@ -46,17 +46,13 @@ impl Classifier {
     pub fn embedded() -> Classifier {
         let rules = read(EMBEDDED).and_then(|document| compile(vec![document]));
         // A test compiles the embedded table; an empty one would still see redirects, wrappers' payloads and broken lines.
-        Classifier {
-            rules: rules.unwrap_or_default(),
-        }
+        Classifier { rules: rules.unwrap_or_default() }
     }
 
     /// The table that comes with piton, with a user's rules in front of it. Errors name line and column.
     pub fn with_user_rules(yaml: &str) -> Result<Classifier> {
         let documents = vec![read(yaml)?, read(EMBEDDED)?];
-        Ok(Classifier {
-            rules: compile(documents)?,
-        })
+        Ok(Classifier { rules: compile(documents)? })
     }
 
     /// Judges a shell line.
@@ -82,16 +78,8 @@ impl Classifier {
         let broken = walk.bounds.partial || unread;
         if broken {
             let rule = if unread { "limits" } else { "not-understood" };
-            walk.found
-                .push(Found::new(Class::Unknown, "shell", rule, (0, command.len())));
+            walk.found.push(Found::new(Class::Unknown, "shell", rule, (0, command.len())));
         }
-        (
-            walk.found,
-            Understanding {
-                opaque: walk.opaque,
-                assumed: walk.assumed,
-                broken,
-            },
-        )
+        (walk.found, Understanding { opaque: walk.opaque, assumed: walk.assumed, broken })
     }
 }

@@ -42,23 +42,10 @@ pub fn program(text: &str) -> String {
     let base = if base.is_empty() { text } else { base };
     let lower = base.to_ascii_lowercase();
     let lower = lower.strip_suffix(".exe").unwrap_or(&lower);
-    for versioned in [
-        "python",
-        "pip",
-        "ruby",
-        "perl",
-        "php",
-        "node",
-        "psql",
-        "clang-format",
-        "gcc",
-        "lua",
-    ] {
+    for versioned in ["python", "pip", "ruby", "perl", "php", "node", "psql", "clang-format", "gcc", "lua"] {
         if let Some(rest) = lower.strip_prefix(versioned)
             && !rest.is_empty()
-            && rest
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'))
+            && rest.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'))
         {
             return versioned.to_owned();
         }

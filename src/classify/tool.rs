@@ -80,17 +80,8 @@ const DELETES: [&str; 10] = [
     "unlink",
     "removedirectory",
 ];
-const MOVES: [&str; 9] = [
-    "movefile",
-    "move",
-    "rename",
-    "renamefile",
-    "mv",
-    "movepath",
-    "renamepath",
-    "copyfile",
-    "renamesymbol",
-];
+const MOVES: [&str; 9] =
+    ["movefile", "move", "rename", "renamefile", "mv", "movepath", "renamepath", "copyfile", "renamesymbol"];
 const READS: [&str; 56] = [
     "read",
     "readfile",
@@ -209,44 +200,29 @@ const PATCH_FIELDS: [&str; 5] = ["patch", "input", "diff", "patchText", "content
 fn kind_of(tool: &str) -> Kind {
     let name = tool.rsplit(['/', ':', '.']).next().unwrap_or(tool);
     let name = name.rsplit("__").next().unwrap_or(name);
-    let plain: String = name
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|letter| letter.to_ascii_lowercase())
-        .collect();
+    let plain: String =
+        name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
     let plain = plain.as_str();
-    if SHELLS.contains(&plain) {
-        Kind::Shell
-    } else if WRITES.contains(&plain) {
-        Kind::Write
-    } else if DELETES.contains(&plain) {
-        Kind::Delete
-    } else if MOVES.contains(&plain) {
-        Kind::Move
-    } else if READS.contains(&plain) {
-        Kind::Read
-    } else if [
-        "get", "list", "read", "search", "find", "show", "describe", "view", "query",
-    ]
-    .iter()
-    .any(|verb| leads(name, verb))
-    {
-        Kind::Read
-    } else if ["send", "post", "publish", "upload"]
-        .iter()
-        .any(|verb| leads(name, verb))
-    {
-        Kind::Network
-    } else {
-        Kind::Unknown
+    let tables: [(&[&str], Kind); 5] = [
+        (&SHELLS, Kind::Shell),
+        (&WRITES, Kind::Write),
+        (&DELETES, Kind::Delete),
+        (&MOVES, Kind::Move),
+        (&READS, Kind::Read),
+    ];
+    if let Some((_, kind)) = tables.iter().find(|(names, _)| names.contains(&plain)) {
+        return *kind;
     }
+    let led = |verbs: &[&str]| verbs.iter().any(|verb| leads(name, verb));
+    if led(&["get", "list", "read", "search", "find", "show", "describe", "view", "query"]) {
+        return Kind::Read;
+    }
+    if led(&["send", "post", "publish", "upload"]) { Kind::Network } else { Kind::Unknown }
 }
 
 /// `read_x`, `readX`, `read-x`: a verb in front of something.
 fn leads(name: &str, verb: &str) -> bool {
-    let head = name
-        .get(..verb.len())
-        .is_some_and(|head| head.eq_ignore_ascii_case(verb));
+    let head = name.get(..verb.len()).is_some_and(|head| head.eq_ignore_ascii_case(verb));
     head && name[verb.len()..].starts_with(|next: char| next == '_' || next == '-' || next.is_ascii_uppercase())
 }
 
@@ -259,6 +235,7 @@ pub fn effects(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) 
         return in_directory(classifier, &command, call.input, context);
     }
     match kind {
+        Kind::Write if call.input.get("command").and_then(Value::as_str) == Some("view") => Default::default(),
         Kind::Write => files(call, context, Class::FileOverwrite),
         Kind::Delete => files(call, context, Class::FileDelete),
         Kind::Move => files(call, context, Class::FileMove),
@@ -277,21 +254,13 @@ fn unknown(call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding
         Some(false) => Default::default(),
         Some(true) => files(call, context, Class::FileOverwrite),
         None => {
-            let opaque = Found {
-                checkpoint: Some(true),
-                ..Found::new(Class::ExecOpaque, call.tool, "unknown-tool", (0, 0))
-            };
+            let opaque =
+                Found { checkpoint: Some(true), ..Found::new(Class::ExecOpaque, call.tool, "unknown-tool", (0, 0)) };
             let mut found = vec![opaque];
             if !call.paths.is_empty() {
                 found.extend(files(call, context, Class::FileOverwrite).0);
             }
-            (
-                found,
-                Understanding {
-                    opaque: true,
-                    ..Understanding::default()
-                },
-            )
+            (found, Understanding { opaque: true, ..Understanding::default() })
         }
     }
 }
@@ -302,15 +271,11 @@ fn in_directory(
     input: &Value,
     context: &Context,
 ) -> (Vec<Found>, Understanding) {
-    let directory = ["cwd", "workdir", "working_directory", "directory", "dir"]
-        .iter()
-        .find_map(|name| input.get(name)?.as_str());
+    let directory =
+        ["cwd", "workdir", "working_directory", "directory", "dir"].iter().find_map(|name| input.get(name)?.as_str());
     match directory.filter(|text| !text.is_empty()) {
         Some(directory) => {
-            let context = Context {
-                cwd: resolve(&context.cwd, directory),
-                ..context.clone()
-            };
+            let context = Context { cwd: resolve(&context.cwd, directory), ..context.clone() };
             classifier.walk(command, &context)
         }
         None => classifier.walk(command, context),
@@ -319,9 +284,7 @@ fn in_directory(
 
 /// The command line of a shell tool: a string, or an argument vector.
 fn command_line(input: &Value) -> Option<String> {
-    let value = ["command", "cmd", "script", "commands", "CommandLine"]
-        .iter()
-        .find_map(|name| input.get(name))?;
+    let value = ["command", "cmd", "script", "commands", "CommandLine"].iter().find_map(|name| input.get(name))?;
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Array(words) => {
@@ -354,39 +317,26 @@ fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<Found>, U
             add(path, class);
         }
     }
-    for item in LIST_FIELDS
-        .iter()
-        .filter_map(|name| call.input.get(name)?.as_array())
-        .flatten()
-    {
+    for item in LIST_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_array()).flatten() {
         let inner = PATH_FIELDS.iter().find_map(|name| item.get(name)?.as_str());
         if let Some(path) = item.as_str().or(inner) {
             add(path, class);
         }
     }
-    let patches = PATCH_FIELDS
-        .iter()
-        .filter_map(|name| call.input.get(name)?.as_str())
-        .chain(call.input.as_str());
+    let patches = PATCH_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_str()).chain(call.input.as_str());
     for (path, class) in patches.flat_map(patched) {
         add(&path, class);
     }
     let found = if paths.is_empty() {
         vec![Found::new(class, call.tool, "tool", (0, 0))]
     } else {
-        paths
-            .iter()
-            .filter_map(|(path, class)| file(call.tool, path, *class, context))
-            .collect()
+        paths.iter().filter_map(|(path, class)| file(call.tool, path, *class, context)).collect()
     };
     (found, Understanding::default())
 }
 
 fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<Found> {
-    let shell = Shell {
-        variables: Default::default(),
-        cwd: Some(context.cwd.clone()),
-    };
+    let shell = Shell { variables: Default::default(), cwd: Some(context.cwd.clone()) };
     let (path_there, whereabouts) = place(&Arg::literal(path, (0, 0)), &shell, &Site::default(), context);
     let mut found = Found::new(class, tool, "tool", (0, 0));
     found.target = Some(path.to_owned());

@@ -29,10 +29,7 @@ fn calls_for(found: &Found, severity: Severity) -> (bool, bool) {
         Class::VcsDiscard => (here || found.scope == Scope::Home, false),
         Class::VcsHistory => (true, true),
         Class::FileWrite => (false, false),
-        Class::Database => (
-            found.path.is_some() && found.scope == Scope::Workspace,
-            found.scope != Scope::Temp,
-        ),
+        Class::Database => (found.path.is_some() && found.scope == Scope::Workspace, found.scope != Scope::Temp),
         Class::ExecRemote => (true, true),
         Class::System => (found.above_workspace, true),
         Class::VcsRemote
@@ -143,16 +140,8 @@ pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -
     }
     verdict.needs = Needs::of(checkpoint || understanding.broken, warn);
     verdict.confidence = match understanding {
-        Understanding {
-            opaque: false,
-            assumed: false,
-            broken: false,
-        } => Confidence::Exact,
-        Understanding {
-            opaque: false,
-            assumed: true,
-            broken: false,
-        } => Confidence::Assumed,
+        Understanding { opaque: false, assumed: false, broken: false } => Confidence::Exact,
+        Understanding { opaque: false, assumed: true, broken: false } => Confidence::Assumed,
         Understanding { .. } => Confidence::Opaque,
     };
     verdict
@@ -174,17 +163,9 @@ fn add_warning(warnings: &mut Vec<Warning>, found: &Found, severity: Severity) {
     } else {
         format!("external-{}", found.class.as_str())
     };
-    match warnings
-        .iter_mut()
-        .find(|warning| warning.code == code && warning.message == message)
-    {
+    match warnings.iter_mut().find(|warning| warning.code == code && warning.message == message) {
         Some(warning) => warning.severity = warning.severity.max(severity),
-        None => warnings.push(Warning {
-            code,
-            class: found.class,
-            message,
-            severity,
-        }),
+        None => warnings.push(Warning { code, class: found.class, message, severity }),
     }
 }
 
@@ -202,27 +183,8 @@ fn add_target(targets: &mut Vec<String>, found: &Found) {
 
 fn add_effect(effects: &mut Vec<Effect>, found: Found, severity: Severity) {
     let reversible = found.reversible.unwrap_or_else(|| reversible(found.class, found.scope));
-    let Found {
-        class,
-        verb,
-        target,
-        scope,
-        certainty,
-        rule,
-        span,
-        ..
-    } = found;
-    let effect = Effect {
-        class,
-        verb,
-        target,
-        scope,
-        certainty,
-        reversible,
-        severity,
-        rule,
-        span,
-    };
+    let Found { class, verb, target, scope, certainty, rule, span, .. } = found;
+    let effect = Effect { class, verb, target, scope, certainty, reversible, severity, rule, span };
     if !effects.contains(&effect) {
         effects.push(effect);
     }

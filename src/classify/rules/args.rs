@@ -38,19 +38,12 @@ pub struct Parsed {
 impl Parsed {
     /// The value of the last of some options.
     pub fn value(&self, names: &[&str]) -> Option<&Arg> {
-        self.flags
-            .iter()
-            .rev()
-            .find(|flag| names.contains(&flag.name.as_str()))
-            .and_then(|flag| flag.value.as_ref())
+        self.flags.iter().rev().find(|flag| names.contains(&flag.name.as_str())).and_then(|flag| flag.value.as_ref())
     }
 
     /// All values of some options.
     pub fn values<'p>(&'p self, names: &'p [String]) -> impl Iterator<Item = &'p Arg> {
-        self.flags
-            .iter()
-            .filter(|flag| names.contains(&flag.name))
-            .filter_map(|flag| flag.value.as_ref())
+        self.flags.iter().filter(|flag| names.contains(&flag.name)).filter_map(|flag| flag.value.as_ref())
     }
 
     /// Whether one of some options is given.
@@ -89,31 +82,17 @@ pub fn parse(args: &[Arg], grammar: &Grammar, stop: bool) -> Parsed {
 
 /// Reads one option; how many further arguments it took.
 fn option(arg: &Arg, next: Option<&Arg>, grammar: &Grammar, parsed: &mut Parsed) -> usize {
-    let folded = if grammar.fold {
-        arg.text.to_ascii_lowercase()
-    } else {
-        String::new()
-    };
-    let text = if grammar.fold {
-        folded.as_str()
-    } else {
-        arg.text.as_str()
-    };
+    let folded = if grammar.fold { arg.text.to_ascii_lowercase() } else { String::new() };
+    let text = if grammar.fold { folded.as_str() } else { arg.text.as_str() };
     if text.starts_with("--") || grammar.single {
         if let Some((name, _)) = text.split_once('=') {
             let value = Some(arg.skip(name.len() + 1));
-            parsed.flags.push(Flag {
-                name: name.to_owned(),
-                value,
-            });
+            parsed.flags.push(Flag { name: name.to_owned(), value });
             return 0;
         }
         let value = next.filter(|_| grammar.values.contains(text)).cloned();
         let taken = usize::from(value.is_some());
-        parsed.flags.push(Flag {
-            name: text.to_owned(),
-            value,
-        });
+        parsed.flags.push(Flag { name: text.to_owned(), value });
         return taken;
     }
     bundle(arg, next, grammar, parsed)
@@ -127,10 +106,7 @@ fn bundle(arg: &Arg, next: Option<&Arg>, grammar: &Grammar, parsed: &mut Parsed)
             None => (text, next.filter(|_| grammar.values.contains(text)).cloned()),
         };
         let taken = usize::from(value.is_some() && !text.contains('='));
-        parsed.flags.push(Flag {
-            name: name.to_owned(),
-            value,
-        });
+        parsed.flags.push(Flag { name: name.to_owned(), value });
         if taken == 1 {
             return 1;
         }
@@ -141,17 +117,11 @@ fn bundle(arg: &Arg, next: Option<&Arg>, grammar: &Grammar, parsed: &mut Parsed)
         let rest = (after < text.len()).then(|| arg.skip(after));
         if grammar.values.contains(&name) {
             let taken = usize::from(rest.is_none() && next.is_some());
-            parsed.flags.push(Flag {
-                name,
-                value: rest.or_else(|| next.cloned()),
-            });
+            parsed.flags.push(Flag { name, value: rest.or_else(|| next.cloned()) });
             return taken;
         }
         let attached = grammar.attached.contains(&name);
-        parsed.flags.push(Flag {
-            name,
-            value: rest.filter(|_| attached),
-        });
+        parsed.flags.push(Flag { name, value: rest.filter(|_| attached) });
         if attached {
             return 0;
         }

@@ -122,9 +122,7 @@ fn wrapper(spec: &WrapperSpec) -> Wrapper {
     Wrapper {
         sub: Subcommands::parse(&spec.sub),
         grammar: grammar(
-            &[&spec.values, &spec.line, &spec.directory]
-                .map(String::as_str)
-                .join(" "),
+            &[&spec.values, &spec.line, &spec.directory].map(String::as_str).join(" "),
             &spec.attached,
             false,
         ),
@@ -138,11 +136,7 @@ fn wrapper(spec: &WrapperSpec) -> Wrapper {
 fn remote(spec: &RemoteSpec) -> Remote {
     Remote {
         sub: Subcommands::parse(&spec.sub),
-        grammar: grammar(
-            &[&spec.values, &spec.line, &spec.mounts].map(String::as_str).join(" "),
-            "",
-            spec.single,
-        ),
+        grammar: grammar(&[&spec.values, &spec.line, &spec.mounts].map(String::as_str).join(" "), "", spec.single),
         unless: AnyOf::parse(&spec.unless),
         line: words(&spec.line),
         mounts: words(&spec.mounts),
@@ -153,11 +147,7 @@ fn remote(spec: &RemoteSpec) -> Remote {
 fn database(spec: &DatabaseSpec) -> Database {
     Database {
         sub: Subcommands::parse(&spec.sub),
-        grammar: grammar(
-            &[&spec.values, &spec.query, &spec.file].map(String::as_str).join(" "),
-            "",
-            spec.single,
-        ),
+        grammar: grammar(&[&spec.values, &spec.query, &spec.file].map(String::as_str).join(" "), "", spec.single),
         unless: AnyOf::parse(&spec.unless),
         query: words(&spec.query),
         file: words(&spec.file),
@@ -168,11 +158,7 @@ fn database(spec: &DatabaseSpec) -> Database {
 fn interpreter(spec: &InterpreterSpec) -> Interpreter {
     Interpreter {
         sub: Subcommands::parse(&spec.sub),
-        grammar: grammar(
-            &[&spec.values, &spec.code].map(String::as_str).join(" "),
-            &spec.attached,
-            spec.single,
-        ),
+        grammar: grammar(&[&spec.values, &spec.code].map(String::as_str).join(" "), &spec.attached, spec.single),
         unless: AnyOf::parse(&spec.unless),
         code: words(&spec.code),
         spec: spec.clone(),
@@ -189,18 +175,8 @@ fn regex(text: &str, location: Location) -> Result<Regex> {
 
 fn call(spec: Spanned<CallSpec>) -> Result<Call> {
     let location = spec.referenced;
-    let CallSpec {
-        language,
-        pattern,
-        class,
-        severity,
-    } = spec.value;
-    Ok(Call {
-        languages: language,
-        pattern: regex(&pattern, location)?,
-        class,
-        severity,
-    })
+    let CallSpec { language, pattern, class, severity } = spec.value;
+    Ok(Call { languages: language, pattern: regex(&pattern, location)?, class, severity })
 }
 
 fn rule(spec: Spanned<RuleSpec>) -> Result<Rule> {
@@ -214,12 +190,7 @@ fn rule(spec: Spanned<RuleSpec>) -> Result<Rule> {
     let (last, value) = (optional(&spec.last)?, optional(&spec.value)?);
     let mut roles = Vec::new();
     for word in spec.target.split_whitespace() {
-        let unknown = || {
-            refused(
-                &format!("rule `{}`: `{word}` is no target role", spec.id),
-                Some(location),
-            )
-        };
+        let unknown = || refused(&format!("rule `{}`: `{word}` is no target role", spec.id), Some(location));
         roles.push(Role::parse(word).ok_or_else(unknown)?);
     }
     Ok(Rule {
@@ -227,14 +198,7 @@ fn rule(spec: Spanned<RuleSpec>) -> Result<Rule> {
         when: AnyOf::parse(&spec.when),
         also: AnyOf::parse(&spec.also),
         unless: AnyOf::parse(&spec.unless),
-        operands: Operands {
-            some,
-            none,
-            last,
-            value,
-            at_least: spec.at_least,
-            at_most: spec.at_most,
-        },
+        operands: Operands { some, none, last, value, at_least: spec.at_least, at_most: spec.at_most },
         root: spec.root,
         input: spec.input,
         always: spec.always,

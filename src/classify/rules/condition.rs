@@ -28,10 +28,7 @@ impl AnyOf {
     pub fn holds(&self, parsed: &Parsed) -> bool {
         self.0.iter().any(|option| {
             option.name == "--" && parsed.dashes.is_some()
-                || parsed
-                    .flags
-                    .iter()
-                    .any(|flag| flag.name == option.name && option.accepts(flag.value.as_ref()))
+                || parsed.flags.iter().any(|flag| flag.name == option.name && option.accepts(flag.value.as_ref()))
         })
     }
 }
@@ -39,18 +36,11 @@ impl AnyOf {
 fn parse_option(word: &str) -> Choice {
     let list = |values: &str| values.split(',').map(str::to_ascii_lowercase).collect();
     match word.split_once('=') {
-        Some((name, values)) if name.ends_with('!') => Choice {
-            name: name.trim_end_matches('!').to_owned(),
-            values: Some((false, list(values))),
-        },
-        Some((name, values)) => Choice {
-            name: name.to_owned(),
-            values: Some((true, list(values))),
-        },
-        None => Choice {
-            name: word.to_owned(),
-            values: None,
-        },
+        Some((name, values)) if name.ends_with('!') => {
+            Choice { name: name.trim_end_matches('!').to_owned(), values: Some((false, list(values))) }
+        }
+        Some((name, values)) => Choice { name: name.to_owned(), values: Some((true, list(values))) },
+        None => Choice { name: word.to_owned(), values: None },
     }
 }
 
@@ -128,23 +118,13 @@ impl Operands {
             && self.at_most.is_none_or(|most| operands.len() <= most)
             && self.some.as_ref().is_none_or(any)
             && !self.none.as_ref().is_some_and(any)
-            && self
-                .last
-                .as_ref()
-                .is_none_or(|pattern| operands.last().is_some_and(|arg| pattern.is_match(&arg.text)))
-            && self
-                .value
-                .as_ref()
-                .is_none_or(|pattern| any(pattern) || any_value(pattern, parsed))
+            && self.last.as_ref().is_none_or(|pattern| operands.last().is_some_and(|arg| pattern.is_match(&arg.text)))
+            && self.value.as_ref().is_none_or(|pattern| any(pattern) || any_value(pattern, parsed))
     }
 }
 
 fn any_value(pattern: &Regex, parsed: &Parsed) -> bool {
-    parsed
-        .flags
-        .iter()
-        .filter_map(|flag| flag.value.as_ref())
-        .any(|value| pattern.is_match(&value.text))
+    parsed.flags.iter().filter_map(|flag| flag.value.as_ref()).any(|value| pattern.is_match(&value.text))
 }
 
 /// Where the targets of an action are among its arguments.

@@ -142,7 +142,7 @@ pub struct DatabaseSpec {
     /// With one of these nothing can be written.
     #[serde(default)]
     pub unless: String,
-    /// Operands that end so are files of queries.
+    /// Operands that end so are files of queries; with this, other operands are none.
     #[serde(default)]
     pub scripts: String,
 }
@@ -280,8 +280,10 @@ pub struct RuleSpec {
 
     /// Lines that must give this class, one per list item.
     #[serde(default, rename = "match")]
+    #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
     pub matches: Vec<String>,
     /// Lines that this rule must not hold for.
     #[serde(default, rename = "not")]
+    #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
     pub misses: Vec<String>,
 }

@@ -141,10 +141,7 @@ impl Rules {
     pub fn knows(&self, program: &str) -> bool {
         self.quiet.contains(program)
             || self.by_program.contains_key(program)
-            || self
-                .by_prefix
-                .iter()
-                .any(|(prefix, _)| program.starts_with(prefix.as_str()))
+            || self.by_prefix.iter().any(|(prefix, _)| program.starts_with(prefix.as_str()))
             || self.wrappers.contains_key(program)
             || self.remotes.contains_key(program)
             || self.databases.contains_key(program)
@@ -177,10 +174,7 @@ impl Rules {
         let grammar = self.grammars.get(program).cloned().unwrap_or_default();
         let parsed = parse(args, &grammar, false);
         let named = self.by_program.get(program).into_iter().flatten().copied();
-        let prefixed = self
-            .by_prefix
-            .iter()
-            .filter(|(prefix, _)| program.starts_with(prefix.as_str()));
+        let prefixed = self.by_prefix.iter().filter(|(prefix, _)| program.starts_with(prefix.as_str()));
         let mut indices: Vec<usize> = named.chain(prefixed.map(|(_, index)| *index)).collect();
         indices.sort_unstable();
         let harmless = asks_only(args, &parsed);
@@ -216,37 +210,23 @@ impl Rule {
             verb.push(' ');
             verb.push_str(&word.text);
         }
-        Some(Hit {
-            rule: self,
-            targets,
-            operands: operands.to_vec(),
-            verb,
-        })
+        Some(Hit { rule: self, targets, operands: operands.to_vec(), verb })
     }
 }
 
 /// Whether a command line only asks for help, its version, or what it would do.
 fn asks_only(args: &[Arg], parsed: &Parsed) -> bool {
     if let [only] = args
-        && matches!(
-            only.text.as_str(),
-            "-h" | "-V" | "version" | "help" | "--version" | "-version" | "-help"
-        )
+        && matches!(only.text.as_str(), "-h" | "-V" | "version" | "help" | "--version" | "-version" | "-help")
     {
         return true;
     }
     if args.first().is_some_and(|first| first.text == "help") {
         return true;
     }
-    parsed
-        .flags
-        .iter()
-        .any(|flag| match flag.name.to_ascii_lowercase().as_str() {
-            "--help" | "--dryrun" | "--dry_run" | "-whatif" | "--just-print" | "--what-if" => true,
-            "--dry-run" => !flag
-                .value
-                .as_ref()
-                .is_some_and(|value| matches!(value.text.as_str(), "none" | "false")),
-            _ => false,
-        })
+    parsed.flags.iter().any(|flag| match flag.name.to_ascii_lowercase().as_str() {
+        "--help" | "--dryrun" | "--dry_run" | "-whatif" | "--just-print" | "--what-if" => true,
+        "--dry-run" => !flag.value.as_ref().is_some_and(|value| matches!(value.text.as_str(), "none" | "false")),
+        _ => false,
+    })
 }

@@ -27,17 +27,11 @@ fn examples_hold() {
         let rule = rule.value;
         let by_rule = |line: &String| {
             let verdict = classifier.shell(line, &context(), &policy());
-            verdict
-                .effects
-                .iter()
-                .any(|effect| effect.rule == rule.id || rule.named && effect.rule == "script")
+            verdict.effects.iter().any(|effect| effect.rule == rule.id || rule.named && effect.rule == "script")
         };
         if rule.class.is_some() {
             wrong.extend(
-                rule.matches
-                    .iter()
-                    .filter(|line| !by_rule(line))
-                    .map(|line| format!("{} misses {line}", rule.id)),
+                rule.matches.iter().filter(|line| !by_rule(line)).map(|line| format!("{} misses {line}", rule.id)),
             );
         }
         wrong.extend(
@@ -63,24 +57,15 @@ fn refused(yaml: &str) -> Error {
 #[test]
 fn users_errors_name_line_and_column() {
     let unknown = refused("rules:\n  - id: a\n    program: x\n    klass: cloud\n");
-    assert_eq!(
-        (unknown.code(), unknown.field_name()),
-        (Code::BadRequest, Some("rules"))
-    );
+    assert_eq!((unknown.code(), unknown.field_name()), (Code::BadRequest, Some("rules")));
     assert_eq!(unknown.line_number(), Some(4), "{unknown}");
     assert!(unknown.message().contains("column"), "{unknown}");
-    assert_eq!(
-        refused("rules:\n  - {id: a, program: x, class: nonsense}\n").line_number(),
-        Some(2)
-    );
+    assert_eq!(refused("rules:\n  - {id: a, program: x, class: nonsense}\n").line_number(), Some(2));
     assert_eq!(
         refused("rules:\n  - {id: b, program: x}\n  - {id: a, program: x, operand: '('}\n").line_number(),
         Some(3)
     );
-    assert_eq!(
-        refused("rules:\n  - {id: a, program: x, target: nowhere}\n").line_number(),
-        Some(2)
-    );
+    assert_eq!(refused("rules:\n  - {id: a, program: x, target: nowhere}\n").line_number(), Some(2));
     assert!(refused("rules: [").line_number().is_some());
 }
 

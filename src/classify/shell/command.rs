@@ -64,9 +64,7 @@ impl Scanner<'_, '_> {
     /// Whether a reserved word stands at the position.
     pub fn at_keyword(&self, word: &str) -> bool {
         self.starts_with(word)
-            && self
-                .peek_at(word.len())
-                .is_none_or(|byte| super::scanner::is_meta(byte) || byte == b'\r')
+            && self.peek_at(word.len()).is_none_or(|byte| super::scanner::is_meta(byte) || byte == b'\r')
     }
 
     pub fn eat_keyword(&mut self, word: &str) -> bool {
@@ -119,17 +117,9 @@ impl Scanner<'_, '_> {
     fn coprocess_name(&mut self) {
         self.blanks();
         let rest = &self.bytes[self.position..];
-        let length = rest
-            .iter()
-            .take(64)
-            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')
-            .count();
+        let length = rest.iter().take(64).take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
         let after = &rest[length..];
-        let blanks = after
-            .iter()
-            .take(64)
-            .take_while(|byte| matches!(byte, b' ' | b'\t'))
-            .count();
+        let blanks = after.iter().take(64).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         if blanks > 0 && matches!(after.get(blanks), Some(b'{' | b'(')) {
             self.position += length;
         }
@@ -192,10 +182,7 @@ impl Scanner<'_, '_> {
         simple.words.len() == 1
             && simple.redirects.is_empty()
             && simple.words[0].bare().is_some()
-            && self.bytes[self.position + 1..]
-                .iter()
-                .find(|byte| !matches!(byte, b' ' | b'\t'))
-                == Some(&b')')
+            && self.bytes[self.position + 1..].iter().find(|byte| !matches!(byte, b' ' | b'\t')) == Some(&b')')
     }
 
     /// `NAME() body`; the position is at the parenthesis.
@@ -211,16 +198,9 @@ impl Scanner<'_, '_> {
     pub fn function_body(&mut self, name: String) -> Command {
         self.space();
         let stages: Vec<Command> = self.command().into_iter().collect();
-        let body = Script {
-            pipelines: vec![Pipeline { stages }],
-        };
+        let body = Script { pipelines: vec![Pipeline { stages }] };
         let (words, redirects) = (Vec::new(), Vec::new());
-        Command::Compound(super::tree::Compound {
-            kind: Kind::Function(name),
-            words,
-            body,
-            redirects,
-        })
+        Command::Compound(super::tree::Compound { kind: Kind::Function(name), words, body, redirects })
     }
 
     fn at_word(&self) -> bool {
@@ -293,12 +273,7 @@ impl Scanner<'_, '_> {
             kind
         };
         let stderr = !matches!(self.bytes[start], b'<' | b'>' | b'&' | b'0' | b'1');
-        Redirect {
-            kind,
-            target,
-            stderr,
-            span: self.span_from(start),
-        }
+        Redirect { kind, target, stderr, span: self.span_from(start) }
     }
 }
 
@@ -335,17 +310,7 @@ pub fn assignment(word: &Word) -> Option<Assignment> {
     }
     let array = matches!(word.parts.get(1), Some(Part::Unknown { quoted: false, .. })) && right.is_empty();
     let mut parts = word.parts[1..].to_vec();
-    parts.insert(
-        0,
-        Part::Literal {
-            text: right.to_owned(),
-            quoted: false,
-        },
-    );
+    parts.insert(0, Part::Literal { text: right.to_owned(), quoted: false });
     let compound = left != base || array;
-    Some(Assignment {
-        name: base.to_owned(),
-        compound,
-        value: Word { parts, span: word.span },
-    })
+    Some(Assignment { name: base.to_owned(), compound, value: Word { parts, span: word.span } })
 }

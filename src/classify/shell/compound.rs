@@ -37,10 +37,7 @@ impl Scanner<'_, '_> {
             return self.subshell();
         };
         let inner = self.arithmetic(end);
-        let word = Word {
-            parts: vec![Part::Unknown { inner, quoted: true }],
-            span: self.span_from(end),
-        };
+        let word = Word { parts: vec![Part::Unknown { inner, quoted: true }], span: self.span_from(end) };
         plain(Kind::Test, vec![word], Script::default())
     }
 
@@ -52,11 +49,7 @@ impl Scanner<'_, '_> {
 
     fn group(&mut self) -> Compound {
         self.position += 1;
-        let open = Open {
-            braces: 1,
-            parens: self.open.parens,
-            ..Open::default()
-        };
+        let open = Open { braces: 1, parens: self.open.parens, ..Open::default() };
         let outer = std::mem::replace(&mut self.open, open);
         let body = self.list();
         self.open = outer;
@@ -93,11 +86,7 @@ impl Scanner<'_, '_> {
     /// Lists joined by `then`, `do`, `else`, `elif`, up to `fi` or `done`.
     fn blocks(&mut self, kind: Kind, words: Vec<Word>) -> Compound {
         let keywords = self.open.keywords + 1;
-        let open = Open {
-            keywords,
-            cases: 0,
-            ..self.open
-        };
+        let open = Open { keywords, cases: 0, ..self.open };
         let outer = std::mem::replace(&mut self.open, open);
         let mut body = Script::default();
         loop {
@@ -120,10 +109,7 @@ impl Scanner<'_, '_> {
             && let Some(end) = self.arithmetic_end()
         {
             let inner = self.arithmetic(end);
-            let word = Word {
-                parts: vec![Part::Unknown { inner, quoted: true }],
-                span: self.span_from(end),
-            };
+            let word = Word { parts: vec![Part::Unknown { inner, quoted: true }], span: self.span_from(end) };
             return self.loop_body(Kind::Group, vec![word]);
         }
         let name = self.word().bare().unwrap_or_default().to_owned();
@@ -136,14 +122,8 @@ impl Scanner<'_, '_> {
                 self.blanks();
             }
         } else {
-            let parts = vec![Part::Variable {
-                name: "@".to_owned(),
-                quoted: true,
-            }];
-            words.push(Word {
-                parts,
-                span: self.span_from(self.position),
-            });
+            let parts = vec![Part::Variable { name: "@".to_owned(), quoted: true }];
+            words.push(Word { parts, span: self.span_from(self.position) });
         }
         self.loop_body(Kind::For(name), words)
     }
@@ -170,11 +150,7 @@ impl Scanner<'_, '_> {
             self.broken();
         }
         let (keywords, cases) = (self.open.keywords + 1, 1);
-        let open = Open {
-            keywords,
-            cases,
-            ..self.open
-        };
+        let open = Open { keywords, cases, ..self.open };
         let outer = std::mem::replace(&mut self.open, open);
         let mut body = Script::default();
         loop {
@@ -234,10 +210,5 @@ impl Scanner<'_, '_> {
 }
 
 fn plain(kind: Kind, words: Vec<Word>, body: Script) -> Compound {
-    Compound {
-        kind,
-        words,
-        body,
-        redirects: Vec::new(),
-    }
+    Compound { kind, words, body, redirects: Vec::new() }
 }

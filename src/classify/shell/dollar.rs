@@ -43,10 +43,7 @@ impl Scanner<'_, '_> {
 
     fn name(&mut self) -> String {
         let start = self.position;
-        while self
-            .peek()
-            .is_some_and(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
-        {
+        while self.peek().is_some_and(|byte| byte == b'_' || byte.is_ascii_alphanumeric()) {
             self.position += 1;
         }
         self.source[start..self.position].to_owned()
@@ -71,13 +68,7 @@ impl Scanner<'_, '_> {
         if !self.enter() {
             return Script::default();
         }
-        let outer = std::mem::replace(
-            &mut self.open,
-            Open {
-                parens: 1,
-                ..Open::default()
-            },
-        );
+        let outer = std::mem::replace(&mut self.open, Open { parens: 1, ..Open::default() });
         let script = self.list();
         self.open = outer;
         if !self.eat(")") {

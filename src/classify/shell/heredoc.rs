@@ -10,19 +10,11 @@ impl Scanner<'_, '_> {
         let strip_tabs = self.eat("-");
         self.blanks();
         let word = self.word();
-        let expands = word
-            .parts
-            .iter()
-            .all(|part| !matches!(part, Part::Literal { quoted: true, .. }));
+        let expands = word.parts.iter().all(|part| !matches!(part, Part::Literal { quoted: true, .. }));
         let delimiter = plain_text(&word);
         let index = self.bounds.heredocs.len();
         self.bounds.heredocs.push(Word::default());
-        self.pending.push(Pending {
-            index,
-            delimiter,
-            expands,
-            strip_tabs,
-        });
+        self.pending.push(Pending { index, delimiter, expands, strip_tabs });
         Redirect {
             kind: RedirectKind::Heredoc(index),
             target: Word::default(),
@@ -48,11 +40,7 @@ impl Scanner<'_, '_> {
             let rest = &self.bytes[line_start..];
             let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
             let line = &self.source[line_start..line_start + length];
-            let line = if pending.strip_tabs {
-                line.trim_start_matches('\t')
-            } else {
-                line
-            };
+            let line = if pending.strip_tabs { line.trim_start_matches('\t') } else { line };
             if line.trim_end_matches('\r') == pending.delimiter {
                 self.position = (line_start + length + 1).min(self.bytes.len());
                 return line_start;
@@ -87,10 +75,7 @@ impl Scanner<'_, '_> {
             // Text is text: an unbalanced `${` in a document is no broken command line.
             self.bounds.partial = broken_before;
         }
-        Word {
-            parts,
-            span: self.body_span(start, end),
-        }
+        Word { parts, span: self.body_span(start, end) }
     }
 
     fn body_span(&self, start: usize, end: usize) -> (usize, usize) {

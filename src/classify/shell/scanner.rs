@@ -98,15 +98,7 @@ pub(super) struct Scanner<'a, 'b> {
 impl<'a, 'b> Scanner<'a, 'b> {
     pub fn new(source: &'a str, place: Place, bounds: &'b mut Bounds) -> Self {
         let (bytes, open, pending) = (source.as_bytes(), Open::default(), Vec::new());
-        Scanner {
-            source,
-            bytes,
-            position: 0,
-            place,
-            bounds,
-            open,
-            pending,
-        }
+        Scanner { source, bytes, position: 0, place, bounds, open, pending }
     }
 
     /// The byte at the position, if any is left.
@@ -233,17 +225,12 @@ impl<'a, 'b> Scanner<'a, 'b> {
 
 /// Whether a byte ends a word.
 pub(super) fn is_meta(byte: u8) -> bool {
-    matches!(
-        byte,
-        b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')'
-    )
+    matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')')
 }
 
 /// Whether a text is a variable's name.
 pub fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
-    bytes
-        .next()
-        .is_some_and(|first| first == b'_' || first.is_ascii_alphabetic())
+    bytes.next().is_some_and(|first| first == b'_' || first.is_ascii_alphabetic())
         && bytes.all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
 }

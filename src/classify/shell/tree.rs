@@ -130,17 +130,6 @@ pub enum Part {
 }
 
 impl Word {
-    /// A word of plain text.
-    pub fn literal(text: &str, span: Span) -> Word {
-        Word {
-            parts: vec![Part::Literal {
-                text: text.to_owned(),
-                quoted: true,
-            }],
-            span,
-        }
-    }
-
     /// The text if the word is wholly literal and unquoted: the only form in which keywords and names count.
     pub fn bare(&self) -> Option<&str> {
         match self.parts.as_slice() {

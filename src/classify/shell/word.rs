@@ -21,10 +21,7 @@ impl Scanner<'_, '_> {
         if self.position > start {
             self.count_word();
         }
-        Word {
-            parts,
-            span: self.span_from(start),
-        }
+        Word { parts, span: self.span_from(start) }
     }
 
     fn piece(&mut self, parts: &mut Vec<Part>) {
@@ -135,8 +132,7 @@ impl Scanner<'_, '_> {
 
     fn after_array_name(&self, start: usize) -> bool {
         let text = &self.source[start..self.position];
-        text.strip_suffix('=')
-            .is_some_and(|name| is_name(name.strip_suffix('+').unwrap_or(name)))
+        text.strip_suffix('=').is_some_and(|name| is_name(name.strip_suffix('+').unwrap_or(name)))
     }
 
     fn parenthesised(&mut self, parts: &mut Vec<Part>) {
@@ -188,19 +184,13 @@ impl Scanner<'_, '_> {
 
 /// Adds text to the last literal of the same kind, or as a new one. Empty quotes are kept: they make an empty word.
 pub(super) fn push_literal(parts: &mut Vec<Part>, text: &str, quoted: bool) {
-    if let Some(Part::Literal {
-        text: last,
-        quoted: same,
-    }) = parts.last_mut()
+    if let Some(Part::Literal { text: last, quoted: same }) = parts.last_mut()
         && *same == quoted
     {
         last.push_str(text);
         return;
     }
     if quoted || !text.is_empty() {
-        parts.push(Part::Literal {
-            text: text.to_owned(),
-            quoted,
-        });
+        parts.push(Part::Literal { text: text.to_owned(), quoted });
     }
 }

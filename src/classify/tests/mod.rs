@@ -1,3 +1,17 @@
-//! The labelled sets: how well lines are told apart, and that it does not get worse.
+//! The labelled sets, hostile lines, tools, and cases that once went wrong.
 
+mod cases;
 pub mod evaluation;
+mod hostile;
+mod lines;
+mod tools;
+
+use std::sync::LazyLock;
+
+use super::Classifier;
+
+/// One table for all tests: compiling it takes longer than any line.
+pub fn shared() -> &'static Classifier {
+    static SHARED: LazyLock<Classifier> = LazyLock::new(Classifier::embedded);
+    &SHARED
+}

@@ -24,10 +24,7 @@ impl Walk<'_> {
     }
 
     fn change_directory(&mut self, call: &Call<'_>, shell: &mut Shell) {
-        let target = call
-            .args
-            .iter()
-            .find(|arg| !arg.text.starts_with('-') || arg.text == "-");
+        let target = call.args.iter().find(|arg| !arg.text.starts_with('-') || arg.text == "-");
         shell.cwd = match target {
             None => self.context.home.clone(),
             Some(arg) if arg.text == "-" => None,
@@ -50,7 +47,7 @@ impl Walk<'_> {
         match code.origin {
             Origin::Remote | Origin::Decoded => self.fetched(call.program, call.span),
             Origin::Setup => {}
-            Origin::Plain | Origin::Temporary if code.known == 0 && !code.text.contains(' ') => {
+            Origin::Plain | Origin::Temporary if code.is_unseen() => {
                 self.hidden(call.program, None, call.span);
             }
             Origin::Plain | Origin::Temporary => {
@@ -64,10 +61,7 @@ impl Walk<'_> {
         match self.content(file, shell) {
             Stream::Remote | Stream::Decoded => self.fetched(call.program, call.span),
             Stream::Text(text) => {
-                let code = Arg {
-                    text,
-                    ..Arg::unknown("", call.span)
-                };
+                let code = Arg { text, ..Arg::unknown("", call.span) };
                 self.payload(&code, Stream::Nothing, shell);
             }
             Stream::Nothing | Stream::Files | Stream::Setup | Stream::Opaque => self.opaque = true,
@@ -88,10 +82,7 @@ impl Walk<'_> {
         match input {
             Stream::Nothing => {}
             Stream::Text(text) => {
-                let code = Arg {
-                    text,
-                    ..Arg::unknown("", span)
-                };
+                let code = Arg { text, ..Arg::unknown("", span) };
                 self.payload(&code, Stream::Nothing, &mut shell.clone());
             }
             Stream::Remote | Stream::Decoded => self.fetched(verb, span),
@@ -105,24 +96,19 @@ impl Walk<'_> {
 
     /// Commands against piton: its switch, its store, its processes.
     pub fn aimed_at_piton(&mut self, call: &Call<'_>, shell: &Shell) -> bool {
-        let words: Vec<&str> = call
-            .args
-            .iter()
-            .map(|arg| arg.text.as_str())
-            .filter(|text| !text.starts_with('-'))
-            .collect();
+        let words: Vec<&str> =
+            call.args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-')).collect();
+        let names = call.args.iter().any(|arg| arg.text.contains("piton"));
+        if matches!(call.program, "pgrep" | "pidof" | "ps" | "grep" | "lsof") && names {
+            self.sought_piton = true;
+        }
         let kills = matches!(call.program, "kill" | "killall" | "pkill" | "fuser" | "taskkill")
-            && call.args.iter().any(|arg| arg.text.contains("piton"));
+            && (names || self.sought_piton && call.args.iter().any(|arg| !arg.is_exact()));
         let stops = matches!(call.program, "systemctl" | "launchctl" | "service" | "brew" | "cargo")
+            && words.iter().any(|word| *word == "piton" || word.starts_with("piton.") || *word == "piton-daemon")
             && words
                 .iter()
-                .any(|word| *word == "piton" || word.starts_with("piton.") || *word == "piton-daemon")
-            && words.iter().any(|word| {
-                matches!(
-                    *word,
-                    "stop" | "disable" | "mask" | "kill" | "unload" | "remove" | "uninstall"
-                )
-            });
+                .any(|word| matches!(*word, "stop" | "disable" | "mask" | "kill" | "unload" | "remove" | "uninstall"));
         let switches = call.program == "piton" && switches_off(&words);
         if kills || stops || switches {
             let found = Found::new(Class::Piton, call.program, "piton", call.span);
@@ -144,10 +130,7 @@ impl Walk<'_> {
             && !matches!(call.program, "piton" | "rm" | "mv" | "cp" | "find")
         {
             let found = Found::new(Class::Piton, call.program, "piton-store", call.span);
-            self.found.push(Found {
-                severity: Some(Severity::High),
-                ..found
-            });
+            self.found.push(Found { severity: Some(Severity::High), ..found });
             return call.program != "git";
         }
         false
@@ -157,20 +140,16 @@ impl Walk<'_> {
 /// Verbs of piton that take the net away.
 fn switches_off(words: &[&str]) -> bool {
     match words {
-        [
-            "off" | "disable" | "stop" | "uninstall" | "gc" | "prune" | "forget" | "purge",
-            ..,
-        ] => true,
+        ["off" | "disable" | "stop" | "uninstall" | "gc" | "prune" | "forget" | "purge", ..] => true,
         [
             "daemon" | "hook" | "hooks" | "agent" | "shell" | "git-hooks",
             "stop" | "off" | "disable" | "uninstall" | "remove" | "kill",
             ..,
         ] => true,
         ["config", "set" | "unset" | "trust", ..] => true,
-        ["git", sub, ..] => !matches!(
-            *sub,
-            "log" | "show" | "diff" | "status" | "fsck" | "ls-tree" | "cat-file" | "branch"
-        ),
+        ["git", sub, ..] => {
+            !matches!(*sub, "log" | "show" | "diff" | "status" | "fsck" | "ls-tree" | "cat-file" | "branch")
+        }
         _ => false,
     }
 }

@@ -11,14 +11,47 @@ use crate::classify::rules::args::{Grammar, parse};
 use crate::classify::shell::Span;
 use crate::model::effect::Class;
 
+/// Tools that `yarn`, `pnpm` and `bun` run by name; names that these managers use themselves are not among them.
+const LOCAL_TOOLS: [&str; 32] = [
+    "prettier",
+    "eslint",
+    "stylelint",
+    "biome",
+    "tsc",
+    "prisma",
+    "knex",
+    "typeorm",
+    "sequelize",
+    "drizzle-kit",
+    "rimraf",
+    "del-cli",
+    "jest",
+    "vitest",
+    "playwright",
+    "cypress",
+    "lerna",
+    "changeset",
+    "turbo",
+    "nx",
+    "wrangler",
+    "vercel",
+    "netlify",
+    "cdk",
+    "serverless",
+    "sls",
+    "semantic-release",
+    "release-it",
+    "jscodeshift",
+    "firebase",
+    "tsx",
+    "ts-node",
+];
+
 impl Walk<'_> {
     /// Wrappers of the table.
     pub fn wrapped(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        rules
-            .wrappers(call.program)
-            .iter()
-            .find_map(|wrapper| self.unwrap(wrapper, call, shell))
+        rules.wrappers(call.program).iter().find_map(|wrapper| self.unwrap(wrapper, call, shell))
     }
 
     fn unwrap(&mut self, wrapper: &Wrapper, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
@@ -35,9 +68,7 @@ impl Walk<'_> {
         }
         let mut inner_shell = shell.clone();
         if let Some(directory) = parsed.values(&wrapper.directory).last() {
-            inner_shell.cwd = directory
-                .exact()
-                .and_then(|text| Some(resolve(inner_shell.cwd.as_deref()?, text)));
+            inner_shell.cwd = directory.exact().and_then(|text| Some(resolve(inner_shell.cwd.as_deref()?, text)));
         }
         for line in parsed.values(&wrapper.line) {
             self.payload(line, call.input.clone(), &mut inner_shell.clone());
@@ -51,9 +82,7 @@ impl Walk<'_> {
             rest = rest.get(wrapper.spec.skip..).unwrap_or_default();
         }
         while wrapper.spec.assignments
-            && rest
-                .first()
-                .is_some_and(|arg| arg.text.contains('=') && !arg.text.starts_with('='))
+            && rest.first().is_some_and(|arg| arg.text.contains('=') && !arg.text.starts_with('='))
         {
             rest = &rest[1..];
         }
@@ -99,8 +128,15 @@ impl Walk<'_> {
             "parallel" => Some(self.parallel(call, shell)),
             "find" | "gfind" => Some(self.find(call, shell)),
             "fd" | "fdfind" => Some(self.fd(call, shell)),
+            "yarn" | "pnpm" | "bun" => self.local_tool(call, shell),
             _ => None,
         }
+    }
+
+    /// `yarn prettier`: a tool of the project, run by its name.
+    fn local_tool(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+        let first = call.args.first().and_then(Arg::exact).filter(|text| LOCAL_TOOLS.contains(text))?;
+        self.rules.knows(first).then(|| self.dispatch(call.args, call.span, call.input.clone(), shell))
     }
 
     fn xargs(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
@@ -121,12 +157,8 @@ impl Walk<'_> {
             "-R",
         ];
         let attached = ["-i", "-l", "-e"].map(str::to_owned).into_iter().collect();
-        let grammar = Grammar {
-            values: values.map(str::to_owned).into_iter().collect(),
-            attached,
-            single: false,
-            fold: false,
-        };
+        let grammar =
+            Grammar { values: values.map(str::to_owned).into_iter().collect(), attached, single: false, fold: false };
         let parsed = parse(call.args, &grammar, true);
         let mut inner = call.args[parsed.rest.min(call.args.len())..].to_vec();
         if inner.is_empty() {
@@ -142,36 +174,14 @@ impl Walk<'_> {
     }
 
     fn parallel(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let values = [
-            "-j",
-            "--jobs",
-            "-P",
-            "-n",
-            "-N",
-            "-I",
-            "-S",
-            "--colsep",
-            "-a",
-            "--timeout",
-            "--delay",
-            "--joblog",
-        ];
-        let grammar = Grammar {
-            values: values.map(str::to_owned).into_iter().collect(),
-            ..Grammar::default()
-        };
+        let values =
+            ["-j", "--jobs", "-P", "-n", "-N", "-I", "-S", "--colsep", "-a", "--timeout", "--delay", "--joblog"];
+        let grammar = Grammar { values: values.map(str::to_owned).into_iter().collect(), ..Grammar::default() };
         let parsed = parse(call.args, &grammar, true);
         let rest = &call.args[parsed.rest.min(call.args.len())..];
-        let at = rest
-            .iter()
-            .position(|arg| arg.text.starts_with(":::"))
-            .unwrap_or(rest.len());
+        let at = rest.iter().position(|arg| arg.text.starts_with(":::")).unwrap_or(rest.len());
         let (command, values) = (&rest[..at], rest.get(at + 1..).unwrap_or_default());
-        let given = if values.is_empty() {
-            fed(&call.input, call.span)
-        } else {
-            values.to_vec()
-        };
+        let given = if values.is_empty() { fed(&call.input, call.span) } else { values.to_vec() };
         if let [only] = command
             && only.text.contains(' ')
         {
@@ -191,16 +201,9 @@ impl Walk<'_> {
     }
 
     fn find(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let options = call
-            .args
-            .iter()
-            .take_while(|arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P"))
-            .count();
+        let options = call.args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P")).count();
         let args = &call.args[options..];
-        let roots: Vec<&Arg> = args
-            .iter()
-            .take_while(|arg| !arg.text.starts_with(['-', '(', '!']))
-            .collect();
+        let roots: Vec<&Arg> = args.iter().take_while(|arg| !arg.text.starts_with(['-', '(', '!'])).collect();
         let matched: Vec<Arg> = if roots.is_empty() {
             vec![below(&Arg::literal(".", call.span))]
         } else {
@@ -220,9 +223,7 @@ impl Walk<'_> {
                     }
                 }
                 "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                    let end = args[index..]
-                        .iter()
-                        .position(|arg| matches!(arg.text.as_str(), ";" | "+"));
+                    let end = args[index..].iter().position(|arg| matches!(arg.text.as_str(), ";" | "+"));
                     let end = end.map_or(args.len(), |end| index + end);
                     let mut inner = args[index..end].to_vec();
                     replace(&mut inner, "{}", &matched);
@@ -243,16 +244,10 @@ impl Walk<'_> {
     }
 
     fn fd(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let at = call
-            .args
-            .iter()
-            .position(|arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
+        let at = call.args.iter().position(|arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
         if let Some(at) = at {
             let mut inner = call.args[at + 1..].to_vec();
-            let matched = [Arg {
-                glob: true,
-                ..Arg::unknown("{}", call.span)
-            }];
+            let matched = [Arg { glob: true, ..Arg::unknown("{}", call.span) }];
             if inner.iter().any(|arg| arg.text.contains("{}")) {
                 replace(&mut inner, "{}", &matched)
             } else {
@@ -268,22 +263,13 @@ impl Walk<'_> {
 fn below(root: &Arg) -> Arg {
     let text = format!("{}/*", root.text.trim_end_matches('/'));
     let known = if root.is_exact() { text.len() - 1 } else { root.known };
-    Arg {
-        text,
-        known,
-        glob: true,
-        ..root.clone()
-    }
+    Arg { text, known, glob: true, ..root.clone() }
 }
 
 /// The arguments that come in: those of a known text, else one that is unknown.
 fn fed(input: &Stream, span: Span) -> Vec<Arg> {
     match input {
-        Stream::Text(text) => text
-            .split_ascii_whitespace()
-            .take(64)
-            .map(|word| Arg::literal(word, span))
-            .collect(),
+        Stream::Text(text) => text.split_ascii_whitespace().take(64).map(|word| Arg::literal(word, span)).collect(),
         _ => vec![Arg::unknown("{}", span)],
     }
 }
@@ -297,12 +283,7 @@ fn replace(args: &mut Vec<Arg>, placeholder: &str, found: &[Arg]) {
         } else if let (Some(at), Some(value)) = (arg.text.find(placeholder), found.first()) {
             // Inside a longer word, such as the code given to `sh -c`.
             let text = arg.text.replace(placeholder, &value.text);
-            replaced.push(Arg {
-                known: at + value.known,
-                glob: value.glob,
-                text,
-                ..arg
-            });
+            replaced.push(Arg { known: at + value.known, glob: value.glob, text, ..arg });
         } else {
             replaced.push(arg);
         }

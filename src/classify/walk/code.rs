@@ -44,21 +44,14 @@ impl Walk<'_> {
             return Some(Stream::Opaque);
         }
         let rest = &args[parsed.rest.min(args.len())..];
-        if let Some(module) = parsed
-            .value(&["-m"])
-            .filter(|_| interpreter.spec.language == CodeLanguage::Python)
-        {
+        if let Some(module) = parsed.value(&["-m"]).filter(|_| interpreter.spec.language == CodeLanguage::Python) {
             let mut inner = vec![module.clone()];
             inner.extend_from_slice(&args[after(args, module)..]);
             return Some(self.dispatch(&inner, call.span, call.input.clone(), shell));
         }
         let codes: Vec<Arg> = parsed.values(&interpreter.code).cloned().collect();
         if !codes.is_empty() || interpreter.spec.operand {
-            let more = if interpreter.spec.operand && codes.is_empty() {
-                rest.first().cloned()
-            } else {
-                None
-            };
+            let more = if interpreter.spec.operand && codes.is_empty() { rest.first().cloned() } else { None };
             let mut output = Stream::Opaque;
             for code in codes.iter().chain(&more) {
                 output = self.run_code(interpreter, call.program, code, shell);
@@ -76,11 +69,9 @@ impl Walk<'_> {
         match code.origin {
             Origin::Remote | Origin::Decoded => self.fetched(program, code.span),
             Origin::Plain | Origin::Temporary | Origin::Setup => {
-                if code.known == 0 && !code.text.contains([' ', '(']) {
+                if code.is_unseen() {
                     self.hidden(program, None, code.span);
-                } else if matches!(interpreter.spec.language, CodeLanguage::Shell) {
-                    return self.payload(code, Stream::Nothing, &mut shell.clone());
-                } else if interpreter.spec.language == CodeLanguage::Powershell {
+                } else if matches!(interpreter.spec.language, CodeLanguage::Shell | CodeLanguage::Powershell) {
                     return self.payload(code, Stream::Nothing, &mut shell.clone());
                 } else {
                     self.calls(interpreter.spec.language, program, &code.text, code.span, shell);
@@ -95,11 +86,7 @@ impl Walk<'_> {
         match self.content(script, shell) {
             Stream::Remote | Stream::Decoded => self.fetched(call.program, call.span),
             Stream::Text(text) => {
-                let code = Arg {
-                    text,
-                    known: 1,
-                    ..Arg::unknown("", call.span)
-                };
+                let code = Arg::literal(text, call.span);
                 self.run_code(interpreter, call.program, &code, shell);
                 self.hidden(call.program, None, call.span);
             }
@@ -133,9 +120,7 @@ impl Walk<'_> {
                 (None, None) => self.opaque = true,
                 (Some(class), argument) => {
                     let target = argument.filter(|_| crate::classify::found::is_file_class(class));
-                    let target = target
-                        .filter(|text| !text.contains('\n'))
-                        .map(|text| Arg::literal(text, span));
+                    let target = target.filter(|text| !text.contains('\n')).map(|text| Arg::literal(text, span));
                     let mut found = Found::new(class, program, "code", span).certainty(Certainty::Likely);
                     found.severity = call.severity;
                     self.report(found, target.as_ref(), shell);
@@ -155,12 +140,12 @@ pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<Code
     let mut calls: Vec<CodeCall> = Vec::new();
     for call in rules.calls.iter().filter(|call| call.languages.contains(&language)) {
         for hit in call.pattern.find_iter(&blanked).take(16) {
-            let argument = string_at(code, hit.end().saturating_sub(1)).or_else(|| string_at(code, hit.start()));
-            let made = CodeCall {
-                class: call.class,
-                severity: call.severity,
-                argument,
+            let from = hit.end().saturating_sub(1);
+            let argument = match call.class {
+                None => command_at(code, from).or_else(|| command_at(code, hit.start())),
+                Some(_) => string_at(code, from).or_else(|| string_at(code, hit.start())),
             };
+            let made = CodeCall { class: call.class, severity: call.severity, argument };
             if !calls.contains(&made) {
                 calls.push(made);
             }
@@ -169,14 +154,33 @@ pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<Code
     calls
 }
 
+/// The command line a call is given: one string, a list of strings, or a program and a list.
+fn command_at(code: &str, from: usize) -> Option<String> {
+    let rest = code.get(from..)?.trim_start_matches(['(', ' ', '\n']);
+    let first = string_at(rest, 0)?;
+    let after =
+        rest.find(first.as_str()).map_or("", |at| rest[at + first.len()..].trim_start_matches(['\'', '"', '`', ' ']));
+    let list = match after.strip_prefix(',').map(str::trim_start) {
+        _ if rest.starts_with('[') => after,
+        Some(list) if list.starts_with('[') => list,
+        _ => return Some(first),
+    };
+    let mut line = first;
+    for (index, word) in list[..list.find(']').unwrap_or(list.len())].split(['\'', '"', '`']).enumerate() {
+        if index % 2 == 1 {
+            line.push_str(" '");
+            line.push_str(word);
+            line.push('\'');
+        }
+    }
+    Some(line)
+}
+
 /// The string that begins at or shortly after a place.
 fn string_at(code: &str, from: usize) -> Option<String> {
     let rest = code.get(from..)?;
     let opening = rest.find(['\'', '"', '`', ')', ';', '\n'])?;
-    let quote = rest[opening..]
-        .chars()
-        .next()
-        .filter(|quote| matches!(quote, '\'' | '"' | '`'))?;
+    let quote = rest[opening..].chars().next().filter(|quote| matches!(quote, '\'' | '"' | '`'))?;
     let inside = &rest[opening + 1..];
     let end = inside.find(quote)?;
     let text = inside[..end].trim_start_matches(['>', '<', '+', ' ']);
@@ -205,11 +209,7 @@ fn blank(code: &str, language: CodeLanguage) -> String {
             }
         };
         let from = if keep > 0 { at + keep } else { at };
-        for byte in blanked
-            .iter_mut()
-            .take(end.saturating_sub(usize::from(keep > 0)))
-            .skip(from)
-        {
+        for byte in blanked.iter_mut().take(end.saturating_sub(usize::from(keep > 0))).skip(from) {
             *byte = b' ';
         }
         at = end.max(at + 1);
@@ -226,10 +226,7 @@ fn starts_comment(bytes: &[u8], at: usize) -> bool {
 }
 
 fn line_end(bytes: &[u8], at: usize) -> usize {
-    bytes[at..]
-        .iter()
-        .position(|byte| *byte == b'\n')
-        .map_or(bytes.len(), |length| at + length)
+    bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length)
 }
 
 /// Where a string ends (after its quote), and how many bytes from its start stay readable.

@@ -27,12 +27,7 @@ impl Walk<'_> {
         let output = match first.exact() {
             Some(text) if !text.is_empty() => {
                 let program = names::program(text);
-                let call = Call {
-                    program: &program,
-                    args: &args[1..],
-                    span,
-                    input,
-                };
+                let call = Call { program: &program, args: &args[1..], span, input };
                 self.call(call, first, shell)
             }
             Some(_) => Stream::Nothing,
@@ -49,12 +44,7 @@ impl Walk<'_> {
                 let name = names::program(&first.text);
                 // `$BIN/rm`, `./node_modules/*/rimraf`: the name is certain though its directory is not.
                 if first.text.contains('/') && !name.contains(['$', '*', '(', '{', '?']) && self.rules.knows(&name) {
-                    let call = Call {
-                        program: &name,
-                        args: &args[1..],
-                        span,
-                        input: Stream::Nothing,
-                    };
+                    let call = Call { program: &name, args: &args[1..], span, input: Stream::Nothing };
                     return self.call(call, first, shell);
                 }
                 self.opaque = true;
@@ -77,14 +67,7 @@ impl Walk<'_> {
         if let Some(output) = self.carried(&call, shell) {
             return output;
         }
-        if let Some(hit) = rules.find(
-            call.program,
-            call.args,
-            Run {
-                input: call.input.flows(),
-                root: self.root,
-            },
-        ) {
+        if let Some(hit) = rules.find(call.program, call.args, Run { input: call.input.flows(), root: self.root }) {
             self.hit(&hit, &call, shell);
             self.remember_download(&hit, &call, shell);
             return super::output::made_by(&call);
@@ -117,20 +100,13 @@ impl Walk<'_> {
         }
         match self.content(first, shell) {
             Stream::Text(text) => {
-                let code = Arg {
-                    text,
-                    span: call.span,
-                    ..first.clone()
-                };
+                let code = Arg { text, span: call.span, ..first.clone() };
                 self.hidden(call.program, None, call.span);
                 self.payload(&code, Stream::Nothing, &mut shell.clone());
             }
             Stream::Remote | Stream::Decoded => self.fetched(call.program, call.span),
             Stream::Nothing | Stream::Files | Stream::Setup | Stream::Opaque => {
-                if !["/usr/", "/bin/", "/sbin/", "/opt/"]
-                    .iter()
-                    .any(|prefix| first.text.starts_with(prefix))
-                {
+                if !["/usr/", "/bin/", "/sbin/", "/opt/"].iter().any(|prefix| first.text.starts_with(prefix)) {
                     self.hidden(call.program, Some(names::script(&first.text)), call.span);
                 }
             }
@@ -165,11 +141,7 @@ impl Walk<'_> {
             }
             for target in &hit.targets {
                 let found = found.clone();
-                let found = if target.is_exact() {
-                    found
-                } else {
-                    found.certainty(uncertain)
-                };
+                let found = if target.is_exact() { found } else { found.certainty(uncertain) };
                 self.report(found, Some(target), shell);
             }
         }
@@ -191,12 +163,7 @@ impl Walk<'_> {
 
     fn remember_download(&mut self, hit: &Hit<'_>, call: &Call<'_>, shell: &Shell) {
         let fetches = matches!(call.program, "curl" | "wget" | "aria2c");
-        if fetches
-            && hit
-                .rule
-                .class
-                .is_some_and(|class| matches!(class, Class::FileOverwrite | Class::FileWrite))
-        {
+        if fetches && hit.rule.class.is_some_and(|class| matches!(class, Class::FileOverwrite | Class::FileWrite)) {
             let address = call.args.iter().rev().find(|arg| arg.text.contains("://"));
             let by_name = address.and_then(|arg| arg.text.rsplit('/').next().map(|name| Arg::literal(name, arg.span)));
             for file in hit.targets.iter().cloned().chain(by_name) {
@@ -213,11 +180,8 @@ fn host(text: &str) -> Option<&str> {
         scheme.is_empty() && !rest.starts_with(['-', '{', '[', '@', '.', '/', '$']) && !rest.contains(['=', ' ', '"']);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    let name = if host.starts_with('[') {
-        host.split(']').next()?.trim_start_matches('[')
-    } else {
-        host.split(':').next()?
-    };
+    let name =
+        if host.starts_with('[') { host.split(']').next()?.trim_start_matches('[') } else { host.split(':').next()? };
     let dotted = name.contains('.') || name == "localhost" || host.starts_with('[') || (rest.starts_with(':') && bare);
     let explicit = !scheme.is_empty();
     if name.is_empty() && rest.starts_with(':') && bare {

@@ -16,10 +16,7 @@ impl Walk<'_> {
     /// Carriers of the table of remotes.
     pub fn remote(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        rules
-            .remotes(call.program)
-            .iter()
-            .find_map(|remote| self.run_elsewhere(remote, call, shell))
+        rules.remotes(call.program).iter().find_map(|remote| self.run_elsewhere(remote, call, shell))
     }
 
     fn run_elsewhere(&mut self, remote: &Remote, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
@@ -32,15 +29,10 @@ impl Walk<'_> {
         let rest = match args.iter().position(|arg| arg.text == "--") {
             Some(at) if remote.spec.dashes => &args[at + 1..],
             _ if remote.spec.dashes && remote.spec.skip == 0 => &[],
-            _ => args
-                .get(parsed.rest.min(args.len()) + remote.spec.skip..)
-                .unwrap_or_default(),
+            _ => args.get(parsed.rest.min(args.len()) + remote.spec.skip..).unwrap_or_default(),
         };
         let site = self.site_of(remote, &parsed, shell);
-        let mut inner_shell = Shell {
-            variables: Default::default(),
-            cwd: self.directory_there(&parsed, &site),
-        };
+        let mut inner_shell = Shell { variables: Default::default(), cwd: self.directory_there(&parsed, &site) };
         let outer_site = std::mem::replace(&mut self.site, site);
         let outer_found = std::mem::take(&mut self.found);
         let outer_opaque = self.opaque;
@@ -58,12 +50,7 @@ impl Walk<'_> {
         let mut ran = false;
         // With a grammar that knows no more, the command line may stand behind the operands (`gcloud … host --command=X`).
         let full = parse(call.args, &remote.grammar, false);
-        let lines: Vec<Arg> = parsed
-            .values(&remote.line)
-            .chain(full.values(&remote.line))
-            .take(1)
-            .cloned()
-            .collect();
+        let lines: Vec<Arg> = parsed.values(&remote.line).chain(full.values(&remote.line)).take(1).cloned().collect();
         for line in &lines {
             ran = true;
             self.payload(line, call.input.clone(), shell);
@@ -91,17 +78,12 @@ impl Walk<'_> {
                 mounts.push((resolve(cwd, &local), PathBuf::from(there)));
             }
         }
-        Site {
-            elsewhere: true,
-            mounts,
-        }
+        Site { elsewhere: true, mounts }
     }
 
     fn directory_there(&self, parsed: &Parsed, site: &Site) -> Option<PathBuf> {
         let there = parsed.value(&["-w", "--workdir"])?.text.clone();
-        site.mounts
-            .iter()
-            .find_map(|(local, inner)| Some(local.join(PathBuf::from(&there).strip_prefix(inner).ok()?)))
+        site.mounts.iter().find_map(|(local, inner)| Some(local.join(PathBuf::from(&there).strip_prefix(inner).ok()?)))
     }
 
     /// What effects over there mean here.
@@ -150,17 +132,9 @@ fn subcommand(remote: &Remote, args: &[Arg]) -> Option<usize> {
     if remote.sub.is_empty() {
         return Some(0);
     }
-    let mut at = 0;
-    loop {
-        let parsed = parse(&args[at..], &remote.grammar, true);
-        at += parsed.rest;
-        let operands = args.get(at..).filter(|rest| !rest.is_empty())?;
-        return remote
-            .sub
-            .matches(operands)
-            .map(|used| at + used)
-            .filter(|_| at <= args.len());
-    }
+    let at = parse(args, &remote.grammar, true).rest;
+    let operands = args.get(at..).filter(|rest| !rest.is_empty())?;
+    remote.sub.matches(operands).map(|used| at + used)
 }
 
 /// `LOCAL:THERE[:options]`, or `type=bind,source=LOCAL,target=THERE`.

@@ -8,31 +8,18 @@ use crate::classify::rules::Run;
 use crate::classify::rules::args::{Grammar, parse};
 
 /// Options of git itself that take a value.
-const VALUES: [&str; 7] = [
-    "-C",
-    "-c",
-    "--git-dir",
-    "--work-tree",
-    "--namespace",
-    "--exec-path",
-    "--config-env",
-];
+const VALUES: [&str; 7] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"];
 
 impl Walk<'_> {
     /// Judges a git command.
     pub fn git(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let grammar = Grammar {
-            values: VALUES.map(str::to_owned).into_iter().collect(),
-            ..Grammar::default()
-        };
+        let grammar = Grammar { values: VALUES.map(str::to_owned).into_iter().collect(), ..Grammar::default() };
         let options = parse(call.args, &grammar, true);
         let rest = &call.args[options.rest.min(call.args.len())..];
         let mut shell = shell.clone();
         for flag in &options.flags {
             if let ("-C" | "--work-tree", Some(value)) = (flag.name.as_str(), &flag.value) {
-                shell.cwd = value
-                    .exact()
-                    .and_then(|text| Some(resolve(shell.cwd.as_deref()?, text)));
+                shell.cwd = value.exact().and_then(|text| Some(resolve(shell.cwd.as_deref()?, text)));
             }
         }
         let Some(sub) = rest.first() else {
@@ -45,23 +32,11 @@ impl Walk<'_> {
         if let Some(alias) = alias {
             return self.git_alias(&alias, rest, call, &mut shell);
         }
-        let inner = Call {
-            program: "git",
-            args: rest,
-            span: call.span,
-            input: call.input.clone(),
-        };
+        let inner = Call { program: "git", args: rest, span: call.span, input: call.input.clone() };
         if self.git_carries(&inner, &mut shell) {
             return Stream::Opaque;
         }
-        if let Some(hit) = self.rules.find(
-            "git",
-            rest,
-            Run {
-                input: inner.input.flows(),
-                root: self.root,
-            },
-        ) {
+        if let Some(hit) = self.rules.find("git", rest, Run { input: inner.input.flows(), root: self.root }) {
             self.hit(&hit, &inner, &shell);
         }
         Stream::Opaque
@@ -88,11 +63,7 @@ impl Walk<'_> {
             ["submodule", "foreach"] => 2,
             _ => return false,
         };
-        let inner: Vec<Arg> = call.args[skip..]
-            .iter()
-            .skip_while(|arg| arg.text.starts_with('-'))
-            .cloned()
-            .collect();
+        let inner: Vec<Arg> = call.args[skip..].iter().skip_while(|arg| arg.text.starts_with('-')).cloned().collect();
         if let [code] = inner.as_slice() {
             self.payload(code, Stream::Nothing, &mut shell.clone());
         } else {

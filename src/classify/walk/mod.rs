@@ -23,7 +23,7 @@ use super::rules::Rules;
 use super::shell::{
     Bounds, Command, Compound, Kind, Pipeline, Place, Redirect, RedirectKind, Script, Simple, Span, scan,
 };
-use crate::model::effect::{Certainty, Class};
+use crate::model::effect::{Certainty, Class, Severity};
 
 /// Deepest nesting of payloads (`bash -c "bash -c …"`).
 const MAX_PAYLOADS: usize = 8;
@@ -80,6 +80,10 @@ pub struct Walk<'a> {
     site: Site,
     /// Behind `sudo`.
     root: bool,
+    /// The line looked for piton's processes.
+    sought_piton: bool,
+    /// The whole line.
+    span: Span,
     functions: HashSet<String>,
     /// What files written by this very line hold.
     written: HashMap<PathBuf, Stream>,
@@ -99,6 +103,8 @@ impl<'a> Walk<'a> {
             assumed: false,
             site: Site::default(),
             root: false,
+            sought_piton: false,
+            span: (0, 0),
             functions: HashSet::new(),
             written: HashMap::new(),
             traps: Vec::new(),
@@ -109,6 +115,7 @@ impl<'a> Walk<'a> {
 
     /// Walks a whole line, and then what it left for its end.
     pub fn line(&mut self, source: &str) {
+        self.span = (0, source.len());
         let script = scan(source, Place::At(0), &mut self.bounds);
         let mut shell = self.shell();
         self.script(&script, Stream::Nothing, &mut shell);
@@ -120,17 +127,11 @@ impl<'a> Walk<'a> {
 
     /// The shell a line starts in.
     pub fn shell(&self) -> Shell {
-        let mut shell = Shell {
-            variables: HashMap::new(),
-            cwd: Some(self.context.cwd.clone()),
-        };
+        let mut shell = Shell { variables: HashMap::new(), cwd: Some(self.context.cwd.clone()) };
         if let Some(home) = &self.context.home {
             shell.set("HOME", Value::Known(vec![home.to_string_lossy().into_owned()]));
         }
-        shell.set(
-            "TMPDIR",
-            Value::Known(vec![self.context.temp_dir().to_string_lossy().into_owned()]),
-        );
+        shell.set("TMPDIR", Value::Known(vec![self.context.temp_dir().to_string_lossy().into_owned()]));
         shell.set("IFS", Value::Known(vec![" \t\n".to_owned()]));
         shell
     }
@@ -188,16 +189,16 @@ impl<'a> Walk<'a> {
 
     fn compound(&mut self, compound: &Compound, input: Stream, shell: &mut Shell) -> Stream {
         let (input, output) = self.redirects(&compound.redirects, input, shell);
-        let words: Vec<Arg> = compound
-            .words
-            .iter()
-            .flat_map(|word| self.expand(word, shell))
-            .collect();
+        let words: Vec<Arg> = compound.words.iter().flat_map(|word| self.expand(word, shell)).collect();
         let made = match &compound.kind {
             Kind::Group => self.script(&compound.body, input, shell),
             Kind::Subshell => self.script(&compound.body, input, &mut shell.clone()),
             Kind::Function(name) => {
                 self.functions.insert(name.clone());
+                if breeds(name, &compound.body) {
+                    let found = Found::new(Class::Process, "fork bomb", "fork-bomb", self.span);
+                    self.found.push(Found { severity: Some(Severity::High), ..found });
+                }
                 self.script(&compound.body, Stream::Opaque, &mut shell.clone())
             }
             Kind::For(name) => {
@@ -226,11 +227,7 @@ impl<'a> Walk<'a> {
         for word in &simple.words {
             args.extend(self.expand(word, shell));
         }
-        let made = if args.is_empty() {
-            Stream::Nothing
-        } else {
-            self.dispatch(&args, simple.span, input, shell)
-        };
+        let made = if args.is_empty() { Stream::Nothing } else { self.dispatch(&args, simple.span, input, shell) };
         self.keep(output, made)
     }
 
@@ -259,19 +256,11 @@ impl<'a> Walk<'a> {
                 RedirectKind::Heredoc(index) => {
                     let body = self.bounds.heredoc(index).cloned().unwrap_or_default();
                     let text = self.joined(&body, shell);
-                    input = if text.is_exact() {
-                        Stream::Text(text.text)
-                    } else {
-                        heredoc_stream(text)
-                    };
+                    input = if text.is_exact() { Stream::Text(text.text) } else { heredoc_stream(text) };
                 }
                 RedirectKind::HereString => {
                     let text = self.joined(&redirect.target, shell);
-                    input = if text.is_exact() {
-                        Stream::Text(text.text)
-                    } else {
-                        heredoc_stream(text)
-                    };
+                    input = if text.is_exact() { Stream::Text(text.text) } else { heredoc_stream(text) };
                 }
                 RedirectKind::Input => {
                     let target = self.joined(&redirect.target, shell);
@@ -281,11 +270,8 @@ impl<'a> Walk<'a> {
                     self.joined(&redirect.target, shell);
                 }
                 RedirectKind::Output | RedirectKind::Append => {
-                    let class = if redirect.kind == RedirectKind::Append {
-                        Class::FileWrite
-                    } else {
-                        Class::FileOverwrite
-                    };
+                    let class =
+                        if redirect.kind == RedirectKind::Append { Class::FileWrite } else { Class::FileOverwrite };
                     let targets = self.expand(&redirect.target, shell);
                     for target in &targets {
                         let found = Found::new(class, "redirect", "redirect", redirect.span);
@@ -303,18 +289,13 @@ impl<'a> Walk<'a> {
     /// What a file holds, as far as this line tells.
     pub fn content(&mut self, file: &Arg, shell: &Shell) -> Stream {
         if file.origin != Origin::Plain && file.origin != Origin::Temporary {
-            return if file.origin == Origin::Remote {
-                Stream::Remote
-            } else {
-                Stream::Opaque
-            };
+            return if file.origin == Origin::Remote { Stream::Remote } else { Stream::Opaque };
         }
         if file.exact() == Some("/dev/null") {
             return Stream::Nothing;
         }
         let (path, _) = place(file, shell, &self.site, self.context);
-        path.and_then(|path| self.written.get(&path).cloned())
-            .unwrap_or(Stream::Files)
+        path.and_then(|path| self.written.get(&path).cloned()).unwrap_or(Stream::Files)
     }
 
     /// Remembers what a file was written with.
@@ -360,8 +341,7 @@ impl<'a> Walk<'a> {
     /// Records code from elsewhere that is run here.
     pub fn fetched(&mut self, verb: &str, span: Span) {
         self.opaque = true;
-        self.found
-            .push(Found::new(Class::ExecRemote, verb, "fetched-code", span));
+        self.found.push(Found::new(Class::ExecRemote, verb, "fetched-code", span));
     }
 
     /// Counts produced bytes.
@@ -371,6 +351,19 @@ impl<'a> Walk<'a> {
             self.bounds.overflow = true;
         }
     }
+}
+
+/// Whether a function pipes itself into itself.
+fn breeds(name: &str, body: &Script) -> bool {
+    let calls = |command: &Command| match command {
+        Command::Simple(simple) => simple.words.first().and_then(|word| word.bare()) == Some(name),
+        Command::Compound(_) => false,
+    };
+    body.pipelines.iter().any(|pipeline| {
+        let own = pipeline.stages.iter().filter(|stage| calls(stage)).count();
+        let inside = |stage: &Command| matches!(stage, Command::Compound(compound) if breeds(name, &compound.body));
+        own > 1 || pipeline.stages.iter().any(inside)
+    })
 }
 
 fn heredoc_stream(text: Arg) -> Stream {

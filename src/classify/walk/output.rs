@@ -91,11 +91,7 @@ fn passed(call: &Call<'_>) -> Stream {
     if call.program == "tee" || files.next().is_none() {
         return call.input.clone();
     }
-    match call
-        .args
-        .iter()
-        .map(|arg| arg.origin)
-        .max_by_key(|origin| *origin == crate::classify::expand::Origin::Remote)
+    match call.args.iter().map(|arg| arg.origin).max_by_key(|origin| *origin == crate::classify::expand::Origin::Remote)
     {
         Some(crate::classify::expand::Origin::Remote) => Stream::Remote,
         _ => Stream::Files,
@@ -103,10 +99,7 @@ fn passed(call: &Call<'_>) -> Stream {
 }
 
 fn echo(args: &[Arg]) -> Stream {
-    let options = args
-        .iter()
-        .take_while(|arg| matches!(arg.text.as_str(), "-n" | "-e" | "-ne" | "-en" | "-E"))
-        .count();
+    let options = args.iter().take_while(|arg| matches!(arg.text.as_str(), "-n" | "-e" | "-ne" | "-en" | "-E")).count();
     let escapes = args[..options].iter().any(|arg| arg.text.contains('e'));
     let words: Vec<&str> = args[options..].iter().map(|arg| arg.text.as_str()).collect();
     let text = words.join(" ");

@@ -33,9 +33,8 @@ const READS: [&str; 27] = [
     "status",
     "from",
 ];
-const DATA_CHANGES: [&str; 10] = [
-    "insert", "update", "delete", "merge", "replace", "drop", "truncate", "alter", "create", "call",
-];
+const DATA_CHANGES: [&str; 10] =
+    ["insert", "update", "delete", "merge", "replace", "drop", "truncate", "alter", "create", "call"];
 
 const REDIS_READS: &str = "get mget strlen getrange exists ttl pttl type keys scan hscan sscan zscan hget hgetall hmget hkeys hvals \
     hlen hexists lrange llen lindex smembers scard sismember srandmember zrange zrangebyscore zrevrange zcard zscore zcount zrank \
@@ -47,10 +46,7 @@ static MONGO_WRITES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let calls = "insert\\w*|update\\w*|delete\\w*|remove\\w*|replace\\w*|drop\\w*|save|bulkWrite|findOneAnd\\w+|findAndModify|\
         create\\w+|rename\\w*|mapReduce|shutdownServer|killOp|grant\\w+|revoke\\w+|compact|convertToCapped|setProfilingLevel|\
         fsyncLock|addShard|reconfig|stepDown|initiate";
-    Regex::new(&format!(
-        r"\.\s*(?:{calls})\s*\(|\$out|\$merge|\brs\.(?:remove|add)\b|\bload\s*\("
-    ))
-    .ok()
+    Regex::new(&format!(r"\.\s*(?:{calls})\s*\(|\$out|\$merge|\brs\.(?:remove|add)\b|\bload\s*\(")).ok()
 });
 
 static DOING: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -77,9 +73,8 @@ fn client_command_writes(line: &str) -> bool {
 
 fn statement_writes(statement: &str) -> bool {
     let lower = statement.to_ascii_lowercase();
-    let mut words = lower
-        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-        .filter(|word| !word.is_empty());
+    let mut words =
+        lower.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|word| !word.is_empty());
     let Some(first) = words.next() else { return false };
     if !READS.contains(&first) {
         return match first {
@@ -94,24 +89,15 @@ fn statement_writes(statement: &str) -> bool {
     match first {
         "explain" => {
             rest.contains(&"analyze")
-                && rest
-                    .iter()
-                    .any(|word| matches!(*word, "insert" | "update" | "delete" | "merge"))
+                && rest.iter().any(|word| matches!(*word, "insert" | "update" | "delete" | "merge"))
         }
-        "with" => rest
-            .iter()
-            .any(|word| matches!(*word, "insert" | "update" | "delete" | "merge")),
+        "with" => rest.iter().any(|word| matches!(*word, "insert" | "update" | "delete" | "merge")),
         "select" => rest.contains(&"into") || does(&lower),
         "pragma" => {
             lower.contains('=')
-                || rest
-                    .iter()
-                    .any(|word| matches!(*word, "writable_schema" | "wal_checkpoint"))
-                    && changes()
+                || rest.iter().any(|word| matches!(*word, "writable_schema" | "wal_checkpoint")) && changes()
         }
-        "set" => rest
-            .iter()
-            .any(|word| matches!(*word, "global" | "persist" | "password")),
+        "set" => rest.iter().any(|word| matches!(*word, "global" | "persist" | "password")),
         _ => false,
     }
 }
@@ -151,11 +137,7 @@ fn strip(text: &str) -> (String, Vec<String>) {
 
 /// The length of a comment or literal at the start of a text.
 fn skip_literal(rest: &str) -> usize {
-    let until = |from: usize, closer: &str| {
-        rest[from..]
-            .find(closer)
-            .map_or(rest.len(), |at| from + at + closer.len())
-    };
+    let until = |from: usize, closer: &str| rest[from..].find(closer).map_or(rest.len(), |at| from + at + closer.len());
     if rest.starts_with("--") || rest.starts_with('#') {
         return rest.find('\n').unwrap_or(rest.len());
     }
@@ -179,10 +161,7 @@ fn dollar_quote(rest: &str) -> usize {
         return 0;
     };
     let tag = &rest[..end];
-    if !tag[1..end - 1]
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    {
+    if !tag[1..end - 1].bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         return 0;
     }
     rest[end..].find(tag).map_or(rest.len(), |at| end + at + tag.len())
@@ -195,10 +174,7 @@ pub fn redis_writes(words: &[&str]) -> bool {
     let sub = words.get(1).map(|word| word.to_ascii_lowercase()).unwrap_or_default();
     match command.as_str() {
         "config" => !matches!(sub.as_str(), "get" | "help"),
-        "acl" => !matches!(
-            sub.as_str(),
-            "list" | "whoami" | "users" | "getuser" | "cat" | "log" | "help"
-        ),
+        "acl" => !matches!(sub.as_str(), "list" | "whoami" | "users" | "getuser" | "cat" | "log" | "help"),
         "client" => matches!(sub.as_str(), "kill" | "pause" | "unblock"),
         "cluster" => !matches!(
             sub.as_str(),

@@ -42,11 +42,7 @@ impl Walk<'_> {
             Given::Unseen => Certainty::Likely,
         };
         let mut found = Found::new(Class::Database, call.program, "database", call.span).certainty(certainty);
-        let file = client
-            .spec
-            .local
-            .and_then(|index| parsed.operands.get(index))
-            .filter(|arg| arg.text != ":memory:");
+        let file = client.spec.local.and_then(|index| parsed.operands.get(index)).filter(|arg| arg.text != ":memory:");
         if let Some(file) = file {
             found.target = Some(file.text.clone());
             let (path, place) = super::place(file, shell, &self.site, self.context);
@@ -72,9 +68,9 @@ fn given(client: &Database, parsed: &Parsed, input: &Stream) -> Given {
         let ends: Vec<&str> = client.spec.scripts.split_whitespace().collect();
         for arg in rest {
             if ends.iter().any(|end| arg.text.ends_with(end)) {
-                scripts = true
-            } else {
-                queries.push(arg)
+                scripts = true;
+            } else if ends.is_empty() {
+                queries.push(arg);
             }
         }
     }
@@ -83,11 +79,7 @@ fn given(client: &Database, parsed: &Parsed, input: &Stream) -> Given {
     }
     if !queries.is_empty() {
         let texts: Vec<String> = queries.into_iter().map(|arg| arg.text.clone()).collect();
-        return Given::Known(if client.spec.language == QueryLanguage::Redis {
-            vec![texts.join(" ")]
-        } else {
-            texts
-        });
+        return Given::Known(if client.spec.language == QueryLanguage::Redis { vec![texts.join(" ")] } else { texts });
     }
     match input {
         Stream::Nothing => Given::Nothing,
@@ -100,8 +92,8 @@ fn writes(client: &Database, query: &str) -> bool {
     match client.spec.language {
         QueryLanguage::Sql => sql_writes(query),
         QueryLanguage::Mongo => mongo_writes(query),
-        QueryLanguage::Redis => query
-            .lines()
-            .any(|line| redis_writes(&line.split_ascii_whitespace().collect::<Vec<_>>())),
+        QueryLanguage::Redis => {
+            query.lines().any(|line| redis_writes(&line.split_ascii_whitespace().collect::<Vec<_>>()))
+        }
     }
 }

@@ -114,10 +114,7 @@ fn variable(name: &str, quoted: bool, shell: &Shell) -> Vec<Chunk> {
     let written = format!("${name}");
     match shell.variables.get(name) {
         Some(Value::Known(texts)) if !texts.is_empty() => {
-            let chunk = |text: &String| Chunk {
-                splits: !quoted,
-                ..Chunk::text(text, quoted)
-            };
+            let chunk = |text: &String| Chunk { splits: !quoted, ..Chunk::text(text, quoted) };
             texts.iter().map(chunk).collect()
         }
         Some(Value::Temporary) => vec![Chunk::unknown(&written, quoted, Origin::Temporary)],
@@ -141,8 +138,5 @@ fn makes_temporary(script: &Script) -> bool {
     };
     let mut words = simple.words.iter().map(Word::bare);
     words.next() == Some(Some("mktemp"))
-        && !simple
-            .words
-            .iter()
-            .any(|word| word.bare().is_some_and(|text| text.contains("-p")))
+        && !simple.words.iter().any(|word| word.bare().is_some_and(|text| text.contains("-p")))
 }

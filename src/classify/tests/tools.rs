@@ -1,0 +1,82 @@
+//! Structured tool calls.
+
+use serde_json::{Value, json};
+
+use super::evaluation::{context, policy};
+use super::shared;
+use crate::classify::ToolCall;
+use crate::model::effect::{Class, Confidence, Needs, Verdict};
+
+fn judged(tool: &str, input: &Value, paths: &[&str], writes: Option<bool>) -> Verdict {
+    let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+    shared().tool(&ToolCall { tool, input, paths: &paths, writes }, &context(), &policy())
+}
+
+#[test]
+fn tools_that_write_name_their_targets() {
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-a\n+b\n*** Delete File: c.txt\n*** End Patch";
+    let table: &[(&str, Value, &[&str])] = &[
+        ("Write", json!({"file_path": "/home/dev/proj/a.txt", "content": "x"}), &["a.txt"]),
+        ("Edit", json!({"file_path": "a.txt", "old_string": "x"}), &["a.txt"]),
+        ("MultiEdit", json!({"file_path": "a.txt", "edits": [{"old_string": "x"}]}), &["a.txt"]),
+        ("NotebookEdit", json!({"notebook_path": "n.ipynb"}), &["n.ipynb"]),
+        ("write_file", json!({"path": "a.txt"}), &["a.txt"]),
+        ("str_replace_based_edit_tool", json!({"command": "create", "path": "a.txt"}), &["a.txt"]),
+        ("replace", json!({"filePath": "a.txt"}), &["a.txt"]),
+        ("apply_patch", json!({"input": patch}), &["a.txt", "c.txt"]),
+        ("apply_patch", json!(patch), &["a.txt", "c.txt"]),
+        ("delete_file", json!({"target_file": "a.txt"}), &["a.txt"]),
+        ("move_file", json!({"source": "a.txt", "destination": "b.txt"}), &["a.txt", "b.txt"]),
+        ("mcp__fs__write_file", json!({"path": "a.txt"}), &["a.txt"]),
+    ];
+    for (tool, input, targets) in table {
+        let verdict = judged(tool, input, &[], None);
+        let targets: Vec<String> = targets.iter().map(|path| format!("/home/dev/proj/{path}")).collect();
+        assert_eq!((verdict.needs, &verdict.targets), (Needs::Checkpoint, &targets), "{tool} {input}");
+    }
+    assert_eq!(judged("custom", &json!({}), &["x"], Some(true)).targets, ["/home/dev/proj/x"]);
+    assert_eq!(judged("Write", &json!({"file_path": "/tmp/x"}), &[], None).needs, Needs::Nothing);
+    assert!(judged("Write", &json!({"file_path": "/home/dev/.bashrc"}), &[], None).needs.warn());
+}
+
+#[test]
+fn tools_that_read_are_silent() {
+    for tool in
+        ["Read", "read_file", "Grep", "glob", "list_directory", "LS", "web_search", "TodoWrite", "mcp__x__get_issue"]
+    {
+        let verdict = judged(tool, &json!({"path": "a.txt"}), &[], None);
+        assert_eq!((verdict.needs, verdict.effects.len()), (Needs::Nothing, 0), "{tool}");
+    }
+    assert_eq!(
+        judged("str_replace_based_edit_tool", &json!({"command": "view", "path": "a"}), &[], None).needs,
+        Needs::Nothing
+    );
+    assert_eq!(judged("anything", &json!({}), &[], Some(false)).needs, Needs::Nothing);
+}
+
+#[test]
+fn shell_tools_are_read_as_shell() {
+    for (tool, input) in [
+        ("Bash", json!({"command": "rm -rf a"})),
+        ("run_shell_command", json!({"command": "rm -rf a"})),
+        ("shell", json!({"command": ["bash", "-lc", "rm -rf a"]})),
+        ("local_shell", json!({"cmd": ["rm", "-rf", "a"]})),
+        ("execute_command", json!({"command": "rm -rf a", "cwd": "/home/dev/proj"})),
+    ] {
+        let verdict = judged(tool, &input, &[], None);
+        assert_eq!(
+            (verdict.needs, verdict.targets),
+            (Needs::Checkpoint, vec!["/home/dev/proj/a".to_owned()]),
+            "{tool}"
+        );
+    }
+    assert_eq!(judged("bash", &json!({"command": "ls"}), &[], None).needs, Needs::Nothing);
+    assert_eq!(judged("bash", &json!({"command": "rm a", "workdir": "/tmp"}), &[], None).needs, Needs::Nothing);
+}
+
+#[test]
+fn unknown_tools_are_opaque() {
+    let verdict = judged("frobnicate", &json!({"x": 1}), &[], None);
+    assert_eq!((verdict.needs, verdict.confidence), (Needs::Checkpoint, Confidence::Opaque));
+    assert_eq!(verdict.effects[0].class, Class::ExecOpaque);
+}
