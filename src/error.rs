@@ -130,9 +130,7 @@ impl Error {
             Some(libc::EMFILE | libc::ENFILE) => (Code::Internal, Some("raise the open-file limit (ulimit -n)")),
             _ => (Code::Internal, None),
         };
-        let mut error = Error::new(code, format!("{doing} failed: {source}"))
-            .path(path)
-            .caused_by(source);
+        let mut error = Error::new(code, format!("{doing} failed: {source}")).path(path).caused_by(source);
         error.hint = hint.map(str::to_owned);
         error
     }
@@ -235,9 +233,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source
-            .as_ref()
-            .map(|source| source.as_ref() as &(dyn std::error::Error + 'static))
+        self.source.as_ref().map(|source| source.as_ref() as &(dyn std::error::Error + 'static))
     }
 }
 

@@ -7,8 +7,8 @@
 #![deny(unsafe_code)]
 
 pub mod checkpoint;
-pub mod cli;
 pub mod classify;
+pub mod cli;
 pub mod engine;
 pub mod error;
 pub mod filter;

@@ -71,18 +71,12 @@ impl Timeline {
         // Only what was known before stays known: content that was merely hashed is not in the store.
         self.stamps = Some(before.stamps);
         let seen = seen?;
-        Ok(Present {
-            capture: seen.capture,
-            root: seen.root,
-            fresh: seen.fresh,
-        })
+        Ok(Present { capture: seen.capture, root: seen.root, fresh: seen.fresh })
     }
 
     /// Loads a checkpoint's manifest and coverage.
     pub(super) fn load(&self, tree: &ObjectId, wanted: &dyn Fn(&RelPath) -> bool) -> Result<(Manifest, Coverage)> {
-        build::load(tree, wanted, &|id| self.store.read_tree(id), &|id| {
-            self.store.read_blob(id)
-        })
+        build::load(tree, wanted, &|id| self.store.read_tree(id), &|id| self.store.read_blob(id))
     }
 
     /// The manifest and coverage of a checkpoint.
@@ -148,10 +142,7 @@ impl Timeline {
     /// `store-damaged`.
     pub fn stat(&self, changes: &[Change]) -> Result<Stat> {
         let files: Vec<&Change> = changes.iter().filter(|change| is_file_change(change)).collect();
-        let mut stat = Stat {
-            files: files.len() as u64,
-            ..Stat::default()
-        };
+        let mut stat = Stat { files: files.len() as u64, ..Stat::default() };
         for change in files.into_iter().take(MAX_COUNTED_FILES) {
             let patch = self.patch_of(change)?;
             stat.plus += patch.plus;

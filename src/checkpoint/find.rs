@@ -25,10 +25,7 @@ impl Timeline {
     /// `store-damaged`.
     pub fn entry_at(&self, tree: &ObjectId, path: &RelPath) -> Result<Option<(Mode, ObjectId)>> {
         let mut current = (Mode::Dir, *tree);
-        for name in stored_path(path)
-            .split(|byte| *byte == b'/')
-            .filter(|name| !name.is_empty())
-        {
+        for name in stored_path(path).split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
             if current.0 != Mode::Dir {
                 return Ok(None);
             }
@@ -57,11 +54,7 @@ impl Timeline {
                         Some((Mode::Dir, _)) | None => None,
                         Some((_, id)) => Some(self.store.blob_size(&id)?),
                     };
-                    versions.push(Version {
-                        content,
-                        size,
-                        checkpoints: vec![checkpoint],
-                    });
+                    versions.push(Version { content, size, checkpoints: vec![checkpoint] });
                 }
             }
         }

@@ -15,24 +15,13 @@ impl Home {
     /// # Errors
     /// `workspace-refused` when none of them is known or the value is relative; I/O errors of creating it.
     pub fn locate() -> Result<Home> {
-        let named = |name: &str| {
-            std::env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
+        let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let path = named("PITON_HOME")
             .or_else(|| named("XDG_DATA_HOME").map(|dir| dir.join("piton")))
-            .or_else(|| {
-                std::env::home_dir()
-                    .filter(|dir| dir.is_absolute())
-                    .map(|dir| dir.join(".local/share/piton"))
-            })
+            .or_else(|| std::env::home_dir().filter(|dir| dir.is_absolute()).map(|dir| dir.join(".local/share/piton")))
             .ok_or_else(|| {
-                Error::new(
-                    Code::WorkspaceRefused,
-                    "no place for piton's store: no home directory is known",
-                )
-                .hint("set PITON_HOME to an absolute path")
+                Error::new(Code::WorkspaceRefused, "no place for piton's store: no home directory is known")
+                    .hint("set PITON_HOME to an absolute path")
             })?;
         Home::at(&path)
     }
@@ -43,12 +32,9 @@ impl Home {
     /// As [`Home::locate`].
     pub fn at(path: &Path) -> Result<Home> {
         if !path.is_absolute() {
-            return Err(Error::new(
-                Code::WorkspaceRefused,
-                "the place of piton's store must be an absolute path",
-            )
-            .path(path)
-            .hint("set PITON_HOME to an absolute path"));
+            return Err(Error::new(Code::WorkspaceRefused, "the place of piton's store must be an absolute path")
+                .path(path)
+                .hint("set PITON_HOME to an absolute path"));
         }
         create_private_dir(path)?;
         Ok(Home(path.canonicalize().at("resolving", path)?))

@@ -119,9 +119,7 @@ pub struct Journal {
 impl Journal {
     /// The journal in a workspace's record directory.
     pub fn in_dir(dir: &Path) -> Journal {
-        Journal {
-            path: dir.join("journal"),
-        }
+        Journal { path: dir.join("journal") }
     }
 
     /// Reads everything; no file is an empty journal.
@@ -155,10 +153,8 @@ impl Journal {
         for line in lines {
             bytes.extend_from_slice(&frame(line)?);
         }
-        file.set_len(whole)
-            .at("cutting the torn tail of the journal", &self.path)?;
-        file.seek(SeekFrom::Start(whole))
-            .at("seeking in the journal", &self.path)?;
+        file.set_len(whole).at("cutting the torn tail of the journal", &self.path)?;
+        file.seek(SeekFrom::Start(whole)).at("seeking in the journal", &self.path)?;
         file.write_all(&bytes).at("appending to the journal", &self.path)?;
         file.sync_all().at("syncing the journal", &self.path)
     }
@@ -173,15 +169,9 @@ fn frame(line: &Line) -> Result<Vec<u8>> {
 /// Reads journal bytes; never fails.
 pub fn parse(bytes: &[u8]) -> Contents {
     let mut contents = Contents::default();
-    let end = bytes
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |newline| newline + 1);
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
     contents.whole = end as u64;
-    for line in bytes[..end]
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-    {
+    for line in bytes[..end].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         match parse_line(line) {
             Some(line) => contents.lines.push(line),
             None => contents.damaged += 1,
@@ -226,10 +216,8 @@ mod tests {
 
     #[test]
     fn paths_of_any_bytes_come_back() {
-        let paths: BTreeSet<RelPath> = [&b"a b"[..], b"new\nline", b"\xff\xfe", b"%41"]
-            .iter()
-            .map(|p| RelPath::parse(p).unwrap())
-            .collect();
+        let paths: BTreeSet<RelPath> =
+            [&b"a b"[..], b"new\nline", b"\xff\xfe", b"%41"].iter().map(|p| RelPath::parse(p).unwrap()).collect();
         assert_eq!(unquoted(&quoted(&paths)).unwrap(), paths);
     }
 

@@ -59,14 +59,9 @@ impl Timeline {
             if !wanted(checkpoint, query) || (query.path.is_some() && !is_whole(checkpoint)) {
                 continue;
             }
-            let next = all[at + 1..]
-                .iter()
-                .find(|next| is_whole(next) && next.record.kind != Kind::Turn);
+            let next = all[at + 1..].iter().find(|next| is_whole(next) && next.record.kind != Kind::Turn);
             if let Some(path) = &query.path
-                && !self
-                    .after(checkpoint, next, present.as_ref())?
-                    .iter()
-                    .any(|change| change.path.starts_with(path))
+                && !self.after(checkpoint, next, present.as_ref())?.iter().any(|change| change.path.starts_with(path))
             {
                 continue;
             }
@@ -79,17 +74,11 @@ impl Timeline {
                 false => None,
             };
             let until = all.get(at + 1).map_or(u64::MAX, |next| next.record.ordinal);
-            let after = externals
-                .iter()
-                .filter(|e| (checkpoint.record.ordinal..until).contains(&e.after));
+            let after = externals.iter().filter(|e| (checkpoint.record.ordinal..until).contains(&e.after));
             let mut external: Vec<Class> = after.map(|external| external.class).collect();
             external.sort();
             external.dedup();
-            rows.push(Row {
-                checkpoint: checkpoint.clone(),
-                stat,
-                external,
-            });
+            rows.push(Row { checkpoint: checkpoint.clone(), stat, external });
         }
         Ok(Listing { rows, total, faults })
     }

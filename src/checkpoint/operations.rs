@@ -35,10 +35,7 @@ pub struct History {
 impl History {
     /// Adds up the lines of a journal.
     pub fn of(lines: Vec<Line>) -> History {
-        let mut history = History {
-            next: 1,
-            ..History::default()
-        };
+        let mut history = History { next: 1, ..History::default() };
         for line in lines {
             history.add(line);
         }
@@ -99,13 +96,8 @@ impl History {
 
     /// Checkpoints that pruning must not drop: the ends of an interrupted operation, and the next undo and redo.
     pub fn needed(&self) -> Vec<ObjectId> {
-        let ends = self
-            .interrupted
-            .iter()
-            .flat_map(|begin| [begin.target, begin.pre_restore]);
-        ends.chain(self.undo.last().map(|step| step.to))
-            .chain(self.redo.last().map(|step| step.to))
-            .collect()
+        let ends = self.interrupted.iter().flat_map(|begin| [begin.target, begin.pre_restore]);
+        ends.chain(self.undo.last().map(|step| step.to)).chain(self.redo.last().map(|step| step.to)).collect()
     }
 }
 
@@ -136,22 +128,12 @@ mod tests {
     }
 
     fn end(op: u8) -> Line {
-        Line::Restored(End {
-            op: format!("o-{op}"),
-            changed: vec!["a".into()],
-            failed: 0,
-            ordinal: u64::from(op),
-        })
+        Line::Restored(End { op: format!("o-{op}"), changed: vec!["a".into()], failed: 0, ordinal: u64::from(op) })
     }
 
     #[test]
     fn undo_and_redo_walk_the_stack() {
-        let mut lines = vec![
-            begin(1, OpKind::Restore, None),
-            end(1),
-            begin(2, OpKind::Restore, None),
-            end(2),
-        ];
+        let mut lines = vec![begin(1, OpKind::Restore, None), end(1), begin(2, OpKind::Restore, None), end(2)];
         let top = |lines: &[Line]| {
             let history = History::of(lines.to_vec());
             let name = |step: Option<&Step>| step.map(|step| (step.op.clone(), step.to));
@@ -172,10 +154,7 @@ mod tests {
     #[test]
     fn what_began_and_did_not_end_is_interrupted() {
         let mut lines = vec![begin(1, OpKind::Restore, None)];
-        assert_eq!(
-            History::of(lines.clone()).interrupted.map(|begin| begin.op),
-            Some("o-1".into())
-        );
+        assert_eq!(History::of(lines.clone()).interrupted.map(|begin| begin.op), Some("o-1".into()));
         lines.push(Line::Aborted { op: "o-1".into() });
         let history = History::of(lines);
         assert!(history.interrupted.is_none() && history.undo.is_empty());

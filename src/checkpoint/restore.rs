@@ -39,15 +39,7 @@ pub struct Restore {
 impl Restore {
     /// A restore of the whole tree or of some paths.
     pub fn to(target: ObjectId, run: &str, paths: Vec<RelPath>, keep_new: bool) -> Restore {
-        Restore {
-            target,
-            kind: OpKind::Restore,
-            run: run.to_owned(),
-            paths,
-            only: None,
-            keep_new,
-            over: None,
-        }
+        Restore { target, kind: OpKind::Restore, run: run.to_owned(), paths, only: None, keep_new, over: None }
     }
 }
 
@@ -99,13 +91,7 @@ impl Timeline {
         let stat = self.stat(&changes)?;
         let externals = self.externals_after(&loaded.checkpoint)?;
         let warnings = target_warnings(&loaded);
-        Ok(Preview {
-            target: loaded.checkpoint,
-            plan,
-            stat,
-            externals,
-            warnings,
-        })
+        Ok(Preview { target: loaded.checkpoint, plan, stat, externals, warnings })
     }
 
     /// Restores.
@@ -136,11 +122,7 @@ impl Timeline {
             target: if go_on { begin.target } else { begin.pre_restore },
             kind: begin.kind,
             run: begin.run.clone(),
-            paths: if go_on {
-                unquoted(&begin.paths)?.into_iter().collect()
-            } else {
-                Vec::new()
-            },
+            paths: if go_on { unquoted(&begin.paths)?.into_iter().collect() } else { Vec::new() },
             only: if go_on { only } else { Some(planned) },
             keep_new: go_on && begin.keep_new,
             over: begin.over.clone(),
@@ -164,11 +146,7 @@ impl Timeline {
             None => Ok(()),
             Some(begin) => Err(Error::new(
                 Code::RollbackInProgress,
-                format!(
-                    "restore {} to checkpoint {} was interrupted",
-                    begin.op,
-                    begin.target.short()
-                ),
+                format!("restore {} to checkpoint {} was interrupted", begin.op, begin.target.short()),
             )
             .hint("end it first: `piton restore --continue` or `piton restore --abort`")),
         }
@@ -186,17 +164,11 @@ impl Timeline {
         let take = self.safety_take(restore, &loaded);
         let (safety, capture) = self.take_locked(&take, control).map_err(pre_restore_failed)?;
         let plan = self.plan_for(restore, &loaded, &capture)?;
-        let conflicts: Vec<(RelPath, String)> = plan
-            .conflict
-            .iter()
-            .map(|(path, why)| (path.clone(), why.to_string()))
-            .collect();
+        let conflicts: Vec<(RelPath, String)> =
+            plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
         if plan.is_empty() && resume.is_none() {
             self.store.delete_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
-            let outcome = Outcome {
-                kept: plan.keep.clone(),
-                ..Outcome::default()
-            };
+            let outcome = Outcome { kept: plan.keep.clone(), ..Outcome::default() };
             let target = loaded.checkpoint;
             return Ok(Restored {
                 operation: None,
@@ -213,44 +185,24 @@ impl Timeline {
             Some(resume) => resume.begin.clone(),
             None => self.announce(restore, &plan, safety.checkpoint.id)?,
         };
-        let saved = Saved {
-            manifest: &capture.manifest,
-            known: &capture.known,
-        };
-        let outcome = apply(&self.workspace.path, &plan, &saved, &|id, out| {
-            self.store.copy_blob(id, out)
-        })?;
+        let saved = Saved { manifest: &capture.manifest, known: &capture.known };
+        let outcome = apply(&self.workspace.path, &plan, &saved, &|id, out| self.store.copy_blob(id, out))?;
         self.conclude(&begin, resume.as_ref(), &outcome)?;
         let operation = Some(begin.op);
         let pre_restore = Some(safety.checkpoint);
-        Ok(Restored {
-            operation,
-            target: loaded.checkpoint,
-            pre_restore,
-            outcome,
-            conflicts,
-            externals,
-            warnings,
-        })
+        Ok(Restored { operation, target: loaded.checkpoint, pre_restore, outcome, conflicts, externals, warnings })
     }
 
     fn load_target(&mut self, restore: &Restore) -> Result<Loaded> {
         let (all, _) = self.checkpoints()?;
-        let checkpoint = all
-            .into_iter()
-            .find(|checkpoint| checkpoint.id == restore.target)
-            .ok_or_else(|| {
-                Error::new(
-                    Code::NoSuchCheckpoint,
-                    format!("checkpoint {} is not in this workspace", restore.target.short()),
-                )
-            })?;
+        let checkpoint = all.into_iter().find(|checkpoint| checkpoint.id == restore.target).ok_or_else(|| {
+            Error::new(
+                Code::NoSuchCheckpoint,
+                format!("checkpoint {} is not in this workspace", restore.target.short()),
+            )
+        })?;
         let (manifest, coverage) = self.contents(&checkpoint).map_err(incomplete)?;
-        Ok(Loaded {
-            checkpoint,
-            manifest,
-            coverage,
-        })
+        Ok(Loaded { checkpoint, manifest, coverage })
     }
 
     /// The `pre-restore` checkpoint captures every path that the target holds, whatever ignore rules, secrets and caps
@@ -269,12 +221,7 @@ impl Timeline {
         };
         let reason = format!("before {verb} checkpoint {}", loaded.checkpoint.record.ordinal);
         Take {
-            targets: targets
-                .map(|(path, _)| Target {
-                    path: path.clone(),
-                    recursive: false,
-                })
-                .collect(),
+            targets: targets.map(|(path, _)| Target { path: path.clone(), recursive: false }).collect(),
             unlimited: true,
             always: true,
             ..Take::of(Kind::PreRestore, &restore.run, &reason)
@@ -287,10 +234,7 @@ impl Timeline {
             self.store.read_blob(&entry.id).ok()
         };
         let exists = |path: &RelPath| loaded.manifest.contains(path);
-        let view = CoverageView {
-            gitignore: &gitignore,
-            exists: &exists,
-        };
+        let view = CoverageView { gitignore: &gitignore, exists: &exists };
         let covered = |path: &RelPath, entry: &Entry| would_capture(path, entry, &loaded.coverage, &view).into_result();
         let input = PlanInput {
             target: &loaded.manifest,
@@ -314,10 +258,7 @@ impl Timeline {
             None => Ok(()),
             Some(id) => Err(Error::new(
                 Code::IncompleteCheckpoint,
-                format!(
-                    "{} objects of the checkpoint are missing from the store, {id} among them",
-                    missing.len()
-                ),
+                format!("{} objects of the checkpoint are missing from the store, {id} among them", missing.len()),
             )
             .hint("nothing was changed; choose another checkpoint, or restore single paths")),
         }
@@ -378,10 +319,8 @@ fn pre_restore_failed(error: Error) -> Error {
     match error.code() {
         Code::WorkspaceGone | Code::ShuttingDown | Code::StoreLocked => error,
         _ => {
-            let text = format!(
-                "the safety checkpoint before the restore failed, so nothing was changed: {}",
-                error.text()
-            );
+            let text =
+                format!("the safety checkpoint before the restore failed, so nothing was changed: {}", error.text());
             Error::new(Code::PreRestoreFailed, text).caused_by(error)
         }
     }
@@ -389,12 +328,11 @@ fn pre_restore_failed(error: Error) -> Error {
 
 fn incomplete(error: Error) -> Error {
     match error.code() {
-        Code::StoreDamaged | Code::NoSuchCheckpoint => Error::new(
-            Code::IncompleteCheckpoint,
-            format!("the checkpoint cannot be read whole: {}", error.text()),
-        )
-        .hint("nothing was changed; choose another checkpoint")
-        .caused_by(error),
+        Code::StoreDamaged | Code::NoSuchCheckpoint => {
+            Error::new(Code::IncompleteCheckpoint, format!("the checkpoint cannot be read whole: {}", error.text()))
+                .hint("nothing was changed; choose another checkpoint")
+                .caused_by(error)
+        }
         _ => error,
     }
 }
@@ -411,10 +349,7 @@ fn target_warnings(loaded: &Loaded) -> Vec<String> {
             .take(3)
             .map(|(path, reason): (&RelPath, &SkipReason)| format!("{} ({reason})", path.display()))
             .collect();
-        warnings.push(format!(
-            "this checkpoint left out {count} paths, which stay as they are: {}",
-            first.join(", ")
-        ));
+        warnings.push(format!("this checkpoint left out {count} paths, which stay as they are: {}", first.join(", ")));
     }
     warnings
 }

@@ -33,20 +33,14 @@ pub fn plan(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<
         !record.kind.is_typed() && !record.pinned && !needed.contains(&checkpoint.id) && newest != Some(checkpoint.id)
     };
     let mut dropped: BTreeMap<ObjectId, DropReason> = BTreeMap::new();
-    let bases: Vec<&Checkpoint> = all
-        .iter()
-        .filter(|checkpoint| checkpoint.record.kind == Kind::Turn)
-        .collect();
+    let bases: Vec<&Checkpoint> = all.iter().filter(|checkpoint| checkpoint.record.kind == Kind::Turn).collect();
     if let Some((_, older)) = bases.split_last() {
         let older = older.iter().filter(|checkpoint| may_go(checkpoint));
         dropped.extend(older.map(|checkpoint| (checkpoint.id, DropReason::Superseded)));
     }
     let runs: BTreeSet<&str> = all.iter().map(|checkpoint| checkpoint.record.run.as_str()).collect();
     for run in runs {
-        let autos = all
-            .iter()
-            .filter(|c| c.record.kind == Kind::Auto && c.record.run == run)
-            .collect::<Vec<_>>();
+        let autos = all.iter().filter(|c| c.record.kind == Kind::Auto && c.record.run == run).collect::<Vec<_>>();
         let over = autos.len().saturating_sub(limits.auto_per_run as usize);
         let going = autos.into_iter().take(over).filter(may_go);
         dropped.extend(going.map(|checkpoint| (checkpoint.id, DropReason::AutoPerRun)));
@@ -58,15 +52,11 @@ pub fn plan(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<
         .collect();
     let over = left.len().saturating_sub(limits.per_workspace as usize);
     // What nobody asked for by hand goes first.
-    let (by_hand, automatic): (Vec<&Checkpoint>, Vec<&Checkpoint>) = left
-        .into_iter()
-        .filter(may_go)
-        .partition(|checkpoint| checkpoint.record.kind == Kind::Manual);
+    let (by_hand, automatic): (Vec<&Checkpoint>, Vec<&Checkpoint>) =
+        left.into_iter().filter(may_go).partition(|checkpoint| checkpoint.record.kind == Kind::Manual);
     let going = automatic.into_iter().chain(by_hand).take(over);
     dropped.extend(going.map(|checkpoint| (checkpoint.id, DropReason::PerWorkspace)));
-    all.iter()
-        .filter_map(|checkpoint| dropped.get(&checkpoint.id).map(|reason| (checkpoint.id, *reason)))
-        .collect()
+    all.iter().filter_map(|checkpoint| dropped.get(&checkpoint.id).map(|reason| (checkpoint.id, *reason))).collect()
 }
 
 #[cfg(test)]
@@ -75,39 +65,20 @@ mod tests {
     use super::*;
 
     fn limits(auto: u32, all: u32) -> Retention {
-        Retention {
-            enabled: true,
-            auto_per_run: auto,
-            per_workspace: all,
-        }
+        Retention { enabled: true, auto_per_run: auto, per_workspace: all }
     }
 
     fn dropped(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<u64> {
         let plan = plan(all, needed, limits);
-        all.iter()
-            .filter(|c| plan.iter().any(|(id, _)| *id == c.id))
-            .map(|c| c.record.ordinal)
-            .collect()
+        all.iter().filter(|c| plan.iter().any(|(id, _)| *id == c.id)).map(|c| c.record.ordinal).collect()
     }
 
     #[test]
     fn oldest_autos_of_each_run_go_first() {
-        let all: Vec<_> = (1..=6)
-            .map(|n| checkpoint(n, Kind::Auto, if n % 2 == 0 { "a" } else { "b" }))
-            .collect();
+        let all: Vec<_> = (1..=6).map(|n| checkpoint(n, Kind::Auto, if n % 2 == 0 { "a" } else { "b" })).collect();
         assert_eq!(dropped(&all, &[], &limits(2, 50)), [1, 2]);
         assert_eq!(dropped(&all, &[all[0].id], &limits(2, 50)), [2]);
-        assert_eq!(
-            dropped(
-                &all,
-                &[],
-                &Retention {
-                    enabled: false,
-                    ..limits(1, 1)
-                }
-            ),
-            Vec::<u64>::new()
-        );
+        assert_eq!(dropped(&all, &[], &Retention { enabled: false, ..limits(1, 1) }), Vec::<u64>::new());
     }
 
     #[test]
@@ -127,11 +98,8 @@ mod tests {
 
     #[test]
     fn only_the_newest_base_capture_stays() {
-        let all: Vec<_> = [Kind::Turn, Kind::Turn, Kind::Auto]
-            .into_iter()
-            .zip(1..)
-            .map(|(k, n)| checkpoint(n, k, "a"))
-            .collect();
+        let all: Vec<_> =
+            [Kind::Turn, Kind::Turn, Kind::Auto].into_iter().zip(1..).map(|(k, n)| checkpoint(n, k, "a")).collect();
         assert_eq!(dropped(&all, &[], &limits(20, 50)), [1]);
     }
 }

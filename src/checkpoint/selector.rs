@@ -31,26 +31,17 @@ impl Selector {
     pub fn parse(text: &str) -> Result<Selector> {
         let text = text.trim();
         let bad = |why: &str| {
-            Err(Error::new(
-                Code::BadRequest,
-                format!("`{}` {why}", crate::model::text::printable(text)),
-            )
-            .hint("name a checkpoint by number (12), id (4270a8c), @{0}, run:codon or label; see `piton list`"))
+            Err(Error::new(Code::BadRequest, format!("`{}` {why}", crate::model::text::printable(text)))
+                .hint("name a checkpoint by number (12), id (4270a8c), @{0}, run:codon or label; see `piton list`"))
         };
         if text.is_empty() {
             return bad("names no checkpoint");
         }
         if let Some(hex) = text.strip_prefix("id:") {
-            return if is_hex(hex) {
-                Ok(Selector::Prefix(hex.to_lowercase()))
-            } else {
-                bad("is not an id")
-            };
+            return if is_hex(hex) { Ok(Selector::Prefix(hex.to_lowercase())) } else { bad("is not an id") };
         }
         if let Some(back) = text.strip_prefix("@{").and_then(|rest| rest.strip_suffix('}')) {
-            return back
-                .parse()
-                .map_or_else(|_| bad("is not a number of steps"), |steps| Ok(Selector::Back(steps)));
+            return back.parse().map_or_else(|_| bad("is not a number of steps"), |steps| Ok(Selector::Back(steps)));
         }
         let digits = text.strip_prefix('#').unwrap_or(text);
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -58,18 +49,12 @@ impl Selector {
             if digits.len() == 40 {
                 return Ok(Selector::Prefix(digits.to_owned()));
             }
-            return digits
-                .parse()
-                .map_or_else(|_| bad("is too large a number"), |n| Ok(Selector::Ordinal(n)));
+            return digits.parse().map_or_else(|_| bad("is too large a number"), |n| Ok(Selector::Ordinal(n)));
         }
         if text.starts_with('#') {
             return bad("is not a number");
         }
-        Ok(if is_hex(text) {
-            Selector::Prefix(text.to_lowercase())
-        } else {
-            named(text)
-        })
+        Ok(if is_hex(text) { Selector::Prefix(text.to_lowercase()) } else { named(text) })
     }
 }
 
@@ -79,16 +64,12 @@ fn is_hex(text: &str) -> bool {
 
 fn named(text: &str) -> Selector {
     match text.split(':').collect::<Vec<_>>().as_slice() {
-        [run, codon] if !run.is_empty() && !codon.is_empty() && !codon.starts_with(' ') => Selector::Codon {
-            run: (*run).to_owned(),
-            codon: (*codon).to_owned(),
-            kind: None,
-        },
-        [run, codon, kind] if Kind::parse(kind).is_some() => Selector::Codon {
-            run: (*run).to_owned(),
-            codon: (*codon).to_owned(),
-            kind: Kind::parse(kind),
-        },
+        [run, codon] if !run.is_empty() && !codon.is_empty() && !codon.starts_with(' ') => {
+            Selector::Codon { run: (*run).to_owned(), codon: (*codon).to_owned(), kind: None }
+        }
+        [run, codon, kind] if Kind::parse(kind).is_some() => {
+            Selector::Codon { run: (*run).to_owned(), codon: (*codon).to_owned(), kind: Kind::parse(kind) }
+        }
         _ => Selector::Label(text.to_owned()),
     }
 }
@@ -96,19 +77,12 @@ fn named(text: &str) -> Selector {
 /// The checkpoints that match, `all` being ordered from oldest to newest; the result keeps that order.
 pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkpoint> {
     match selector {
-        Selector::Ordinal(n) => all
-            .iter()
-            .filter(|checkpoint| checkpoint.record.ordinal == *n)
-            .collect(),
-        Selector::Prefix(hex) => all
-            .iter()
-            .filter(|checkpoint| checkpoint.id.to_string().starts_with(hex.as_str()))
-            .collect(),
+        Selector::Ordinal(n) => all.iter().filter(|checkpoint| checkpoint.record.ordinal == *n).collect(),
+        Selector::Prefix(hex) => {
+            all.iter().filter(|checkpoint| checkpoint.id.to_string().starts_with(hex.as_str())).collect()
+        }
         Selector::Back(steps) => {
-            let mut visible = all
-                .iter()
-                .rev()
-                .filter(|checkpoint| checkpoint.record.kind != Kind::Turn);
+            let mut visible = all.iter().rev().filter(|checkpoint| checkpoint.record.kind != Kind::Turn);
             visible.nth(*steps).into_iter().collect()
         }
         Selector::Codon { run, codon, kind } => {
@@ -117,12 +91,7 @@ pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkp
                     && checkpoint.record.codon_id.as_deref() == Some(codon)
                     && kind.is_none_or(|kind| checkpoint.record.kind == kind)
             });
-            of_codon
-                .last()
-                .into_iter()
-                .chain(labelled(all, selector))
-                .take(1)
-                .collect()
+            of_codon.last().into_iter().chain(labelled(all, selector)).take(1).collect()
         }
         Selector::Label(_) => labelled(all, selector).collect(),
     }
@@ -134,8 +103,7 @@ fn labelled<'c>(all: &'c [Checkpoint], selector: &Selector) -> impl Iterator<Ite
         Selector::Codon { run, codon, kind: None } => format!("{run}:{codon}"),
         _ => String::new(),
     };
-    all.iter()
-        .filter(move |checkpoint| checkpoint.record.kind == Kind::Manual && checkpoint.record.reason == label)
+    all.iter().filter(move |checkpoint| checkpoint.record.kind == Kind::Manual && checkpoint.record.reason == label)
 }
 
 #[cfg(test)]
@@ -145,11 +113,7 @@ mod tests {
     #[test]
     fn forms() {
         let prefix = |text: &str| Selector::Prefix(text.into());
-        let codon = |kind| Selector::Codon {
-            run: "r-1".into(),
-            codon: "build#2".into(),
-            kind,
-        };
+        let codon = |kind| Selector::Codon { run: "r-1".into(), codon: "build#2".into(), kind };
         let table = [
             ("12", Selector::Ordinal(12)),
             ("#12", Selector::Ordinal(12)),

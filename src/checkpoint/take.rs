@@ -137,19 +137,10 @@ impl Timeline {
             return Ok(true);
         }
         let only = targets.iter().map(|target| target.path.clone()).collect();
-        let take = Take {
-            targets: targets.to_vec(),
-            only,
-            ..Take::of(Kind::Auto, "local", "looking")
-        };
+        let take = Take { targets: targets.to_vec(), only, ..Take::of(Kind::Auto, "local", "looking") };
         let present = self.look(&take, control)?;
         let tree = self.store.read_commit(held)?.tree;
-        for (path, entry) in present
-            .capture
-            .manifest
-            .iter()
-            .filter(|(_, entry)| entry.kind != EntryKind::Dir)
-        {
+        for (path, entry) in present.capture.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir) {
             if self.entry_at(&tree, path)? != Some((entry.mode(), entry.id)) {
                 return Ok(false);
             }
@@ -161,10 +152,7 @@ impl Timeline {
     /// no trace here.
     pub fn touched_since(&self, since: i64) -> Vec<RelPath> {
         let known = self.stamps.iter().flat_map(|stamps| &stamps.known);
-        known
-            .filter(|(_, known)| known.stamp.ctime >= since)
-            .map(|(path, _)| path.clone())
-            .collect()
+        known.filter(|(_, known)| known.stamp.ctime >= since).map(|(path, _)| path.clone()).collect()
     }
 
     /// The ordinal of the newest checkpoint; 0 when there is none.
@@ -233,35 +221,21 @@ impl Timeline {
         if self.workspace.path.is_dir() {
             return Ok(());
         }
-        Err(
-            Error::new(Code::WorkspaceGone, "the workspace is not a directory any more")
-                .path(&self.workspace.path)
-                .hint(
-                    "its checkpoints are kept: `piton restore N --to DIR --workspace PATH` brings files back elsewhere",
-                ),
-        )
+        Err(Error::new(Code::WorkspaceGone, "the workspace is not a directory any more")
+            .path(&self.workspace.path)
+            .hint("its checkpoints are kept: `piton restore N --to DIR --workspace PATH` brings files back elsewhere"))
     }
 
     /// What is known from earlier captures, checked against the store when that may have lost objects.
     pub(super) fn known_now(&mut self, all: &[Checkpoint]) -> Result<Before> {
         let epoch = self.store.epoch()?;
         let boot = boot_id();
-        if let Some(stamps) = self
-            .stamps
-            .take_if(|stamps| stamps.epoch == epoch && stamps.boot == boot)
-        {
-            return Ok(Before {
-                stamps,
-                sticky: BTreeSet::new(),
-            });
+        if let Some(stamps) = self.stamps.take_if(|stamps| stamps.epoch == epoch && stamps.boot == boot) {
+            return Ok(Before { stamps, sticky: BTreeSet::new() });
         }
         let file = self.workspace.dir.join("stamps");
         let loaded = crate::worktree::stamps::load(&file)?;
-        let sticky = if loaded.is_none() {
-            self.sticky_from(all)?
-        } else {
-            BTreeSet::new()
-        };
+        let sticky = if loaded.is_none() { self.sticky_from(all)? } else { BTreeSet::new() };
         let mut stamps = loaded.unwrap_or_else(|| Stamps::empty(&epoch, &boot));
         if stamps.epoch != epoch || stamps.boot != boot {
             let missing = self.store.missing(&mut stamps.known.values().map(|known| known.id))?;
@@ -283,11 +257,7 @@ impl Timeline {
             return Ok(BTreeSet::new());
         };
         let (manifest, _) = self.load(&newest.tree, &|_| true)?;
-        Ok(manifest
-            .iter()
-            .filter(|(_, entry)| entry.kind != EntryKind::Dir)
-            .map(|(path, _)| path.clone())
-            .collect())
+        Ok(manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect())
     }
 
     /// Captures the workspace and builds its trees.
@@ -347,9 +317,7 @@ impl Timeline {
         if tracked.is_everything() {
             return Ok(());
         }
-        let files = manifest
-            .iter()
-            .filter(|(path, entry)| entry.kind != EntryKind::Dir && tracked.matches(path));
+        let files = manifest.iter().filter(|(path, entry)| entry.kind != EntryKind::Dir && tracked.matches(path));
         let mut narrowed: Manifest = files.map(|(path, entry)| (path.clone(), *entry)).collect();
         for (dir, entry) in manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
             if narrowed.inside(dir).next().is_some() {
@@ -376,12 +344,7 @@ impl Timeline {
         let ordinal = self.next_ordinal(all);
         let record = self.record(take, seen, ordinal);
         let parents: Vec<ObjectId> = tip.into_iter().collect();
-        let commit = NewCommit {
-            tree: seen.root,
-            parents: &parents,
-            message: &record.message(),
-            time_ms: now_ms(),
-        };
+        let commit = NewCommit { tree: seen.root, parents: &parents, message: &record.message(), time_ms: now_ms() };
         let id = batch.put_commit(&commit)?;
         batch.finish()?;
         let name = if take.kind.is_typed() {
@@ -389,11 +352,7 @@ impl Timeline {
         } else {
             format!("{}{}/{ordinal}", self.leaf_prefix(), take.kind.as_str())
         };
-        let expect = if take.kind.is_typed() {
-            self.branch_target(&name)?
-        } else {
-            None
-        };
+        let expect = if take.kind.is_typed() { self.branch_target(&name)? } else { None };
         self.store.update_ref(&name, expect, id)?;
         let mut state = self.state();
         state.next_ordinal = ordinal + 1;
@@ -401,20 +360,12 @@ impl Timeline {
             state.detached.remove(&take.run);
         }
         self.save_state(&state);
-        Ok(Checkpoint {
-            id,
-            tree: seen.root,
-            parents,
-            record,
-            name,
-        })
+        Ok(Checkpoint { id, tree: seen.root, parents, record, name })
     }
 
     fn branch_target(&self, name: &str) -> Result<Option<ObjectId>> {
         let found = self.store.refs(name)?.into_iter().find(|entry| entry.name == name);
-        found
-            .map(|entry| entry.target.map_err(|what| Error::new(Code::StoreDamaged, what)))
-            .transpose()
+        found.map(|entry| entry.target.map_err(|what| Error::new(Code::StoreDamaged, what))).transpose()
     }
 
     /// The checkpoint stands once its ref does; a state file that cannot be written is found again from the refs.
@@ -454,17 +405,10 @@ impl Timeline {
             ("partial", capture.coverage.is_partial()),
             ("paths", capture.coverage.extent != Extent::Tree),
             ("targeted", capture.stats.targeted > 0 && take.kind != Kind::PreRestore),
-            (
-                "secrets",
-                holds_secrets && capture.manifest.iter().any(|(path, _)| secret(path)),
-            ),
+            ("secrets", holds_secrets && capture.manifest.iter().any(|(path, _)| secret(path))),
             ("unstable", !capture.coverage.unstable.is_empty()),
         ];
-        flags
-            .into_iter()
-            .filter(|(_, set)| *set)
-            .map(|(flag, _)| flag.to_owned())
-            .collect()
+        flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag.to_owned()).collect()
     }
 
     /// Writes what may be written late: stamps, and the drops of retention. Called after the reply, and at the end.
@@ -498,10 +442,7 @@ fn emit(sink: &dyn ObjectSink, kind: ObjectKind, id: ObjectId, bytes: &[u8]) -> 
     if kind == ObjectKind::Tree {
         for entry in tree::decode(bytes)? {
             if !sink.contains(&entry.id)? {
-                return Err(Error::new(
-                    Code::StoreDamaged,
-                    format!("object {} is missing from the store", entry.id),
-                ));
+                return Err(Error::new(Code::StoreDamaged, format!("object {} is missing from the store", entry.id)));
             }
         }
     }
@@ -513,20 +454,15 @@ impl Before {
     /// The same paths, but nothing about their content is taken for known.
     fn distrusted(&self) -> Before {
         let mut before = self.clone();
-        before
-            .sticky
-            .extend(std::mem::take(&mut before.stamps.known).into_keys());
+        before.sticky.extend(std::mem::take(&mut before.stamps.known).into_keys());
         before
     }
 }
 
 /// Skips as the replies list them, those that matter first.
 pub fn listed_skips(coverage: &Coverage) -> Vec<(RelPath, SkipReason)> {
-    let mut skips: Vec<(RelPath, SkipReason)> = coverage
-        .skipped
-        .iter()
-        .map(|(path, why)| (path.clone(), *why))
-        .collect();
+    let mut skips: Vec<(RelPath, SkipReason)> =
+        coverage.skipped.iter().map(|(path, why)| (path.clone(), *why)).collect();
     skips.sort_by_key(|(path, why)| (!why.makes_partial(), path.clone()));
     skips
 }

@@ -98,10 +98,7 @@ impl Timeline {
     pub fn history(&self) -> Result<History> {
         let contents = Journal::in_dir(&self.workspace.dir).read()?;
         if contents.damaged > 0 {
-            tracing::warn!(
-                lines = contents.damaged,
-                "the journal has damaged lines, which are passed over"
-            );
+            tracing::warn!(lines = contents.damaged, "the journal has damaged lines, which are passed over");
         }
         Ok(History::of(contents.lines))
     }
@@ -153,10 +150,7 @@ impl Timeline {
             }
         }
         for branch in self.store.refs(&self.branch_prefix())? {
-            if let Err(error) = self
-                .tip_of(&branch)
-                .and_then(|tip| self.chain(tip, &branch.name, &mut all))
-            {
+            if let Err(error) = self.tip_of(&branch).and_then(|tip| self.chain(tip, &branch.name, &mut all)) {
                 broken.push(format!("{}: {}", branch.name, error.text()));
             }
         }
@@ -166,10 +160,7 @@ impl Timeline {
     }
 
     fn tip_of(&self, entry: &RefEntry) -> Result<ObjectId> {
-        entry
-            .target
-            .clone()
-            .map_err(|what| Error::new(Code::StoreDamaged, format!("a broken ref: {what}")))
+        entry.target.clone().map_err(|what| Error::new(Code::StoreDamaged, format!("a broken ref: {what}")))
     }
 
     /// Follows first parents from a branch's tip; parents of another branch are included once (sorted out later).
@@ -177,11 +168,7 @@ impl Timeline {
         let mut next = Some(tip);
         while let Some(id) = next {
             let checkpoint = self.read(id, name)?;
-            next = checkpoint
-                .parents
-                .first()
-                .copied()
-                .filter(|_| checkpoint.record.kind.is_typed());
+            next = checkpoint.parents.first().copied().filter(|_| checkpoint.record.kind.is_typed());
             if checkpoint.record.kind.is_typed() && !all.iter().any(|known| known.id == id) {
                 all.push(checkpoint);
             }
@@ -193,27 +180,15 @@ impl Timeline {
         if !self.cache.contains_key(&id) {
             let commit = self.store.read_commit(&id)?;
             let record = Record::parse(&commit.message).ok_or_else(|| {
-                Error::new(
-                    Code::NotACheckpoint,
-                    format!("commit {} was not made by piton", id.short()),
-                )
+                Error::new(Code::NotACheckpoint, format!("commit {} was not made by piton", id.short()))
             })?;
             self.cache.insert(id, (commit.tree, commit.parents, record));
         }
         let (tree, parents, record) = self.cache[&id].clone();
         if record.workspace != self.workspace.id {
-            return Err(Error::new(
-                Code::OtherWorkspace,
-                format!("checkpoint {} is of another workspace", id.short()),
-            ));
+            return Err(Error::new(Code::OtherWorkspace, format!("checkpoint {} is of another workspace", id.short())));
         }
-        Ok(Checkpoint {
-            id,
-            tree,
-            parents,
-            record,
-            name: name.to_owned(),
-        })
+        Ok(Checkpoint { id, tree, parents, record, name: name.to_owned() })
     }
 
     /// Finds the one checkpoint that `selector` names.
@@ -230,11 +205,8 @@ impl Timeline {
             [] => Err(self.explain_missing(&parsed, selector, &all)),
             many => {
                 let candidates: Vec<String> = many.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
-                let short: Vec<String> = many
-                    .iter()
-                    .take(8)
-                    .map(|c| format!("{} ({})", c.id.short(), c.record.ordinal))
-                    .collect();
+                let short: Vec<String> =
+                    many.iter().take(8).map(|c| format!("{} ({})", c.id.short(), c.record.ordinal)).collect();
                 let text = format!("`{selector}` matches {} checkpoints: {}", many.len(), short.join(", "));
                 Err(Error::new(Code::AmbiguousCheckpoint, text)
                     .hint("give more digits, or the number that `piton list` shows")
@@ -253,10 +225,7 @@ impl Timeline {
                 none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
             }
             Selector::Prefix(hex) => self.explain_prefix(hex),
-            _ => none(
-                Code::NoSuchCheckpoint,
-                format!("no checkpoint `{selector}` in this workspace"),
-            ),
+            _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
         }
     }
 
@@ -265,17 +234,12 @@ impl Timeline {
         for id in self.store.resolve_prefix(hex).unwrap_or_default() {
             match self.store.kind_of(&id) {
                 Ok(Some(ObjectKind::Commit)) => {
-                    let record = self
-                        .store
-                        .read_commit(&id)
-                        .ok()
-                        .and_then(|commit| Record::parse(&commit.message));
+                    let record = self.store.read_commit(&id).ok().and_then(|commit| Record::parse(&commit.message));
                     return match record {
-                        Some(record) if record.workspace != self.workspace.id => Error::new(
-                            Code::OtherWorkspace,
-                            format!("`{hex}` is a checkpoint of another workspace"),
-                        )
-                        .hint("run the command in that workspace, or name it with --workspace"),
+                        Some(record) if record.workspace != self.workspace.id => {
+                            Error::new(Code::OtherWorkspace, format!("`{hex}` is a checkpoint of another workspace"))
+                                .hint("run the command in that workspace, or name it with --workspace")
+                        }
                         Some(_) => {
                             Error::new(Code::Pruned, format!("checkpoint `{hex}` is not kept any more")).hint(hint)
                         }
@@ -292,20 +256,12 @@ impl Timeline {
                 Ok(None) | Err(_) => {}
             }
         }
-        Error::new(
-            Code::NoSuchCheckpoint,
-            format!("no checkpoint `{hex}` in this workspace"),
-        )
-        .hint(hint)
+        Error::new(Code::NoSuchCheckpoint, format!("no checkpoint `{hex}` in this workspace")).hint(hint)
     }
 
     /// The number of the next checkpoint: never one that was used before.
     pub(super) fn next_ordinal(&self, all: &[Checkpoint]) -> u64 {
-        let newest = all
-            .iter()
-            .map(|checkpoint| checkpoint.record.ordinal)
-            .max()
-            .unwrap_or(0);
+        let newest = all.iter().map(|checkpoint| checkpoint.record.ordinal).max().unwrap_or(0);
         self.state().next_ordinal.max(newest + 1)
     }
 
@@ -324,11 +280,7 @@ impl Timeline {
             }
             branch = next;
         }
-        let tip = refs
-            .iter()
-            .find(|entry| entry.name == branch)
-            .map(|entry| self.tip_of(entry))
-            .transpose()?;
+        let tip = refs.iter().find(|entry| entry.name == branch).map(|entry| self.tip_of(entry)).transpose()?;
         Ok((branch, tip))
     }
 
@@ -351,18 +303,9 @@ impl Timeline {
         let taken = |name: &str| refs.iter().any(|entry| entry.name == name);
         let first = format!("{prefix}{run}");
         let later = (2u32..).map(|n| format!("{prefix}{run}.{n}"));
-        let branch = std::iter::once(first)
-            .chain(later)
-            .find(|name| !taken(name))
-            .unwrap_or_default();
+        let branch = std::iter::once(first).chain(later).find(|name| !taken(name)).unwrap_or_default();
         self.change_state(|state| {
-            state.detached.insert(
-                run.to_owned(),
-                super::state::Detached {
-                    branch: branch.clone(),
-                    from,
-                },
-            );
+            state.detached.insert(run.to_owned(), super::state::Detached { branch: branch.clone(), from });
         })?;
         Ok(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned())
     }
@@ -387,9 +330,7 @@ impl Timeline {
 
     /// The newest checkpoint that `unchanged` is measured by: of this run, base captures left out.
     pub(super) fn newest_of_run<'c>(&self, all: &'c [Checkpoint], run: &str) -> Option<&'c Checkpoint> {
-        all.iter()
-            .rev()
-            .find(|checkpoint| checkpoint.record.run == run && checkpoint.record.kind != Kind::Turn)
+        all.iter().rev().find(|checkpoint| checkpoint.record.run == run && checkpoint.record.kind != Kind::Turn)
     }
 }
 
@@ -418,12 +359,6 @@ pub(super) mod tests {
             flags: vec![],
             pinned: false,
         };
-        Checkpoint {
-            id,
-            tree: ObjectId::EMPTY_TREE,
-            parents: vec![],
-            record,
-            name: String::new(),
-        }
+        Checkpoint { id, tree: ObjectId::EMPTY_TREE, parents: vec![], record, name: String::new() }
     }
 }

@@ -40,11 +40,7 @@ impl Timeline {
     /// Those of listing.
     pub fn checkpoint_before_last_turn(&mut self) -> Result<Option<u64>> {
         let (all, _) = self.checkpoints()?;
-        Ok(all
-            .iter()
-            .rev()
-            .find(|checkpoint| checkpoint.record.kind == Kind::Auto)
-            .map(|c| c.record.ordinal))
+        Ok(all.iter().rev().find(|checkpoint| checkpoint.record.kind == Kind::Auto).map(|c| c.record.ordinal))
     }
 
     fn refuse_redo_over_new(&mut self, step: &Step) -> Result<()> {
@@ -53,18 +49,13 @@ impl Timeline {
             checkpoint.record.ordinal > step.ordinal && !matches!(checkpoint.record.kind, Kind::Turn | Kind::PreRestore)
         });
         let Some(newer) = newer else { return Ok(()) };
-        let target = all
-            .iter()
-            .find(|checkpoint| checkpoint.id == step.to)
-            .map(|checkpoint| checkpoint.record.ordinal);
+        let target = all.iter().find(|checkpoint| checkpoint.id == step.to).map(|checkpoint| checkpoint.record.ordinal);
         let hint = match target {
             Some(ordinal) => format!("restore checkpoint {ordinal} instead: `piton restore {ordinal}`"),
             None => "choose a checkpoint to restore from `piton list`".to_owned(),
         };
-        let text = format!(
-            "checkpoint {} was recorded since the undo, so redo has lost its meaning",
-            newer.record.ordinal
-        );
+        let text =
+            format!("checkpoint {} was recorded since the undo, so redo has lost its meaning", newer.record.ordinal);
         Err(Error::new(Code::StaleSelection, text).hint(hint))
     }
 

@@ -40,9 +40,8 @@ const MARKERS: &[&str] = &[
 ];
 
 /// Directories that are never captured as trees, and whose whole subtree belongs to the system.
-const SYSTEM: &[&str] = &[
-    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
-];
+const SYSTEM: &[&str] =
+    &["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr"];
 
 /// Directories that are never captured as trees themselves; what lies inside may be a workspace.
 const BROAD: &[&str] = &[
@@ -112,10 +111,7 @@ impl Workspace {
     pub fn open(home: &Home, path: &Path) -> Result<Workspace> {
         let path = canonical_dir(path)?;
         refuse_own(home, &path)?;
-        if let Some(known) = Workspace::known(home)?
-            .into_iter()
-            .find(|workspace| workspace.path == path)
-        {
+        if let Some(known) = Workspace::known(home)?.into_iter().find(|workspace| workspace.path == path) {
             return Ok(known);
         }
         create_private_dir(&home.workspaces())?;
@@ -125,10 +121,7 @@ impl Workspace {
             "adding a workspace",
             std::time::Duration::from_secs(10),
         )?;
-        match Workspace::known(home)?
-            .into_iter()
-            .find(|workspace| workspace.path == path)
-        {
+        match Workspace::known(home)?.into_iter().find(|workspace| workspace.path == path) {
             Some(known) => Ok(known),
             None => Workspace::create(home, path),
         }
@@ -175,13 +168,7 @@ impl Workspace {
             .map_err(|error| Error::new(Code::Internal, "writing a workspace record").caused_by(error))?;
         replace_file(&dir.join("workspace.json"), &text)?;
         let scope = scope_of(&path);
-        Ok(Workspace {
-            id,
-            path,
-            scope,
-            since,
-            dir,
-        })
+        Ok(Workspace { id, path, scope, since, dir })
     }
 }
 
@@ -199,21 +186,13 @@ fn read_identity(dir: &Path) -> Option<Workspace> {
         None => PathBuf::from(identity.path),
     };
     let scope = scope_of(&path);
-    Some(Workspace {
-        id: identity.id,
-        scope,
-        path,
-        since: identity.since,
-        dir: dir.to_owned(),
-    })
+    Some(Workspace { id: identity.id, scope, path, since: identity.since, dir: dir.to_owned() })
 }
 
 fn canonical_dir(path: &Path) -> Result<PathBuf> {
     let canonical = path.canonicalize().map_err(|error| {
         if error.kind() == std::io::ErrorKind::NotFound {
-            Error::new(Code::WorkspaceGone, "the workspace does not exist")
-                .path(path)
-                .hint("check the path")
+            Error::new(Code::WorkspaceGone, "the workspace does not exist").path(path).hint("check the path")
         } else {
             Error::io(error, "resolving", path)
         }
@@ -230,12 +209,9 @@ fn canonical_dir(path: &Path) -> Result<PathBuf> {
 /// piton never guards its own store: that would be a loop.
 fn refuse_own(home: &Home, path: &Path) -> Result<()> {
     if path.starts_with(home.path()) {
-        return Err(Error::new(
-            Code::WorkspaceRefused,
-            "this is piton's own store, which is not a workspace",
-        )
-        .path(path)
-        .hint("name a project directory with --workspace"));
+        return Err(Error::new(Code::WorkspaceRefused, "this is piton's own store, which is not a workspace")
+            .path(path)
+            .hint("name a project directory with --workspace"));
     }
     Ok(())
 }
@@ -243,9 +219,7 @@ fn refuse_own(home: &Home, path: &Path) -> Result<()> {
 fn random_id() -> Result<String> {
     let mut bytes = [0u8; 8];
     let source = Path::new("/dev/urandom");
-    File::open(source)
-        .and_then(|mut file| file.read_exact(&mut bytes))
-        .at("reading", source)?;
+    File::open(source).and_then(|mut file| file.read_exact(&mut bytes)).at("reading", source)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -272,9 +246,7 @@ pub fn root_for(start: &Path, known: &[Workspace]) -> PathBuf {
             break;
         }
         let marked = MARKERS.iter().any(|marker| dir.join(marker).symlink_metadata().is_ok());
-        let at_home = known
-            .iter()
-            .any(|workspace| workspace.path == dir && workspace.scope == Scope::Tree);
+        let at_home = known.iter().any(|workspace| workspace.path == dir && workspace.scope == Scope::Tree);
         if at_home || marked {
             return dir.to_owned();
         }
@@ -310,14 +282,8 @@ mod tests {
         let link = scratch.path().join("link");
         std::os::unix::fs::symlink(&project, &link).unwrap();
         assert_eq!(Workspace::open(&home, &link).unwrap(), first);
-        assert_eq!(
-            root_for(&project.join("src"), &Workspace::known(&home).unwrap()),
-            first.path
-        );
-        assert_eq!(
-            Workspace::open(&home, home.path()).unwrap_err().code(),
-            Code::WorkspaceRefused
-        );
+        assert_eq!(root_for(&project.join("src"), &Workspace::known(&home).unwrap()), first.path);
+        assert_eq!(Workspace::open(&home, home.path()).unwrap_err().code(), Code::WorkspaceRefused);
         let gone = Workspace::open(&home, &scratch.path().join("none")).unwrap_err();
         assert_eq!(gone.code(), Code::WorkspaceGone);
     }

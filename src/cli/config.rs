@@ -64,7 +64,9 @@ fn trust_file(context: &Context) -> Result<Exit> {
     let root = context.workspace()?.path;
     let path = root.join(WORKSPACE_FILE);
     let facts = path.symlink_metadata().map_err(|error| {
-        Error::new(Code::NoSuchCheckpoint, "this workspace has no configuration of its own").path(&path).caused_by(error)
+        Error::new(Code::NoSuchCheckpoint, "this workspace has no configuration of its own")
+            .path(&path)
+            .caused_by(error)
     })?;
     if !facts.is_file() {
         return Err(Error::new(Code::BadPath, "only a real file can be trusted").path(&path));

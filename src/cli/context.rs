@@ -111,7 +111,8 @@ impl Context {
         });
         match inside {
             Ok(inside) => RelPath::parse(inside.as_os_str().as_bytes()),
-            Err(_) => Err(Error::new(Code::BadPath, "the path lies outside of the workspace").path(typed)
+            Err(_) => Err(Error::new(Code::BadPath, "the path lies outside of the workspace")
+                .path(typed)
                 .hint(format!("the workspace is {}", workspace.path.display()))),
         }
     }

@@ -1,4 +1,6 @@
-use super::verbs::DemoArgs;
 use super::Exit;
+use super::verbs::DemoArgs;
 use crate::error::Result;
-pub fn demo(_args: &DemoArgs) -> Result<Exit> { Ok(Exit::Done) }
+pub fn demo(_args: &DemoArgs) -> Result<Exit> {
+    Ok(Exit::Done)
+}

@@ -44,12 +44,7 @@ fn taken_text(taken: &Taken) -> String {
     let mut text = if taken.unchanged {
         format!("Nothing changed since checkpoint {} ({id}).\n", record.ordinal)
     } else {
-        format!(
-            "Checkpoint {} ({id}): {}, {}.\n",
-            record.ordinal,
-            count(record.files, "file"),
-            bytes(record.bytes)
-        )
+        format!("Checkpoint {} ({id}): {}, {}.\n", record.ordinal, count(record.files, "file"), bytes(record.bytes))
     };
     let skips = listed_skips(&taken.coverage);
     if !skips.is_empty() {
@@ -88,7 +83,13 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     } else {
         print::data(&list_text(&timeline, &listing.rows, listing.total))?;
     }
-    Ok(if damaged { Exit::Damaged } else if empty { Exit::Nothing } else { Exit::Done })
+    Ok(if damaged {
+        Exit::Damaged
+    } else if empty {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 fn list_text(timeline: &Timeline, rows: &[Row], total: usize) -> String {
@@ -168,18 +169,31 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     }
     let mut text = print::bold(&format!("Checkpoint {} ({})", record.ordinal, checkpoint.id));
     let effects: Vec<&str> = record.effects.iter().map(|class| class.as_str()).collect();
-    let _ = write!(text, "\nkind     {}\ntime     {}\nrun      {}\n", record.kind.as_str(), print::local_time(&record.time), record.run);
-    for (name, value) in [("turn", record.turn.clone().unwrap_or_default()), ("effects", effects.join(", ")), ("flags", record.flags.join(", "))] {
+    let _ = write!(
+        text,
+        "\nkind     {}\ntime     {}\nrun      {}\n",
+        record.kind.as_str(),
+        print::local_time(&record.time),
+        record.run
+    );
+    for (name, value) in [
+        ("turn", record.turn.clone().unwrap_or_default()),
+        ("effects", effects.join(", ")),
+        ("flags", record.flags.join(", ")),
+    ] {
         if !value.is_empty() {
             let _ = writeln!(text, "{name:<8} {}", printable(&value));
         }
     }
-    let _ = write!(text, "reason   {}\nfiles    {} ({})\n", printable(&record.reason), record.files, bytes(record.bytes));
+    let _ =
+        write!(text, "reason   {}\nfiles    {} ({})\n", printable(&record.reason), record.files, bytes(record.bytes));
     for (path, why) in &skips {
         let _ = writeln!(text, "left out {}  {why}", path.display());
     }
     text.push('\n');
-    for (path, entry) in manifest.iter().filter(|(path, entry)| entry.mode() != Mode::Dir || manifest.inside(path).next().is_none()) {
+    for (path, entry) in
+        manifest.iter().filter(|(path, entry)| entry.mode() != Mode::Dir || manifest.inside(path).next().is_none())
+    {
         let slash = if entry.mode() == Mode::Dir { "/" } else { "" };
         let _ = writeln!(text, "{:04o}  {}{slash}", entry.perm, path.display());
     }
@@ -189,9 +203,12 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
 
 fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, path: &RelPath) -> Result<Exit> {
     let Some((mode, id)) = timeline.entry_at(&checkpoint.tree, path)? else {
-        return Err(Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} does not hold that path", checkpoint.record.ordinal))
-            .path(path.to_path())
-            .hint("`piton find PATH` says which do"));
+        return Err(Error::new(
+            Code::NoSuchCheckpoint,
+            format!("checkpoint {} does not hold that path", checkpoint.record.ordinal),
+        )
+        .path(path.to_path())
+        .hint("`piton find PATH` says which do"));
     };
     if mode == Mode::Dir {
         let (manifest, _) = timeline.contents(checkpoint)?;
@@ -201,7 +218,9 @@ fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, pa
     }
     if context.json {
         let stored = String::from_utf8_lossy(&stored_path(path)).into_owned();
-        print::json(&json!({ "id": id.to_string(), "stored_path": stored, "bytes": timeline.store().blob_size(&id)? }))?;
+        print::json(
+            &json!({ "id": id.to_string(), "stored_path": stored, "bytes": timeline.store().blob_size(&id)? }),
+        )?;
         return Ok(Exit::Done);
     }
     match timeline.store().copy_blob(&id, &mut std::io::stdout().lock()) {
@@ -229,11 +248,15 @@ pub fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
             timeline.changes_to_present(&from, &present)?
         }
     };
-    changes.retain(|change| is_file_change(change) && (select.is_empty() || select.iter().any(|path| change.path.starts_with(path))));
+    changes.retain(|change| {
+        is_file_change(change) && (select.is_empty() || select.iter().any(|path| change.path.starts_with(path)))
+    });
     let stat = timeline.stat(&changes)?;
     if context.json {
         let files = List::of_paths(changes.iter().map(|change| &change.path));
-        print::json(&json!({ "stat": StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus }, "files": files }))?;
+        print::json(
+            &json!({ "stat": StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus }, "files": files }),
+        )?;
         return Ok(Exit::Done);
     }
     if changes.is_empty() {
@@ -288,7 +311,8 @@ pub fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
             let numbers: Vec<String> = version.checkpoints.iter().map(|c| c.record.ordinal.to_string()).collect();
             let _ = writeln!(text, "  {what}  in checkpoint {}", numbers.join(", "));
         }
-        let _ = write!(text, "\n  piton show N:{0}      print it\n  piton restore N {0}   bring it back\n", path.display());
+        let _ =
+            write!(text, "\n  piton show N:{0}      print it\n  piton restore N {0}   bring it back\n", path.display());
         print::data(&text)?;
     } else {
         print::data(&format!("No checkpoint holds {}\n", path.display()))?;

@@ -99,9 +99,12 @@ fn serve(context: &Context) -> Result<Exit> {
 /// The exit code that an error calls for.
 fn exit_of(error: &Error) -> Exit {
     match error.code() {
-        Code::NoSuchCheckpoint | Code::Pruned | Code::NoSuchRun | Code::NoSuchCodon | Code::NoSuchType | Code::WorkspaceGone => {
-            Exit::Nothing
-        }
+        Code::NoSuchCheckpoint
+        | Code::Pruned
+        | Code::NoSuchRun
+        | Code::NoSuchCodon
+        | Code::NoSuchType
+        | Code::WorkspaceGone => Exit::Nothing,
         Code::BadRequest
         | Code::BadPath
         | Code::BadJson

@@ -88,7 +88,8 @@ pub fn harmless(text: &str) -> String {
     if !stdout().is_terminal() {
         return text.to_owned();
     }
-    text.split('\n').map(|line| line.split('\t').map(crate::model::text::printable).collect::<Vec<_>>().join("\t"))
+    text.split('\n')
+        .map(|line| line.split('\t').map(crate::model::text::printable).collect::<Vec<_>>().join("\t"))
         .collect::<Vec<_>>()
         .join("\n")
 }

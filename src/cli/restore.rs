@@ -51,9 +51,12 @@ fn known_path(timeline: &Timeline, preview: &Preview, path: &RelPath) -> Result<
     if path.is_root() || held || touched || kept {
         return Ok(());
     }
-    Err(Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} does not hold that path", preview.target.record.ordinal))
-        .path(path.to_path())
-        .hint("`piton find PATH` says which checkpoints do"))
+    Err(Error::new(
+        Code::NoSuchCheckpoint,
+        format!("checkpoint {} does not hold that path", preview.target.record.ordinal),
+    )
+    .path(path.to_path())
+    .hint("`piton find PATH` says which checkpoints do"))
 }
 
 fn export(
@@ -128,11 +131,20 @@ fn preview_text(preview: &Preview) -> String {
     let paths = |list: Vec<&RelPath>| list.into_iter().map(|path| (path.display(), String::new())).collect::<Vec<_>>();
     section(&mut text, "bring back", paths(plan.create.iter().map(|(path, _)| path).collect()));
     section(&mut text, "change", paths(plan.replace.iter().map(|replace| &replace.path).collect()));
-    section(&mut text, "delete (created since; undo brings them back)", paths(plan.delete.iter().map(|(path, _)| path).collect()));
+    section(
+        &mut text,
+        "delete (created since; undo brings them back)",
+        paths(plan.delete.iter().map(|(path, _)| path).collect()),
+    );
     section(&mut text, "keep", plan.keep.iter().map(|(path, why)| (path.display(), why.clone())).collect());
-    section(&mut text, "in conflict, left as it is", plan.conflict.iter().map(|(path, why)| (path.display(), why.to_string())).collect());
+    section(
+        &mut text,
+        "in conflict, left as it is",
+        plan.conflict.iter().map(|(path, why)| (path.display(), why.to_string())).collect(),
+    );
     if preview.stat.files > 0 {
-        let _ = writeln!(text, "  {}, +{}/-{}", count(preview.stat.files, "file"), preview.stat.plus, preview.stat.minus);
+        let _ =
+            writeln!(text, "  {}, +{}/-{}", count(preview.stat.files, "file"), preview.stat.plus, preview.stat.minus);
     }
     for external in &preview.externals {
         let when = print::local_time(&external.time);

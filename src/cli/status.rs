@@ -51,8 +51,15 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
             let (_, coverage) = timeline.contents(last)?;
             let skips = listed_skips(&coverage);
             if !skips.is_empty() {
-                let names: Vec<String> = skips.iter().take(3).map(|(path, why)| format!("{} ({why})", path.display())).collect();
-                let _ = writeln!(text, "Left out: {}: {}{}", count(skips.len() as u64, "path"), names.join(", "), if skips.len() > 3 { ", …" } else { "" });
+                let names: Vec<String> =
+                    skips.iter().take(3).map(|(path, why)| format!("{} ({why})", path.display())).collect();
+                let _ = writeln!(
+                    text,
+                    "Left out: {}: {}{}",
+                    count(skips.len() as u64, "path"),
+                    names.join(", "),
+                    if skips.len() > 3 { ", …" } else { "" }
+                );
             }
         }
     }
@@ -71,7 +78,10 @@ pub fn status(context: &mut Context) -> Result<Exit> {
     let broken = status["broken"].as_array().is_some_and(|broken| !broken.is_empty());
     if context.json {
         if let Value::Object(fields) = &mut status {
-            fields.insert("settings".into(), context.settings()?.policy.sources.iter().map(|p| p.display().to_string()).collect());
+            fields.insert(
+                "settings".into(),
+                context.settings()?.policy.sources.iter().map(|p| p.display().to_string()).collect(),
+            );
         }
         print::json(&status)?;
     } else {
@@ -89,7 +99,8 @@ pub fn status(context: &mut Context) -> Result<Exit> {
             let _ = writeln!(text, "{name:<12} {}", word(value));
         }
         if let Some(last) = status["last"].as_object() {
-            let _ = writeln!(text, "{:<12} {} at {}: {}", "last", last["n"], word(&last["time"]), word(&last["reason"]));
+            let _ =
+                writeln!(text, "{:<12} {} at {}: {}", "last", last["n"], word(&last["time"]), word(&last["reason"]));
         }
         for (name, list) in [("interrupted", &status["interrupted"]), ("broken", &status["broken"])] {
             for item in list.as_array().into_iter().flatten() {
@@ -160,7 +171,10 @@ pub fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
     let timeline = context.timeline()?;
     timeline.change_state(|state| state.off_until = Some(until))?;
     let how_long = args.span.as_ref().map_or("until `piton on`".to_owned(), |span| format!("for {}", printable(span)));
-    print::data(&format!("The guard of {} is off {how_long}. Its checkpoints stay.\n", timeline.workspace().path.display()))?;
+    print::data(&format!(
+        "The guard of {} is off {how_long}. Its checkpoints stay.\n",
+        timeline.workspace().path.display()
+    ))?;
     Ok(Exit::Done)
 }
 

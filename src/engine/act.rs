@@ -42,9 +42,7 @@ pub fn protect(
     {
         return Ok(Protected::Held);
     }
-    timeline
-        .take(take, control)
-        .map(|taken| Protected::Taken(Box::new(taken)))
+    timeline.take(take, control).map(|taken| Protected::Taken(Box::new(taken)))
 }
 
 /// Captures just the named paths while the worker is at something longer. Called inside the worker's own thread.
@@ -61,11 +59,7 @@ pub fn protect_beside(timeline: &mut Timeline, take: &Take, control: Control<'_>
 /// # Errors
 /// Those of the journal.
 pub fn note_externals(timeline: &mut Timeline, verdict: &Verdict, run: &str, turn: Option<&str>) -> Result<()> {
-    let external = verdict
-        .warnings
-        .iter()
-        .filter(|warning| warning.class.is_external())
-        .collect::<Vec<_>>();
+    let external = verdict.warnings.iter().filter(|warning| warning.class.is_external()).collect::<Vec<_>>();
     if external.is_empty() {
         return Ok(());
     }

@@ -90,27 +90,16 @@ mod tests {
     use crate::settings;
 
     fn verdict(needs: Needs, confidence: Confidence) -> Verdict {
-        Verdict {
-            needs,
-            confidence,
-            effects: vec![],
-            warnings: vec![],
-            targets: vec![],
-        }
+        Verdict { needs, confidence, effects: vec![], warnings: vec![], targets: vec![] }
     }
 
     #[test]
     fn one_checkpoint_a_turn() {
         let mut policy = settings::resolve(&settings::Sources::default()).unwrap().policy;
         let mut turns = Turns::default();
-        let slot = || Slot {
-            id: "a".into(),
-            ordinal: 1,
-        };
-        let (destroys, harmless) = (
-            verdict(Needs::Checkpoint, Confidence::Exact),
-            verdict(Needs::Warn, Confidence::Exact),
-        );
+        let slot = || Slot { id: "a".into(), ordinal: 1 };
+        let (destroys, harmless) =
+            (verdict(Needs::Checkpoint, Confidence::Exact), verdict(Needs::Warn, Confidence::Exact));
         let opaque = verdict(Needs::Nothing, Confidence::Opaque);
         assert_eq!(turns.due("w", &harmless, &policy, false), Due::Nothing);
         assert_eq!(turns.due("w", &destroys, &policy, false), Due::Take);

@@ -53,12 +53,7 @@ impl<A: Send + 'static> Place<A> {
 impl<A: Send + 'static> Engine<A> {
     /// An engine whose workers report to `finished`. `flags` are settings from the command line.
     pub fn new(home: Home, flags: Vec<(String, String)>, finished: worker::Finished<A>) -> Engine<A> {
-        Engine {
-            home,
-            flags,
-            finished,
-            open: HashMap::new(),
-        }
+        Engine { home, flags, finished, open: HashMap::new() }
     }
 
     /// piton's own directory.
@@ -86,13 +81,7 @@ impl<A: Send + 'static> Engine<A> {
         let classifier = classifier(&effective.policy)?;
         let timeline = Timeline::open(&self.home, workspace.clone(), effective.policy.clone())?;
         let worker = Worker::start(timeline, self.finished.clone());
-        Ok(Place {
-            workspace,
-            policy: effective.policy,
-            classifier,
-            worker,
-            warnings: effective.warnings,
-        })
+        Ok(Place { workspace, policy: effective.policy, classifier, worker, warnings: effective.warnings })
     }
 
     /// The root of the workspace that an event in `cwd` belongs to, `session` being the client's own.

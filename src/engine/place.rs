@@ -12,18 +12,13 @@ pub fn belongs(session: &Path, cwd: &Path) -> bool {
         return false;
     }
     let between = cwd.ancestors().take_while(|dir| *dir != session);
-    !between
-        .into_iter()
-        .any(|dir| git_dir::of(dir).is_some_and(|git| git.linked))
+    !between.into_iter().any(|dir| git_dir::of(dir).is_some_and(|git| git.linked))
 }
 
 /// The targets of an action that lie inside the workspace, as paths of it.
 pub fn targets(workspace: &Path, cwd: &Path, paths: &[String]) -> Vec<Target> {
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
-    let mut targets: Vec<Target> = paths
-        .iter()
-        .filter_map(|path| inside(workspace, &cwd.join(path)))
-        .collect();
+    let mut targets: Vec<Target> = paths.iter().filter_map(|path| inside(workspace, &cwd.join(path))).collect();
     targets.sort();
     targets.dedup();
     targets
@@ -62,11 +57,7 @@ pub fn normalise(path: &Path) -> PathBuf {
 /// Directories whose content nobody misses.
 pub fn temp_dirs() -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = ["/tmp", "/var/tmp"].map(PathBuf::from).to_vec();
-    dirs.extend(
-        std::env::var_os("TMPDIR")
-            .map(PathBuf::from)
-            .filter(|dir| dir.is_absolute()),
-    );
+    dirs.extend(std::env::var_os("TMPDIR").map(PathBuf::from).filter(|dir| dir.is_absolute()));
     dirs
 }
 

@@ -53,13 +53,7 @@ impl<A: Send + 'static> Worker<A> {
             waiting: Arc::clone(&waiting),
         };
         let thread = std::thread::spawn(move || desk.work(&receiver));
-        Worker {
-            inbox: Some(sender),
-            urgent,
-            stop,
-            waiting,
-            thread: Some(thread),
-        }
+        Worker { inbox: Some(sender), urgent, stop, waiting, thread: Some(thread) }
     }
 
     /// Puts a job in the inbox; `false` when it is full.
@@ -77,10 +71,7 @@ impl<A: Send + 'static> Worker<A> {
 
     /// Has a job done in between while another one captures. It is dropped, unanswered, when none is at work.
     pub fn submit_urgent(&self, ticket: u64, work: impl FnOnce(&mut Timeline, Control<'_>) -> A + Send + 'static) {
-        self.urgent
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((ticket, Box::new(work)));
+        self.urgent.lock().unwrap_or_else(PoisonError::into_inner).push((ticket, Box::new(work)));
     }
 
     /// Whether jobs wait or are at work.
@@ -130,11 +121,7 @@ impl<A: Send + 'static> Desk<A> {
     }
 
     fn one(&mut self, ticket: u64, work: Work<A>) {
-        let (urgent, finished, stop) = (
-            Arc::clone(&self.urgent),
-            Arc::clone(&self.finished),
-            Arc::clone(&self.stop),
-        );
+        let (urgent, finished, stop) = (Arc::clone(&self.urgent), Arc::clone(&self.finished), Arc::clone(&self.stop));
         let (home, workspace) = (self.timeline.home().clone(), self.timeline.workspace().clone());
         let policy = self.timeline.policy().clone();
         let control = move || {
@@ -144,11 +131,7 @@ impl<A: Send + 'static> Desk<A> {
                 let answer = beside.ok().map(|mut beside| work(&mut beside, &|| Flow::Continue));
                 finished(ticket, answer);
             }
-            if stop.load(Ordering::SeqCst) {
-                Flow::Stop
-            } else {
-                Flow::Continue
-            }
+            if stop.load(Ordering::SeqCst) { Flow::Stop } else { Flow::Continue }
         };
         let timeline = &mut self.timeline;
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(timeline, &control)));

@@ -63,11 +63,7 @@ pub fn would_capture(path: &RelPath, entry: &Entry, coverage: &Coverage, view: &
     if let Some(reason) = coverage.skip_of(path) {
         return Verdict::Skipped(reason);
     }
-    if let Some(reason) = coverage
-        .skipped
-        .values()
-        .find(|reason| **reason == SkipReason::OverCount)
-    {
+    if let Some(reason) = coverage.skipped.values().find(|reason| **reason == SkipReason::OverCount) {
         // Which files were over the count depends on all the others: nothing absent is proof of absence.
         return Verdict::Skipped(*reason);
     }
@@ -114,22 +110,11 @@ mod tests {
 
     #[test]
     fn in_doubt_no() {
-        let file = |size| Entry {
-            kind: EntryKind::File,
-            perm: 0o644,
-            id: ObjectId::EMPTY_TREE,
-            size,
-        };
+        let file = |size| Entry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size };
         let gitignore = |dir: &RelPath| dir.is_root().then(|| b"*.log\nout/\n".to_vec());
         let exists = |_: &RelPath| false;
-        let view = CoverageView {
-            gitignore: &gitignore,
-            exists: &exists,
-        };
-        let mut coverage = Coverage {
-            configured: vec!["/data".into()],
-            ..Coverage::default()
-        };
+        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        let mut coverage = Coverage { configured: vec!["/data".into()], ..Coverage::default() };
         coverage.skipped.insert(path("locked"), SkipReason::Unreadable);
         let table = [
             ("new.rs", 1, Verdict::Yes),
@@ -142,20 +127,10 @@ mod tests {
             ("locked/x", 1, Verdict::Skipped(SkipReason::Unreadable)),
         ];
         for (text, size, expected) in table {
-            assert_eq!(
-                would_capture(&path(text), &file(size), &coverage, &view),
-                expected,
-                "{text}"
-            );
+            assert_eq!(would_capture(&path(text), &file(size), &coverage, &view), expected, "{text}");
         }
         coverage.extent = Extent::Paths(vec![path("src")]);
-        assert_eq!(
-            would_capture(&path("new.rs"), &file(1), &coverage, &view),
-            Verdict::OutsideExtent
-        );
-        assert_eq!(
-            would_capture(&path("src/new.rs"), &file(1), &coverage, &view),
-            Verdict::Yes
-        );
+        assert_eq!(would_capture(&path("new.rs"), &file(1), &coverage, &view), Verdict::OutsideExtent);
+        assert_eq!(would_capture(&path("src/new.rs"), &file(1), &coverage, &view), Verdict::Yes);
     }
 }

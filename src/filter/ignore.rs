@@ -37,10 +37,7 @@ impl Matcher {
             }
         }
         let patterns = builder.build().ok().filter(|patterns| !patterns.is_empty())?;
-        Some(Matcher {
-            base: base.clone(),
-            patterns,
-        })
+        Some(Matcher { base: base.clone(), patterns })
     }
 
     /// `Some(true)`: ignored; `Some(false)`: re-included; `None`: not spoken of.
@@ -48,11 +45,8 @@ impl Matcher {
         if !path.starts_with(&self.base) || *path == self.base {
             return None;
         }
-        let inside = if self.base.is_root() {
-            path.as_bytes()
-        } else {
-            &path.as_bytes()[self.base.as_bytes().len() + 1..]
-        };
+        let inside =
+            if self.base.is_root() { path.as_bytes() } else { &path.as_bytes()[self.base.as_bytes().len() + 1..] };
         let relative = std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(inside));
         match self.patterns.matched(relative, is_dir) {
             Match::None => None,
@@ -65,15 +59,8 @@ impl Matcher {
 /// The patterns of an ignore file that do something: no comments, no blank lines.
 pub fn effective_patterns(base: &RelPath, content: &[u8]) -> Vec<Pattern> {
     let text = String::from_utf8_lossy(content).into_owned();
-    let lines = text
-        .lines()
-        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-    lines
-        .map(|line| Pattern {
-            base: base.clone(),
-            text: line.to_owned(),
-        })
-        .collect()
+    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    lines.map(|line| Pattern { base: base.clone(), text: line.to_owned() }).collect()
 }
 
 /// The rules that hold for a whole capture; `.gitignore` files come on top, directory by directory.
@@ -93,11 +80,8 @@ impl Rules {
         let mut bases: Vec<&RelPath> = excludes.iter().map(|pattern| &pattern.base).collect();
         bases.dedup();
         for base in bases {
-            let lines: Vec<&str> = excludes
-                .iter()
-                .filter(|pattern| pattern.base == *base)
-                .map(|pattern| pattern.text.as_str())
-                .collect();
+            let lines: Vec<&str> =
+                excludes.iter().filter(|pattern| pattern.base == *base).map(|pattern| pattern.text.as_str()).collect();
             rules.excludes.extend(Matcher::new(base, lines.join("\n").as_bytes()));
         }
         rules
@@ -111,11 +95,7 @@ impl Rules {
     /// Whether a path is ignored, given the `.gitignore` files above it from the root down. Its parent directories are
     /// taken to be not ignored.
     pub fn decide(&self, levels: &[&Matcher], path: &RelPath, is_dir: bool) -> Option<Ignored> {
-        if let Some(decision) = self
-            .configured
-            .as_ref()
-            .and_then(|matcher| matcher.decide(path, is_dir))
-        {
+        if let Some(decision) = self.configured.as_ref().and_then(|matcher| matcher.decide(path, is_dir)) {
             return decision.then_some(Ignored::Configured);
         }
         let nearest = levels.iter().rev().copied().chain(self.excludes.iter().rev());
@@ -138,16 +118,7 @@ mod tests {
         let sub = Matcher::new(&path("sub"), b"!keep.log\n*.tmp\n").unwrap();
         let rules = Rules::new(
             &["/data".to_owned()],
-            &[
-                Pattern {
-                    base: path(""),
-                    text: "local.txt".into(),
-                },
-                Pattern {
-                    base: path(""),
-                    text: "*.tmp".into(),
-                },
-            ],
+            &[Pattern { base: path(""), text: "local.txt".into() }, Pattern { base: path(""), text: "*.tmp".into() }],
         );
         let table = [
             ("a.log", false, Some(Ignored::Git)),

@@ -5,16 +5,7 @@
 
 /// Directories that a tool makes beside its own file, and can make again from it.
 const BESIDE: &[(&str, &[&str])] = &[
-    (
-        "node_modules",
-        &[
-            "package.json",
-            "package-lock.json",
-            "yarn.lock",
-            "pnpm-lock.yaml",
-            "bun.lockb",
-        ],
-    ),
+    ("node_modules", &["package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lockb"]),
     ("bower_components", &["bower.json"]),
     ("target", &["Cargo.toml", "pom.xml"]),
     (".next", &["package.json"]),
@@ -22,15 +13,7 @@ const BESIDE: &[(&str, &[&str])] = &[
     (".svelte-kit", &["package.json"]),
     (".turbo", &["package.json"]),
     (".parcel-cache", &["package.json"]),
-    (
-        ".gradle",
-        &[
-            "build.gradle",
-            "build.gradle.kts",
-            "settings.gradle",
-            "settings.gradle.kts",
-        ],
-    ),
+    (".gradle", &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]),
     (".dart_tool", &["pubspec.yaml"]),
     ("_build", &["mix.exs"]),
     ("deps", &["mix.exs"]),
@@ -42,15 +25,7 @@ const BESIDE: &[(&str, &[&str])] = &[
 ];
 
 /// Names that only the tool itself uses.
-const ALONE: &[&str] = &[
-    "__pycache__",
-    ".mypy_cache",
-    ".pytest_cache",
-    ".ruff_cache",
-    ".tox",
-    ".nox",
-    ".eggs",
-];
+const ALONE: &[&str] = &["__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".nox", ".eggs"];
 
 /// Files inside a directory that say what it is: Python's virtual environments, and the cache directory tagging
 /// specification (its signature must be checked by whoever answers the question).
@@ -69,19 +44,13 @@ pub fn is_made(name: &[u8], beside: &dyn Fn(&str) -> bool, inside: &dyn Fn(&str)
     if ALONE.iter().any(|candidate| named(candidate)) {
         return true;
     }
-    let made = BESIDE
-        .iter()
-        .any(|(dir, makers)| named(dir) && makers.iter().any(|maker| beside(maker)));
+    let made = BESIDE.iter().any(|(dir, makers)| named(dir) && makers.iter().any(|maker| beside(maker)));
     made || INSIDE.iter().any(|tag| inside(tag))
 }
 
 /// Whether a directory of this name might be one of them: for the cautious side of a question.
 pub fn is_made_name(name: &[u8]) -> bool {
-    let all = ALONE
-        .iter()
-        .chain(ENVIRONMENTS)
-        .copied()
-        .chain(BESIDE.iter().map(|(dir, _)| *dir));
+    let all = ALONE.iter().chain(ENVIRONMENTS).copied().chain(BESIDE.iter().map(|(dir, _)| *dir));
     all.into_iter().any(|candidate| name == candidate.as_bytes())
 }
 

@@ -28,17 +28,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// Endings.
-const ENDINGS: &[&str] = &[
-    ".pem",
-    ".key",
-    ".p12",
-    ".pfx",
-    ".jks",
-    ".keystore",
-    ".kdbx",
-    ".ppk",
-    ".asc.key",
-];
+const ENDINGS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".asc.key"];
 
 /// Endings of `.env.*` files that are made to be shared.
 const SHARED: &[&str] = &[".example", ".sample", ".template", ".dist", ".defaults", ".schema"];
@@ -50,9 +40,7 @@ pub fn is_secret_name(name: &[u8]) -> bool {
         return !SHARED.iter().any(|ending| lower.ends_with(ending));
     }
     NAMES.contains(&lower.as_str())
-        || ENDINGS
-            .iter()
-            .any(|ending| lower.len() > ending.len() && lower.ends_with(ending))
+        || ENDINGS.iter().any(|ending| lower.len() > ending.len() && lower.ends_with(ending))
 }
 
 #[cfg(test)]
@@ -61,27 +49,12 @@ mod tests {
 
     #[test]
     fn names() {
-        for secret in [
-            ".env",
-            ".env.local",
-            ".ENV.production",
-            "id_ed25519",
-            "server.pem",
-            "tls.key",
-            ".netrc",
-        ] {
+        for secret in [".env", ".env.local", ".ENV.production", "id_ed25519", "server.pem", "tls.key", ".netrc"] {
             assert!(is_secret_name(secret.as_bytes()), "{secret}");
         }
-        for plain in [
-            ".env.example",
-            ".env.sample",
-            "environment",
-            "key",
-            ".pem",
-            "id_rsa.pub",
-            "keys.rs",
-            "package.json",
-        ] {
+        for plain in
+            [".env.example", ".env.sample", "environment", "key", ".pem", "id_rsa.pub", "keys.rs", "package.json"]
+        {
             assert!(!is_secret_name(plain.as_bytes()), "{plain}");
         }
     }

@@ -33,15 +33,8 @@ impl Tracked {
         for pattern in read_only {
             add(&mut negative, strip(pattern))?;
         }
-        let positive = if patterns.is_empty() {
-            None
-        } else {
-            Some(set(&positive)?)
-        };
-        Ok(Tracked {
-            positive,
-            negative: set(&negative)?,
-        })
+        let positive = if patterns.is_empty() { None } else { Some(set(&positive)?) };
+        Ok(Tracked { positive, negative: set(&negative)? })
     }
 
     /// Whether nothing is narrowed.
@@ -64,19 +57,14 @@ fn strip(pattern: &str) -> &str {
 fn add(set: &mut GlobSetBuilder, pattern: &str) -> Result<()> {
     let base = pattern.trim_end_matches('/');
     for text in [base.to_owned(), format!("{base}/**")] {
-        let glob = GlobBuilder::new(&text)
-            .literal_separator(true)
-            .backslash_escape(true)
-            .build();
+        let glob = GlobBuilder::new(&text).literal_separator(true).backslash_escape(true).build();
         set.add(glob.map_err(|error| bad(pattern, &error.kind().to_string()))?);
     }
     Ok(())
 }
 
 fn set(builder: &GlobSetBuilder) -> Result<GlobSet> {
-    builder
-        .build()
-        .map_err(|error| bad("tracked_files", &error.to_string()))
+    builder.build().map_err(|error| bad("tracked_files", &error.to_string()))
 }
 
 fn bad(pattern: &str, why: &str) -> Error {

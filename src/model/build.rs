@@ -50,10 +50,7 @@ pub fn build(manifest: &Manifest, coverage: &Coverage, emit: Emit<'_>) -> Result
 
 /// The stored names of a path's components.
 fn stored_components(path: &RelPath) -> Vec<Vec<u8>> {
-    path.components()
-        .enumerate()
-        .map(|(i, component)| name::to_stored(component, i == 0))
-        .collect()
+    path.components().enumerate().map(|(i, component)| name::to_stored(component, i == 0)).collect()
 }
 
 /// The path under which the content of `path` stands in a checkpoint's tree, for `git show ID:PATH`.
@@ -82,22 +79,14 @@ impl Node {
 
     fn leaf(&mut self, names: &[Vec<u8>], mode: Mode, id: ObjectId) {
         if let Some((last, parents)) = names.split_last() {
-            self.dir(parents).leaves.push(TreeEntry {
-                name: last.clone(),
-                mode,
-                id,
-            });
+            self.dir(parents).leaves.push(TreeEntry { name: last.clone(), mode, id });
         }
     }
 
     fn emit(self, emit: Emit<'_>) -> Result<ObjectId> {
         let mut entries = self.leaves;
         for (name, node) in self.dirs {
-            entries.push(TreeEntry {
-                name,
-                mode: Mode::Dir,
-                id: node.emit(emit)?,
-            });
+            entries.push(TreeEntry { name, mode: Mode::Dir, id: node.emit(emit)? });
         }
         let bytes = tree::encode(entries);
         let id = ObjectId::of(ObjectKind::Tree, &bytes)?;
@@ -155,12 +144,7 @@ fn plain_entry(entry: &TreeEntry) -> Entry {
         Mode::Link => (EntryKind::Link, 0o777),
         Mode::Dir => return Entry::dir(0o755),
     };
-    Entry {
-        kind,
-        perm,
-        id: entry.id,
-        size: 0,
-    }
+    Entry { kind, perm, id: entry.id, size: 0 }
 }
 
 #[cfg(test)]
@@ -181,10 +165,7 @@ mod tests {
         })
         .unwrap();
         let objects = objects.into_inner();
-        load(&root, &|_| true, &|id| tree::decode(&objects[id]), &|id| {
-            Ok(objects[id].clone())
-        })
-        .unwrap()
+        load(&root, &|_| true, &|id| tree::decode(&objects[id]), &|id| Ok(objects[id].clone())).unwrap()
     }
 
     fn path(text: &str) -> RelPath {
@@ -194,12 +175,7 @@ mod tests {
     #[test]
     fn what_trees_cannot_hold_comes_back() {
         let blob = ObjectId::of(ObjectKind::Blob, b"x").unwrap();
-        let file = |perm| Entry {
-            kind: EntryKind::File,
-            perm,
-            id: blob,
-            size: 0,
-        };
+        let file = |perm| Entry { kind: EntryKind::File, perm, id: blob, size: 0 };
         let mut manifest = Manifest::new();
         for (text, entry) in [
             ("a", Entry::dir(0o700)),
@@ -209,15 +185,7 @@ mod tests {
             ("a/.GIT", file(0o644)),
             ("a/new\nline % x", file(0o4755)),
             (".piton", file(0o644)),
-            (
-                "link",
-                Entry {
-                    kind: EntryKind::Link,
-                    perm: 0o777,
-                    id: blob,
-                    size: 0,
-                },
-            ),
+            ("link", Entry { kind: EntryKind::Link, perm: 0o777, id: blob, size: 0 }),
         ] {
             manifest.insert(path(text), entry);
         }
@@ -225,17 +193,10 @@ mod tests {
             extent: Extent::Paths(vec![path("a"), path("b c")]),
             file_cap: 99,
             secrets: true,
-            excludes: vec![Pattern {
-                base: path("a"),
-                text: "*.o # x".into(),
-            }],
+            excludes: vec![Pattern { base: path("a"), text: "*.o # x".into() }],
             configured: vec!["/big data/".into()],
             unstable: vec![path("a/run")],
-            defaults: Defaults {
-                file: 0o640,
-                executable: 0o755,
-                dir: 0o755,
-            },
+            defaults: Defaults { file: 0o640, executable: 0o755, dir: 0o755 },
             ..Coverage::default()
         };
         coverage.skipped.insert(path("a/big"), SkipReason::TooLarge(123));

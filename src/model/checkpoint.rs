@@ -103,18 +103,10 @@ impl Record {
     /// The commit message.
     pub fn message(&self) -> String {
         let subject = self.codon_id.as_deref().or(self.turn.as_deref()).unwrap_or("-");
-        let title = if self.kind.is_typed() {
-            self.codon_name.as_deref().unwrap_or(&self.reason)
-        } else {
-            &self.reason
-        };
-        let mut out = format!(
-            "{}:{} [run:{}] {}\n\n",
-            self.kind.as_str(),
-            one_line(subject),
-            self.run,
-            one_line(title)
-        );
+        let title =
+            if self.kind.is_typed() { self.codon_name.as_deref().unwrap_or(&self.reason) } else { &self.reason };
+        let mut out =
+            format!("{}:{} [run:{}] {}\n\n", self.kind.as_str(), one_line(subject), self.run, one_line(title));
         if let Some(name) = &self.codon_name {
             out.push_str(&format!("Codon: {}\n", one_line(name)));
         }
@@ -140,14 +132,7 @@ impl Record {
         }
         add("Reason", self.reason.clone());
         if !self.effects.is_empty() {
-            add(
-                "Effects",
-                self.effects
-                    .iter()
-                    .map(|class| class.as_str())
-                    .collect::<Vec<_>>()
-                    .join(" "),
-            );
+            add("Effects", self.effects.iter().map(|class| class.as_str()).collect::<Vec<_>>().join(" "));
         }
         add("Files", self.files.to_string());
         add("Bytes", self.bytes.to_string());
@@ -168,20 +153,11 @@ impl Record {
         let (_, body) = message.split_once("\n\n")?;
         let field = |key: &str| {
             let lines = body.lines().rev();
-            lines
-                .filter_map(|line| line.split_once(": "))
-                .find(|(name, _)| *name == key)
-                .map(|(_, value)| value)
+            lines.filter_map(|line| line.split_once(": ")).find(|(name, _)| *name == key).map(|(_, value)| value)
         };
         let text = |key: &str| field(key).map(str::to_owned);
         let number = |key: &str| field(key).and_then(|value| value.parse::<u64>().ok());
-        let words = |key: &str| {
-            field(key)
-                .unwrap_or("")
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
+        let words = |key: &str| field(key).unwrap_or("").split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         Some(Record {
             kind: Kind::parse(field("Kind")?)?,
             ordinal: number("Ordinal")?,
@@ -241,10 +217,7 @@ mod tests {
     #[test]
     fn messages_read_back() {
         let auto = record();
-        assert_eq!(
-            auto.message().lines().next(),
-            Some("auto:t1 [run:r-1] before shell: rm -rf dir")
-        );
+        assert_eq!(auto.message().lines().next(), Some("auto:t1 [run:r-1] before shell: rm -rf dir"));
         assert_eq!(Record::parse(&auto.message()).as_ref(), Some(&auto));
         let codon = Record {
             kind: Kind::Completed,
@@ -253,20 +226,13 @@ mod tests {
             duration_ms: Some(45),
             ..record()
         };
-        assert!(
-            codon
-                .message()
-                .starts_with("completed:build#2 [run:r-1] Build\n\nCodon: Build\nStatus: completed\n")
-        );
+        assert!(codon.message().starts_with("completed:build#2 [run:r-1] Build\n\nCodon: Build\nStatus: completed\n"));
         assert_eq!(Record::parse(&codon.message()), Some(codon));
     }
 
     #[test]
     fn a_reason_cannot_forge_a_trailer() {
-        let forged = Record {
-            reason: "x\nKind: manual\nOrdinal: 99".into(),
-            ..record()
-        };
+        let forged = Record { reason: "x\nKind: manual\nOrdinal: 99".into(), ..record() };
         let back = Record::parse(&forged.message()).unwrap();
         assert_eq!((back.kind, back.ordinal), (Kind::Auto, 12));
         assert_eq!(Record::parse("Initial commit"), None);

@@ -108,11 +108,7 @@ pub struct Defaults {
 
 impl Defaults {
     /// What git itself would create.
-    pub const STANDARD: Defaults = Defaults {
-        file: 0o644,
-        executable: 0o755,
-        dir: 0o755,
-    };
+    pub const STANDARD: Defaults = Defaults { file: 0o644, executable: 0o755, dir: 0o755 };
 }
 
 /// A pattern in the `.gitignore` dialect that came from outside of the tree.

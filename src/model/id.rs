@@ -85,10 +85,7 @@ impl FromStr for ObjectId {
         let bytes = text.as_bytes();
         let mut id = [0u8; 20];
         if bytes.len() != 40 {
-            return Err(Error::new(
-                Code::BadRequest,
-                format!("an object id has 40 hex digits, got {}", bytes.len()),
-            ));
+            return Err(Error::new(Code::BadRequest, format!("an object id has 40 hex digits, got {}", bytes.len())));
         }
         for (i, pair) in bytes.chunks_exact(2).enumerate() {
             let (Some(high), Some(low)) = (hex_digit(pair[0]), hex_digit(pair[1])) else {
@@ -109,8 +106,7 @@ impl serde::Serialize for ObjectId {
 impl<'de> serde::Deserialize<'de> for ObjectId {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<ObjectId, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse()
-            .map_err(|error: Error| serde::de::Error::custom(error.message()))
+        text.parse().map_err(|error: Error| serde::de::Error::custom(error.message()))
     }
 }
 
@@ -141,10 +137,7 @@ impl ObjectHasher {
     pub fn finish(self) -> Result<ObjectId> {
         let outcome = self.0.try_finalize();
         if outcome.has_collision() {
-            return Err(Error::new(
-                Code::Conflict,
-                "the content carries a SHA-1 collision attack and was not stored",
-            ));
+            return Err(Error::new(Code::Conflict, "the content carries a SHA-1 collision attack and was not stored"));
         }
         let mut id = [0u8; 20];
         id.copy_from_slice(outcome.hash());

@@ -31,12 +31,7 @@ pub struct Entry {
 impl Entry {
     /// A directory with these permission bits.
     pub fn dir(perm: u16) -> Entry {
-        Entry {
-            kind: EntryKind::Dir,
-            perm,
-            id: ObjectId::EMPTY_TREE,
-            size: 0,
-        }
+        Entry { kind: EntryKind::Dir, perm, id: ObjectId::EMPTY_TREE, size: 0 }
     }
 
     /// The mode under which a tree object records it.
@@ -103,9 +98,7 @@ impl Manifest {
     pub fn inside(&self, dir: &RelPath) -> impl Iterator<Item = (&RelPath, &Entry)> {
         let dir = dir.clone();
         let from = Bound::Excluded(dir.inside_bound());
-        self.0
-            .range((from, Bound::Unbounded))
-            .take_while(move |(path, _)| path.starts_with(&dir))
+        self.0.range((from, Bound::Unbounded)).take_while(move |(path, _)| path.starts_with(&dir))
     }
 
     /// Number of entries, directories included.
@@ -141,10 +134,8 @@ mod tests {
 
     #[test]
     fn inside_is_the_whole_subtree_and_nothing_else() {
-        let manifest: Manifest = ["a", "a.b", "a/x", "a/x/y", "a0", "ab"]
-            .iter()
-            .map(|text| (path(text), Entry::dir(0o755)))
-            .collect();
+        let manifest: Manifest =
+            ["a", "a.b", "a/x", "a/x/y", "a0", "ab"].iter().map(|text| (path(text), Entry::dir(0o755))).collect();
         let inside = |dir: &str| -> Vec<String> { manifest.inside(&path(dir)).map(|(p, _)| p.display()).collect() };
         assert_eq!(inside("a"), ["a/x", "a/x/y"]);
         assert_eq!(inside("a/x"), ["a/x/y"]);

@@ -39,17 +39,11 @@ pub fn encode(manifest: &Manifest, coverage: &Coverage) -> Vec<StoredBlob> {
         }
     }
     for (path, reason) in &coverage.skipped {
-        let size = if let SkipReason::TooLarge(size) = reason {
-            *size
-        } else {
-            0
-        };
+        let size = if let SkipReason::TooLarge(size) = reason { *size } else { 0 };
         add(path, format!("skip {} {size} {}", reason.as_str(), quote(path.name())));
     }
-    let mut blobs: Vec<StoredBlob> = shards
-        .into_iter()
-        .map(|(dir, lines)| (shard_names(&dir), lines_of(&lines)))
-        .collect();
+    let mut blobs: Vec<StoredBlob> =
+        shards.into_iter().map(|(dir, lines)| (shard_names(&dir), lines_of(&lines))).collect();
     let info = info_lines(coverage);
     if !info.is_empty() {
         blobs.push((vec![name::RESERVED_ROOT.to_vec(), b"info".to_vec()], lines_of(&info)));
@@ -96,24 +90,10 @@ fn info_lines(coverage: &Coverage) -> Vec<String> {
         lines.push("secrets captured".to_owned());
     }
     for pattern in &coverage.excludes {
-        lines.push(format!(
-            "exclude {} {}",
-            quote(pattern.base.as_bytes()),
-            quote(pattern.text.as_bytes())
-        ));
+        lines.push(format!("exclude {} {}", quote(pattern.base.as_bytes()), quote(pattern.text.as_bytes())));
     }
-    lines.extend(
-        coverage
-            .configured
-            .iter()
-            .map(|text| format!("configured {}", quote(text.as_bytes()))),
-    );
-    lines.extend(
-        coverage
-            .unstable
-            .iter()
-            .map(|path| format!("unstable {}", quote(path.as_bytes()))),
-    );
+    lines.extend(coverage.configured.iter().map(|text| format!("configured {}", quote(text.as_bytes()))));
+    lines.extend(coverage.unstable.iter().map(|path| format!("unstable {}", quote(path.as_bytes()))));
     if coverage.defaults != standard.defaults {
         let Defaults { file, executable, dir } = coverage.defaults;
         lines.push(format!("defaults {file:04o} {executable:04o} {dir:04o}"));
@@ -140,10 +120,7 @@ pub fn load(
         decode_info(&read_blob(&info.id)?, &mut coverage)?;
     }
     apply_defaults(manifest, &coverage.defaults);
-    if let Some(tree) = entries
-        .iter()
-        .find(|entry| entry.name == b"tree" && entry.mode == Mode::Dir)
-    {
+    if let Some(tree) = entries.iter().find(|entry| entry.name == b"tree" && entry.mode == Mode::Dir) {
         load_shards(tree.id, manifest, &mut coverage, (read_tree, read_blob))?;
     }
     Ok(coverage)
@@ -189,20 +166,14 @@ fn decode_shard(dir: &RelPath, bytes: &[u8], manifest: &mut Manifest, coverage: 
             ["mode", perm, name] => {
                 let perm = octal(perm)?;
                 let path = dir.join(checked_name(&unquote(name)?)?);
-                if let Some(entry) = manifest
-                    .get(&path)
-                    .copied()
-                    .filter(|entry| entry.kind != EntryKind::Link)
-                {
+                if let Some(entry) = manifest.get(&path).copied().filter(|entry| entry.kind != EntryKind::Link) {
                     manifest.insert(path, Entry { perm, ..entry });
                 }
             }
             ["skip", word, size, name] => {
                 let size = size.parse().map_err(|_| damaged("has a bad size"))?;
                 let reason = SkipReason::parse(word, size).ok_or_else(|| damaged("has an unknown skip reason"))?;
-                coverage
-                    .skipped
-                    .insert(dir.join(checked_name(&unquote(name)?)?), reason);
+                coverage.skipped.insert(dir.join(checked_name(&unquote(name)?)?), reason);
             }
             _ => return Err(damaged("has an unknown record")),
         }
@@ -222,19 +193,12 @@ fn decode_info(bytes: &[u8], coverage: &mut Coverage) -> Result<()> {
             ["file-cap", cap] => coverage.file_cap = cap.parse().map_err(|_| damaged("has a bad cap"))?,
             ["secrets", "captured"] => coverage.secrets = true,
             ["exclude", base, pattern] => {
-                coverage.excludes.push(Pattern {
-                    base: quoted_path(base)?,
-                    text: quoted_text(pattern)?,
-                });
+                coverage.excludes.push(Pattern { base: quoted_path(base)?, text: quoted_text(pattern)? });
             }
             ["configured", pattern] => coverage.configured.push(quoted_text(pattern)?),
             ["unstable", path] => coverage.unstable.push(quoted_path(path)?),
             ["defaults", file, executable, dir] => {
-                coverage.defaults = Defaults {
-                    file: octal(file)?,
-                    executable: octal(executable)?,
-                    dir: octal(dir)?,
-                };
+                coverage.defaults = Defaults { file: octal(file)?, executable: octal(executable)?, dir: octal(dir)? };
             }
             _ => return Err(damaged("has an unknown line in `info`")),
         }
@@ -247,19 +211,12 @@ fn text(bytes: &[u8]) -> Result<&str> {
 }
 
 fn octal(word: &str) -> Result<u16> {
-    u16::from_str_radix(word, 8)
-        .ok()
-        .filter(|perm| *perm <= 0o7777)
-        .ok_or_else(|| damaged("has bad permission bits"))
+    u16::from_str_radix(word, 8).ok().filter(|perm| *perm <= 0o7777).ok_or_else(|| damaged("has bad permission bits"))
 }
 
 fn checked_name(name: &[u8]) -> Result<&[u8]> {
     let bad = name.is_empty() || name.contains(&b'/') || name.contains(&0) || name == b"." || name == b"..";
-    if bad {
-        Err(damaged("has an impossible name"))
-    } else {
-        Ok(name)
-    }
+    if bad { Err(damaged("has an impossible name")) } else { Ok(name) }
 }
 
 fn quoted_path(word: &str) -> Result<RelPath> {

@@ -89,10 +89,7 @@ fn is_hfs_dot_git(name: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(name) else {
         return false;
     };
-    text.chars()
-        .filter(|c| !is_hfs_ignored(*c))
-        .map(|c| c.to_ascii_lowercase())
-        .eq(".git".chars())
+    text.chars().filter(|c| !is_hfs_ignored(*c)).map(|c| c.to_ascii_lowercase()).eq(".git".chars())
 }
 
 /// Characters that HFS+ leaves out when it compares names.

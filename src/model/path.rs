@@ -23,11 +23,8 @@ impl RelPath {
     /// `bad-path` for absolute paths, `..` components and NUL bytes.
     pub fn parse(text: &[u8]) -> Result<RelPath> {
         let refuse = |why: &str| {
-            Err(Error::new(
-                Code::BadPath,
-                format!("`{}` {why}", String::from_utf8_lossy(text).escape_debug()),
-            )
-            .hint("name a path inside the workspace, relative to its root"))
+            Err(Error::new(Code::BadPath, format!("`{}` {why}", String::from_utf8_lossy(text).escape_debug()))
+                .hint("name a path inside the workspace, relative to its root"))
         };
         if text.starts_with(b"/") {
             return refuse("is absolute");
@@ -87,17 +84,12 @@ impl RelPath {
 
     /// The last component; empty for the root.
     pub fn name(&self) -> &[u8] {
-        self.0
-            .iter()
-            .rposition(|byte| *byte == b'/')
-            .map_or(&self.0[..], |slash| &self.0[slash + 1..])
+        self.0.iter().rposition(|byte| *byte == b'/').map_or(&self.0[..], |slash| &self.0[slash + 1..])
     }
 
     /// The components from the root down.
     pub fn components(&self) -> impl Iterator<Item = &[u8]> {
-        self.0
-            .split(|byte| *byte == b'/')
-            .filter(|component| !component.is_empty())
+        self.0.split(|byte| *byte == b'/').filter(|component| !component.is_empty())
     }
 
     /// Whether this path is `ancestor` or lies inside it.
@@ -123,11 +115,7 @@ impl RelPath {
 
     /// As an absolute path below `root`.
     pub fn under(&self, root: &Path) -> PathBuf {
-        if self.is_root() {
-            root.to_owned()
-        } else {
-            root.join(self.to_path())
-        }
+        if self.is_root() { root.to_owned() } else { root.join(self.to_path()) }
     }
 
     /// For people: lossy UTF-8, control characters escaped, `.` for the root.
@@ -151,40 +139,21 @@ mod tests {
 
     #[test]
     fn parsing_normalises_or_refuses() {
-        let good: &[(&str, &str)] = &[
-            ("a/b", "a/b"),
-            ("./a//b/", "a/b"),
-            ("", ""),
-            (".", ""),
-            ("a/./b", "a/b"),
-        ];
+        let good: &[(&str, &str)] = &[("a/b", "a/b"), ("./a//b/", "a/b"), ("", ""), (".", ""), ("a/./b", "a/b")];
         for (text, expected) in good {
             assert_eq!(RelPath::parse(text.as_bytes()).unwrap().as_bytes(), expected.as_bytes());
         }
         for bad in ["/a", "..", "a/../b", "a\0b"] {
-            assert_eq!(
-                RelPath::parse(bad.as_bytes()).unwrap_err().code(),
-                Code::BadPath,
-                "{bad:?}"
-            );
+            assert_eq!(RelPath::parse(bad.as_bytes()).unwrap_err().code(), Code::BadPath, "{bad:?}");
         }
     }
 
     #[test]
     fn ancestors_are_whole_components() {
         let path = RelPath::parse(b"src/lib.rs").unwrap();
-        for (ancestor, expected) in [
-            ("", true),
-            ("src", true),
-            ("sr", false),
-            ("src/lib.rs", true),
-            ("src/lib", false),
-        ] {
-            assert_eq!(
-                path.starts_with(&RelPath::parse(ancestor.as_bytes()).unwrap()),
-                expected,
-                "{ancestor}"
-            );
+        for (ancestor, expected) in [("", true), ("src", true), ("sr", false), ("src/lib.rs", true), ("src/lib", false)]
+        {
+            assert_eq!(path.starts_with(&RelPath::parse(ancestor.as_bytes()).unwrap()), expected, "{ancestor}");
         }
         assert_eq!(path.parent().unwrap().as_bytes(), b"src");
         assert_eq!(path.name(), b"lib.rs");

@@ -27,9 +27,7 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
             "***",
         ),
     ];
-    let compiled = table
-        .into_iter()
-        .filter_map(|(pattern, with)| Regex::new(&pattern).ok().map(|regex| (regex, with)));
+    let compiled = table.into_iter().filter_map(|(pattern, with)| Regex::new(&pattern).ok().map(|regex| (regex, with)));
     compiled.collect()
 });
 
@@ -56,26 +54,14 @@ mod tests {
     #[test]
     fn secrets_go_and_the_rest_stays() {
         let table = [
-            (
-                "PGPASSWORD=hunter2 psql -c 'DELETE FROM t'",
-                "PGPASSWORD=*** psql -c 'DELETE FROM t'",
-            ),
+            ("PGPASSWORD=hunter2 psql -c 'DELETE FROM t'", "PGPASSWORD=*** psql -c 'DELETE FROM t'"),
             ("psql postgres://me:hunter2@db/x", "psql postgres://me:***@db/x"),
-            (
-                "curl -H 'Authorization: Bearer abc.def.ghi' x",
-                "curl -H 'Authorization: ***' x",
-            ),
+            ("curl -H 'Authorization: Bearer abc.def.ghi' x", "curl -H 'Authorization: ***' x"),
             ("tool --password hunter2 --verbose", "tool --password *** --verbose"),
             ("mysql -u root -phunter2 db", "mysql -u root -p*** db"),
             ("curl -u me:hunter2 https://x", "curl -u me:*** https://x"),
-            (
-                "export OPENAI_API_KEY=sk-abcdefghijklmnopqrstuvwx",
-                "export OPENAI_API_KEY=***",
-            ),
-            (
-                "gh auth login --with-token ghp_abcdefghijklmnopqrstuv",
-                "gh auth login --with-token ***",
-            ),
+            ("export OPENAI_API_KEY=sk-abcdefghijklmnopqrstuvwx", "export OPENAI_API_KEY=***"),
+            ("gh auth login --with-token ghp_abcdefghijklmnopqrstuv", "gh auth login --with-token ***"),
             ("rm -rf build && echo done", "rm -rf build && echo done"),
         ];
         for (text, expected) in table {

@@ -26,11 +26,7 @@ pub fn cut(text: &str, max: usize) -> String {
 
 /// `1 file`, `2 files`.
 pub fn count(n: u64, noun: &str) -> String {
-    if n == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{n} {noun}s")
-    }
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 /// Bytes for people: `812 B`, `1.5 MB` (powers of 1,000).
@@ -67,10 +63,7 @@ mod tests {
         for (n, text) in [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (142_300_000, "142.3 MB")] {
             assert_eq!(bytes(n), text);
         }
-        assert_eq!(
-            (count(1, "file"), count(2, "file")),
-            ("1 file".into(), "2 files".into())
-        );
+        assert_eq!((count(1, "file"), count(2, "file")), ("1 file".into(), "2 files".into()));
         assert_eq!(cut("abcdef", 3), "abc…");
     }
 }

@@ -53,10 +53,7 @@ fn compare(a: &TreeEntry, b: &TreeEntry) -> Ordering {
         None => None,
     };
     let longest = a.name.len().max(b.name.len()) + 1;
-    (0..longest)
-        .map(|i| key(a, i).cmp(&key(b, i)))
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
+    (0..longest).map(|i| key(a, i).cmp(&key(b, i))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 /// Encodes a tree object's content; sorts the entries as git wants them.
@@ -97,32 +94,17 @@ pub fn decode(mut bytes: &[u8]) -> Result<Vec<TreeEntry>> {
 }
 
 fn decode_one(bytes: &[u8]) -> Result<(TreeEntry, &[u8])> {
-    let space = bytes
-        .iter()
-        .position(|byte| *byte == b' ')
-        .ok_or_else(|| damaged("is cut"))?;
+    let space = bytes.iter().position(|byte| *byte == b' ').ok_or_else(|| damaged("is cut"))?;
     let mode = Mode::parse(&bytes[..space]).ok_or_else(|| damaged("has an entry of unknown mode"))?;
     let rest = &bytes[space + 1..];
-    let nul = rest
-        .iter()
-        .position(|byte| *byte == 0)
-        .ok_or_else(|| damaged("is cut"))?;
+    let nul = rest.iter().position(|byte| *byte == 0).ok_or_else(|| damaged("is cut"))?;
     let name = rest[..nul].to_vec();
     if name.is_empty() || name.contains(&b'/') || name == b"." || name == b".." {
         return Err(damaged("has an impossible name"));
     }
-    let id: [u8; 20] = rest
-        .get(nul + 1..nul + 21)
-        .and_then(|id| id.try_into().ok())
-        .ok_or_else(|| damaged("is cut"))?;
-    Ok((
-        TreeEntry {
-            name,
-            mode,
-            id: ObjectId::from_bytes(id),
-        },
-        &rest[nul + 21..],
-    ))
+    let id: [u8; 20] =
+        rest.get(nul + 1..nul + 21).and_then(|id| id.try_into().ok()).ok_or_else(|| damaged("is cut"))?;
+    Ok((TreeEntry { name, mode, id: ObjectId::from_bytes(id) }, &rest[nul + 21..]))
 }
 
 fn damaged(what: &str) -> Error {
@@ -136,25 +118,13 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, mode: Mode) -> TreeEntry {
-        TreeEntry {
-            name: name.into(),
-            mode,
-            id: ObjectId::EMPTY_TREE,
-        }
+        TreeEntry { name: name.into(), mode, id: ObjectId::EMPTY_TREE }
     }
 
     #[test]
     fn directories_sort_as_if_they_ended_in_a_slash() {
-        let bytes = encode(vec![
-            entry("a", Mode::Dir),
-            entry("a.b", Mode::File),
-            entry("a0", Mode::File),
-        ]);
-        let names: Vec<_> = decode(&bytes)
-            .unwrap()
-            .into_iter()
-            .map(|e| String::from_utf8(e.name).unwrap())
-            .collect();
+        let bytes = encode(vec![entry("a", Mode::Dir), entry("a.b", Mode::File), entry("a0", Mode::File)]);
+        let names: Vec<_> = decode(&bytes).unwrap().into_iter().map(|e| String::from_utf8(e.name).unwrap()).collect();
         assert_eq!(names, ["a.b", "a", "a0"]);
     }
 

@@ -21,11 +21,7 @@ pub struct LineReader<R> {
 impl<R: BufRead> LineReader<R> {
     /// A reader that keeps at most `limit` bytes of a line.
     pub fn new(input: R, limit: usize) -> LineReader<R> {
-        LineReader {
-            input,
-            limit,
-            number: 0,
-        }
+        LineReader { input, limit, number: 0 }
     }
 
     /// The next line; `None` at the end. Blank lines are passed over.
@@ -98,14 +94,8 @@ mod tests {
     #[test]
     fn endings_blanks_and_limits() {
         let text = |text: &str, number| Line::Text(text.into(), number);
-        assert_eq!(
-            all(b"a\nbb\r\n\n  \nlast", 100),
-            [text("a", 1), text("bb", 2), text("last", 5)]
-        );
-        assert_eq!(
-            all(b"12345\n123456789\nx\n", 5),
-            [text("12345", 1), Line::TooLong(10, 2), text("x", 3)]
-        );
+        assert_eq!(all(b"a\nbb\r\n\n  \nlast", 100), [text("a", 1), text("bb", 2), text("last", 5)]);
+        assert_eq!(all(b"12345\n123456789\nx\n", 5), [text("12345", 1), Line::TooLong(10, 2), text("x", 3)]);
         assert_eq!(all(b"", 5), []);
         assert_eq!(all(b"a\0b\n", 5), [Line::Text(b"a\0b".to_vec(), 1)]);
     }

@@ -27,11 +27,7 @@ impl PathItem {
     pub fn new(path: &RelPath, why: Option<String>) -> PathItem {
         let text = String::from_utf8_lossy(path.as_bytes()).into_owned();
         let exact = std::str::from_utf8(path.as_bytes()).is_ok();
-        PathItem {
-            path: text,
-            path_b64: (!exact).then(|| base64::encode(path.as_bytes())),
-            why,
-        }
+        PathItem { path: text, path_b64: (!exact).then(|| base64::encode(path.as_bytes())), why }
     }
 }
 
@@ -265,10 +261,8 @@ mod tests {
 
     #[test]
     fn errors_carry_everything_a_client_needs() {
-        let error = Error::new(Code::AmbiguousCheckpoint, "two\nmatch")
-            .hint("give more")
-            .candidates(vec!["a".into()])
-            .line(4);
+        let error =
+            Error::new(Code::AmbiguousCheckpoint, "two\nmatch").hint("give more").candidates(vec!["a".into()]).line(4);
         let bytes = ErrorReply::line(None, &error);
         assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 1);
         let value: Value = serde_json::from_slice(&bytes).unwrap();

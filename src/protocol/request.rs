@@ -294,17 +294,9 @@ impl Body {
 /// # Errors
 /// `bad-utf8`, `bad-json`, `bad-request` naming the field, `unsupported-version`, `unknown-type`.
 pub fn parse(line: &[u8], number: u64) -> Result<Request, Box<Failure>> {
-    let fail = |id, error: Error| {
-        Box::new(Failure {
-            id,
-            error: error.line(number),
-        })
-    };
+    let fail = |id, error: Error| Box::new(Failure { id, error: error.line(number) });
     let text = std::str::from_utf8(line).map_err(|_| {
-        fail(
-            None,
-            Error::new(Code::BadUtf8, "the line is not UTF-8").hint("send UTF-8 JSON, one object a line"),
-        )
+        fail(None, Error::new(Code::BadUtf8, "the line is not UTF-8").hint("send UTF-8 JSON, one object a line"))
     })?;
     let value: Value = serde_json::from_str(text).map_err(|error| {
         fail(
@@ -319,9 +311,7 @@ pub fn parse(line: &[u8], number: u64) -> Result<Request, Box<Failure>> {
         ));
     };
     let id = read_id(&map).map_err(|error| fail(None, error))?;
-    let body = read_version(&map)
-        .and_then(|()| read_body(map))
-        .map_err(|error| fail(id.clone(), error))?;
+    let body = read_version(&map).and_then(|()| read_body(map)).map_err(|error| fail(id.clone(), error))?;
     Ok(Request { id, body })
 }
 
@@ -330,11 +320,9 @@ fn read_id(map: &Map<String, Value>) -> Result<Option<Id>, Error> {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.len() <= MAX_ID => Ok(Some(Id(text.clone().into()))),
         Some(Value::Number(number)) => Ok(Some(Id(number.clone().into()))),
-        Some(_) => Err(Error::new(
-            Code::BadRequest,
-            "`id` must be a number, or a string of at most 128 bytes",
-        )
-        .field("id")),
+        Some(_) => {
+            Err(Error::new(Code::BadRequest, "`id` must be a number, or a string of at most 128 bytes").field("id"))
+        }
     }
 }
 
@@ -342,12 +330,9 @@ fn read_version(map: &Map<String, Value>) -> Result<(), Error> {
     match map.get("v") {
         None => Ok(()),
         Some(version) if version.as_u64() == Some(VERSION) => Ok(()),
-        Some(version) => Err(Error::new(
-            Code::UnsupportedVersion,
-            format!("version {version} is not spoken here"),
-        )
-        .field("v")
-        .hint("speak version 1")),
+        Some(version) => Err(Error::new(Code::UnsupportedVersion, format!("version {version} is not spoken here"))
+            .field("v")
+            .hint("speak version 1")),
     }
 }
 
@@ -410,11 +395,7 @@ fn checked_list(query: ListQuery) -> Result<ListQuery, Error> {
 fn fields<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     T::deserialize(&value).map_err(|error| {
         let text = error.to_string();
-        let field = text
-            .split('`')
-            .nth(1)
-            .filter(|_| text.starts_with("missing field"))
-            .map(str::to_owned);
+        let field = text.split('`').nth(1).filter(|_| text.starts_with("missing field")).map(str::to_owned);
         let field = field.or_else(|| wrong_field::<T>(&value));
         let message = match &field {
             Some(field) => format!("`{field}`: {text}"),
@@ -448,11 +429,8 @@ mod tests {
 
     #[test]
     fn requests_and_events() {
-        let request = parse(
-            br#"{"v":1,"id":7,"type":"shell.before","command":"rm x","cwd":"/w","extra":[]}"#,
-            1,
-        )
-        .unwrap();
+        let request =
+            parse(br#"{"v":1,"id":7,"type":"shell.before","command":"rm x","cwd":"/w","extra":[]}"#, 1).unwrap();
         assert_eq!(request.id, Some(Id(7.into())));
         assert!(matches!(request.body, Body::ShellBefore(ref shell) if shell.command == "rm x"));
         assert_eq!(request.body.name(), "shell.before");
@@ -481,44 +459,17 @@ mod tests {
             (long_id.as_bytes(), Code::BadRequest, Some("id")),
             (br#"{"id":{},"type":"ping"}"#, Code::BadRequest, Some("id")),
             (br#"{"type":"shell.before"}"#, Code::BadRequest, Some("command")),
-            (
-                br#"{"type":"shell.before","command":5}"#,
-                Code::BadRequest,
-                Some("command"),
-            ),
-            (
-                br#"{"type":"run.end","status":"maybe"}"#,
-                Code::BadRequest,
-                Some("status"),
-            ),
-            (
-                br#"{"type":"checkpoint.list","kind":"x"}"#,
-                Code::BadRequest,
-                Some("kind"),
-            ),
-            (
-                br#"{"type":"tool.before","tool":"w","paths":"a"}"#,
-                Code::BadRequest,
-                Some("paths"),
-            ),
+            (br#"{"type":"shell.before","command":5}"#, Code::BadRequest, Some("command")),
+            (br#"{"type":"run.end","status":"maybe"}"#, Code::BadRequest, Some("status")),
+            (br#"{"type":"checkpoint.list","kind":"x"}"#, Code::BadRequest, Some("kind")),
+            (br#"{"type":"tool.before","tool":"w","paths":"a"}"#, Code::BadRequest, Some("paths")),
         ];
         for (line, code, field) in table {
             let failure = parse(line, 3).unwrap_err();
-            assert_eq!(
-                failure.error.code(),
-                *code,
-                "{}",
-                String::from_utf8_lossy(&line[..line.len().min(80)])
-            );
-            assert_eq!(
-                (failure.error.field_name(), failure.error.line_number()),
-                (*field, Some(3))
-            );
+            assert_eq!(failure.error.code(), *code, "{}", String::from_utf8_lossy(&line[..line.len().min(80)]));
+            assert_eq!((failure.error.field_name(), failure.error.line_number()), (*field, Some(3)));
         }
-        assert_eq!(
-            parse(br#"{"id":"a","type":"pong"}"#, 1).unwrap_err().id,
-            Some(Id("a".into()))
-        );
+        assert_eq!(parse(br#"{"id":"a","type":"pong"}"#, 1).unwrap_err().id, Some(Id("a".into())));
     }
 
     proptest! {

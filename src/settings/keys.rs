@@ -17,21 +17,12 @@ pub struct Key {
 }
 
 /// Keys that later versions bring.
-pub const LATER: &[&str] = &[
-    "retention.days",
-    "retention.runs_days",
-    "retention.total_mb",
-    "retention.orphans",
-    "retention.interval_hours",
-];
+pub const LATER: &[&str] =
+    &["retention.days", "retention.runs_days", "retention.total_mb", "retention.orphans", "retention.interval_hours"];
 
 /// All keys.
 pub const KEYS: &[Key] = &[
-    Key {
-        name: "guard",
-        apply: guard,
-        widens: |old, new| rank(new.guard) >= rank(old.guard),
-    },
+    Key { name: "guard", apply: guard, widens: |old, new| rank(new.guard) >= rank(old.guard) },
     Key {
         name: "on_failure",
         apply: |policy, value| {
@@ -59,11 +50,7 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "secrets",
         apply: |policy, value| {
-            let words = [
-                ("on-target", Secrets::OnTarget),
-                ("always", Secrets::Always),
-                ("never", Secrets::Never),
-            ];
+            let words = [("on-target", Secrets::OnTarget), ("always", Secrets::Always), ("never", Secrets::Never)];
             policy.secrets = word(value, &words)?;
             Ok(())
         },
@@ -85,14 +72,8 @@ pub const KEYS: &[Key] = &[
             Ok(())
         },
         widens: |old, new| {
-            let more = old
-                .tracked_files
-                .iter()
-                .all(|pattern| new.tracked_files.contains(pattern));
-            let added = new
-                .tracked_files
-                .iter()
-                .filter(|pattern| !old.tracked_files.contains(pattern));
+            let more = old.tracked_files.iter().all(|pattern| new.tracked_files.contains(pattern));
+            let added = new.tracked_files.iter().filter(|pattern| !old.tracked_files.contains(pattern));
             more && added.into_iter().all(|pattern| !pattern.starts_with('!'))
         },
     },
@@ -174,25 +155,14 @@ pub const KEYS: &[Key] = &[
         },
         widens: |_, _| true,
     },
-    Key {
-        name: "rules",
-        apply: rules,
-        widens: |old, new| old.rules_yaml == new.rules_yaml,
-    },
-    Key {
-        name: "policy",
-        apply: classes,
-        widens: classes_widen,
-    },
+    Key { name: "rules", apply: rules, widens: |old, new| old.rules_yaml == new.rules_yaml },
+    Key { name: "policy", apply: classes, widens: classes_widen },
 ];
 
 impl Key {
     /// The environment variable of a key that has one: lists and maps have none.
     pub fn environment(&self) -> Option<String> {
-        let plain = !matches!(
-            self.name,
-            "rules" | "policy" | "exclude" | "tracked_files" | "read_only"
-        );
+        let plain = !matches!(self.name, "rules" | "policy" | "exclude" | "tracked_files" | "read_only");
         plain.then(|| format!("PITON_{}", self.name.to_uppercase().replace('.', "_")))
     }
 
@@ -208,11 +178,7 @@ impl Key {
             return value.clone();
         };
         let mut joined: Vec<Value> = old.iter().map(|text| Value::String(text.clone())).collect();
-        joined.extend(
-            new.iter()
-                .filter(|item| !old.iter().any(|text| item.as_str() == Some(text)))
-                .cloned(),
-        );
+        joined.extend(new.iter().filter(|item| !old.iter().any(|text| item.as_str() == Some(text))).cloned());
         Value::Array(joined)
     }
 }
@@ -228,16 +194,8 @@ pub fn blank_policy() -> Policy {
         exclude: Vec::new(),
         tracked_files: Vec::new(),
         read_only: Vec::new(),
-        limits: Limits {
-            file_bytes: 0,
-            files: 0,
-            line_bytes: 0,
-        },
-        retention: Retention {
-            enabled: true,
-            auto_per_run: 0,
-            per_workspace: 0,
-        },
+        limits: Limits { file_bytes: 0, files: 0, line_bytes: 0 },
+        retention: Retention { enabled: true, auto_per_run: 0, per_workspace: 0 },
         rules_yaml: String::new(),
         classes: Vec::new(),
         sources: Vec::new(),
@@ -250,10 +208,7 @@ fn guard(policy: &mut Policy, value: &Value) -> Result<(), String> {
         policy.guard = Guard::Off;
         return Ok(());
     }
-    policy.guard = word(
-        value,
-        &[("turn", Guard::Turn), ("action", Guard::Action), ("off", Guard::Off)],
-    )?;
+    policy.guard = word(value, &[("turn", Guard::Turn), ("action", Guard::Action), ("off", Guard::Off)])?;
     Ok(())
 }
 
@@ -268,39 +223,24 @@ fn rank(guard: Guard) -> u8 {
 fn rules(policy: &mut Policy, value: &Value) -> Result<(), String> {
     let list = value.as_array().ok_or_else(|| wants("a list of rules", value))?;
     // JSON is YAML: the classifier reads it in its own dialect.
-    policy.rules_yaml = if list.is_empty() {
-        String::new()
-    } else {
-        value.to_string()
-    };
+    policy.rules_yaml = if list.is_empty() { String::new() } else { value.to_string() };
     Ok(())
 }
 
 fn classes(policy: &mut Policy, value: &Value) -> Result<(), String> {
-    let map = value
-        .as_object()
-        .ok_or_else(|| wants("a map of effect classes", value))?;
+    let map = value.as_object().ok_or_else(|| wants("a map of effect classes", value))?;
     for (name, change) in map {
         let class: Class = serde_json::from_value(Value::String(name.clone()))
             .map_err(|_| format!("has `{name}`, which is not an effect class (docs/CLASSIFY.md lists them)"))?;
-        let change = change
-            .as_object()
-            .ok_or_else(|| format!("wants severity, checkpoint or warn under `{name}`"))?;
-        let mut rule = ClassRule {
-            class,
-            severity: None,
-            checkpoint: None,
-            warn: None,
-        };
+        let change = change.as_object().ok_or_else(|| format!("wants severity, checkpoint or warn under `{name}`"))?;
+        let mut rule = ClassRule { class, severity: None, checkpoint: None, warn: None };
         for (key, value) in change {
             match key.as_str() {
                 "severity" => rule.severity = Some(severity(value)?),
                 "checkpoint" => rule.checkpoint = Some(value.as_bool().ok_or_else(|| wants("true or false", value))?),
                 "warn" => rule.warn = Some(value.as_bool().ok_or_else(|| wants("true or false", value))?),
                 other => {
-                    return Err(format!(
-                        "has `{name}.{other}`, which is not severity, checkpoint or warn"
-                    ));
+                    return Err(format!("has `{name}.{other}`, which is not severity, checkpoint or warn"));
                 }
             }
         }
@@ -311,12 +251,8 @@ fn classes(policy: &mut Policy, value: &Value) -> Result<(), String> {
 }
 
 fn severity(value: &Value) -> Result<Severity, String> {
-    let words = [
-        ("info", Severity::Info),
-        ("low", Severity::Low),
-        ("medium", Severity::Medium),
-        ("high", Severity::High),
-    ];
+    let words =
+        [("info", Severity::Info), ("low", Severity::Low), ("medium", Severity::Medium), ("high", Severity::High)];
     word(value, &words)
 }
 
@@ -329,19 +265,14 @@ fn classes_widen(old: &Policy, new: &Policy) -> bool {
         }
         let never_off = rule.checkpoint != Some(false) && rule.warn != Some(false);
         let not_lower = rule.severity.is_none_or(|severity| {
-            severity == Severity::High
-                || before
-                    .and_then(|rule| rule.severity)
-                    .is_some_and(|before| severity >= before)
+            severity == Severity::High || before.and_then(|rule| rule.severity).is_some_and(|before| severity >= before)
         });
         never_off && not_lower
     })
 }
 
 fn word<T: Copy>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
-    let found = value
-        .as_str()
-        .and_then(|text| words.iter().find(|(word, _)| *word == text));
+    let found = value.as_str().and_then(|text| words.iter().find(|(word, _)| *word == text));
     found.map(|(_, meaning)| *meaning).ok_or_else(|| {
         let list: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
         wants(&list.join(" or "), value)
@@ -355,13 +286,7 @@ fn number(value: &Value, min: u64, max: u64) -> Result<u64, String> {
 
 fn words(value: &Value) -> Result<Vec<String>, String> {
     let list = value.as_array().ok_or_else(|| wants("a list of patterns", value))?;
-    list.iter()
-        .map(|item| {
-            item.as_str()
-                .map(str::to_owned)
-                .ok_or_else(|| wants("a list of patterns", item))
-        })
-        .collect()
+    list.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(|| wants("a list of patterns", item))).collect()
 }
 
 fn wants(what: &str, got: &Value) -> String {

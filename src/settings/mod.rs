@@ -98,21 +98,11 @@ pub fn resolve(sources: &Sources) -> Result<Effective> {
         let key = KEYS.iter().find(|key| key.environment().as_deref() == Some(name))?;
         Some((key.name, value, Origin::Environment(name.clone())))
     });
-    let flags = sources
-        .flags
-        .iter()
-        .map(|(key, value)| (key.as_str(), value, Origin::Flag));
+    let flags = sources.flags.iter().map(|(key, value)| (key.as_str(), value, Origin::Flag));
     for (key, value, origin) in environment.chain(flags) {
-        let leaf = Leaf {
-            key: key.to_owned(),
-            value: scalar(value),
-            line: 0,
-            column: 0,
-        };
+        let leaf = Leaf { key: key.to_owned(), value: scalar(value), line: 0, column: 0 };
         set(&mut effective, &leaf, origin.clone()).map_err(|why| {
-            Error::new(Code::BadRequest, format!("{origin}: `{key}` {why}"))
-                .field(key)
-                .hint("see docs/CONFIG.md")
+            Error::new(Code::BadRequest, format!("{origin}: `{key}` {why}")).field(key).hint("see docs/CONFIG.md")
         })?;
     }
     Ok(effective)
@@ -123,11 +113,7 @@ pub fn resolve(sources: &Sources) -> Result<Effective> {
 /// # Errors
 /// As [`resolve`]; also for a user file that cannot be read.
 pub fn load(workspace: Option<&Path>, home: &Path, flags: &[(String, String)]) -> Result<Effective> {
-    let mut sources = Sources {
-        flags: flags.to_vec(),
-        environment: environment(),
-        ..Sources::default()
-    };
+    let mut sources = Sources { flags: flags.to_vec(), environment: environment(), ..Sources::default() };
     if let Some(path) = user_file() {
         sources.user = read(&path)?.map(|text| (path, text));
     }
@@ -149,9 +135,7 @@ pub fn load(workspace: Option<&Path>, home: &Path, flags: &[(String, String)]) -
 
 /// The user's file: `$XDG_CONFIG_HOME/piton/config.yaml`, else `~/.config/piton/config.yaml`.
 pub fn user_file() -> Option<PathBuf> {
-    let base = std::env::var_os("XDG_CONFIG_HOME")
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from);
+    let base = std::env::var_os("XDG_CONFIG_HOME").filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".config")))?;
     Some(base.join("piton/config.yaml"))
 }
@@ -194,11 +178,7 @@ fn workspace_text(path: &Path) -> Result<Option<String>> {
 }
 
 fn defaults() -> Result<Effective> {
-    let mut effective = Effective {
-        policy: keys::blank_policy(),
-        settings: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let mut effective = Effective { policy: keys::blank_policy(), settings: Vec::new(), warnings: Vec::new() };
     let path = Path::new("config/default.yaml");
     for leaf in yaml::leaves(DEFAULTS).map_err(|error| error.in_file(path))? {
         set(&mut effective, &leaf, Origin::Default).map_err(|why| bad(path, DEFAULTS, &leaf, &why))?;
@@ -210,11 +190,7 @@ fn defaults() -> Result<Effective> {
 fn set(effective: &mut Effective, leaf: &Leaf, origin: Origin) -> Result<(), String> {
     let key = find(&leaf.key)?;
     (key.apply)(&mut effective.policy, &leaf.value)?;
-    let setting = Setting {
-        key: key.name.to_owned(),
-        value: leaf.value.clone(),
-        origin,
-    };
+    let setting = Setting { key: key.name.to_owned(), value: leaf.value.clone(), origin };
     match effective.settings.iter_mut().find(|known| known.key == key.name) {
         Some(known) => *known = setting,
         None => effective.settings.push(setting),
@@ -241,9 +217,7 @@ fn widen(effective: &mut Effective, path: &Path, text: &str, trusted: bool) {
     let leaves = match yaml::leaves(text) {
         Ok(leaves) => leaves,
         Err(error) => {
-            return effective
-                .warnings
-                .push(format!("left aside: {}", error.in_file(path).text()));
+            return effective.warnings.push(format!("left aside: {}", error.in_file(path).text()));
         }
     };
     for mut leaf in leaves {
@@ -254,9 +228,7 @@ fn widen(effective: &mut Effective, path: &Path, text: &str, trusted: bool) {
         });
         let place = format!("{}:{}:{}", path.display(), leaf.line, leaf.column);
         match applied {
-            Err(why) => effective
-                .warnings
-                .push(format!("{place}: `{}` {why}; left aside", leaf.key)),
+            Err(why) => effective.warnings.push(format!("{place}: `{}` {why}; left aside", leaf.key)),
             Ok(key) if trusted || (key.widens)(&effective.policy, &tried.policy) => *effective = tried,
             Ok(_) => effective.warnings.push(format!(
                 "{place}: `{}` would weaken the protection and counts only after `piton config trust`",
@@ -274,16 +246,8 @@ fn scalar(text: &str) -> Value {
 
 fn bad(path: &Path, text: &str, leaf: &Leaf, why: &str) -> Error {
     let excerpt = yaml::excerpt(text, leaf.line, leaf.column);
-    let message = format!(
-        "{}:{}:{}: `{}` {why}\n{excerpt}",
-        path.display(),
-        leaf.line,
-        leaf.column,
-        leaf.key
-    );
-    Error::new(Code::BadRequest, message)
-        .field(leaf.key.clone())
-        .line(leaf.line)
+    let message = format!("{}:{}:{}: `{}` {why}\n{excerpt}", path.display(), leaf.line, leaf.column, leaf.key);
+    Error::new(Code::BadRequest, message).field(leaf.key.clone()).line(leaf.line)
 }
 
 /// Edit distance of two short words.

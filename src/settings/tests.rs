@@ -3,41 +3,23 @@ use crate::model::effect::{Class, Severity};
 use crate::model::policy::{Guard, Secrets};
 
 fn user(text: &str) -> Sources {
-    Sources {
-        user: Some(("u.yaml".into(), text.to_owned())),
-        ..Sources::default()
-    }
+    Sources { user: Some(("u.yaml".into(), text.to_owned())), ..Sources::default() }
 }
 
 fn workspace(user: &str, text: &str, trusted: bool) -> Effective {
     let workspace = Some(("/w/.piton.yaml".into(), text.to_owned()));
-    resolve(&Sources {
-        workspace,
-        workspace_trusted: trusted,
-        ..self::user(user)
-    })
-    .unwrap()
+    resolve(&Sources { workspace, workspace_trusted: trusted, ..self::user(user) }).unwrap()
 }
 
 #[test]
 fn defaults_set_every_key() {
     let effective = resolve(&Sources::default()).unwrap();
     for key in KEYS {
-        assert!(
-            effective.settings.iter().any(|setting| setting.key == key.name),
-            "{} has no default",
-            key.name
-        );
+        assert!(effective.settings.iter().any(|setting| setting.key == key.name), "{} has no default", key.name);
     }
     let policy = effective.policy;
-    assert_eq!(
-        (policy.guard, policy.limits.file_bytes, policy.limits.files),
-        (Guard::Turn, 10_000_000, 1_000_000)
-    );
-    assert_eq!(
-        (policy.retention.auto_per_run, policy.retention.per_workspace),
-        (20, 50)
-    );
+    assert_eq!((policy.guard, policy.limits.file_bytes, policy.limits.files), (Guard::Turn, 10_000_000, 1_000_000));
+    assert_eq!((policy.retention.auto_per_run, policy.retention.per_workspace), (20, 50));
     assert_eq!(policy.read_only, ["read_only_data_source/"]);
 }
 
@@ -45,33 +27,19 @@ fn defaults_set_every_key() {
 fn every_key_is_documented() {
     let page = include_str!("../../docs/CONFIG.md");
     for name in KEYS.iter().map(|key| key.name).chain(keys::LATER.iter().copied()) {
-        assert!(
-            page.contains(&format!("`{name}`")),
-            "docs/CONFIG.md does not speak of `{name}`"
-        );
+        assert!(page.contains(&format!("`{name}`")), "docs/CONFIG.md does not speak of `{name}`");
     }
 }
 
 #[test]
 fn layers_and_origins() {
     let sources = Sources {
-        environment: vec![
-            ("PITON_DEADLINE_MS".into(), "700".into()),
-            ("PITON_HOME".into(), "/x".into()),
-        ],
+        environment: vec![("PITON_DEADLINE_MS".into(), "700".into()), ("PITON_HOME".into(), "/x".into())],
         flags: vec![("guard".into(), "action".into())],
         ..user("guard: 'off'\ndeadline_ms: 500\nlimits:\n  file_mb: 20\n")
     };
     let effective = resolve(&sources).unwrap();
-    let origin = |key: &str| {
-        effective
-            .settings
-            .iter()
-            .find(|s| s.key == key)
-            .unwrap()
-            .origin
-            .to_string()
-    };
+    let origin = |key: &str| effective.settings.iter().find(|s| s.key == key).unwrap().origin.to_string();
     assert_eq!(effective.policy.guard, Guard::Action);
     assert_eq!(effective.policy.deadline.as_millis(), 700);
     assert_eq!(origin("guard"), "flag");
@@ -83,39 +51,18 @@ fn layers_and_origins() {
 #[test]
 fn mistakes_of_the_user_have_a_place_and_a_way_out() {
     let table = [
-        (
-            "gaurd: turn\n",
-            "u.yaml:1:8: `gaurd` is not a key; did you mean `guard`?",
-        ),
-        (
-            "limits:\n  file_mb: ten\n",
-            "u.yaml:2:12: `limits.file_mb` wants a whole number from 1 to 1000000",
-        ),
-        (
-            "deadline_ms: 0\n",
-            "`deadline_ms` wants a whole number from 1 to 600000",
-        ),
+        ("gaurd: turn\n", "u.yaml:1:8: `gaurd` is not a key; did you mean `guard`?"),
+        ("limits:\n  file_mb: ten\n", "u.yaml:2:12: `limits.file_mb` wants a whole number from 1 to 1000000"),
+        ("deadline_ms: 0\n", "`deadline_ms` wants a whole number from 1 to 600000"),
         ("guard: sometimes\n", "`guard` wants `turn` or `action` or `off`"),
-        (
-            "retention:\n  days: 7\n",
-            "u.yaml:2:9: `retention.days` is not in this version yet",
-        ),
-        (
-            "watcher: poll\n",
-            "`watcher` other than `none` is not in this version yet",
-        ),
-        (
-            "retention:\n  enabled: yes\n",
-            "`retention.enabled` wants true or false",
-        ),
+        ("retention:\n  days: 7\n", "u.yaml:2:9: `retention.days` is not in this version yet"),
+        ("watcher: poll\n", "`watcher` other than `none` is not in this version yet"),
+        ("retention:\n  enabled: yes\n", "`retention.enabled` wants true or false"),
         ("exclude: build\n", "`exclude` wants a list of patterns"),
         ("- a\n- b\n", "must hold keys and values"),
         ("exclude:\n  - *.rs\n", "quote patterns that begin with `*`"),
         ("guard: turn\nguard: off\n", "u.yaml"),
-        (
-            "policy:\n  file-delte: {warn: true}\n",
-            "`file-delte`, which is not an effect class",
-        ),
+        ("policy:\n  file-delte: {warn: true}\n", "`file-delte`, which is not an effect class"),
         ("a: [1\n", "u.yaml"),
     ];
     for (text, expected) in table {
@@ -131,32 +78,18 @@ fn a_workspace_can_only_widen_until_it_is_trusted() {
         "guard: action\ntracked_files: [src]\nretention: {per_workspace: 90}\npolicy: {database: {severity: high}}\n";
     let effective = workspace("tracked_files: [docs]", widening, false);
     assert_eq!(effective.warnings, Vec::<String>::new());
-    assert_eq!(
-        (effective.policy.guard, effective.policy.retention.per_workspace),
-        (Guard::Action, 90)
-    );
+    assert_eq!((effective.policy.guard, effective.policy.retention.per_workspace), (Guard::Action, 90));
     assert_eq!(effective.policy.classes[0].severity, Some(Severity::High));
     let narrowing = "guard: 'off'\nexclude: ['*.rs']\nsecrets: always\nopaque: ignore\nread_only: [src/]\nlimits: {file_mb: 1}\n\
                      retention: {auto_per_run: 1}\npolicy: {file-delete: {checkpoint: false}}\nrules: [{}]\ntracked_files: ['!src']\n";
     let effective = workspace("", narrowing, false);
     assert_eq!(effective.warnings.len(), 10, "{:#?}", effective.warnings);
-    assert!(
-        effective
-            .warnings
-            .iter()
-            .all(|warning| warning.contains("piton config trust"))
-    );
+    assert!(effective.warnings.iter().all(|warning| warning.contains("piton config trust")));
     assert_eq!(effective.policy.classes, []);
-    assert_eq!(
-        (effective.policy.guard, effective.policy.secrets),
-        (Guard::Turn, Secrets::OnTarget)
-    );
+    assert_eq!((effective.policy.guard, effective.policy.secrets), (Guard::Turn, Secrets::OnTarget));
     let trusted = workspace("", narrowing, true);
     assert_eq!(trusted.warnings, Vec::<String>::new());
-    assert_eq!(
-        (trusted.policy.guard, trusted.policy.classes[0].class),
-        (Guard::Off, Class::FileDelete)
-    );
+    assert_eq!((trusted.policy.guard, trusted.policy.classes[0].class), (Guard::Off, Class::FileDelete));
     assert_eq!(trusted.policy.read_only, ["read_only_data_source/", "src/"]);
 }
 

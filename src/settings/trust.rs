@@ -32,14 +32,9 @@ pub fn is_trusted(home: &Path, file: &Path, content: &[u8]) -> bool {
 /// I/O errors of writing.
 pub fn trust(home: &Path, file: &Path, content: &[u8]) -> Result<()> {
     let line = line_of(file, content)?;
-    let path = line
-        .split_once(' ')
-        .map(|(_, path)| path.to_owned())
-        .unwrap_or_default();
-    let mut kept: Vec<String> = lines(home)
-        .into_iter()
-        .filter(|known| known.split_once(' ').is_none_or(|(_, known)| known != path))
-        .collect();
+    let path = line.split_once(' ').map(|(_, path)| path.to_owned()).unwrap_or_default();
+    let mut kept: Vec<String> =
+        lines(home).into_iter().filter(|known| known.split_once(' ').is_none_or(|(_, known)| known != path)).collect();
     kept.push(line);
     replace_file(&home.join("trusted"), format!("{}\n", kept.join("\n")).as_bytes())
 }

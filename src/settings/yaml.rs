@@ -35,9 +35,7 @@ impl Broken {
         } else {
             "see docs/CONFIG.md"
         };
-        Error::new(Code::BadRequest, format!("{}: {}", path.display(), self.message))
-            .line(self.line)
-            .hint(hint)
+        Error::new(Code::BadRequest, format!("{}: {}", path.display(), self.message)).line(self.line).hint(hint)
     }
 }
 
@@ -51,10 +49,7 @@ impl Node {
     fn value(&self) -> Value {
         match self {
             Node::Map(entries) => Value::Object(
-                entries
-                    .iter()
-                    .map(|(key, node)| (key.clone(), node.value.value()))
-                    .collect::<Map<_, _>>(),
+                entries.iter().map(|(key, node)| (key.clone(), node.value.value())).collect::<Map<_, _>>(),
             ),
             Node::List(items) => Value::Array(items.iter().map(|item| item.value.value()).collect()),
             Node::Scalar(value) => value.clone(),
@@ -131,19 +126,13 @@ fn parse(text: &str) -> Result<Spanned<Node>, Broken> {
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
-        Broken {
-            message: error.to_string(),
-            line,
-        }
+        Broken { message: error.to_string(), line }
     })
 }
 
 /// All leaves in the order of the file. An empty text has none.
 pub fn leaves(text: &str) -> Result<Vec<Leaf>, Broken> {
-    if text
-        .lines()
-        .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
-    {
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Vec::new());
     }
     let root = parse(text)?;
@@ -154,20 +143,15 @@ pub fn leaves(text: &str) -> Result<Vec<Leaf>, Broken> {
             Ok(leaves)
         }
         Node::Scalar(Value::Null) => Ok(Vec::new()),
-        Node::List(_) | Node::Scalar(_) => Err(Broken {
-            message: "the file must hold keys and values, like `guard: turn`".to_owned(),
-            line: 1,
-        }),
+        Node::List(_) | Node::Scalar(_) => {
+            Err(Broken { message: "the file must hold keys and values, like `guard: turn`".to_owned(), line: 1 })
+        }
     }
 }
 
 fn collect(prefix: &str, entries: &[(String, Spanned<Node>)], leaves: &mut Vec<Leaf>) {
     for (name, node) in entries {
-        let key = if prefix.is_empty() {
-            name.clone()
-        } else {
-            format!("{prefix}.{name}")
-        };
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         match &node.value {
             Node::Map(inner) if !WHOLE.contains(&key.as_str()) => collect(&key, inner, leaves),
             other => leaves.push(Leaf {
@@ -192,9 +176,5 @@ pub fn excerpt(text: &str, line: u64, column: u64) -> String {
     };
     let number = line.to_string();
     let source = crate::model::text::cut(&crate::model::text::printable(source), 120);
-    format!(
-        "{number} | {source}\n{}   {}^",
-        " ".repeat(number.len()),
-        " ".repeat((column as usize).saturating_sub(1))
-    )
+    format!("{number} | {source}\n{}   {}^", " ".repeat(number.len()), " ".repeat((column as usize).saturating_sub(1)))
 }

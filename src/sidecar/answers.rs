@@ -46,11 +46,7 @@ pub fn block(taken: &Taken) -> CheckpointBlock {
 
 /// No checkpoint, and why.
 pub fn no_block(status: &'static str, reason: Option<String>) -> CheckpointBlock {
-    CheckpointBlock {
-        status,
-        reason,
-        ..CheckpointBlock::default()
-    }
+    CheckpointBlock { status, reason, ..CheckpointBlock::default() }
 }
 
 /// The target of a restore.
@@ -65,9 +61,7 @@ pub fn target(checkpoint: &Checkpoint) -> TargetBlock {
 
 /// Texts and external effects, as replies carry warnings.
 pub fn warnings(texts: &[String], externals: &[External]) -> Vec<Value> {
-    let texts = texts
-        .iter()
-        .map(|text| json!({"code": "incomplete", "message": text, "severity": "medium"}));
+    let texts = texts.iter().map(|text| json!({"code": "incomplete", "message": text, "severity": "medium"}));
     let externals = externals.iter().map(|external| {
         json!({
             "code": format!("external-{}", external.class.as_str()),
@@ -92,11 +86,7 @@ pub fn preview(preview: &Preview) -> PreviewReply {
             keep: List::of_reasons(plan.keep.iter().map(|(path, why)| (path, why.clone()))),
             conflict: List::of_reasons(plan.conflict.iter().map(|(path, why)| (path, why.to_string()))),
         },
-        stat: StatBlock {
-            files: preview.stat.files,
-            plus: preview.stat.plus,
-            minus: preview.stat.minus,
-        },
+        stat: StatBlock { files: preview.stat.files, plus: preview.stat.plus, minus: preview.stat.minus },
         outside_edits: List::default(),
         warnings: warnings(&preview.warnings, &preview.externals),
     }
@@ -107,10 +97,7 @@ pub fn restored(restored: &Restored) -> RestoreReply {
     let outcome = &restored.outcome;
     let failed = outcome.failed.iter().chain(&restored.conflicts);
     let texts: Vec<String> = restored.warnings.iter().chain(&outcome.warnings).cloned().collect();
-    let pre_restore = restored
-        .pre_restore
-        .as_ref()
-        .map(|checkpoint| checkpoint.id.to_string());
+    let pre_restore = restored.pre_restore.as_ref().map(|checkpoint| checkpoint.id.to_string());
     RestoreReply {
         operation: restored.operation.clone(),
         from: pre_restore.clone(),
@@ -136,14 +123,8 @@ pub fn restored(restored: &Restored) -> RestoreReply {
 pub fn status(timeline: &mut crate::checkpoint::Timeline) -> Result<Value, Error> {
     let (all, broken) = timeline.checkpoints()?;
     let workspace = timeline.workspace().clone();
-    let last = all
-        .iter()
-        .rev()
-        .find(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::Kind::Turn);
-    let kept = all
-        .iter()
-        .filter(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::Kind::Turn)
-        .count();
+    let last = all.iter().rev().find(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::Kind::Turn);
+    let kept = all.iter().filter(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::Kind::Turn).count();
     Ok(json!({
         "piton": env!("CARGO_PKG_VERSION"),
         "workspace": { "id": workspace.id, "path": workspace.path.to_string_lossy(), "scope": workspace.scope.as_str(),

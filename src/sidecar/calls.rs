@@ -27,11 +27,7 @@ pub type Called = Result<(Value, Vec<(&'static str, Value)>)>;
 
 /// Paths of a request: relative to the workspace, or absolute and inside it.
 pub fn paths(timeline: &Timeline, texts: Option<&[String]>) -> Result<Vec<RelPath>> {
-    texts
-        .unwrap_or_default()
-        .iter()
-        .map(|text| path_in(timeline, text))
-        .collect()
+    texts.unwrap_or_default().iter().map(|text| path_in(timeline, text)).collect()
 }
 
 fn path_in(timeline: &Timeline, text: &str) -> Result<RelPath> {
@@ -50,28 +46,11 @@ fn body(value: &impl Serialize) -> Called {
 
 pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Control<'_>) -> Called {
     let only = paths(timeline, create.paths.as_deref())?;
-    let targets = only
-        .iter()
-        .map(|path| Target {
-            path: path.clone(),
-            recursive: true,
-        })
-        .collect();
+    let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
     let label = create.label.as_deref().unwrap_or("by hand");
     let label = crate::model::redact::redact(label);
-    let take = Take {
-        only,
-        targets,
-        pinned: create.pin,
-        ..Take::of(Kind::Manual, run, &label)
-    };
-    let taken = timeline.take(
-        &Take {
-            always: create.pin || create.label.is_some(),
-            ..take
-        },
-        control,
-    )?;
+    let take = Take { only, targets, pinned: create.pin, ..Take::of(Kind::Manual, run, &label) };
+    let taken = timeline.take(&Take { always: create.pin || create.label.is_some(), ..take }, control)?;
     body(&json!({ "checkpoint": block(&taken) }))
 }
 
@@ -110,23 +89,14 @@ pub fn list_reply(listing: Listing, current_branch: String) -> ListReply {
             codon_name: record.codon_name,
             time: record.time,
             reason: record.reason,
-            stat: StatBlock {
-                files: stat.files,
-                plus: stat.plus,
-                minus: stat.minus,
-            },
+            stat: StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus },
             pending: false,
             flags: record.flags,
             external: row.external.into_iter().map(|class| class.as_str()).collect(),
             pinned: record.pinned,
         }
     });
-    ListReply {
-        current_branch,
-        total: listing.total,
-        checkpoints: items.collect(),
-        faults: listing.faults,
-    }
+    ListReply { current_branch, total: listing.total, checkpoints: items.collect(), faults: listing.faults }
 }
 
 pub fn show(timeline: &mut Timeline, sha: &str) -> Called {
@@ -134,9 +104,7 @@ pub fn show(timeline: &mut Timeline, sha: &str) -> Called {
     let (manifest, coverage) = timeline.contents(&checkpoint)?;
     let record = &checkpoint.record;
     let skips = crate::checkpoint::take::listed_skips(&coverage);
-    let files = manifest
-        .iter()
-        .filter(|(_, entry)| entry.kind != crate::model::manifest::EntryKind::Dir);
+    let files = manifest.iter().filter(|(_, entry)| entry.kind != crate::model::manifest::EntryKind::Dir);
     body(&json!({
         "checkpoint": {
             "id": checkpoint.id.to_string(), "n": record.ordinal, "kind": record.kind.as_str(), "run": record.run,
@@ -177,24 +145,12 @@ pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Control<'_>) -> Calle
         patch.push_str(&timeline.patch_of(change)?.text);
     }
     if patch.len() > MAX_PATCH {
-        let end = (0..=MAX_PATCH)
-            .rev()
-            .find(|at| patch.is_char_boundary(*at))
-            .unwrap_or(0);
+        let end = (0..=MAX_PATCH).rev().find(|at| patch.is_char_boundary(*at)).unwrap_or(0);
         patch.truncate(end);
         cut = true;
     }
     let files = List::of_paths(changes.iter().map(|change| &change.path));
-    body(&DiffReply {
-        stat: StatBlock {
-            files: stat.files,
-            plus: stat.plus,
-            minus: stat.minus,
-        },
-        files,
-        patch,
-        cut,
-    })
+    body(&DiffReply { stat: StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus }, files, patch, cut })
 }
 
 pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Control<'_>) -> Called {
@@ -240,12 +196,9 @@ fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Res
 
 pub fn step(timeline: &mut Timeline, direction: Direction, step: &Step, run: &str, control: Control<'_>) -> Called {
     if step.turn.is_some() || step.paths.is_some() {
-        return Err(Error::new(
-            Code::BadRequest,
-            "undo of a turn or of single paths is not in this version yet",
-        )
-        .field(if step.turn.is_some() { "turn" } else { "paths" })
-        .hint("restore the checkpoint of that turn instead: rollback.preview, then restore"));
+        return Err(Error::new(Code::BadRequest, "undo of a turn or of single paths is not in this version yet")
+            .field(if step.turn.is_some() { "turn" } else { "paths" })
+            .hint("restore the checkpoint of that turn instead: rollback.preview, then restore"));
     }
     timeline.refuse_interrupted()?;
     let Some(next) = timeline.next_step(direction)? else {

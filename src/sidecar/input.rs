@@ -15,7 +15,7 @@ pub enum Input {
     Line(Line),
     /// The input has ended, or cannot be read any more.
     End,
-    Signal(i32),
+    Signal,
     Finished(u64, Option<Answer>),
     /// A deadline has passed.
     Tick,
@@ -49,8 +49,8 @@ pub fn watch_signals(sender: SyncSender<Input>) -> Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| Error::new(Code::Internal, format!("signals cannot be watched: {error}")).caused_by(error))?;
     std::thread::spawn(move || {
-        for signal in signals.forever() {
-            if sender.send(Input::Signal(signal)).is_err() {
+        for _ in signals.forever() {
+            if sender.send(Input::Signal).is_err() {
                 return;
             }
         }

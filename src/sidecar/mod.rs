@@ -64,11 +64,7 @@ pub fn run(options: Options) -> Result<Ended> {
     let mut session = Session::new(engine, output, options.workspace);
     input::read_lines(sender, session.line_limit());
     let asked = serve(&inputs, &mut session);
-    let ended = if asked == Asked::Force {
-        Ended::Forced
-    } else {
-        finish(&inputs, session)
-    };
+    let ended = if asked == Asked::Force { Ended::Forced } else { finish(&inputs, session) };
     Ok(ended)
 }
 
@@ -88,7 +84,7 @@ fn serve(inputs: &Receiver<Input>, session: &mut Session) -> Asked {
                 }
             }
             Some(Input::End) | None => return Asked::End,
-            Some(Input::Signal(_)) => return Asked::End,
+            Some(Input::Signal) => return Asked::End,
             Some(Input::Finished(ticket, answer)) => session.finished(ticket, answer),
             Some(Input::Tick) => session.deadlines(Instant::now()),
         }
@@ -104,7 +100,7 @@ fn finish(inputs: &Receiver<Input>, mut session: Session) -> Ended {
         let next = session.next_deadline().map_or(deadline, |next| next.min(deadline));
         match receive(inputs, Some(next)) {
             Some(Input::Finished(ticket, answer)) => session.finished(ticket, answer),
-            Some(Input::Signal(_)) => return Ended::Forced,
+            Some(Input::Signal) => return Ended::Forced,
             Some(Input::Line(_) | Input::End) => {}
             Some(Input::Tick) => session.deadlines(Instant::now()),
             None => break,

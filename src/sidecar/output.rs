@@ -38,12 +38,7 @@ impl Output {
                 counter.fetch_sub(line.len(), Ordering::SeqCst);
             }
         });
-        Output {
-            sender: Some(sender),
-            queued,
-            thread,
-            sequence: 0,
-        }
+        Output { sender: Some(sender), queued, thread, sequence: 0 }
     }
 
     /// Sends a whole line.

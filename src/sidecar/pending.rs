@@ -1,7 +1,6 @@
 //! Work that was given to workers and is not answered yet.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::checkpoint::take::Taken;
@@ -31,8 +30,8 @@ pub enum Pending {
     Before(Box<Before>),
     /// Belongs to the event of that ticket.
     Beside(u64),
-    /// The base capture of the workspace rooted here.
-    Base(PathBuf),
+    /// A base capture.
+    Base,
     /// A request that is answered with what the job gives.
     Call(&'static str, Option<Id>),
     /// Nobody waits: notes, the `exit` checkpoint.
@@ -78,10 +77,7 @@ impl Table {
 
     /// Tickets of events whose deadline is over and that were not answered yet.
     pub fn overdue(&self, now: Instant) -> Vec<u64> {
-        self.waiting()
-            .filter(|(_, before)| before.deadline <= now)
-            .map(|(ticket, _)| ticket)
-            .collect()
+        self.waiting().filter(|(_, before)| before.deadline <= now).map(|(ticket, _)| ticket).collect()
     }
 
     fn waiting(&self) -> impl Iterator<Item = (u64, &Before)> {
@@ -93,8 +89,6 @@ impl Table {
 
     /// Whether anything is waited for. A capture in between that never came to be done is nothing.
     pub fn is_empty(&self) -> bool {
-        self.entries
-            .values()
-            .all(|pending| matches!(pending, Pending::Beside(_)))
+        self.entries.values().all(|pending| matches!(pending, Pending::Beside(_)))
     }
 }

@@ -83,9 +83,7 @@ impl Session {
         let request = match line {
             Line::TooLong(bytes, number) => {
                 let text = format!("line {number} has {bytes} bytes, more than the limit, and was skipped");
-                let error = Error::new(Code::LineTooLong, text)
-                    .line(number)
-                    .hint("send less in one line");
+                let error = Error::new(Code::LineTooLong, text).line(number).hint("send less in one line");
                 self.output.send(ErrorReply::line(None, &error));
                 return false;
             }
@@ -160,9 +158,7 @@ impl Session {
                 let cwd = self.cwd(classify.cwd.as_deref())?;
                 let home = self.engine.home().clone();
                 let place = self.place()?;
-                let verdict = place
-                    .classifier
-                    .shell(&classify.command, &place.context(&home, &cwd), &place.policy);
+                let verdict = place.classifier.shell(&classify.command, &place.context(&home, &cwd), &place.policy);
                 self.reply(
                     name,
                     id,
@@ -207,12 +203,10 @@ impl Session {
     ) -> Result<()> {
         let ticket = self.pending.ticket();
         let place = self.place()?;
-        let accepted = place
-            .worker
-            .submit(ticket, move |timeline, control| match call(timeline, control) {
-                Ok((value, notices)) => Answer::Reply(Ok(value), notices),
-                Err(error) => Answer::Reply(Err(error), Vec::new()),
-            });
+        let accepted = place.worker.submit(ticket, move |timeline, control| match call(timeline, control) {
+            Ok((value, notices)) => Answer::Reply(Ok(value), notices),
+            Err(error) => Answer::Reply(Err(error), Vec::new()),
+        });
         if !accepted {
             return Err(busy());
         }
@@ -277,8 +271,7 @@ impl Session {
         };
         self.reply("hello", id, &reply);
         for operation in interrupted {
-            self.output
-                .notice("restore.interrupted", &json!({ "operation": operation }));
+            self.output.notice("restore.interrupted", &json!({ "operation": operation }));
         }
         Ok(())
     }
@@ -294,17 +287,13 @@ impl Session {
         if running || !whole || place.policy.guard == Guard::Off || State::load(&place.workspace.dir).is_off(now_ms()) {
             return Ok(());
         }
-        let take = Take {
-            turn,
-            ..Take::of(Kind::Turn, &run, "base capture")
-        };
-        let root = place.workspace.path.clone();
-        let accepted = place.worker.submit(ticket, move |timeline, control| {
-            Answer::Base(timeline.take(&take, control).map(Box::new))
-        });
+        let take = Take { turn, ..Take::of(Kind::Turn, &run, "base capture") };
+        let accepted = place
+            .worker
+            .submit(ticket, move |timeline, control| Answer::Base(timeline.take(&take, control).map(Box::new)));
         if accepted {
             self.base_running = true;
-            self.pending.put(ticket, Pending::Base(root));
+            self.pending.put(ticket, Pending::Base);
         }
         Ok(())
     }
@@ -312,39 +301,20 @@ impl Session {
     fn shell(&mut self, id: Option<Id>, event: ShellBefore) -> Result<()> {
         let cwd = self.cwd(event.cwd.as_deref())?;
         let reason = format!("before shell: {}", event.command);
-        let action = Action {
-            name: "shell.before",
-            id,
-            action: event.action,
-            deadline_ms: event.deadline_ms,
-            cwd,
-            reason,
-        };
+        let action =
+            Action { name: "shell.before", id, action: event.action, deadline_ms: event.deadline_ms, cwd, reason };
         let command = event.command;
-        self.before(action, |place, context| {
-            place.classifier.shell(&command, context, &place.policy)
-        })
+        self.before(action, |place, context| place.classifier.shell(&command, context, &place.policy))
     }
 
     fn tool(&mut self, id: Option<Id>, event: ToolBefore) -> Result<()> {
         let cwd = self.cwd(event.cwd.as_deref())?;
         let named = event.paths.first().map(|path| format!(" {path}")).unwrap_or_default();
         let reason = format!("before {}{named}", event.tool);
-        let action = Action {
-            name: "tool.before",
-            id,
-            action: event.action,
-            deadline_ms: event.deadline_ms,
-            cwd,
-            reason,
-        };
+        let action =
+            Action { name: "tool.before", id, action: event.action, deadline_ms: event.deadline_ms, cwd, reason };
         self.before(action, |place, context| {
-            let call = ToolCall {
-                tool: &event.tool,
-                input: &event.input,
-                paths: &event.paths,
-                writes: event.writes,
-            };
+            let call = ToolCall { tool: &event.tool, input: &event.input, paths: &event.paths, writes: event.writes };
             place.classifier.tool(&call, context, &place.policy)
         })
     }
@@ -382,10 +352,7 @@ impl Session {
         };
         let simple = match (&due, place.workspace.scope) {
             (Due::Nothing, _) => Some(no_block("none", None)),
-            (Due::Off, _) => Some(no_block(
-                "off",
-                Some("the guard is switched off: `piton on`".to_owned()),
-            )),
+            (Due::Off, _) => Some(no_block("off", Some("the guard is switched off: `piton on`".to_owned()))),
             (Due::Held(slot), _) if targets.is_empty() => Some(held_block(slot)),
             (_, crate::checkpoint::workspace::Scope::TargetsOnly) if targets.is_empty() => Some(no_block(
                 "none",
@@ -417,9 +384,8 @@ impl Session {
     ) -> Result<()> {
         let (ticket, beside_ticket) = (self.pending.ticket(), self.pending.ticket());
         let place = self.engine.open(root)?;
-        let wait = action.deadline_ms.map_or(place.policy.deadline, |ms| {
-            Duration::from_millis(ms).min(place.policy.deadline)
-        });
+        let wait =
+            action.deadline_ms.map_or(place.policy.deadline, |ms| Duration::from_millis(ms).min(place.policy.deadline));
         let before = Before {
             name: action.name,
             id: action.id,
@@ -445,16 +411,7 @@ impl Session {
             let checkpoint = no_block("failed", Some(busy().text()));
             let proceed = before.on_failure == OnFailure::Proceed;
             let reason = (!proceed).then(|| "no checkpoint could be taken".to_owned());
-            self.reply(
-                before.name,
-                before.id,
-                &BeforeReply {
-                    checkpoint,
-                    proceed,
-                    reason,
-                    ..before.reply
-                },
-            );
+            self.reply(before.name, before.id, &BeforeReply { checkpoint, proceed, reason, ..before.reply });
             return Ok(());
         }
         if let Some(take) = beside {
@@ -480,8 +437,7 @@ impl Session {
         if accepted {
             self.pending.put(ticket, Pending::Quiet);
         } else {
-            self.faults
-                .push("an external effect could not be noted: the worker is busy".to_owned());
+            self.faults.push("an external effect could not be noted: the worker is busy".to_owned());
         }
         Ok(())
     }
@@ -501,15 +457,13 @@ impl Session {
                     (Err(error), _) => tracing::warn!(%error, "the capture of the named paths failed"),
                 }
             }
-            (Some(Pending::Base(_)), answer) => self.base_finished(answer),
+            (Some(Pending::Base), answer) => self.base_finished(answer),
             (Some(Pending::Call(name, id)), Some(Answer::Reply(reply, notices))) => {
                 match reply {
                     Ok(value) => self.reply(name, id, &value),
                     Err(error) => self.output.send(ErrorReply::line(id.as_ref(), &error)),
                 }
-                notices
-                    .into_iter()
-                    .for_each(|(name, body)| self.output.notice(name, &body));
+                notices.into_iter().for_each(|(name, body)| self.output.notice(name, &body));
             }
             (Some(Pending::Call(_, id)), _) => self.output.send(ErrorReply::line(id.as_ref(), &died())),
             (Some(Pending::Quiet), Some(Answer::Quiet(Ok(())))) | (None, _) => {}
@@ -519,8 +473,7 @@ impl Session {
                     _ => died(),
                 };
                 self.faults.push(error.text());
-                self.output
-                    .notice("checkpoint.failed", &json!({ "reason": error.text() }));
+                self.output.notice("checkpoint.failed", &json!({ "reason": error.text() }));
             }
         }
     }
@@ -532,8 +485,7 @@ impl Session {
             Some(Answer::Base(Err(error))) if error.code() == Code::ShuttingDown => {}
             Some(Answer::Base(Err(error))) => {
                 self.faults.push(format!("the base capture failed: {}", error.text()));
-                self.output
-                    .notice("checkpoint.failed", &json!({ "kind": "turn", "reason": error.text() }));
+                self.output.notice("checkpoint.failed", &json!({ "kind": "turn", "reason": error.text() }));
             }
             _ => self.faults.push("the base capture ended in a bug".to_owned()),
         }
@@ -552,10 +504,7 @@ impl Session {
             Ok(Protected::Taken(taken)) => {
                 if self.turns.current() == before.turn.as_deref() {
                     let record = &taken.checkpoint.record;
-                    let slot = Slot {
-                        id: taken.checkpoint.id.to_string(),
-                        ordinal: record.ordinal,
-                    };
+                    let slot = Slot { id: taken.checkpoint.id.to_string(), ordinal: record.ordinal };
                     self.turns.fill(&before.workspace, slot);
                 }
                 block(&taken)
@@ -569,11 +518,7 @@ impl Session {
         };
         if before.late {
             let dirty = crate::protocol::List::of_paths(touched.iter());
-            let notice = if failed {
-                "checkpoint.failed"
-            } else {
-                "checkpoint.settled"
-            };
+            let notice = if failed { "checkpoint.failed" } else { "checkpoint.settled" };
             self.output.notice(
                 notice,
                 &json!({ "pending": format!("p{ticket}"), "checkpoint": checkpoint, "dirty": dirty.items }),
@@ -583,22 +528,11 @@ impl Session {
         let proceed = !failed || before.on_failure == OnFailure::Proceed;
         let reason =
             (!proceed).then(|| "no checkpoint could be taken, and the policy holds the action then".to_owned());
-        self.reply(
-            before.name,
-            before.id,
-            &BeforeReply {
-                checkpoint,
-                proceed,
-                reason,
-                ..before.reply
-            },
-        );
+        self.reply(before.name, before.id, &BeforeReply { checkpoint, proceed, reason, ..before.reply });
     }
 
     fn turns_held(&self, workspace: &str) -> crate::protocol::CheckpointBlock {
-        self.turns
-            .slot(workspace)
-            .map_or_else(|| no_block("held", None), held_block)
+        self.turns.slot(workspace).map_or_else(|| no_block("held", None), held_block)
     }
 
     /// The earliest moment at which an event must be answered.
@@ -613,21 +547,13 @@ impl Session {
                 continue;
             };
             before.late = true;
-            let mut checkpoint = before
-                .beside
-                .as_ref()
-                .map_or_else(|| no_block("late", None), |taken| block(taken));
+            let mut checkpoint = before.beside.as_ref().map_or_else(|| no_block("late", None), |taken| block(taken));
             checkpoint.status = "late";
             checkpoint.pending = Some(format!("p{ticket}"));
             checkpoint.reason = Some("the checkpoint was not finished by the deadline and goes on behind".to_owned());
             let proceed = before.on_failure == OnFailure::Proceed;
             let reason = (!proceed).then(|| "the checkpoint is late, and the policy holds the action then".to_owned());
-            let reply = BeforeReply {
-                checkpoint,
-                proceed,
-                reason,
-                ..before.reply.clone()
-            };
+            let reply = BeforeReply { checkpoint, proceed, reason, ..before.reply.clone() };
             let (name, id) = (before.name, before.id.clone());
             self.reply(name, id, &reply);
         }
@@ -646,9 +572,7 @@ impl Session {
             ..Take::of(Kind::Exit, &self.run, "the agent's stream ended while the run was open")
         };
         let submitted = self.place().map(|place| {
-            place.worker.submit(ticket, move |timeline, control| {
-                Answer::Quiet(timeline.take(&take, control).map(drop))
-            })
+            place.worker.submit(ticket, move |timeline, control| Answer::Quiet(timeline.take(&take, control).map(drop)))
         });
         match submitted {
             Ok(true) => self.pending.put(ticket, Pending::Quiet),
@@ -674,8 +598,7 @@ impl Session {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.output
-            .close(deadline.max(Instant::now() + Duration::from_millis(200)));
+        self.output.close(deadline.max(Instant::now() + Duration::from_millis(200)));
         ended
     }
 
@@ -771,10 +694,7 @@ mod tests {
         }
         for odd in ["R-1", "", "-x", "a..b", "a.lock", "../x", &"a".repeat(65), "späť"] {
             let id = run_id(odd);
-            assert!(
-                id.starts_with("s-") && id.len() == 18 && run_id(&id) == id,
-                "{odd} became {id}"
-            );
+            assert!(id.starts_with("s-") && id.len() == 18 && run_id(&id) == id, "{odd} became {id}");
         }
     }
 }

@@ -74,18 +74,8 @@ impl<'s> Batch<'s> {
         let odb = store.repo.odb().map_err(git_error)?;
         // Other processes may have added packs since; after this, misses need not look again.
         odb.refresh().map_err(git_error)?;
-        let inner = Inner {
-            ids: HashSet::new(),
-            waiting: Vec::new(),
-            waiting_bytes: 0,
-            pack: None,
-            bytes: 0,
-        };
-        Ok(Batch {
-            git_dir: store.git_dir.clone(),
-            odb,
-            inner: Mutex::new(inner),
-        })
+        let inner = Inner { ids: HashSet::new(), waiting: Vec::new(), waiting_bytes: 0, pack: None, bytes: 0 };
+        Ok(Batch { git_dir: store.git_dir.clone(), odb, inner: Mutex::new(inner) })
     }
 
     /// Adds a commit.
@@ -105,10 +95,7 @@ impl<'s> Batch<'s> {
     /// `disk-full`, `permission`; nothing is named by anything then.
     pub fn finish(self) -> Result<BatchStats> {
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let stats = BatchStats {
-            objects: inner.ids.len() as u64,
-            bytes: inner.bytes,
-        };
+        let stats = BatchStats { objects: inner.ids.len() as u64, bytes: inner.bytes };
         match inner.pack {
             Some(pack) => pack.finish()?,
             None => write_loose(&self.git_dir, &inner.waiting)?,

@@ -78,10 +78,7 @@ fn create(home: &Path, git_dir: &Path) -> Result<()> {
     }
     replace_file(&aside.join("config"), config_text().as_bytes())?;
     replace_file(&aside.join("HEAD"), HEAD.as_bytes())?;
-    replace_file(
-        &aside.join("description"),
-        b"Checkpoints kept by piton; see `piton list`.\n",
-    )?;
+    replace_file(&aside.join("description"), b"Checkpoints kept by piton; see `piton list`.\n")?;
     replace_file(&aside.join("piton-epoch"), new_epoch()?.as_bytes())?;
     match std::fs::rename(&aside, git_dir) {
         Ok(()) => sync_dir(home),
@@ -118,18 +115,14 @@ fn mend(git_dir: &Path) -> Result<()> {
 fn new_epoch() -> Result<String> {
     let source = Path::new("/dev/urandom");
     let mut bytes = [0u8; 8];
-    File::open(source)
-        .and_then(|mut file| file.read_exact(&mut bytes))
-        .at("reading", source)?;
+    File::open(source).and_then(|mut file| file.read_exact(&mut bytes)).at("reading", source)?;
     Ok(format!("{:016x}\n", u64::from_le_bytes(bytes)))
 }
 
 /// The store's epoch.
 pub fn epoch(git_dir: &Path) -> Result<String> {
     let path = git_dir.join("piton-epoch");
-    std::fs::read_to_string(&path)
-        .map(|text| text.trim().to_owned())
-        .at("reading", &path)
+    std::fs::read_to_string(&path).map(|text| text.trim().to_owned()).at("reading", &path)
 }
 
 /// Opens the repository with nothing but its own configuration.
@@ -138,34 +131,21 @@ pub fn open_repository(git_dir: &Path) -> Result<Repository> {
     let flags = RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_SEARCH;
     let none: [&std::ffi::OsStr; 0] = [];
     let repo = Repository::open_ext(git_dir, flags, none).map_err(|error| {
-        Error::new(
-            Code::StoreDamaged,
-            format!("the store is not a repository any more: {}", error.message()),
-        )
-        .path(git_dir)
-        .hint("move it away to start a new one; its objects stay readable with git")
+        Error::new(Code::StoreDamaged, format!("the store is not a repository any more: {}", error.message()))
+            .path(git_dir)
+            .hint("move it away to start a new one; its objects stay readable with git")
     })?;
     let mut config = git2::Config::new().map_err(git_error)?;
-    config
-        .add_file(&git_dir.join("config"), ConfigLevel::Local, true)
-        .map_err(|error| {
-            Error::new(
-                Code::StoreDamaged,
-                format!("the store's configuration cannot be read: {}", error.message()),
-            )
+    config.add_file(&git_dir.join("config"), ConfigLevel::Local, true).map_err(|error| {
+        Error::new(Code::StoreDamaged, format!("the store's configuration cannot be read: {}", error.message()))
             .path(git_dir.join("config"))
-        })?;
-    config
-        .add_file(&git_dir.join(LIBGIT_CONFIG), ConfigLevel::App, true)
-        .map_err(git_error)?;
+    })?;
+    config.add_file(&git_dir.join(LIBGIT_CONFIG), ConfigLevel::App, true).map_err(git_error)?;
     let format = config.get_i32("piton.format").unwrap_or(FORMAT as i32);
     if format > FORMAT as i32 {
-        return Err(Error::new(
-            Code::StoreDamaged,
-            format!("the store has format {format}, made by a newer piton"),
-        )
-        .path(git_dir)
-        .hint("update piton; nothing was changed"));
+        return Err(Error::new(Code::StoreDamaged, format!("the store has format {format}, made by a newer piton"))
+            .path(git_dir)
+            .hint("update piton; nothing was changed"));
     }
     repo.set_config(&config).map_err(git_error)?;
     Ok(repo)
@@ -175,12 +155,7 @@ pub fn open_repository(git_dir: &Path) -> Result<Repository> {
 fn isolate() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        for level in [
-            ConfigLevel::System,
-            ConfigLevel::Global,
-            ConfigLevel::XDG,
-            ConfigLevel::ProgramData,
-        ] {
+        for level in [ConfigLevel::System, ConfigLevel::Global, ConfigLevel::XDG, ConfigLevel::ProgramData] {
             #[expect(unsafe_code, reason = "git2 marks process-wide options unsafe")]
             // SAFETY: called once, before this process opens its first repository; no other thread is inside libgit2.
             let set = unsafe { git2::opts::set_search_path(level, "") };

@@ -39,12 +39,7 @@ struct Temporary {
 impl Temporary {
     fn create(git_dir: &Path) -> Result<(Temporary, File)> {
         let path = git_dir.join("objects").join(format!("tmp_obj_{}", unique_suffix()));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o444)
-            .open(&path)
-            .at("creating", &path)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&path).at("creating", &path)?;
         Ok((Temporary { path, kept: false }, file))
     }
 
@@ -53,11 +48,7 @@ impl Temporary {
         let target = path_of(git_dir, id);
         let dir = target.parent().unwrap_or(git_dir);
         if !dir.is_dir() {
-            std::fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(dir)
-                .at("creating the directory", dir)?;
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).at("creating the directory", dir)?;
             sync_dir(&git_dir.join("objects"))?;
         }
         std::fs::rename(&self.path, &target).at("renaming", &self.path)?;
@@ -87,9 +78,7 @@ pub fn write(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> {
 pub fn write_stream(git_dir: &Path, size: u64, source: &mut dyn Read) -> Result<ObjectId> {
     let (temporary, file) = Temporary::create(git_dir)?;
     let mut encoder = ZlibEncoder::new(file, Compression::new(1));
-    encoder
-        .write_all(format!("blob {size}\0").as_bytes())
-        .at("writing", &temporary.path)?;
+    encoder.write_all(format!("blob {size}\0").as_bytes()).at("writing", &temporary.path)?;
     let path = temporary.path.clone();
     let id = hash_stream(size, source, &mut |piece| encoder.write_all(piece).at("writing", &path))?;
     let file = encoder.finish().at("writing", &path)?;
@@ -120,10 +109,8 @@ pub fn copy(git_dir: &Path, id: &ObjectId, out: &mut dyn Write) -> Result<Option
         header.push(byte[0]);
     }
     let text = String::from_utf8_lossy(&header).into_owned();
-    let size: u64 = text
-        .strip_prefix("blob ")
-        .and_then(|size| size.parse().ok())
-        .ok_or_else(|| damaged(id, "is not a blob"))?;
+    let size: u64 =
+        text.strip_prefix("blob ").and_then(|size| size.parse().ok()).ok_or_else(|| damaged(id, "is not a blob"))?;
     let mut hasher = ObjectHasher::new(ObjectKind::Blob, size);
     let mut buffer = vec![0u8; 1 << 16];
     let mut total = 0u64;

@@ -59,11 +59,7 @@ impl Store {
     pub fn open(home: &Path) -> Result<Store> {
         let git_dir = layout::prepare(home)?;
         let repo = layout::open_repository(&git_dir)?;
-        Ok(Store {
-            repo,
-            home: home.to_owned(),
-            git_dir,
-        })
+        Ok(Store { repo, home: home.to_owned(), git_dir })
     }
 
     /// piton's own directory.
@@ -188,17 +184,11 @@ impl Store {
     pub fn read_commit(&self, id: &ObjectId) -> Result<Commit> {
         match self.kind_of(id)? {
             None => {
-                return Err(Error::new(
-                    Code::NoSuchCheckpoint,
-                    format!("commit {id} is missing from the store"),
-                ));
+                return Err(Error::new(Code::NoSuchCheckpoint, format!("commit {id} is missing from the store")));
             }
             Some(ObjectKind::Commit) => {}
             Some(kind) => {
-                return Err(Error::new(
-                    Code::NotACheckpoint,
-                    format!("{id} is a {}, not a checkpoint", kind.as_str()),
-                ));
+                return Err(Error::new(Code::NotACheckpoint, format!("{id} is a {}, not a checkpoint", kind.as_str())));
             }
         }
         let commit = self.repo.find_commit(to_oid(id)).map_err(|error| lost(id, &error))?;

@@ -27,10 +27,7 @@ pub fn compress(kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<Packed
     bytes.reserve(content.len() / 3 + 32);
     let mut encoder = ZlibEncoder::new(bytes, Compression::new(1));
     encoder.write_all(content).at("compressing", "an object")?;
-    Ok(Packed {
-        id,
-        bytes: encoder.finish().at("compressing", "an object")?,
-    })
+    Ok(Packed { id, bytes: encoder.finish().at("compressing", "an object")? })
 }
 
 /// Type in bits 4-6 of the first byte, size in its low four bits and then seven bits a byte, least significant first.
@@ -73,34 +70,18 @@ impl PackWriter {
     pub fn create(git_dir: &Path) -> Result<PackWriter> {
         let dir = git_dir.join("objects/pack");
         let path = dir.join(format!("tmp_pack_{}", unique_suffix()));
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o444)
-            .open(&path)
-            .at("creating", &path)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create_new(true).mode(0o444).open(&path).at("creating", &path)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
         file.write_all(&header(0)).at("writing", &path)?;
-        Ok(PackWriter {
-            dir,
-            path,
-            file,
-            offset: 12,
-            objects: Vec::new(),
-            finished: false,
-        })
+        Ok(PackWriter { dir, path, file, offset: 12, objects: Vec::new(), finished: false })
     }
 
     /// Appends an object.
     pub fn append(&mut self, packed: &Packed) -> Result<()> {
         self.file.write_all(&packed.bytes).at("writing", &self.path)?;
         let crc = crc32fast::hash(&packed.bytes);
-        self.objects.push(Indexed {
-            id: packed.id,
-            crc,
-            offset: self.offset,
-        });
+        self.objects.push(Indexed { id: packed.id, crc, offset: self.offset });
         self.offset += packed.bytes.len() as u64;
         Ok(())
     }
@@ -198,27 +179,18 @@ fn index_bytes(objects: &[Indexed], pack_checksum: &[u8; 20]) -> Vec<u8> {
         }
         out.extend_from_slice(&(at as u32).to_be_bytes());
     }
-    objects
-        .iter()
-        .for_each(|object| out.extend_from_slice(object.id.as_bytes()));
-    objects
-        .iter()
-        .for_each(|object| out.extend_from_slice(&object.crc.to_be_bytes()));
+    objects.iter().for_each(|object| out.extend_from_slice(object.id.as_bytes()));
+    objects.iter().for_each(|object| out.extend_from_slice(&object.crc.to_be_bytes()));
     let mut large = Vec::new();
     for object in objects {
         // Offsets of 2 GiB and more stand in a table of their own; the high bit marks the reference to it.
-        let small = u32::try_from(object.offset)
-            .ok()
-            .filter(|offset| *offset < 1 << 31)
-            .unwrap_or_else(|| {
-                large.push(object.offset);
-                1 << 31 | (large.len() as u32 - 1)
-            });
+        let small = u32::try_from(object.offset).ok().filter(|offset| *offset < 1 << 31).unwrap_or_else(|| {
+            large.push(object.offset);
+            1 << 31 | (large.len() as u32 - 1)
+        });
         out.extend_from_slice(&small.to_be_bytes());
     }
-    large
-        .iter()
-        .for_each(|offset| out.extend_from_slice(&offset.to_be_bytes()));
+    large.iter().for_each(|offset| out.extend_from_slice(&offset.to_be_bytes()));
     out.extend_from_slice(pack_checksum);
     let mut hasher = plain_sha1();
     hasher.update(&out);
@@ -227,12 +199,7 @@ fn index_bytes(objects: &[Indexed], pack_checksum: &[u8; 20]) -> Vec<u8> {
 }
 
 fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o444)
-        .open(path)
-        .at("creating", path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(path).at("creating", path)?;
     file.write_all(bytes).at("writing", path)?;
     file.sync_all().at("syncing", path)
 }
@@ -253,11 +220,7 @@ mod tests {
         let object = |first: u8, offset| {
             let mut id = [0u8; 20];
             id[0] = first;
-            Indexed {
-                id: ObjectId::from_bytes(id),
-                crc: 7,
-                offset,
-            }
+            Indexed { id: ObjectId::from_bytes(id), crc: 7, offset }
         };
         let bytes = index_bytes(&[object(1, 12), object(2, 1 << 33)], &[0; 20]);
         let offsets = 8 + 1024 + 2 * 20 + 2 * 4;

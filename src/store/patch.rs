@@ -20,14 +20,9 @@ pub fn between(old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> Result<Fil
     let mut options = DiffOptions::new();
     options.context_lines(3);
     let name = |side: Option<&[u8]>| side.map(|_| std::path::Path::new(path));
-    let mut patch = Patch::from_buffers(
-        old.unwrap_or(b""),
-        name(old),
-        new.unwrap_or(b""),
-        name(new),
-        Some(&mut options),
-    )
-    .map_err(git_error)?;
+    let mut patch =
+        Patch::from_buffers(old.unwrap_or(b""), name(old), new.unwrap_or(b""), name(new), Some(&mut options))
+            .map_err(git_error)?;
     let binary = patch.delta().flags().is_binary();
     let (_, plus, minus) = patch.line_stats().map_err(git_error)?;
     let header = match (old, new) {
@@ -41,18 +36,11 @@ pub fn between(old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> Result<Fil
         let buffer = patch.to_buf().map_err(git_error)?;
         format!("{header}{}", body(&String::from_utf8_lossy(&buffer)))
     };
-    Ok(FilePatch {
-        plus: plus as u64,
-        minus: minus as u64,
-        binary,
-        text,
-    })
+    Ok(FilePatch { plus: plus as u64, minus: minus as u64, binary, text })
 }
 
 /// The patch without libgit2's own header, whose blob ids would name objects that do not exist.
 fn body(text: &str) -> &str {
-    let at = text
-        .find("--- ")
-        .filter(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n');
+    let at = text.find("--- ").filter(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n');
     at.map_or("", |at| &text[at..])
 }

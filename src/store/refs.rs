@@ -58,10 +58,7 @@ impl Store {
         self.remove_stale_lock(name)?;
         let moved = match expect {
             None => self.repo.reference(name, to_oid(&new), false, "").map(drop),
-            Some(old) => self
-                .repo
-                .reference_matching(name, to_oid(&new), true, to_oid(&old), "")
-                .map(drop),
+            Some(old) => self.repo.reference_matching(name, to_oid(&new), true, to_oid(&old), "").map(drop),
         };
         moved.map_err(|error| self.ref_error(name, &error))
     }
@@ -72,10 +69,7 @@ impl Store {
     /// `conflict` when it is not; `disk-full`, `permission`.
     pub fn delete_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
         self.remove_stale_lock(name)?;
-        let mut reference = self
-            .repo
-            .find_reference(name)
-            .map_err(|error| self.ref_error(name, &error))?;
+        let mut reference = self.repo.find_reference(name).map_err(|error| self.ref_error(name, &error))?;
         if reference.target().map(from_oid) != Some(expect) {
             return Err(moved(name));
         }
@@ -89,12 +83,7 @@ impl Store {
                 tracing::warn!(path = %path.display(), "removed a lock left over from a killed process");
                 Ok(())
             }
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-                ) =>
-            {
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
                 Ok(())
             }
             Err(error) => Err(Error::io(error, "removing a stale lock", &path)),
@@ -129,12 +118,7 @@ fn collect(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<Object
         let path = git_dir.join(&dir);
         let listing = match std::fs::read_dir(&path) {
             Ok(listing) => listing,
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-                ) =>
-            {
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
                 continue;
             }
             Err(error) => return Err(Error::io(error, "listing", &path)),
@@ -146,9 +130,7 @@ fn collect(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<Object
                 pending.push(name);
             } else if !name.ends_with(".lock") {
                 let content = std::fs::read(entry.path());
-                let target = content
-                    .map_err(|error| error.to_string())
-                    .and_then(|content| parse(&content));
+                let target = content.map_err(|error| error.to_string()).and_then(|content| parse(&content));
                 found.insert(name, target);
             }
         }
@@ -164,7 +146,5 @@ fn parse(content: &[u8]) -> Result<ObjectId, String> {
     if text.starts_with("ref:") {
         return Err("the ref points to another ref".to_owned());
     }
-    text.trim()
-        .parse()
-        .map_err(|_| "the ref does not hold an object id".to_owned())
+    text.trim().parse().map_err(|_| "the ref does not hold an object id".to_owned())
 }

@@ -18,18 +18,11 @@ fn blob(batch: &Batch<'_>, content: &[u8]) -> ObjectId {
 
 /// Runs an ordinary git in the store; `None` (said aloud) when there is none and CI does not require it.
 fn git(store: &Store, args: &[&str]) -> Option<(bool, String)> {
-    let output = Command::new("git")
-        .arg("--git-dir")
-        .arg(store.git_dir())
-        .args(args)
-        .output();
+    let output = Command::new("git").arg("--git-dir").arg(store.git_dir()).args(args).output();
     match output {
         Ok(output) => {
-            let text = format!(
-                "{}{}",
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
-            );
+            let text =
+                format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
             Some((output.status.success(), text))
         }
         Err(error) => {
@@ -42,9 +35,7 @@ fn git(store: &Store, args: &[&str]) -> Option<(bool, String)> {
 
 fn temporaries(store: &Store) -> usize {
     let list = |dir: &str| std::fs::read_dir(store.git_dir().join(dir)).unwrap();
-    let names = list("objects")
-        .chain(list("objects/pack"))
-        .map(|entry| entry.unwrap().file_name());
+    let names = list("objects").chain(list("objects/pack")).map(|entry| entry.unwrap().file_name());
     names.filter(|name| name.to_string_lossy().starts_with("tmp_")).count()
 }
 
@@ -57,20 +48,11 @@ fn fill(store: &Store, count: usize) -> ObjectId {
         let other = scope.spawn(|| half(0..count / 2));
         (half(count / 2..count), other.join().unwrap())
     });
-    let entry = |(i, id): (usize, ObjectId)| TreeEntry {
-        name: format!("f{i}").into(),
-        mode: TreeMode::File,
-        id,
-    };
+    let entry = |(i, id): (usize, ObjectId)| TreeEntry { name: format!("f{i}").into(), mode: TreeMode::File, id };
     let bytes = encode(first.into_iter().chain(second).map(entry).collect());
     let tree = ObjectId::of(ObjectKind::Tree, &bytes).unwrap();
     batch.write(ObjectKind::Tree, tree, &bytes).unwrap();
-    let commit = NewCommit {
-        tree,
-        parents: &[],
-        message: "one\n\nbody\n",
-        time_ms: 1_700_000_000_123,
-    };
+    let commit = NewCommit { tree, parents: &[], message: "one\n\nbody\n", time_ms: 1_700_000_000_123 };
     let id = batch.put_commit(&commit).unwrap();
     assert_eq!(batch.finish().unwrap().objects, count as u64 + 2);
     id
@@ -83,15 +65,10 @@ fn few_objects_are_loose_and_many_are_one_pack() {
         let id = fill(&store, count);
         store.update_ref("refs/heads/w/r", None, id).unwrap();
         let found = std::fs::read_dir(store.git_dir().join("objects/pack")).unwrap();
-        let found = found
-            .filter(|e| e.as_ref().unwrap().path().extension().is_some_and(|e| e == "pack"))
-            .count();
+        let found = found.filter(|e| e.as_ref().unwrap().path().extension().is_some_and(|e| e == "pack")).count();
         assert_eq!((found, temporaries(&store)), (packs, 0), "{count} objects");
         let commit = store.read_commit(&id).unwrap();
-        assert_eq!(
-            (commit.message.as_str(), commit.time_ms),
-            ("one\n\nbody\n", 1_700_000_000_000)
-        );
+        assert_eq!((commit.message.as_str(), commit.time_ms), ("one\n\nbody\n", 1_700_000_000_000));
         assert_eq!(store.read_tree(&commit.tree).unwrap().len(), count);
         if let Some((clean, text)) = git(&store, &["fsck", "--full", "--strict", "--no-dangling"]) {
             assert!(clean && !text.contains("warning") && !text.contains("error"), "{text}");
@@ -125,13 +102,9 @@ fn large_blobs_stream_both_ways() {
     .take(3 << 20)
     .collect();
     let batch = store.batch().unwrap();
-    let id = batch
-        .write_stream(content.len() as u64, &mut content.as_slice())
-        .unwrap();
+    let id = batch.write_stream(content.len() as u64, &mut content.as_slice()).unwrap();
     assert_eq!(id, ObjectId::of(ObjectKind::Blob, &content).unwrap());
-    let short = batch
-        .write_stream(content.len() as u64 + 1, &mut content.as_slice())
-        .unwrap_err();
+    let short = batch.write_stream(content.len() as u64 + 1, &mut content.as_slice()).unwrap_err();
     assert_eq!((short.code(), temporaries(&store)), (Code::Conflict, 0));
     batch.finish().unwrap();
     let mut out = Vec::new();
@@ -147,15 +120,8 @@ fn a_damaged_object_is_never_delivered_as_whole() {
     let other = blob(&batch, &b"other\n".repeat(150));
     batch.finish().unwrap();
     std::fs::remove_file(loose::path_of(store.git_dir(), &id)).unwrap();
-    std::fs::copy(
-        loose::path_of(store.git_dir(), &other),
-        loose::path_of(store.git_dir(), &id),
-    )
-    .unwrap();
-    assert_eq!(
-        store.copy_blob(&id, &mut Vec::new()).unwrap_err().code(),
-        Code::StoreDamaged
-    );
+    std::fs::copy(loose::path_of(store.git_dir(), &other), loose::path_of(store.git_dir(), &id)).unwrap();
+    assert_eq!(store.copy_blob(&id, &mut Vec::new()).unwrap_err().code(), Code::StoreDamaged);
     std::fs::remove_file(loose::path_of(store.git_dir(), &other)).unwrap();
     assert_eq!(store.read_blob(&other).unwrap_err().code(), Code::StoreDamaged);
 }
@@ -176,14 +142,7 @@ fn refs_move_only_from_where_they_are() {
     if git(&store, &["pack-refs", "--all"]).is_some() {
         assert!(!store.git_dir().join(name).exists());
     }
-    let names = |store: &Store| {
-        store
-            .refs("refs/")
-            .unwrap()
-            .into_iter()
-            .map(|entry| entry.name)
-            .collect::<Vec<_>>()
-    };
+    let names = |store: &Store| store.refs("refs/").unwrap().into_iter().map(|entry| entry.name).collect::<Vec<_>>();
     assert_eq!(names(&store), ["refs/heads/w/r", name]);
     store.delete_ref(name, b).unwrap();
     assert_eq!(names(&store), ["refs/heads/w/r"]);
@@ -194,19 +153,11 @@ fn broken_refs_are_reported() {
     let (_home, store) = store();
     let dir = store.git_dir().join("refs/piton/w/auto");
     std::fs::create_dir_all(&dir).unwrap();
-    for (name, content) in [
-        ("1", &b""[..]),
-        ("2", b"garbage"),
-        ("3", b"ref: refs/heads/x"),
-        ("4", b"\xff\xfe"),
-    ] {
+    for (name, content) in [("1", &b""[..]), ("2", b"garbage"), ("3", b"ref: refs/heads/x"), ("4", b"\xff\xfe")] {
         std::fs::write(dir.join(name), content).unwrap();
     }
     let refs = store.refs("refs/piton/w/").unwrap();
-    assert_eq!(
-        (refs.len(), refs.iter().filter(|entry| entry.target.is_err()).count()),
-        (4, 4)
-    );
+    assert_eq!((refs.len(), refs.iter().filter(|entry| entry.target.is_err()).count()), (4, 4));
 }
 
 #[test]
@@ -224,16 +175,9 @@ fn lost_directories_and_files_are_mended() {
     assert!(store.has(&id).unwrap());
     store.update_ref("refs/heads/w/r", None, id).unwrap();
     let config = std::fs::read_to_string(store.git_dir().join("config")).unwrap();
-    std::fs::write(
-        store.git_dir().join("config"),
-        config.replace("format = 1", "format = 2"),
-    )
-    .unwrap();
+    std::fs::write(store.git_dir().join("config"), config.replace("format = 1", "format = 2")).unwrap();
     let newer = Store::open(home.path()).err().unwrap();
-    assert!(
-        newer.code() == Code::StoreDamaged && newer.message().contains("newer piton"),
-        "{newer}"
-    );
+    assert!(newer.code() == Code::StoreDamaged && newer.message().contains("newer piton"), "{newer}");
 }
 
 #[test]
@@ -244,13 +188,7 @@ fn prefixes_and_patches() {
     assert_eq!(store.kind_of(&id).unwrap(), Some(ObjectKind::Commit));
     let patch = store.patch(Some(b"a\nb\n"), Some(b"a\nc\nd\n"), "f.txt").unwrap();
     assert_eq!((patch.plus, patch.minus, patch.binary), (2, 1, false));
-    assert!(
-        patch
-            .text
-            .starts_with("diff --git a/f.txt b/f.txt\n--- a/f.txt\n+++ b/f.txt\n@@"),
-        "{}",
-        patch.text
-    );
+    assert!(patch.text.starts_with("diff --git a/f.txt b/f.txt\n--- a/f.txt\n+++ b/f.txt\n@@"), "{}", patch.text);
     assert!(store.patch(Some(b"a\0b"), Some(b"a\0c"), "f").unwrap().binary);
     assert_eq!(store.patch(None, Some(b"x\n"), "f").unwrap().plus, 1);
 }

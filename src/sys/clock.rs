@@ -23,9 +23,7 @@ pub fn rfc3339(ms: i64) -> String {
 
 /// The kernel's boot id, which tells a file kept over a reboot from one of this boot; empty where there is none.
 pub fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map(|id| id.trim().to_owned())
-        .unwrap_or_default()
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

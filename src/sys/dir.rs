@@ -63,12 +63,7 @@ impl Status {
             mode: stat.st_mode as u32,
             links: stat.st_nlink as u64,
         };
-        Status {
-            kind,
-            stamp,
-            uid: stat.st_uid,
-            gid: stat.st_gid,
-        }
+        Status { kind, stamp, uid: stat.st_uid, gid: stat.st_gid }
     }
 }
 
@@ -97,17 +92,9 @@ impl Dir {
     /// # Errors
     /// I/O errors; not a directory.
     pub fn open_root(path: &Path) -> Result<Dir> {
-        let fd = openat(
-            CWD,
-            path,
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .at("opening the directory", path)?;
-        Ok(Dir {
-            fd,
-            path: path.to_owned(),
-        })
+        let fd = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .at("opening the directory", path)?;
+        Ok(Dir { fd, path: path.to_owned() })
     }
 
     /// Opens the directory `rel` below this one; no component may be a link.
@@ -116,10 +103,7 @@ impl Dir {
     /// The system's error: `NOENT`, `NOTDIR`, `LOOP` (a link), `ACCESS`, `NAMETOOLONG`.
     pub fn open_dir(&self, rel: &RelPath) -> rustix::io::Result<Dir> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Dir {
-            fd: self.open(rel, flags)?,
-            path: rel.under(&self.path),
-        })
+        Ok(Dir { fd: self.open(rel, flags)?, path: rel.under(&self.path) })
     }
 
     /// Opens the regular file `rel` for reading; no component may be a link. Never blocks on a FIFO.
@@ -127,10 +111,7 @@ impl Dir {
     /// # Errors
     /// As [`Dir::open_dir`].
     pub fn open_file(&self, rel: &RelPath) -> rustix::io::Result<File> {
-        let fd = self.open(
-            rel,
-            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC,
-        )?;
+        let fd = self.open(rel, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC)?;
         Ok(File::from(fd))
     }
 
@@ -329,8 +310,7 @@ impl Dir {
 
     /// The path of an entry, for messages.
     pub fn child(&self, name: &[u8]) -> PathBuf {
-        self.path
-            .join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name))
+        self.path.join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name))
     }
 
     fn error(&self, errno: Errno, doing: &str, name: &[u8]) -> Error {

@@ -20,11 +20,7 @@ pub fn unique_suffix() -> String {
 /// # Errors
 /// `permission`, `disk-full`, `internal`.
 pub fn create_private_dir(path: &Path) -> Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .at("creating the directory", path)
+    DirBuilder::new().recursive(true).mode(0o700).create(path).at("creating the directory", path)
 }
 
 /// Replaces `path` by a private file (0600) with `content`: readers see the old or the new content, never a part.
@@ -45,12 +41,7 @@ pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
 }
 
 fn write_new(path: &Path, content: &[u8]) -> Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .at("creating", path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).at("creating", path)?;
     file.write_all(content).at("writing", path)?;
     file.sync_all().at("syncing", path)
 }

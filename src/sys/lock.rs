@@ -52,10 +52,7 @@ impl FileLock {
             // Only for messages: a lock without its text is still a lock.
             let _ = describe(&mut file, verb);
         }
-        Ok(FileLock {
-            _file: file,
-            path: path.to_owned(),
-        })
+        Ok(FileLock { _file: file, path: path.to_owned() })
     }
 
     /// The lock file.
@@ -77,11 +74,8 @@ fn try_lock(file: &File, mode: Mode, path: &Path) -> Result<bool> {
 }
 
 fn describe(file: &mut File, verb: &str) -> std::io::Result<()> {
-    let text = format!(
-        "pid {} since {} doing {verb}\n",
-        std::process::id(),
-        super::clock::rfc3339(super::clock::now_ms())
-    );
+    let text =
+        format!("pid {} since {} doing {verb}\n", std::process::id(), super::clock::rfc3339(super::clock::now_ms()));
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(text.as_bytes())
@@ -91,17 +85,10 @@ fn locked(file: &mut File, path: &Path, wait: Duration) -> Error {
     let mut holder = String::new();
     // Only for the message.
     let _ = file.read_to_string(&mut holder);
-    let holder = if holder.trim().is_empty() {
-        "an unknown process".to_owned()
-    } else {
-        holder.trim().to_owned()
-    };
-    Error::new(
-        Code::StoreLocked,
-        format!("still locked by {holder} after {} ms", wait.as_millis()),
-    )
-    .path(path)
-    .hint("try again when it has finished; the lock ends with its process")
+    let holder = if holder.trim().is_empty() { "an unknown process".to_owned() } else { holder.trim().to_owned() };
+    Error::new(Code::StoreLocked, format!("still locked by {holder} after {} ms", wait.as_millis()))
+        .path(path)
+        .hint("try again when it has finished; the lock ends with its process")
 }
 
 #[cfg(test)]
@@ -119,10 +106,7 @@ mod tests {
         drop((first, second));
         let third = take(Mode::Exclusive).unwrap();
         let refused = take(Mode::Shared).unwrap_err();
-        assert!(
-            refused.message().contains(&format!("pid {}", std::process::id())),
-            "{refused}"
-        );
+        assert!(refused.message().contains(&format!("pid {}", std::process::id())), "{refused}");
         drop(third);
         take(Mode::Exclusive).unwrap();
         assert!(path.exists());

@@ -119,10 +119,7 @@ fn guard_count(seen: &mut Seen, request: &Request<'_>) {
             3
         }
     };
-    let mut ranked: Vec<(u8, Found)> = std::mem::take(&mut seen.files)
-        .into_iter()
-        .map(|f| (rank(&f), f))
-        .collect();
+    let mut ranked: Vec<(u8, Found)> = std::mem::take(&mut seen.files).into_iter().map(|f| (rank(&f), f)).collect();
     ranked.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| x.path.cmp(&y.path)));
     let over = ranked.split_off(limit);
     seen.files = ranked.into_iter().map(|(_, found)| found).collect();
@@ -137,10 +134,7 @@ fn guard_count(seen: &mut Seen, request: &Request<'_>) {
     for (_, found) in over {
         // The highest directory that holds nothing captured stands for all that is in it.
         let mut listed = found.path;
-        while let Some(parent) = listed
-            .parent()
-            .filter(|parent| !parent.is_root() && !holding.contains(parent))
-        {
+        while let Some(parent) = listed.parent().filter(|parent| !parent.is_root() && !holding.contains(parent)) {
             listed = parent;
         }
         seen.skipped.insert(listed, SkipReason::OverCount);
@@ -173,10 +167,7 @@ impl Builder {
                 ..Coverage::default()
             },
             known: BTreeMap::new(),
-            stats: Stats {
-                dirs: seen.dirs.len() as u64,
-                ..Stats::default()
-            },
+            stats: Stats { dirs: seen.dirs.len() as u64, ..Stats::default() },
             warnings: seen.warnings,
             dir_perms: seen.passed.into_iter().collect(),
             targets: request.targets.iter().map(|target| target.path.clone()).collect(),
@@ -187,10 +178,8 @@ impl Builder {
         }
         let mut jobs = Vec::new();
         for found in seen.files {
-            let proven = request
-                .known
-                .get(&found.path)
-                .filter(|known| known.proven && known.stamp == found.status.stamp);
+            let proven =
+                request.known.get(&found.path).filter(|known| known.proven && known.stamp == found.status.stamp);
             match proven {
                 Some(known) => {
                     builder.stats.reused += 1;
@@ -218,22 +207,10 @@ impl Builder {
     }
 
     fn keep(&mut self, found: &Found, id: crate::model::id::ObjectId, perm: u16, known: Known) {
-        let (kind, perm) = if found.is_link() {
-            (EntryKind::Link, 0o777)
-        } else {
-            (EntryKind::File, perm)
-        };
+        let (kind, perm) = if found.is_link() { (EntryKind::Link, 0o777) } else { (EntryKind::File, perm) };
         self.stats.files += 1;
         self.stats.bytes += known.stamp.size;
-        self.manifest.insert(
-            found.path.clone(),
-            Entry {
-                kind,
-                perm,
-                id,
-                size: known.stamp.size,
-            },
-        );
+        self.manifest.insert(found.path.clone(), Entry { kind, perm, id, size: known.stamp.size });
         if found.targeted {
             self.stats.targeted += 1;
         } else {

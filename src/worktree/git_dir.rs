@@ -22,11 +22,7 @@ pub fn of(dir: &Path) -> Option<GitDir> {
     let dot_git = dir.join(".git");
     let facts = dot_git.symlink_metadata().ok()?;
     if facts.is_dir() {
-        return Some(GitDir {
-            common: dot_git.clone(),
-            own: dot_git,
-            linked: false,
-        });
+        return Some(GitDir { common: dot_git.clone(), own: dot_git, linked: false });
     }
     if !facts.is_file() || facts.len() > MAX_POINTER {
         return None;

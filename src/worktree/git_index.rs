@@ -29,10 +29,7 @@ pub fn tracked(git_dir: &Path) -> Result<Vec<RelPath>> {
         }
     };
     entries.retain(|entry| !entry.sparse_dir && !entry.path.is_empty());
-    Ok(entries
-        .iter()
-        .filter_map(|entry| RelPath::parse(&entry.path).ok())
-        .collect())
+    Ok(entries.iter().filter_map(|entry| RelPath::parse(&entry.path).ok()).collect())
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>> {
@@ -68,11 +65,7 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn take(&mut self, n: usize) -> Result<&'a [u8]> {
-        let end = self
-            .at
-            .checked_add(n)
-            .filter(|end| *end <= self.bytes.len())
-            .ok_or_else(|| damaged("is cut"))?;
+        let end = self.at.checked_add(n).filter(|end| *end <= self.bytes.len()).ok_or_else(|| damaged("is cut"))?;
         let piece = &self.bytes[self.at..end];
         self.at = end;
         Ok(piece)
@@ -92,10 +85,8 @@ impl<'a> Cursor<'a> {
 
     /// Bytes up to the next NUL, which is consumed.
     fn until_nul(&mut self) -> Result<&'a [u8]> {
-        let length = self.bytes[self.at..]
-            .iter()
-            .position(|byte| *byte == 0)
-            .ok_or_else(|| damaged("has an endless path"))?;
+        let length =
+            self.bytes[self.at..].iter().position(|byte| *byte == 0).ok_or_else(|| damaged("has an endless path"))?;
         let piece = self.take(length)?;
         self.at += 1;
         Ok(piece)
@@ -106,11 +97,7 @@ impl<'a> Cursor<'a> {
         let mut value = 0usize;
         for i in 0..10 {
             let byte = self.take(1)?[0];
-            let base = if i == 0 {
-                0
-            } else {
-                value.checked_add(1).ok_or_else(|| damaged("has a bad number"))?
-            };
+            let base = if i == 0 { 0 } else { value.checked_add(1).ok_or_else(|| damaged("has a bad number"))? };
             value = base
                 .checked_mul(128)
                 .map(|n| n | usize::from(byte & 0x7f))
@@ -125,11 +112,7 @@ impl<'a> Cursor<'a> {
 
 fn parse(bytes: &[u8]) -> Result<Index> {
     // The last 20 bytes are the checksum (zero where `index.skipHash` is set).
-    let body = bytes
-        .len()
-        .checked_sub(20)
-        .map(|end| &bytes[..end])
-        .ok_or_else(|| damaged("is cut"))?;
+    let body = bytes.len().checked_sub(20).map(|end| &bytes[..end]).ok_or_else(|| damaged("is cut"))?;
     let mut cursor = Cursor { bytes: body, at: 0 };
     if cursor.take(4)? != b"DIRC" {
         return Err(damaged("is not an index"));
@@ -145,10 +128,7 @@ fn parse(bytes: &[u8]) -> Result<Index> {
         let entry = parse_entry(&mut cursor, version, previous)?;
         entries.push(entry);
     }
-    Ok(Index {
-        entries,
-        link: parse_extensions(&mut cursor)?,
-    })
+    Ok(Index { entries, link: parse_extensions(&mut cursor)? })
 }
 
 fn parse_entry(cursor: &mut Cursor<'_>, version: u32, previous: &[u8]) -> Result<Entry> {
@@ -165,10 +145,7 @@ fn parse_entry(cursor: &mut Cursor<'_>, version: u32, previous: &[u8]) -> Result
     }
     let path = if version == 4 {
         let strip = cursor.varint()?;
-        let keep = previous
-            .len()
-            .checked_sub(strip)
-            .ok_or_else(|| damaged("has a bad path"))?;
+        let keep = previous.len().checked_sub(strip).ok_or_else(|| damaged("has a bad path"))?;
         [&previous[..keep], cursor.until_nul()?].concat()
     } else {
         let path = cursor.until_nul()?.to_vec();
@@ -177,10 +154,7 @@ fn parse_entry(cursor: &mut Cursor<'_>, version: u32, previous: &[u8]) -> Result
         cursor.take(padding)?;
         path
     };
-    Ok(Entry {
-        path,
-        sparse_dir: mode & 0o170_000 == 0o040_000,
-    })
+    Ok(Entry { path, sparse_dir: mode & 0o170_000 == 0o040_000 })
 }
 
 fn parse_extensions(cursor: &mut Cursor<'_>) -> Result<Option<Link>> {
@@ -208,17 +182,9 @@ fn parse_link(body: &[u8]) -> Result<Option<Link>> {
     }
     let base = base.iter().map(|byte| format!("{byte:02x}")).collect();
     if cursor.at == body.len() {
-        return Ok(Some(Link {
-            base,
-            deleted: Vec::new(),
-            replaced: Vec::new(),
-        }));
+        return Ok(Some(Link { base, deleted: Vec::new(), replaced: Vec::new() }));
     }
-    Ok(Some(Link {
-        base,
-        deleted: ewah(&mut cursor)?,
-        replaced: ewah(&mut cursor)?,
-    }))
+    Ok(Some(Link { base, deleted: ewah(&mut cursor)?, replaced: ewah(&mut cursor)? }))
 }
 
 /// The set bits of an EWAH bitmap, after git's `ewah/ewah_io.c` and `bitmap-format`.
@@ -235,10 +201,7 @@ fn ewah(cursor: &mut Cursor<'_>) -> Result<Vec<usize>> {
     let mut words = words.into_iter();
     while let Some(marker) = words.next() {
         let run = ((marker >> 1) & 0xffff_ffff) as usize;
-        let run_end = run
-            .checked_mul(64)
-            .and_then(|n| n.checked_add(at))
-            .ok_or_else(|| damaged("has a bad bitmap"))?;
+        let run_end = run.checked_mul(64).and_then(|n| n.checked_add(at)).ok_or_else(|| damaged("has a bad bitmap"))?;
         if marker & 1 == 1 {
             set.extend(at..run_end.min(bits));
         }
@@ -257,13 +220,8 @@ fn ewah(cursor: &mut Cursor<'_>) -> Result<Vec<usize>> {
 fn merge(base: Vec<Entry>, own: Vec<Entry>, link: &Link) -> Vec<Entry> {
     let deleted: std::collections::HashSet<usize> = link.deleted.iter().copied().collect();
     tracing::trace!(replaced = link.replaced.len(), "split index");
-    let kept = base
-        .into_iter()
-        .enumerate()
-        .filter(|(i, _)| !deleted.contains(i))
-        .map(|(_, entry)| entry);
-    kept.chain(own.into_iter().filter(|entry| !entry.path.is_empty()))
-        .collect()
+    let kept = base.into_iter().enumerate().filter(|(i, _)| !deleted.contains(i)).map(|(_, entry)| entry);
+    kept.chain(own.into_iter().filter(|entry| !entry.path.is_empty())).collect()
 }
 
 fn damaged(what: &str) -> Error {
@@ -287,11 +245,7 @@ mod tests {
             .output();
         match output {
             Ok(output) => {
-                assert!(
-                    output.status.success(),
-                    "{args:?}: {}",
-                    String::from_utf8_lossy(&output.stderr)
-                );
+                assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
                 true
             }
             Err(error) => {
@@ -315,11 +269,7 @@ mod tests {
         git(dir.path(), &["add", "."]);
         let expected = ["a/deep/one", "a/deep/two words", "a/x", "b"];
         let check = |expected: &[&str], what: &str| {
-            let mut found: Vec<_> = tracked(&dir.path().join(".git"))
-                .unwrap()
-                .iter()
-                .map(RelPath::display)
-                .collect();
+            let mut found: Vec<_> = tracked(&dir.path().join(".git")).unwrap().iter().map(RelPath::display).collect();
             found.sort();
             assert_eq!(found, expected, "{what}");
         };

@@ -44,10 +44,7 @@ pub fn read_all(
     (sink, control): (&dyn ObjectSink, &dyn Fn() -> Flow),
 ) -> Result<Vec<Read>> {
     if jobs.len() < FEW {
-        return jobs
-            .iter()
-            .map(|job| checked(control).and_then(|()| read_one(root, job, file_cap, sink)))
-            .collect();
+        return jobs.iter().map(|job| checked(control).and_then(|()| read_one(root, job, file_cap, sink))).collect();
     }
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get().min(4));
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -122,16 +119,8 @@ fn read_one(root: &Dir, job: &Found, file_cap: u64, sink: &dyn ObjectSink) -> Re
             Attempt::Done { id, after } => {
                 let unstable = after.stamp != before.stamp;
                 let proven = !unstable && after.stamp.proves_content_read_at(read_at);
-                let known = Known {
-                    stamp: after.stamp,
-                    id,
-                    proven,
-                };
-                return Ok(Read::Content {
-                    known,
-                    perm: after.perm(),
-                    unstable,
-                });
+                let known = Known { stamp: after.stamp, id, proven };
+                return Ok(Read::Content { known, perm: after.perm(), unstable });
             }
             Attempt::Again => {}
             Attempt::Skip(reason) => return Ok(Read::Skip(reason)),
@@ -192,11 +181,9 @@ fn stream(file: &File, before: &Status, sink: &dyn ObjectSink, last: bool) -> Re
             Ok(Attempt::Done { id, after })
         }
         // Its size changed, or it carries an attack; either way this reading is void.
-        Err(error) if error.code() == Code::Conflict => Ok(if last {
-            Attempt::Skip(SkipReason::Unreadable)
-        } else {
-            Attempt::Again
-        }),
+        Err(error) if error.code() == Code::Conflict => {
+            Ok(if last { Attempt::Skip(SkipReason::Unreadable) } else { Attempt::Again })
+        }
         Err(error) => Err(error),
     }
 }
@@ -226,16 +213,8 @@ fn read_link(root: &Dir, job: &Found, sink: &dyn ObjectSink) -> Result<Read> {
     };
     match store(&target, sink)? {
         Some(id) => {
-            let known = Known {
-                stamp: status.stamp,
-                id,
-                proven: status.stamp.proves_content_read_at(read_at),
-            };
-            Ok(Read::Content {
-                known,
-                perm: 0o777,
-                unstable: false,
-            })
+            let known = Known { stamp: status.stamp, id, proven: status.stamp.proves_content_read_at(read_at) };
+            Ok(Read::Content { known, perm: 0o777, unstable: false })
         }
         None => Ok(Read::Skip(SkipReason::Collision)),
     }
@@ -254,9 +233,7 @@ fn open_failed(errno: Errno) -> SkipReason {
 /// I/O errors of opening and reading.
 pub fn read_small(root: &Path, path: &RelPath, max: u64) -> Result<Option<Vec<u8>>> {
     let dir = Dir::open_root(root)?;
-    let parent = dir
-        .open_dir(&path.parent().unwrap_or_default())
-        .at("opening the directory of", path.under(root))?;
+    let parent = dir.open_dir(&path.parent().unwrap_or_default()).at("opening the directory of", path.under(root))?;
     match parent.status(path.name())? {
         None => Ok(Some(Vec::new())),
         Some(status) if status.kind == FileKind::Link => parent.read_link(path.name()).map(Some),
@@ -264,9 +241,7 @@ pub fn read_small(root: &Path, path: &RelPath, max: u64) -> Result<Option<Vec<u8
         Some(_) => {
             let file = dir.open_file(path).at("opening", path.under(root))?;
             let mut content = Vec::new();
-            file.take(max)
-                .read_to_end(&mut content)
-                .at("reading", path.under(root))?;
+            file.take(max).read_to_end(&mut content).at("reading", path.under(root))?;
             Ok(Some(content))
         }
     }

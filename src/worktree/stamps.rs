@@ -30,12 +30,7 @@ pub struct Stamps {
 impl Stamps {
     /// Nothing known yet.
     pub fn empty(epoch: &str, boot: &str) -> Stamps {
-        Stamps {
-            epoch: epoch.to_owned(),
-            boot: boot.to_owned(),
-            defaults: None,
-            known: BTreeMap::new(),
-        }
+        Stamps { epoch: epoch.to_owned(), boot: boot.to_owned(), defaults: None, known: BTreeMap::new() }
     }
 }
 
@@ -74,15 +69,7 @@ fn encode(stamps: &Stamps) -> Vec<u8> {
     out.extend_from_slice(&(stamps.known.len() as u64).to_le_bytes());
     for (path, known) in &stamps.known {
         text(&mut out, path.as_bytes());
-        let Stamp {
-            size,
-            mtime,
-            ctime,
-            dev,
-            ino,
-            mode,
-            links,
-        } = known.stamp;
+        let Stamp { size, mtime, ctime, dev, ino, mode, links } = known.stamp;
         for number in [size, mtime as u64, ctime as u64, dev, ino, u64::from(mode), links] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -115,12 +102,7 @@ fn decode(bytes: &[u8]) -> Option<Stamps> {
         let path = RelPath::parse(reader.text()?).ok()?;
         known.insert(path, reader.known()?);
     }
-    reader.0.is_empty().then_some(Stamps {
-        epoch,
-        boot,
-        defaults,
-        known,
-    })
+    reader.0.is_empty().then_some(Stamps { epoch, boot, defaults, known })
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -168,28 +150,12 @@ mod tests {
     use super::*;
 
     fn sample() -> Stamps {
-        let stamp = Stamp {
-            size: 3,
-            mtime: -5,
-            ctime: 7,
-            dev: 1,
-            ino: 9,
-            mode: 0o100644,
-            links: 1,
-        };
-        let known = Known {
-            stamp,
-            id: ObjectId::EMPTY_TREE,
-            proven: true,
-        };
+        let stamp = Stamp { size: 3, mtime: -5, ctime: 7, dev: 1, ino: 9, mode: 0o100644, links: 1 };
+        let known = Known { stamp, id: ObjectId::EMPTY_TREE, proven: true };
         let path = |text: &[u8]| RelPath::parse(text).unwrap();
         Stamps {
             defaults: Some(Defaults::STANDARD),
-            known: [
-                (path(b"a/b"), known),
-                (path(b"\xff\n"), Known { proven: false, ..known }),
-            ]
-            .into(),
+            known: [(path(b"a/b"), known), (path(b"\xff\n"), Known { proven: false, ..known })].into(),
             ..Stamps::empty("e", "b")
         }
     }

@@ -113,11 +113,7 @@ pub fn walk(request: &Request<'_>, root: &Dir, control: &dyn Fn() -> Flow) -> Re
         seen: Seen::default(),
     };
     walk.enter_repository(&RelPath::root());
-    let mut pending = vec![Pending {
-        path: RelPath::root(),
-        way: Way::Rules,
-        levels: None,
-    }];
+    let mut pending = vec![Pending { path: RelPath::root(), way: Way::Rules, levels: None }];
     while let Some(dir) = pending.pop() {
         checked(control)?;
         walk.directory(&dir, &mut pending)?;
@@ -140,10 +136,7 @@ impl Walk<'_> {
             self.seen.excludes.extend(patterns);
         }
         match git_index::tracked(&git.own) {
-            Ok(paths) => self
-                .seen
-                .tracked
-                .extend(paths.into_iter().map(|path| below(dir, &path))),
+            Ok(paths) => self.seen.tracked.extend(paths.into_iter().map(|path| below(dir, &path))),
             Err(error) => self.seen.warnings.push(format!(
                 "which files git tracks in {} is not known: {}; ignored files it tracks are not captured",
                 dir.display(),
@@ -163,21 +156,14 @@ impl Walk<'_> {
         };
         if !pending.path.is_root() {
             let perm = dir.own_status()?.perm();
-            let list = if pending.way == Way::ForcedOnly {
-                &mut self.seen.passed
-            } else {
-                &mut self.seen.dirs
-            };
+            let list = if pending.way == Way::ForcedOnly { &mut self.seen.passed } else { &mut self.seen.dirs };
             list.push((pending.path.clone(), perm));
             if names.binary_search_by(|name| name.as_slice().cmp(b".git")).is_ok() {
                 self.enter_repository(&pending.path);
             }
         }
         let levels = self.level_of(pending, &dir, &names);
-        for name in names
-            .iter()
-            .filter(|name| name.as_slice() != b".git" && !name.starts_with(TEMPORARY))
-        {
+        for name in names.iter().filter(|name| name.as_slice() != b".git" && !name.starts_with(TEMPORARY)) {
             let Ok(Some(status)) = dir.status(name) else { continue };
             let path = pending.path.join(name);
             match status.kind {
@@ -192,11 +178,7 @@ impl Walk<'_> {
     /// A directory that cannot be opened: vanished ones are gone, others are listed.
     fn not_opened(&mut self, pending: &Pending, errno: Errno) -> Result<()> {
         if pending.path.is_root() {
-            return Err(crate::error::Error::io(
-                errno.into(),
-                "opening the workspace",
-                self.request.root,
-            ));
+            return Err(crate::error::Error::io(errno.into(), "opening the workspace", self.request.root));
         }
         if !matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP) {
             self.seen.skipped.insert(pending.path.clone(), SkipReason::Unreadable);
@@ -207,10 +189,7 @@ impl Walk<'_> {
     /// Adds the directory's own `.gitignore` to the rules above it. A linked one is not followed, as in git.
     fn level_of(&self, pending: &Pending, dir: &Dir, names: &[Vec<u8>]) -> Option<Rc<Level>> {
         let above = pending.levels.clone();
-        if names
-            .binary_search_by(|name| name.as_slice().cmp(b".gitignore"))
-            .is_err()
-        {
+        if names.binary_search_by(|name| name.as_slice().cmp(b".gitignore")).is_err() {
             return above;
         }
         let status = dir.status(b".gitignore").ok().flatten();
@@ -218,9 +197,7 @@ impl Walk<'_> {
             return above;
         }
         let path = pending.path.join(b".gitignore");
-        let content = super::read::read_small(self.request.root, &path, MAX_IGNORE_BYTES)
-            .ok()
-            .flatten();
+        let content = super::read::read_small(self.request.root, &path, MAX_IGNORE_BYTES).ok().flatten();
         match content.and_then(|content| Matcher::new(&pending.path, &content)) {
             Some(matcher) => Some(Rc::new(Level { matcher, above })),
             None => above,
@@ -245,20 +222,12 @@ impl Walk<'_> {
         }
         let way = self.way_into(&path, way, names, levels);
         if way != Way::ForcedOnly || self.forced_below(&path) {
-            next.push(Pending {
-                path,
-                way,
-                levels: levels.clone(),
-            });
+            next.push(Pending { path, way, levels: levels.clone() });
         }
     }
 
     fn way_into(&self, path: &RelPath, way: Way, names: &[Vec<u8>], levels: &Option<Rc<Level>>) -> Way {
-        let beside = |name: &str| {
-            names
-                .binary_search_by(|found| found.as_slice().cmp(name.as_bytes()))
-                .is_ok()
-        };
+        let beside = |name: &str| names.binary_search_by(|found| found.as_slice().cmp(name.as_bytes())).is_ok();
         let inside = |name: &str| tagged(&path.under(self.request.root), name);
         // What a tool made it makes again: not even a target, or removing `node_modules` would cost its whole weight.
         if is_made(path.name(), &beside, &inside) {
@@ -285,20 +254,11 @@ impl Walk<'_> {
         let secret = !kept && self.request.secrets != Secrets::Always && is_secret_name(path.name());
         let too_large = status.kind == FileKind::File && status.stamp.size > self.request.limits.file_bytes;
         if (kept || (by_rules && !secret)) && !too_large {
-            self.seen.files.push(Found {
-                path,
-                status,
-                targeted: false,
-                uncapped: false,
-            });
+            self.seen.files.push(Found { path, status, targeted: false, uncapped: false });
         } else if target && (!secret || self.request.secrets != Secrets::Never || self.request.unlimited_targets) {
             self.target(path, status);
         } else if kept || by_rules {
-            let reason = if secret {
-                SkipReason::Secret
-            } else {
-                SkipReason::TooLarge(status.stamp.size)
-            };
+            let reason = if secret { SkipReason::Secret } else { SkipReason::TooLarge(status.stamp.size) };
             self.seen.skipped.insert(path, reason);
         }
     }
@@ -312,12 +272,7 @@ impl Walk<'_> {
             self.target_bytes -= status.stamp.size;
             self.seen.skipped.insert(path, SkipReason::OverBudget);
         } else {
-            self.seen.files.push(Found {
-                path,
-                status,
-                targeted: true,
-                uncapped: true,
-            });
+            self.seen.files.push(Found { path, status, targeted: true, uncapped: true });
         }
     }
 
@@ -348,9 +303,9 @@ impl Walk<'_> {
     fn in_extent(&self, path: &RelPath, is_dir: bool) -> bool {
         match &self.request.extent {
             Extent::Tree => true,
-            Extent::Paths(paths) => paths
-                .iter()
-                .any(|wanted| path.starts_with(wanted) || (is_dir && wanted.starts_with(path))),
+            Extent::Paths(paths) => {
+                paths.iter().any(|wanted| path.starts_with(wanted) || (is_dir && wanted.starts_with(path)))
+            }
         }
     }
 
@@ -358,14 +313,8 @@ impl Walk<'_> {
     fn forced_below(&self, dir: &RelPath) -> bool {
         let from = (Bound::Excluded(dir.inside_bound()), Bound::Unbounded);
         let known = self.request.known.range(from.clone()).next().map(|(path, _)| path);
-        let others = [
-            self.request.sticky.range(from.clone()).next(),
-            self.seen.tracked.range(from).next(),
-        ];
-        let at = self
-            .request
-            .targets
-            .partition_point(|target| target.path <= dir.inside_bound());
+        let others = [self.request.sticky.range(from.clone()).next(), self.seen.tracked.range(from).next()];
+        let at = self.request.targets.partition_point(|target| target.path <= dir.inside_bound());
         let target = self.targets.get(at).map(|target| &target.path);
         let wanted = match &self.request.extent {
             Extent::Tree => true,

@@ -27,11 +27,7 @@ impl Work {
             known: BTreeMap::new(),
             targets: vec![],
             never: vec![],
-            limits: Limits {
-                file_bytes: 1000,
-                files: 1_000_000,
-                line_bytes: 1,
-            },
+            limits: Limits { file_bytes: 1000, files: 1_000_000, line_bytes: 1 },
             exclude: vec![],
         };
         files.iter().for_each(|(name, content)| work.write(name, content));
@@ -71,21 +67,13 @@ impl Work {
     /// Names of captured files and links.
     fn files(&mut self) -> Vec<String> {
         let capture = self.capture();
-        let files = capture
-            .manifest
-            .iter()
-            .filter(|(_, entry)| entry.kind != EntryKind::Dir);
+        let files = capture.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir);
         files.map(|(path, _)| path.display()).collect()
     }
 }
 
 fn skips(capture: &Capture) -> Vec<(String, &'static str)> {
-    capture
-        .coverage
-        .skipped
-        .iter()
-        .map(|(path, why)| (path.display(), why.as_str()))
-        .collect()
+    capture.coverage.skipped.iter().map(|(path, why)| (path.display(), why.as_str())).collect()
 }
 
 #[test]
@@ -99,10 +87,7 @@ fn kinds_modes_links_and_empty_directories() {
     let entry = |name: &str| *capture.manifest.get(&path(name)).unwrap();
     assert_eq!((entry("a/run").perm, entry("a/file").perm), (0o4750, 0o600));
     assert_eq!(entry("empty").kind, EntryKind::Dir);
-    assert_eq!(
-        entry("link").id,
-        ObjectId::of(ObjectKind::Blob, b"/nowhere/at all").unwrap()
-    );
+    assert_eq!(entry("link").id, ObjectId::of(ObjectKind::Blob, b"/nowhere/at all").unwrap());
     assert_eq!(entry("link").kind, EntryKind::Link);
 }
 
@@ -120,10 +105,7 @@ fn ignore_rules_and_what_is_captured_all_the_same() {
     ]);
     let capture = work.capture();
     assert_eq!(skips(&capture), [(".env".to_owned(), "secret")]);
-    assert_eq!(
-        work.files(),
-        [".env.example", ".gitignore", "keep.txt", "sub/.gitignore"]
-    );
+    assert_eq!(work.files(), [".env.example", ".gitignore", "keep.txt", "sub/.gitignore"]);
     work.exclude = vec!["keep.txt".into()];
     work.known.clear();
     assert_eq!(work.files(), [".env.example", ".gitignore", "sub/.gitignore"]);
@@ -169,20 +151,8 @@ fn directories_known_by_their_maker_are_left_out() {
 
 #[test]
 fn caps_special_files_and_own_store_are_listed() {
-    let mut work = Work::new(&[
-        ("big", &"x".repeat(1001)),
-        ("store/objects/x", ""),
-        ("ok", ""),
-        (".piton-tmp-1", ""),
-    ]);
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        work.at("fifo"),
-        rustix::fs::FileType::Fifo,
-        0o600.into(),
-        0,
-    )
-    .unwrap();
+    let mut work = Work::new(&[("big", &"x".repeat(1001)), ("store/objects/x", ""), ("ok", ""), (".piton-tmp-1", "")]);
+    rustix::fs::mknodat(rustix::fs::CWD, work.at("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     work.never = vec![work.at("store")];
     symlink(work.at("store"), work.at("link-to-store")).unwrap();
     let capture = work.capture();
@@ -205,10 +175,7 @@ fn the_count_guard_prefers_what_was_captured_before() {
     }
     work.limits.files = 2;
     let capture = work.capture();
-    assert_eq!(
-        skips(&capture),
-        [("a/2".to_owned(), "over-count"), ("b".to_owned(), "over-count")]
-    );
+    assert_eq!(skips(&capture), [("a/2".to_owned(), "over-count"), ("b".to_owned(), "over-count")]);
     assert_eq!(work.files(), ["a/1", "z/old"]);
 }
 
@@ -223,16 +190,9 @@ fn targets_are_captured_whatever_the_rules_say() {
         ("package.json", ""),
         ("node_modules/z", ""),
     ]);
-    let target = |name: &str, recursive| Target {
-        path: path(name),
-        recursive,
-    };
-    work.targets = vec![
-        target("node_modules", true),
-        target("ignored", true),
-        target(".env", false),
-        target("big", false),
-    ];
+    let target = |name: &str, recursive| Target { path: path(name), recursive };
+    work.targets =
+        vec![target("node_modules", true), target("ignored", true), target(".env", false), target("big", false)];
     let capture = work.capture();
     assert_eq!(capture.stats.targeted, 4);
     assert!(capture.coverage.skipped.is_empty(), "{:?}", capture.coverage.skipped);
@@ -247,12 +207,7 @@ fn stamps_prove_unchanged_files_and_nothing_else() {
     // Files of the same moment are racy; make them old.
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
     for name in ["a", "b"] {
-        fs::File::options()
-            .write(true)
-            .open(work.at(name))
-            .unwrap()
-            .set_modified(old)
-            .unwrap();
+        fs::File::options().write(true).open(work.at(name)).unwrap().set_modified(old).unwrap();
     }
     assert_eq!(work.capture().stats.hashed, 2);
     // Their ctime is still now: at first they are read again, whatever their mtime says.
@@ -261,18 +216,10 @@ fn stamps_prove_unchanged_files_and_nothing_else() {
         assert!(Instant::now() < deadline, "stamps never became proof");
     }
     fs::write(work.at("a"), "3").unwrap();
-    fs::File::options()
-        .write(true)
-        .open(work.at("a"))
-        .unwrap()
-        .set_modified(old)
-        .unwrap();
+    fs::File::options().write(true).open(work.at("a")).unwrap().set_modified(old).unwrap();
     let capture = work.capture();
     assert_eq!((capture.stats.hashed, capture.stats.reused), (1, 1));
-    assert_eq!(
-        capture.manifest.get(&path("a")).unwrap().id,
-        ObjectId::of(ObjectKind::Blob, b"3").unwrap()
-    );
+    assert_eq!(capture.manifest.get(&path("a")).unwrap().id, ObjectId::of(ObjectKind::Blob, b"3").unwrap());
 }
 
 #[test]

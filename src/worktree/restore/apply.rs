@@ -50,21 +50,9 @@ impl Outcome {
 pub fn apply(root: &Path, plan: &Plan, saved: &Saved<'_>, copy: Copy<'_>) -> Result<Outcome> {
     let sync = plan.create.len() + plan.replace.len() <= SYNC_EACH;
     let root = Dir::open_root(root)?;
-    let outcome = Outcome {
-        kept: plan.keep.clone(),
-        ..Outcome::default()
-    };
+    let outcome = Outcome { kept: plan.keep.clone(), ..Outcome::default() };
     let (opened, perms, tried) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-    let mut apply = Apply {
-        root: &root,
-        saved,
-        copy,
-        sync,
-        outcome,
-        opened,
-        perms,
-        tried,
-    };
+    let mut apply = Apply { root: &root, saved, copy, sync, outcome, opened, perms, tried };
     apply.clear_the_way(plan);
     for (path, entry) in plan.create.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
         apply.make_dir(path, entry);
@@ -106,10 +94,7 @@ impl Apply<'_> {
     /// Opens the directory that holds `path`, writable.
     fn parent(&mut self, path: &RelPath) -> Result<Dir> {
         let parent = path.parent().unwrap_or_default();
-        let dir = self
-            .root
-            .open_dir(&parent)
-            .at("opening the directory of", path.to_path())?;
+        let dir = self.root.open_dir(&parent).at("opening the directory of", path.to_path())?;
         if !dir.is_writable() {
             let perm = dir.own_status()?.perm();
             dir.set_own_perm(perm | 0o700)?;
@@ -125,11 +110,7 @@ impl Apply<'_> {
     /// Removes directories that become files or links (with what is in them), and files that become directories.
     fn clear_the_way(&mut self, plan: &Plan) {
         for replace in plan.replace.iter().filter(|replace| becomes_other(replace)) {
-            let inside = plan
-                .delete
-                .iter()
-                .rev()
-                .filter(|(path, _)| path.starts_with(&replace.path));
+            let inside = plan.delete.iter().rev().filter(|(path, _)| path.starts_with(&replace.path));
             inside.for_each(|(path, entry)| self.delete(path, entry));
             let removed = self.remove_for_change(replace);
             if let Err(error) = removed {
@@ -227,9 +208,7 @@ impl Apply<'_> {
             return Err(changed(path));
         };
         if !staged.lost.is_empty() {
-            self.outcome
-                .warnings
-                .push(format!("{}: not kept: {}", path.display(), staged.lost.join(", ")));
+            self.outcome.warnings.push(format!("{}: not kept: {}", path.display(), staged.lost.join(", ")));
         }
         staged.replace(path.name(), &proven)?;
         self.sync_dir(&dir)
@@ -242,11 +221,7 @@ impl Apply<'_> {
         let deleted = self.parent(path).and_then(|dir| {
             let Some(proven) = prove(&dir, path, self.saved)? else {
                 // Gone already is what was wanted.
-                return if dir.status(path.name())?.is_none() {
-                    Ok(None)
-                } else {
-                    Err(changed(path))
-                };
+                return if dir.status(path.name())?.is_none() { Ok(None) } else { Err(changed(path)) };
             };
             if entry.kind == EntryKind::Dir {
                 return dir.remove_dir(path.name()).map(Some);
@@ -255,10 +230,7 @@ impl Apply<'_> {
         });
         match deleted {
             Ok(Some(true)) => self.outcome.deleted.push(path.clone()),
-            Ok(Some(false)) => self
-                .outcome
-                .kept
-                .push((path.clone(), "the directory is not empty".to_owned())),
+            Ok(Some(false)) => self.outcome.kept.push((path.clone(), "the directory is not empty".to_owned())),
             Ok(None) => {}
             Err(error) => self.fail(path, &error),
         }
@@ -316,18 +288,8 @@ pub fn export(dir: &Path, target: &Manifest, select: &[RelPath], copy: Copy<'_>)
         covered: &|_, _| Ok(()),
     };
     let plan = super::plan::plan(&input);
-    let mut outcome = apply(
-        dir,
-        &plan,
-        &Saved {
-            manifest: &nothing,
-            known: &BTreeMap::new(),
-        },
-        copy,
-    )?;
-    outcome
-        .failed
-        .extend(plan.conflict.into_iter().map(|(path, why)| (path, why.to_string())));
+    let mut outcome = apply(dir, &plan, &Saved { manifest: &nothing, known: &BTreeMap::new() }, copy)?;
+    outcome.failed.extend(plan.conflict.into_iter().map(|(path, why)| (path, why.to_string())));
     Ok(outcome)
 }
 

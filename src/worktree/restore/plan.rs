@@ -79,9 +79,7 @@ impl Plan {
     pub fn needed(&self) -> impl Iterator<Item = ObjectId> {
         let created = self.create.iter().map(|(_, entry)| entry);
         let entries = created.chain(self.replace.iter().map(|replace| &replace.to));
-        entries
-            .filter(|entry| entry.kind != EntryKind::Dir)
-            .map(|entry| entry.id)
+        entries.filter(|entry| entry.kind != EntryKind::Dir).map(|entry| entry.id)
     }
 
     /// Keeps only the steps for which `wanted` says so.
@@ -96,11 +94,7 @@ impl Plan {
 
 /// Makes the plan.
 pub fn plan(input: &PlanInput<'_>) -> Plan {
-    let mut planner = Planner {
-        input,
-        plan: Plan::default(),
-        stays: BTreeSet::new(),
-    };
+    let mut planner = Planner { input, plan: Plan::default(), stays: BTreeSet::new() };
     planner.new_paths();
     planner.target_paths();
     planner.directories_that_stay();
@@ -160,11 +154,7 @@ impl Planner<'_> {
                     self.plan.create.push((path.clone(), *to));
                 }
                 Some(from) if !from.same(to) => {
-                    self.plan.replace.push(Replace {
-                        path: path.clone(),
-                        from: *from,
-                        to: *to,
-                    });
+                    self.plan.replace.push(Replace { path: path.clone(), from: *from, to: *to });
                 }
                 Some(_) => {}
             }
@@ -183,27 +173,15 @@ impl Planner<'_> {
         while let Some(dir) = parent.filter(|dir| !dir.is_root()) {
             let skipped = self.input.present_skipped.contains_key(&dir);
             // A file in the place of a directory is replaced only when it is selected itself.
-            let file = self
-                .input
-                .present
-                .get(&dir)
-                .is_some_and(|entry| entry.kind != EntryKind::Dir);
+            let file = self.input.present.get(&dir).is_some_and(|entry| entry.kind != EntryKind::Dir);
             if skipped || (file && !self.selected(&dir)) {
                 return Some(Conflict::Blocked(dir));
             }
             parent = dir.parent();
         }
-        let becomes_file = to.kind != EntryKind::Dir
-            && self
-                .input
-                .present
-                .get(path)
-                .is_some_and(|from| from.kind == EntryKind::Dir);
-        if becomes_file {
-            self.what_stays_in(path).map(Conflict::Blocked)
-        } else {
-            None
-        }
+        let becomes_file =
+            to.kind != EntryKind::Dir && self.input.present.get(path).is_some_and(|from| from.kind == EntryKind::Dir);
+        if becomes_file { self.what_stays_in(path).map(Conflict::Blocked) } else { None }
     }
 
     /// Something below a directory that will not go away.
@@ -233,9 +211,7 @@ impl Planner<'_> {
             .chain(self.input.present_skipped.keys())
             .flat_map(|path| std::iter::successors(path.parent(), RelPath::parent))
             .collect();
-        self.plan
-            .delete
-            .retain(|(path, entry)| entry.kind != EntryKind::Dir || !holding.contains(path));
+        self.plan.delete.retain(|(path, entry)| entry.kind != EntryKind::Dir || !holding.contains(path));
     }
 }
 

@@ -47,10 +47,7 @@ fn same_kind(entry: &Entry, status: &Status) -> bool {
 }
 
 fn same_content(parent: &Dir, path: &RelPath, entry: &Entry, status: &Status, saved: &Saved<'_>) -> Result<bool> {
-    let known = saved
-        .known
-        .get(path)
-        .filter(|known| known.proven && known.id == entry.id);
+    let known = saved.known.get(path).filter(|known| known.proven && known.id == entry.id);
     if known.is_some_and(|known| known.stamp == status.stamp) {
         return Ok(true);
     }
@@ -70,13 +67,6 @@ fn same_content(parent: &Dir, path: &RelPath, entry: &Entry, status: &Status, sa
 
 /// Whether a file that was moved aside is still the one that was proven. Renaming moves ctime, so that is left out.
 pub fn is_same_file(proven: &Status, now: &Status) -> bool {
-    let facts = |status: &Status| {
-        (
-            status.stamp.dev,
-            status.stamp.ino,
-            status.stamp.size,
-            status.stamp.mtime,
-        )
-    };
+    let facts = |status: &Status| (status.stamp.dev, status.stamp.ino, status.stamp.size, status.stamp.mtime);
     facts(proven) == facts(now)
 }

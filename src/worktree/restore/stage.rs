@@ -33,12 +33,7 @@ impl<'d> Staged<'d> {
     /// `disk-full`, `permission`, `store-damaged`; nothing is left behind.
     pub fn write(dir: &'d Dir, entry: &Entry, old: Option<&File>, sync: bool, copy: Copy<'_>) -> Result<Staged<'d>> {
         let name = temporary_name();
-        let mut staged = Staged {
-            dir,
-            name,
-            placed: false,
-            lost: Vec::new(),
-        };
+        let mut staged = Staged { dir, name, placed: false, lost: Vec::new() };
         match entry.kind {
             EntryKind::Link => {
                 let target = read_all(&entry.id, copy)?;

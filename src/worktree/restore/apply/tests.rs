@@ -45,10 +45,7 @@ struct Work {
 
 impl Work {
     fn new() -> Work {
-        Work {
-            dir: tempfile::tempdir().unwrap(),
-            blobs: Blobs::default(),
-        }
+        Work { dir: tempfile::tempdir().unwrap(), blobs: Blobs::default() }
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -68,11 +65,7 @@ impl Work {
             targets: &[],
             unlimited_targets: true,
             extent: Extent::Tree,
-            limits: Limits {
-                file_bytes: 1 << 20,
-                files: 1 << 20,
-                line_bytes: 1,
-            },
+            limits: Limits { file_bytes: 1 << 20, files: 1 << 20, line_bytes: 1 },
             secrets: Secrets::Always,
             exclude: &[],
             never: &[],
@@ -94,10 +87,7 @@ impl Work {
     }
 
     fn apply(&self, plan: &Plan, present: &Capture) -> Outcome {
-        let saved = Saved {
-            manifest: &present.manifest,
-            known: &present.known,
-        };
+        let saved = Saved { manifest: &present.manifest, known: &present.known };
         let blobs = self.blobs.0.lock().unwrap();
         let copy = |id: &ObjectId, out: &mut dyn Write| {
             let bytes = &blobs[id];
@@ -159,10 +149,7 @@ fn permissions_alone_keep_inode_and_mtime() {
     fs::set_permissions(work.at("a"), fs::Permissions::from_mode(0o600)).unwrap();
     work.restore(&target);
     let after = fs::metadata(work.at("a")).unwrap();
-    assert_eq!(
-        (after.ino(), after.mtime_nsec(), after.mode()),
-        (before.ino(), before.mtime_nsec(), before.mode())
-    );
+    assert_eq!((after.ino(), after.mtime_nsec(), after.mode()), (before.ino(), before.mtime_nsec(), before.mode()));
 }
 
 #[test]
@@ -212,10 +199,7 @@ fn what_changed_since_the_plan_is_left_alone() {
     assert_eq!(names(&outcome.replaced), ["replaced"]);
     let failed: Vec<String> = outcome.failed.iter().map(|(path, _)| path.display()).collect();
     assert_eq!(failed, ["gone", "edited", "new"]);
-    assert_eq!(
-        fs::read_to_string(work.at("edited")).unwrap(),
-        "work of the user, after the plan"
-    );
+    assert_eq!(fs::read_to_string(work.at("edited")).unwrap(), "work of the user, after the plan");
     assert_eq!(fs::read_to_string(work.at("new")).unwrap(), "also after the plan");
     assert_eq!(fs::read_to_string(work.at("gone")).unwrap(), "appeared");
     let litter = fs::read_dir(work.dir.path())
@@ -264,17 +248,10 @@ fn failing_content_leaves_the_old_file() {
     work.write("a", "new");
     let present = work.capture();
     let plan = work.plan(&target, &present);
-    let saved = Saved {
-        manifest: &present.manifest,
-        known: &present.known,
-    };
+    let saved = Saved { manifest: &present.manifest, known: &present.known };
     let full = |_: &ObjectId, out: &mut dyn Write| {
         out.write_all(b"ha").at("writing", "a file")?;
-        Err(Error::io(
-            std::io::Error::from_raw_os_error(libc::ENOSPC),
-            "writing",
-            Path::new("x"),
-        ))
+        Err(Error::io(std::io::Error::from_raw_os_error(libc::ENOSPC), "writing", Path::new("x")))
     };
     let outcome = apply(work.dir.path(), &plan, &saved, &full).unwrap();
     assert_eq!((outcome.failed.len(), outcome.replaced.len()), (1, 0));
@@ -298,10 +275,7 @@ fn exporting_needs_an_empty_directory() {
     export(&into.path().join("new"), &capture.manifest, &[], &copy).unwrap();
     assert_eq!(fs::read_to_string(into.path().join("new/d/a")).unwrap(), "1");
     assert_eq!(*calls.borrow(), 1);
-    assert_eq!(
-        export(into.path(), &capture.manifest, &[], &copy).unwrap_err().code(),
-        Code::Conflict
-    );
+    assert_eq!(export(into.path(), &capture.manifest, &[], &copy).unwrap_err().code(), Code::Conflict);
 }
 
 #[test]

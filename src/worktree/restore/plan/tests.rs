@@ -13,25 +13,9 @@ fn manifest(text: &str) -> Manifest {
     for word in text.split_whitespace() {
         let blob = |content: &str| ObjectId::of(ObjectKind::Blob, content.as_bytes()).unwrap();
         let (name, entry) = if let Some((name, content)) = word.split_once('=') {
-            (
-                name,
-                Entry {
-                    kind: EntryKind::File,
-                    perm: 0o644,
-                    id: blob(content),
-                    size: 1,
-                },
-            )
+            (name, Entry { kind: EntryKind::File, perm: 0o644, id: blob(content), size: 1 })
         } else if let Some((name, target)) = word.split_once('@') {
-            (
-                name,
-                Entry {
-                    kind: EntryKind::Link,
-                    perm: 0o777,
-                    id: blob(target),
-                    size: 1,
-                },
-            )
+            (name, Entry { kind: EntryKind::Link, perm: 0o777, id: blob(target), size: 1 })
         } else {
             (word.trim_end_matches('/'), Entry::dir(0o755))
         };
@@ -44,11 +28,7 @@ fn manifest(text: &str) -> Manifest {
 fn planned(target: &str, present: &str, select: &[&str], keep_new: bool) -> Plan {
     let select: Vec<RelPath> = select.iter().map(|text| path(text)).collect();
     let covered = |path: &RelPath, _: &Entry| {
-        if path.name().starts_with(b"ignored") {
-            Err("ignored".to_owned())
-        } else {
-            Ok(())
-        }
+        if path.name().starts_with(b"ignored") { Err("ignored".to_owned()) } else { Ok(()) }
     };
     let input = PlanInput {
         target: &manifest(target),
@@ -65,11 +45,7 @@ fn planned(target: &str, present: &str, select: &[&str], keep_new: bool) -> Plan
 fn shown(plan: &Plan) -> String {
     let mut words: Vec<String> = Vec::new();
     words.extend(plan.create.iter().map(|(path, _)| format!("+{}", path.display())));
-    words.extend(
-        plan.replace
-            .iter()
-            .map(|replace| format!("~{}", replace.path.display())),
-    );
+    words.extend(plan.replace.iter().map(|replace| format!("~{}", replace.path.display())));
     words.extend(plan.delete.iter().map(|(path, _)| format!("-{}", path.display())));
     words.extend(plan.keep.iter().map(|(path, _)| format!("={}", path.display())));
     words.extend(plan.conflict.iter().map(|(path, _)| format!("!{}", path.display())));
@@ -101,10 +77,7 @@ fn tables() {
     for (target, present, select, keep_new, expected) in table {
         let plan = planned(target, present, select, *keep_new);
         let mut shown: Vec<String> = shown(&plan).split_whitespace().map(str::to_owned).collect();
-        let mut expected: Vec<&str> = expected
-            .split_whitespace()
-            .filter(|word| *word != "+unreadable")
-            .collect();
+        let mut expected: Vec<&str> = expected.split_whitespace().filter(|word| *word != "+unreadable").collect();
         shown.sort();
         expected.sort();
         let unreadable_dir = shown.iter().any(|word| word == "!unreadable");
