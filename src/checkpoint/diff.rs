@@ -125,7 +125,14 @@ impl Timeline {
     /// # Errors
     /// `store-damaged`.
     pub fn changes_between(&self, old: &Checkpoint, new: &Checkpoint) -> Result<Vec<Change>> {
-        self.changes(old.tree, new.tree, &HashMap::new())
+        let changes = self.changes(old.tree, new.tree, &HashMap::new())?;
+        let (from, to) = (self.coverage(&old.tree)?, self.coverage(&new.tree)?);
+        Ok(changes.into_iter().filter(|change| !is_capture_gap(change, &from, &to, &|_| true)).collect())
+    }
+
+    /// The coverage alone; no other tree is read.
+    pub(super) fn coverage(&self, tree: &ObjectId) -> Result<Coverage> {
+        Ok(self.load(tree, &|_| false)?.1)
     }
 
     /// Changes from a checkpoint to the present state.
@@ -133,7 +140,11 @@ impl Timeline {
     /// # Errors
     /// `store-damaged`.
     pub fn changes_to_present(&self, old: &Checkpoint, present: &Present) -> Result<Vec<Change>> {
-        self.changes(old.tree, present.root, &present.fresh)
+        let changes = self.changes(old.tree, present.root, &present.fresh)?;
+        let from = self.coverage(&old.tree)?;
+        let exists = |path: &RelPath| path.under(&self.workspace.path).symlink_metadata().is_ok();
+        let gap = |change: &Change| is_capture_gap(change, &from, &present.capture.coverage, &exists);
+        Ok(changes.into_iter().filter(|change| !gap(change)).collect())
     }
 
     /// Files and lines of some changes; lines are counted for the first 400 files only.
@@ -200,6 +211,16 @@ impl Content {
             Content::Bytes(bytes) => Some(bytes),
             Content::None | Content::TooLarge => None,
         }
+    }
+}
+
+/// Whether a path differs only because one side looked at it and the other did not: a target of one, a skip of the other.
+fn is_capture_gap(change: &Change, from: &Coverage, to: &Coverage, may_exist: &dyn Fn(&RelPath) -> bool) -> bool {
+    let path = &change.path;
+    match (change.old, change.new) {
+        (None, Some(_)) => to.targeted.contains(path) || from.skip_of(path).is_some(),
+        (Some(_), None) => to.skip_of(path).is_some() || (from.targeted.contains(path) && may_exist(path)),
+        _ => false,
     }
 }
 

@@ -212,7 +212,10 @@ impl Timeline {
             Some(only) => only.contains(path),
             None => restore.paths.is_empty() || restore.paths.iter().any(|ancestor| path.starts_with(ancestor)),
         };
-        let targets = loaded.manifest.iter().filter(|(path, _)| selected(path));
+        let held = loaded.manifest.iter().map(|(path, _)| path).filter(|path| selected(path));
+        // What an operation created is saved too before it is taken away again, whatever the rules say of it.
+        let created = restore.only.iter().flatten();
+        let paths: BTreeSet<&RelPath> = held.chain(created).collect();
         let verb = match restore.kind {
             OpKind::Restore => "restore to",
             OpKind::Rollback => "rollback to",
@@ -221,7 +224,7 @@ impl Timeline {
         };
         let reason = format!("before {verb} checkpoint {}", loaded.checkpoint.record.ordinal);
         Take {
-            targets: targets.map(|(path, _)| Target { path: path.clone(), recursive: false }).collect(),
+            targets: paths.into_iter().map(|path| Target { path: path.clone(), recursive: false }).collect(),
             unlimited: true,
             always: true,
             ..Take::of(Kind::PreRestore, &restore.run, &reason)
@@ -235,7 +238,11 @@ impl Timeline {
         };
         let exists = |path: &RelPath| loaded.manifest.contains(path);
         let view = CoverageView { gitignore: &gitignore, exists: &exists };
-        let covered = |path: &RelPath, entry: &Entry| would_capture(path, entry, &loaded.coverage, &view).into_result();
+        // The paths of an undo or redo are those an operation changed: it had proven that what it created was absent.
+        let stepping = restore.only.is_some();
+        let covered = |path: &RelPath, entry: &Entry| {
+            if stepping { Ok(()) } else { would_capture(path, entry, &loaded.coverage, &view).into_result() }
+        };
         let input = PlanInput {
             target: &loaded.manifest,
             present: &capture.manifest,

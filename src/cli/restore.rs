@@ -191,7 +191,8 @@ fn finished(context: &Context, restored: &Restored, verb: &str) -> Result<Exit> 
             let _ = writeln!(text, "  NOT UNDONE: {}", printable(&external.message));
         }
         if restored.operation.is_some() {
-            text.push_str("`piton undo` takes this back.\n");
+            let back = if verb == "Undone" { "redo" } else { "undo" };
+            let _ = writeln!(text, "`piton {back}` takes this back.");
         }
         print::data(&text)?;
         restored.warnings.iter().chain(&outcome.warnings).for_each(|warning| print::warning(warning));

@@ -142,6 +142,8 @@ pub struct Coverage {
     pub configured: Vec<String>,
     /// What was left out, by path. A skipped directory stands for everything below it.
     pub skipped: BTreeMap<RelPath, SkipReason>,
+    /// Paths captured only because an action was about to destroy them: their absence elsewhere says nothing.
+    pub targeted: Vec<RelPath>,
     /// Files that never held still while they were read; their content is the last one read.
     pub unstable: Vec<RelPath>,
     pub defaults: Defaults,
@@ -175,6 +177,7 @@ impl Default for Coverage {
             excludes: Vec::new(),
             configured: Vec::new(),
             skipped: BTreeMap::new(),
+            targeted: Vec::new(),
             unstable: Vec::new(),
             defaults: Defaults::STANDARD,
         }

@@ -1,7 +1,7 @@
 //! The reserved root entry `.piton`: what tree objects cannot hold.
 //!
 //! ```text
-//! .piton/info              extent, caps, patterns from outside of the tree, usual permissions, files that never held still
+//! .piton/info              extent, targets, caps, patterns from outside of the tree, usual permissions, files that never held still
 //! .piton/tree/meta         records of the root's entries
 //! .piton/tree/d-src/meta   records of the entries of `src`
 //! ```
@@ -93,6 +93,7 @@ fn info_lines(coverage: &Coverage) -> Vec<String> {
         lines.push(format!("exclude {} {}", quote(pattern.base.as_bytes()), quote(pattern.text.as_bytes())));
     }
     lines.extend(coverage.configured.iter().map(|text| format!("configured {}", quote(text.as_bytes()))));
+    lines.extend(coverage.targeted.iter().map(|path| format!("targeted {}", quote(path.as_bytes()))));
     lines.extend(coverage.unstable.iter().map(|path| format!("unstable {}", quote(path.as_bytes()))));
     if coverage.defaults != standard.defaults {
         let Defaults { file, executable, dir } = coverage.defaults;
@@ -196,6 +197,7 @@ fn decode_info(bytes: &[u8], coverage: &mut Coverage) -> Result<()> {
                 coverage.excludes.push(Pattern { base: quoted_path(base)?, text: quoted_text(pattern)? });
             }
             ["configured", pattern] => coverage.configured.push(quoted_text(pattern)?),
+            ["targeted", path] => coverage.targeted.push(quoted_path(path)?),
             ["unstable", path] => coverage.unstable.push(quoted_path(path)?),
             ["defaults", file, executable, dir] => {
                 coverage.defaults = Defaults { file: octal(file)?, executable: octal(executable)?, dir: octal(dir)? };

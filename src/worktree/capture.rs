@@ -213,6 +213,7 @@ impl Builder {
         self.manifest.insert(found.path.clone(), Entry { kind, perm, id, size: known.stamp.size });
         if found.targeted {
             self.stats.targeted += 1;
+            self.coverage.targeted.push(found.path.clone());
         } else {
             self.known.insert(found.path.clone(), known);
         }
