@@ -1,6 +1,282 @@
-use super::Exit;
+//! `piton demo`: the main job on real input.
+//!
+//! Streams `examples/session.jsonl` through a real sidecar process over a scratch copy of `examples/workspace/`. What the
+//! agent announces is really done there, between its `before` and `after` events; then the losses are listed, compared
+//! and brought back, and the result is checked byte by byte.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
 use super::verbs::DemoArgs;
-use crate::error::Result;
-pub fn demo(_args: &DemoArgs) -> Result<Exit> {
-    Ok(Exit::Done)
+use super::{Exit, print};
+use crate::error::{Code, Error, IoContext, Result};
+
+const SESSION: &str = include_str!("../../examples/session.jsonl");
+
+/// The workspace: path, permissions, content.
+const WORKSPACE: &[(&str, u32, &[u8])] = &[
+    ("README.md", 0o644, include_bytes!("../../examples/workspace/README.md")),
+    ("config.toml", 0o644, include_bytes!("../../examples/workspace/config.toml")),
+    ("docs/ideas.txt", 0o644, include_bytes!("../../examples/workspace/docs/ideas.txt")),
+    ("migrations/001_notes.sql", 0o644, include_bytes!("../../examples/workspace/migrations/001_notes.sql")),
+    ("migrations/002_created.sql", 0o644, include_bytes!("../../examples/workspace/migrations/002_created.sql")),
+    ("run.sh", 0o755, include_bytes!("../../examples/workspace/run.sh")),
+    ("src/app.py", 0o644, include_bytes!("../../examples/workspace/src/app.py")),
+    ("src/render.py", 0o644, include_bytes!("../../examples/workspace/src/render.py")),
+];
+
+/// What a directory holds, for comparing: permissions and content by path.
+type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
+
+pub fn demo(args: &DemoArgs) -> Result<Exit> {
+    let scratch = Scratch::create(args.keep)?;
+    lay_out(&scratch.workspace())?;
+    print::data(&format!("A scratch copy of examples/workspace is in {}\n", scratch.workspace().display()))?;
+    let mut before_loss = Tree::new();
+    let mut sidecar = Sidecar::start(&scratch)?;
+    for text in SESSION.lines() {
+        let line = text.replace("$WORKSPACE", &scratch.workspace().to_string_lossy());
+        let event: Value = serde_json::from_str(&line)
+            .map_err(|error| Error::new(Code::Internal, "the session is not JSON").caused_by(error))?;
+        if event["id"] == 7 {
+            before_loss = tree_of(&scratch.workspace())?;
+        }
+        print::data(&format!("\n> {}\n", described(&event)))?;
+        if let Some(reply) = sidecar.exchange(&line, &event["id"])? {
+            print::data(&replied(&reply))?;
+        }
+        act(&event, &scratch.workspace())?;
+    }
+    sidecar.finish()?;
+    let after_loss = tree_of(&scratch.workspace())?;
+    bring_back(&scratch, &before_loss, &after_loss)
+}
+
+/// Lists, diffs and restores with the verbs a person would use, and checks the result.
+fn bring_back(scratch: &Scratch, before: &Tree, after: &Tree) -> Result<Exit> {
+    scratch.piton(&["list"])?;
+    let number = scratch.before_loss()?;
+    scratch.piton(&["diff", &number])?;
+    scratch.piton(&["restore", &number, "--yes"])?;
+    let exact = tree_of(&scratch.workspace())? == *before;
+    scratch.piton(&["undo", "--yes"])?;
+    let undone = tree_of(&scratch.workspace())? == *after;
+    scratch.piton(&["redo", "--yes"])?;
+    let redone = tree_of(&scratch.workspace())? == *before;
+    let word = |good: bool| if good { "byte for byte, permissions included" } else { "NOT as it was" };
+    print::data(&format!(
+        "\nAfter the restore the workspace is as it was before the loss: {}.\n\
+         After the undo it is as the agent left it: {}.\nAfter the redo it is whole again: {}.\n",
+        word(exact),
+        word(undone),
+        word(redone)
+    ))?;
+    Ok(if exact && undone && redone { Exit::Done } else { Exit::Failed })
+}
+
+/// A private scratch directory, removed at the end unless it is to be kept.
+struct Scratch {
+    dir: PathBuf,
+    keep: bool,
+}
+
+impl Scratch {
+    fn create(keep: bool) -> Result<Scratch> {
+        let name = format!("piton-demo-{}", crate::sys::durable::unique_suffix());
+        let dir = std::env::temp_dir().join(format!("{name}-{}", crate::sys::clock::now_ms()));
+        std::fs::DirBuilder::new().mode(0o700).create(&dir).at("creating", &dir)?;
+        let dir = dir.canonicalize().at("resolving", &dir)?;
+        Ok(Scratch { dir, keep })
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.dir.join("notes")
+    }
+
+    /// The program itself, with a store and settings of its own.
+    fn command(&self, args: &[&str]) -> Result<Command> {
+        let program = std::env::current_exe().at("finding", "the running program")?;
+        let mut command = Command::new(program);
+        command.args(args).current_dir(self.workspace());
+        command.env("PITON_HOME", self.dir.join("piton-home")).env("XDG_CONFIG_HOME", self.dir.join("no-config"));
+        Ok(command)
+    }
+
+    fn piton(&self, args: &[&str]) -> Result<()> {
+        print::data(&format!("\n$ piton {}\n", args.join(" ")))?;
+        let status = self.command(args)?.status().at("running", "piton")?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Error::new(Code::Internal, format!("`piton {}` ended with {status}", args.join(" "))))
+    }
+
+    /// The number of the checkpoint that was taken before `rm -rf`.
+    fn before_loss(&self) -> Result<String> {
+        let output = self.command(&["list", "--json"])?.output().at("running", "piton")?;
+        let list: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|error| Error::new(Code::Internal, "the list is not JSON").caused_by(error))?;
+        let rows = list["checkpoints"].as_array().cloned().unwrap_or_default();
+        let row = rows.iter().find(|row| row["reason"].as_str().is_some_and(|reason| reason.contains("rm -rf")));
+        row.map(|row| row["n"].to_string())
+            .ok_or_else(|| Error::new(Code::NoSuchCheckpoint, "no checkpoint was taken before `rm -rf`"))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.keep {
+            print::say(&format!("kept: {}", self.dir.display()));
+        } else if let Err(error) = std::fs::remove_dir_all(&self.dir) {
+            print::warning(&format!("{} could not be removed: {error}", self.dir.display()));
+        }
+    }
+}
+
+/// A sidecar process and its pipes.
+struct Sidecar {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Sidecar {
+    fn start(scratch: &Scratch) -> Result<Sidecar> {
+        let workspace = scratch.workspace();
+        let mut command = scratch.command(&["sidecar", "--workspace"])?;
+        let command = command.arg(&workspace).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().at("starting", "the sidecar")?;
+        let missing = || Error::new(Code::Internal, "the sidecar has no pipes");
+        let stdin = child.stdin.take().ok_or_else(missing)?;
+        let stdout = BufReader::new(child.stdout.take().ok_or_else(missing)?);
+        Ok(Sidecar { child, stdin: Some(stdin), stdout })
+    }
+
+    /// Sends a line; waits for its reply when it has an id.
+    fn exchange(&mut self, line: &str, id: &Value) -> Result<Option<Value>> {
+        if let Some(stdin) = &mut self.stdin {
+            writeln!(stdin, "{line}").at("writing to", "the sidecar")?;
+        }
+        if id.is_null() {
+            return Ok(None);
+        }
+        let mut text = String::new();
+        while self.stdout.read_line(&mut text).at("reading from", "the sidecar")? > 0 {
+            let reply: Value = serde_json::from_str(&text)
+                .map_err(|error| Error::new(Code::Internal, "a reply is not JSON").caused_by(error))?;
+            if reply["id"] == *id {
+                return Ok(Some(reply));
+            }
+            text.clear();
+        }
+        Err(Error::new(Code::Internal, "the sidecar ended without a reply"))
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.stdin = None;
+        let status = self.child.wait().at("waiting for", "the sidecar")?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Error::new(Code::Internal, format!("the sidecar ended with {status}")))
+    }
+}
+
+fn lay_out(workspace: &Path) -> Result<()> {
+    for (name, perm, content) in WORKSPACE {
+        let file = workspace.join(name);
+        let parent = file.parent().unwrap_or(workspace);
+        std::fs::create_dir_all(parent).at("creating", parent)?;
+        std::fs::write(&file, content).at("writing", &file)?;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(*perm))
+            .at("setting the permissions of", &file)?;
+    }
+    Ok(())
+}
+
+/// Does what the event announces.
+fn act(event: &Value, workspace: &Path) -> Result<()> {
+    if let Some(why) = event["demo"].as_str() {
+        return print::data(&format!("  ({why})\n"));
+    }
+    match event["type"].as_str() {
+        Some("shell.before") => {
+            let command = event["command"].as_str().unwrap_or_default();
+            let mut shell = Command::new("sh");
+            let ran = shell.arg("-c").arg(command).current_dir(workspace).stdout(Stdio::null()).status();
+            ran.map(drop).at("running", "sh")
+        }
+        Some("tool.before") => tool(&event["input"], workspace),
+        _ => Ok(()),
+    }
+}
+
+/// A file tool: writes `content`, or replaces `old_string` by `new_string`.
+fn tool(input: &Value, workspace: &Path) -> Result<()> {
+    let file = workspace.join(input["path"].as_str().unwrap_or_default());
+    if let Some(content) = input["content"].as_str() {
+        return std::fs::write(&file, content).at("writing", &file);
+    }
+    if let (Some(old), Some(new)) = (input["old_string"].as_str(), input["new_string"].as_str()) {
+        let content = std::fs::read_to_string(&file).at("reading", &file)?;
+        return std::fs::write(&file, content.replacen(old, new, 1)).at("writing", &file);
+    }
+    Ok(())
+}
+
+/// An event in a few words.
+fn described(event: &Value) -> String {
+    let kind = event["type"].as_str().unwrap_or_default();
+    let detail = ["command", "prompt", "goal", "client"].iter().find_map(|key| event[*key].as_str());
+    let tool = event["tool"].as_str().map(|tool| format!("{tool} {}", event["input"]["path"].as_str().unwrap_or("")));
+    format!("{kind}  {}", tool.as_deref().or(detail).unwrap_or_default())
+}
+
+/// A reply in a few lines.
+fn replied(reply: &Value) -> String {
+    let mut text = String::new();
+    if reply["ok"] != true {
+        return format!("< {reply}\n");
+    }
+    let checkpoint = &reply["checkpoint"];
+    if let Some(status) = checkpoint["status"].as_str() {
+        let needs = reply["needs"].as_str().unwrap_or_default();
+        text.push_str(&format!("< needs {needs}; checkpoint {status}"));
+        if let (Some(n), Some(id)) = (checkpoint["n"].as_u64(), checkpoint["id"].as_str()) {
+            text.push_str(&format!(": {n} ({})", &id[..7]));
+        }
+        if let Some(ms) = checkpoint["ms"].as_f64() {
+            text.push_str(&format!(", {} files, {ms} ms", checkpoint["files"]));
+        }
+        text.push('\n');
+    } else {
+        text.push_str("< ok\n");
+    }
+    for warning in reply["warnings"].as_array().into_iter().flatten().filter_map(|warning| warning["message"].as_str())
+    {
+        text.push_str(&format!("  warning: {warning}\n"));
+    }
+    text
+}
+
+fn tree_of(root: &Path) -> Result<Tree> {
+    let mut tree = Tree::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
+            let path = entry.at("listing", &dir)?.path();
+            let facts = path.symlink_metadata().at("reading the status of", &path)?;
+            let content = if facts.is_file() { std::fs::read(&path).at("reading", &path)? } else { Vec::new() };
+            if facts.is_dir() {
+                pending.push(path.clone());
+            }
+            tree.insert(path, (facts.permissions().mode(), content));
+        }
+    }
+    Ok(tree)
 }
