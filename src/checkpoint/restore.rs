@@ -5,19 +5,22 @@
 //! always in the `pre-restore` checkpoint; what could not be captured is a conflict and stays.
 
 use std::collections::BTreeSet;
+use std::io::Write;
+use std::ops::ControlFlow;
 
 use super::journal::{Begin, End, External, Journal, Line, OpKind, quoted, unquoted};
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
-use crate::filter::{CoverageView, would_capture};
+use crate::filter::{CoverageView, Denial, Judge, Verdict};
 use crate::model::checkpoint::Kind;
 use crate::model::coverage::{Coverage, SkipReason};
 use crate::model::id::ObjectId;
-use crate::model::manifest::{Entry, Manifest};
+use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
+use crate::store::Store;
 use crate::sys::clock::{now_ms, rfc3339};
-use crate::worktree::restore::{Outcome, Plan, PlanInput, Saved, apply, plan};
+use crate::worktree::restore::{BlobSource, Outcome, Plan, PlanInput, Saved, apply, plan};
 use crate::worktree::{Capture, Flow, Target};
 
 /// What is to be restored.
@@ -132,7 +135,7 @@ impl Timeline {
 
     fn clean_up_after(&self, planned: &BTreeSet<RelPath>) -> Result<()> {
         let dirs: BTreeSet<RelPath> = planned.iter().filter_map(RelPath::parent).collect();
-        let removed = crate::worktree::restore::clean_temporaries(&self.workspace.path, dirs.iter())?;
+        let removed = crate::worktree::restore::clean_temporaries(&self.workspace.path, dirs)?;
         tracing::info!(removed, "temporary files of the interrupted restore");
         Ok(())
     }
@@ -166,9 +169,9 @@ impl Timeline {
         let plan = self.plan_for(restore, &loaded, &capture)?;
         let conflicts: Vec<(RelPath, String)> =
             plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
-        if plan.is_empty() && resume.is_none() {
+        if plan.changes_nothing() && resume.is_none() {
             self.store.delete_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
-            let outcome = Outcome { kept: plan.keep.clone(), ..Outcome::default() };
+            let outcome = Outcome { kept: kept(&plan), ..Outcome::default() };
             let target = loaded.checkpoint;
             return Ok(Restored {
                 operation: None,
@@ -180,13 +183,28 @@ impl Timeline {
                 warnings,
             });
         }
-        self.preflight(&plan)?;
         let begin = match &resume {
             Some(resume) => resume.begin.clone(),
             None => self.announce(restore, &plan, safety.checkpoint.id)?,
         };
-        let saved = Saved { manifest: &capture.manifest, known: &capture.known };
-        let outcome = apply(&self.workspace.path, &plan, &saved, &|id, out| self.store.copy_blob(id, out))?;
+        let known = |path: &RelPath| capture.known.get(path).copied();
+        let saved = Saved { present: &capture.manifest, known: &known };
+        let go_on = || match control() {
+            Flow::Continue => ControlFlow::Continue(()),
+            Flow::Stop => ControlFlow::Break(()),
+        };
+        let applied = apply(&self.workspace.path, &plan, &saved, &Blobs(&self.store), &go_on);
+        let mut outcome = match applied {
+            // Nothing was touched: the operation never was, unless an interrupted one goes on waiting.
+            Err(error) => {
+                if resume.is_none() {
+                    Journal::in_dir(&self.workspace.dir).append(&[Line::Aborted { op: begin.op }])?;
+                }
+                return Err(error);
+            }
+            Ok(outcome) => outcome,
+        };
+        outcome.kept.splice(0..0, kept(&plan));
         self.conclude(&begin, resume.as_ref(), &outcome)?;
         let operation = Some(begin.op);
         let pre_restore = Some(safety.checkpoint);
@@ -233,16 +251,19 @@ impl Timeline {
 
     fn plan_for(&self, restore: &Restore, loaded: &Loaded, capture: &Capture) -> Result<Plan> {
         let gitignore = |dir: &RelPath| {
-            let entry = loaded.manifest.get(&dir.join(b".gitignore"))?;
+            let entry = loaded.manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
             self.store.read_blob(&entry.id).ok()
         };
         let exists = |path: &RelPath| loaded.manifest.contains(path);
         let view = CoverageView { gitignore: &gitignore, exists: &exists };
         // The paths of an undo or redo are those an operation changed: it had proven that what it created was absent.
         let stepping = restore.only.is_some();
-        let covered = |path: &RelPath, entry: &Entry| {
-            if stepping { Ok(()) } else { would_capture(path, entry, &loaded.coverage, &view).into_result() }
+        let judge = Judge::new(&loaded.coverage, &view);
+        let covered = |path: &RelPath, entry: &Entry| match judge.verdict(path, entry) {
+            Verdict::No(why) if !stepping => Err(denial_text(why)),
+            Verdict::No(_) | Verdict::Yes => Ok(()),
         };
+        let target_skipped = |path: &RelPath| !stepping && loaded.coverage.skip_of(path).is_some();
         let input = PlanInput {
             target: &loaded.manifest,
             present: &capture.manifest,
@@ -250,25 +271,13 @@ impl Timeline {
             select: &restore.paths,
             keep_new: restore.keep_new,
             covered: &covered,
+            target_skipped: &target_skipped,
         };
         let mut plan = plan(&input);
         if let Some(only) = &restore.only {
             plan.retain(&|path| only.contains(path));
         }
         Ok(plan)
-    }
-
-    /// All content that the plan needs is there, before anything is touched.
-    fn preflight(&self, plan: &Plan) -> Result<()> {
-        let missing = self.store.missing(&mut plan.needed())?;
-        match missing.iter().next() {
-            None => Ok(()),
-            Some(id) => Err(Error::new(
-                Code::IncompleteCheckpoint,
-                format!("{} objects of the checkpoint are missing from the store, {id} among them", missing.len()),
-            )
-            .hint("nothing was changed; choose another checkpoint, or restore single paths")),
-        }
     }
 
     fn announce(&self, restore: &Restore, plan: &Plan, pre_restore: ObjectId) -> Result<Begin> {
@@ -320,6 +329,37 @@ struct Resume {
     begin: Begin,
     /// Finish it; else go back to where it began.
     go_on: bool,
+}
+
+/// The store as a restore reads it.
+pub(super) struct Blobs<'s>(pub(super) &'s Store);
+
+impl BlobSource for Blobs<'_> {
+    fn has(&self, id: &ObjectId) -> Result<bool> {
+        self.0.has(id)
+    }
+
+    fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
+        self.0.copy_blob(id, out)
+    }
+}
+
+/// What the plan keeps, with reasons for people.
+fn kept(plan: &Plan) -> Vec<(RelPath, String)> {
+    plan.keep.iter().map(|(path, why)| (path.clone(), why.to_string())).collect()
+}
+
+/// Why a path that is absent from the target is kept.
+fn denial_text(why: Denial) -> String {
+    match why {
+        Denial::Ignored => "ignored when the checkpoint was taken".to_owned(),
+        Denial::Excluded => "excluded when the checkpoint was taken".to_owned(),
+        Denial::Secret => "looks like a secret; the checkpoint left secrets out".to_owned(),
+        Denial::TooLarge => "larger than the checkpoint's size cap".to_owned(),
+        Denial::Skipped(why) => format!("left out of the checkpoint: {why}"),
+        Denial::OutsideExtent => "the checkpoint looked at other paths only".to_owned(),
+        Denial::Partial => "the checkpoint did not see everything".to_owned(),
+    }
 }
 
 fn pre_restore_failed(error: Error) -> Error {

@@ -86,12 +86,12 @@ pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkp
             visible.nth(*steps).into_iter().collect()
         }
         Selector::Codon { run, codon, kind } => {
-            let of_codon = all.iter().filter(|checkpoint| {
+            let mut of_codon = all.iter().filter(|checkpoint| {
                 checkpoint.record.run == *run
                     && checkpoint.record.codon_id.as_deref() == Some(codon)
                     && kind.is_none_or(|kind| checkpoint.record.kind == kind)
             });
-            of_codon.last().into_iter().chain(labelled(all, selector)).take(1).collect()
+            of_codon.next_back().into_iter().chain(labelled(all, selector)).take(1).collect()
         }
         Selector::Label(_) => labelled(all, selector).collect(),
     }

@@ -236,7 +236,8 @@ impl Timeline {
         let file = self.workspace.dir.join("stamps");
         let loaded = crate::worktree::stamps::load(&file)?;
         let sticky = if loaded.is_none() { self.sticky_from(all)? } else { BTreeSet::new() };
-        let mut stamps = loaded.unwrap_or_else(|| Stamps::empty(&epoch, &boot));
+        let mut stamps =
+            loaded.unwrap_or_else(|| Stamps { epoch: epoch.clone(), boot: boot.clone(), ..Stamps::default() });
         if stamps.epoch != epoch || stamps.boot != boot {
             let missing = self.store.missing(&mut stamps.known.values().map(|known| known.id))?;
             for known in stamps.known.values_mut().filter(|known| missing.contains(&known.id)) {
@@ -399,7 +400,7 @@ impl Timeline {
     }
 
     fn flags(&self, take: &Take, capture: &Capture) -> Vec<String> {
-        let secret = |path: &RelPath| crate::filter::is_secret_name(path.name());
+        let secret = |path: &RelPath| crate::filter::secret::is_secret(path.name());
         let holds_secrets = self.policy.secrets == Secrets::Always || capture.stats.targeted > 0;
         let flags = [
             ("partial", capture.coverage.is_partial()),

@@ -90,7 +90,7 @@ fn ask_first(context: &Context, preview: &Preview, (yes, only): (bool, bool), ve
         print::json(&shared::preview(preview))?;
         return Ok(Some(if only { Exit::Done } else { Exit::Refused }));
     }
-    if preview.plan.is_empty() {
+    if preview.plan.changes_nothing() {
         let conflicts = !preview.plan.conflict.is_empty();
         if context.json {
             print::json(&shared::preview(preview))?;
@@ -130,13 +130,13 @@ fn preview_text(preview: &Preview) -> String {
     text.push('\n');
     let paths = |list: Vec<&RelPath>| list.into_iter().map(|path| (path.display(), String::new())).collect::<Vec<_>>();
     section(&mut text, "bring back", paths(plan.create.iter().map(|(path, _)| path).collect()));
-    section(&mut text, "change", paths(plan.replace.iter().map(|replace| &replace.path).collect()));
+    section(&mut text, "change", paths(plan.replace.iter().map(|(path, _, _)| path).collect()));
     section(
         &mut text,
         "delete (created since; undo brings them back)",
         paths(plan.delete.iter().map(|(path, _)| path).collect()),
     );
-    section(&mut text, "keep", plan.keep.iter().map(|(path, why)| (path.display(), why.clone())).collect());
+    section(&mut text, "keep", plan.keep.iter().map(|(path, why)| (path.display(), why.to_string())).collect());
     section(
         &mut text,
         "in conflict, left as it is",
@@ -195,7 +195,8 @@ fn finished(context: &Context, restored: &Restored, verb: &str) -> Result<Exit> 
             let _ = writeln!(text, "`piton {back}` takes this back.");
         }
         print::data(&text)?;
-        restored.warnings.iter().chain(&outcome.warnings).for_each(|warning| print::warning(warning));
+        restored.warnings.iter().for_each(|warning| print::warning(warning));
+        outcome.warnings.iter().for_each(|(path, why)| print::warning(&format!("{}: {why}", path.display())));
     }
     Ok(if part {
         Exit::Part

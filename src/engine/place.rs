@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::model::path::RelPath;
-use crate::worktree::{Target, git_dir};
+use crate::worktree::{Target, is_linked_worktree};
 
 /// Whether `cwd` belongs to the workspace rooted at `session`: inside it, and not in a linked worktree of its own.
 pub fn belongs(session: &Path, cwd: &Path) -> bool {
@@ -12,14 +12,14 @@ pub fn belongs(session: &Path, cwd: &Path) -> bool {
         return false;
     }
     let between = cwd.ancestors().take_while(|dir| *dir != session);
-    !between.into_iter().any(|dir| git_dir::of(dir).is_some_and(|git| git.linked))
+    !between.into_iter().any(is_linked_worktree)
 }
 
 /// The targets of an action that lie inside the workspace, as paths of it.
 pub fn targets(workspace: &Path, cwd: &Path, paths: &[String]) -> Vec<Target> {
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
     let mut targets: Vec<Target> = paths.iter().filter_map(|path| inside(workspace, &cwd.join(path))).collect();
-    targets.sort();
+    targets.sort_by(|a, b| a.path.cmp(&b.path));
     targets.dedup();
     targets
 }

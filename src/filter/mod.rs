@@ -1,14 +1,18 @@
-//! What a capture looks at: ignore rules, default excludes, secrets, tracked-file patterns (rank 1). Pure: rules come in
-//! as bytes, answers go out.
+//! Which paths a capture leaves out, and why: ignore rules, generated directories, secrets (rank 1).
+//!
+//! Everything here is pure: names and pattern texts in, a ruling out. The walk of `worktree` and the question of a
+//! restore ("would that checkpoint have captured this path?") use the same functions, so that they cannot disagree.
+//!
+//! Strength, strongest first: configured excludes; ignore rules, nearest directory first and within one directory
+//! `.gitignore` before `.git/info/exclude`; generated directories. The user's global ignore file never counts: a
+//! checkpoint must mean the same on every machine. Below an ignored directory nothing can be included again, as in git.
 
-mod coverage;
-mod ignore;
-mod makers;
-mod secret;
+pub mod generated;
+pub mod level;
+pub mod secret;
 mod tracked;
+pub mod verdict;
 
-pub use coverage::{CoverageView, Verdict, would_capture};
-pub use ignore::{Ignored, Matcher, Rules, effective_patterns};
-pub use makers::{CACHEDIR_SIGNATURE, is_made, is_made_name};
-pub use secret::is_secret_name;
+pub use level::{Level, Ruling};
 pub use tracked::Tracked;
+pub use verdict::{CoverageView, Denial, Judge, Verdict, would_capture};

@@ -81,9 +81,9 @@ pub fn preview(preview: &Preview) -> PreviewReply {
         target: target(&preview.target),
         plan: PlanLists {
             create: List::of_paths(plan.create.iter().map(|(path, _)| path)),
-            replace: List::of_paths(plan.replace.iter().map(|replace| &replace.path)),
+            replace: List::of_paths(plan.replace.iter().map(|(path, _, _)| path)),
             delete: List::of_paths(plan.delete.iter().map(|(path, _)| path)),
-            keep: List::of_reasons(plan.keep.iter().map(|(path, why)| (path, why.clone()))),
+            keep: List::of_reasons(plan.keep.iter().map(|(path, why)| (path, why.to_string()))),
             conflict: List::of_reasons(plan.conflict.iter().map(|(path, why)| (path, why.to_string()))),
         },
         stat: StatBlock { files: preview.stat.files, plus: preview.stat.plus, minus: preview.stat.minus },
@@ -96,7 +96,8 @@ pub fn preview(preview: &Preview) -> PreviewReply {
 pub fn restored(restored: &Restored) -> RestoreReply {
     let outcome = &restored.outcome;
     let failed = outcome.failed.iter().chain(&restored.conflicts);
-    let texts: Vec<String> = restored.warnings.iter().chain(&outcome.warnings).cloned().collect();
+    let lost = outcome.warnings.iter().map(|(path, why)| format!("{}: {why}", path.display()));
+    let texts: Vec<String> = restored.warnings.iter().cloned().chain(lost).collect();
     let pre_restore = restored.pre_restore.as_ref().map(|checkpoint| checkpoint.id.to_string());
     RestoreReply {
         operation: restored.operation.clone(),

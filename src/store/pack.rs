@@ -91,7 +91,7 @@ impl PackWriter {
     pub fn finish(mut self) -> Result<()> {
         self.file.flush().at("writing", &self.path)?;
         let checksum = self.seal()?;
-        self.objects.sort_by(|a, b| a.id.cmp(&b.id));
+        self.objects.sort_by_key(|object| object.id);
         let index = index_bytes(&self.objects, &checksum);
         let name = self.name();
         let index_temporary = self.path.with_extension("idx");

@@ -1,153 +1,229 @@
-//! Directories opened below a root without ever following a symbolic link.
+//! Directory handles for safe work below a root: every component is opened without following a symbolic link.
 //!
-//! Whoever can write into a workspace can swap a directory for a link at any moment. Every directory is therefore opened
-//! beneath the root's own handle with links refused at each component (`openat2` where the kernel has it, one
-//! `openat` per component elsewhere), and all further work happens relative to that handle.
+//! A path that was checked as text and then opened by name can be swapped for a link to somewhere else in between. Here
+//! each step holds the directory it works in, names are single components, and nothing below the root is followed.
+//! Writes refuse `.git` in every component: no user of this module can change the user's own repository.
+//!
+//! Knows nothing of workspaces and checkpoints. Limits: the root itself may be reached through links (that is the caller's
+//! choice), and mount points below it are entered.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{
-    Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, Stat, accessat, fchmod, fstat,
-    mkdirat, openat, openat2, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, RenameFlags};
 use rustix::io::Errno;
 
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::path::RelPath;
-use crate::model::stamp::Stamp;
 
-/// What stands at a path.
+#[cfg(target_os = "linux")]
+#[path = "dir/linux.rs"]
+mod platform;
+#[cfg(not(target_os = "linux"))]
+#[path = "dir/other.rs"]
+mod platform;
+#[cfg(test)]
+mod tests;
+
+/// The kind of what a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileKind {
+pub enum Kind {
     File,
-    Dir,
     Link,
+    Dir,
     /// A FIFO, socket or device.
-    Special,
+    Other,
 }
 
-/// The status of a path, links not followed.
+/// Facts of `lstat`. Times in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
-    pub kind: FileKind,
-    pub stamp: Stamp,
+pub struct Stat {
+    pub kind: Kind,
+    pub size: u64,
+    pub mtime: i64,
+    pub ctime: i64,
+    pub dev: u64,
+    pub ino: u64,
+    /// The whole `st_mode`, file type included.
+    pub mode: u32,
+    pub links: u64,
     pub uid: u32,
     pub gid: u32,
 }
 
-impl Status {
+impl Stat {
     /// Permission bits, `0..=0o7777`.
     pub fn perm(&self) -> u16 {
-        (self.stamp.mode & 0o7777) as u16
+        (self.mode & 0o7777) as u16
     }
 
-    fn of(stat: &Stat) -> Status {
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => FileKind::File,
-            FileType::Directory => FileKind::Dir,
-            FileType::Symlink => FileKind::Link,
-            _ => FileKind::Special,
-        };
-        let time = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
-        #[expect(clippy::unnecessary_cast, reason = "the field types differ between systems")]
-        let stamp = Stamp {
-            size: stat.st_size as u64,
-            mtime: time(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
-            ctime: time(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
-            dev: stat.st_dev as u64,
-            ino: stat.st_ino as u64,
-            mode: stat.st_mode as u32,
-            links: stat.st_nlink as u64,
-        };
-        Status { kind, stamp, uid: stat.st_uid, gid: stat.st_gid }
+    /// Whether both are the same object of the file system.
+    pub fn same_object(&self, other: &Stat) -> bool {
+        (self.dev, self.ino, self.kind) == (other.dev, other.ino, other.kind)
+    }
+
+    /// Whether it is the same object with the same content as far as `lstat` can tell. The ctime is left out: a rename
+    /// moves it.
+    pub fn same_state(&self, other: &Stat) -> bool {
+        self.same_object(other) && (self.size, self.mtime, self.mode) == (other.size, other.mtime, other.mode)
+    }
+
+    /// From an open file.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn of_file(file: &File, path: &Path) -> Result<Stat> {
+        Ok(convert(&rustix::fs::fstat(file).at("examining", path)?))
     }
 }
 
-/// The status of an open file.
-///
-/// # Errors
-/// I/O errors.
-pub fn status_of(file: &File) -> std::io::Result<Status> {
-    Ok(Status::of(&fstat(file)?))
+#[allow(clippy::unnecessary_cast, reason = "the widths of these fields differ between systems")]
+fn convert(stat: &rustix::fs::Stat) -> Stat {
+    let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
+    Stat {
+        kind: match FileType::from_raw_mode(stat.st_mode as RawMode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Symlink => Kind::Link,
+            FileType::Directory => Kind::Dir,
+            _ => Kind::Other,
+        },
+        size: stat.st_size as u64,
+        mtime: nanos(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+        ctime: nanos(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+        dev: stat.st_dev as u64,
+        ino: stat.st_ino as u64,
+        mode: stat.st_mode as u32,
+        links: stat.st_nlink as u64,
+        uid: stat.st_uid as u32,
+        gid: stat.st_gid as u32,
+    }
 }
 
-/// An open directory below a root.
+/// An open directory.
 #[derive(Debug)]
 pub struct Dir {
     fd: OwnedFd,
     /// For messages only.
     path: PathBuf,
+    /// Whether a component below the root is `.git`.
+    in_git: bool,
 }
 
-/// Set when the kernel has no `openat2` (or a sandbox forbids it).
-static NO_OPENAT2: AtomicBool = AtomicBool::new(false);
+const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Dir {
-    /// Opens a root; links in its own path are the caller's business.
+    /// Opens the directory below which everything happens; links on the way to it are followed.
     ///
     /// # Errors
-    /// I/O errors; not a directory.
+    /// I/O errors.
     pub fn open_root(path: &Path) -> Result<Dir> {
-        let fd = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .at("opening the directory", path)?;
-        Ok(Dir { fd, path: path.to_owned() })
+        let flags = DIR_FLAGS.difference(OFlags::NOFOLLOW);
+        let fd = rustix::fs::open(path, flags, Mode::empty()).at("opening the directory", path)?;
+        let in_git = false;
+        Ok(Dir { fd, path: path.to_owned(), in_git })
     }
 
-    /// Opens the directory `rel` below this one; no component may be a link.
+    /// Where it was opened, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a directory below this one; `rel` has only plain components (empty: this one again).
     ///
     /// # Errors
-    /// The system's error: `NOENT`, `NOTDIR`, `LOOP` (a link), `ACCESS`, `NAMETOOLONG`.
-    pub fn open_dir(&self, rel: &RelPath) -> rustix::io::Result<Dir> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Dir { fd: self.open(rel, flags)?, path: rel.under(&self.path) })
+    /// `conflict` where a component is missing, a link or not a directory; `bad-path`; I/O errors.
+    pub fn open_dir(&self, rel: &Path) -> Result<Dir> {
+        self.find_dir(rel)?.ok_or_else(|| {
+            Error::new(Code::Conflict, "no directory is there (links are not followed)").path(self.path.join(rel))
+        })
     }
 
-    /// Opens the regular file `rel` for reading; no component may be a link. Never blocks on a FIFO.
+    /// As [`Dir::open_dir`], `None` where a component is missing, a link or not a directory.
     ///
     /// # Errors
-    /// As [`Dir::open_dir`].
-    pub fn open_file(&self, rel: &RelPath) -> rustix::io::Result<File> {
-        let fd = self.open(rel, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC)?;
-        Ok(File::from(fd))
-    }
-
-    fn open(&self, rel: &RelPath, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-        if rel.is_root() {
-            return openat(&self.fd, c".", flags, Mode::empty());
+    /// `bad-path` for `..`, `.` and absolute paths; I/O errors.
+    pub fn find_dir(&self, rel: &Path) -> Result<Option<Dir>> {
+        let path = self.path.join(rel);
+        if !rel.components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(Error::new(Code::BadPath, "not a plain relative path").path(rel));
         }
-        let flags = flags | OFlags::NOFOLLOW;
-        if !NO_OPENAT2.load(Ordering::Relaxed) {
-            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-            match openat2(&self.fd, rel.to_path(), flags, Mode::empty(), resolve) {
-                Err(Errno::NOSYS | Errno::PERM) => NO_OPENAT2.store(true, Ordering::Relaxed),
-                other => return other,
+        let in_git = self.in_git || rel.components().any(|part| part.as_os_str() == ".git");
+        match platform::open_beneath(&self.fd, rel).unwrap_or_else(|| self.walk(rel)) {
+            Ok(fd) => Ok(Some(Dir { fd, path, in_git })),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(Error::io(errno.into(), "opening the directory", &path)),
+        }
+    }
+
+    fn walk(&self, rel: &Path) -> std::result::Result<OwnedFd, Errno> {
+        let mut fd = rustix::fs::openat(&self.fd, ".", DIR_FLAGS, Mode::empty())?;
+        for part in rel.components() {
+            fd = rustix::fs::openat(&fd, part.as_os_str(), DIR_FLAGS, Mode::empty())?;
+        }
+        Ok(fd)
+    }
+
+    /// Opens a regular file for reading, without waiting for FIFOs and, where allowed, without moving its access time.
+    ///
+    /// # Errors
+    /// `conflict` for anything but a regular file; I/O errors.
+    pub fn open_file(&self, name: &[u8]) -> Result<File> {
+        let path = self.child(name)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = match rustix::fs::openat(&self.fd, name, flags | platform::NOATIME, Mode::empty()) {
+            // Only the owner may read without a trace.
+            Err(Errno::PERM) => rustix::fs::openat(&self.fd, name, flags, Mode::empty()),
+            other => other,
+        };
+        let file = File::from(opened.at("opening", &path)?);
+        match Stat::of_file(&file, &path)?.kind {
+            Kind::File => Ok(file),
+            Kind::Link | Kind::Dir | Kind::Other => {
+                Err(Error::new(Code::Conflict, "no longer a regular file").path(path))
             }
         }
-        let mut names: Vec<&[u8]> = rel.components().collect();
-        let last = names.pop().unwrap_or(b".");
-        let mut current: Option<OwnedFd> = None;
-        let step = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        for name in names {
-            let from = current.as_ref().map_or(self.fd.as_fd(), |fd| fd.as_fd());
-            current = Some(openat(from, name, step, Mode::empty())?);
-        }
-        let from = current.as_ref().map_or(self.fd.as_fd(), |fd| fd.as_fd());
-        openat(from, last, flags, Mode::empty())
     }
 
-    /// The names in this directory, sorted; `.` and `..` left out.
+    /// What `name` stands for, `None` when nothing is there.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn stat(&self, name: &[u8]) -> Result<Option<Stat>> {
+        let path = self.child(name)?;
+        match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(convert(&stat))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(Error::io(errno.into(), "examining", &path)),
+        }
+    }
+
+    /// Facts of this directory itself.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn stat_self(&self) -> Result<Stat> {
+        Ok(convert(&rustix::fs::fstat(&self.fd).at("examining", &self.path)?))
+    }
+
+    /// The bytes of a symbolic link.
+    ///
+    /// # Errors
+    /// I/O errors; not being a link is one.
+    pub fn read_link(&self, name: &[u8]) -> Result<Vec<u8>> {
+        let path = self.child(name)?;
+        let target = rustix::fs::readlinkat(&self.fd, name, Vec::new()).at("reading the link", path)?;
+        Ok(target.into_bytes())
+    }
+
+    /// The names inside, sorted.
     ///
     /// # Errors
     /// I/O errors.
     pub fn names(&self) -> Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
-        let mut buffer = Vec::with_capacity(1 << 15);
-        let mut listing = RawDir::new(&self.fd, buffer.spare_capacity_mut());
-        while let Some(entry) = listing.next() {
+        for entry in rustix::fs::Dir::read_from(&self.fd).at("listing", &self.path)? {
             let entry = entry.at("listing", &self.path)?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
@@ -158,141 +234,155 @@ impl Dir {
         Ok(names)
     }
 
-    /// The status of `name` in this directory; `None` when there is nothing.
+    /// Whether names may be added and removed, judged for the effective user; `true` where the system cannot tell.
     ///
     /// # Errors
-    /// I/O errors.
-    pub fn status(&self, name: &[u8]) -> Result<Option<Status>> {
-        match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(Status::of(&stat))),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(self.error(errno, "reading the status of", name)),
+    /// I/O errors, a read-only file system among them.
+    pub fn is_writable(&self) -> Result<bool> {
+        let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+        match rustix::fs::accessat(&self.fd, ".", access, AtFlags::EACCESS) {
+            Ok(()) | Err(Errno::NOSYS | Errno::INVAL) => Ok(true),
+            Err(Errno::ACCESS) => Ok(false),
+            Err(errno) => Err(Error::io(errno.into(), "examining the directory", &self.path)),
         }
     }
 
-    /// The status of the directory itself.
+    /// Creates a directory; `false` when the name is taken.
     ///
     /// # Errors
-    /// I/O errors.
-    pub fn own_status(&self) -> Result<Status> {
-        Ok(Status::of(&fstat(&self.fd).at("reading the status of", &self.path)?))
+    /// `permission` below `.git`; I/O errors.
+    pub fn create_dir(&self, name: &[u8], perm: u16) -> Result<bool> {
+        let path = self.target(name)?;
+        match rustix::fs::mkdirat(&self.fd, name, mode(perm)) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(errno) => Err(Error::io(errno.into(), "creating the directory", &path)),
+        }
     }
 
-    /// The target of the link `name`.
+    /// Creates a symbolic link.
     ///
     /// # Errors
-    /// I/O errors; not a link.
-    pub fn read_link(&self, name: &[u8]) -> Result<Vec<u8>> {
-        let target =
-            readlinkat(&self.fd, name, Vec::new()).map_err(|errno| self.error(errno, "reading the link", name))?;
-        Ok(std::ffi::OsString::from_vec(target.into_bytes()).into_vec())
+    /// As [`Dir::create_dir`]; a taken name is an error.
+    pub fn symlink(&self, target: &[u8], name: &[u8]) -> Result<()> {
+        let path = self.target(name)?;
+        rustix::fs::symlinkat(target, &self.fd, name).at("creating the link", path)
     }
 
-    /// Whether entries may be made and removed here.
-    pub fn is_writable(&self) -> bool {
-        accessat(&self.fd, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
-    }
-
-    /// Makes the directory `name`.
+    /// Creates a private file (0600) for reading and writing.
     ///
     /// # Errors
-    /// I/O errors; `permission` for `.git`.
-    pub fn make_dir(&self, name: &[u8]) -> Result<()> {
-        self.refuse_git(name)?;
-        mkdirat(&self.fd, name, Mode::RWXU).map_err(|errno| self.error(errno, "creating the directory", name))
-    }
-
-    /// Makes the file `name`, which must not exist, private (0600), for writing.
-    ///
-    /// # Errors
-    /// I/O errors; `permission` for `.git`.
-    pub fn make_file(&self, name: &[u8]) -> Result<File> {
-        self.refuse_git(name)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| self.error(errno, "creating", name))?;
+    /// As [`Dir::symlink`].
+    pub fn create_temp(&self, name: &[u8]) -> Result<File> {
+        let path = self.target(name)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, name, flags, mode(0o600)).at("creating", path)?;
         Ok(File::from(fd))
     }
 
-    /// Makes the link `name`, which must not exist.
+    /// Renames over whatever has the new name.
     ///
     /// # Errors
-    /// I/O errors; `permission` for `.git`.
-    pub fn make_link(&self, name: &[u8], target: &[u8]) -> Result<()> {
-        self.refuse_git(name)?;
-        symlinkat(target, &self.fd, name).map_err(|errno| self.error(errno, "creating the link", name))
+    /// As [`Dir::create_dir`].
+    pub fn rename(&self, name: &[u8], to: &Dir, new: &[u8]) -> Result<()> {
+        self.target(name)?;
+        rustix::fs::renameat(&self.fd, name, &to.fd, new).at("renaming to", to.target(new)?)
     }
 
-    /// Renames within the directory. With `replace` false an existing `to` is an error, atomically where the file system
-    /// can.
+    /// Renames to a name that must be free; `false` when it is taken.
+    ///
+    /// Without `RENAME_NOREPLACE` a hard link does the same for files and links; where there is neither, the name is
+    /// looked at and then renamed over, and whatever appears in between is lost.
     ///
     /// # Errors
-    /// I/O errors; `conflict` when `to` exists and must not be replaced; `permission` for `.git`.
-    pub fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<()> {
-        self.refuse_git(to)?;
-        let renamed = if replace {
-            renameat(&self.fd, from, &self.fd, to)
-        } else {
-            match renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE) {
-                // The file system cannot: look first. What appears between the look and the rename is lost to us.
-                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => match self.status(to)? {
-                    Some(_) => Err(Errno::EXIST),
-                    None => renameat(&self.fd, from, &self.fd, to),
-                },
-                other => other,
-            }
-        };
-        match renamed {
-            Err(Errno::EXIST) if !replace => {
-                Err(Error::new(Code::Conflict, "something appeared there meanwhile").path(self.child(to)))
-            }
-            other => other.map_err(|errno| self.error(errno, "renaming to", to)),
+    /// As [`Dir::create_dir`].
+    pub fn rename_new(&self, name: &[u8], to: &Dir, new: &[u8]) -> Result<bool> {
+        self.target(name)?;
+        let path = to.target(new)?;
+        match rustix::fs::renameat_with(&self.fd, name, &to.fd, new, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(true),
+            Err(Errno::EXIST) => return Ok(false),
+            Err(Errno::NOSYS | Errno::INVAL | Errno::NOTSUP) => {}
+            Err(errno) => return Err(Error::io(errno.into(), "renaming to", &path)),
+        }
+        self.link_new(name, to, new)
+    }
+
+    fn link_new(&self, name: &[u8], to: &Dir, new: &[u8]) -> Result<bool> {
+        match rustix::fs::linkat(&self.fd, name, &to.fd, new, AtFlags::empty()) {
+            Ok(()) => self.unlink(name).map(|()| true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(_) if to.stat(new)?.is_some() => Ok(false),
+            Err(_) => self.rename(name, to, new).map(|()| true),
         }
     }
 
-    /// Exchanges two names of the directory atomically; `false` where the file system cannot.
+    /// Exchanges two names in one step; `false` where the file system cannot.
     ///
     /// # Errors
-    /// I/O errors.
-    pub fn exchange(&self, a: &[u8], b: &[u8]) -> Result<bool> {
-        match renameat_with(&self.fd, a, &self.fd, b, RenameFlags::EXCHANGE) {
+    /// As [`Dir::create_dir`]; both names must exist.
+    pub fn exchange(&self, name: &[u8], to: &Dir, other: &[u8]) -> Result<bool> {
+        self.target(name)?;
+        let path = to.target(other)?;
+        match rustix::fs::renameat_with(&self.fd, name, &to.fd, other, RenameFlags::EXCHANGE) {
             Ok(()) => Ok(true),
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(false),
-            Err(errno) => Err(self.error(errno, "exchanging", b)),
+            Err(Errno::NOSYS | Errno::INVAL | Errno::NOTSUP) => Ok(false),
+            Err(errno) => Err(Error::io(errno.into(), "exchanging", &path)),
         }
     }
 
-    /// Removes the file or link `name`.
+    /// Removes a name that is not a directory.
     ///
     /// # Errors
-    /// I/O errors; `permission` for `.git`.
-    pub fn remove_file(&self, name: &[u8]) -> Result<()> {
-        self.refuse_git(name)?;
-        unlinkat(&self.fd, name, AtFlags::empty()).map_err(|errno| self.error(errno, "removing", name))
+    /// As [`Dir::create_dir`].
+    pub fn unlink(&self, name: &[u8]) -> Result<()> {
+        let path = self.target(name)?;
+        rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()).at("removing", path)
     }
 
-    /// Removes the empty directory `name`; `false` when it is not empty.
+    /// Removes an empty directory; `false` when it is not empty.
     ///
     /// # Errors
-    /// I/O errors; `permission` for `.git`.
-    pub fn remove_dir(&self, name: &[u8]) -> Result<bool> {
-        self.refuse_git(name)?;
-        match unlinkat(&self.fd, name, AtFlags::REMOVEDIR) {
+    /// As [`Dir::create_dir`].
+    pub fn rmdir(&self, name: &[u8]) -> Result<bool> {
+        let path = self.target(name)?;
+        match rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR) {
             Ok(()) => Ok(true),
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
-            Err(errno) => Err(self.error(errno, "removing the directory", name)),
+            Err(errno) => Err(Error::io(errno.into(), "removing the directory", &path)),
         }
     }
 
-    /// Sets the permission bits of the directory itself.
+    /// Sets the permission bits of the very file or directory that `seen` describes; `false` when another is there now.
     ///
     /// # Errors
-    /// I/O errors.
-    pub fn set_own_perm(&self, perm: u16) -> Result<()> {
-        fchmod(&self.fd, Mode::from_raw_mode(perm.into())).at("setting the permissions of", &self.path)
+    /// As [`Dir::create_dir`].
+    pub fn chmod(&self, name: &[u8], seen: &Stat, perm: u16) -> Result<bool> {
+        let path = self.target(name)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let (fd, readable) = match rustix::fs::openat(&self.fd, name, flags | platform::NOATIME, Mode::empty()) {
+            // Not readable, or readable but not ours: the mode can be set through a handle that cannot read.
+            Err(Errno::ACCESS | Errno::PERM) => (platform::open_handle(&self.fd, name).at("opening", &path)?, false),
+            Err(Errno::LOOP | Errno::NOENT) => return Ok(false),
+            other => (other.at("opening", &path)?, true),
+        };
+        if !convert(&rustix::fs::fstat(&fd).at("examining", &path)?).same_object(seen) {
+            return Ok(false);
+        }
+        let set = if readable { rustix::fs::fchmod(&fd, mode(perm)) } else { platform::chmod_handle(&fd, mode(perm)) };
+        set.at("setting the permissions", path).map(|()| true)
     }
 
-    /// Makes creations, renames and removals in this directory durable.
+    /// Sets the permission bits of this directory itself.
+    ///
+    /// # Errors
+    /// `permission` below `.git`; I/O errors.
+    pub fn chmod_self(&self, perm: u16) -> Result<()> {
+        self.refuse_git(&self.path)?;
+        rustix::fs::fchmod(&self.fd, mode(perm)).at("setting the permissions", &self.path)
+    }
+
+    /// Makes the names in this directory durable.
     ///
     /// # Errors
     /// I/O errors.
@@ -300,106 +390,48 @@ impl Dir {
         rustix::fs::fsync(&self.fd).at("syncing the directory", &self.path)
     }
 
-    /// Makes everything written to this directory's file system durable.
+    /// Makes the whole file system durable; `false` where only single files can be synced.
     ///
     /// # Errors
     /// I/O errors.
-    pub fn sync_file_system(&self) -> Result<()> {
-        rustix::fs::syncfs(&self.fd).at("syncing the file system of", &self.path)
+    pub fn sync_file_system(&self) -> Result<bool> {
+        platform::sync_file_system(&self.fd).at("syncing the file system", &self.path)
     }
 
-    /// The path of an entry, for messages.
-    pub fn child(&self, name: &[u8]) -> PathBuf {
-        self.path.join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name))
-    }
-
-    fn error(&self, errno: Errno, doing: &str, name: &[u8]) -> Error {
-        Error::io(std::io::Error::from(errno), doing, &self.child(name))
-    }
-
-    /// A restore never writes into or over a repository's own directory, whatever a checkpoint claims to hold.
-    fn refuse_git(&self, name: &[u8]) -> Result<()> {
-        if name == b".git" {
-            return Err(Error::new(Code::Permission, "piton never writes to a `.git`").path(self.child(name)));
+    /// Checks a name for reading.
+    fn child(&self, name: &[u8]) -> Result<PathBuf> {
+        let path = self.path.join(OsStr::from_bytes(name));
+        if name.is_empty() || name == b"." || name == b".." || name.contains(&b'/') || name.contains(&0) {
+            return Err(Error::new(Code::BadPath, "not a single name").path(path));
         }
-        Ok(())
+        Ok(path)
+    }
+
+    /// Checks a name for writing.
+    fn target(&self, name: &[u8]) -> Result<PathBuf> {
+        let path = self.child(name)?;
+        self.refuse_git(&path)?;
+        if name == b".git" || (name.eq_ignore_ascii_case(b".git") && self.is_git_by_another_name(name)?) {
+            return Err(git_refused(&path));
+        }
+        Ok(path)
+    }
+
+    fn refuse_git(&self, path: &Path) -> Result<()> {
+        if self.in_git { Err(git_refused(path)) } else { Ok(()) }
+    }
+
+    /// `.GIT` is a name like any other, except where the file system ignores case.
+    fn is_git_by_another_name(&self, name: &[u8]) -> Result<bool> {
+        let (here, git) = (self.stat(name)?, self.stat(b".git")?);
+        Ok(matches!((here, git), (Some(here), Some(git)) if here.same_object(&git)))
     }
 }
 
-/// Sets the permission bits of an open file.
-///
-/// # Errors
-/// I/O errors, naming `path`.
-pub fn set_perm(file: &File, perm: u16, path: &Path) -> Result<()> {
-    fchmod(file, Mode::from_raw_mode(perm.into())).at("setting the permissions of", path)
+fn git_refused(path: &Path) -> Error {
+    Error::new(Code::Permission, "piton never writes into a `.git`").path(path)
 }
 
-/// Gives `new` the owner, group, extended attributes and ACLs of the file it is about to replace; what the system does
-/// not allow is returned as text.
-pub fn keep_attributes(old: &File, new: &File) -> Vec<String> {
-    let mut lost = Vec::new();
-    if let (Ok(from), Ok(to)) = (fstat(old), fstat(new))
-        && (from.st_uid, from.st_gid) != (to.st_uid, to.st_gid)
-    {
-        let owner = rustix::fs::Uid::from_raw(from.st_uid);
-        let group = rustix::fs::Gid::from_raw(from.st_gid);
-        if rustix::fs::fchown(new, Some(owner), Some(group)).is_err() {
-            lost.push("owner".to_owned());
-        }
-    }
-    let mut names = vec![0u8; 16 << 10];
-    let length = rustix::fs::flistxattr(old, &mut names[..]).unwrap_or(0);
-    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        let mut value = vec![0u8; 64 << 10];
-        let set = rustix::fs::fgetxattr(old, name, &mut value[..])
-            .and_then(|n| rustix::fs::fsetxattr(new, name, &value[..n], rustix::fs::XattrFlags::empty()));
-        if set.is_err() {
-            lost.push(String::from_utf8_lossy(name).into_owned());
-        }
-    }
-    lost
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rel(text: &str) -> RelPath {
-        RelPath::parse(text.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn links_are_refused_at_every_component() {
-        let scratch = tempfile::tempdir().unwrap();
-        let root = scratch.path().join("root");
-        std::fs::create_dir_all(root.join("real/deep")).unwrap();
-        std::fs::create_dir_all(scratch.path().join("outside/deep")).unwrap();
-        std::fs::write(scratch.path().join("outside/deep/f"), "x").unwrap();
-        std::fs::write(root.join("real/deep/f"), "y").unwrap();
-        std::os::unix::fs::symlink(scratch.path().join("outside"), root.join("link")).unwrap();
-        let dir = Dir::open_root(&root).unwrap();
-        for fallback in [false, true] {
-            NO_OPENAT2.store(fallback, Ordering::Relaxed);
-            assert!(dir.open_dir(&rel("real/deep")).is_ok());
-            assert!(dir.open_file(&rel("real/deep/f")).is_ok());
-            assert!(dir.open_dir(&rel("link")).is_err());
-            assert!(dir.open_dir(&rel("link/deep")).is_err());
-            assert!(dir.open_file(&rel("link/deep/f")).is_err());
-        }
-        NO_OPENAT2.store(false, Ordering::Relaxed);
-        assert_eq!(dir.names().unwrap(), [b"link".to_vec(), b"real".to_vec()]);
-        assert_eq!(dir.status(b"link").unwrap().unwrap().kind, FileKind::Link);
-    }
-
-    #[test]
-    fn git_directories_are_never_written() {
-        let scratch = tempfile::tempdir().unwrap();
-        let dir = Dir::open_root(scratch.path()).unwrap();
-        assert_eq!(dir.make_dir(b".git").unwrap_err().code(), Code::Permission);
-        assert_eq!(dir.make_file(b".git").unwrap_err().code(), Code::Permission);
-        dir.make_file(b"a").unwrap();
-        assert_eq!(dir.rename(b"a", b".git", false).unwrap_err().code(), Code::Permission);
-        dir.make_file(b"b").unwrap();
-        assert_eq!(dir.rename(b"a", b"b", false).unwrap_err().code(), Code::Conflict);
-    }
+fn mode(perm: u16) -> Mode {
+    Mode::from_raw_mode(RawMode::from(perm))
 }

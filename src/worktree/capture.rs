@@ -1,264 +1,244 @@
-//! Capturing a workspace: walk, compare with stamps, read what may have changed, hand its content to a sink.
+//! One capture: walk, choose, read, put together.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Instant;
 
-use super::read::{self, Read};
-use super::walk::{self, Found, Seen};
-use crate::error::Result;
-use crate::model::coverage::{Coverage, Defaults, Extent, SkipReason};
+use super::beneath::Root;
+use super::hash::{self, Job, stopped};
+use super::probe::perm_of;
+use super::read::{self, Mark, Refusal, Stored};
+use super::request::{Capture, Flow, Request, Stats};
+use super::select;
+use super::walk::{self, Candidate, Class, Found, Source, identity};
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::coverage::{Coverage, Defaults, SkipReason};
+use crate::model::id::ObjectId;
 use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
-use crate::model::policy::{Limits, Secrets};
+use crate::model::policy::Secrets;
 use crate::model::sink::ObjectSink;
 use crate::model::stamp::Known;
-use crate::sys::dir::Dir;
+use crate::model::tree::Mode;
 
-/// Whether a long operation goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    Continue,
-    Stop,
-}
-
-/// A path that is captured whatever the rules say.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target {
-    pub path: RelPath,
-    /// With everything below it, if it is a directory.
-    pub recursive: bool,
-}
-
-/// What to capture, and under which rules.
-pub struct Request<'a> {
-    pub root: &'a Path,
-    /// What the last capture knew; its paths stay captured while they exist.
-    pub known: &'a BTreeMap<RelPath, Known>,
-    /// Paths captured before of which no stamp is known.
-    pub sticky: &'a BTreeSet<RelPath>,
-    pub targets: &'a [Target],
-    /// Targets have no budget: everything a restore may replace must be saved.
-    pub unlimited_targets: bool,
-    pub extent: Extent,
-    pub limits: Limits,
-    pub secrets: Secrets,
-    /// Configured excludes, `.gitignore` dialect, relative to the root.
-    pub exclude: &'a [String],
-    /// Directories that are never captured, wherever they appear (piton's own).
-    pub never: &'a [PathBuf],
-    /// Usual permissions of the last checkpoint; kept, so that records do not flap.
-    pub defaults: Option<Defaults>,
-}
-
-/// Counts and durations of a capture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    pub dirs: u64,
-    pub files: u64,
-    pub bytes: u64,
-    /// Files whose stamp proved their content.
-    pub reused: u64,
-    pub hashed: u64,
-    pub hashed_bytes: u64,
-    /// Files captured only because they were targets.
-    pub targeted: u64,
-    pub walk_us: u64,
-    pub hash_us: u64,
-}
-
-/// What a capture saw.
-#[derive(Clone, Debug)]
-pub struct Capture {
-    pub manifest: Manifest,
-    pub coverage: Coverage,
-    /// For the next capture. Paths captured only as targets are not among them.
-    pub known: BTreeMap<RelPath, Known>,
-    pub stats: Stats,
-    pub warnings: Vec<String>,
-}
-
-/// Captures. `control` is called often from the calling thread.
+/// Captures the work tree: what `request` covers is in the manifest, its content in `sink`.
+///
+/// `control` is called often from the calling thread, between files and while worker threads read; urgent work can be
+/// done in it. The calling thread itself opens only links and ignore files.
 ///
 /// # Errors
-/// `workspace-gone`; `shutting-down` when `control` stopped it; errors of the sink. What goes wrong with single files of
-/// the user is part of the coverage.
+/// `workspace-gone` when the root is no directory, `workspace-refused` when it is or lies in a directory never to be
+/// captured, `shutting-down` when `control` said so, and the sink's errors. Trouble with the user's files is none: it
+/// is in the coverage.
 pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: &dyn Fn() -> Flow) -> Result<Capture> {
+    refuse_never(request)?;
+    let root = open_root(request.root)?;
     let started = Instant::now();
-    let root = Dir::open_root(request.root)?;
-    let mut seen = walk::walk(request, &root, control)?;
-    guard_count(&mut seen, request);
-    let walk_us = started.elapsed().as_micros() as u64;
-    let (jobs, mut builder) = Builder::start(request, seen);
-    let read_started = Instant::now();
-    let outcomes = read::read_all(&root, &jobs, request.limits.file_bytes, (sink, control))?;
-    for (found, outcome) in jobs.into_iter().zip(outcomes) {
-        builder.add(found, outcome);
-    }
-    let mut capture = builder.finish(request);
-    capture.stats.walk_us = walk_us;
-    capture.stats.hash_us = read_started.elapsed().as_micros() as u64;
+    let mut found = walk::walk(request, &root, control)?;
+    select::guard(&mut found, request.limits.files);
+    let walked = Instant::now();
+    let mut gathered = Gathered::default();
+    let files = std::mem::take(&mut found.files);
+    gathered.read(request, &root, &files, (sink, control))?;
+    gathered.skipped.append(&mut found.skipped);
+    let mut capture = gathered.finish(request, found);
+    capture.stats.walk_us = (walked - started).as_micros() as u64;
+    capture.stats.hash_us = walked.elapsed().as_micros() as u64;
     Ok(capture)
 }
 
-/// Keeps `limits.files` files at most: those captured before, then those git tracks, then by path.
-fn guard_count(seen: &mut Seen, request: &Request<'_>) {
-    let limit = usize::try_from(request.limits.files).unwrap_or(usize::MAX);
-    if seen.files.len() <= limit {
-        return;
-    }
-    let rank = |found: &Found| {
-        let before = request.known.contains_key(&found.path) || request.sticky.contains(&found.path);
-        if found.targeted {
-            0u8
-        } else if before {
-            1
-        } else if seen.tracked.contains(&found.path) {
-            2
-        } else {
-            3
+fn open_root(path: &Path) -> Result<Root> {
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => Root::open(path),
+        Ok(_) => Err(Error::new(Code::WorkspaceGone, "the workspace is not a directory").path(path)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(Error::new(Code::WorkspaceGone, "the workspace does not exist any more").path(path))
         }
-    };
-    let mut ranked: Vec<(u8, Found)> = std::mem::take(&mut seen.files).into_iter().map(|f| (rank(&f), f)).collect();
-    ranked.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| x.path.cmp(&y.path)));
-    let over = ranked.split_off(limit);
-    seen.files = ranked.into_iter().map(|(_, found)| found).collect();
-    seen.files.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut holding: HashSet<RelPath> = HashSet::new();
-    for found in &seen.files {
-        let mut dir = found.path.parent();
-        while let Some(ancestor) = dir.filter(|ancestor| holding.insert(ancestor.clone())) {
-            dir = ancestor.parent();
-        }
-    }
-    for (_, found) in over {
-        // The highest directory that holds nothing captured stands for all that is in it.
-        let mut listed = found.path;
-        while let Some(parent) = listed.parent().filter(|parent| !parent.is_root() && !holding.contains(parent)) {
-            listed = parent;
-        }
-        seen.skipped.insert(listed, SkipReason::OverCount);
+        Err(error) => Err(Error::io(error, "looking at the workspace", path)),
     }
 }
 
-/// Puts a capture together.
-struct Builder {
-    manifest: Manifest,
-    coverage: Coverage,
-    known: BTreeMap<RelPath, Known>,
+/// Refuses a root that is piton's home or lies inside of it.
+fn refuse_never(request: &Request<'_>) -> Result<()> {
+    let never: Vec<(u64, u64)> = request.never.iter().filter_map(|path| identity(path)).collect();
+    if never.is_empty() || !request.root.exists() {
+        return Ok(());
+    }
+    let real = request.root.canonicalize().at("resolving the workspace", request.root)?;
+    for dir in real.ancestors() {
+        // An ancestor that cannot be looked at is not one of piton's own directories.
+        let found = std::fs::metadata(dir).ok().map(|meta| (meta.dev(), meta.ino()));
+        if found.is_some_and(|found| never.contains(&found)) {
+            return Err(Error::new(Code::WorkspaceRefused, "piton's own store is never captured").path(request.root));
+        }
+    }
+    Ok(())
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Gathered {
+    entries: Vec<(RelPath, Entry)>,
+    known: Vec<(RelPath, Known)>,
+    skipped: BTreeMap<RelPath, SkipReason>,
+    unstable: Vec<RelPath>,
+    targeted: Vec<RelPath>,
     stats: Stats,
-    warnings: Vec<String>,
-    dir_perms: BTreeMap<RelPath, u16>,
-    targets: HashSet<RelPath>,
 }
 
-impl Builder {
-    /// Takes what needs no reading; gives the files that do.
-    fn start(request: &Request<'_>, seen: Seen) -> (Vec<Found>, Builder) {
-        let mut builder = Builder {
-            manifest: Manifest::new(),
-            coverage: Coverage {
-                extent: request.extent.clone(),
-                file_cap: request.limits.file_bytes,
-                secrets: request.secrets == Secrets::Always,
-                excludes: seen.excludes,
-                configured: request.exclude.to_vec(),
-                skipped: seen.skipped,
-                ..Coverage::default()
-            },
-            known: BTreeMap::new(),
-            stats: Stats { dirs: seen.dirs.len() as u64, ..Stats::default() },
-            warnings: seen.warnings,
-            dir_perms: seen.passed.into_iter().collect(),
-            targets: request.targets.iter().map(|target| target.path.clone()).collect(),
-        };
-        for (path, perm) in seen.dirs {
-            builder.manifest.insert(path.clone(), Entry::dir(perm));
-            builder.dir_perms.insert(path, perm);
-        }
+impl Gathered {
+    fn read(
+        &mut self,
+        request: &Request<'_>,
+        root: &Root,
+        files: &[Candidate],
+        (sink, control): (&dyn ObjectSink, &dyn Fn() -> Flow),
+    ) -> Result<()> {
         let mut jobs = Vec::new();
-        for found in seen.files {
-            let proven =
-                request.known.get(&found.path).filter(|known| known.proven && known.stamp == found.status.stamp);
-            match proven {
-                Some(known) => {
-                    builder.stats.reused += 1;
-                    builder.keep(&found, known.id, found.status.perm(), *known);
-                }
-                None => jobs.push(found),
+        for (index, file) in files.iter().enumerate() {
+            if index % 64 == 0 && control() == Flow::Stop {
+                return Err(stopped());
+            }
+            match &file.source {
+                Source::Known(id) => self.reused(file, *id),
+                Source::Held(bytes, mark) => self.settle(file, read::store_bytes(bytes, *mark, sink))?,
+                Source::Unread => jobs.push(Job {
+                    index,
+                    path: &file.path,
+                    cap: if file.targeted { u64::MAX } else { request.limits.file_bytes },
+                }),
             }
         }
-        (jobs, builder)
+        for done in hash::run(root, &jobs, sink, control)? {
+            self.settle(&files[done.index], done.outcome)?;
+        }
+        Ok(())
     }
 
-    fn add(&mut self, found: Found, outcome: Read) {
+    fn reused(&mut self, file: &Candidate, id: ObjectId) {
+        self.stats.reused += 1;
+        let mark = Mark { stamp: file.stamp, proven: true, unstable: false };
+        let bytes = file.stamp.size;
+        self.take(file, Stored { id, bytes, mark });
+    }
+
+    fn settle(&mut self, file: &Candidate, outcome: Result<Stored, Refusal>) -> Result<()> {
         match outcome {
-            Read::Content { known, perm, unstable } => {
+            Ok(stored) => {
                 self.stats.hashed += 1;
-                self.stats.hashed_bytes += known.stamp.size;
-                if unstable {
-                    self.coverage.unstable.push(found.path.clone());
-                }
-                self.keep(&found, known.id, perm, known);
+                self.stats.hashed_bytes += stored.bytes;
+                self.take(file, stored);
             }
-            Read::Skip(SkipReason::Vanished) if !self.targets.contains(&found.path) => {}
-            Read::Skip(reason) => _ = self.coverage.skipped.insert(found.path, reason),
+            Err(Refusal::Fatal(error)) => return Err(error),
+            Err(Refusal::Gone) if !file.targeted => {}
+            Err(Refusal::Gone) => _ = self.skipped.insert(file.path.clone(), SkipReason::Vanished),
+            Err(Refusal::Skip(reason)) => _ = self.skipped.insert(file.path.clone(), reason),
         }
+        Ok(())
     }
 
-    fn keep(&mut self, found: &Found, id: crate::model::id::ObjectId, perm: u16, known: Known) {
-        let (kind, perm) = if found.is_link() { (EntryKind::Link, 0o777) } else { (EntryKind::File, perm) };
+    fn take(&mut self, file: &Candidate, stored: Stored) {
+        let Stored { id, bytes, mark } = stored;
+        let perm = perm_of(mark.stamp.mode);
+        let kind = if mark.stamp.mode & libc::S_IFMT == libc::S_IFLNK { EntryKind::Link } else { EntryKind::File };
+        let entry = Entry { kind, perm, id, size: bytes };
         self.stats.files += 1;
-        self.stats.bytes += known.stamp.size;
-        self.manifest.insert(found.path.clone(), Entry { kind, perm, id, size: known.stamp.size });
-        if found.targeted {
+        self.stats.bytes += bytes;
+        if mark.unstable {
+            self.unstable.push(file.path.clone());
+        }
+        if file.class == Class::Targeted {
             self.stats.targeted += 1;
-            self.coverage.targeted.push(found.path.clone());
+            self.targeted.push(file.path.clone());
         } else {
-            self.known.insert(found.path.clone(), known);
+            let known = Known { stamp: mark.stamp, id, proven: mark.proven };
+            self.known.push((file.path.clone(), known));
         }
-        self.keep_parents(&found.path);
+        self.entries.push((file.path.clone(), entry));
     }
 
-    /// Directories that were only passed through are captured when something in them is.
-    fn keep_parents(&mut self, path: &RelPath) {
-        let mut parent = path.parent();
-        while let Some(dir) = parent.filter(|dir| !dir.is_root() && !self.manifest.contains(dir)) {
-            parent = dir.parent();
-            let perm = self.dir_perms.get(&dir).copied().unwrap_or(0o755);
-            self.manifest.insert(dir, Entry::dir(perm));
+    fn finish(mut self, request: &Request<'_>, found: Found) -> Capture {
+        self.retain_known(request);
+        let dirs = found.dirs.into_iter().map(|(path, perm)| (path, Entry::dir(perm)));
+        let mut manifest: Manifest = self.entries.into_iter().chain(dirs).collect();
+        for (path, perm) in found.passed {
+            if manifest.inside(&path).next().is_some() {
+                manifest.insert(path, Entry::dir(perm));
+            }
         }
-    }
-
-    fn finish(mut self, request: &Request<'_>) -> Capture {
-        self.coverage.defaults = request.defaults.unwrap_or_else(|| usual_permissions(&self.manifest));
+        self.unstable.sort_unstable();
+        self.targeted.sort_unstable();
+        let coverage = Coverage {
+            extent: request.extent.clone(),
+            file_cap: request.limits.file_bytes,
+            secrets: request.secrets == Secrets::Always,
+            excludes: found.excludes,
+            configured: request.exclude.to_vec(),
+            skipped: self.skipped,
+            targeted: self.targeted,
+            unstable: self.unstable,
+            defaults: request.defaults.unwrap_or_else(|| usual(&manifest)),
+        };
+        self.stats.dirs = manifest.len() as u64 - self.stats.files;
         Capture {
-            manifest: self.manifest,
-            coverage: self.coverage,
-            known: self.known,
+            manifest,
+            coverage,
+            known: self.known.into_iter().collect(),
             stats: self.stats,
-            warnings: self.warnings,
+            warnings: found.warnings,
+        }
+    }
+
+    /// Keeps what was known of paths that could not be taken this time, so that they stay sticky.
+    fn retain_known(&mut self, request: &Request<'_>) {
+        let hindered = self.skipped.iter().filter(|(_, reason)| match reason {
+            SkipReason::TooLarge(_) | SkipReason::Unreadable => true,
+            SkipReason::Special
+            | SkipReason::OverCount
+            | SkipReason::Secret
+            | SkipReason::LinkedWorktree
+            | SkipReason::Store
+            | SkipReason::OverBudget
+            | SkipReason::Collision
+            | SkipReason::Vanished => false,
+        });
+        for (top, _) in hindered {
+            let range = request.known.range(top.clone()..);
+            let below = range.take_while(|(path, _)| path.as_bytes().starts_with(top.as_bytes()));
+            let known = below.filter(|(path, _)| path.starts_with(top));
+            self.known.extend(known.map(|(path, known)| (path.clone(), Known { proven: false, ..*known })));
         }
     }
 }
 
-/// The most frequent permission bits of files, executables and directories.
-fn usual_permissions(manifest: &Manifest) -> Defaults {
-    use crate::model::tree::Mode;
-    let majority = |mode: Mode, standard: u16| {
-        let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
-        for (_, entry) in manifest.iter().filter(|(_, entry)| entry.mode() == mode) {
-            *counts.entry(entry.perm).or_default() += 1;
-        }
-        let best = counts.iter().max_by_key(|(perm, count)| (**count, **perm == standard));
-        best.map_or(standard, |(perm, _)| *perm)
-    };
-    let standard = Defaults::STANDARD;
-    Defaults {
-        file: majority(Mode::File, standard.file),
-        executable: majority(Mode::Executable, standard.executable),
-        dir: majority(Mode::Dir, standard.dir),
+/// The permission bits that most entries of each kind have; git's own where there is no majority.
+fn usual(manifest: &Manifest) -> Defaults {
+    let mut counts: [BTreeMap<u16, u64>; 3] = Default::default();
+    for (_, entry) in manifest.iter() {
+        let class = match entry.mode() {
+            Mode::File => 0,
+            Mode::Executable => 1,
+            Mode::Dir => 2,
+            Mode::Link => continue,
+        };
+        *counts[class].entry(entry.perm).or_default() += 1;
     }
+    let standard = Defaults::STANDARD;
+    let [file, executable, dir] = counts;
+    Defaults {
+        file: most_frequent(&file).unwrap_or(standard.file),
+        executable: most_frequent(&executable).unwrap_or(standard.executable),
+        dir: most_frequent(&dir).unwrap_or(standard.dir),
+    }
+}
+
+/// The one value that is more frequent than every other.
+fn most_frequent(counts: &BTreeMap<u16, u64>) -> Option<u16> {
+    let most = counts.values().max()?;
+    let mut best = counts.iter().filter(|(_, count)| *count == most);
+    let (perm, _) = best.next()?;
+    best.next().is_none().then_some(*perm)
 }
 
 #[cfg(test)]

@@ -1,48 +1,110 @@
-//! Finding a repository's own directory, to read two things in it: the index and `info/exclude`. Nothing is written.
+//! Finding and reading the user's git directory, read-only, with every file taken for hostile.
 
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The `.git` of a working directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GitDir {
-    /// Holds the index.
-    pub own: PathBuf,
-    /// Holds what linked worktrees share; equal to `own` elsewhere.
-    pub common: PathBuf,
-    /// Whether this is a linked worktree (`git worktree add`), not a main one or a submodule.
-    pub linked: bool,
+/// Longest `.git` file, `commondir` file or `info/exclude` that is read.
+const SMALL: u64 = 1 << 20;
+
+/// The git directory of a work tree.
+pub(super) struct GitDir {
+    /// Where the index is.
+    pub(super) dir: PathBuf,
+    /// Where `info/exclude` is; differs from `dir` in linked worktrees.
+    common: PathBuf,
+    /// Whether this is a linked worktree of another one.
+    pub(super) linked: bool,
 }
 
-/// Longest `.git` file that is read.
-const MAX_POINTER: u64 = 8192;
+impl GitDir {
+    /// From the `.git` entry of the directory `worktree`; `None` when it is not one that git would accept.
+    pub(super) fn of(worktree: &Path) -> Option<GitDir> {
+        let entry = worktree.join(".git");
+        let is_file = std::fs::metadata(&entry).ok()?.is_file();
+        let dir = if is_file { pointed_to(&entry, worktree)? } else { entry };
+        let pointer = read_regular(&dir.join("commondir"), SMALL).ok().flatten();
+        let common = pointer.as_deref().map(|text| dir.join(as_path(text.trim_ascii())));
+        Some(GitDir {
+            linked: is_file && common.is_some() && in_worktrees(&dir),
+            common: common.unwrap_or_else(|| dir.clone()),
+            dir,
+        })
+    }
 
-/// The repository whose working directory is `dir`; `None` when there is no `.git`, or none that can be read.
-pub fn of(dir: &Path) -> Option<GitDir> {
-    let dot_git = dir.join(".git");
-    let facts = dot_git.symlink_metadata().ok()?;
-    if facts.is_dir() {
-        return Some(GitDir { common: dot_git.clone(), own: dot_git, linked: false });
+    /// The content of `info/exclude`; empty when there is none.
+    pub(super) fn exclude(&self) -> std::io::Result<Vec<u8>> {
+        Ok(read_regular(&self.common.join("info/exclude"), SMALL)?.unwrap_or_default())
     }
-    if !facts.is_file() || facts.len() > MAX_POINTER {
-        return None;
-    }
-    let text = std::fs::read(&dot_git).ok()?;
-    let target = trim(text.strip_prefix(b"gitdir:")?);
-    let own = dir.join(Path::new(std::ffi::OsStr::from_bytes(target)));
-    let common = match std::fs::read(own.join("commondir")) {
-        Ok(text) => own.join(Path::new(std::ffi::OsStr::from_bytes(trim(&text)))),
-        Err(_) => own.clone(),
+}
+
+/// Where a `.git` file points to.
+fn pointed_to(file: &Path, worktree: &Path) -> Option<PathBuf> {
+    let text = read_regular(file, SMALL).ok().flatten()?;
+    let target = text.strip_prefix(b"gitdir:")?.trim_ascii();
+    (!target.is_empty()).then(|| worktree.join(as_path(target)))
+}
+
+fn in_worktrees(dir: &Path) -> bool {
+    dir.parent().and_then(Path::file_name).is_some_and(|name| name == "worktrees")
+}
+
+fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(std::ffi::OsStr::from_bytes(bytes))
+}
+
+/// Reads a regular file of at most `cap` bytes; `None` when it does not exist. Never blocks on what is not a file.
+pub(super) fn read_regular(path: &Path, cap: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = match std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
     };
-    let linked = common != own && own.parent().and_then(Path::file_name) == Some(std::ffi::OsStr::new("worktrees"));
-    Some(GitDir { own, common, linked })
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    let mut content = Vec::with_capacity(meta.len().min(cap) as usize + 1);
+    file.take(cap + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > cap {
+        return Err(std::io::Error::other(format!("larger than {cap} bytes")));
+    }
+    Ok(Some(content))
 }
 
-/// The repository's `info/exclude`; `None` when there is none.
-pub fn exclude(git: &GitDir) -> Option<Vec<u8>> {
-    std::fs::read(git.common.join("info/exclude")).ok()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn trim(bytes: &[u8]) -> &[u8] {
-    bytes.trim_ascii()
+    #[test]
+    fn linked_worktrees_and_submodules_differ() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path();
+        for dir in ["main/.git/worktrees/wt", "main/.git/modules/sub", "main/.git/info", "wt", "sub", "odd"] {
+            std::fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        std::fs::write(root.join("main/.git/worktrees/wt/commondir"), "../..\n").unwrap();
+        std::fs::write(root.join("main/.git/info/exclude"), "*.o\n").unwrap();
+        let pointer = format!("gitdir: {}/main/.git/worktrees/wt\n", root.display());
+        std::fs::write(root.join("wt/.git"), pointer).unwrap();
+        std::fs::write(root.join("sub/.git"), "gitdir: ../main/.git/modules/sub\n").unwrap();
+        std::fs::write(root.join("odd/.git"), "nonsense").unwrap();
+        let of = |name: &str| GitDir::of(&root.join(name));
+        assert!(of("wt").unwrap().linked);
+        assert_eq!(of("wt").unwrap().exclude().unwrap(), b"*.o\n");
+        assert!(!of("sub").unwrap().linked && !of("main").unwrap().linked);
+        assert!(of("odd").is_none() && of("none").is_none());
+    }
+
+    #[test]
+    fn devices_and_large_files_are_refused() {
+        assert!(read_regular(Path::new("/dev/zero"), 10).is_err());
+        let temp = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(temp.path(), "12345").unwrap();
+        assert!(read_regular(temp.path(), 4).is_err());
+        assert_eq!(read_regular(temp.path(), 5).unwrap().unwrap(), b"12345");
+        assert!(read_regular(Path::new("/nowhere/at/all"), 5).unwrap().is_none());
+    }
 }

@@ -1,15 +1,29 @@
-//! The files of the user: capturing them, and bringing them back (rank 2). Knows no store: content goes to an
-//! [`ObjectSink`](crate::model::sink::ObjectSink) and comes from a reader.
+//! The user's files: what of them a checkpoint holds, and under which coverage (rank 2).
 //!
-//! Invariant: nothing is ever opened through a symbolic link. Invariant: capturing writes nothing into the tree.
+//! [`capture`] walks the work tree with directory handles that never follow a symbolic link, decides with
+//! [`crate::filter`] what to take, re-uses what stamps prove unchanged, and hands everything else to an
+//! [`ObjectSink`](crate::model::sink::ObjectSink). It knows no store, and it never writes to the work tree.
+//!
+//! Invariants: nothing outside of the root is opened through a path below it; nothing but regular files is read;
+//! whatever is left out, and would be expected, is listed in the coverage with its reason.
 
-mod capture;
-pub mod git_dir;
 pub mod git_index;
-mod read;
+mod look;
 pub mod restore;
 pub mod stamps;
+
+mod beneath;
+mod capture;
+mod git_dir;
+mod hash;
+mod keep;
+mod probe;
+mod read;
+mod request;
+mod select;
 mod walk;
 
-pub use capture::{Capture, Flow, Request, Stats, Target, capture};
-pub use read::read_small;
+pub use capture::capture;
+pub use look::{is_linked_worktree, read_small};
+pub use probe::{Probe, ProbeKind, probe, stamp_of};
+pub use request::{Capture, Flow, Request, Stats, TARGET_BYTES, TARGET_FILES, Target};

@@ -1,145 +1,252 @@
-//! The stamps file: what was known of every captured file after the last capture.
+//! The stamps file: what the last capture of a workspace knew, kept between processes.
 //!
-//! Only an accelerator: a missing, torn or foreign file costs a scan, never a wrong checkpoint. Little-endian: magic and
-//! version, epoch, boot id, usual permissions, then one record per path, then a CRC-32 of all before it.
+//! A cache and nothing more: when it is missing, torn, of another version or of another epoch, the next capture reads
+//! every file again. Layout: magic, version, CRC-32 of the body, body. The body holds numbers as LEB128 and paths with
+//! the length they share with their predecessor.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use super::git_dir::read_regular;
+use crate::error::{IoContext, Result};
 use crate::model::coverage::Defaults;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::stamp::{Known, Stamp};
-use crate::sys::durable::replace_file;
+use crate::sys::durable;
 
-const MAGIC: &[u8; 8] = b"pitonst1";
+const MAGIC: &[u8; 8] = b"PTNSTAMP";
+const VERSION: u32 = 1;
+const HEADER: usize = 16;
+/// Largest file that is read: some ten million paths.
+const CAP: u64 = 1 << 30;
 
-/// What is known of a workspace's files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// The store's epoch in which the ids were there.
+    /// The store's epoch: ids of another one must be checked against the store first.
     pub epoch: String,
-    /// The boot in which the stamps were seen.
+    /// The kernel's boot id.
     pub boot: String,
-    /// Usual permissions of the last checkpoint.
+    /// Device and inode of the workspace's root.
+    pub dev: u64,
+    pub ino: u64,
+    /// The usual permission bits of the last checkpoint.
     pub defaults: Option<Defaults>,
     pub known: BTreeMap<RelPath, Known>,
 }
 
-impl Stamps {
-    /// Nothing known yet.
-    pub fn empty(epoch: &str, boot: &str) -> Stamps {
-        Stamps { epoch: epoch.to_owned(), boot: boot.to_owned(), defaults: None, known: BTreeMap::new() }
-    }
+/// What became of reading a stamps file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Found(Stamps),
+    Missing,
+    /// Torn, damaged or of another version; the reason, for logs.
+    Unusable(&'static str),
 }
 
-/// Reads the file; `None` when it is missing or cannot be trusted.
+/// Reads the stamps, if there are usable ones.
 ///
 /// # Errors
-/// When it exists and cannot be read at all.
+/// When the file exists and cannot be read.
 pub fn load(file: &Path) -> Result<Option<Stamps>> {
-    let bytes = match std::fs::read(file) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io(error, "reading", file)),
-    };
-    let stamps = decode(&bytes);
-    if stamps.is_none() {
-        tracing::warn!(file = %file.display(), "the stamps file is damaged; everything will be read again");
+    match read(file)? {
+        Outcome::Found(stamps) => Ok(Some(stamps)),
+        Outcome::Missing | Outcome::Unusable(_) => Ok(None),
     }
-    Ok(stamps)
 }
 
-/// Writes the file, durably.
+/// As [`load`], telling why there are none.
 ///
 /// # Errors
-/// `disk-full`, `permission`.
+/// As [`load`].
+pub fn read(file: &Path) -> Result<Outcome> {
+    let Some(bytes) = read_regular(file, CAP).at("reading the stamps", file)? else {
+        return Ok(Outcome::Missing);
+    };
+    Ok(match decode(&bytes) {
+        Ok(stamps) => Outcome::Found(stamps),
+        Err(why) => Outcome::Unusable(why),
+    })
+}
+
+/// Writes the stamps durably in place of the old ones.
+///
+/// # Errors
+/// `disk-full`, `permission`; the old file is untouched then.
 pub fn save(file: &Path, stamps: &Stamps) -> Result<()> {
-    replace_file(file, &encode(stamps))
+    durable::replace_file(file, &encode(stamps))
 }
 
 fn encode(stamps: &Stamps) -> Vec<u8> {
-    let mut out = Vec::with_capacity(stamps.known.len() * 130 + 200);
-    out.extend_from_slice(MAGIC);
-    text(&mut out, stamps.epoch.as_bytes());
-    text(&mut out, stamps.boot.as_bytes());
-    let perms = stamps.defaults.map_or([u16::MAX; 3], |d| [d.file, d.executable, d.dir]);
-    perms.iter().for_each(|perm| out.extend_from_slice(&perm.to_le_bytes()));
-    out.extend_from_slice(&(stamps.known.len() as u64).to_le_bytes());
-    for (path, known) in &stamps.known {
-        text(&mut out, path.as_bytes());
-        let Stamp { size, mtime, ctime, dev, ino, mode, links } = known.stamp;
-        for number in [size, mtime as u64, ctime as u64, dev, ino, u64::from(mode), links] {
-            out.extend_from_slice(&number.to_le_bytes());
+    let mut body = Vec::with_capacity(64 + stamps.known.len() * 90);
+    put_bytes(&mut body, stamps.epoch.as_bytes());
+    put_bytes(&mut body, stamps.boot.as_bytes());
+    put(&mut body, stamps.dev);
+    put(&mut body, stamps.ino);
+    match stamps.defaults {
+        None => body.push(0),
+        Some(Defaults { file, executable, dir }) => {
+            body.push(1);
+            [file, executable, dir].into_iter().for_each(|perm| put(&mut body, perm.into()));
         }
-        out.extend_from_slice(known.id.as_bytes());
-        out.push(u8::from(known.proven));
     }
-    let crc = crc32fast::hash(&out);
-    out.extend_from_slice(&crc.to_le_bytes());
-    out
+    put(&mut body, stamps.known.len() as u64);
+    let mut previous: &[u8] = &[];
+    for (path, known) in &stamps.known {
+        let path = path.as_bytes();
+        let shared = path.iter().zip(previous).take_while(|(a, b)| a == b).count();
+        put(&mut body, shared as u64);
+        put_bytes(&mut body, &path[shared..]);
+        put_known(&mut body, known);
+        previous = path;
+    }
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(crc32fast::hash(&body).to_le_bytes());
+    bytes.append(&mut body);
+    bytes
 }
 
-fn text(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    out.extend_from_slice(bytes);
+fn put_known(body: &mut Vec<u8>, known: &Known) {
+    let Known { stamp, id, proven } = known;
+    let Stamp { size, mtime, ctime, dev, ino, mode, links } = *stamp;
+    body.push(u8::from(*proven));
+    body.extend(id.as_bytes());
+    body.extend(mtime.to_le_bytes());
+    body.extend(ctime.to_le_bytes());
+    [size, dev, ino, mode.into(), links].into_iter().for_each(|number| put(body, number));
 }
 
-fn decode(bytes: &[u8]) -> Option<Stamps> {
-    let (body, crc) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
-    if crc32fast::hash(body).to_le_bytes() != crc {
-        return None;
+fn put(body: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        body.push(number as u8 | 0x80);
+        number >>= 7;
     }
-    let mut reader = Reader(body.strip_prefix(MAGIC)?);
-    let epoch = String::from_utf8(reader.text()?.to_vec()).ok()?;
-    let boot = String::from_utf8(reader.text()?.to_vec()).ok()?;
-    let [file, executable, dir] = [reader.u16()?, reader.u16()?, reader.u16()?];
-    let defaults = (file != u16::MAX).then_some(Defaults { file, executable, dir });
-    let count = reader.u64()?;
-    let mut known = BTreeMap::new();
+    body.push(number as u8);
+}
+
+fn put_bytes(body: &mut Vec<u8>, bytes: &[u8]) {
+    put(body, bytes.len() as u64);
+    body.extend_from_slice(bytes);
+}
+
+const CUT: &str = "is cut";
+const BAD: &str = "holds impossible values";
+
+fn decode(bytes: &[u8]) -> Result<Stamps, &'static str> {
+    let (header, body) = bytes.split_at_checked(HEADER).ok_or(CUT)?;
+    if header[..8] != *MAGIC {
+        return Err("is no stamps file");
+    }
+    if header[8..12] != VERSION.to_le_bytes() {
+        return Err("is of another version");
+    }
+    if header[12..] != crc32fast::hash(body).to_le_bytes() {
+        return Err("has a wrong checksum");
+    }
+    decode_body(&mut Reader(body))
+}
+
+fn decode_body(reader: &mut Reader<'_>) -> Result<Stamps, &'static str> {
+    let mut stamps = Stamps {
+        epoch: reader.text()?,
+        boot: reader.text()?,
+        dev: reader.number()?,
+        ino: reader.number()?,
+        defaults: reader.defaults()?,
+        known: BTreeMap::new(),
+    };
+    let count = reader.number()?;
+    let mut entries = Vec::with_capacity(reader.0.len().min(count as usize * 64) / 64);
+    let mut name: Vec<u8> = Vec::new();
     for _ in 0..count {
-        let path = RelPath::parse(reader.text()?).ok()?;
-        known.insert(path, reader.known()?);
+        let shared = reader.number()? as usize;
+        if shared > name.len() {
+            return Err(BAD);
+        }
+        name.truncate(shared);
+        name.extend_from_slice(reader.bytes()?);
+        let path = RelPath::parse(&name).map_err(|_| BAD)?;
+        entries.push((path, reader.known()?));
     }
-    reader.0.is_empty().then_some(Stamps { epoch, boot, defaults, known })
+    if !reader.0.is_empty() {
+        return Err(BAD);
+    }
+    stamps.known = entries.into_iter().collect();
+    Ok(stamps)
 }
 
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (piece, rest) = self.0.split_at_checked(n)?;
+    fn take(&mut self, n: usize) -> Result<&'a [u8], &'static str> {
+        let (head, rest) = self.0.split_at_checked(n).ok_or(CUT)?;
         self.0 = rest;
-        Some(piece)
+        Ok(head)
     }
 
-    fn u16(&mut self) -> Option<u16> {
-        self.take(2)?.try_into().ok().map(u16::from_le_bytes)
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], &'static str> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
     }
 
-    fn u64(&mut self) -> Option<u64> {
-        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    fn number(&mut self) -> Result<u64, &'static str> {
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1)?[0];
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(BAD)
     }
 
-    fn text(&mut self) -> Option<&'a [u8]> {
-        let length = u32::from_le_bytes(self.take(4)?.try_into().ok()?);
-        self.take(length as usize)
+    fn bytes(&mut self) -> Result<&'a [u8], &'static str> {
+        let length = usize::try_from(self.number()?).map_err(|_| BAD)?;
+        self.take(length)
     }
 
-    fn known(&mut self) -> Option<Known> {
+    fn text(&mut self) -> Result<String, &'static str> {
+        String::from_utf8(self.bytes()?.to_vec()).map_err(|_| BAD)
+    }
+
+    fn perm(&mut self) -> Result<u16, &'static str> {
+        u16::try_from(self.number()?).ok().filter(|perm| *perm <= 0o7777).ok_or(BAD)
+    }
+
+    fn flag(&mut self) -> Result<bool, &'static str> {
+        match self.take(1)?[0] {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(BAD),
+        }
+    }
+
+    fn defaults(&mut self) -> Result<Option<Defaults>, &'static str> {
+        if !self.flag()? {
+            return Ok(None);
+        }
+        Ok(Some(Defaults { file: self.perm()?, executable: self.perm()?, dir: self.perm()? }))
+    }
+
+    fn known(&mut self) -> Result<Known, &'static str> {
+        let proven = self.flag()?;
+        let id = ObjectId::from_bytes(self.array()?);
+        let mtime = i64::from_le_bytes(self.array()?);
+        let ctime = i64::from_le_bytes(self.array()?);
         let stamp = Stamp {
-            size: self.u64()?,
-            mtime: self.u64()? as i64,
-            ctime: self.u64()? as i64,
-            dev: self.u64()?,
-            ino: self.u64()?,
-            mode: u32::try_from(self.u64()?).ok()?,
-            links: self.u64()?,
+            size: self.number()?,
+            mtime,
+            ctime,
+            dev: self.number()?,
+            ino: self.number()?,
+            mode: u32::try_from(self.number()?).map_err(|_| BAD)?,
+            links: self.number()?,
         };
-        let id = ObjectId::from_bytes(self.take(20)?.try_into().ok()?);
-        let proven = self.take(1)?[0] == 1;
-        Some(Known { stamp, id, proven })
+        Ok(Known { stamp, id, proven })
     }
 }
 
@@ -150,37 +257,77 @@ mod tests {
     use super::*;
 
     fn sample() -> Stamps {
-        let stamp = Stamp { size: 3, mtime: -5, ctime: 7, dev: 1, ino: 9, mode: 0o100644, links: 1 };
-        let known = Known { stamp, id: ObjectId::EMPTY_TREE, proven: true };
-        let path = |text: &[u8]| RelPath::parse(text).unwrap();
+        let known = |n: u64, proven| Known {
+            stamp: Stamp {
+                size: n,
+                mtime: -5,
+                ctime: i64::MAX,
+                dev: u64::MAX,
+                ino: n << 33,
+                mode: 0o100_644,
+                links: 2,
+            },
+            id: ObjectId::from_bytes([n as u8; 20]),
+            proven,
+        };
+        let paths: [&[u8]; 4] = [b"a", b"a/b", b"a/b\xff\nc", b"z"];
         Stamps {
-            defaults: Some(Defaults::STANDARD),
-            known: [(path(b"a/b"), known), (path(b"\xff\n"), Known { proven: false, ..known })].into(),
-            ..Stamps::empty("e", "b")
+            epoch: "e1".into(),
+            boot: "boot".into(),
+            dev: 3,
+            ino: 1 << 40,
+            defaults: Some(Defaults { file: 0o600, executable: 0o700, dir: 0o4700 }),
+            known: paths
+                .iter()
+                .enumerate()
+                .map(|(n, path)| (RelPath::parse(path).unwrap(), known(n as u64 * 200, n % 2 == 0)))
+                .collect(),
         }
     }
 
     #[test]
-    fn round_trip_and_every_cut_is_noticed() {
-        let bytes = encode(&sample());
-        assert_eq!(decode(&bytes), Some(sample()));
-        for cut in 0..bytes.len() {
-            assert_eq!(decode(&bytes[..cut]), None, "cut at {cut}");
+    fn what_is_saved_is_loaded() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("stamps");
+        assert_eq!(load(&file).unwrap(), None);
+        for stamps in [sample(), Stamps::default()] {
+            save(&file, &stamps).unwrap();
+            assert_eq!(load(&file).unwrap(), Some(stamps));
         }
-        let mut flipped = bytes.clone();
-        flipped[20] ^= 1;
-        assert_eq!(decode(&flipped), None);
+    }
+
+    #[test]
+    fn torn_changed_or_newer_files_count_as_none() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("stamps");
+        let good = encode(&sample());
+        let read = |bytes: &[u8]| {
+            std::fs::write(&file, bytes).unwrap();
+            read(&file).unwrap()
+        };
+        for cut in 0..good.len() {
+            assert!(matches!(read(&good[..cut]), Outcome::Unusable(_)), "cut at {cut}");
+        }
+        for at in 0..good.len() {
+            let mut changed = good.clone();
+            changed[at] ^= 0x41;
+            assert!(matches!(read(&changed), Outcome::Unusable(_)), "changed at {at}");
+        }
+        let mut newer = good.clone();
+        newer[8] = 2;
+        assert_eq!(read(&newer), Outcome::Unusable("is of another version"));
     }
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let mut framed = MAGIC.to_vec();
-            framed.extend(&bytes);
-            let crc = crc32fast::hash(&framed);
-            framed.extend(crc.to_le_bytes());
-            // Only the absence of a panic is of interest.
-            let _ = decode(&framed);
+        fn arbitrary_bodies_never_panic(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut bytes = MAGIC.to_vec();
+            bytes.extend(VERSION.to_le_bytes());
+            bytes.extend(crc32fast::hash(&body).to_le_bytes());
+            bytes.extend(&body);
+            // Only the absence of a panic is of interest for random bytes.
+            let _ = decode(&bytes);
+            let _ = decode(&body);
         }
     }
 }

@@ -1,272 +1,344 @@
-use std::fs;
+//! Captures of real directories.
+
+mod limits;
+mod measure;
+mod moving;
+mod rules;
+mod scope;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use super::*;
-use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::sink::HashOnly;
+use crate::model::coverage::Extent;
+use crate::model::id::ObjectKind;
+use crate::model::policy::Limits;
+use crate::model::sink::hash_stream;
+use crate::worktree::Target;
 
-/// A workspace on disk and the state between two captures.
-struct Work {
-    dir: tempfile::TempDir,
+/// A workspace and everything a request needs.
+struct Bench {
+    temp: tempfile::TempDir,
     known: BTreeMap<RelPath, Known>,
+    sticky: BTreeSet<RelPath>,
     targets: Vec<Target>,
-    never: Vec<PathBuf>,
+    unlimited: bool,
+    extent: Extent,
     limits: Limits,
+    secrets: Secrets,
     exclude: Vec<String>,
+    never: Vec<PathBuf>,
+    defaults: Option<Defaults>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench {
+            temp: tempfile::tempdir().unwrap(),
+            known: BTreeMap::new(),
+            sticky: BTreeSet::new(),
+            targets: Vec::new(),
+            unlimited: false,
+            extent: Extent::Tree,
+            limits: Limits { file_bytes: 10_000_000, files: 1_000_000, line_bytes: 1 << 20 },
+            secrets: Secrets::OnTarget,
+            exclude: Vec::new(),
+            never: Vec::new(),
+            defaults: None,
+        }
+    }
+
+    /// With these files, each holding its own name.
+    fn with(names: &[&str]) -> Bench {
+        let bench = Bench::new();
+        names.iter().for_each(|name| bench.write(name, name));
+        bench
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.temp.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        self.dir(name.rsplit_once('/').map_or("", |(dir, _)| dir));
+        std::fs::write(self.at(name), content).unwrap();
+    }
+
+    fn dir(&self, name: &str) {
+        std::fs::create_dir_all(self.at(name)).unwrap();
+    }
+
+    fn link(&self, name: &str, target: &str) {
+        symlink(target, self.at(name)).unwrap();
+    }
+
+    fn chmod(&self, name: &str, mode: u32) {
+        std::fs::set_permissions(self.at(name), PermissionsExt::from_mode(mode)).unwrap();
+    }
+
+    fn target(&mut self, name: &str, recursive: bool) {
+        self.targets.push(Target { path: path(name), recursive });
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request {
+            root: self.temp.path(),
+            known: &self.known,
+            sticky: &self.sticky,
+            targets: &self.targets,
+            unlimited_targets: self.unlimited,
+            extent: self.extent.clone(),
+            limits: self.limits,
+            secrets: self.secrets,
+            exclude: &self.exclude,
+            never: &self.never,
+            defaults: self.defaults,
+        }
+    }
+
+    fn capture(&self) -> Capture {
+        self.capture_into(&MemorySink::default())
+    }
+
+    fn capture_into(&self, sink: &dyn ObjectSink) -> Capture {
+        let capture = capture(&self.request(), sink, &|| Flow::Continue).unwrap();
+        assert_parents(&capture.manifest);
+        capture
+    }
+
+    /// Captures and hands the outcome on to the next capture.
+    fn advance(&mut self) -> Capture {
+        let capture = self.capture();
+        self.known.clone_from(&capture.known);
+        capture
+    }
+
+    /// Runs git in the workspace; false when there is none.
+    fn git(&self, args: &[&str]) -> bool {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=x", "-c", "user.email=x@y"]).args(args);
+        command.current_dir(self.temp.path()).env("GIT_CONFIG_NOSYSTEM", "1");
+        command.env("HOME", self.temp.path()).env_remove("GIT_DIR");
+        match command.output() {
+            Ok(output) => {
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                true
+            }
+            Err(_) => {
+                assert!(std::env::var_os("CI").is_none(), "git is needed in CI");
+                eprintln!("skipped: no git");
+                false
+            }
+        }
+    }
 }
 
 fn path(text: &str) -> RelPath {
     RelPath::parse(text.as_bytes()).unwrap()
 }
 
-impl Work {
-    fn new(files: &[(&str, &str)]) -> Work {
-        let work = Work {
-            dir: tempfile::tempdir().unwrap(),
-            known: BTreeMap::new(),
-            targets: vec![],
-            never: vec![],
-            limits: Limits { file_bytes: 1000, files: 1_000_000, line_bytes: 1 },
-            exclude: vec![],
-        };
-        files.iter().for_each(|(name, content)| work.write(name, content));
-        work
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: &str) {
-        let file = self.at(name);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, content).unwrap();
-    }
-
-    fn capture(&mut self) -> Capture {
-        let sticky = BTreeSet::new();
-        let request = Request {
-            root: self.dir.path(),
-            known: &self.known,
-            sticky: &sticky,
-            targets: &self.targets,
-            unlimited_targets: false,
-            extent: Extent::Tree,
-            limits: self.limits,
-            secrets: Secrets::OnTarget,
-            exclude: &self.exclude,
-            never: &self.never,
-            defaults: None,
-        };
-        let capture = capture(&request, &HashOnly, &|| Flow::Continue).unwrap();
-        self.known = capture.known.clone();
-        capture
-    }
-
-    /// Names of captured files and links.
-    fn files(&mut self) -> Vec<String> {
-        let capture = self.capture();
-        let files = capture.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir);
-        files.map(|(path, _)| path.display()).collect()
+fn assert_parents(manifest: &Manifest) {
+    for (path, _) in manifest.iter() {
+        let parent = path.parent().unwrap();
+        assert!(
+            parent.is_root() || manifest.get(&parent).is_some_and(|entry| entry.kind == EntryKind::Dir),
+            "{path:?} has no parent"
+        );
     }
 }
 
-fn skips(capture: &Capture) -> Vec<(String, &'static str)> {
-    capture.coverage.skipped.iter().map(|(path, why)| (path.display(), why.as_str())).collect()
+/// Captured paths in one line, directories with a slash at their end.
+fn shown(capture: &Capture) -> String {
+    let paths = capture.manifest.iter();
+    let texts = paths.map(|(path, entry)| {
+        let slash = if entry.kind == EntryKind::Dir { "/" } else { "" };
+        format!("{}{slash}", path.display())
+    });
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+/// Captured files and links in one line.
+fn files(capture: &Capture) -> String {
+    let entries = capture.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir);
+    entries.map(|(path, _)| path.display()).collect::<Vec<_>>().join(" ")
+}
+
+/// What was left out, in one line.
+fn gaps(capture: &Capture) -> String {
+    let gaps = capture.coverage.skipped.iter();
+    let texts = gaps.map(|(path, reason)| format!("{}:{}", path.display(), reason.as_str()));
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+/// Known paths in one line.
+fn known(capture: &Capture) -> String {
+    capture.known.keys().map(RelPath::display).collect::<Vec<_>>().join(" ")
+}
+
+/// Keeps everything in memory.
+#[derive(Default)]
+struct MemorySink {
+    blobs: Mutex<HashMap<ObjectId, Vec<u8>>>,
+    writes: Mutex<u64>,
+}
+
+impl MemorySink {
+    fn content(&self, capture: &Capture, name: &str) -> Vec<u8> {
+        let entry = capture.manifest.get(&path(name)).unwrap();
+        self.blobs.lock().unwrap()[&entry.id].clone()
+    }
+}
+
+impl ObjectSink for MemorySink {
+    fn contains(&self, id: &ObjectId) -> Result<bool> {
+        Ok(self.blobs.lock().unwrap().contains_key(id))
+    }
+
+    fn write(&self, kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<()> {
+        assert_eq!(ObjectId::of(kind, content).unwrap(), id);
+        *self.writes.lock().unwrap() += 1;
+        self.blobs.lock().unwrap().insert(id, content.to_vec());
+        Ok(())
+    }
+
+    fn write_stream(&self, size: u64, source: &mut dyn Read) -> Result<ObjectId> {
+        let mut content = Vec::new();
+        let id = hash_stream(size, source, &mut |bytes| {
+            content.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        self.blobs.lock().unwrap().insert(id, content);
+        Ok(id)
+    }
+}
+
+/// Repeats `attempt` until it says true; fails after ten seconds.
+fn eventually(mut attempt: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !attempt() {
+        assert!(Instant::now() < deadline, "did not happen in time");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]
-fn kinds_modes_links_and_empty_directories() {
-    let mut work = Work::new(&[("a/file", "x"), ("a/run", "#!/bin/sh")]);
-    fs::set_permissions(work.at("a/run"), fs::Permissions::from_mode(0o4750)).unwrap();
-    fs::set_permissions(work.at("a/file"), fs::Permissions::from_mode(0o600)).unwrap();
-    fs::create_dir(work.at("empty")).unwrap();
-    symlink("/nowhere/at all", work.at("link")).unwrap();
-    let capture = work.capture();
-    let entry = |name: &str| *capture.manifest.get(&path(name)).unwrap();
-    assert_eq!((entry("a/run").perm, entry("a/file").perm), (0o4750, 0o600));
-    assert_eq!(entry("empty").kind, EntryKind::Dir);
-    assert_eq!(entry("link").id, ObjectId::of(ObjectKind::Blob, b"/nowhere/at all").unwrap());
-    assert_eq!(entry("link").kind, EntryKind::Link);
+fn bytes_permissions_links_and_empty_directories_are_exact() {
+    let bench = Bench::new();
+    for (name, mode) in [("plain", 0o644), ("private", 0o600), ("read-only", 0o444), ("run", 0o750), ("set", 0o4755)] {
+        bench.write(name, format!("{name}\r\n\0"));
+        bench.chmod(name, mode);
+    }
+    bench.dir("empty/inner");
+    bench.chmod("empty", 0o1777);
+    bench.chmod("empty/inner", 0o700);
+    bench.link("link", "plain");
+    bench.link("broken", "no\\where/..");
+    bench.link("out", "/etc");
+    let sink = MemorySink::default();
+    let capture = bench.capture_into(&sink);
+    assert_eq!(shown(&capture), "broken empty/ empty/inner/ link out plain private read-only run set");
+    let perm = |name: &str| capture.manifest.get(&path(name)).unwrap().perm;
+    assert_eq!(
+        ["plain", "private", "read-only", "run", "set", "empty", "empty/inner", "link"].map(perm),
+        [0o644, 0o600, 0o444, 0o750, 0o4755, 0o1777, 0o700, 0o777]
+    );
+    for (name, content) in [("plain", "plain\r\n\0"), ("link", "plain"), ("broken", "no\\where/.."), ("out", "/etc")] {
+        assert_eq!(sink.content(&capture, name), content.as_bytes(), "{name}");
+    }
+    assert_eq!(capture.manifest.get(&path("link")).unwrap().kind, EntryKind::Link);
+    assert!(!capture.coverage.is_partial() && capture.warnings.is_empty());
+    assert_eq!((capture.stats.files, capture.stats.dirs), (8, 2));
 }
 
 #[test]
-fn ignore_rules_and_what_is_captured_all_the_same() {
-    let mut work = Work::new(&[
-        (".gitignore", "*.log\n/out/\n"),
-        ("keep.txt", ""),
-        ("a.log", ""),
-        ("out/x", ""),
-        ("sub/.gitignore", "*\n"),
-        ("sub/hidden", ""),
-        (".env", "SECRET=1"),
-        (".env.example", "SECRET="),
+fn odd_names_are_captured() {
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Bench::with(&["with space", "new\nline", ".GIT/x", "git~1", "a.b", "a/x", "a0", "-n"]);
+    std::fs::write(bench.temp.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe")), "x").unwrap();
+    let capture = bench.capture();
+    for name in ["with space", "new\nline", ".GIT/x", "git~1", "a.b", "a/x", "a0", "-n"] {
+        assert!(capture.manifest.contains(&path(name)), "{name:?}");
+    }
+    assert!(capture.manifest.contains(&RelPath::parse(b"\xff\xfe").unwrap()));
+}
+
+#[test]
+fn repositories_inside_are_plain_files_without_their_git() {
+    let bench = Bench::with(&[
+        ".git/config",
+        "nested/.git/HEAD",
+        "nested/a",
+        "module/b",
+        "linked/c",
+        "deep/er/.git/x",
+        "deep/er/d",
+        ".git/worktrees/linked/HEAD",
+        ".git/modules/module/HEAD",
     ]);
-    let capture = work.capture();
-    assert_eq!(skips(&capture), [(".env".to_owned(), "secret")]);
-    assert_eq!(work.files(), [".env.example", ".gitignore", "keep.txt", "sub/.gitignore"]);
-    work.exclude = vec!["keep.txt".into()];
-    work.known.clear();
-    assert_eq!(work.files(), [".env.example", ".gitignore", "sub/.gitignore"]);
+    bench.write("module/.git", "gitdir: ../.git/modules/module\n");
+    bench.write("linked/.git", format!("gitdir: {}\n", bench.at(".git/worktrees/linked").display()));
+    bench.write(".git/worktrees/linked/commondir", "../..\n");
+    bench.write(".piton-tmp-1-2", "x");
+    let capture = bench.capture();
+    assert_eq!(shown(&capture), "deep/ deep/er/ deep/er/d module/ module/b nested/ nested/a");
+    assert_eq!(gaps(&capture), "linked:linked-worktree");
+    let mut inner = Bench::new();
+    inner.extent = Extent::Tree;
+    let request = Request { root: &bench.at("linked"), ..inner.request() };
+    let own = super::capture(&request, &MemorySink::default(), &|| Flow::Continue).unwrap();
+    assert_eq!((files(&own), gaps(&own)), ("c".to_owned(), String::new()));
 }
 
 #[test]
-fn a_path_once_captured_stays_captured_while_it_exists() {
-    let mut work = Work::new(&[("data/one", "1"), ("data/deep/two", "2"), ("keep", "")]);
-    assert_eq!(work.files().len(), 3);
-    work.write(".gitignore", "data/\n");
-    work.write("data/new", "not captured");
-    assert_eq!(work.files(), [".gitignore", "data/deep/two", "data/one", "keep"]);
-    fs::remove_file(work.at("data/one")).unwrap();
-    assert_eq!(work.files(), [".gitignore", "data/deep/two", "keep"]);
+fn proven_stamps_save_the_reading_and_changes_are_seen() {
+    let mut bench = Bench::with(&["a", "b", "dir/c"]);
+    bench.link("link", "a");
+    bench.link(".gitignore", "a");
+    let first = bench.advance();
+    assert_eq!((first.stats.reused, first.stats.hashed), (0, 5));
+    eventually(|| bench.advance().stats.reused == 5);
+    let sink = MemorySink::default();
+    let again = bench.capture_into(&sink);
+    assert_eq!((again.stats.hashed, *sink.writes.lock().unwrap()), (0, 0));
+    assert_eq!(again.manifest, first.manifest);
+    bench.write("b", "B");
+    bench.chmod("a", 0o600);
+    let changed = bench.advance();
+    assert_eq!((changed.stats.reused, changed.stats.hashed), (3, 2));
+    assert_eq!(changed.manifest.get(&path("a")).unwrap().perm, 0o600);
+    assert_ne!(changed.manifest.get(&path("b")), first.manifest.get(&path("b")));
+    // Within the racy window the same size and time prove nothing.
+    bench.write("b", "C");
+    assert_ne!(bench.advance().manifest.get(&path("b")), changed.manifest.get(&path("b")));
 }
 
 #[test]
-fn directories_known_by_their_maker_are_left_out() {
-    let mut work = Work::new(&[
-        ("package.json", "{}"),
-        ("node_modules/x/index.js", ""),
-        ("rust/Cargo.toml", ""),
-        ("rust/target/debug/bin", ""),
-        ("plain/target/notes", ""),
-        ("plain/node_modules/mine", ""),
-        ("venv/pyvenv.cfg", ""),
-        ("venv/lib/x.py", ""),
-        ("build/out.bin", ""),
-        ("cache/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n"),
-        ("cache/x", ""),
-        ("mine/CACHEDIR.TAG", "something else"),
-    ]);
-    let expected = [
-        "build/out.bin",
-        "mine/CACHEDIR.TAG",
-        "package.json",
-        "plain/node_modules/mine",
-        "plain/target/notes",
-        "rust/Cargo.toml",
-    ];
-    assert_eq!(work.files(), expected);
+fn contents_that_are_there_are_not_written_again() {
+    let bench = Bench::with(&["a", "b"]);
+    bench.write("b", "a");
+    let sink = MemorySink::default();
+    bench.capture_into(&sink);
+    bench.capture_into(&sink);
+    assert!(*sink.writes.lock().unwrap() <= 2);
+    assert_eq!(sink.blobs.lock().unwrap().len(), 1);
 }
 
 #[test]
-fn caps_special_files_and_own_store_are_listed() {
-    let mut work = Work::new(&[("big", &"x".repeat(1001)), ("store/objects/x", ""), ("ok", ""), (".piton-tmp-1", "")]);
-    rustix::fs::mknodat(rustix::fs::CWD, work.at("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-    work.never = vec![work.at("store")];
-    symlink(work.at("store"), work.at("link-to-store")).unwrap();
-    let capture = work.capture();
-    let expected = [("big", "too-large"), ("fifo", "special"), ("store", "store")];
-    assert_eq!(skips(&capture), expected.map(|(name, why)| (name.to_owned(), why)));
-    assert!(capture.coverage.is_partial());
-    assert_eq!(work.files(), ["link-to-store", "ok"]);
-    work.write("big", "small now");
-    assert_eq!(work.files(), ["big", "link-to-store", "ok"]);
-    work.write("big", &"y".repeat(2000));
-    assert_eq!(skips(&work.capture())[0], ("big".to_owned(), "too-large"));
-}
-
-#[test]
-fn the_count_guard_prefers_what_was_captured_before() {
-    let mut work = Work::new(&[("z/old", "")]);
-    work.capture();
-    for name in ["a/1", "a/2", "b/deep/3"] {
-        work.write(name, "");
+fn usual_permissions_are_the_majority() {
+    let mut bench = Bench::with(&["a", "b", "c", "x", "y"]);
+    for (name, mode) in [("a", 0o600), ("b", 0o600), ("c", 0o644), ("x", 0o700), ("y", 0o755)] {
+        bench.chmod(name, mode);
     }
-    work.limits.files = 2;
-    let capture = work.capture();
-    assert_eq!(skips(&capture), [("a/2".to_owned(), "over-count"), ("b".to_owned(), "over-count")]);
-    assert_eq!(work.files(), ["a/1", "z/old"]);
-}
-
-#[test]
-fn targets_are_captured_whatever_the_rules_say() {
-    let mut work = Work::new(&[
-        (".gitignore", "ignored/\n"),
-        ("ignored/deep/x", ""),
-        ("ignored/y", ""),
-        (".env", "S=1"),
-        ("big", &"x".repeat(2000)),
-        ("package.json", ""),
-        ("node_modules/z", ""),
-    ]);
-    let target = |name: &str, recursive| Target { path: path(name), recursive };
-    work.targets =
-        vec![target("node_modules", true), target("ignored", true), target(".env", false), target("big", false)];
-    let capture = work.capture();
-    assert_eq!(capture.stats.targeted, 4);
-    assert!(capture.coverage.skipped.is_empty(), "{:?}", capture.coverage.skipped);
-    assert!(capture.manifest.contains(&path("ignored/deep/x")) && !capture.manifest.contains(&path("node_modules/z")));
-    work.targets.clear();
-    assert_eq!(work.files(), [".gitignore", "package.json"]);
-}
-
-#[test]
-fn stamps_prove_unchanged_files_and_nothing_else() {
-    let mut work = Work::new(&[("a", "1"), ("b", "2")]);
-    // Files of the same moment are racy; make them old.
-    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
-    for name in ["a", "b"] {
-        fs::File::options().write(true).open(work.at(name)).unwrap().set_modified(old).unwrap();
-    }
-    assert_eq!(work.capture().stats.hashed, 2);
-    // Their ctime is still now: at first they are read again, whatever their mtime says.
-    let deadline = Instant::now() + std::time::Duration::from_secs(10);
-    while work.capture().stats.reused < 2 {
-        assert!(Instant::now() < deadline, "stamps never became proof");
-    }
-    fs::write(work.at("a"), "3").unwrap();
-    fs::File::options().write(true).open(work.at("a")).unwrap().set_modified(old).unwrap();
-    let capture = work.capture();
-    assert_eq!((capture.stats.hashed, capture.stats.reused), (1, 1));
-    assert_eq!(capture.manifest.get(&path("a")).unwrap().id, ObjectId::of(ObjectKind::Blob, b"3").unwrap());
-}
-
-#[test]
-fn links_are_never_followed() {
-    let outside = tempfile::tempdir().unwrap();
-    fs::write(outside.path().join("f"), "outside").unwrap();
-    let mut work = Work::new(&[("dir/f", "inside")]);
-    work.capture();
-    fs::remove_dir_all(work.at("dir")).unwrap();
-    symlink(outside.path(), work.at("dir")).unwrap();
-    let capture = work.capture();
-    assert_eq!(capture.manifest.get(&path("dir")).unwrap().kind, EntryKind::Link);
-    assert!(!capture.manifest.contains(&path("dir/f")));
-}
-
-#[test]
-fn many_files_are_read_by_threads_in_order() {
-    let mut work = Work::new(&[]);
-    for i in 0..200 {
-        work.write(&format!("d{}/f{i}", i % 7), &format!("content {i}"));
-    }
-    let capture = work.capture();
-    assert_eq!(capture.stats.hashed, 200);
-    for i in 0..200 {
-        let id = ObjectId::of(ObjectKind::Blob, format!("content {i}").as_bytes()).unwrap();
-        assert_eq!(capture.manifest.get(&path(&format!("d{}/f{i}", i % 7))).unwrap().id, id);
-    }
-}
-
-#[test]
-fn a_capture_can_be_stopped() {
-    let work = Work::new(&[("a", "1")]);
-    let (known, sticky) = (BTreeMap::new(), BTreeSet::new());
-    let request = Request {
-        root: work.dir.path(),
-        known: &known,
-        sticky: &sticky,
-        targets: &[],
-        unlimited_targets: false,
-        extent: Extent::Tree,
-        limits: work.limits,
-        secrets: Secrets::OnTarget,
-        exclude: &[],
-        never: &[],
-        defaults: None,
-    };
-    let stopped = capture(&request, &HashOnly, &|| Flow::Stop).unwrap_err();
-    assert_eq!(stopped.code(), crate::error::Code::ShuttingDown);
-    assert!(Path::new(work.dir.path()).exists());
+    let standard = Defaults::STANDARD;
+    let expected = Defaults { file: 0o600, ..standard };
+    assert_eq!(bench.capture().coverage.defaults, expected);
+    let previous = Defaults { dir: 0o711, ..standard };
+    bench.defaults = Some(previous);
+    assert_eq!(bench.capture().coverage.defaults, previous);
+    assert_eq!(Bench::new().capture().coverage.defaults, standard);
 }

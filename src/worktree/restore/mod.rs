@@ -1,14 +1,35 @@
-//! Bringing files back: a pure plan, and its application with a proof per path.
+//! Bringing files back: a pure plan, then an application that proves each path before it touches it.
 //!
-//! Invariant: what is replaced or deleted is exactly what the `pre-restore` checkpoint holds, checked immediately before
-//! the act. Invariant: nothing is written through a link or into a `.git`. Invariant: paths that no checkpoint covers
-//! are never touched.
+//! [`plan`] compares the target with what the pre-restore checkpoint holds; it does no I/O. [`apply`] stages every new
+//! content first, so that a full disk or a damaged store is met while the tree is still as it was, and then works path by
+//! path: what is replaced or deleted must be, at that moment, exactly what the pre-restore checkpoint holds. Everything
+//! else stays and is listed.
+//!
+//! Invariants: no symbolic link is followed, no `.git` is written, directories go only by `rmdir`, unchanged paths are not
+//! opened for writing. This module knows no store: contents come through [`BlobSource`].
+//!
+//! Limits: a process that keeps a file open and writes to it between the last look and the removal of the displaced file
+//! (a few microseconds) writes into a file without a name, as with every editor that saves by rename. Times, hard-link
+//! identity and sparse holes are not restored.
 
+mod access;
 mod apply;
+mod attributes;
+mod clean;
+mod commit;
+mod export;
+mod outcome;
 mod plan;
-mod prove;
+mod proof;
+mod reason;
 mod stage;
+mod swap;
+#[cfg(test)]
+mod tests;
 
-pub use apply::{Copy, Outcome, apply, clean_temporaries, export};
-pub use plan::{Conflict, Plan, PlanInput, Replace, plan};
-pub use prove::Saved;
+pub use apply::apply;
+pub use clean::{TEMPORARY_PREFIX, clean_temporaries};
+pub use export::export;
+pub use outcome::{BlobSource, Outcome, Saved};
+pub use plan::{Plan, PlanInput, matches, plan};
+pub use reason::{ConflictReason, KeepReason};

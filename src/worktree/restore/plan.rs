@@ -1,219 +1,322 @@
-//! The restore plan: what would be created, replaced, deleted and kept, and what is in conflict. Pure.
+//! The restore plan: which paths to create, replace, delete, keep, and where there is a conflict. No I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
+use super::reason::{ConflictReason, KeepReason};
 use crate::model::coverage::SkipReason;
-use crate::model::id::ObjectId;
 use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
 
-/// Why a path cannot be brought back; it stays as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Conflict {
-    /// What stands there now could not be saved.
-    NotSaved(SkipReason),
-    /// A directory on its way, or below it, holds or is something that stays.
-    Blocked(RelPath),
-    /// It lies in a repository's own directory.
-    GitDir,
-}
-
-impl fmt::Display for Conflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Conflict::NotSaved(why) => write!(f, "what stands there now could not be saved: {why}"),
-            Conflict::Blocked(by) => write!(f, "`{}` is in the way and stays", by.display()),
-            Conflict::GitDir => f.write_str("piton never writes to a `.git`"),
-        }
-    }
-}
-
-/// A path that changes its content, kind or permissions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replace {
-    pub path: RelPath,
-    pub from: Entry,
-    pub to: Entry,
-}
-
-/// What a restore would do. All lists are in byte order of their paths.
+/// What a restore is going to do. Every list is in byte order of its paths; no path is in two of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
+    /// Paths that are not there now.
     pub create: Vec<(RelPath, Entry)>,
-    pub replace: Vec<Replace>,
+    /// Paths that change: what is there now, and what it becomes. Equal ids and kinds mean a change of permissions alone.
+    pub replace: Vec<(RelPath, Entry, Entry)>,
+    /// Paths that the target does not hold and would have captured.
     pub delete: Vec<(RelPath, Entry)>,
-    /// Files created since the checkpoint that stay, and why.
-    pub keep: Vec<(RelPath, String)>,
-    pub conflict: Vec<(RelPath, Conflict)>,
-}
-
-/// What a plan is made from.
-pub struct PlanInput<'a> {
-    pub target: &'a Manifest,
-    /// What the `pre-restore` checkpoint holds, captured just now.
-    pub present: &'a Manifest,
-    /// What exists and could not be captured.
-    pub present_skipped: &'a BTreeMap<RelPath, SkipReason>,
-    /// Selected paths with all below them; empty means everything.
-    pub select: &'a [RelPath],
-    pub keep_new: bool,
-    /// Whether the target's coverage would have captured a path that it does not hold; the error says why not.
-    pub covered: &'a dyn Fn(&RelPath, &Entry) -> Result<(), String>,
+    /// Paths that the target does not hold and that stay all the same.
+    pub keep: Vec<(RelPath, KeepReason)>,
+    /// Paths that ought to change and cannot: they stay as they are.
+    pub conflict: Vec<(RelPath, ConflictReason)>,
 }
 
 impl Plan {
-    /// Whether nothing would be changed.
-    pub fn is_empty(&self) -> bool {
+    /// Whether applying it changes nothing.
+    pub fn changes_nothing(&self) -> bool {
         self.create.is_empty() && self.replace.is_empty() && self.delete.is_empty()
     }
 
-    /// Every path that would be changed.
+    /// Every path that it changes.
     pub fn touched(&self) -> impl Iterator<Item = &RelPath> {
-        let created = self.create.iter().map(|(path, _)| path);
-        let replaced = self.replace.iter().map(|replace| &replace.path);
-        created.chain(replaced).chain(self.delete.iter().map(|(path, _)| path))
+        let replaced = self.replace.iter().map(|(path, _, _)| path);
+        self.create.iter().map(|(path, _)| path).chain(replaced).chain(self.delete.iter().map(|(path, _)| path))
     }
 
-    /// The blobs it needs.
-    pub fn needed(&self) -> impl Iterator<Item = ObjectId> {
-        let created = self.create.iter().map(|(_, entry)| entry);
-        let entries = created.chain(self.replace.iter().map(|replace| &replace.to));
-        entries.filter(|entry| entry.kind != EntryKind::Dir).map(|entry| entry.id)
-    }
-
-    /// Keeps only the steps for which `wanted` says so.
+    /// Keeps only what concerns wanted paths.
     pub fn retain(&mut self, wanted: &dyn Fn(&RelPath) -> bool) {
         self.create.retain(|(path, _)| wanted(path));
-        self.replace.retain(|replace| wanted(&replace.path));
+        self.replace.retain(|(path, _, _)| wanted(path));
         self.delete.retain(|(path, _)| wanted(path));
         self.keep.retain(|(path, _)| wanted(path));
         self.conflict.retain(|(path, _)| wanted(path));
     }
+
+    /// Number of paths it changes.
+    pub fn changes(&self) -> usize {
+        self.create.len() + self.replace.len() + self.delete.len()
+    }
 }
 
-/// Makes the plan.
+/// What a plan is made from.
+pub struct PlanInput<'a> {
+    /// What is to come back.
+    pub target: &'a Manifest,
+    /// What the pre-restore checkpoint holds, captured just now.
+    pub present: &'a Manifest,
+    /// What the pre-restore checkpoint had to leave out.
+    pub present_skipped: &'a BTreeMap<RelPath, SkipReason>,
+    /// Which paths: each stands for itself and all below; empty means the whole tree.
+    pub select: &'a [RelPath],
+    /// Whether files created since the target stay.
+    pub keep_new: bool,
+    /// `Ok` when the target's coverage would have captured such an entry, else why not.
+    pub covered: &'a dyn Fn(&RelPath, &Entry) -> Result<(), String>,
+    /// Whether the target skipped this path or a directory above it.
+    pub target_skipped: &'a dyn Fn(&RelPath) -> bool,
+}
+
+/// Whether a selected path names anything in a manifest: an entry, or something below it.
+pub fn matches(manifest: &Manifest, select: &RelPath) -> bool {
+    select.is_root() || manifest.contains(select) || manifest.inside(select).next().is_some()
+}
+
+/// Plans a restore: the same input gives the same plan.
 pub fn plan(input: &PlanInput<'_>) -> Plan {
-    let mut planner = Planner { input, plan: Plan::default(), stays: BTreeSet::new() };
-    planner.new_paths();
-    planner.target_paths();
-    planner.directories_that_stay();
-    planner.plan.create.sort_by(|a, b| a.0.cmp(&b.0));
-    planner.plan
+    let mut planner = Planner {
+        input,
+        select: input.select.iter().cloned().collect(),
+        wanted: BTreeMap::new(),
+        create: BTreeMap::new(),
+        replace: BTreeMap::new(),
+        delete: BTreeMap::new(),
+        keep: BTreeMap::new(),
+        conflict: BTreeMap::new(),
+        occupied: BTreeMap::new(),
+        blocked: BTreeSet::new(),
+    };
+    planner.collect_wanted();
+    planner.plan_removals();
+    planner.plan_arrivals();
+    planner.finish()
+}
+
+/// An entry that has to be there afterwards.
+struct Wanted {
+    entry: Entry,
+    /// False for a directory that is only needed as a parent.
+    selected: bool,
 }
 
 struct Planner<'a> {
     input: &'a PlanInput<'a>,
-    plan: Plan,
-    /// Everything that stays although the target does not have it.
-    stays: BTreeSet<RelPath>,
+    select: BTreeSet<RelPath>,
+    wanted: BTreeMap<RelPath, Wanted>,
+    create: BTreeMap<RelPath, Entry>,
+    replace: BTreeMap<RelPath, (Entry, Entry)>,
+    delete: BTreeMap<RelPath, Entry>,
+    keep: BTreeMap<RelPath, KeepReason>,
+    conflict: BTreeMap<RelPath, ConflictReason>,
+    /// Directories that will not be empty, each with something that stays inside.
+    occupied: BTreeMap<RelPath, RelPath>,
+    /// Paths that will not be directories although something below them is wanted.
+    blocked: BTreeSet<RelPath>,
+}
+
+/// The path itself, then the directories above it, the root last.
+fn upwards(path: &RelPath) -> impl Iterator<Item = RelPath> {
+    std::iter::successors(Some(path.clone()), RelPath::parent)
+}
+
+fn in_git(path: &RelPath) -> bool {
+    path.components().any(|component| component == b".git")
 }
 
 impl Planner<'_> {
-    fn selected(&self, path: &RelPath) -> bool {
-        let select = self.input.select;
-        select.is_empty() || select.iter().any(|ancestor| path.starts_with(ancestor))
+    fn is_selected(&self, path: &RelPath) -> bool {
+        self.select.is_empty() || upwards(path).any(|path| self.select.contains(&path))
     }
 
-    /// What exists now and not in the target: deleted where the target's coverage proves its absence.
-    fn new_paths(&mut self) {
-        for (path, entry) in self.input.present.iter() {
-            if self.input.target.contains(path) || !self.selected(path) {
+    /// Selected entries of the target, and the parents they need: those of the target, or plain ones where a damaged
+    /// target lacks them.
+    fn collect_wanted(&mut self) {
+        for (path, entry) in self.input.target.iter() {
+            if path.is_root() || !self.is_selected(path) {
                 continue;
             }
-            let reason = if self.input.keep_new {
-                Err("created since, and new files are kept".to_owned())
-            } else {
-                (self.input.covered)(path, entry)
-            };
-            match reason {
-                Ok(()) => self.plan.delete.push((path.clone(), *entry)),
-                Err(why) => {
-                    self.stays.insert(path.clone());
-                    if entry.kind != EntryKind::Dir {
-                        self.plan.keep.push((path.clone(), why));
-                    }
-                }
+            for parent in upwards(path).skip(1).filter(|parent| !parent.is_root()) {
+                let entry = self.input.target.get(&parent).copied();
+                let entry = entry.filter(|entry| entry.kind == EntryKind::Dir).unwrap_or(Entry::dir(0o755));
+                self.wanted.entry(parent).or_insert(Wanted { entry, selected: false });
+            }
+            let selected = true;
+            let entry = *entry;
+            self.wanted.insert(path.clone(), Wanted { entry, selected });
+        }
+    }
+
+    /// What is there and not in the target, children before their directories.
+    fn plan_removals(&mut self) {
+        for (path, reason) in self.input.present_skipped {
+            if *reason != SkipReason::Vanished {
+                self.occupy(path);
+            }
+        }
+        for (path, from) in self.input.present.iter().rev() {
+            let absent = !self.wanted.contains_key(path) && !self.input.target.contains(path);
+            if !path.is_root() && absent && self.is_selected(path) {
+                self.plan_removal(path, from);
             }
         }
     }
 
-    fn target_paths(&mut self) {
-        let target = self.input.target;
-        for (path, to) in target.iter() {
-            if !self.selected(path) {
-                continue;
-            }
-            if let Some(conflict) = self.conflict(path, to) {
-                self.plan.conflict.push((path.clone(), conflict));
-                continue;
-            }
-            match self.input.present.get(path) {
-                None => {
-                    self.missing_parents(path);
-                    self.plan.create.push((path.clone(), *to));
-                }
-                Some(from) if !from.same(to) => {
-                    self.plan.replace.push(Replace { path: path.clone(), from: *from, to: *to });
-                }
-                Some(_) => {}
-            }
+    fn plan_removal(&mut self, path: &RelPath, from: &Entry) {
+        if let Some(reason) = self.removal_conflict(path, from) {
+            self.conflict.insert(path.clone(), reason);
+            self.occupy(path);
+        } else if let Some(reason) = self.keep_reason(path, from) {
+            self.keep.insert(path.clone(), reason);
+            self.occupy(path);
+        } else {
+            self.delete.insert(path.clone(), *from);
         }
-        self.plan.create.dedup_by(|a, b| a.0 == b.0);
     }
 
-    fn conflict(&self, path: &RelPath, to: &Entry) -> Option<Conflict> {
-        if path.components().any(|name| name == b".git") {
-            return Some(Conflict::GitDir);
+    fn removal_conflict(&self, path: &RelPath, from: &Entry) -> Option<ConflictReason> {
+        if in_git(path) { Some(ConflictReason::GitDir) } else { self.unsaved(path, from) }
+    }
+
+    fn keep_reason(&self, path: &RelPath, from: &Entry) -> Option<KeepReason> {
+        if (self.input.target_skipped)(path) {
+            return Some(KeepReason::SkippedInTarget);
         }
+        if self.input.keep_new {
+            return Some(KeepReason::KeepNew);
+        }
+        if let Err(why) = (self.input.covered)(path, from) {
+            return Some(KeepReason::NotCovered(why));
+        }
+        let inside = self.occupied.get(path).filter(|_| from.kind == EntryKind::Dir);
+        inside.map(|inside| KeepReason::NotEmpty(Some(inside.clone())))
+    }
+
+    /// A file that is in the manifest and was skipped all the same: its content is not the one saved.
+    fn unsaved(&self, path: &RelPath, from: &Entry) -> Option<ConflictReason> {
+        let reason = self.input.present_skipped.get(path)?;
+        (from.kind != EntryKind::Dir && *reason != SkipReason::Vanished).then(|| not_saved(*reason))
+    }
+
+    /// Everything wanted, directories before what is in them.
+    fn plan_arrivals(&mut self) {
+        let wanted = std::mem::take(&mut self.wanted);
+        for (path, Wanted { entry, selected }) in &wanted {
+            let from = self.input.present.get(path).copied();
+            if from.is_some_and(|from| from.same(entry) || (!selected && from.kind == EntryKind::Dir)) {
+                continue;
+            }
+            match self.arrival_conflict(path, from.as_ref(), entry, *selected, &wanted) {
+                Some(reason) => self.refuse(path, entry, reason, *selected),
+                None => match from {
+                    Some(from) => drop(self.replace.insert(path.clone(), (from, *entry))),
+                    None => drop(self.create.insert(path.clone(), *entry)),
+                },
+            }
+        }
+    }
+
+    fn arrival_conflict(
+        &self,
+        path: &RelPath,
+        from: Option<&Entry>,
+        to: &Entry,
+        selected: bool,
+        wanted: &BTreeMap<RelPath, Wanted>,
+    ) -> Option<ConflictReason> {
+        if in_git(path) {
+            return Some(ConflictReason::GitDir);
+        }
+        let parent = path.parent().unwrap_or_default();
+        let parent_is_dir = wanted.get(&parent).is_none_or(|parent| parent.entry.kind == EntryKind::Dir);
+        if self.blocked.contains(&parent) || !parent_is_dir {
+            return Some(ConflictReason::Blocked(parent));
+        }
+        match from {
+            // Only a parent: what is outside of the selection is not replaced for its sake.
+            Some(_) if !selected => Some(ConflictReason::Blocked(path.clone())),
+            Some(from) if from.kind == EntryKind::Dir && to.kind != EntryKind::Dir => {
+                self.occupied.get(path).cloned().map(ConflictReason::Blocked)
+            }
+            Some(from) => self.unsaved(path, from),
+            None => self.skipped_there(path),
+        }
+    }
+
+    /// What is known to be at, or above, a path that the pre-restore checkpoint does not hold.
+    ///
+    /// Below a directory whose *contents* were left out nothing is known; creating there is safe, because applying never
+    /// takes a name that exists.
+    fn skipped_there(&self, path: &RelPath) -> Option<ConflictReason> {
         if let Some(reason) = self.input.present_skipped.get(path) {
-            return Some(Conflict::NotSaved(*reason));
+            return (*reason != SkipReason::Vanished).then(|| not_saved(*reason));
         }
-        let mut parent = path.parent();
-        while let Some(dir) = parent.filter(|dir| !dir.is_root()) {
-            let skipped = self.input.present_skipped.contains_key(&dir);
-            // A file in the place of a directory is replaced only when it is selected itself.
-            let file = self.input.present.get(&dir).is_some_and(|entry| entry.kind != EntryKind::Dir);
-            if skipped || (file && !self.selected(&dir)) {
-                return Some(Conflict::Blocked(dir));
+        let (above, reason) =
+            upwards(path).skip(1).find_map(|above| Some((above.clone(), *self.input.present_skipped.get(&above)?)))?;
+        match reason {
+            SkipReason::OverCount | SkipReason::OverBudget | SkipReason::Secret | SkipReason::Vanished => None,
+            SkipReason::Special | SkipReason::TooLarge(_) | SkipReason::Collision => {
+                Some(ConflictReason::Blocked(above))
             }
-            parent = dir.parent();
-        }
-        let becomes_file =
-            to.kind != EntryKind::Dir && self.input.present.get(path).is_some_and(|from| from.kind == EntryKind::Dir);
-        if becomes_file { self.what_stays_in(path).map(Conflict::Blocked) } else { None }
-    }
-
-    /// Something below a directory that will not go away.
-    fn what_stays_in(&self, dir: &RelPath) -> Option<RelPath> {
-        let below = |path: &&RelPath| path.starts_with(dir) && *path != dir;
-        let kept = self.stays.iter().find(below);
-        kept.or_else(|| self.input.present_skipped.keys().find(below)).cloned()
-    }
-
-    /// Directories that a single restored file needs.
-    fn missing_parents(&mut self, path: &RelPath) {
-        let mut parent = path.parent();
-        while let Some(dir) = parent.filter(|dir| !dir.is_root() && !self.input.present.contains(dir)) {
-            if !self.selected(&dir) && !self.plan.create.iter().any(|(created, _)| *created == dir) {
-                let entry = self.input.target.get(&dir).copied().unwrap_or(Entry::dir(0o755));
-                self.plan.create.push((dir.clone(), entry));
+            SkipReason::Unreadable | SkipReason::LinkedWorktree | SkipReason::Store => {
+                Some(ConflictReason::NotSaved(reason))
             }
-            parent = dir.parent();
         }
     }
 
-    /// A directory goes only when everything in it goes.
-    fn directories_that_stay(&mut self) {
-        let stays = std::mem::take(&mut self.stays);
-        let holding: BTreeSet<RelPath> = stays
-            .iter()
-            .chain(self.input.present_skipped.keys())
-            .flat_map(|path| std::iter::successors(path.parent(), RelPath::parent))
-            .collect();
-        self.plan.delete.retain(|(path, entry)| entry.kind != EntryKind::Dir || !holding.contains(path));
+    fn refuse(&mut self, path: &RelPath, to: &Entry, reason: ConflictReason, selected: bool) {
+        if to.kind == EntryKind::Dir {
+            self.blocked.insert(path.clone());
+        } else {
+            self.hold_inside(path);
+        }
+        // A mere parent was not asked for; what was asked for below it is listed as blocked by it.
+        if selected {
+            self.conflict.insert(path.clone(), reason);
+        }
+    }
+
+    /// A directory that had to make way for a file and cannot: what is in it stays too, for nothing would be gained.
+    fn hold_inside(&mut self, dir: &RelPath) {
+        let from_here = self.delete.range(dir.clone()..).map(|(path, _)| path);
+        let inside = from_here.take_while(|path| path.as_bytes().starts_with(dir.as_bytes()));
+        for path in inside.filter(|path| path.starts_with(dir)).cloned().collect::<Vec<_>>() {
+            self.delete.remove(&path);
+            self.keep.insert(path, KeepReason::InsideBlocked(dir.clone()));
+        }
+    }
+
+    /// Notes that `path` stays: no directory above it can go.
+    fn occupy(&mut self, path: &RelPath) {
+        for dir in upwards(path).skip(1) {
+            if self.occupied.contains_key(&dir) {
+                return;
+            }
+            self.occupied.insert(dir, path.clone());
+        }
+    }
+
+    fn finish(self) -> Plan {
+        Plan {
+            create: self.create.into_iter().collect(),
+            replace: self.replace.into_iter().map(|(path, (from, to))| (path, from, to)).collect(),
+            delete: self.delete.into_iter().collect(),
+            keep: self.keep.into_iter().collect(),
+            conflict: self.conflict.into_iter().collect(),
+        }
     }
 }
 
-#[cfg(test)]
-mod tests;
+fn not_saved(reason: SkipReason) -> ConflictReason {
+    match reason {
+        SkipReason::Special => ConflictReason::Special,
+        SkipReason::TooLarge(_)
+        | SkipReason::Unreadable
+        | SkipReason::OverCount
+        | SkipReason::Secret
+        | SkipReason::LinkedWorktree
+        | SkipReason::Store
+        | SkipReason::OverBudget
+        | SkipReason::Collision
+        | SkipReason::Vanished => ConflictReason::NotSaved(reason),
+    }
+}

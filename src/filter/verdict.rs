@@ -1,0 +1,299 @@
+//! Whether a checkpoint would have captured a path, had it existed then.
+//!
+//! A restore may remove a path only if the target checkpoint *would* have it: absence proves nothing about paths that
+//! were outside its coverage. When in doubt the answer is no, and the path stays.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::level::{self, Level, Ruling};
+use super::{generated, secret};
+use crate::model::coverage::{Coverage, Extent, SkipReason};
+use crate::model::manifest::{Entry, EntryKind};
+use crate::model::path::RelPath;
+
+/// The target checkpoint as the rules need to see it.
+pub struct CoverageView<'a> {
+    /// The content of the *regular file* `.gitignore` in a directory; `None` where there is none (a link does not count).
+    pub gitignore: &'a dyn Fn(&RelPath) -> Option<Vec<u8>>,
+    /// Whether a path is in the checkpoint.
+    pub exists: &'a dyn Fn(&RelPath) -> bool,
+}
+
+/// The answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Yes,
+    No(Denial),
+}
+
+/// Why not, or why it cannot be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// An ignore rule, or a generated directory.
+    Ignored,
+    /// A configured exclude, or a name piton never captures (`.git`, its own temporary files).
+    Excluded,
+    Secret,
+    TooLarge,
+    /// The path, or a directory above it, is listed as left out.
+    Skipped(SkipReason),
+    OutsideExtent,
+    /// The checkpoint was over the count guard, or its ignore rules are not all known.
+    Partial,
+}
+
+/// Names that begin so are a restore's temporary files.
+pub const TEMPORARY_PREFIX: &[u8] = b".piton-tmp-";
+
+/// Whether a capture never takes an entry of this name, at any depth and whoever asks for it.
+pub fn is_never_captured(name: &[u8]) -> bool {
+    name == b".git" || name.starts_with(TEMPORARY_PREFIX)
+}
+
+/// Whether a checkpoint with this coverage would have captured `path`, had it existed then as `entry`. For more than a
+/// few paths use one [`Judge`].
+pub fn would_capture(path: &RelPath, entry: &Entry, coverage: &Coverage, tree: &CoverageView<'_>) -> Verdict {
+    Judge::new(coverage, tree).verdict(path, entry)
+}
+
+/// Judges many paths against one checkpoint; remembers what it found out about directories.
+pub struct Judge<'a> {
+    coverage: &'a Coverage,
+    tree: &'a CoverageView<'a>,
+    configured: Option<Arc<Level>>,
+    over_count: bool,
+    dirs: RefCell<HashMap<RelPath, Inside>>,
+}
+
+/// The rules that hold inside of a directory, or why nothing in it is captured.
+type Inside = Result<Option<Arc<Level>>, Denial>;
+
+impl<'a> Judge<'a> {
+    /// A judge that knows nothing yet.
+    pub fn new(coverage: &'a Coverage, tree: &'a CoverageView<'a>) -> Judge<'a> {
+        Judge {
+            coverage,
+            tree,
+            configured: Level::push(None, &RelPath::root(), coverage.configured.iter().map(String::as_str)),
+            over_count: coverage.skipped.values().any(|reason| *reason == SkipReason::OverCount),
+            dirs: RefCell::default(),
+        }
+    }
+
+    /// As [`would_capture`].
+    pub fn verdict(&self, path: &RelPath, entry: &Entry) -> Verdict {
+        let denial = self.outside(path).or_else(|| self.by_rules(path, entry)).or_else(|| self.by_content(path, entry));
+        denial.map_or(Verdict::Yes, Verdict::No)
+    }
+
+    fn outside(&self, path: &RelPath) -> Option<Denial> {
+        if let Extent::Paths(paths) = &self.coverage.extent
+            && !paths.iter().any(|extent| path.starts_with(extent))
+        {
+            return Some(Denial::OutsideExtent);
+        }
+        if path.components().any(is_never_captured) {
+            return Some(Denial::Excluded);
+        }
+        let skipped = self.coverage.skip_of(path).map(Denial::Skipped);
+        skipped.or(self.over_count.then_some(Denial::Partial))
+    }
+
+    fn by_rules(&self, path: &RelPath, entry: &Entry) -> Option<Denial> {
+        if path.is_root() {
+            return None;
+        }
+        if entry.kind == EntryKind::Dir {
+            return self.inside(path).err();
+        }
+        match self.inside(&path.parent().unwrap_or_default()) {
+            Ok(level) => self.file_denial(level.as_ref(), path),
+            Err(denial) => Some(denial),
+        }
+    }
+
+    /// What holds inside of `dir`, asking the directories above it first.
+    fn inside(&self, dir: &RelPath) -> Inside {
+        if let Some(known) = self.dirs.borrow().get(dir) {
+            return known.clone();
+        }
+        let inside = match dir.parent() {
+            None => Ok(None),
+            Some(parent) => self
+                .inside(&parent)
+                .and_then(|level| self.dir_denial(level.as_ref(), dir, &parent).map_or(Ok(level), Err)),
+        };
+        let inside = inside.and_then(|level| self.level_of(level, dir));
+        self.dirs.borrow_mut().insert(dir.clone(), inside.clone());
+        inside
+    }
+
+    fn level_of(&self, parent: Option<Arc<Level>>, dir: &RelPath) -> Inside {
+        if self.coverage.skipped.contains_key(&dir.join(b".gitignore")) {
+            return Err(Denial::Partial);
+        }
+        let outside = self.coverage.excludes.iter().filter(|pattern| pattern.base == *dir);
+        let own = (self.tree.gitignore)(dir).map(|content| level::lines(&content)).unwrap_or_default();
+        let lines = outside.map(|pattern| pattern.text.as_str()).chain(own.iter().map(String::as_str));
+        Ok(Level::push(parent, dir, lines))
+    }
+
+    fn dir_denial(&self, level: Option<&Arc<Level>>, path: &RelPath, parent: &RelPath) -> Option<Denial> {
+        let exists = self.tree.exists;
+        match directory_rule(self.configured.as_ref(), level, path, &|name| exists(&parent.join(name))) {
+            DirRule::Excluded => Some(Denial::Excluded),
+            DirRule::Ignored => Some(Denial::Ignored),
+            DirRule::Forced => None,
+            DirRule::Open => {
+                let inside = |name: &[u8]| exists(&path.join(name));
+                let made = generated::made_inside(path.name(), &inside) || inside(generated::CACHE_TAG);
+                made.then_some(Denial::Ignored)
+            }
+        }
+    }
+
+    fn file_denial(&self, level: Option<&Arc<Level>>, path: &RelPath) -> Option<Denial> {
+        match Level::ruling(self.configured.as_ref(), path, false) {
+            Ruling::Ignore => return Some(Denial::Excluded),
+            Ruling::Include { .. } => return None,
+            Ruling::Unnamed => {}
+        }
+        let ignored = path.name() != b".gitignore" && Level::ruling(level, path, false) == Ruling::Ignore;
+        ignored.then_some(Denial::Ignored)
+    }
+
+    fn by_content(&self, path: &RelPath, entry: &Entry) -> Option<Denial> {
+        if entry.kind != EntryKind::File {
+            return None;
+        }
+        if !self.coverage.secrets && secret::is_secret(path.name()) {
+            return Some(Denial::Secret);
+        }
+        (entry.size > self.coverage.file_cap).then_some(Denial::TooLarge)
+    }
+}
+
+/// What the rules say of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirRule {
+    /// By a configured exclude: not even paths captured before are looked at.
+    Excluded,
+    /// By an ignore rule, or because its maker stands beside it.
+    Ignored,
+    /// Named by a `!` rule: what it holds does not make it a generated directory.
+    Forced,
+    Open,
+}
+
+/// What configured excludes, ignore rules and makers beside it say of a directory.
+pub fn directory_rule(
+    configured: Option<&Arc<Level>>,
+    level: Option<&Arc<Level>>,
+    path: &RelPath,
+    beside: &dyn Fn(&[u8]) -> bool,
+) -> DirRule {
+    match Level::ruling(configured, path, true) {
+        Ruling::Ignore => return DirRule::Excluded,
+        Ruling::Include { literal } => return if literal { DirRule::Forced } else { DirRule::Open },
+        Ruling::Unnamed => {}
+    }
+    match Level::ruling(level, path, true) {
+        Ruling::Ignore => DirRule::Ignored,
+        Ruling::Include { literal: true } => DirRule::Forced,
+        Ruling::Include { literal: false } | Ruling::Unnamed => {
+            if generated::made_beside(path.name(), beside) {
+                DirRule::Ignored
+            } else {
+                DirRule::Open
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::coverage::Pattern;
+    use crate::model::id::ObjectId;
+
+    fn path(text: &str) -> RelPath {
+        RelPath::parse(text.as_bytes()).unwrap()
+    }
+
+    fn entry(kind: EntryKind, size: u64) -> Entry {
+        Entry { kind, perm: 0o644, id: ObjectId::EMPTY_TREE, size }
+    }
+
+    fn judge(coverage: &Coverage, text: &str, entry: Entry) -> Verdict {
+        let gitignore = |dir: &RelPath| match dir.display().as_str() {
+            "." => Some(b"*.log\n/ignored/\n!sub/keep.log\n".to_vec()),
+            "sub" => Some(b"!keep.log\n*\n".to_vec()),
+            _ => None,
+        };
+        let present = ["package.json", "venv/pyvenv.cfg", "cache/CACHEDIR.TAG", "Cargo.toml"].map(path);
+        let exists = |path: &RelPath| present.contains(path);
+        let tree = CoverageView { gitignore: &gitignore, exists: &exists };
+        would_capture(&path(text), &entry, coverage, &tree)
+    }
+
+    #[test]
+    fn rules_of_the_target_decide() {
+        let coverage = Coverage {
+            configured: vec!["/private/".into(), "*.bin".into()],
+            excludes: vec![Pattern { base: path("nested"), text: "*.tmp".into() }],
+            ..Coverage::default()
+        };
+        let no = Verdict::No;
+        let table = [
+            ("src/a.rs", Verdict::Yes),
+            ("a.log", no(Denial::Ignored)),
+            ("ignored/deep/a.rs", no(Denial::Ignored)),
+            ("sub/a.rs", no(Denial::Ignored)),
+            ("sub/.gitignore", Verdict::Yes),
+            ("private/a", no(Denial::Excluded)),
+            ("deep/x.bin", no(Denial::Excluded)),
+            ("nested/deep/x.tmp", no(Denial::Ignored)),
+            ("x.tmp", Verdict::Yes),
+            ("node_modules/a/b.js", no(Denial::Ignored)),
+            ("deep/node_modules/b.js", Verdict::Yes),
+            ("target/debug/x", no(Denial::Ignored)),
+            ("venv/lib/x.py", no(Denial::Ignored)),
+            ("cache/x", no(Denial::Ignored)),
+            ("__pycache__/x.pyc", no(Denial::Ignored)),
+            (".git/config", no(Denial::Excluded)),
+            ("deep/.git/x", no(Denial::Excluded)),
+            (".GIT/x", Verdict::Yes),
+            (".piton-tmp-1-2", no(Denial::Excluded)),
+            (".env", no(Denial::Secret)),
+            (".env.example", Verdict::Yes),
+        ];
+        for (text, expected) in table {
+            assert_eq!(judge(&coverage, text, entry(EntryKind::File, 1)), expected, "{text}");
+        }
+        assert_eq!(judge(&coverage, ".env", entry(EntryKind::Link, 1)), Verdict::Yes);
+        assert_eq!(judge(&coverage, "ignored", entry(EntryKind::Dir, 0)), no(Denial::Ignored));
+        assert_eq!(judge(&coverage, "ignored", entry(EntryKind::File, 0)), Verdict::Yes);
+        let large = entry(EntryKind::File, coverage.file_cap + 1);
+        assert_eq!(judge(&coverage, "large", large), no(Denial::TooLarge));
+    }
+
+    #[test]
+    fn gaps_and_extents_forbid() {
+        let file = entry(EntryKind::File, 1);
+        let mut coverage =
+            Coverage { extent: Extent::Paths(vec![path("a"), path("b/c")]), secrets: true, ..Coverage::default() };
+        let no = Verdict::No;
+        assert_eq!(judge(&coverage, "a/.env", file), Verdict::Yes);
+        assert_eq!(judge(&coverage, "b/d", file), no(Denial::OutsideExtent));
+        coverage.skipped.insert(path("a/dir"), SkipReason::Unreadable);
+        let skipped = no(Denial::Skipped(SkipReason::Unreadable));
+        assert_eq!(judge(&coverage, "a/dir/x", file), skipped);
+        assert_eq!(judge(&coverage, "a/directory", file), Verdict::Yes);
+        coverage.skipped.insert(path("b/.gitignore"), SkipReason::TooLarge(9));
+        assert_eq!(judge(&coverage, "b/c/x", file), no(Denial::Partial));
+        coverage.skipped.insert(path("z"), SkipReason::OverCount);
+        assert_eq!(judge(&coverage, "a/x", file), no(Denial::Partial));
+    }
+}

@@ -1,0 +1,84 @@
+//! A read-only reader of git's index: which paths the user's git tracks.
+//!
+//! Versions 2, 3 and 4, split indexes and sparse directories, in SHA-1 and SHA-256 repositories. Only names matter, so
+//! that stat data, ids and the checksum are passed over. Everything is bounded and taken for hostile: damage is an
+//! error, never a panic and never a guess.
+
+mod ewah;
+mod parse;
+
+use std::path::Path;
+
+use self::parse::{Hash, Parsed, Slot};
+use super::git_dir::read_regular;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::path::RelPath;
+
+/// Largest index file that is read.
+const CAP: u64 = 256 << 20;
+
+/// The paths that the index of `git_dir` tracks, sorted, each once. Submodules and sparse directories are left out;
+/// unmerged, intent-to-add and skip-worktree entries count. No index means no paths.
+///
+/// # Errors
+/// `conflict` for an index that is damaged or of a kind this reader does not know; I/O errors.
+pub fn tracked(git_dir: &Path) -> Result<Vec<RelPath>> {
+    let file = git_dir.join("index");
+    let Some(bytes) = read_regular(&file, CAP).at("reading the git index", &file)? else {
+        return Ok(Vec::new());
+    };
+    let slots = decode(&bytes, &mut |id| {
+        let shared = git_dir.join(format!("sharedindex.{id}"));
+        let content = read_regular(&shared, CAP).at("reading the shared git index", &shared)?;
+        content.ok_or_else(|| damaged("refers to a shared index that is missing"))
+    })
+    .map_err(|error| error.path(&file))?;
+    paths(slots)
+}
+
+/// Reads a whole index; `shared` gives the bytes of the shared index of a split one.
+fn decode(bytes: &[u8], shared: &mut dyn FnMut(&str) -> Result<Vec<u8>>) -> Result<Vec<Slot>> {
+    let parsed = parse_any(bytes)?;
+    let Some(link) = parsed.link else {
+        return Ok(parsed.slots);
+    };
+    let base = parse_any(&shared(&link.base)?)?;
+    if base.link.is_some() {
+        return Err(damaged("refers to a shared index that is split itself"));
+    }
+    let mut slots = base.slots;
+    for position in &link.deleted {
+        match slots.get_mut(*position as usize) {
+            Some(slot) => slot.tracked = false,
+            None => return Err(damaged("deletes an entry that its shared index has not")),
+        }
+    }
+    // Entries that replace one of the shared index come without a name; the name stands there already.
+    slots.extend(parsed.slots.into_iter().filter(|slot| !slot.name.is_empty()));
+    Ok(slots)
+}
+
+/// SHA-256 repositories say so only in their configuration; the length of the ids decides which reading fits.
+fn parse_any(bytes: &[u8]) -> Result<Parsed> {
+    parse::parse(bytes, Hash::Sha1).or_else(|error| parse::parse(bytes, Hash::Sha256).map_err(|_| error))
+}
+
+fn paths(slots: Vec<Slot>) -> Result<Vec<RelPath>> {
+    let tracked = slots.into_iter().filter(|slot| slot.tracked && !slot.name.is_empty());
+    let mut paths = tracked
+        .map(|slot| RelPath::parse(&slot.name).map_err(|_| damaged("tracks an impossible path")))
+        .collect::<Result<Vec<RelPath>>>()?;
+    if !paths.is_sorted() {
+        paths.sort_unstable();
+    }
+    paths.dedup();
+    Ok(paths)
+}
+
+fn damaged(what: &str) -> Error {
+    Error::new(Code::Conflict, format!("the git index {what}"))
+        .hint("`git fsck` and `git status` in that repository tell more")
+}
+
+#[cfg(test)]
+mod tests;

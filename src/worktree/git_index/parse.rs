@@ -1,0 +1,201 @@
+//! The format of one index file, after git's `Documentation/gitformat-index.txt` and `read-cache.c`.
+
+use super::damaged;
+use super::ewah;
+use crate::error::Result;
+
+/// Longest name; git itself knows none, file systems do.
+const MAX_NAME: usize = 1 << 16;
+/// Most bytes in all names together: prefix compression could ask for far more than the file holds.
+const MAX_NAMES: usize = 512 << 20;
+
+const EXTENDED: u16 = 0x4000;
+const NAME_LENGTH: u16 = 0x0fff;
+const TYPE: u32 = 0o170_000;
+const GITLINK: u32 = 0o160_000;
+const TREE: u32 = 0o040_000;
+
+/// The hash of the repository, which sets the length of ids.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Hash {
+    Sha1,
+    Sha256,
+}
+
+impl Hash {
+    fn len(self) -> usize {
+        match self {
+            Hash::Sha1 => 20,
+            Hash::Sha256 => 32,
+        }
+    }
+}
+
+/// One entry.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) name: Vec<u8>,
+    /// Whether it is a file or link (no submodule, no sparse directory) and not deleted.
+    pub(super) tracked: bool,
+}
+
+/// The `link` extension of a split index.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// The shared index's hash in hex.
+    pub(super) base: String,
+    /// Positions in the shared index.
+    pub(super) deleted: Vec<u32>,
+}
+
+/// One index file.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) slots: Vec<Slot>,
+    pub(super) link: Option<Link>,
+}
+
+/// Parses a whole file whose ids are those of `hash`.
+pub(super) fn parse(bytes: &[u8], hash: Hash) -> Result<Parsed> {
+    let body = bytes.len().checked_sub(hash.len()).map(|end| &bytes[..end]).ok_or_else(|| damaged("is cut"))?;
+    let mut reader = Reader(body);
+    if reader.take(4)? != b"DIRC" {
+        return Err(damaged("has no index signature"));
+    }
+    let version = reader.u32()?;
+    if !(2..=4).contains(&version) {
+        return Err(damaged(&format!("has version {version}, which is not known here")));
+    }
+    let slots = entries(&mut reader, version, hash)?;
+    let link = extensions(&mut reader, hash)?;
+    Ok(Parsed { slots, link })
+}
+
+fn entries(reader: &mut Reader<'_>, version: u32, hash: Hash) -> Result<Vec<Slot>> {
+    let count = reader.u32()? as usize;
+    let smallest = 42 + hash.len();
+    if count > reader.0.len() / smallest {
+        return Err(damaged("promises more entries than it holds"));
+    }
+    let mut slots: Vec<Slot> = Vec::with_capacity(count);
+    let mut total = 0usize;
+    for _ in 0..count {
+        let previous = slots.last().map_or(&[][..], |slot| slot.name.as_slice());
+        let slot = entry(reader, version, hash, previous)?;
+        total += slot.name.len();
+        if total > MAX_NAMES {
+            return Err(damaged("holds more names than are read"));
+        }
+        slots.push(slot);
+    }
+    Ok(slots)
+}
+
+fn entry(reader: &mut Reader<'_>, version: u32, hash: Hash, previous: &[u8]) -> Result<Slot> {
+    let before = reader.0.len();
+    reader.take(24)?;
+    let mode = reader.u32()?;
+    reader.take(12 + hash.len())?;
+    let flags = reader.u16()?;
+    if flags & EXTENDED != 0 {
+        if version < 3 {
+            return Err(damaged("has extended flags in version 2"));
+        }
+        reader.take(2)?;
+    }
+    let name = if version == 4 {
+        let strip = reader.varint()?;
+        let keep =
+            previous.len().checked_sub(strip).ok_or_else(|| damaged("has a name that does not fit its predecessor"))?;
+        [&previous[..keep], reader.until_nul()?].concat()
+    } else {
+        let name = reader.until_nul()?.to_vec();
+        // Entries are padded with 1 to 8 NUL bytes to a multiple of eight; one is consumed with the name.
+        let size = before - reader.0.len();
+        reader.take(size.next_multiple_of(8) - size)?;
+        name
+    };
+    let stated = usize::from(flags & NAME_LENGTH);
+    let fits = name.len() == stated || (stated == usize::from(NAME_LENGTH) && name.len() > stated);
+    if !fits || name.len() > MAX_NAME {
+        return Err(damaged("has a name of another length than stated"));
+    }
+    Ok(Slot { name, tracked: !matches!(mode & TYPE, GITLINK | TREE) })
+}
+
+fn extensions(reader: &mut Reader<'_>, hash: Hash) -> Result<Option<Link>> {
+    let mut link = None;
+    while !reader.0.is_empty() {
+        let signature = reader.take(4)?;
+        let size = reader.u32()? as usize;
+        let body = reader.take(size)?;
+        match signature {
+            b"link" => link = link_of(body, hash)?,
+            b"sdir" => {}
+            // Extensions whose name begins with a capital are optional.
+            [b'A'..=b'Z', ..] => {}
+            _ => return Err(damaged("has a required extension that is not known here")),
+        }
+    }
+    Ok(link)
+}
+
+fn link_of(body: &[u8], hash: Hash) -> Result<Option<Link>> {
+    let mut reader = Reader(body);
+    let base = reader.take(hash.len())?;
+    if base.iter().all(|byte| *byte == 0) {
+        return Ok(None);
+    }
+    let deleted = if reader.0.is_empty() { Vec::new() } else { ewah::positions(&mut reader)? };
+    Ok(Some(Link { base: base.iter().map(|byte| format!("{byte:02x}")).collect(), deleted }))
+}
+
+/// Bytes that are consumed from the front; running out is damage.
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(n).ok_or_else(|| damaged("is cut"))?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    fn until_nul(&mut self) -> Result<&'a [u8]> {
+        let end = self.0.iter().position(|byte| *byte == 0).ok_or_else(|| damaged("is cut"))?;
+        let name = self.take(end)?;
+        self.take(1)?;
+        Ok(name)
+    }
+
+    /// git's offset encoding (`decode_varint`).
+    fn varint(&mut self) -> Result<usize> {
+        let mut byte = self.take(1)?[0];
+        let mut value = usize::from(byte & 0x7f);
+        while byte & 0x80 != 0 {
+            byte = self.take(1)?[0];
+            value = (value + 1) << 7 | usize::from(byte & 0x7f);
+            if value > MAX_NAME {
+                return Err(damaged("has a name that does not fit its predecessor"));
+            }
+        }
+        Ok(value)
+    }
+}

@@ -1,0 +1,110 @@
+//! Reading and hashing on worker threads, while the calling thread stays free for urgent work.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, Scope};
+use std::time::Duration;
+
+use super::beneath::Root;
+use super::read::{self, Refusal, Stored};
+use super::request::Flow;
+use crate::error::{Code, Error, Result};
+use crate::model::path::RelPath;
+use crate::model::sink::ObjectSink;
+
+/// Most threads that read: beyond it a disk gains little.
+const MAX_WORKERS: usize = 4;
+
+/// Longest time between two calls of `control`.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// One file to read.
+pub(super) struct Job<'a> {
+    /// The caller's number for it.
+    pub(super) index: usize,
+    pub(super) path: &'a RelPath,
+    /// Refused as too large above this many bytes.
+    pub(super) cap: u64,
+}
+
+/// What became of it; never [`Refusal::Fatal`].
+pub(super) struct Done {
+    pub(super) index: usize,
+    pub(super) outcome: Result<Stored, Refusal>,
+}
+
+/// Reads all `jobs`, in no particular order. At most one file per worker is in memory.
+pub(super) fn run(
+    root: &Root,
+    jobs: &[Job<'_>],
+    sink: &dyn ObjectSink,
+    control: &dyn Fn() -> Flow,
+) -> Result<Vec<Done>> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let shared = Shared { root, jobs, sink, next: AtomicUsize::new(0), stop: AtomicBool::new(false) };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, MAX_WORKERS).min(jobs.len());
+    std::thread::scope(|scope| {
+        let (sender, receiver) = channel();
+        let spawned = (0..workers).filter(|_| shared.spawn(scope, &sender)).count();
+        if spawned == 0 {
+            // Without threads the work is done here; `control` has to wait for it.
+            shared.work(&sender);
+        }
+        drop(sender);
+        let outcome = collect(&receiver, jobs.len(), control);
+        shared.stop.store(true, Ordering::Relaxed);
+        outcome
+    })
+}
+
+fn collect(receiver: &Receiver<Done>, expected: usize, control: &dyn Fn() -> Flow) -> Result<Vec<Done>> {
+    let mut all = Vec::with_capacity(expected);
+    loop {
+        if control() == Flow::Stop {
+            return Err(stopped());
+        }
+        match receiver.recv_timeout(PAUSE) {
+            Ok(Done { outcome: Err(Refusal::Fatal(error)), .. }) => return Err(error),
+            Ok(done) => all.push(done),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(all),
+        }
+    }
+}
+
+/// The error of a capture that was told to stop.
+pub(super) fn stopped() -> Error {
+    Error::new(Code::ShuttingDown, "the capture was stopped before it was complete")
+}
+
+struct Shared<'a> {
+    root: &'a Root,
+    jobs: &'a [Job<'a>],
+    sink: &'a dyn ObjectSink,
+    next: AtomicUsize,
+    stop: AtomicBool,
+}
+
+impl Shared<'_> {
+    /// Starts a worker; false when the system has no thread to give.
+    fn spawn<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, sender: &Sender<Done>) -> bool {
+        let sender = sender.clone();
+        let thread = Builder::new().name("capture".to_owned());
+        thread.spawn_scoped(scope, move || self.work(&sender)).is_ok()
+    }
+
+    fn work(&self, sender: &Sender<Done>) {
+        while !self.stop.load(Ordering::Relaxed) {
+            let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+                return;
+            };
+            let outcome = read::store(self.root, job.path, job.cap, self.sink);
+            let index = job.index;
+            if sender.send(Done { index, outcome }).is_err() {
+                return;
+            }
+        }
+    }
+}

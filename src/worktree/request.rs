@@ -1,0 +1,90 @@
+//! What a capture is asked for, and what it answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::model::coverage::{Coverage, Defaults, Extent};
+use crate::model::manifest::Manifest;
+use crate::model::path::RelPath;
+use crate::model::policy::{Limits, Secrets};
+use crate::model::stamp::Known;
+
+/// Budget of targeted capture in bytes, for what only a target brings in.
+pub const TARGET_BYTES: u64 = 256 << 20;
+
+/// Budget of targeted capture in files.
+pub const TARGET_FILES: u64 = 20_000;
+
+/// A path to capture whatever ignore rules, excludes, the size cap or the count guard say, because an action or a
+/// restore is about to destroy it. `.git` entries, piton's own store and its temporary files are never captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub path: RelPath,
+    /// Whether everything below it counts too.
+    pub recursive: bool,
+}
+
+/// One capture.
+pub struct Request<'a> {
+    /// The workspace's root; may itself be reached through symbolic links.
+    pub root: &'a Path,
+    /// What the last capture knew; makes its paths sticky: captured while they exist, whatever ignore rule appears.
+    pub known: &'a BTreeMap<RelPath, Known>,
+    /// Further sticky paths, captured before but without stamps.
+    pub sticky: &'a BTreeSet<RelPath>,
+    /// Captured in addition to `extent`.
+    pub targets: &'a [Target],
+    /// Whether targets are free of [`TARGET_BYTES`] and [`TARGET_FILES`], and include secrets even under
+    /// [`Secrets::Never`]: for what a restore is about to overwrite.
+    pub unlimited_targets: bool,
+    /// What is looked at. Ignore rules of the directories above [`Extent::Paths`] hold and are recorded.
+    pub extent: Extent,
+    pub limits: Limits,
+    pub secrets: Secrets,
+    /// Configured excludes, in the dialect of `.gitignore`, relative to the root. They overrule stickiness and git.
+    pub exclude: &'a [String],
+    /// Directories that are never captured (piton's home), recognised by device and inode.
+    pub never: &'a [PathBuf],
+    /// The usual permission bits of the previous checkpoint, kept when given.
+    pub defaults: Option<Defaults>,
+}
+
+/// The result of a capture.
+#[derive(Debug)]
+pub struct Capture {
+    pub manifest: Manifest,
+    pub coverage: Coverage,
+    /// What to hand in as [`Request::known`] next time; only what lies in the extent. Captured files and links, without
+    /// those that only a target brought in. A sticky file that could not be taken this time (too large, unreadable)
+    /// stays here with its old id, unproven, so that it is taken again when that is possible.
+    pub known: BTreeMap<RelPath, Known>,
+    pub stats: Stats,
+    /// What the user should hear, as sentences.
+    pub warnings: Vec<String>,
+}
+
+/// What a capture cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub dirs: u64,
+    /// Captured files and links, and their bytes.
+    pub files: u64,
+    pub bytes: u64,
+    /// Files and links whose stamp proved them unchanged.
+    pub reused: u64,
+    /// Files and links that were read, and their bytes.
+    pub hashed: u64,
+    pub hashed_bytes: u64,
+    /// Files and links that only a target brought in.
+    pub targeted: u64,
+    pub walk_us: u64,
+    pub hash_us: u64,
+}
+
+/// Whether a capture goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    Continue,
+    /// Ends the capture with `shutting-down`.
+    Stop,
+}

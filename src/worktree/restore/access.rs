@@ -1,0 +1,113 @@
+//! Before anything is touched: every content is at hand, every directory can be written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::outcome::BlobSource;
+use super::plan::Plan;
+use crate::error::{Code, Error, Result};
+use crate::model::manifest::{Entry, EntryKind};
+use crate::model::path::RelPath;
+use crate::sys::dir::Dir;
+
+/// Refuses a plan of which a content is missing.
+///
+/// # Errors
+/// `incomplete-checkpoint`; those of the source.
+pub(super) fn check_contents(plan: &Plan, blobs: &dyn BlobSource) -> Result<()> {
+    let mut asked = BTreeSet::new();
+    for (path, entry) in arrivals(plan) {
+        if entry.kind == EntryKind::Dir || !asked.insert(entry.id) || blobs.has(&entry.id)? {
+            continue;
+        }
+        return Err(Error::new(Code::IncompleteCheckpoint, "the content of a file is missing in the store")
+            .path(path.to_path())
+            .hint("nothing was changed; choose another checkpoint, or leave this path out"));
+    }
+    Ok(())
+}
+
+/// Everything that gets new content or a new kind.
+pub(super) fn arrivals(plan: &Plan) -> impl Iterator<Item = (&RelPath, &Entry)> {
+    let replaced = plan.replace.iter().filter(|(_, from, to)| !is_permissions_only(from, to));
+    let created = plan.create.iter().map(|(path, entry)| (path, entry));
+    created.chain(replaced.map(|(path, _, to)| (path, to)))
+}
+
+/// Whether nothing but permission bits changes.
+pub(super) fn is_permissions_only(from: &Entry, to: &Entry) -> bool {
+    from.kind == to.kind && from.id == to.id
+}
+
+/// The deepest real directory above `path`, and where it is.
+pub(super) fn deepest_dir(root: &Dir, path: &RelPath) -> Result<(RelPath, Dir)> {
+    let mut above = path.parent().unwrap_or_default();
+    loop {
+        match root.find_dir(above.to_path())? {
+            Some(dir) => return Ok((above, dir)),
+            None if above.is_root() => return Ok((above, root.open_dir(RelPath::root().to_path())?)),
+            None => above = above.parent().unwrap_or_default(),
+        }
+    }
+}
+
+/// Directories that the user owns and may not write (0555): made writable while the restore works in them.
+#[derive(Default)]
+pub(super) struct Loosened(BTreeMap<RelPath, u16>);
+
+impl Loosened {
+    /// Checks every directory in which names come or go, then loosens those that need it.
+    ///
+    /// # Errors
+    /// `permission` for a directory that can neither be written nor loosened; nothing has changed then.
+    pub(super) fn prepare(root: &Dir, plan: &Plan) -> Result<Loosened> {
+        let mut needed = BTreeMap::new();
+        let removed = plan.delete.iter().map(|(path, _)| path);
+        let parents: BTreeSet<RelPath> =
+            arrivals(plan).map(|(path, _)| path).chain(removed).filter_map(RelPath::parent).collect();
+        for parent in &parents {
+            let (path, dir) = deepest_dir(root, &parent.join(b"x"))?;
+            if needed.contains_key(&path) || dir.is_writable()? {
+                continue;
+            }
+            let stat = dir.stat_self()?;
+            if stat.uid != rustix::process::geteuid().as_raw() {
+                return Err(Error::new(Code::Permission, "the directory cannot be written")
+                    .path(dir.path())
+                    .hint("nothing was changed; check its owner and permissions"));
+            }
+            needed.insert(path, stat.perm());
+        }
+        let mut loosened = Loosened::default();
+        for (path, perm) in needed {
+            let changed = root.open_dir(path.to_path()).and_then(|dir| dir.chmod_self(perm | 0o700));
+            if let Err(error) = changed {
+                loosened.restore(root);
+                return Err(error);
+            }
+            loosened.0.insert(path, perm);
+        }
+        Ok(loosened)
+    }
+
+    /// The permissions that a directory had before it was loosened.
+    pub(super) fn original(&self, path: &RelPath) -> Option<u16> {
+        self.0.get(path).copied()
+    }
+
+    /// Forgets a directory whose permissions have been set to those of the target.
+    pub(super) fn forget(&mut self, path: &RelPath) {
+        self.0.remove(path);
+    }
+
+    /// Gives every directory that is still there its permissions back; returns where that failed.
+    pub(super) fn restore(&mut self, root: &Dir) -> Vec<(RelPath, String)> {
+        let mut failed = Vec::new();
+        while let Some((path, perm)) = self.0.pop_last() {
+            let outcome = root.find_dir(path.to_path()).and_then(|dir| dir.map_or(Ok(()), |dir| dir.chmod_self(perm)));
+            if let Err(error) = outcome {
+                failed.push((path, format!("permissions {perm:04o} could not be set again: {error}")));
+            }
+        }
+        failed
+    }
+}

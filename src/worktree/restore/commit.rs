@@ -1,0 +1,393 @@
+//! The steps of a restore: each proves what it is about to replace or delete, then acts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::access::{Loosened, is_permissions_only};
+use super::clean::temporary_name;
+use super::outcome::{Outcome, Saved};
+use super::plan::Plan;
+use super::proof::{Proof, prove};
+use super::stage::{Staged, Staging};
+use super::swap::{set_aside, swap};
+use crate::error::Result;
+use crate::model::manifest::{Entry, EntryKind};
+use crate::model::path::RelPath;
+use crate::sys::dir::{Dir, Kind, Stat};
+
+const CHANGED: &str = "changed since the preview; not touched";
+
+/// One step, in the order in which they are taken.
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    /// A directory where nothing is.
+    MakeDir(&'a RelPath, &'a Entry),
+    /// A directory in the place of a file or link.
+    DirOver(&'a RelPath, &'a Entry),
+    /// A staged file or link where nothing is.
+    Place(&'a RelPath, &'a Entry),
+    /// A staged file or link in the place of what is there; of a directory only when it is empty.
+    Replace(&'a RelPath, &'a Entry),
+    /// Looks whether everything in a directory may go, before any of it does.
+    Vacate(&'a RelPath),
+    Remove(&'a RelPath, &'a Entry),
+    RemoveDir(&'a RelPath, &'a Entry),
+    SetMode(&'a RelPath, &'a Entry, &'a Entry),
+    /// The permissions of a directory that this restore made.
+    FinishDir(&'a RelPath, &'a Entry),
+}
+
+/// What a step came to.
+enum Done {
+    Changed,
+    /// It was so already.
+    Already,
+    /// It stays, for a good reason.
+    Kept(String),
+    /// It is not what was saved.
+    Moved,
+    Failed(String),
+}
+
+/// The second half of applying a plan.
+pub(super) struct Commit<'a> {
+    pub root: &'a Dir,
+    pub saved: &'a Saved<'a>,
+    pub control: &'a dyn Fn() -> ControlFlow<()>,
+    pub plan: &'a Plan,
+    pub staged: BTreeMap<RelPath, Staging>,
+    pub loosened: Loosened,
+    /// Directories made by this restore.
+    pub made: BTreeSet<RelPath>,
+    /// Directories that stay although a file was to take their place.
+    pub held: BTreeSet<RelPath>,
+    /// Paths in the outcome's `failed`.
+    pub listed: BTreeSet<RelPath>,
+    /// Directories whose names changed.
+    pub touched: BTreeSet<RelPath>,
+    pub outcome: Outcome,
+}
+
+/// Directories from the top, files, then deletions and permissions of directories from the bottom.
+fn steps(plan: &Plan) -> Vec<Step<'_>> {
+    let is_dir = |entry: &Entry| entry.kind == EntryKind::Dir;
+    let (mut dirs, mut files, mut vacated, mut modes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (path, to) in &plan.create {
+        if is_dir(to) {
+            dirs.push(Step::MakeDir(path, to));
+            modes.push(Step::FinishDir(path, to));
+        } else {
+            files.push(Step::Place(path, to));
+        }
+    }
+    for (path, from, to) in &plan.replace {
+        match (is_dir(from), is_dir(to)) {
+            (true, true) => modes.push(Step::SetMode(path, from, to)),
+            (true, false) => vacated.push((path, from)),
+            (false, true) => {
+                dirs.push(Step::DirOver(path, from));
+                modes.push(Step::FinishDir(path, to));
+            }
+            (false, false) if is_permissions_only(from, to) => files.push(Step::SetMode(path, from, to)),
+            (false, false) => files.push(Step::Replace(path, from)),
+        }
+    }
+    dirs.sort_by_key(Step::path);
+    files.sort_by_key(Step::path);
+    modes.sort_by_key(|step| std::cmp::Reverse(step.path()));
+    let removals = plan.delete.iter().rev().map(|(path, from)| match from.kind {
+        EntryKind::Dir => Step::RemoveDir(path, from),
+        EntryKind::File | EntryKind::Link => Step::Remove(path, from),
+    });
+    let mut steps = dirs;
+    steps.extend(files);
+    steps.extend(vacated.iter().map(|(path, _)| Step::Vacate(path)));
+    steps.extend(removals);
+    steps.extend(vacated.iter().map(|(path, from)| Step::Replace(path, from)));
+    steps.extend(modes);
+    steps
+}
+
+impl<'a> Step<'a> {
+    fn path(&self) -> &'a RelPath {
+        match self {
+            Step::MakeDir(path, _)
+            | Step::DirOver(path, _)
+            | Step::Place(path, _)
+            | Step::Replace(path, _)
+            | Step::Vacate(path)
+            | Step::Remove(path, _)
+            | Step::RemoveDir(path, _)
+            | Step::SetMode(path, _, _)
+            | Step::FinishDir(path, _) => path,
+        }
+    }
+}
+
+impl<'a> Commit<'a> {
+    /// Takes every step; none stops the others.
+    pub(super) fn run(&mut self) {
+        for step in steps(self.plan) {
+            if !self.outcome.stopped && (self.control)().is_break() {
+                self.outcome.stopped = true;
+            }
+            let done = if self.outcome.stopped {
+                Done::Failed("not done: the restore was stopped".to_owned())
+            } else {
+                self.take(step).unwrap_or_else(|error| Done::Failed(error.to_string()))
+            };
+            self.record(step, done);
+        }
+    }
+
+    fn record(&mut self, step: Step<'_>, done: Done) {
+        let path = step.path().clone();
+        match done {
+            Done::Already => {}
+            Done::Kept(why) => self.outcome.kept.push((path, why)),
+            Done::Moved => self.fail(path, CHANGED.to_owned()),
+            Done::Failed(why) => self.fail(path, why),
+            Done::Changed => {
+                self.touched.extend(path.parent());
+                match step {
+                    Step::MakeDir(..) | Step::Place(..) => self.outcome.created.push(path),
+                    Step::DirOver(..) | Step::Replace(..) | Step::SetMode(..) => self.outcome.replaced.push(path),
+                    Step::Remove(..) | Step::RemoveDir(..) => self.outcome.deleted.push(path),
+                    Step::Vacate(..) | Step::FinishDir(..) => {}
+                }
+            }
+        }
+    }
+
+    /// A path of several steps is listed for the first that failed.
+    fn fail(&mut self, path: RelPath, why: String) {
+        if self.listed.insert(path.clone()) {
+            self.outcome.failed.push((path, why));
+        }
+    }
+
+    fn take(&mut self, step: Step<'_>) -> Result<Done> {
+        match step {
+            Step::MakeDir(path, to) => self.make_dir(path, to),
+            Step::DirOver(path, from) => self.dir_over(path, from),
+            Step::Place(path, to) => self.place(path, to),
+            Step::Replace(path, from) => self.replace(path, from),
+            Step::Vacate(path) => self.vacate(path),
+            Step::Remove(path, from) => self.remove(path, from),
+            Step::RemoveDir(path, from) => self.remove_dir(path, from),
+            Step::SetMode(path, from, to) => self.set_mode(path, from, to),
+            Step::FinishDir(path, to) => self.finish_dir(path, to),
+        }
+    }
+
+    fn parent(&self, path: &RelPath) -> Result<Dir> {
+        self.root.open_dir(path.parent().unwrap_or_default().to_path())
+    }
+
+    /// The proof without which nothing is replaced or deleted: `from` is what the pre-restore checkpoint holds, and it is
+    /// what is there now.
+    fn prove(&self, dir: &Dir, path: &RelPath, from: &Entry) -> Result<Proof> {
+        if !self.saved.present.get(path).is_some_and(|saved| saved.same(from)) {
+            return Ok(Proof::Differs);
+        }
+        let mut expected = *from;
+        if from.kind == EntryKind::Dir && self.loosened.original(path) == Some(from.perm) {
+            expected.perm |= 0o700;
+        }
+        prove(dir, path, &expected, (self.saved.known)(path))
+    }
+
+    fn make_dir(&mut self, path: &RelPath, to: &Entry) -> Result<Done> {
+        let dir = self.parent(path)?;
+        if dir.create_dir(path.name(), 0o700)? {
+            self.made.insert(path.clone());
+            return Ok(Done::Changed);
+        }
+        Ok(match dir.stat(path.name())? {
+            Some(there) if there.kind == Kind::Dir && there.perm() == to.perm => Done::Already,
+            Some(there) if there.kind == Kind::Dir => {
+                Done::Kept(format!("was there already; its permissions stay {:04o}", there.perm()))
+            }
+            Some(_) | None => Done::Moved,
+        })
+    }
+
+    fn dir_over(&mut self, path: &RelPath, from: &Entry) -> Result<Done> {
+        let dir = self.parent(path)?;
+        let Proof::Exact(seen) = self.prove(&dir, path, from)? else {
+            return Ok(Done::Moved);
+        };
+        let name = temporary_name();
+        dir.create_dir(&name, 0o700)?;
+        let swapped = swap(&dir, &name, &dir, path.name(), &seen);
+        if matches!(swapped, Ok(true)) {
+            self.made.insert(path.clone());
+            return Ok(Done::Changed);
+        }
+        // Only the empty directory made above can go by this.
+        let _ = dir.rmdir(&name);
+        swapped.map(|_| Done::Moved)
+    }
+
+    fn take_staged(&mut self, path: &RelPath) -> std::result::Result<Staged, Done> {
+        match self.staged.remove(path) {
+            Some(Staging::Ready(staged)) => Ok(staged),
+            Some(Staging::Already) => Err(Done::Already),
+            Some(Staging::Taken) | None => Err(Done::Moved),
+        }
+    }
+
+    /// Puts a staged file back on the list of what is to be removed in the end, or notes what it lost.
+    fn settle(&mut self, path: &RelPath, staged: Staged, placed: bool) {
+        if placed {
+            let lost = staged.lost.into_iter().map(|lost| (path.clone(), lost));
+            self.outcome.warnings.extend(lost);
+            self.touched.insert(staged.dir);
+        } else {
+            self.staged.insert(path.clone(), Staging::Ready(staged));
+        }
+    }
+
+    fn place(&mut self, path: &RelPath, to: &Entry) -> Result<Done> {
+        let staged = match self.take_staged(path) {
+            Ok(staged) => staged,
+            Err(done) => return Ok(done),
+        };
+        let placed = self.place_staged(path, to, &staged);
+        self.settle(path, staged, matches!(placed, Ok(Done::Changed)));
+        placed
+    }
+
+    fn place_staged(&self, path: &RelPath, to: &Entry, staged: &Staged) -> Result<Done> {
+        let dir = self.parent(path)?;
+        let waiting = self.root.open_dir(staged.dir.to_path())?;
+        if waiting.rename_new(&staged.name, &dir, path.name())? {
+            return Ok(Done::Changed);
+        }
+        let there = prove(&dir, path, to, None)?;
+        Ok(if matches!(there, Proof::Exact(_)) { Done::Already } else { Done::Moved })
+    }
+
+    fn replace(&mut self, path: &RelPath, from: &Entry) -> Result<Done> {
+        if self.held.contains(path) {
+            return Ok(Done::Already);
+        }
+        let staged = match self.take_staged(path) {
+            Ok(staged) => staged,
+            Err(done) => return Ok(done),
+        };
+        let replaced = self.replace_by(path, from, &staged);
+        self.settle(path, staged, matches!(replaced, Ok(Done::Changed)));
+        replaced
+    }
+
+    fn replace_by(&self, path: &RelPath, from: &Entry, staged: &Staged) -> Result<Done> {
+        let dir = self.parent(path)?;
+        let Proof::Exact(seen) = self.prove(&dir, path, from)? else {
+            return Ok(Done::Moved);
+        };
+        let waiting = self.root.open_dir(staged.dir.to_path())?;
+        let swapped = swap(&waiting, &staged.name, &dir, path.name(), &seen)?;
+        Ok(if swapped { Done::Changed } else { Done::Moved })
+    }
+
+    fn vacate(&mut self, path: &RelPath) -> Result<Done> {
+        let Some(dir) = self.root.find_dir(path.to_path())? else {
+            return Ok(Done::Already);
+        };
+        let obstacle = match self.obstacle(path, &dir) {
+            Ok(None) => return Ok(Done::Already),
+            Ok(Some(obstacle)) => format!("it holds {obstacle}"),
+            Err(error) => error.to_string(),
+        };
+        self.held.insert(path.clone());
+        Ok(Done::Failed(format!("stays a directory: {obstacle}")))
+    }
+
+    /// Something in a directory that this restore may not delete.
+    fn obstacle(&self, path: &RelPath, dir: &Dir) -> Result<Option<String>> {
+        for name in dir.names()? {
+            let inside = path.join(&name);
+            let planned = self.plan.delete.binary_search_by(|(path, _)| path.cmp(&inside));
+            let Ok(planned) = planned else {
+                return Ok(Some(format!("`{}`, which is in no checkpoint", inside.display())));
+            };
+            let from = &self.plan.delete[planned].1;
+            if !matches!(self.prove(dir, &inside, from)?, Proof::Exact(_)) {
+                return Ok(Some(format!("`{}`, which changed since the preview", inside.display())));
+            }
+            if from.kind == EntryKind::Dir {
+                let below = dir.open_dir(Path::new(OsStr::from_bytes(&name)))?;
+                if let Some(obstacle) = self.obstacle(&inside, &below)? {
+                    return Ok(Some(obstacle));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A directory above that stays although a file was to take its place.
+    fn held_above(&self, path: &RelPath) -> Option<&RelPath> {
+        self.held.iter().find(|held| path.starts_with(held))
+    }
+
+    fn remove(&mut self, path: &RelPath, from: &Entry) -> Result<Done> {
+        if let Some(held) = self.held_above(path) {
+            return Ok(Done::Kept(format!("`{}` stays a directory", held.display())));
+        }
+        let dir = self.parent(path)?;
+        match self.prove(&dir, path, from)? {
+            Proof::Absent => Ok(Done::Already),
+            Proof::Differs => Ok(Done::Moved),
+            Proof::Exact(seen) => Ok(if set_aside(&dir, path.name(), &seen)? { Done::Changed } else { Done::Moved }),
+        }
+    }
+
+    fn remove_dir(&mut self, path: &RelPath, from: &Entry) -> Result<Done> {
+        if let Some(held) = self.held_above(path) {
+            return Ok(Done::Kept(format!("`{}` stays a directory", held.display())));
+        }
+        let dir = self.parent(path)?;
+        match self.prove(&dir, path, from)? {
+            Proof::Absent => Ok(Done::Already),
+            Proof::Differs => Ok(Done::Moved),
+            Proof::Exact(_) if dir.rmdir(path.name())? => Ok(Done::Changed),
+            Proof::Exact(_) => Ok(Done::Kept("not empty".to_owned())),
+        }
+    }
+
+    fn set_mode(&mut self, path: &RelPath, from: &Entry, to: &Entry) -> Result<Done> {
+        let dir = self.parent(path)?;
+        let Proof::Exact(seen) = self.prove(&dir, path, from)? else {
+            return Ok(Done::Moved);
+        };
+        self.chmod(&dir, path, &seen, to.perm)
+    }
+
+    fn finish_dir(&mut self, path: &RelPath, to: &Entry) -> Result<Done> {
+        if !self.made.contains(path) {
+            return Ok(Done::Already);
+        }
+        let dir = self.parent(path)?;
+        match dir.stat(path.name())? {
+            Some(seen) if seen.kind == Kind::Dir => self.chmod(&dir, path, &seen, to.perm),
+            Some(_) | None => Ok(Done::Moved),
+        }
+    }
+
+    fn chmod(&mut self, dir: &Dir, path: &RelPath, seen: &Stat, perm: u16) -> Result<Done> {
+        if !dir.chmod(path.name(), seen, perm)? {
+            return Ok(Done::Moved);
+        }
+        self.loosened.forget(path);
+        // The kernel drops setgid without an error when the group is not one of ours.
+        let now = dir.stat(path.name())?.map(|stat| stat.perm());
+        if let Some(now) = now.filter(|now| *now != perm) {
+            self.outcome.warnings.push((path.clone(), format!("permissions are {now:04o} instead of {perm:04o}")));
+        }
+        Ok(Done::Changed)
+    }
+}

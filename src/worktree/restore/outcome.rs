@@ -1,0 +1,79 @@
+//! What a restore is given to work with, and what it did.
+
+use std::io::Write;
+
+use crate::error::Result;
+use crate::model::id::ObjectId;
+use crate::model::manifest::Manifest;
+use crate::model::path::RelPath;
+use crate::model::stamp::Known;
+
+/// Where the contents of files and links come from: the border to the store, which this module does not know.
+pub trait BlobSource {
+    /// Whether the blob is there.
+    ///
+    /// # Errors
+    /// When the source cannot answer.
+    fn has(&self, id: &ObjectId) -> Result<bool>;
+
+    /// Writes the blob's content to `out` and says how long it was.
+    ///
+    /// # Errors
+    /// When it is missing or damaged; those of `out`.
+    fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64>;
+
+    /// The blob's whole content, for small ones.
+    ///
+    /// # Errors
+    /// As [`BlobSource::copy`].
+    fn read(&self, id: &ObjectId) -> Result<Vec<u8>> {
+        let mut content = Vec::new();
+        self.copy(id, &mut content)?;
+        Ok(content)
+    }
+}
+
+/// What the pre-restore checkpoint holds: only exactly this may be replaced or deleted.
+#[derive(Clone, Copy)]
+pub struct Saved<'a> {
+    pub present: &'a Manifest,
+    /// What was known of a file after that capture; `None` has it read and hashed again.
+    pub known: &'a dyn Fn(&RelPath) -> Option<Known>,
+}
+
+/// What applying a plan did, in byte order of the paths. What the plan itself keeps or calls a conflict is not repeated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    pub created: Vec<RelPath>,
+    pub replaced: Vec<RelPath>,
+    pub deleted: Vec<RelPath>,
+    /// Paths that turned out to have to stay: directories that are not empty, directories that were there already.
+    pub kept: Vec<(RelPath, String)>,
+    /// Paths that should have changed and did not, and why.
+    pub failed: Vec<(RelPath, String)>,
+    /// Paths that changed, but not in every respect: owner, ACL and extended attributes that could not be kept.
+    pub warnings: Vec<(RelPath, String)>,
+    /// Whether it was stopped before its end; what was left undone is in `failed`.
+    pub stopped: bool,
+}
+
+impl Outcome {
+    /// Whether every step of the plan was done.
+    pub fn is_complete(&self) -> bool {
+        self.failed.is_empty() && !self.stopped
+    }
+
+    /// Every path that was changed.
+    pub fn changed(&self) -> impl Iterator<Item = &RelPath> {
+        self.created.iter().chain(&self.replaced).chain(&self.deleted)
+    }
+
+    pub(super) fn sort(&mut self) {
+        self.created.sort_unstable();
+        self.replaced.sort_unstable();
+        self.deleted.sort_unstable();
+        self.kept.sort_unstable();
+        self.failed.sort_unstable();
+        self.warnings.sort_unstable();
+    }
+}

@@ -1,0 +1,83 @@
+//! Why a restore leaves a path alone.
+
+use std::fmt;
+
+use crate::model::coverage::SkipReason;
+use crate::model::path::RelPath;
+
+/// Why a path that the target does not hold stays, although nothing is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeepReason {
+    /// The target would not have captured it, so its absence there proves nothing; why.
+    NotCovered(String),
+    /// Files created since were asked to be kept.
+    KeepNew,
+    /// The target skipped it, so it may have existed then.
+    SkippedInTarget,
+    /// A directory with something in it that stays, for example this path.
+    NotEmpty(Option<RelPath>),
+    /// Inside a directory that had to make way for a file or link and cannot.
+    InsideBlocked(RelPath),
+}
+
+impl KeepReason {
+    /// The stable word for it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            KeepReason::NotCovered(_) => "not-covered",
+            KeepReason::KeepNew => "keep-new",
+            KeepReason::SkippedInTarget => "skipped-in-target",
+            KeepReason::NotEmpty(_) => "not-empty",
+            KeepReason::InsideBlocked(_) => "inside-blocked",
+        }
+    }
+}
+
+impl fmt::Display for KeepReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeepReason::NotCovered(why) => write!(f, "the checkpoint would not have captured it: {why}"),
+            KeepReason::KeepNew => f.write_str("created since; new files are kept"),
+            KeepReason::SkippedInTarget => f.write_str("the checkpoint skipped it"),
+            KeepReason::NotEmpty(None) => f.write_str("not empty"),
+            KeepReason::NotEmpty(Some(path)) => write!(f, "not empty: `{}` stays", path.display()),
+            KeepReason::InsideBlocked(dir) => write!(f, "`{}` stays a directory", dir.display()),
+        }
+    }
+}
+
+/// Why a path that should change cannot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConflictReason {
+    /// What is there now is in no checkpoint; why it could not be captured.
+    NotSaved(SkipReason),
+    /// A FIFO, socket or device is there.
+    Special,
+    /// This path stays and is in the way: a parent that is not a directory, or something inside.
+    Blocked(RelPath),
+    /// It belongs to git's own directory, which no restore writes.
+    GitDir,
+}
+
+impl ConflictReason {
+    /// The stable word for it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            ConflictReason::NotSaved(_) => "not-saved",
+            ConflictReason::Special => "special",
+            ConflictReason::Blocked(_) => "blocked",
+            ConflictReason::GitDir => "git-dir",
+        }
+    }
+}
+
+impl fmt::Display for ConflictReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConflictReason::NotSaved(why) => write!(f, "what is there now is in no checkpoint: {why}"),
+            ConflictReason::Special => f.write_str("a FIFO, socket or device is there"),
+            ConflictReason::Blocked(path) => write!(f, "`{}` stays and is in the way", path.display()),
+            ConflictReason::GitDir => f.write_str("piton never writes into a `.git`"),
+        }
+    }
+}

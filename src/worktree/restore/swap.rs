@@ -1,0 +1,77 @@
+//! Replacing and deleting in two moves, so that what is dropped has been looked at after it left its place.
+//!
+//! Between the proof and a plain `rename` somebody else may save a file, and it would be lost. So the old file is first
+//! moved to a temporary name (in the same call that puts the new one in its place), looked at there, and dropped only when
+//! it is the very object, in the very state, that was proved; else it goes back. What remains: a writer that still holds
+//! the old file open may write after the last look. Where the file system cannot exchange names, the window between the
+//! proof and the rename remains as well.
+
+use crate::error::{Code, Error, Result};
+use crate::sys::dir::{Dir, Kind, Stat};
+
+/// How the name begins of a file that could not go back to its own.
+const KEPT_PREFIX: &str = ".piton-kept";
+
+/// Puts `new` (in `from`) in the place of `name` (in `dir`), which was proved to be in state `seen`, and drops the old.
+///
+/// `false` when it was not in that state any more, or was a directory that is not empty: it is in its place again.
+pub(super) fn swap(from: &Dir, new: &[u8], dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+    let ours = from.stat(new)?;
+    if !from.exchange(new, dir, name)? {
+        return swap_plainly(from, new, dir, name, seen);
+    }
+    let dropped = drop_displaced(from, new, seen);
+    if matches!(dropped, Ok(true)) {
+        return dropped;
+    }
+    let back = from.exchange(new, dir, name);
+    match (back, from.stat(new), ours) {
+        (Ok(true), Ok(Some(there)), Some(ours)) if there.same_object(&ours) => dropped,
+        _ => Err(stranded(from, new)),
+    }
+}
+
+/// Drops a displaced object if it is the one that was seen.
+fn drop_displaced(dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+    match dir.stat(name)? {
+        Some(displaced) if displaced.same_state(seen) => match displaced.kind {
+            Kind::Dir => dir.rmdir(name),
+            Kind::File | Kind::Link | Kind::Other => dir.unlink(name).map(|()| true),
+        },
+        Some(_) | None => Ok(false),
+    }
+}
+
+/// For file systems without an exchange: the kinds decide how.
+pub(super) fn swap_plainly(from: &Dir, new: &[u8], dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+    let new_is_dir = from.stat(new)?.is_some_and(|stat| stat.kind == Kind::Dir);
+    if seen.kind == Kind::Dir {
+        return Ok(dir.rmdir(name)? && from.rename_new(new, dir, name)?);
+    }
+    if new_is_dir {
+        return Ok(set_aside(dir, name, seen)? && from.rename_new(new, dir, name)?);
+    }
+    from.rename(new, dir, name).map(|()| true)
+}
+
+/// Deletes the file or link `name`, which was proved to be in state `seen`; `false` when it was not any more.
+pub(super) fn set_aside(dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+    let aside = super::clean::temporary_name();
+    if !dir.rename_new(name, dir, &aside)? {
+        return Ok(false);
+    }
+    let dropped = drop_displaced(dir, &aside, seen);
+    if matches!(dropped, Ok(true)) {
+        return dropped;
+    }
+    if dir.rename_new(&aside, dir, name)? { dropped } else { Err(stranded(dir, &aside)) }
+}
+
+/// Somebody took the name while their file was set aside. It gets a name that no clean-up removes.
+fn stranded(dir: &Dir, name: &[u8]) -> Error {
+    let kept = [KEPT_PREFIX, &String::from_utf8_lossy(name)].concat();
+    let renamed = dir.rename_new(name, dir, kept.as_bytes());
+    let name = if matches!(renamed, Ok(true)) { kept.into() } else { String::from_utf8_lossy(name) };
+    Error::new(Code::Conflict, format!("written to while it was restored; what was there is kept as `{name}`"))
+        .path(dir.path().join(name.as_ref()))
+}

@@ -1,0 +1,225 @@
+//! One entry of a directory: whether it becomes a candidate, a directory to visit, a listed gap, or nothing.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{FileType, Stat, readlinkat};
+use rustix::io::Errno;
+
+use super::super::beneath::lstat_in;
+use super::super::probe::stamp_of;
+use super::super::read::{Content, Mark};
+use super::place::{Item, Place, Repo, State};
+use super::{Candidate, Class, MAX_DEPTH, Source, Walker};
+use crate::filter::level::{Level, Ruling};
+use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
+use crate::filter::{generated, secret};
+use crate::model::coverage::SkipReason;
+use crate::model::path::RelPath;
+use crate::model::policy::Secrets;
+use crate::model::stamp::Stamp;
+use crate::sys::clock::file_clock;
+
+impl Walker<'_> {
+    /// Looks at `name` in the open directory of `place`; `names` are the directory's names as far as they were listed.
+    pub(super) fn child(&mut self, place: &Place, dir: BorrowedFd<'_>, names: &[Vec<u8>], name: &[u8]) {
+        if is_never_captured(name) {
+            return;
+        }
+        let path = place.path.join(name);
+        let read_at = file_clock();
+        let stat = match lstat_in(dir, name) {
+            Ok(stat) => stat,
+            Err(errno) => return self.unseen(place, &path, errno),
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => self.child_dir(place, dir, names, path, &stat),
+            FileType::RegularFile => self.file(place, path, stamp_of(&stat)),
+            FileType::Symlink => self.link(place, dir, path, (stamp_of(&stat), read_at)),
+            _ => self.special(place, &path),
+        }
+    }
+
+    fn unseen(&mut self, place: &Place, path: &RelPath, errno: Errno) {
+        let targeted = place.forced || self.targets.contains(path);
+        match errno {
+            // A name that was listed and is gone; names from lists of ours need not exist.
+            Errno::NOENT if place.shown() && targeted => self.skip(path, SkipReason::Vanished),
+            Errno::NOENT => {}
+            _ => self.skip(path, SkipReason::Unreadable),
+        }
+    }
+
+    fn child_dir(&mut self, place: &Place, dir: BorrowedFd<'_>, names: &[Vec<u8>], path: RelPath, stat: &Stat) {
+        if self.never.contains(&(stat.st_dev, stat.st_ino)) {
+            return self.skip(&path, SkipReason::Store);
+        }
+        let rule = self.dir_rule(place, dir, names, &path);
+        let next = Place {
+            state: match rule {
+                DirRule::Excluded => State::Excluded,
+                DirRule::Ignored => State::Ignored,
+                DirRule::Forced | DirRule::Open => place.state,
+            },
+            level: place.level.clone(),
+            repo: place.repo.clone(),
+            in_extent: place.in_extent || self.in_extent(&path),
+            forced: (place.forced || self.recursive.contains(&path)) && !self.is_made(place, dir, names, &path),
+            pinned: rule == DirRule::Forced,
+            depth: place.depth + 1,
+            path,
+        };
+        if !next.shown() && !self.leads_somewhere(&next) {
+            return;
+        }
+        if next.depth > MAX_DEPTH {
+            return self.skip(&next.path, SkipReason::Unreadable);
+        }
+        self.stack.push(Item::Dir(next));
+    }
+
+    /// Whether a tool made the directory and can make it again: not even a target, or removing `node_modules` would cost
+    /// its whole weight.
+    fn is_made(&self, place: &Place, dir: BorrowedFd<'_>, names: &[Vec<u8>], path: &RelPath) -> bool {
+        let beside = |name: &[u8]| {
+            names.binary_search_by(|listed| listed.as_slice().cmp(name)).is_ok()
+                || (!place.shown() && lstat_in(dir, name).is_ok())
+        };
+        let inside = |name: &[u8]| {
+            let tag = path.join(name).under(self.root.path());
+            tag.symlink_metadata().is_ok()
+        };
+        generated::made_beside(path.name(), &beside) || generated::made_inside(path.name(), &inside)
+    }
+
+    /// What the rules say of a directory, its parent's state included: `Open` keeps it.
+    fn dir_rule(&self, place: &Place, dir: BorrowedFd<'_>, names: &[Vec<u8>], path: &RelPath) -> DirRule {
+        let beside = |name: &[u8]| {
+            if place.shown() {
+                names.binary_search_by(|listed| listed.as_slice().cmp(name)).is_ok()
+            } else {
+                lstat_in(dir, name).is_ok()
+            }
+        };
+        let configured = self.configured.as_ref();
+        match place.state {
+            State::Open => directory_rule(configured, place.level.as_ref(), path, &beside),
+            State::Ignored | State::Over if Level::ruling(configured, path, true) == Ruling::Ignore => {
+                DirRule::Excluded
+            }
+            State::Ignored | State::Over | State::Excluded => DirRule::Open,
+        }
+    }
+
+    fn file(&mut self, place: &Place, path: RelPath, stamp: Stamp) {
+        let class = self.class(place, &path);
+        let secret =
+            self.request.secrets != Secrets::Always && secret::is_secret(path.name()) && !self.is_tracked(place, &path);
+        let gap = if secret {
+            Some(SkipReason::Secret)
+        } else if stamp.size > self.request.limits.file_bytes {
+            Some(SkipReason::TooLarge(stamp.size))
+        } else {
+            None
+        };
+        let targeted = place.forced || self.targets.contains(&path);
+        let sealed = secret && self.request.secrets == Secrets::Never && !self.request.unlimited_targets;
+        let class = match (class, gap) {
+            (Some(class), None) => class,
+            (None, _) if !targeted => return,
+            (_, Some(gap)) if !targeted || sealed => return self.skip(&path, gap),
+            (_, _) if self.spend(stamp.size) => Class::Targeted,
+            (_, _) => return self.skip(&path, SkipReason::OverBudget),
+        };
+        let source = self.reused(&path, &stamp).unwrap_or(Source::Unread);
+        self.push(path, stamp, source, (class, targeted));
+    }
+
+    fn link(&mut self, place: &Place, dir: BorrowedFd<'_>, path: RelPath, (stamp, read_at): (Stamp, i64)) {
+        let targeted = place.forced || self.targets.contains(&path);
+        if self.targets.any_below(&path) {
+            let text = format!("targets below `{}` were not captured: it is a symbolic link", path.display());
+            self.found.warnings.push(text);
+        }
+        let class = match self.class(place, &path) {
+            Some(class) => class,
+            None if !targeted => return,
+            None if self.spend(stamp.size) => Class::Targeted,
+            None => return self.skip(&path, SkipReason::OverBudget),
+        };
+        let source = match self.reused(&path, &stamp) {
+            Some(source) => source,
+            None => match readlinkat(dir, path.name(), Vec::new()) {
+                Ok(target) => Source::Held(target.into_bytes(), link_mark(stamp, read_at)),
+                Err(errno) => return self.unseen(place, &path, errno),
+            },
+        };
+        self.push(path, stamp, source, (class, targeted));
+    }
+
+    fn special(&mut self, place: &Place, path: &RelPath) {
+        let targeted = place.forced || self.targets.contains(path);
+        if targeted || self.class(place, path).is_some() {
+            self.skip(path, SkipReason::Special);
+        }
+    }
+
+    fn push(&mut self, path: RelPath, stamp: Stamp, source: Source, (class, targeted): (Class, bool)) {
+        self.stack.push(Item::File(Candidate { path, stamp, source, class, targeted }));
+    }
+
+    fn reused(&self, path: &RelPath, stamp: &Stamp) -> Option<Source> {
+        let known = self.request.known.get(path)?;
+        (known.proven && known.stamp == *stamp).then_some(Source::Known(known.id))
+    }
+
+    /// How the rules class a file or link; `None` when they leave it out. Size and secrecy are not their business.
+    fn class(&self, place: &Place, path: &RelPath) -> Option<Class> {
+        if place.state == State::Excluded || !(place.in_extent || self.in_extent(path)) {
+            return None;
+        }
+        let wanted = match Level::ruling(self.configured.as_ref(), path, false) {
+            Ruling::Ignore => return None,
+            Ruling::Include { .. } => place.state == State::Open,
+            Ruling::Unnamed => false,
+        };
+        if self.request.known.contains_key(path) || self.request.sticky.contains(path) {
+            return Some(Class::Kept);
+        }
+        if self.is_tracked(place, path) {
+            return Some(Class::Tracked);
+        }
+        let open = place.state == State::Open
+            && (wanted
+                || path.name() == b".gitignore"
+                || Level::ruling(place.level.as_ref(), path, false) != Ruling::Ignore);
+        open.then_some(Class::Ordinary)
+    }
+
+    fn is_tracked(&self, place: &Place, path: &RelPath) -> bool {
+        Repo::chain(&place.repo).any(|repo| repo.tracked.contains(path))
+    }
+
+    /// Gives the content of an ignore file that was applied to its candidate, the stack's items from `first` on.
+    pub(super) fn hold(&mut self, first: usize, place: &Place, held: Option<Content>) {
+        let Some(Content { bytes, mark }) = held else {
+            return;
+        };
+        let path = place.path.join(b".gitignore");
+        for item in &mut self.stack[first..] {
+            if let Item::File(candidate) = item
+                && candidate.path == path
+            {
+                let unchanged = matches!(candidate.source, Source::Known(_)) && candidate.stamp == mark.stamp;
+                if !unchanged {
+                    candidate.stamp = mark.stamp;
+                    candidate.source = Source::Held(bytes, mark);
+                }
+                return;
+            }
+        }
+    }
+}
+
+fn link_mark(stamp: Stamp, read_at: i64) -> Mark {
+    Mark { stamp, proven: stamp.proves_content_read_at(read_at), unstable: false }
+}

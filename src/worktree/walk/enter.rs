@@ -1,0 +1,111 @@
+//! What a directory itself holds that decides over what is in it: a repository, its maker's mark, its ignore file.
+
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+
+use rustix::fs::FileType;
+
+use super::super::beneath::lstat_in;
+use super::super::git_dir::GitDir;
+use super::super::git_index;
+use super::super::keep::PathList;
+use super::super::read::{self, Content, WHOLE};
+use super::Walker;
+use super::place::{Place, Repo, State};
+use crate::filter::{Level, generated, level};
+use crate::model::coverage::{Pattern, SkipReason};
+use crate::model::path::RelPath;
+
+impl Walker<'_> {
+    /// Applies what the directory itself holds: a repository, the mark of its maker, its ignore file (which is given
+    /// back, so that what is recorded is what was applied).
+    pub(super) fn settle(&mut self, place: &mut Place, dir: BorrowedFd<'_>, names: &[Vec<u8>]) -> Option<Content> {
+        if place.state != State::Open {
+            return None;
+        }
+        let shown = place.shown();
+        let has = |name: &[u8]| {
+            if shown {
+                names.binary_search_by(|listed| listed.as_slice().cmp(name)).is_ok()
+            } else {
+                lstat_in(dir, name).is_ok()
+            }
+        };
+        let mut lines = Vec::new();
+        if has(b".git") && !self.enter_repository(place, &mut lines) {
+            return None;
+        }
+        let named = place.path.is_root() || place.pinned;
+        if !named && (generated::made_inside(place.path.name(), &has) || self.is_tagged(place, &has)) {
+            place.state = State::Ignored;
+            return None;
+        }
+        let excluded = lines.len();
+        let content = has(b".gitignore").then(|| self.ignore_file(&place.path, dir)).flatten();
+        if let Some(content) = &content {
+            lines.append(&mut level::lines(&content.bytes));
+        }
+        let outside = if place.in_extent { excluded } else { lines.len() };
+        place.level = Level::push(place.level.take(), &place.path, lines.iter().map(String::as_str));
+        let patterns = lines.into_iter().take(outside).map(|text| Pattern { base: place.path.clone(), text });
+        self.found.excludes.extend(patterns);
+        content
+    }
+
+    /// Whether the directory is a cache by its tag.
+    fn is_tagged(&self, place: &Place, has: &dyn Fn(&[u8]) -> bool) -> bool {
+        let tag = || read::whole(self.root, &place.path.join(generated::CACHE_TAG), WHOLE).ok();
+        has(generated::CACHE_TAG) && tag().is_some_and(|content| content.bytes.starts_with(generated::CACHE_SIGNATURE))
+    }
+
+    fn ignore_file(&self, dir_path: &RelPath, dir: BorrowedFd<'_>) -> Option<Content> {
+        let stat = lstat_in(dir, b".gitignore").ok()?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return None;
+        }
+        let cap = self.request.limits.file_bytes.min(WHOLE);
+        read::whole(self.root, &dir_path.join(b".gitignore"), cap).ok()
+    }
+
+    /// Takes in the repository whose `.git` stands in `place`; false when that is a workspace of its own.
+    fn enter_repository(&mut self, place: &mut Place, lines: &mut Vec<String>) -> bool {
+        let worktree = place.path.under(self.root.path());
+        let Some(git) = GitDir::of(&worktree) else {
+            return true;
+        };
+        if git.linked && !place.path.is_root() && !place.forced {
+            self.skip(&place.path, SkipReason::LinkedWorktree);
+            place.state = State::Excluded;
+            return false;
+        }
+        let shown = place.path.display();
+        match git_index::tracked(&git.dir) {
+            Ok(paths) => {
+                place.repo = Some(Rc::new(Repo {
+                    tracked: PathList::new(paths.into_iter().map(|path| below(&place.path, path))),
+                    parent: place.repo.take(),
+                }));
+            }
+            Err(error) => {
+                let text = format!("ignored files that git tracks in `{shown}` are not captured: {error}");
+                self.found.warnings.push(text);
+            }
+        }
+        match git.exclude() {
+            Ok(content) => lines.append(&mut level::lines(&content)),
+            Err(error) => {
+                let text = format!("`info/exclude` of the repository in `{shown}` is not heeded: {error}");
+                self.found.warnings.push(text);
+            }
+        }
+        true
+    }
+}
+
+/// The path of something in the repository at `base`.
+fn below(base: &RelPath, path: RelPath) -> RelPath {
+    if base.is_root() {
+        return path;
+    }
+    path.components().fold(base.clone(), |dir, name| dir.join(name))
+}

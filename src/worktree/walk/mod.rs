@@ -1,0 +1,319 @@
+//! The walk: which paths are candidates, directory by directory, in byte order of their paths.
+//!
+//! One directory is open at a time; each is opened anew from the root without following links, so that neither depth
+//! nor a directory swapped for a link can lead anywhere else. A directory is either shown whole (`readdir`), or, where
+//! rules close it, only the names are looked at through which a path captured before, tracked by git or targeted is
+//! reached.
+
+mod child;
+mod enter;
+mod place;
+
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rustix::fs::fstat;
+use rustix::io::Errno;
+
+use self::place::{Item, Place, Repo, State};
+use super::beneath::{Root, names_in};
+use super::hash::stopped;
+use super::keep::PathList;
+use super::probe::perm_of;
+use super::read::{self, Mark};
+use super::request::{Flow, Request, TARGET_BYTES, TARGET_FILES};
+use crate::error::{IoContext, Result};
+use crate::filter::{Level, level, verdict};
+use crate::model::coverage::{Extent, Pattern, SkipReason};
+use crate::model::id::ObjectId;
+use crate::model::path::RelPath;
+use crate::model::stamp::Stamp;
+
+/// Deepest directory that is walked.
+const MAX_DEPTH: usize = 1024;
+
+/// Directories beyond the count guard of files after which directories are not walked any more.
+const SPARE_DIRS: u64 = 100_000;
+
+/// How a file came to be a candidate; also its rank when the count guard strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Class {
+    /// Captured before.
+    Kept,
+    /// In the index of the user's git.
+    Tracked,
+    Ordinary,
+    /// Only because it is a target; not counted, not sticky.
+    Targeted,
+}
+
+/// Where the content of a candidate comes from.
+pub(super) enum Source {
+    /// Proven unchanged by its stamp.
+    Known(ObjectId),
+    /// Read during the walk (links, ignore files).
+    Held(Vec<u8>, Mark),
+    Unread,
+}
+
+/// A file or link to capture.
+pub(super) struct Candidate {
+    pub(super) path: RelPath,
+    pub(super) stamp: Stamp,
+    pub(super) source: Source,
+    pub(super) class: Class,
+    /// Whether it is (also) a target: no size cap then.
+    pub(super) targeted: bool,
+}
+
+/// What a walk found.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) files: Vec<Candidate>,
+    /// Directories to record, with their permissions.
+    pub(super) dirs: Vec<(RelPath, u16)>,
+    /// Directories that were only passed through, to be recorded if something below is.
+    pub(super) passed: Vec<(RelPath, u16)>,
+    pub(super) skipped: BTreeMap<RelPath, SkipReason>,
+    /// Files over the count guard.
+    pub(super) over: Vec<RelPath>,
+    pub(super) excludes: Vec<Pattern>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Walks the extent and the targets of `request`.
+pub(super) fn walk(request: &Request<'_>, root: &Root, control: &dyn Fn() -> Flow) -> Result<Found> {
+    let mut walker = Walker::new(request, root, control);
+    let in_extent = walker.extent.is_none() || walker.in_extent(&RelPath::root());
+    let whole = walker.targets.contains(&RelPath::root()) && walker.recursive.contains(&RelPath::root());
+    walker.stack.push(Item::Dir(Place::root(in_extent, whole)));
+    while let Some(item) = walker.stack.pop() {
+        match item {
+            Item::Dir(place) => walker.visit(place)?,
+            Item::File(candidate) => walker.emit(candidate),
+        }
+    }
+    Ok(walker.found)
+}
+
+struct Walker<'a> {
+    request: &'a Request<'a>,
+    root: &'a Root,
+    control: &'a dyn Fn() -> Flow,
+    /// The paths of a partial extent.
+    extent: Option<PathList<&'a RelPath>>,
+    targets: PathList<&'a RelPath>,
+    recursive: PathList<&'a RelPath>,
+    known: PathList<&'a RelPath>,
+    sticky: PathList<&'a RelPath>,
+    configured: Option<Arc<Level>>,
+    never: Vec<(u64, u64)>,
+    stack: Vec<Item>,
+    buffer: Vec<MaybeUninit<u8>>,
+    ordinary: u64,
+    budget: (u64, u64),
+    found: Found,
+}
+
+impl<'a> Walker<'a> {
+    fn new(request: &'a Request<'a>, root: &'a Root, control: &'a dyn Fn() -> Flow) -> Walker<'a> {
+        let paths = |recursive_only: bool| {
+            let targets = request.targets.iter();
+            PathList::new(targets.filter(move |target| target.recursive || !recursive_only).map(|target| &target.path))
+        };
+        let unlimited = request.unlimited_targets;
+        Walker {
+            request,
+            root,
+            control,
+            extent: match &request.extent {
+                Extent::Tree => None,
+                Extent::Paths(paths) => Some(PathList::new(paths)),
+            },
+            targets: paths(false),
+            recursive: paths(true),
+            known: PathList::new(request.known.keys()),
+            sticky: PathList::new(request.sticky),
+            configured: Level::push(None, &RelPath::root(), request.exclude.iter().map(String::as_str)),
+            never: request.never.iter().filter_map(|path| identity(path)).collect(),
+            stack: Vec::new(),
+            buffer: vec![MaybeUninit::uninit(); 64 << 10],
+            ordinary: 0,
+            budget: if unlimited { (u64::MAX, u64::MAX) } else { (TARGET_FILES, TARGET_BYTES) },
+            found: Found { warnings: complaints(request), ..Found::default() },
+        }
+    }
+
+    /// Whether `path` itself is named by a partial extent.
+    fn in_extent(&self, path: &RelPath) -> bool {
+        self.extent.as_ref().is_some_and(|extent| extent.contains(path))
+    }
+
+    fn check(&self) -> Result<()> {
+        match (self.control)() {
+            Flow::Continue => Ok(()),
+            Flow::Stop => Err(stopped()),
+        }
+    }
+
+    fn visit(&mut self, mut place: Place) -> Result<()> {
+        self.check()?;
+        if place.shown() && !place.forced && !place.path.is_root() && self.is_full() {
+            self.skip(&place.path, SkipReason::OverCount);
+            place.state = State::Over;
+            if !self.leads_somewhere(&place) {
+                return Ok(());
+            }
+        }
+        let dir = match self.root.open_dir(&place.path) {
+            Ok(dir) => dir,
+            Err(errno) => return self.unopened(&place, errno),
+        };
+        let Ok(stat) = fstat(&dir) else {
+            self.skip(&place.path, SkipReason::Unreadable);
+            return Ok(());
+        };
+        if self.never.contains(&(stat.st_dev, stat.st_ino)) {
+            self.skip(&place.path, SkipReason::Store);
+            return Ok(());
+        }
+        let names = match self.names(&place, dir.as_fd()) {
+            Ok(names) => names,
+            Err(errno) => return self.unopened(&place, errno),
+        };
+        self.enter(place, dir.as_fd(), names, perm_of(stat.st_mode))
+    }
+
+    /// The directory is open and `names` are to be looked at, unless what it holds closes it.
+    fn enter(&mut self, mut place: Place, dir: BorrowedFd<'_>, mut names: Vec<Vec<u8>>, perm: u16) -> Result<()> {
+        let shown = place.shown();
+        let held = self.settle(&mut place, dir, &names);
+        if shown && !place.shown() {
+            names = self.listed_names(&place);
+        }
+        self.record(&place, perm);
+        let first = self.stack.len();
+        for (n, name) in names.iter().enumerate() {
+            if n % 64 == 63 {
+                self.check()?;
+            }
+            self.child(&place, dir, &names, name);
+        }
+        self.hold(first, &place, held);
+        self.stack[first..].sort_unstable_by(|a, b| b.order(a));
+        Ok(())
+    }
+
+    /// The names to look at.
+    fn names(&mut self, place: &Place, dir: BorrowedFd<'_>) -> std::result::Result<Vec<Vec<u8>>, Errno> {
+        if place.shown() { names_in(dir, &mut self.buffer) } else { Ok(self.listed_names(place)) }
+    }
+
+    fn listed_names(&self, place: &Place) -> Vec<Vec<u8>> {
+        let mut names = Vec::new();
+        self.targets.names_in(&place.path, &mut names);
+        match &self.extent {
+            Some(extent) if !place.in_extent => extent.names_in(&place.path, &mut names),
+            _ if place.keeps() => {
+                self.known.names_in(&place.path, &mut names);
+                self.sticky.names_in(&place.path, &mut names);
+                Repo::chain(&place.repo).for_each(|repo| repo.tracked.names_in(&place.path, &mut names));
+            }
+            _ => {}
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Whether a directory that is not shown holds anything that is wanted.
+    fn leads_somewhere(&self, place: &Place) -> bool {
+        let (path, wanted) = (&place.path, &self.targets);
+        let outside = !place.in_extent && self.extent.as_ref().is_some_and(|extent| extent.any_below(path));
+        let kept = place.in_extent
+            && place.keeps()
+            && (self.known.any_below(path)
+                || self.sticky.any_below(path)
+                || self.sticky.contains(path)
+                || Repo::chain(&place.repo).any(|repo| repo.tracked.any_below(path)));
+        outside || kept || wanted.any_below(path) || wanted.contains(path)
+    }
+
+    /// Records the directory itself.
+    fn record(&mut self, place: &Place, perm: u16) {
+        if place.path.is_root() {
+            return;
+        }
+        let named = self.targets.contains(&place.path)
+            || (place.in_extent && place.keeps() && self.sticky.contains(&place.path));
+        let list = if place.shown() || named { &mut self.found.dirs } else { &mut self.found.passed };
+        list.push((place.path.clone(), perm));
+    }
+
+    fn is_full(&self) -> bool {
+        let limit = self.request.limits.files;
+        self.ordinary >= limit || self.found.dirs.len() as u64 > limit.saturating_add(SPARE_DIRS)
+    }
+
+    fn emit(&mut self, mut candidate: Candidate) {
+        if candidate.class == Class::Ordinary && self.ordinary >= self.request.limits.files {
+            if !candidate.targeted || !self.spend(candidate.stamp.size) {
+                self.found.over.push(candidate.path);
+                return;
+            }
+            candidate.class = Class::Targeted;
+        }
+        self.ordinary += u64::from(candidate.class == Class::Ordinary);
+        self.found.files.push(candidate);
+    }
+
+    /// Takes a file of `size` bytes from the budget of targets, if it suffices.
+    fn spend(&mut self, size: u64) -> bool {
+        let (files, bytes) = self.budget;
+        let enough = files > 0 && bytes >= size;
+        if enough && !self.request.unlimited_targets {
+            self.budget = (files - 1, bytes - size);
+        }
+        enough
+    }
+
+    fn skip(&mut self, path: &RelPath, reason: SkipReason) {
+        self.found.skipped.insert(path.clone(), reason);
+    }
+
+    fn unopened(&mut self, place: &Place, errno: Errno) -> Result<()> {
+        if read::is_ours(errno) {
+            return Err(errno).at("opening a directory of the workspace", place.path.under(self.root.path()));
+        }
+        let gone = matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP);
+        let targeted = place.forced || self.targets.contains(&place.path);
+        if !gone {
+            self.skip(&place.path, SkipReason::Unreadable);
+        } else if targeted || errno != Errno::NOENT {
+            self.skip(&place.path, SkipReason::Vanished);
+        }
+        Ok(())
+    }
+}
+
+/// Device and inode of a directory that exists.
+pub(super) fn identity(path: &std::path::Path) -> Option<(u64, u64)> {
+    // What does not exist cannot be met on the walk.
+    let stat = rustix::fs::stat(path).ok()?;
+    Some((stat.st_dev, stat.st_ino))
+}
+
+/// What of the request itself cannot be heeded.
+fn complaints(request: &Request<'_>) -> Vec<String> {
+    let targets = request.targets.iter().map(|target| &target.path);
+    let unreachable = targets
+        .filter(|path| path.components().any(verdict::is_never_captured))
+        .map(|path| format!("`{}` is never captured", path.display()));
+    let faulty = request.exclude.iter().filter_map(|pattern| {
+        let fault = level::fault(pattern)?;
+        Some(format!("the exclude pattern `{pattern}` is not heeded: {fault}"))
+    });
+    unreachable.chain(faulty).collect()
+}
