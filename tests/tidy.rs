@@ -55,10 +55,7 @@ struct File {
 
 impl File {
     fn new(path: &str, text: &str) -> File {
-        File {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        }
+        File { path: path.to_owned(), text: text.to_owned() }
     }
 
     fn is_rust_in(&self, dir: &str) -> bool {
@@ -124,9 +121,7 @@ fn literal_end(source: &[char], at: usize) -> usize {
         ('/', '/') => (at..source.len()).find(|i| get(*i) == '\n').unwrap_or(source.len()),
         ('/', '*') => block_comment_end(source, at),
         ('"', _) => string_end(source, at),
-        ('\'', '\\') => (at + 3..source.len())
-            .find(|i| get(*i) == '\'')
-            .map_or(source.len(), |i| i + 1),
+        ('\'', '\\') => (at + 3..source.len()).find(|i| get(*i) == '\'').map_or(source.len(), |i| i + 1),
         ('\'', _) if get(at + 2) == '\'' => at + 3,
         ('r', '"' | '#') if starts_word => raw_string_end(source, at + 1).unwrap_or(at),
         ('b' | 'c', 'r') if starts_word => raw_string_end(source, at + 2).unwrap_or(at),
@@ -192,10 +187,7 @@ fn blank_tests(masked: &[char], whole: bool) -> (Vec<char>, usize) {
 fn positions(code: &[char], what: &str) -> Vec<usize> {
     let what: Vec<char> = what.chars().collect();
     let windows = code.windows(what.len()).enumerate();
-    windows
-        .filter(|(_, window)| *window == what)
-        .map(|(at, _)| at)
-        .collect()
+    windows.filter(|(_, window)| *window == what).map(|(at, _)| at).collect()
 }
 
 /// Positions of a whole word.
@@ -334,9 +326,7 @@ fn ranks(path: &str, code: &[char], report: Report) {
                         other => place.push(other.to_owned()),
                     }
                 }
-                arrow(top, own_rank, place.first(), &used.join("::"), &mut |text| {
-                    report(at, text)
-                });
+                arrow(top, own_rank, place.first(), &used.join("::"), &mut |text| report(at, text));
             }
         }
     }
@@ -348,9 +338,7 @@ fn arrow(top: &str, own_rank: i8, target: Option<&String>, used: &str, report: &
     };
     match rank(target) {
         Some(rank) if rank < own_rank => {}
-        Some(rank) => report(format!(
-            "`{used}`: `{top}` (rank {own_rank}) may not use `{target}` (rank {rank})"
-        )),
+        Some(rank) => report(format!("`{used}`: `{top}` (rank {own_rank}) may not use `{target}` (rank {rank})")),
         None => report(format!("`{used}`: `{target}` is not in the table of ranks")),
     }
 }
@@ -378,10 +366,7 @@ fn sizes(masked: &[char], code: &[char], hidden: usize, report: Report) {
         report(0, format!("{length} lines outside tests; at most {MAX_FILE}"));
     }
     for at in words(code, "fn") {
-        let name: String = code[skip_space(code, at + 2)..]
-            .iter()
-            .take_while(|c| is_word(**c))
-            .collect();
+        let name: String = code[skip_space(code, at + 2)..].iter().take_while(|c| is_word(**c)).collect();
         if let (Some(_), end) = item_end(code, at)
             && !name.is_empty()
         {
@@ -395,10 +380,7 @@ fn sizes(masked: &[char], code: &[char], hidden: usize, report: Report) {
 
 fn forbidden(path: &str, masked: &[char], code: &[char], text: &str, report: Report) {
     for at in positions(code, ".unwrap()") {
-        report(
-            at,
-            "`unwrap` outside tests: return the error, or `expect` with the proof".to_owned(),
-        );
+        report(at, "`unwrap` outside tests: return the error, or `expect` with the proof".to_owned());
     }
     let lines: Vec<&str> = text.lines().collect();
     for at in words(masked, "unsafe") {
@@ -408,10 +390,7 @@ fn forbidden(path: &str, masked: &[char], code: &[char], text: &str, report: Rep
         let expected = before.skip_while(|line| line.starts_with("//")).next();
         let expected = expected.is_some_and(|line| line.starts_with("#[expect(unsafe_code"));
         if !path.starts_with("src/sys/") && !expected {
-            report(
-                at,
-                "`unsafe` outside src/sys without `#[expect(unsafe_code, …)]` before it".to_owned(),
-            );
+            report(at, "`unsafe` outside src/sys without `#[expect(unsafe_code, …)]` before it".to_owned());
         }
     }
 }
@@ -431,10 +410,7 @@ fn notes(text: &str, report: Report) {
 
 /// Files that no `mod` reaches, and test data that no test names.
 fn forgotten(files: &[File], found: &mut Vec<String>) {
-    for file in files
-        .iter()
-        .filter(|file| file.is_rust_in("src/") || file.is_rust_in("tests/"))
-    {
+    for file in files.iter().filter(|file| file.is_rust_in("src/") || file.is_rust_in("tests/")) {
         let inner = file.path.trim_end_matches(".rs").trim_end_matches("/mod");
         let Some((dir, name)) = inner.rsplit_once('/') else {
             continue;
@@ -448,10 +424,7 @@ fn forgotten(files: &[File], found: &mut Vec<String>) {
         let declares = |parent: &File| {
             let masked = mask(&parent.text);
             words(&masked, "mod").into_iter().any(|at| {
-                let rest: String = masked[at + 3..]
-                    .iter()
-                    .take_while(|c| !matches!(c, ';' | '{'))
-                    .collect();
+                let rest: String = masked[at + 3..].iter().take_while(|c| !matches!(c, ';' | '{')).collect();
                 rest.trim() == name
             })
         };
@@ -460,15 +433,10 @@ fn forgotten(files: &[File], found: &mut Vec<String>) {
             found.push(format!("{}:1: no `mod {name}` reaches this file", file.path));
         }
     }
-    let data: BTreeSet<&str> = files
-        .iter()
-        .filter_map(|file| file.path.strip_prefix("tests/data/")?.split('/').next())
-        .collect();
+    let data: BTreeSet<&str> =
+        files.iter().filter_map(|file| file.path.strip_prefix("tests/data/")?.split('/').next()).collect();
     for name in data {
-        if !files
-            .iter()
-            .any(|file| file.path.ends_with(".rs") && file.text.contains(name))
-        {
+        if !files.iter().any(|file| file.path.ends_with(".rs") && file.text.contains(name)) {
             found.push(format!("tests/data/{name}:1: no test names this"));
         }
     }
@@ -497,10 +465,7 @@ fn tree() -> Vec<File> {
     let mut paths: Vec<String> = match listed {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout);
-            text.split('\0')
-                .filter(|path| !path.is_empty())
-                .map(str::to_owned)
-                .collect()
+            text.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect()
         }
         _ => {
             eprintln!("tidy: git does not list the files; taking all of them");
@@ -533,10 +498,7 @@ fn list(dir: &Path, prefix: &str, paths: &mut Vec<String>) {
 #[test]
 fn the_tree_is_tidy() {
     let files = tree();
-    assert!(
-        files.iter().filter(|file| file.is_rust_in("src/")).count() > 50,
-        "the sources are not there"
-    );
+    assert!(files.iter().filter(|file| file.is_rust_in("src/")).count() > 50, "the sources are not there");
     let found = findings(&files);
     assert!(found.is_empty(), "{} findings:\n{}", found.len(), found.join("\n"));
 }
@@ -546,11 +508,7 @@ fn the_tree_is_tidy() {
 fn the_protocol_is_specified() {
     let files = tree();
     let text = |path: &str| &files.iter().find(|file| file.path == path).unwrap().text;
-    let (request, error, page) = (
-        text("src/protocol/request.rs"),
-        text("src/error.rs"),
-        text("docs/PROTOCOL.md"),
-    );
+    let (request, error, page) = (text("src/protocol/request.rs"), text("src/error.rs"), text("docs/PROTOCOL.md"));
     let between = |text: &str, from: &str, to: &str| -> Vec<String> {
         let part = text.split_once(from).unwrap().1.split_once(to).unwrap().0;
         part.split('"').skip(1).step_by(2).map(str::to_owned).collect()
@@ -569,11 +527,7 @@ fn check(path: &str, text: &str) -> Vec<String> {
     // Everything reaches it.
     let inner = path.trim_end_matches(".rs").trim_end_matches("/mod");
     if let Some((dir, name)) = inner.rsplit_once('/').filter(|_| path.starts_with("src/")) {
-        let parent = if dir == "src" {
-            "src/lib.rs".to_owned()
-        } else {
-            format!("{dir}/mod.rs")
-        };
+        let parent = if dir == "src" { "src/lib.rs".to_owned() } else { format!("{dir}/mod.rs") };
         files.push(File::new(&parent, &format!("mod {name};")));
     }
     let found = findings(&files);
@@ -589,11 +543,7 @@ fn seen(path: &str, text: &str, expected: &[&str]) {
 #[test]
 fn ranks_are_seen() {
     let store = "src/store/refs.rs";
-    seen(
-        store,
-        "use crate::model::id::ObjectId;\nuse super::Store;\nuse crate::store::x;\n",
-        &[],
-    );
+    seen(store, "use crate::model::id::ObjectId;\nuse super::Store;\nuse crate::store::x;\n", &[]);
     seen(
         store,
         "\nuse crate::checkpoint::take;\n",
@@ -607,11 +557,7 @@ fn ranks_are_seen() {
     );
     seen(store, "fn f() -> crate::cli::X {}\n", &["crate::cli::X"]);
     seen(store, "use super::super::engine::X;\n", &["super::super::engine::X"]);
-    seen(
-        "src/store/mod.rs",
-        "use super::engine::X;\nuse self::refs::Y;\n",
-        &["super::engine::X"],
-    );
+    seen("src/store/mod.rs", "use super::engine::X;\nuse self::refs::Y;\n", &["super::engine::X"]);
     seen(
         store,
         "mod a {\n use super::super::Store;\n use super::super::super::engine::X;\n}\n",
@@ -620,11 +566,7 @@ fn ranks_are_seen() {
     seen(store, "use crate::helpers::X;\n", &["`helpers` is not in the table"]);
     seen("src/helpers.rs", "fn f() {}\n", &["`helpers` is not in the table"]);
     seen("src/error.rs", "use crate::model::id;\n", &["`error` (rank -1)"]);
-    seen(
-        "src/main.rs",
-        "fn main() { piton::cli::run(); piton::sidecar::x() }\n",
-        &[],
-    );
+    seen("src/main.rs", "fn main() { piton::cli::run(); piton::sidecar::x() }\n", &[]);
     seen("src/sidecar/mod.rs", "use crate::cli::X;\n", &["`cli` (rank 6)"]);
     let tests = "fn f() {}\n#[cfg(test)]\nmod tests {\n use crate::cli::X;\n}\n";
     seen(store, tests, &[]);
@@ -641,26 +583,10 @@ fn ranks_are_seen() {
 fn confined_crates_are_seen() {
     seen("src/store/mod.rs", "use git2::Repository;\n", &[]);
     for (name, _) in CONFINED {
-        seen(
-            "src/filter/ignore.rs",
-            &format!("use {name}::X;\n"),
-            &[&format!("`{name}` belongs into")],
-        );
-        seen(
-            "src/filter/ignore.rs",
-            &format!("fn f() {{ {name}::x() }}\n"),
-            &["belongs into"],
-        );
-        seen(
-            "src/filter/ignore.rs",
-            &format!("use {name} as y;\n"),
-            &["belongs into"],
-        );
-        seen(
-            "src/filter/ignore.rs",
-            &format!("use super::{name}::X; // {name}::x\n"),
-            &[],
-        );
+        seen("src/filter/ignore.rs", &format!("use {name}::X;\n"), &[&format!("`{name}` belongs into")]);
+        seen("src/filter/ignore.rs", &format!("fn f() {{ {name}::x() }}\n"), &["belongs into"]);
+        seen("src/filter/ignore.rs", &format!("use {name} as y;\n"), &["belongs into"]);
+        seen("src/filter/ignore.rs", &format!("use super::{name}::X; // {name}::x\n"), &[]);
     }
 }
 
@@ -671,24 +597,13 @@ fn sizes_are_seen() {
     seen(path, &"const A: u8 = 1;\n".repeat(501), &["501 lines outside tests"]);
     let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "// x\n".repeat(900));
     seen(path, &tests, &[]);
-    seen(
-        path,
-        &format!("#[cfg(test)]\nmod tests;\n{}", "// x\n".repeat(600)),
-        &["lines outside tests"],
-    );
+    seen(path, &format!("#[cfg(test)]\nmod tests;\n{}", "// x\n".repeat(600)), &["lines outside tests"]);
     seen("src/filter/tests/ignore.rs", &"// x\n".repeat(900), &[]);
     let function = |lines: usize| {
-        format!(
-            "fn f(a: [u8; 3]) -> u8 {{\n{}}}\n",
-            "    g('{', '\\'', \"{\\\"\", r#\"{\"\"#);\n".repeat(lines - 2)
-        )
+        format!("fn f(a: [u8; 3]) -> u8 {{\n{}}}\n", "    g('{', '\\'', \"{\\\"\", r#\"{\"\"#);\n".repeat(lines - 2))
     };
     seen(path, &function(80), &[]);
-    seen(
-        path,
-        &format!("fn h<'a>(x: &'a u8) {{}}\n{}", function(81)),
-        &[":2: `f` has 81 lines"],
-    );
+    seen(path, &format!("fn h<'a>(x: &'a u8) {{}}\n{}", function(81)), &[":2: `f` has 81 lines"]);
     seen(path, &format!("#[cfg(test)]\nmod tests {{\n{}}}\n", function(100)), &[]);
 }
 
@@ -696,11 +611,7 @@ fn sizes_are_seen() {
 fn unwrap_unsafe_and_notes_are_seen() {
     let path = "src/filter/ignore.rs";
     seen(path, "fn f() { x().unwrap() }\n", &["`unwrap`"]);
-    seen(
-        path,
-        "/// x.unwrap()\nfn f() { x.unwrap_or(1) }\n#[test]\nfn t() { x().unwrap() }\n",
-        &[],
-    );
+    seen(path, "/// x.unwrap()\nfn f() { x.unwrap_or(1) }\n#[test]\nfn t() { x().unwrap() }\n", &[]);
     seen(path, "fn f() { unsafe { x() } }\n", &["`unsafe`"]);
     seen(
         path,
@@ -721,26 +632,16 @@ fn forgotten_files_are_seen() {
         found.join("\n")
     };
     assert_eq!(
-        forgotten_in(&[
-            ("src/a/tests.rs", ""),
-            ("src/a/mod.rs", "mod tests;"),
-            ("src/lib.rs", "pub mod a;")
-        ]),
+        forgotten_in(&[("src/a/tests.rs", ""), ("src/a/mod.rs", "mod tests;"), ("src/lib.rs", "pub mod a;")]),
         ""
     );
     assert!(forgotten_in(&[("src/a/tests.rs", ""), ("src/a.rs", "// mod tests;")]).contains("src/a/tests.rs"));
     assert!(forgotten_in(&[("src/a.rs", ""), ("src/lib.rs", "mod ab;")]).contains("src/a.rs"));
     assert!(forgotten_in(&[("tests/suite/x.rs", ""), ("tests/suite/main.rs", "mod y;")]).contains("tests/suite/x.rs"));
     assert!(forgotten_in(&[("tests/common/mod.rs", ""), ("tests/a.rs", "")]).contains("tests/common"));
-    assert_eq!(
-        forgotten_in(&[("tests/common/mod.rs", ""), ("tests/a.rs", "mod common;")]),
-        ""
-    );
+    assert_eq!(forgotten_in(&[("tests/common/mod.rs", ""), ("tests/a.rs", "mod common;")]), "");
     assert!(forgotten_in(&[("tests/data/x.txt", ""), ("tests/a.rs", "")]).contains("tests/data/x.txt"));
-    assert_eq!(
-        forgotten_in(&[("tests/data/x.txt", ""), ("tests/a.rs", "include_str!(\"data/x.txt\")")]),
-        ""
-    );
+    assert_eq!(forgotten_in(&[("tests/data/x.txt", ""), ("tests/a.rs", "include_str!(\"data/x.txt\")")]), "");
 }
 
 #[test]
