@@ -386,8 +386,8 @@ fn forbidden(path: &str, masked: &[char], code: &[char], text: &str, report: Rep
     for at in words(masked, "unsafe") {
         let line = masked[..at].iter().filter(|c| **c == '\n').count();
         // Its `SAFETY` comment may stand between.
-        let before = lines[..line].iter().rev().map(|line| line.trim_start());
-        let expected = before.skip_while(|line| line.starts_with("//")).next();
+        let mut before = lines[..line].iter().rev().map(|line| line.trim_start());
+        let expected = before.find(|line| !line.starts_with("//"));
         let expected = expected.is_some_and(|line| line.starts_with("#[expect(unsafe_code"));
         if !path.starts_with("src/sys/") && !expected {
             report(at, "`unsafe` outside src/sys without `#[expect(unsafe_code, …)]` before it".to_owned());
