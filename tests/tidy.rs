@@ -429,7 +429,15 @@ fn forgotten(files: &[File], found: &mut Vec<String>) {
             })
         };
         let is_parent = |other: &File| parents.contains(&other.path) || (dir == "tests" && other.is_rust_in("tests/"));
-        if !files.iter().any(|other| is_parent(other) && declares(other)) {
+        // `#[path = "dir/file.rs"]` reaches a file under another name than its own.
+        let by_path = |other: &File| {
+            other
+                .text
+                .lines()
+                .filter_map(|line| line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]"))
+                .any(|relative| file.path.ends_with(&format!("/{relative}")))
+        };
+        if !files.iter().any(|other| (is_parent(other) && declares(other)) || by_path(other)) {
             found.push(format!("{}:1: no `mod {name}` reaches this file", file.path));
         }
     }

@@ -131,13 +131,13 @@ pub fn status(timeline: &mut crate::checkpoint::Timeline) -> Result<Value, Error
         "workspace": { "id": workspace.id, "path": workspace.path.to_string_lossy(), "scope": workspace.scope.as_str(),
             "since": workspace.since },
         "store": timeline.store().git_dir().to_string_lossy(),
-        "guard": super::session::guard_word(timeline.policy(), &workspace.dir),
+        "guard": super::words::guard_word(timeline.policy(), &workspace.dir),
         "watcher": "none",
         "checkpoints": kept,
         "last": last.map(|checkpoint| json!({ "id": checkpoint.id.to_string(), "n": checkpoint.record.ordinal,
             "kind": checkpoint.record.kind.as_str(), "time": checkpoint.record.time, "reason": checkpoint.record.reason,
             "flags": checkpoint.record.flags, "skipped": checkpoint.record.skipped })),
-        "interrupted": super::session::interrupted(&workspace.dir),
+        "interrupted": super::words::interrupted(&workspace.dir),
         "broken": broken,
     }))
 }

@@ -4,12 +4,15 @@
 //! writer, and waits for none of them: a checkpoint that is not there by its deadline is answered `late`, and the agent
 //! goes on.
 
+mod actions;
 mod answers;
 mod calls;
 mod input;
 mod output;
 mod pending;
 mod session;
+mod settled;
+mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -128,5 +131,5 @@ fn receive(inputs: &Receiver<Input>, deadline: Option<Instant>) -> Option<Input>
 pub mod shared {
     pub use super::answers::{block, preview, restored, status};
     pub use super::calls::{list_reply, nothing};
-    pub use super::session::guard_word;
+    pub use super::words::guard_word;
 }

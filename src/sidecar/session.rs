@@ -5,36 +5,26 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, block, no_block};
+use super::actions::busy;
+use super::answers::Answer;
 use super::calls;
 use super::output::Output;
-use super::pending::{Before, Pending, Table};
+use super::pending::{Pending, Table};
+use super::words::{guard_word, interrupted, run_id};
 use super::{Ended, calls::Called};
-use crate::checkpoint::journal::Journal;
-use crate::checkpoint::operations::History;
 use crate::checkpoint::state::State;
 use crate::checkpoint::take::Take;
 use crate::checkpoint::timeline::Timeline;
 use crate::checkpoint::undo::Direction;
-use crate::classify::ToolCall;
-use crate::engine::act::{self, Protected};
-use crate::engine::guard::{Due, Slot, Turns};
+use crate::engine::guard::Turns;
 use crate::engine::worker::Control;
-use crate::engine::{Engine, Place, place};
+use crate::engine::{Engine, Place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
-use crate::model::effect::Verdict;
-use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::policy::{Guard, OnFailure, Policy};
-use crate::model::redact::redact;
+use crate::model::policy::Guard;
 use crate::model::text::{cut, printable};
-use crate::protocol::{
-    BeforeReply, Body, ErrorReply, HelloReply, Id, Line, Request, ShellBefore, ToolBefore, line, parse,
-};
-use crate::sys::clock::{file_clock, now_ms};
-
-/// Longest reason of a checkpoint, in characters.
-const MAX_REASON: usize = 160;
+use crate::protocol::{Body, ErrorReply, HelloReply, Id, Line, Request, line, parse};
+use crate::sys::clock::now_ms;
 
 /// The session.
 pub struct Session {
@@ -47,8 +37,8 @@ pub struct Session {
     /// A run that `run.start` opened and nothing closed.
     open_run: bool,
     pub(super) turns: Turns,
-    base_ready: bool,
-    base_running: bool,
+    pub(super) base_ready: bool,
+    pub(super) base_running: bool,
     /// What went wrong and was not anybody's reply.
     pub(super) faults: Vec<String>,
     flags: Vec<(String, String)>,
@@ -215,7 +205,7 @@ impl Session {
     }
 
     /// The session's root, from the option, `hello` or the working directory.
-    fn root(&mut self) -> Result<PathBuf> {
+    pub(super) fn root(&mut self) -> Result<PathBuf> {
         if let Some(root) = &self.root {
             return Ok(root.clone());
         }
@@ -233,7 +223,7 @@ impl Session {
         self.engine.open(&root)
     }
 
-    fn cwd(&mut self, cwd: Option<&Path>) -> Result<PathBuf> {
+    pub(super) fn cwd(&mut self, cwd: Option<&Path>) -> Result<PathBuf> {
         let root = self.root()?;
         Ok(cwd.map_or(root.clone(), |cwd| root.join(cwd)))
     }
@@ -298,267 +288,6 @@ impl Session {
         Ok(())
     }
 
-    fn shell(&mut self, id: Option<Id>, event: ShellBefore) -> Result<()> {
-        let cwd = self.cwd(event.cwd.as_deref())?;
-        let reason = format!("before shell: {}", event.command);
-        let action =
-            Action { name: "shell.before", id, action: event.action, deadline_ms: event.deadline_ms, cwd, reason };
-        let command = event.command;
-        self.before(action, |place, context| place.classifier.shell(&command, context, &place.policy))
-    }
-
-    fn tool(&mut self, id: Option<Id>, event: ToolBefore) -> Result<()> {
-        let cwd = self.cwd(event.cwd.as_deref())?;
-        let named = event.paths.first().map(|path| format!(" {path}")).unwrap_or_default();
-        let reason = format!("before {}{named}", event.tool);
-        let action =
-            Action { name: "tool.before", id, action: event.action, deadline_ms: event.deadline_ms, cwd, reason };
-        self.before(action, |place, context| {
-            let call = ToolCall { tool: &event.tool, input: &event.input, paths: &event.paths, writes: event.writes };
-            place.classifier.tool(&call, context, &place.policy)
-        })
-    }
-
-    /// Classifies an action, decides, and answers at once or leaves it to the worker.
-    fn before(
-        &mut self,
-        action: Action,
-        judge: impl FnOnce(&Place<Answer>, &crate::classify::Context) -> Verdict,
-    ) -> Result<()> {
-        let session = self.root()?;
-        let root = self.engine.root_of(&session, &action.cwd);
-        let home = self.engine.home().clone();
-        let (run, turn) = (self.run.clone(), self.turns.current().map(str::to_owned));
-        let place = self.engine.open(&root)?;
-        let verdict = judge(place, &place.context(&home, &action.cwd));
-        let targets = place::targets(&place.workspace.path, &action.cwd, &verdict.targets);
-        let off = State::load(&place.workspace.dir).is_off(now_ms());
-        let due = self.turns.due(&place.workspace.id, &verdict, &place.policy, off);
-        let effects = act::classes(&verdict);
-        let reply = BeforeReply {
-            proceed: true,
-            reason: None,
-            action: action.action.clone(),
-            turn: turn.clone(),
-            needs: verdict.needs,
-            confidence: verdict.confidence,
-            effects: verdict.effects.clone(),
-            warnings: verdict.warnings.clone(),
-            checkpoint: no_block("none", None),
-        };
-        let held = match &due {
-            Due::Held(slot) => Some(slot.clone()),
-            Due::Nothing | Due::Off | Due::Take => None,
-        };
-        let simple = match (&due, place.workspace.scope) {
-            (Due::Nothing, _) => Some(no_block("none", None)),
-            (Due::Off, _) => Some(no_block("off", Some("the guard is switched off: `piton on`".to_owned()))),
-            (Due::Held(slot), _) if targets.is_empty() => Some(held_block(slot)),
-            (_, crate::checkpoint::workspace::Scope::TargetsOnly) if targets.is_empty() => Some(no_block(
-                "none",
-                Some("this directory is too broad to capture, and the action names no path in it".to_owned()),
-            )),
-            _ => None,
-        };
-        if let Some(checkpoint) = simple {
-            self.reply(action.name, action.id, &BeforeReply { checkpoint, ..reply });
-            return self.note(&root, verdict, run, turn);
-        }
-        let take = Take {
-            turn: turn.clone(),
-            effects,
-            targets,
-            always: verdict.warnings.iter().any(|warning| warning.class.is_external()),
-            ..Take::of(Kind::Auto, &run, &cut(&printable(&redact(&action.reason)), MAX_REASON))
-        };
-        self.protect(&root, action, reply, (take, held, verdict))
-    }
-
-    /// Gives the checkpoint to the worker; the answer comes with it, or at the deadline.
-    fn protect(
-        &mut self,
-        root: &Path,
-        action: Action,
-        reply: BeforeReply,
-        (take, held, verdict): (Take, Option<Slot>, Verdict),
-    ) -> Result<()> {
-        let (ticket, beside_ticket) = (self.pending.ticket(), self.pending.ticket());
-        let place = self.engine.open(root)?;
-        let wait =
-            action.deadline_ms.map_or(place.policy.deadline, |ms| Duration::from_millis(ms).min(place.policy.deadline));
-        let before = Before {
-            name: action.name,
-            id: action.id,
-            reply,
-            deadline: Instant::now() + wait,
-            on_failure: place.policy.on_failure,
-            workspace: place.workspace.id.clone(),
-            turn: take.turn.clone(),
-            late: false,
-            beside: None,
-        };
-        let since = file_clock();
-        let held_id = held.as_ref().and_then(|slot| slot.id.parse::<ObjectId>().ok());
-        let beside = (place.worker.is_busy() && !take.targets.is_empty()).then(|| take.clone());
-        let accepted = place.worker.submit(ticket, move |timeline, control| {
-            let protected = act::protect(timeline, &take, held_id, control);
-            if let Err(error) = act::note_externals(timeline, &verdict, &take.run, take.turn.as_deref()) {
-                tracing::warn!(%error, "an external effect could not be noted");
-            }
-            Answer::Before(protected, timeline.touched_since(since))
-        });
-        if !accepted {
-            let checkpoint = no_block("failed", Some(busy().text()));
-            let proceed = before.on_failure == OnFailure::Proceed;
-            let reason = (!proceed).then(|| "no checkpoint could be taken".to_owned());
-            self.reply(before.name, before.id, &BeforeReply { checkpoint, proceed, reason, ..before.reply });
-            return Ok(());
-        }
-        if let Some(take) = beside {
-            place.worker.submit_urgent(beside_ticket, move |timeline, control| {
-                Answer::Beside(act::protect_beside(timeline, &take, control).map(Box::new))
-            });
-            self.pending.put(beside_ticket, Pending::Beside(ticket));
-        }
-        self.pending.put(ticket, Pending::Before(Box::new(before)));
-        Ok(())
-    }
-
-    /// Writes down the external effects of an action that needs no checkpoint.
-    fn note(&mut self, root: &Path, verdict: Verdict, run: String, turn: Option<String>) -> Result<()> {
-        if !verdict.warnings.iter().any(|warning| warning.class.is_external()) {
-            return Ok(());
-        }
-        let ticket = self.pending.ticket();
-        let place = self.engine.open(root)?;
-        let accepted = place.worker.submit(ticket, move |timeline, _| {
-            Answer::Quiet(act::note_externals(timeline, &verdict, &run, turn.as_deref()))
-        });
-        if accepted {
-            self.pending.put(ticket, Pending::Quiet);
-        } else {
-            self.faults.push("an external effect could not be noted: the worker is busy".to_owned());
-        }
-        Ok(())
-    }
-
-    /// Takes the answer of a job. `None`: the job died.
-    pub fn finished(&mut self, ticket: u64, answer: Option<Answer>) {
-        let died = || Error::new(Code::Internal, "the work ended in a bug; piton goes on").hint("please report it");
-        match (self.pending.take(ticket), answer) {
-            (Some(Pending::Before(before)), Some(Answer::Before(protected, touched))) => {
-                self.protected(ticket, *before, protected, &touched);
-            }
-            (Some(Pending::Before(before)), _) => self.protected(ticket, *before, Err(died()), &[]),
-            (Some(Pending::Beside(main)), Some(Answer::Beside(taken))) => {
-                match (taken, self.pending.before_mut(main)) {
-                    (Ok(taken), Some(before)) => before.beside = Some(taken),
-                    (Ok(_), None) => {}
-                    (Err(error), _) => tracing::warn!(%error, "the capture of the named paths failed"),
-                }
-            }
-            (Some(Pending::Base), answer) => self.base_finished(answer),
-            (Some(Pending::Call(name, id)), Some(Answer::Reply(reply, notices))) => {
-                match reply {
-                    Ok(value) => self.reply(name, id, &value),
-                    Err(error) => self.output.send(ErrorReply::line(id.as_ref(), &error)),
-                }
-                notices.into_iter().for_each(|(name, body)| self.output.notice(name, &body));
-            }
-            (Some(Pending::Call(_, id)), _) => self.output.send(ErrorReply::line(id.as_ref(), &died())),
-            (Some(Pending::Quiet), Some(Answer::Quiet(Ok(())))) | (None, _) => {}
-            (Some(Pending::Quiet | Pending::Beside(_)), answer) => {
-                let error = match answer {
-                    Some(Answer::Quiet(Err(error))) => error,
-                    _ => died(),
-                };
-                self.faults.push(error.text());
-                self.output.notice("checkpoint.failed", &json!({ "reason": error.text() }));
-            }
-        }
-    }
-
-    fn base_finished(&mut self, answer: Option<Answer>) {
-        self.base_running = false;
-        match answer {
-            Some(Answer::Base(Ok(_))) => self.base_ready = true,
-            Some(Answer::Base(Err(error))) if error.code() == Code::ShuttingDown => {}
-            Some(Answer::Base(Err(error))) => {
-                self.faults.push(format!("the base capture failed: {}", error.text()));
-                self.output.notice("checkpoint.failed", &json!({ "kind": "turn", "reason": error.text() }));
-            }
-            _ => self.faults.push("the base capture ended in a bug".to_owned()),
-        }
-    }
-
-    /// An event's checkpoint is there, or has failed.
-    fn protected(
-        &mut self,
-        ticket: u64,
-        before: Before,
-        protected: Result<Protected>,
-        touched: &[crate::model::path::RelPath],
-    ) {
-        let failed = protected.is_err();
-        let checkpoint = match protected {
-            Ok(Protected::Taken(taken)) => {
-                if self.turns.current() == before.turn.as_deref() {
-                    let record = &taken.checkpoint.record;
-                    let slot = Slot { id: taken.checkpoint.id.to_string(), ordinal: record.ordinal };
-                    self.turns.fill(&before.workspace, slot);
-                }
-                block(&taken)
-            }
-            Ok(Protected::Held) => self.turns_held(&before.workspace),
-            Err(error) => {
-                let text = error.text();
-                self.faults.push(text.clone());
-                no_block("failed", Some(text))
-            }
-        };
-        if before.late {
-            let dirty = crate::protocol::List::of_paths(touched.iter());
-            let notice = if failed { "checkpoint.failed" } else { "checkpoint.settled" };
-            self.output.notice(
-                notice,
-                &json!({ "pending": format!("p{ticket}"), "checkpoint": checkpoint, "dirty": dirty.items }),
-            );
-            return;
-        }
-        let proceed = !failed || before.on_failure == OnFailure::Proceed;
-        let reason =
-            (!proceed).then(|| "no checkpoint could be taken, and the policy holds the action then".to_owned());
-        self.reply(before.name, before.id, &BeforeReply { checkpoint, proceed, reason, ..before.reply });
-    }
-
-    fn turns_held(&self, workspace: &str) -> crate::protocol::CheckpointBlock {
-        self.turns.slot(workspace).map_or_else(|| no_block("held", None), held_block)
-    }
-
-    /// The earliest moment at which an event must be answered.
-    pub fn next_deadline(&self) -> Option<Instant> {
-        self.pending.next_deadline()
-    }
-
-    /// Answers `late` to events whose deadline is over; their checkpoints go on.
-    pub fn deadlines(&mut self, now: Instant) {
-        for ticket in self.pending.overdue(now) {
-            let Some(before) = self.pending.before_mut(ticket) else {
-                continue;
-            };
-            before.late = true;
-            let mut checkpoint = before.beside.as_ref().map_or_else(|| no_block("late", None), |taken| block(taken));
-            checkpoint.status = "late";
-            checkpoint.pending = Some(format!("p{ticket}"));
-            checkpoint.reason = Some("the checkpoint was not finished by the deadline and goes on behind".to_owned());
-            let proceed = before.on_failure == OnFailure::Proceed;
-            let reason = (!proceed).then(|| "the checkpoint is late, and the policy holds the action then".to_owned());
-            let reply = BeforeReply { checkpoint, proceed, reason, ..before.reply.clone() };
-            let (name, id) = (before.name, before.id.clone());
-            self.reply(name, id, &reply);
-        }
-    }
-
     /// Begins the end: the `exit` checkpoint of an open run.
     pub fn end(&mut self) {
         if !std::mem::take(&mut self.open_run) {
@@ -617,84 +346,5 @@ impl Session {
             }
             Ok((status, Vec::new()))
         })
-    }
-}
-
-/// What an event carries beside its own content.
-struct Action {
-    name: &'static str,
-    id: Option<Id>,
-    action: Option<String>,
-    deadline_ms: Option<u64>,
-    cwd: PathBuf,
-    /// Not yet redacted.
-    reason: String,
-}
-
-fn busy() -> Error {
-    Error::new(Code::Busy, "the workspace's worker has too many jobs waiting").hint("try again in a moment")
-}
-
-fn held_block(slot: &Slot) -> crate::protocol::CheckpointBlock {
-    crate::protocol::CheckpointBlock {
-        id: Some(slot.id.clone()),
-        n: Some(slot.ordinal),
-        kind: Some(Kind::Auto.as_str()),
-        ..no_block("held", None)
-    }
-}
-
-/// The guard's word on the wire.
-pub fn guard_word(policy: &Policy, dir: &Path) -> &'static str {
-    match policy.guard {
-        _ if State::load(dir).is_off(now_ms()) => "off",
-        Guard::Turn => "turn",
-        Guard::Action => "action",
-        Guard::Off => "off",
-    }
-}
-
-/// Interrupted restores of a workspace, as replies carry them.
-pub fn interrupted(dir: &Path) -> Vec<Value> {
-    let history = Journal::in_dir(dir).read().map(|contents| History::of(contents.lines));
-    let begun = history.ok().and_then(|history| history.interrupted);
-    begun
-        .into_iter()
-        .map(|begin| {
-            json!({ "operation": begin.op, "target": begin.target.to_string(), "preRestore": begin.pre_restore.to_string(),
-                "next": "piton restore --continue, or piton restore --abort" })
-        })
-        .collect()
-}
-
-/// A client's id of a run as one of ours: as it is when it fits, else hashed.
-fn run_id(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let fits = text.len() <= 64
-        && text.starts_with(plain)
-        && text.chars().all(|c| plain(c) || matches!(c, '.' | '_' | '-'))
-        && !text.contains("..")
-        && !text.ends_with('.')
-        && !text.ends_with(".lock");
-    if fits {
-        return text.to_owned();
-    }
-    let id = ObjectId::of(ObjectKind::Blob, text.as_bytes());
-    id.map_or_else(|_| "s-unnamed".to_owned(), |id| format!("s-{}", &id.to_string()[..16]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn foreign_run_ids_become_ours() {
-        for plain in ["r-1", "20260101-abc", "a.b_c"] {
-            assert_eq!(run_id(plain), plain);
-        }
-        for odd in ["R-1", "", "-x", "a..b", "a.lock", "../x", &"a".repeat(65), "späť"] {
-            let id = run_id(odd);
-            assert!(id.starts_with("s-") && id.len() == 18 && run_id(&id) == id, "{odd} became {id}");
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The shared bare repository of all workspaces (rank 2). libgit2 lives here and nowhere else.
 //!
 //! A valid bare git repository at `$PITON_HOME/store.git`: ordinary git reads it. Objects are written by our own loose and
-//! pack writers ([`batch`]), refs by compare-and-swap, and refs are listed by our own reader, which reports broken ones.
+//! pack writers (`batch`), refs by compare-and-swap, and refs are listed by our own reader, which reports broken ones.
 //! User, system and environment configuration of git is ignored. No `git` binary is run.
 //!
 //! Invariant: an object is durable before a ref names it. Invariant: everything that writes holds the store lock shared

@@ -1,0 +1,190 @@
+//! Events before an action: classified, decided, and answered at once or left to the worker.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::answers::{Answer, no_block};
+use super::pending::{Before, Pending};
+use super::session::Session;
+use super::settled::held_block;
+use crate::checkpoint::state::State;
+use crate::checkpoint::take::Take;
+use crate::checkpoint::workspace::Scope;
+use crate::classify::ToolCall;
+use crate::engine::act;
+use crate::engine::guard::{Due, Slot};
+use crate::engine::{Place, place};
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::Kind;
+use crate::model::effect::Verdict;
+use crate::model::id::ObjectId;
+use crate::model::policy::OnFailure;
+use crate::model::redact::redact;
+use crate::model::text::{cut, printable};
+use crate::protocol::{BeforeReply, Id, ShellBefore, ToolBefore};
+use crate::sys::clock::{file_clock, now_ms};
+
+/// Longest reason of a checkpoint, in characters.
+const MAX_REASON: usize = 160;
+
+/// What an event carries beside its own content.
+struct Action {
+    name: &'static str,
+    id: Option<Id>,
+    action: Option<String>,
+    deadline_ms: Option<u64>,
+    cwd: PathBuf,
+    /// Not yet redacted.
+    reason: String,
+}
+
+impl Session {
+    pub(super) fn shell(&mut self, id: Option<Id>, event: ShellBefore) -> Result<()> {
+        let cwd = self.cwd(event.cwd.as_deref())?;
+        let reason = format!("before shell: {}", event.command);
+        let action =
+            Action { name: "shell.before", id, action: event.action, deadline_ms: event.deadline_ms, cwd, reason };
+        let command = event.command;
+        self.before(action, |place, context| place.classifier.shell(&command, context, &place.policy))
+    }
+
+    pub(super) fn tool(&mut self, id: Option<Id>, event: ToolBefore) -> Result<()> {
+        let cwd = self.cwd(event.cwd.as_deref())?;
+        let named = event.paths.first().map(|path| format!(" {path}")).unwrap_or_default();
+        let reason = format!("before {}{named}", event.tool);
+        let action =
+            Action { name: "tool.before", id, action: event.action, deadline_ms: event.deadline_ms, cwd, reason };
+        self.before(action, |place, context| {
+            let call = ToolCall { tool: &event.tool, input: &event.input, paths: &event.paths, writes: event.writes };
+            place.classifier.tool(&call, context, &place.policy)
+        })
+    }
+
+    /// Classifies an action, decides, and answers at once or leaves it to the worker.
+    fn before(
+        &mut self,
+        action: Action,
+        judge: impl FnOnce(&Place<Answer>, &crate::classify::Context) -> Verdict,
+    ) -> Result<()> {
+        let session = self.root()?;
+        let root = self.engine.root_of(&session, &action.cwd);
+        let home = self.engine.home().clone();
+        let (run, turn) = (self.run.clone(), self.turns.current().map(str::to_owned));
+        let place = self.engine.open(&root)?;
+        let verdict = judge(place, &place.context(&home, &action.cwd));
+        let targets = place::targets(&place.workspace.path, &action.cwd, &verdict.targets);
+        let off = State::load(&place.workspace.dir).is_off(now_ms());
+        let due = self.turns.due(&place.workspace.id, &verdict, &place.policy, off);
+        let effects = act::classes(&verdict);
+        let reply = BeforeReply {
+            proceed: true,
+            reason: None,
+            action: action.action.clone(),
+            turn: turn.clone(),
+            needs: verdict.needs,
+            confidence: verdict.confidence,
+            effects: verdict.effects.clone(),
+            warnings: verdict.warnings.clone(),
+            checkpoint: no_block("none", None),
+        };
+        let held = match &due {
+            Due::Held(slot) => Some(slot.clone()),
+            Due::Nothing | Due::Off | Due::Take => None,
+        };
+        let simple = match (&due, place.workspace.scope) {
+            (Due::Nothing, _) => Some(no_block("none", None)),
+            (Due::Off, _) => Some(no_block("off", Some("the guard is switched off: `piton on`".to_owned()))),
+            (Due::Held(slot), _) if targets.is_empty() => Some(held_block(slot)),
+            (_, Scope::TargetsOnly) if targets.is_empty() => Some(no_block(
+                "none",
+                Some("this directory is too broad to capture, and the action names no path in it".to_owned()),
+            )),
+            _ => None,
+        };
+        if let Some(checkpoint) = simple {
+            self.reply(action.name, action.id, &BeforeReply { checkpoint, ..reply });
+            return self.note(&root, verdict, run, turn);
+        }
+        let take = Take {
+            turn: turn.clone(),
+            effects,
+            targets,
+            always: verdict.warnings.iter().any(|warning| warning.class.is_external()),
+            ..Take::of(Kind::Auto, &run, &cut(&printable(&redact(&action.reason)), MAX_REASON))
+        };
+        self.protect(&root, action, reply, (take, held, verdict))
+    }
+
+    /// Gives the checkpoint to the worker; the answer comes with it, or at the deadline.
+    fn protect(
+        &mut self,
+        root: &Path,
+        action: Action,
+        reply: BeforeReply,
+        (take, held, verdict): (Take, Option<Slot>, Verdict),
+    ) -> Result<()> {
+        let (ticket, beside_ticket) = (self.pending.ticket(), self.pending.ticket());
+        let place = self.engine.open(root)?;
+        let wait =
+            action.deadline_ms.map_or(place.policy.deadline, |ms| Duration::from_millis(ms).min(place.policy.deadline));
+        let before = Before {
+            name: action.name,
+            id: action.id,
+            reply,
+            deadline: Instant::now() + wait,
+            on_failure: place.policy.on_failure,
+            workspace: place.workspace.id.clone(),
+            turn: take.turn.clone(),
+            late: false,
+            beside: None,
+        };
+        let since = file_clock();
+        let held_id = held.as_ref().and_then(|slot| slot.id.parse::<ObjectId>().ok());
+        let beside = (place.worker.is_busy() && !take.targets.is_empty()).then(|| take.clone());
+        let accepted = place.worker.submit(ticket, move |timeline, control| {
+            let protected = act::protect(timeline, &take, held_id, control);
+            if let Err(error) = act::note_externals(timeline, &verdict, &take.run, take.turn.as_deref()) {
+                tracing::warn!(%error, "an external effect could not be noted");
+            }
+            Answer::Before(protected, timeline.touched_since(since))
+        });
+        if !accepted {
+            let checkpoint = no_block("failed", Some(busy().text()));
+            let proceed = before.on_failure == OnFailure::Proceed;
+            let reason = (!proceed).then(|| "no checkpoint could be taken".to_owned());
+            self.reply(before.name, before.id, &BeforeReply { checkpoint, proceed, reason, ..before.reply });
+            return Ok(());
+        }
+        if let Some(take) = beside {
+            place.worker.submit_urgent(beside_ticket, move |timeline, control| {
+                Answer::Beside(act::protect_beside(timeline, &take, control).map(Box::new))
+            });
+            self.pending.put(beside_ticket, Pending::Beside(ticket));
+        }
+        self.pending.put(ticket, Pending::Before(Box::new(before)));
+        Ok(())
+    }
+
+    /// Writes down the external effects of an action that needs no checkpoint.
+    fn note(&mut self, root: &Path, verdict: Verdict, run: String, turn: Option<String>) -> Result<()> {
+        if !verdict.warnings.iter().any(|warning| warning.class.is_external()) {
+            return Ok(());
+        }
+        let ticket = self.pending.ticket();
+        let place = self.engine.open(root)?;
+        let accepted = place.worker.submit(ticket, move |timeline, _| {
+            Answer::Quiet(act::note_externals(timeline, &verdict, &run, turn.as_deref()))
+        });
+        if accepted {
+            self.pending.put(ticket, Pending::Quiet);
+        } else {
+            self.faults.push("an external effect could not be noted: the worker is busy".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The worker has too many jobs waiting.
+pub(super) fn busy() -> Error {
+    Error::new(Code::Busy, "the workspace's worker has too many jobs waiting").hint("try again in a moment")
+}

@@ -1,0 +1,139 @@
+//! What workers give back, and what is said when they are not back in time.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::answers::{Answer, block, no_block};
+use super::pending::{Before, Pending};
+use super::session::Session;
+use crate::engine::act::Protected;
+use crate::engine::guard::Slot;
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::Kind;
+use crate::model::path::RelPath;
+use crate::model::policy::OnFailure;
+use crate::protocol::{BeforeReply, CheckpointBlock, ErrorReply, List};
+
+impl Session {
+    /// Takes the answer of a job. `None`: the job died.
+    pub fn finished(&mut self, ticket: u64, answer: Option<Answer>) {
+        let died = || Error::new(Code::Internal, "the work ended in a bug; piton goes on").hint("please report it");
+        match (self.pending.take(ticket), answer) {
+            (Some(Pending::Before(before)), Some(Answer::Before(protected, touched))) => {
+                self.protected(ticket, *before, protected, &touched);
+            }
+            (Some(Pending::Before(before)), _) => self.protected(ticket, *before, Err(died()), &[]),
+            (Some(Pending::Beside(main)), Some(Answer::Beside(taken))) => {
+                match (taken, self.pending.before_mut(main)) {
+                    (Ok(taken), Some(before)) => before.beside = Some(taken),
+                    (Ok(_), None) => {}
+                    (Err(error), _) => tracing::warn!(%error, "the capture of the named paths failed"),
+                }
+            }
+            (Some(Pending::Base), answer) => self.base_finished(answer),
+            (Some(Pending::Call(name, id)), Some(Answer::Reply(reply, notices))) => {
+                match reply {
+                    Ok(value) => self.reply(name, id, &value),
+                    Err(error) => self.output.send(ErrorReply::line(id.as_ref(), &error)),
+                }
+                notices.into_iter().for_each(|(name, body)| self.output.notice(name, &body));
+            }
+            (Some(Pending::Call(_, id)), _) => self.output.send(ErrorReply::line(id.as_ref(), &died())),
+            (Some(Pending::Quiet), Some(Answer::Quiet(Ok(())))) | (None, _) => {}
+            (Some(Pending::Quiet | Pending::Beside(_)), answer) => {
+                let error = match answer {
+                    Some(Answer::Quiet(Err(error))) => error,
+                    _ => died(),
+                };
+                self.faults.push(error.text());
+                self.output.notice("checkpoint.failed", &json!({ "reason": error.text() }));
+            }
+        }
+    }
+
+    fn base_finished(&mut self, answer: Option<Answer>) {
+        self.base_running = false;
+        match answer {
+            Some(Answer::Base(Ok(_))) => self.base_ready = true,
+            Some(Answer::Base(Err(error))) if error.code() == Code::ShuttingDown => {}
+            Some(Answer::Base(Err(error))) => {
+                self.faults.push(format!("the base capture failed: {}", error.text()));
+                self.output.notice("checkpoint.failed", &json!({ "kind": "turn", "reason": error.text() }));
+            }
+            _ => self.faults.push("the base capture ended in a bug".to_owned()),
+        }
+    }
+
+    /// An event's checkpoint is there, or has failed.
+    fn protected(&mut self, ticket: u64, before: Before, protected: Result<Protected>, touched: &[RelPath]) {
+        let failed = protected.is_err();
+        let checkpoint = match protected {
+            Ok(Protected::Taken(taken)) => {
+                if self.turns.current() == before.turn.as_deref() {
+                    let record = &taken.checkpoint.record;
+                    let slot = Slot { id: taken.checkpoint.id.to_string(), ordinal: record.ordinal };
+                    self.turns.fill(&before.workspace, slot);
+                }
+                block(&taken)
+            }
+            Ok(Protected::Held) => self.turns_held(&before.workspace),
+            Err(error) => {
+                let text = error.text();
+                self.faults.push(text.clone());
+                no_block("failed", Some(text))
+            }
+        };
+        if before.late {
+            let dirty = List::of_paths(touched.iter());
+            let notice = if failed { "checkpoint.failed" } else { "checkpoint.settled" };
+            self.output.notice(
+                notice,
+                &json!({ "pending": format!("p{ticket}"), "checkpoint": checkpoint, "dirty": dirty.items }),
+            );
+            return;
+        }
+        let proceed = !failed || before.on_failure == OnFailure::Proceed;
+        let reason =
+            (!proceed).then(|| "no checkpoint could be taken, and the policy holds the action then".to_owned());
+        self.reply(before.name, before.id, &BeforeReply { checkpoint, proceed, reason, ..before.reply });
+    }
+
+    fn turns_held(&self, workspace: &str) -> CheckpointBlock {
+        self.turns.slot(workspace).map_or_else(|| no_block("held", None), held_block)
+    }
+
+    /// The earliest moment at which an event must be answered.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.pending.next_deadline()
+    }
+
+    /// Answers `late` to events whose deadline is over; their checkpoints go on.
+    pub fn deadlines(&mut self, now: Instant) {
+        for ticket in self.pending.overdue(now) {
+            let Some(before) = self.pending.before_mut(ticket) else {
+                continue;
+            };
+            before.late = true;
+            let mut checkpoint = before.beside.as_ref().map_or_else(|| no_block("late", None), |taken| block(taken));
+            checkpoint.status = "late";
+            checkpoint.pending = Some(format!("p{ticket}"));
+            checkpoint.reason = Some("the checkpoint was not finished by the deadline and goes on behind".to_owned());
+            let proceed = before.on_failure == OnFailure::Proceed;
+            let reason = (!proceed).then(|| "the checkpoint is late, and the policy holds the action then".to_owned());
+            let reply = BeforeReply { checkpoint, proceed, reason, ..before.reply.clone() };
+            let (name, id) = (before.name, before.id.clone());
+            self.reply(name, id, &reply);
+        }
+    }
+}
+
+/// The block of a checkpoint that protects the turn already.
+pub(super) fn held_block(slot: &Slot) -> CheckpointBlock {
+    CheckpointBlock {
+        id: Some(slot.id.clone()),
+        n: Some(slot.ordinal),
+        kind: Some(Kind::Auto.as_str()),
+        ..no_block("held", None)
+    }
+}

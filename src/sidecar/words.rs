@@ -1,0 +1,67 @@
+//! Words of the wire: the guard, interrupted restores, run ids.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::checkpoint::journal::Journal;
+use crate::checkpoint::operations::History;
+use crate::checkpoint::state::State;
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::policy::{Guard, Policy};
+use crate::sys::clock::now_ms;
+
+/// The guard's word on the wire.
+pub fn guard_word(policy: &Policy, dir: &Path) -> &'static str {
+    match policy.guard {
+        _ if State::load(dir).is_off(now_ms()) => "off",
+        Guard::Turn => "turn",
+        Guard::Action => "action",
+        Guard::Off => "off",
+    }
+}
+
+/// Interrupted restores of a workspace, as replies carry them.
+pub fn interrupted(dir: &Path) -> Vec<Value> {
+    let history = Journal::in_dir(dir).read().map(|contents| History::of(contents.lines));
+    let begun = history.ok().and_then(|history| history.interrupted);
+    begun
+        .into_iter()
+        .map(|begin| {
+            json!({ "operation": begin.op, "target": begin.target.to_string(), "preRestore": begin.pre_restore.to_string(),
+                "next": "piton restore --continue, or piton restore --abort" })
+        })
+        .collect()
+}
+
+/// A client's id of a run as one of ours: as it is when it fits, else hashed.
+pub fn run_id(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let fits = text.len() <= 64
+        && text.starts_with(plain)
+        && text.chars().all(|c| plain(c) || matches!(c, '.' | '_' | '-'))
+        && !text.contains("..")
+        && !text.ends_with('.')
+        && !text.ends_with(".lock");
+    if fits {
+        return text.to_owned();
+    }
+    let id = ObjectId::of(ObjectKind::Blob, text.as_bytes());
+    id.map_or_else(|_| "s-unnamed".to_owned(), |id| format!("s-{}", &id.to_string()[..16]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_run_ids_become_ours() {
+        for plain in ["r-1", "20260101-abc", "a.b_c"] {
+            assert_eq!(run_id(plain), plain);
+        }
+        for odd in ["R-1", "", "-x", "a..b", "a.lock", "../x", &"a".repeat(65), "späť"] {
+            let id = run_id(odd);
+            assert!(id.starts_with("s-") && id.len() == 18 && run_id(&id) == id, "{odd} became {id}");
+        }
+    }
+}
