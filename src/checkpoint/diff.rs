@@ -33,6 +33,8 @@ pub struct Stat {
     pub files: u64,
     pub plus: u64,
     pub minus: u64,
+    /// Whether lines were counted in the first [`MAX_COUNTED_FILES`] files only.
+    pub cut: bool,
 }
 
 /// A change with its patch.
@@ -43,7 +45,7 @@ pub struct FileDiff {
 }
 
 /// Files whose lines are counted at most; above it a stat counts files only, so that a list stays quick.
-const MAX_COUNTED_FILES: usize = 400;
+pub const MAX_COUNTED_FILES: usize = 400;
 /// Content above this many bytes is not compared line by line.
 const MAX_COMPARED_BYTES: u64 = 8_000_000;
 
@@ -153,7 +155,8 @@ impl Timeline {
     /// `store-damaged`.
     pub fn stat(&self, changes: &[Change]) -> Result<Stat> {
         let files: Vec<&Change> = changes.iter().filter(|change| is_file_change(change)).collect();
-        let mut stat = Stat { files: files.len() as u64, ..Stat::default() };
+        let cut = files.len() > MAX_COUNTED_FILES;
+        let mut stat = Stat { files: files.len() as u64, cut, ..Stat::default() };
         for change in files.into_iter().take(MAX_COUNTED_FILES) {
             let patch = self.patch_of(change)?;
             stat.plus += patch.plus;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::verbs::{CheckpointArgs, DiffArgs, FindArgs, ListArgs, ShowArgs};
 use super::{Context, Exit, print};
-use crate::checkpoint::diff::{Stat, is_file_change};
+use crate::checkpoint::diff::{MAX_COUNTED_FILES, Stat, is_file_change};
 use crate::checkpoint::listing::{Query, Row};
 use crate::checkpoint::take::{Take, Taken, listed_skips};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
@@ -127,8 +127,9 @@ fn list_text(timeline: &Timeline, rows: &[Row], total: usize) -> String {
     text
 }
 
-fn stat_text(stat: &Stat) -> String {
-    format!("{}, +{}/-{}", count(stat.files, "file"), stat.plus, stat.minus)
+pub fn stat_text(stat: &Stat) -> String {
+    let cut = if stat.cut { format!(" in the first {MAX_COUNTED_FILES}") } else { String::new() };
+    format!("{}, +{}/-{}{cut}", count(stat.files, "file"), stat.plus, stat.minus)
 }
 
 pub fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {

@@ -143,8 +143,7 @@ fn preview_text(preview: &Preview) -> String {
         plan.conflict.iter().map(|(path, why)| (path.display(), why.to_string())).collect(),
     );
     if preview.stat.files > 0 {
-        let _ =
-            writeln!(text, "  {}, +{}/-{}", count(preview.stat.files, "file"), preview.stat.plus, preview.stat.minus);
+        let _ = writeln!(text, "  {}", super::look::stat_text(&preview.stat));
     }
     for external in &preview.externals {
         let when = print::local_time(&external.time);
