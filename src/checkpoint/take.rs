@@ -128,6 +128,15 @@ impl Timeline {
         self.take_locked(take, control).map(|(taken, _)| taken)
     }
 
+    /// Drops a leaf that a whole checkpoint of the same moment has made superfluous.
+    ///
+    /// # Errors
+    /// Those of the lock and of the ref.
+    pub fn forget(&mut self, leaf: &Checkpoint) -> Result<()> {
+        let _lock = self.lock("dropping a leaf")?;
+        self.store.delete_ref(&leaf.name, leaf.id)
+    }
+
     /// Whether a checkpoint holds everything that stands at `targets` now. No target is held by none.
     ///
     /// # Errors
@@ -168,6 +177,7 @@ impl Timeline {
     pub(super) fn take_locked(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<(Taken, Capture)> {
         let started = Instant::now();
         self.require_workspace()?;
+        self.refuse_too_broad(take)?;
         let _shared = self.store.lock_shared(take.kind.as_str(), LOCK_WAIT)?;
         let (all, _) = self.checkpoints()?;
         let known = self.known_now(&all)?;
@@ -224,6 +234,16 @@ impl Timeline {
         Err(Error::new(Code::WorkspaceGone, "the workspace is not a directory any more")
             .path(&self.workspace.path)
             .hint("its checkpoints are kept: `piton restore N --to DIR --workspace PATH` brings files back elsewhere"))
+    }
+
+    /// A directory like `/` is captured only where an action is about to destroy something.
+    fn refuse_too_broad(&self, take: &Take) -> Result<()> {
+        if self.workspace.scope == Scope::Tree || !take.targets.is_empty() || take.kind.is_typed() {
+            return Ok(());
+        }
+        Err(Error::new(Code::WorkspaceRefused, "this directory is too broad to be captured as a whole")
+            .path(&self.workspace.path)
+            .hint("name a project directory with --workspace, or some paths: `piton checkpoint -- PATH`"))
     }
 
     /// What is known from earlier captures, checked against the store when that may have lost objects.

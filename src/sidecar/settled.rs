@@ -70,7 +70,8 @@ impl Session {
         let failed = protected.is_err();
         let checkpoint = match protected {
             Ok(Protected::Taken(taken)) => {
-                if self.turns.current() == before.turn.as_deref() {
+                // A late one may have seen what the action did already: the next action gets one of its own.
+                if !before.late && self.turns.current() == before.turn.as_deref() {
                     let record = &taken.checkpoint.record;
                     let slot = Slot { id: taken.checkpoint.id.to_string(), ordinal: record.ordinal };
                     self.turns.fill(&before.workspace, slot);
@@ -93,10 +94,24 @@ impl Session {
             );
             return;
         }
+        if let Some(beside) = before.beside.as_ref().filter(|_| !failed) {
+            self.forget(&before.workspace, beside.checkpoint.clone());
+        }
         let proceed = !failed || before.on_failure == OnFailure::Proceed;
         let reason =
             (!proceed).then(|| "no checkpoint could be taken, and the policy holds the action then".to_owned());
         self.reply(before.name, before.id, &BeforeReply { checkpoint, proceed, reason, ..before.reply });
+    }
+
+    /// The capture of just the named paths is not needed any more: the whole checkpoint came in time.
+    fn forget(&mut self, workspace: &str, leaf: crate::checkpoint::Checkpoint) {
+        let ticket = self.pending.ticket();
+        let place = self.engine.places().find(|place| place.workspace.id == workspace);
+        let accepted = place
+            .is_some_and(|place| place.worker.submit(ticket, move |timeline, _| Answer::Quiet(timeline.forget(&leaf))));
+        if accepted {
+            self.pending.put(ticket, Pending::Quiet);
+        }
     }
 
     fn turns_held(&self, workspace: &str) -> CheckpointBlock {
