@@ -73,7 +73,9 @@ impl Timeline {
                 true => Some(self.stat(&self.after(checkpoint, next, present.as_ref())?)?),
                 false => None,
             };
-            let until = all.get(at + 1).map_or(u64::MAX, |next| next.record.ordinal);
+            // Base captures are not shown: what happened after one belongs to the checkpoint before it.
+            let shown = all[at + 1..].iter().find(|next| next.record.kind != Kind::Turn || query.with_base);
+            let until = shown.map_or(u64::MAX, |next| next.record.ordinal);
             let after = externals.iter().filter(|e| (checkpoint.record.ordinal..until).contains(&e.after));
             let mut external: Vec<Class> = after.map(|external| external.class).collect();
             external.sort();
