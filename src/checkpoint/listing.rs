@@ -2,7 +2,7 @@
 
 use super::diff::{Change, Present, Stat, is_file_change};
 use super::timeline::{Checkpoint, Timeline};
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::effect::Class;
 use crate::model::path::RelPath;
@@ -50,8 +50,15 @@ impl Timeline {
     /// # Errors
     /// `store-damaged`; a workspace that is gone is listed without what happened after the newest.
     pub fn listing(&mut self, query: &Query, control: &dyn Fn() -> Flow) -> Result<Listing> {
-        let (all, faults) = self.checkpoints()?;
-        let present = self.present(control).ok();
+        let (all, mut faults) = self.checkpoints()?;
+        let present = match self.present(control) {
+            Ok(present) => Some(present),
+            Err(error) if error.code() == Code::WorkspaceGone => None,
+            Err(error) => {
+                faults.push(format!("what changed since the newest checkpoint is not known: {}", error.text()));
+                None
+            }
+        };
         let externals = self.history()?.externals;
         let mut rows = Vec::new();
         let mut total = 0;

@@ -258,8 +258,15 @@ impl Timeline {
         let view = CoverageView { gitignore: &gitignore, exists: &exists };
         // The paths of an undo or redo are those an operation changed: it had proven that what it created was absent.
         let stepping = restore.only.is_some();
+        // Without its rules nothing proves that the checkpoint would have captured a path: nothing is deleted then.
+        let rules = loaded
+            .manifest
+            .iter()
+            .filter(|(path, entry)| path.name() == b".gitignore" && entry.kind == EntryKind::File);
+        let rules_known = self.store.missing(&mut rules.map(|(_, entry)| entry.id))?.is_empty();
         let judge = Judge::new(&loaded.coverage, &view);
         let covered = |path: &RelPath, entry: &Entry| match judge.verdict(path, entry) {
+            _ if !stepping && !rules_known => Err("the checkpoint's ignore rules are lost".to_owned()),
             Verdict::No(why) if !stepping => Err(denial_text(why)),
             Verdict::No(_) | Verdict::Yes => Ok(()),
         };

@@ -85,7 +85,12 @@ impl Context {
     pub fn timeline(&self) -> Result<Timeline> {
         let effective = self.settings()?;
         effective.warnings.iter().for_each(|warning| super::print::warning(warning));
-        Timeline::open(&self.home, self.workspace()?, effective.policy)
+        let timeline = Timeline::open(&self.home, self.workspace()?, effective.policy)?;
+        // Every verb says it; those that would restore refuse on top of it.
+        if let Err(interrupted) = timeline.refuse_interrupted() {
+            super::print::warning(&interrupted.text());
+        }
+        Ok(timeline)
     }
 
     /// Paths as they were typed, relative to the working directory, as paths of the workspace.

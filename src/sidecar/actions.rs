@@ -66,7 +66,7 @@ impl Session {
         action: Action,
         judge: impl FnOnce(&Place<Answer>, &crate::classify::Context) -> Verdict,
     ) -> Result<()> {
-        let session = self.root()?;
+        let session = self.place()?.workspace.path.clone();
         let root = self.engine.root_of(&session, &action.cwd);
         let home = self.engine.home().clone();
         let (run, turn) = (self.run.clone(), self.turns.current().map(str::to_owned));

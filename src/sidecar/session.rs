@@ -33,6 +33,9 @@ pub struct Session {
     pub(super) pending: Table,
     /// The session's workspace, once it is known.
     root: Option<PathBuf>,
+    /// The record directory of the session's workspace, when an interrupted restore was found in it.
+    interrupted_in: Option<PathBuf>,
+    looked: bool,
     pub(super) run: String,
     /// A run that `run.start` opened and nothing closed.
     open_run: bool,
@@ -52,6 +55,8 @@ impl Session {
             output,
             pending: Table::default(),
             root,
+            interrupted_in: None,
+            looked: false,
             run: "local".to_owned(),
             open_run: false,
             turns: Turns::default(),
@@ -220,7 +225,11 @@ impl Session {
     /// The session's workspace, open.
     pub(super) fn place(&mut self) -> Result<&mut Place<Answer>> {
         let root = self.root()?;
-        self.engine.open(&root)
+        let place = self.engine.open(&root)?;
+        if !std::mem::replace(&mut self.looked, true) && !interrupted(&place.workspace.dir).is_empty() {
+            self.interrupted_in = Some(place.workspace.dir.clone());
+        }
+        Ok(place)
     }
 
     pub(super) fn cwd(&mut self, cwd: Option<&Path>) -> Result<PathBuf> {
@@ -229,9 +238,17 @@ impl Session {
     }
 
     pub(super) fn reply(&self, name: &str, id: Option<Id>, body: &impl serde::Serialize) {
-        if let Some(id) = id {
-            self.output.send(line(name, Some(&id), true, body));
+        let Some(id) = id else { return };
+        // As long as a restore waits to be ended, every reply says so.
+        let waiting = self.interrupted_in.as_deref().map(interrupted).unwrap_or_default();
+        if waiting.is_empty() {
+            return self.output.send(line(name, Some(&id), true, body));
         }
+        let mut fields = serde_json::to_value(body).unwrap_or_default();
+        if let Value::Object(fields) = &mut fields {
+            fields.insert("interrupted".into(), waiting.into());
+        }
+        self.output.send(line(name, Some(&id), true, &fields));
     }
 
     fn hello(&mut self, id: Option<Id>) -> Result<()> {

@@ -1,0 +1,264 @@
+//! A scratch home and workspace, the binary run in them, and exact pictures of directory trees.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// Longest wait for anything.
+pub const WAIT: Duration = Duration::from_secs(20);
+
+pub struct Lab {
+    pub home: PathBuf,
+    pub work: PathBuf,
+    scratch: tempfile::TempDir,
+}
+
+#[derive(Debug)]
+pub struct Output {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Output {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The stable code of the error that `--json` printed.
+    pub fn error(&self) -> String {
+        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl Lab {
+    pub fn new() -> Lab {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        let (home, work) = (root.join("home"), root.join("work"));
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::create_dir_all(&work).unwrap();
+        Lab { home, work, scratch }
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.scratch.path().canonicalize().unwrap()
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.home.join("piton/store.git")
+    }
+
+    /// Any program in the clean environment of the lab.
+    pub fn command(&self, program: &str, cwd: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", &self.home)
+            .env("PITON_HOME", self.home.join("piton"))
+            .env("XDG_CONFIG_HOME", self.home.join("config"))
+            .env("XDG_DATA_HOME", self.home.join("data"))
+            .env("XDG_CACHE_HOME", self.home.join("cache"))
+            .env("TZ", "UTC")
+            .current_dir(cwd)
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn piton_in(&self, cwd: &Path, args: &[&str]) -> Output {
+        let output = self.command(env!("CARGO_BIN_EXE_piton"), cwd).args(args).output().unwrap();
+        Output {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    pub fn piton(&self, args: &[&str]) -> Output {
+        self.piton_in(&self.work, args)
+    }
+
+    pub fn take(&self, label: &str) -> u64 {
+        let output = self.piton(&["checkpoint", label, "--json"]);
+        assert_eq!(output.code, 0, "{output:?}");
+        output.json()["checkpoint"]["n"].as_u64().unwrap()
+    }
+
+    pub fn restore(&self, n: u64, args: &[&str]) -> Value {
+        let number = n.to_string();
+        let all: Vec<&str> = ["restore", &number].into_iter().chain(args.iter().copied()).collect();
+        let all: Vec<&str> = all.into_iter().chain(["--yes", "--json"]).collect();
+        let output = self.piton(&all);
+        assert!([0, 4].contains(&output.code), "{output:?}");
+        output.json()
+    }
+
+    pub fn sh(&self, script: &str) {
+        let output = self.command("/bin/sh", &self.work).args(["-ec", script]).output().unwrap();
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.work.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.work.join(path)).unwrap_or_else(|error| format!("<{error}>"))
+    }
+}
+
+/// Kind, permissions and content.
+pub type Tree = BTreeMap<PathBuf, (char, u32, Vec<u8>)>;
+
+/// Everything below a directory, `.git` left out.
+pub fn tree(dir: &Path) -> Tree {
+    let mut all = Tree::new();
+    collect(dir, dir, &mut all);
+    all
+}
+
+fn collect(root: &Path, dir: &Path, all: &mut Tree) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().is_some_and(|name| name == ".git") {
+            continue;
+        }
+        let facts = path.symlink_metadata().unwrap();
+        let mode = facts.mode() & 0o7777;
+        let what = if facts.is_symlink() {
+            ('l', 0, std::fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec())
+        } else if facts.is_dir() {
+            collect(root, &path, all);
+            ('d', mode, Vec::new())
+        } else if facts.is_file() {
+            ('f', mode, std::fs::read(&path).unwrap())
+        } else {
+            ('?', mode, Vec::new())
+        };
+        all.insert(path.strip_prefix(root).unwrap().to_owned(), what);
+    }
+}
+
+/// A running sidecar.
+pub struct Sidecar {
+    pub child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<Value>,
+    pub notices: Vec<Value>,
+    waiting: Vec<Value>,
+}
+
+impl Sidecar {
+    pub fn start(lab: &Lab, args: &[&str]) -> Sidecar {
+        Sidecar::start_in(lab, &lab.work, args)
+    }
+
+    pub fn start_in(lab: &Lab, cwd: &Path, args: &[&str]) -> Sidecar {
+        let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), cwd);
+        command.arg("sidecar").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
+        let input = child.stdin.take();
+        let output = child.stdout.take().unwrap();
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines() {
+                let Ok(line) = line else { return };
+                let value = serde_json::from_str(&line).unwrap_or_else(|_| json!({ "not json": line }));
+                if sender.send(value).is_err() {
+                    return;
+                }
+            }
+        });
+        Sidecar { child, input, lines, notices: Vec::new(), waiting: Vec::new() }
+    }
+
+    pub fn send(&mut self, value: Value) {
+        self.send_raw(format!("{value}\n").as_bytes());
+    }
+
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().expect("the input is open");
+        input.write_all(bytes).unwrap();
+        input.flush().unwrap();
+    }
+
+    fn next(&mut self, until: Instant) -> Option<Value> {
+        match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(value) => Some(value),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing came; notices so far: {:?}", self.notices),
+        }
+    }
+
+    fn keep(&mut self, value: Value) {
+        let is_reply = value["type"] != "notice" && value.get("id").is_some();
+        if is_reply { self.waiting.push(value) } else { self.notices.push(value) }
+    }
+
+    /// The reply to a request; notices and other replies are kept.
+    pub fn reply(&mut self, id: impl Into<Value>) -> Value {
+        let (id, until) = (id.into(), Instant::now() + WAIT);
+        loop {
+            if let Some(at) = self.waiting.iter().position(|value| value["id"] == id) {
+                return self.waiting.remove(at);
+            }
+            let value = self.next(until).unwrap_or_else(|| panic!("the sidecar ended without a reply to {id}"));
+            self.keep(value);
+        }
+    }
+
+    /// Sends and waits for the reply.
+    pub fn ask(&mut self, mut value: Value) -> Value {
+        let id = format!("ask-{}", ASKED.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        value["id"] = id.clone().into();
+        self.send(value);
+        self.reply(id)
+    }
+
+    /// The first notice, or error without an id, that `wanted` picks.
+    pub fn notice(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + WAIT;
+        loop {
+            if let Some(at) = self.notices.iter().position(&wanted) {
+                return self.notices.remove(at);
+            }
+            let value = self.next(until).unwrap_or_else(|| panic!("no such notice: {:?}", self.notices));
+            self.keep(value);
+        }
+    }
+
+    /// Closes the input and waits for the end.
+    pub fn finish(&mut self) -> i32 {
+        self.input = None;
+        self.wait()
+    }
+
+    /// Waits for the end.
+    pub fn wait(&mut self) -> i32 {
+        let until = Instant::now() + WAIT;
+        while let Some(value) = self.next(until) {
+            self.keep(value);
+        }
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+}
+
+static ASKED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+impl Drop for Sidecar {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
