@@ -114,5 +114,5 @@ fn wanted(checkpoint: &Checkpoint, query: &Query) -> bool {
 
 /// Whether a checkpoint holds the whole workspace: not narrowed by tracked-file patterns or to some paths.
 fn is_whole(checkpoint: &Checkpoint) -> bool {
-    !checkpoint.record.kind.is_typed() && !checkpoint.record.flags.iter().any(|flag| flag == "paths")
+    !checkpoint.record.kind.is_typed() && checkpoint.record.is_whole()
 }

@@ -403,7 +403,8 @@ fn target_warnings(loaded: &Loaded) -> Vec<String> {
             .take(3)
             .map(|(path, reason): (&RelPath, &SkipReason)| format!("{} ({reason})", path.display()))
             .collect();
-        warnings.push(format!("this checkpoint left out {count} paths, which stay as they are: {}", first.join(", ")));
+        let paths = crate::model::text::count(count as u64, "path");
+        warnings.push(format!("this checkpoint left out {paths}, which stay as they are: {}", first.join(", ")));
     }
     warnings
 }

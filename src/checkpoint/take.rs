@@ -190,13 +190,14 @@ impl Timeline {
             other => other?,
         };
         let previous = self.newest_of_run(&all, &take.run);
-        let base = previous.or_else(|| all.last());
+        let newest = all.iter().rev().find(|checkpoint| checkpoint.record.is_whole());
+        let base = previous.or(newest);
         let changed = match base {
             Some(base) => self.changes(base.tree, seen.root, &seen.fresh)?.len() as u64,
             None => seen.capture.manifest.totals().0,
         };
         // A base capture only keeps objects alive: any checkpoint of the same content does.
-        let measure = if take.kind == Kind::Turn { all.last() } else { previous };
+        let measure = if take.kind == Kind::Turn { newest } else { previous };
         if let Some(same) = measure.filter(|measure| measure.tree == seen.root && !take.always) {
             let taken = self.unchanged(same.clone(), &seen.capture, started);
             batch.finish()?;
@@ -272,7 +273,8 @@ impl Timeline {
     /// Without stamps: what the newest whole checkpoint holds stays captured.
     fn sticky_from(&self, all: &[Checkpoint]) -> Result<BTreeSet<RelPath>> {
         let whole = |checkpoint: &&Checkpoint| {
-            !checkpoint.record.kind.is_typed() && !checkpoint.record.flags.iter().any(|flag| flag == "targeted")
+            let record = &checkpoint.record;
+            !record.kind.is_typed() && record.is_whole() && !record.flags.iter().any(|flag| flag == "targeted")
         };
         let Some(newest) = all.iter().rev().find(whole) else {
             return Ok(BTreeSet::new());

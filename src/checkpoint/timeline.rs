@@ -330,7 +330,8 @@ impl Timeline {
 
     /// The newest checkpoint that `unchanged` is measured by: of this run, base captures left out.
     pub(super) fn newest_of_run<'c>(&self, all: &'c [Checkpoint], run: &str) -> Option<&'c Checkpoint> {
-        all.iter().rev().find(|checkpoint| checkpoint.record.run == run && checkpoint.record.kind != Kind::Turn)
+        let counts = |record: &Record| record.run == run && record.kind != Kind::Turn && record.is_whole();
+        all.iter().rev().find(|checkpoint| counts(&checkpoint.record))
     }
 }
 

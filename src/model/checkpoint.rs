@@ -148,6 +148,11 @@ impl Record {
         }
     }
 
+    /// Whether it holds the whole workspace (as far as the rules let it in), not only some named paths.
+    pub fn is_whole(&self) -> bool {
+        !self.flags.iter().any(|flag| flag == "paths")
+    }
+
     /// Reads a message back; `None` when it is not one of ours.
     pub fn parse(message: &str) -> Option<Record> {
         let (_, body) = message.split_once("\n\n")?;
