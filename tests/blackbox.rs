@@ -1,6 +1,12 @@
-//! Black-box tests on the built binary.
+//! Black-box tests: the built binary, real files, real git.
 
+#[path = "blackbox/capture.rs"]
+mod capture;
 #[path = "blackbox/restore.rs"]
 mod restore;
+#[path = "blackbox/sidecar.rs"]
+mod sidecar;
+#[path = "blackbox/store.rs"]
+mod store;
 #[path = "blackbox/support.rs"]
 mod support;

@@ -596,6 +596,7 @@ fn an_interrupted_restore_is_said_by_every_verb_and_stops_others() {
     let n = lab.take("checkpoints go on");
     let shown = lab.piton(&["show", &format!("{n}:more")]);
     assert_eq!(shown.stdout, "m");
+    put(&lab, "more", "written since");
     let mut sidecar = Sidecar::start(&lab, &[]);
     sidecar.send(json!({"id": 1, "type": "hello"}));
     assert_eq!(sidecar.reply(1)["interrupted"][0]["operation"], "o-1");

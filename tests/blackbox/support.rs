@@ -117,6 +117,38 @@ impl Lab {
     }
 }
 
+/// Real git in the workspace, with no settings but the repository's; `None`, said aloud, where there is none.
+pub fn git(lab: &Lab, args: &[&str]) -> Option<String> {
+    let mut command = lab.command("git", &lab.work);
+    command.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]);
+    command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null").args(args);
+    run_git(command, args)
+}
+
+fn run_git(mut command: Command, args: &[&str]) -> Option<String> {
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "git is needed here: {error}");
+            println!("skipped: no git on this machine ({error})");
+            return None;
+        }
+    };
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "git {args:?}: {text}");
+    Some(text)
+}
+
+impl Lab {
+    /// Real git on piton's store.
+    pub fn store_git(&self, args: &[&str]) -> Option<String> {
+        let mut command = self.command("git", &self.work);
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command.arg("--git-dir").arg(self.store()).args(args);
+        run_git(command, args)
+    }
+}
+
 /// Kind, permissions and content.
 pub type Tree = BTreeMap<PathBuf, (char, u32, Vec<u8>)>;
 
