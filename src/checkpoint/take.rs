@@ -4,6 +4,7 @@
 //! from the earlier ones: a crash between two of them costs a scan or a number, never a checkpoint.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::state::State;
@@ -160,7 +161,7 @@ impl Timeline {
     /// Captured files that were touched at or after `since` (the file system's clock, nanoseconds). Deleted files leave
     /// no trace here.
     pub fn touched_since(&self, since: i64) -> Vec<RelPath> {
-        let known = self.stamps.iter().flat_map(|stamps| &stamps.known);
+        let known = self.stamps.iter().flat_map(|stamps| stamps.known.entries());
         known.filter(|(_, known)| known.stamp.ctime >= since).map(|(path, _)| path.clone()).collect()
     }
 
@@ -260,8 +261,8 @@ impl Timeline {
         let mut stamps =
             loaded.unwrap_or_else(|| Stamps { epoch: epoch.clone(), boot: boot.clone(), ..Stamps::default() });
         if stamps.epoch != epoch || stamps.boot != boot {
-            let missing = self.store.missing(&mut stamps.known.values().map(|known| known.id))?;
-            for known in stamps.known.values_mut().filter(|known| missing.contains(&known.id)) {
+            let missing = self.store.missing(&mut stamps.known.entries().iter().map(|(_, known)| known.id))?;
+            for known in Arc::make_mut(&mut stamps.known).values_mut().filter(|known| missing.contains(&known.id)) {
                 known.proven = false;
             }
             stamps.epoch = epoch;
@@ -356,7 +357,7 @@ impl Timeline {
         let mut stamps = before.stamps;
         if self.extent(take) == Extent::Tree {
             self.unsaved = self.unsaved || capture.known != stamps.known;
-            stamps.known = capture.known.clone();
+            stamps.known = Arc::clone(&capture.known);
             stamps.defaults = Some(capture.coverage.defaults);
         }
         self.stamps = Some(stamps);
@@ -477,7 +478,8 @@ impl Before {
     /// The same paths, but nothing about their content is taken for known.
     fn distrusted(&self) -> Before {
         let mut before = self.clone();
-        before.sticky.extend(std::mem::take(&mut before.stamps.known).into_keys());
+        let known = std::mem::take(&mut before.stamps.known);
+        before.sticky.extend(known.entries().iter().map(|(path, _)| path.clone()));
         before
     }
 }

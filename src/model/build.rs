@@ -4,7 +4,7 @@
 //! something that trees cannot hold, the entry `.piton` ([`super::meta`]). What is read back is untrusted: trees may
 //! come from anywhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::coverage::Coverage;
 use super::id::{ObjectId, ObjectKind};
@@ -32,20 +32,95 @@ pub type ReadBlob<'a> = &'a dyn Fn(&ObjectId) -> Result<Vec<u8>>;
 /// # Errors
 /// Those of `emit`.
 pub fn build(manifest: &Manifest, coverage: &Coverage, emit: Emit<'_>) -> Result<ObjectId> {
-    let mut root = Node::default();
-    for (path, entry) in manifest.iter() {
-        let names: Vec<Vec<u8>> = stored_components(path);
-        match entry.kind {
-            EntryKind::Dir => _ = root.dir(&names),
-            EntryKind::File | EntryKind::Link => root.leaf(&names, entry.mode(), entry.id),
-        }
-    }
+    let mut records = Node::default();
     for (names, content) in meta::encode(manifest, coverage) {
         let id = ObjectId::of(ObjectKind::Blob, &content)?;
         emit(ObjectKind::Blob, id, &content)?;
-        root.leaf(&names, Mode::File, id);
+        records.leaf(&names, Mode::File, id);
     }
-    root.emit(emit)
+    let mut forest = Forest::new(manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir).count());
+    for (path, entry) in manifest.iter() {
+        forest.add(path, entry);
+    }
+    forest.emit(records, emit)
+}
+
+/// The directories of a manifest, parents before children.
+///
+/// A manifest's order is nearly the order of its directories: only names like `a.b` stand between `a` and `a/x`. So the
+/// directory of the last path is tried first, and looked up when that is another one.
+struct Forest<'m> {
+    /// Parent's place, own stored name, entries; the root's parent is itself.
+    dirs: Vec<(usize, Vec<u8>, Vec<TreeEntry>)>,
+    places: HashMap<&'m [u8], usize>,
+    last: (&'m [u8], usize),
+}
+
+impl<'m> Forest<'m> {
+    fn new(dirs: usize) -> Forest<'m> {
+        let mut forest =
+            Forest { dirs: Vec::with_capacity(dirs + 1), places: HashMap::with_capacity(dirs + 1), last: (b"", 0) };
+        forest.dirs.push((0, Vec::new(), Vec::new()));
+        forest.places.insert(b"", 0);
+        forest
+    }
+
+    fn add(&mut self, path: &'m RelPath, entry: &Entry) {
+        let name = path.name();
+        let bytes = path.as_bytes();
+        let parent = self.place(&bytes[..(bytes.len() - name.len()).saturating_sub(1)]);
+        let name = name::to_stored(name, parent == 0);
+        match entry.kind {
+            EntryKind::Dir => {
+                self.places.insert(bytes, self.dirs.len());
+                self.dirs.push((parent, name, Vec::new()));
+            }
+            EntryKind::File | EntryKind::Link => {
+                self.dirs[parent].2.push(TreeEntry { name, mode: entry.mode(), id: entry.id });
+            }
+        }
+    }
+
+    /// The place of a directory; one that the manifest leaves out is made.
+    fn place(&mut self, dir: &'m [u8]) -> usize {
+        if self.last.0 == dir {
+            return self.last.1;
+        }
+        let place = match self.places.get(dir) {
+            Some(place) => *place,
+            None => {
+                let cut = dir.iter().rposition(|byte| *byte == b'/');
+                let parent = self.place(cut.map_or(b"", |cut| &dir[..cut]));
+                let name = cut.map_or(dir, |cut| &dir[cut + 1..]);
+                self.places.insert(dir, self.dirs.len());
+                self.dirs.push((parent, name::to_stored(name, parent == 0), Vec::new()));
+                self.dirs.len() - 1
+            }
+        };
+        self.last = (dir, place);
+        place
+    }
+
+    fn emit(mut self, records: Node, emit: Emit<'_>) -> Result<ObjectId> {
+        while self.dirs.len() > 1 {
+            let Some((parent, name, entries)) = self.dirs.pop() else { break };
+            let id = emit_tree(entries, emit)?;
+            self.dirs[parent].2.push(TreeEntry { name, mode: Mode::Dir, id });
+        }
+        let (_, _, mut entries) = self.dirs.swap_remove(0);
+        for (name, node) in records.dirs {
+            entries.push(TreeEntry { name, mode: Mode::Dir, id: node.emit(emit)? });
+        }
+        entries.extend(records.leaves);
+        emit_tree(entries, emit)
+    }
+}
+
+fn emit_tree(entries: Vec<TreeEntry>, emit: Emit<'_>) -> Result<ObjectId> {
+    let bytes = tree::encode(entries);
+    let id = ObjectId::of(ObjectKind::Tree, &bytes)?;
+    emit(ObjectKind::Tree, id, &bytes)?;
+    Ok(id)
 }
 
 /// The stored names of a path's components.
@@ -58,7 +133,7 @@ pub fn stored_path(path: &RelPath) -> Vec<u8> {
     stored_components(path).join(&b'/')
 }
 
-/// A tree under construction.
+/// The tree of piton's own records under construction.
 #[derive(Default)]
 struct Node {
     leaves: Vec<TreeEntry>,
@@ -88,10 +163,7 @@ impl Node {
         for (name, node) in self.dirs {
             entries.push(TreeEntry { name, mode: Mode::Dir, id: node.emit(emit)? });
         }
-        let bytes = tree::encode(entries);
-        let id = ObjectId::of(ObjectKind::Tree, &bytes)?;
-        emit(ObjectKind::Tree, id, &bytes)?;
-        Ok(id)
+        emit_tree(entries, emit)
     }
 }
 

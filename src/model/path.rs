@@ -4,17 +4,21 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{Code, Error, Result};
 
-/// A path relative to the workspace's root; empty means the root itself. Ordered by bytes.
+/// A path relative to the workspace's root; empty means the root itself. Ordered by bytes. Clones share the bytes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct RelPath(Vec<u8>);
+pub struct RelPath(Arc<[u8]>);
+
+/// Paths up to this length are put together without a buffer on the heap.
+const SHORT: usize = 256;
 
 impl RelPath {
     /// The workspace's root.
     pub fn root() -> RelPath {
-        RelPath(Vec::new())
+        RelPath::default()
     }
 
     /// Parses a relative path as somebody wrote it: `./` and trailing `/` are dropped.
@@ -32,15 +36,19 @@ impl RelPath {
         if text.contains(&0) {
             return refuse("contains a NUL byte");
         }
-        let mut path = RelPath::root();
+        let mut plain = true;
         for component in text.split(|byte| *byte == b'/') {
             match component {
-                b"" | b"." => {}
+                b"" | b"." => plain = false,
                 b".." => return refuse("leaves the workspace"),
-                name => path = path.join(name),
+                _ => {}
             }
         }
-        Ok(path)
+        if plain {
+            return Ok(RelPath(text.into()));
+        }
+        let names = text.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+        Ok(RelPath(names.collect::<Vec<_>>().join(&b'/').into()))
     }
 
     /// From an operating-system path that is already relative to the root.
@@ -54,13 +62,18 @@ impl RelPath {
     /// The path of `name` inside this directory. `name` must be one component.
     pub fn join(&self, name: &[u8]) -> RelPath {
         debug_assert!(!name.is_empty() && !name.contains(&b'/') && name != b"." && name != b"..");
-        let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
-        bytes.extend_from_slice(&self.0);
-        if !bytes.is_empty() {
-            bytes.push(b'/');
+        if self.is_root() {
+            return RelPath(name.into());
         }
-        bytes.extend_from_slice(name);
-        RelPath(bytes)
+        let (dir, total) = (self.0.len(), self.0.len() + 1 + name.len());
+        if total > SHORT {
+            return RelPath([&self.0, name].join(&b'/').into());
+        }
+        let mut bytes = [0; SHORT];
+        bytes[..dir].copy_from_slice(&self.0);
+        bytes[dir] = b'/';
+        bytes[dir + 1..total].copy_from_slice(name);
+        RelPath(bytes[..total].into())
     }
 
     /// Whether this is the root.
@@ -79,7 +92,7 @@ impl RelPath {
             return None;
         }
         let cut = self.0.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-        Some(RelPath(self.0[..cut].to_vec()))
+        Some(RelPath(self.0[..cut].into()))
     }
 
     /// The last component; empty for the root.
@@ -103,9 +116,7 @@ impl RelPath {
         if self.is_root() {
             return RelPath::root();
         }
-        let mut bytes = self.0.clone();
-        bytes.push(b'/');
-        RelPath(bytes)
+        RelPath([&self.0[..], b"/"].concat().into())
     }
 
     /// As an operating-system path, relative.

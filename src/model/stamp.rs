@@ -1,6 +1,7 @@
 //! Stamps: what the file system said of a file when its content was last hashed.
 
 use super::id::ObjectId;
+use super::path::RelPath;
 
 /// Facts of `lstat` that move when a file's content may have moved. Times in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,44 @@ pub struct Known {
     pub id: ObjectId,
     /// Whether an equal stamp proves equal content (see [`Stamp::proves_content_read_at`]).
     pub proven: bool,
+}
+
+/// What was known of all captured files after the last capture, in byte order of their paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownPaths(Vec<(RelPath, Known)>);
+
+impl KnownPaths {
+    /// From entries in any order; of several with the same path the first counts.
+    pub fn new(mut entries: Vec<(RelPath, Known)>) -> KnownPaths {
+        if !entries.is_sorted_by(|(a, _), (b, _)| a < b) {
+            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            entries.dedup_by(|(later, _), (kept, _)| later == kept);
+        }
+        KnownPaths(entries)
+    }
+
+    /// What is known of a path.
+    pub fn get(&self, path: &RelPath) -> Option<&Known> {
+        let at = self.0.binary_search_by(|(known, _)| known.cmp(path)).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    /// All of it, in byte order of the paths.
+    pub fn entries(&self) -> &[(RelPath, Known)] {
+        &self.0
+    }
+
+    /// The stretch in which `top` and everything below it stand; other paths may stand between them.
+    pub fn below(&self, top: &RelPath) -> &[(RelPath, Known)] {
+        let from = self.0.partition_point(|(path, _)| path < top);
+        let length = self.0[from..].partition_point(|(path, _)| path.as_bytes().starts_with(top.as_bytes()));
+        &self.0[from..from + length]
+    }
+
+    /// The same, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Known> {
+        self.0.iter_mut().map(|(_, known)| known)
+    }
 }
 
 #[cfg(test)]

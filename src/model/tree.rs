@@ -47,13 +47,9 @@ pub struct TreeEntry {
 
 /// git's order: bytes, with directories compared as if their name ended in `/`.
 fn compare(a: &TreeEntry, b: &TreeEntry) -> Ordering {
-    let key = |entry: &TreeEntry, i: usize| match entry.name.get(i) {
-        Some(byte) => Some(*byte),
-        None if i == entry.name.len() && entry.mode == Mode::Dir => Some(b'/'),
-        None => None,
-    };
-    let longest = a.name.len().max(b.name.len()) + 1;
-    (0..longest).map(|i| key(a, i).cmp(&key(b, i))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    let common = a.name.len().min(b.name.len());
+    let next = |entry: &TreeEntry| entry.name.get(common).copied().or((entry.mode == Mode::Dir).then_some(b'/'));
+    a.name[..common].cmp(&b.name[..common]).then_with(|| next(a).cmp(&next(b)))
 }
 
 /// Encodes a tree object's content; sorts the entries as git wants them.

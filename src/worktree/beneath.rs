@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, ResolveFlags, Stat, fstat, openat, openat2, statat};
 use rustix::io::Errno;
 
+use super::names::Names;
 use crate::error::{IoContext, Result};
 use crate::model::path::RelPath;
 
@@ -87,17 +88,17 @@ pub(super) fn lstat_in(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Stat, Errno> 
 }
 
 /// The names in a directory, sorted by bytes.
-pub(super) fn names_in(dir: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) -> Result<Vec<Vec<u8>>, Errno> {
-    let mut names = Vec::new();
+pub(super) fn names_in(dir: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) -> Result<Names, Errno> {
+    let mut names = Names::default();
     let mut entries = RawDir::new(dir, buffer);
     while let Some(entry) = entries.next() {
         let entry = entry?;
         let name: &CStr = entry.file_name();
         if name != c"." && name != c".." {
-            names.push(name.to_bytes().to_vec());
+            names.push(name.to_bytes());
         }
     }
-    names.sort_unstable();
+    names.sort();
     Ok(names)
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::beneath::Root;
@@ -19,7 +20,7 @@ use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::model::sink::ObjectSink;
-use crate::model::stamp::Known;
+use crate::model::stamp::{Known, KnownPaths};
 use crate::model::tree::Mode;
 
 /// Captures the work tree: what `request` covers is in the manifest, its content in `sink`.
@@ -102,7 +103,7 @@ impl Gathered {
             }
             match &file.source {
                 Source::Known(id) => self.reused(file, *id),
-                Source::Held(bytes, mark) => self.settle(file, read::store_bytes(bytes, *mark, sink))?,
+                Source::Held(held) => self.settle(file, read::store_bytes(&held.0, held.1, sink))?,
                 Source::Unread => jobs.push(Job {
                     index,
                     path: &file.path,
@@ -184,7 +185,7 @@ impl Gathered {
         Capture {
             manifest,
             coverage,
-            known: self.known.into_iter().collect(),
+            known: Arc::new(KnownPaths::new(self.known)),
             stats: self.stats,
             warnings: found.warnings,
         }
@@ -204,9 +205,7 @@ impl Gathered {
             | SkipReason::Vanished => false,
         });
         for (top, _) in hindered {
-            let range = request.known.range(top.clone()..);
-            let below = range.take_while(|(path, _)| path.as_bytes().starts_with(top.as_bytes()));
-            let known = below.filter(|(path, _)| path.starts_with(top));
+            let known = request.known.below(top).iter().filter(|(path, _)| path.starts_with(top));
             self.known.extend(known.map(|(path, known)| (path.clone(), Known { proven: false, ..*known })));
         }
     }

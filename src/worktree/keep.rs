@@ -1,27 +1,56 @@
 //! Sorted paths that are wanted although the rules would not show the way to them.
 
-use std::borrow::Borrow;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use super::names::Names;
 use crate::model::path::RelPath;
+use crate::model::stamp::Known;
+
+/// What stands in a list for its path.
+pub(super) trait Listed: Clone {
+    fn path(&self) -> &RelPath;
+}
+
+impl Listed for RelPath {
+    fn path(&self) -> &RelPath {
+        self
+    }
+}
+
+impl Listed for &RelPath {
+    fn path(&self) -> &RelPath {
+        self
+    }
+}
+
+impl Listed for (RelPath, Known) {
+    fn path(&self) -> &RelPath {
+        &self.0
+    }
+}
 
 /// A sorted list of paths, asked for members and for what lies below a directory.
-#[derive(Default)]
-pub(super) struct PathList<P>(Vec<P>);
+pub(super) struct PathList<'a, P: Clone>(Cow<'a, [P]>);
 
-impl<P: Borrow<RelPath>> PathList<P> {
+impl<'a, P: Listed> PathList<'a, P> {
     /// From paths in any order.
-    pub(super) fn new(paths: impl IntoIterator<Item = P>) -> PathList<P> {
+    pub(super) fn new(paths: impl IntoIterator<Item = P>) -> PathList<'a, P> {
         let mut list: Vec<P> = paths.into_iter().collect();
-        if !list.is_sorted_by(|a, b| a.borrow() <= b.borrow()) {
-            list.sort_unstable_by(|a, b| a.borrow().cmp(b.borrow()));
+        if !list.is_sorted_by(|a, b| a.path() <= b.path()) {
+            list.sort_unstable_by(|a, b| a.path().cmp(b.path()));
         }
-        PathList(list)
+        PathList(Cow::Owned(list))
+    }
+
+    /// From paths that are sorted.
+    pub(super) fn sorted(list: &'a [P]) -> PathList<'a, P> {
+        PathList(Cow::Borrowed(list))
     }
 
     /// Whether the path itself is listed.
     pub(super) fn contains(&self, path: &RelPath) -> bool {
-        !self.0.is_empty() && self.0.binary_search_by(|listed| listed.borrow().cmp(path)).is_ok()
+        self.0.binary_search_by(|listed| listed.path().cmp(path)).is_ok()
     }
 
     /// Whether something strictly below `dir` is listed.
@@ -30,24 +59,26 @@ impl<P: Borrow<RelPath>> PathList<P> {
     }
 
     /// Adds the names in `dir` through which listed paths are reached; may repeat a name.
-    pub(super) fn names_in(&self, dir: &RelPath, names: &mut Vec<Vec<u8>>) {
+    pub(super) fn names_in(&self, dir: &RelPath, names: &mut Names) {
         let skip = if dir.is_root() { 0 } else { dir.as_bytes().len() + 1 };
+        let mut last: &[u8] = b"";
         for path in self.below(dir) {
-            let rest = &path.borrow().as_bytes()[skip..];
+            let rest = &path.path().as_bytes()[skip..];
             let name = rest.split(|byte| *byte == b'/').next().unwrap_or(rest);
-            if names.last().is_none_or(|last| last != name) {
-                names.push(name.to_vec());
+            if last != name {
+                names.push(name);
+                last = name;
             }
         }
     }
 
     fn below(&self, dir: &RelPath) -> &[P] {
         if dir.is_root() {
-            let from = self.0.partition_point(|path| path.borrow().is_root());
+            let from = self.0.partition_point(|path| path.path().is_root());
             return &self.0[from..];
         }
-        let from = self.0.partition_point(|path| side(path.borrow(), dir).is_lt());
-        let to = from + self.0[from..].partition_point(|path| side(path.borrow(), dir).is_le());
+        let from = self.0.partition_point(|path| side(path.path(), dir).is_lt());
+        let to = from + self.0[from..].partition_point(|path| side(path.path(), dir).is_le());
         &self.0[from..to]
     }
 }
@@ -71,9 +102,9 @@ mod tests {
             .collect();
         let list = PathList::new(paths.iter().rev());
         let below = |dir: &str| {
-            let mut names = Vec::new();
+            let mut names = Names::default();
             list.names_in(&RelPath::parse(dir.as_bytes()).unwrap(), &mut names);
-            let names: Vec<String> = names.into_iter().map(|name| String::from_utf8(name).unwrap()).collect();
+            let names: Vec<&str> = names.iter().map(|name| std::str::from_utf8(name).unwrap()).collect();
             names.join(" ")
         };
         assert_eq!(below(""), "a a.b a a0 b");

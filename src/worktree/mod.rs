@@ -17,6 +17,7 @@ mod capture;
 mod git_dir;
 mod hash;
 mod keep;
+mod names;
 mod probe;
 mod read;
 mod request;

@@ -1,13 +1,14 @@
 //! What a capture is asked for, and what it answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::model::coverage::{Coverage, Defaults, Extent};
 use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;
 use crate::model::policy::{Limits, Secrets};
-use crate::model::stamp::Known;
+use crate::model::stamp::KnownPaths;
 
 /// Budget of targeted capture in bytes, for what only a target brings in.
 pub const TARGET_BYTES: u64 = 256 << 20;
@@ -29,7 +30,7 @@ pub struct Request<'a> {
     /// The workspace's root; may itself be reached through symbolic links.
     pub root: &'a Path,
     /// What the last capture knew; makes its paths sticky: captured while they exist, whatever ignore rule appears.
-    pub known: &'a BTreeMap<RelPath, Known>,
+    pub known: &'a KnownPaths,
     /// Further sticky paths, captured before but without stamps.
     pub sticky: &'a BTreeSet<RelPath>,
     /// Captured in addition to `extent`.
@@ -57,7 +58,7 @@ pub struct Capture {
     /// What to hand in as [`Request::known`] next time; only what lies in the extent. Captured files and links, without
     /// those that only a target brought in. A sticky file that could not be taken this time (too large, unreadable)
     /// stays here with its old id, unproven, so that it is taken again when that is possible.
-    pub known: BTreeMap<RelPath, Known>,
+    pub known: Arc<KnownPaths>,
     pub stats: Stats,
     /// What the user should hear, as sentences.
     pub warnings: Vec<String>,

@@ -76,7 +76,7 @@ fn list(found: &mut Found) {
 }
 
 /// The highest directory at or above `dir` below which nothing was taken.
-fn highest_untouched(dir: &RelPath, taken: &PathList<&RelPath>) -> Option<RelPath> {
+fn highest_untouched(dir: &RelPath, taken: &PathList<'_, &RelPath>) -> Option<RelPath> {
     let mut highest = None;
     let mut current = Some(dir.clone());
     while let Some(dir) = current.filter(|dir| !dir.is_root() && !taken.any_below(dir)) {

@@ -4,15 +4,15 @@
 //! every file again. Layout: magic, version, CRC-32 of the body, body. The body holds numbers as LEB128 and paths with
 //! the length they share with their predecessor.
 
-use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::git_dir::read_regular;
 use crate::error::{IoContext, Result};
 use crate::model::coverage::Defaults;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
-use crate::model::stamp::{Known, Stamp};
+use crate::model::stamp::{Known, KnownPaths, Stamp};
 use crate::sys::durable;
 
 const MAGIC: &[u8; 8] = b"PTNSTAMP";
@@ -33,7 +33,7 @@ pub struct Stamps {
     pub ino: u64,
     /// The usual permission bits of the last checkpoint.
     pub defaults: Option<Defaults>,
-    pub known: BTreeMap<RelPath, Known>,
+    pub known: Arc<KnownPaths>,
 }
 
 /// What became of reading a stamps file.
@@ -79,7 +79,7 @@ pub fn save(file: &Path, stamps: &Stamps) -> Result<()> {
 }
 
 fn encode(stamps: &Stamps) -> Vec<u8> {
-    let mut body = Vec::with_capacity(64 + stamps.known.len() * 90);
+    let mut body = Vec::with_capacity(64 + stamps.known.entries().len() * 90);
     put_bytes(&mut body, stamps.epoch.as_bytes());
     put_bytes(&mut body, stamps.boot.as_bytes());
     put(&mut body, stamps.dev);
@@ -91,9 +91,9 @@ fn encode(stamps: &Stamps) -> Vec<u8> {
             [file, executable, dir].into_iter().for_each(|perm| put(&mut body, perm.into()));
         }
     }
-    put(&mut body, stamps.known.len() as u64);
+    put(&mut body, stamps.known.entries().len() as u64);
     let mut previous: &[u8] = &[];
-    for (path, known) in &stamps.known {
+    for (path, known) in stamps.known.entries() {
         let path = path.as_bytes();
         let shared = path.iter().zip(previous).take_while(|(a, b)| a == b).count();
         put(&mut body, shared as u64);
@@ -155,7 +155,7 @@ fn decode_body(reader: &mut Reader<'_>) -> Result<Stamps, &'static str> {
         dev: reader.number()?,
         ino: reader.number()?,
         defaults: reader.defaults()?,
-        known: BTreeMap::new(),
+        known: Arc::default(),
     };
     let count = reader.number()?;
     let mut entries = Vec::with_capacity(reader.0.len().min(count as usize * 64) / 64);
@@ -173,7 +173,7 @@ fn decode_body(reader: &mut Reader<'_>) -> Result<Stamps, &'static str> {
     if !reader.0.is_empty() {
         return Err(BAD);
     }
-    stamps.known = entries.into_iter().collect();
+    stamps.known = Arc::new(KnownPaths::new(entries));
     Ok(stamps)
 }
 
@@ -277,11 +277,13 @@ mod tests {
             dev: 3,
             ino: 1 << 40,
             defaults: Some(Defaults { file: 0o600, executable: 0o700, dir: 0o4700 }),
-            known: paths
-                .iter()
-                .enumerate()
-                .map(|(n, path)| (RelPath::parse(path).unwrap(), known(n as u64 * 200, n % 2 == 0)))
-                .collect(),
+            known: Arc::new(KnownPaths::new(
+                paths
+                    .iter()
+                    .enumerate()
+                    .map(|(n, path)| (RelPath::parse(path).unwrap(), known(n as u64 * 200, n % 2 == 0)))
+                    .collect(),
+            )),
         }
     }
 

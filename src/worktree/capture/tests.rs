@@ -6,7 +6,7 @@ mod moving;
 mod rules;
 mod scope;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::worktree::Target;
 /// A workspace and everything a request needs.
 struct Bench {
     temp: tempfile::TempDir,
-    known: BTreeMap<RelPath, Known>,
+    known: Arc<KnownPaths>,
     sticky: BTreeSet<RelPath>,
     targets: Vec<Target>,
     unlimited: bool,
@@ -40,7 +40,7 @@ impl Bench {
     fn new() -> Bench {
         Bench {
             temp: tempfile::tempdir().unwrap(),
-            known: BTreeMap::new(),
+            known: Arc::default(),
             sticky: BTreeSet::new(),
             targets: Vec::new(),
             unlimited: false,
@@ -177,7 +177,7 @@ fn gaps(capture: &Capture) -> String {
 
 /// Known paths in one line.
 fn known(capture: &Capture) -> String {
-    capture.known.keys().map(RelPath::display).collect::<Vec<_>>().join(" ")
+    capture.known.entries().iter().map(|(path, _)| path.display()).collect::<Vec<_>>().join(" ")
 }
 
 /// Keeps everything in memory.

@@ -2,12 +2,13 @@
 
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{FileType, Stat, readlinkat};
+use rustix::fs::{FileType, readlinkat};
 use rustix::io::Errno;
 
 use super::super::beneath::lstat_in;
-use super::super::probe::stamp_of;
+use super::super::names::Names;
 use super::super::read::{Content, Mark};
+use super::ahead::Seen;
 use super::place::{Item, Place, Repo, State};
 use super::{Candidate, Class, MAX_DEPTH, Source, Walker};
 use crate::filter::level::{Level, Ruling};
@@ -16,26 +17,30 @@ use crate::filter::{generated, secret};
 use crate::model::coverage::SkipReason;
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
-use crate::model::stamp::Stamp;
-use crate::sys::clock::file_clock;
+use crate::model::stamp::{Known, Stamp};
 
 impl Walker<'_> {
     /// Looks at `name` in the open directory of `place`; `names` are the directory's names as far as they were listed.
-    pub(super) fn child(&mut self, place: &Place, dir: BorrowedFd<'_>, names: &[Vec<u8>], name: &[u8]) {
+    pub(super) fn child(&mut self, place: &Place, dir: BorrowedFd<'_>, names: &Names, (name, seen): (&[u8], Seen)) {
         if is_never_captured(name) {
             return;
         }
-        let path = place.path.join(name);
-        let read_at = file_clock();
-        let stat = match lstat_in(dir, name) {
-            Ok(stat) => stat,
-            Err(errno) => return self.unseen(place, &path, errno),
+        let stamp = match seen.stamp {
+            Ok(stamp) => stamp,
+            Err(errno) => return self.unseen(place, &place.path.join(name), errno),
         };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => self.child_dir(place, dir, names, path, &stat),
-            FileType::RegularFile => self.file(place, path, stamp_of(&stat)),
-            FileType::Symlink => self.link(place, dir, path, (stamp_of(&stat), read_at)),
-            _ => self.special(place, &path),
+        let kind = FileType::from_raw_mode(stamp.mode);
+        if kind == FileType::Directory {
+            return self.child_dir(place, dir, names, place.path.join(name), &stamp);
+        }
+        let (path, known) = match self.known(&place.path, name) {
+            Some((path, known)) => (path.clone(), Some(known)),
+            None => (place.path.join(name), None),
+        };
+        match kind {
+            FileType::RegularFile => self.file(place, path, known, stamp),
+            FileType::Symlink => self.link(place, dir, (path, known), (stamp, seen.at)),
+            _ => self.special(place, &path, known),
         }
     }
 
@@ -49,8 +54,8 @@ impl Walker<'_> {
         }
     }
 
-    fn child_dir(&mut self, place: &Place, dir: BorrowedFd<'_>, names: &[Vec<u8>], path: RelPath, stat: &Stat) {
-        if self.never.contains(&(stat.st_dev, stat.st_ino)) {
+    fn child_dir(&mut self, place: &Place, dir: BorrowedFd<'_>, names: &Names, path: RelPath, stamp: &Stamp) {
+        if self.never.contains(&(stamp.dev, stamp.ino)) {
             return self.skip(&path, SkipReason::Store);
         }
         let rule = self.dir_rule(place, dir, names, &path);
@@ -79,11 +84,8 @@ impl Walker<'_> {
 
     /// Whether a tool made the directory and can make it again: not even a target, or removing `node_modules` would cost
     /// its whole weight.
-    fn is_made(&self, place: &Place, dir: BorrowedFd<'_>, names: &[Vec<u8>], path: &RelPath) -> bool {
-        let beside = |name: &[u8]| {
-            names.binary_search_by(|listed| listed.as_slice().cmp(name)).is_ok()
-                || (!place.shown() && lstat_in(dir, name).is_ok())
-        };
+    fn is_made(&self, place: &Place, dir: BorrowedFd<'_>, names: &Names, path: &RelPath) -> bool {
+        let beside = |name: &[u8]| names.contains(name) || (!place.shown() && lstat_in(dir, name).is_ok());
         let inside = |name: &[u8]| {
             let tag = path.join(name).under(self.root.path());
             tag.symlink_metadata().is_ok()
@@ -92,13 +94,9 @@ impl Walker<'_> {
     }
 
     /// What the rules say of a directory, its parent's state included: `Open` keeps it.
-    fn dir_rule(&self, place: &Place, dir: BorrowedFd<'_>, names: &[Vec<u8>], path: &RelPath) -> DirRule {
+    fn dir_rule(&self, place: &Place, dir: BorrowedFd<'_>, names: &Names, path: &RelPath) -> DirRule {
         let beside = |name: &[u8]| {
-            if place.shown() {
-                names.binary_search_by(|listed| listed.as_slice().cmp(name)).is_ok()
-            } else {
-                lstat_in(dir, name).is_ok()
-            }
+            if place.shown() { names.contains(name) } else { lstat_in(dir, name).is_ok() }
         };
         let configured = self.configured.as_ref();
         match place.state {
@@ -110,8 +108,8 @@ impl Walker<'_> {
         }
     }
 
-    fn file(&mut self, place: &Place, path: RelPath, stamp: Stamp) {
-        let class = self.class(place, &path);
+    fn file(&mut self, place: &Place, path: RelPath, known: Option<&Known>, stamp: Stamp) {
+        let class = self.class(place, &path, known.is_some());
         let secret =
             self.request.secrets != Secrets::Always && secret::is_secret(path.name()) && !self.is_tracked(place, &path);
         let gap = if secret {
@@ -130,35 +128,41 @@ impl Walker<'_> {
             (_, _) if self.spend(stamp.size) => Class::Targeted,
             (_, _) => return self.skip(&path, SkipReason::OverBudget),
         };
-        let source = self.reused(&path, &stamp).unwrap_or(Source::Unread);
+        let source = reused(known, &stamp).unwrap_or(Source::Unread);
         self.push(path, stamp, source, (class, targeted));
     }
 
-    fn link(&mut self, place: &Place, dir: BorrowedFd<'_>, path: RelPath, (stamp, read_at): (Stamp, i64)) {
+    fn link(
+        &mut self,
+        place: &Place,
+        dir: BorrowedFd<'_>,
+        (path, known): (RelPath, Option<&Known>),
+        (stamp, read_at): (Stamp, i64),
+    ) {
         let targeted = place.forced || self.targets.contains(&path);
         if self.targets.any_below(&path) {
             let text = format!("targets below `{}` were not captured: it is a symbolic link", path.display());
             self.found.warnings.push(text);
         }
-        let class = match self.class(place, &path) {
+        let class = match self.class(place, &path, known.is_some()) {
             Some(class) => class,
             None if !targeted => return,
             None if self.spend(stamp.size) => Class::Targeted,
             None => return self.skip(&path, SkipReason::OverBudget),
         };
-        let source = match self.reused(&path, &stamp) {
+        let source = match reused(known, &stamp) {
             Some(source) => source,
             None => match readlinkat(dir, path.name(), Vec::new()) {
-                Ok(target) => Source::Held(target.into_bytes(), link_mark(stamp, read_at)),
+                Ok(target) => Source::Held(Box::new((target.into_bytes(), link_mark(stamp, read_at)))),
                 Err(errno) => return self.unseen(place, &path, errno),
             },
         };
         self.push(path, stamp, source, (class, targeted));
     }
 
-    fn special(&mut self, place: &Place, path: &RelPath) {
+    fn special(&mut self, place: &Place, path: &RelPath, known: Option<&Known>) {
         let targeted = place.forced || self.targets.contains(path);
-        if targeted || self.class(place, path).is_some() {
+        if targeted || self.class(place, path, known.is_some()).is_some() {
             self.skip(path, SkipReason::Special);
         }
     }
@@ -167,13 +171,8 @@ impl Walker<'_> {
         self.stack.push(Item::File(Candidate { path, stamp, source, class, targeted }));
     }
 
-    fn reused(&self, path: &RelPath, stamp: &Stamp) -> Option<Source> {
-        let known = self.request.known.get(path)?;
-        (known.proven && known.stamp == *stamp).then_some(Source::Known(known.id))
-    }
-
     /// How the rules class a file or link; `None` when they leave it out. Size and secrecy are not their business.
-    fn class(&self, place: &Place, path: &RelPath) -> Option<Class> {
+    fn class(&self, place: &Place, path: &RelPath, known: bool) -> Option<Class> {
         if place.state == State::Excluded || !(place.in_extent || self.in_extent(path)) {
             return None;
         }
@@ -182,7 +181,7 @@ impl Walker<'_> {
             Ruling::Include { .. } => place.state == State::Open,
             Ruling::Unnamed => false,
         };
-        if self.request.known.contains_key(path) || self.request.sticky.contains(path) {
+        if known || self.request.sticky.contains(path) {
             return Some(Class::Kept);
         }
         if self.is_tracked(place, path) {
@@ -212,12 +211,17 @@ impl Walker<'_> {
                 let unchanged = matches!(candidate.source, Source::Known(_)) && candidate.stamp == mark.stamp;
                 if !unchanged {
                     candidate.stamp = mark.stamp;
-                    candidate.source = Source::Held(bytes, mark);
+                    candidate.source = Source::Held(Box::new((bytes, mark)));
                 }
                 return;
             }
         }
     }
+}
+
+/// The content of a file whose stamp proves it unchanged.
+fn reused(known: Option<&Known>, stamp: &Stamp) -> Option<Source> {
+    known.filter(|known| known.proven && known.stamp == *stamp).map(|known| Source::Known(known.id))
 }
 
 fn link_mark(stamp: Stamp, read_at: i64) -> Mark {

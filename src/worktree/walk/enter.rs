@@ -9,6 +9,7 @@ use super::super::beneath::lstat_in;
 use super::super::git_dir::GitDir;
 use super::super::git_index;
 use super::super::keep::PathList;
+use super::super::names::Names;
 use super::super::read::{self, Content, WHOLE};
 use super::Walker;
 use super::place::{Place, Repo, State};
@@ -19,17 +20,13 @@ use crate::model::path::RelPath;
 impl Walker<'_> {
     /// Applies what the directory itself holds: a repository, the mark of its maker, its ignore file (which is given
     /// back, so that what is recorded is what was applied).
-    pub(super) fn settle(&mut self, place: &mut Place, dir: BorrowedFd<'_>, names: &[Vec<u8>]) -> Option<Content> {
+    pub(super) fn settle(&mut self, place: &mut Place, dir: BorrowedFd<'_>, names: &Names) -> Option<Content> {
         if place.state != State::Open {
             return None;
         }
         let shown = place.shown();
         let has = |name: &[u8]| {
-            if shown {
-                names.binary_search_by(|listed| listed.as_slice().cmp(name)).is_ok()
-            } else {
-                lstat_in(dir, name).is_ok()
-            }
+            if shown { names.contains(name) } else { lstat_in(dir, name).is_ok() }
         };
         let mut lines = Vec::new();
         if has(b".git") && !self.enter_repository(place, &mut lines) {

@@ -5,22 +5,27 @@
 //! rules close it, only the names are looked at through which a path captured before, tracked by git or targeted is
 //! reached.
 
+mod ahead;
 mod child;
 mod enter;
 mod place;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::thread::Builder;
 
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
+use self::ahead::{Ahead, BUFFER, Listing, MAX_SCOUTS, Seen};
 use self::place::{Item, Place, Repo, State};
 use super::beneath::{Root, names_in};
 use super::hash::stopped;
 use super::keep::PathList;
+use super::names::Names;
 use super::probe::perm_of;
 use super::read::{self, Mark};
 use super::request::{Flow, Request, TARGET_BYTES, TARGET_FILES};
@@ -29,7 +34,7 @@ use crate::filter::{Level, level, verdict};
 use crate::model::coverage::{Extent, Pattern, SkipReason};
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
-use crate::model::stamp::Stamp;
+use crate::model::stamp::{Known, Stamp};
 
 /// Deepest directory that is walked.
 const MAX_DEPTH: usize = 1024;
@@ -54,7 +59,7 @@ pub(super) enum Source {
     /// Proven unchanged by its stamp.
     Known(ObjectId),
     /// Read during the walk (links, ignore files).
-    Held(Vec<u8>, Mark),
+    Held(Box<(Vec<u8>, Mark)>),
     Unread,
 }
 
@@ -85,7 +90,22 @@ pub(super) struct Found {
 
 /// Walks the extent and the targets of `request`.
 pub(super) fn walk(request: &Request<'_>, root: &Root, control: &dyn Fn() -> Flow) -> Result<Found> {
-    let mut walker = Walker::new(request, root, control);
+    let ahead = Ahead::default();
+    let scouts = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1).min(MAX_SCOUTS);
+    std::thread::scope(|scope| {
+        for _ in 0..scouts {
+            let thread = Builder::new().name("scout".to_owned());
+            // Without scouts the walk reads everything itself.
+            let _ = thread.spawn_scoped(scope, || ahead.scout(root));
+        }
+        let found = walk_with(request, root, &ahead, control);
+        ahead.close();
+        found
+    })
+}
+
+fn walk_with(request: &Request<'_>, root: &Root, ahead: &Ahead, control: &dyn Fn() -> Flow) -> Result<Found> {
+    let mut walker = Walker::new(request, root, ahead, control);
     let in_extent = walker.extent.is_none() || walker.in_extent(&RelPath::root());
     let whole = walker.targets.contains(&RelPath::root()) && walker.recursive.contains(&RelPath::root());
     walker.stack.push(Item::Dir(Place::root(in_extent, whole)));
@@ -101,13 +121,16 @@ pub(super) fn walk(request: &Request<'_>, root: &Root, control: &dyn Fn() -> Flo
 struct Walker<'a> {
     request: &'a Request<'a>,
     root: &'a Root,
+    ahead: &'a Ahead,
     control: &'a dyn Fn() -> Flow,
     /// The paths of a partial extent.
-    extent: Option<PathList<&'a RelPath>>,
-    targets: PathList<&'a RelPath>,
-    recursive: PathList<&'a RelPath>,
-    known: PathList<&'a RelPath>,
-    sticky: PathList<&'a RelPath>,
+    extent: Option<PathList<'a, &'a RelPath>>,
+    targets: PathList<'a, &'a RelPath>,
+    recursive: PathList<'a, &'a RelPath>,
+    known: PathList<'a, (RelPath, Known)>,
+    /// Where in what is known the walk has come to.
+    known_at: usize,
+    sticky: PathList<'a, &'a RelPath>,
     configured: Option<Arc<Level>>,
     never: Vec<(u64, u64)>,
     stack: Vec<Item>,
@@ -118,7 +141,7 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    fn new(request: &'a Request<'a>, root: &'a Root, control: &'a dyn Fn() -> Flow) -> Walker<'a> {
+    fn new(request: &'a Request<'a>, root: &'a Root, ahead: &'a Ahead, control: &'a dyn Fn() -> Flow) -> Walker<'a> {
         let paths = |recursive_only: bool| {
             let targets = request.targets.iter();
             PathList::new(targets.filter(move |target| target.recursive || !recursive_only).map(|target| &target.path))
@@ -127,6 +150,7 @@ impl<'a> Walker<'a> {
         Walker {
             request,
             root,
+            ahead,
             control,
             extent: match &request.extent {
                 Extent::Tree => None,
@@ -134,12 +158,13 @@ impl<'a> Walker<'a> {
             },
             targets: paths(false),
             recursive: paths(true),
-            known: PathList::new(request.known.keys()),
+            known: PathList::sorted(request.known.entries()),
+            known_at: 0,
             sticky: PathList::new(request.sticky),
             configured: Level::push(None, &RelPath::root(), request.exclude.iter().map(String::as_str)),
             never: request.never.iter().filter_map(|path| identity(path)).collect(),
             stack: Vec::new(),
-            buffer: vec![MaybeUninit::uninit(); 64 << 10],
+            buffer: vec![MaybeUninit::uninit(); BUFFER],
             ordinary: 0,
             budget: if unlimited { (u64::MAX, u64::MAX) } else { (TARGET_FILES, TARGET_BYTES) },
             found: Found { warnings: complaints(request), ..Found::default() },
@@ -167,52 +192,84 @@ impl<'a> Walker<'a> {
                 return Ok(());
             }
         }
-        let dir = match self.root.open_dir(&place.path) {
-            Ok(dir) => dir,
+        let ahead = place.shown().then(|| self.ahead.take(&place.path)).flatten();
+        let listing = match ahead.map_or_else(|| self.list(&place), Ok) {
+            Ok(listing) => listing,
             Err(errno) => return self.unopened(&place, errno),
         };
-        let Ok(stat) = fstat(&dir) else {
-            self.skip(&place.path, SkipReason::Unreadable);
-            return Ok(());
-        };
-        if self.never.contains(&(stat.st_dev, stat.st_ino)) {
+        if self.never.contains(&(listing.facts.st_dev, listing.facts.st_ino)) {
             self.skip(&place.path, SkipReason::Store);
             return Ok(());
         }
-        let names = match self.names(&place, dir.as_fd()) {
-            Ok(names) => names,
-            Err(errno) => return self.unopened(&place, errno),
-        };
-        self.enter(place, dir.as_fd(), names, perm_of(stat.st_mode))
+        self.enter(place, listing)
     }
 
-    /// The directory is open and `names` are to be looked at, unless what it holds closes it.
-    fn enter(&mut self, mut place: Place, dir: BorrowedFd<'_>, mut names: Vec<Vec<u8>>, perm: u16) -> Result<()> {
-        let shown = place.shown();
+    /// Opens a directory and reads its names; looking at what they name is left for later.
+    fn list(&mut self, place: &Place) -> std::result::Result<Listing, Errno> {
+        let dir = self.root.open_dir(&place.path)?;
+        let facts = fstat(&dir)?;
+        let names = if place.shown() { names_in(dir.as_fd(), &mut self.buffer)? } else { self.listed_names(place) };
+        Ok(Listing { dir, facts, names, seen: Vec::new() })
+    }
+
+    /// The directory is open and its names are to be looked at, unless what it holds closes it.
+    fn enter(&mut self, mut place: Place, listing: Listing) -> Result<()> {
+        let Listing { dir, facts, mut names, mut seen } = listing;
+        let (dir, shown) = (dir.as_fd(), place.shown());
         let held = self.settle(&mut place, dir, &names);
         if shown && !place.shown() {
             names = self.listed_names(&place);
+            seen.clear();
         }
-        self.record(&place, perm);
+        self.record(&place, perm_of(facts.st_mode));
         let first = self.stack.len();
         for (n, name) in names.iter().enumerate() {
             if n % 64 == 63 {
                 self.check()?;
             }
-            self.child(&place, dir, &names, name);
+            let seen = seen.get(n).copied().unwrap_or_else(|| Seen::now(dir, name));
+            self.child(&place, dir, &names, (name, seen));
         }
         self.hold(first, &place, held);
         self.stack[first..].sort_unstable_by(|a, b| b.order(a));
+        self.offer(first);
         Ok(())
     }
 
-    /// The names to look at.
-    fn names(&mut self, place: &Place, dir: BorrowedFd<'_>) -> std::result::Result<Vec<Vec<u8>>, Errno> {
-        if place.shown() { names_in(dir, &mut self.buffer) } else { Ok(self.listed_names(place)) }
+    /// Lets scouts read what will be visited soon; the very next one is the walk's own.
+    fn offer(&self, first: usize) {
+        let dirs = self.stack[first..].iter().filter_map(|item| match item {
+            Item::Dir(place) => Some(place),
+            Item::File(_) => None,
+        });
+        let all = dirs.clone().count();
+        let later = dirs.take(all.saturating_sub(1)).filter(|place| place.shown());
+        self.ahead.offer(later.map(|place| place.path.clone()));
     }
 
-    fn listed_names(&self, place: &Place) -> Vec<Vec<u8>> {
-        let mut names = Vec::new();
+    /// What is known of a name in a directory. The walk asks in nearly rising order: looking goes on from the last place.
+    fn known(&mut self, dir: &RelPath, name: &[u8]) -> Option<&'a (RelPath, Known)> {
+        let list = self.request.known.entries();
+        let order = |at: usize| order_of(&list[at].0, dir, name);
+        let mut from = self.known_at;
+        if from > 0 && order(from - 1).is_ge() {
+            from = list[..from].partition_point(|(path, _)| order_of(path, dir, name).is_lt());
+        }
+        let (mut to, mut step) = (from, 1);
+        while to < list.len() && order(to).is_lt() {
+            from = to + 1;
+            to += step;
+            step *= 2;
+        }
+        let to = to.min(list.len());
+        let at = from + list[from..to].partition_point(|(path, _)| order_of(path, dir, name).is_lt());
+        let found = list.get(at).filter(|(path, _)| order_of(path, dir, name).is_eq());
+        self.known_at = at + usize::from(found.is_some());
+        found
+    }
+
+    fn listed_names(&self, place: &Place) -> Names {
+        let mut names = Names::default();
         self.targets.names_in(&place.path, &mut names);
         match &self.extent {
             Some(extent) if !place.in_extent => extent.names_in(&place.path, &mut names),
@@ -223,8 +280,7 @@ impl<'a> Walker<'a> {
             }
             _ => {}
         }
-        names.sort_unstable();
-        names.dedup();
+        names.sort();
         names
     }
 
@@ -296,6 +352,19 @@ impl<'a> Walker<'a> {
         }
         Ok(())
     }
+}
+
+/// How `path` stands to the path of `name` in `dir`.
+fn order_of(path: &RelPath, dir: &RelPath, name: &[u8]) -> Ordering {
+    let (path, dir) = (path.as_bytes(), dir.as_bytes());
+    if dir.is_empty() {
+        return path.cmp(name);
+    }
+    let (head, rest) = path.split_at(path.len().min(dir.len()));
+    head.cmp(dir).then_with(|| match rest.split_first() {
+        Some((slash, rest)) => slash.cmp(&b'/').then_with(|| rest.cmp(name)),
+        None => Ordering::Less,
+    })
 }
 
 /// Device and inode of a directory that exists.

@@ -67,7 +67,7 @@ impl Place {
 /// A git repository around a directory.
 pub(super) struct Repo {
     /// What its index tracks, relative to the workspace's root.
-    pub(super) tracked: PathList<RelPath>,
+    pub(super) tracked: PathList<'static, RelPath>,
     pub(super) parent: Option<Rc<Repo>>,
 }
 

@@ -47,7 +47,7 @@ fn configured_excludes_overrule_everything_but_targets() {
     assert_eq!(files(&capture), ".gitignore big/a node_modules/m/i.js package.json");
     assert_eq!(capture.coverage.configured, bench.exclude);
     assert_eq!(capture.stats.targeted, 1);
-    assert!(!capture.known.contains_key(&path("big/a")));
+    assert!(capture.known.get(&path("big/a")).is_none());
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn secrets_are_listed_unless_tracked_targeted_or_wanted() {
     let capture = bench.advance();
     assert_eq!(files(&capture), ".env .env.example main.rs tracked.key");
     assert_eq!(gaps(&capture), "conf/server.pem:secret");
-    assert!(!capture.known.contains_key(&path(".env")) && !capture.coverage.secrets);
+    assert!(capture.known.get(&path(".env")).is_none() && !capture.coverage.secrets);
     bench.secrets = Secrets::Never;
     assert_eq!(gaps(&bench.advance()), ".env:secret conf/server.pem:secret");
     bench.unlimited = true;
