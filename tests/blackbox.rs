@@ -2,6 +2,8 @@
 
 #[path = "blackbox/capture.rs"]
 mod capture;
+#[path = "blackbox/faults.rs"]
+mod faults;
 #[path = "blackbox/restore.rs"]
 mod restore;
 #[path = "blackbox/sidecar.rs"]

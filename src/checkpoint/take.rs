@@ -445,6 +445,9 @@ impl Timeline {
             crate::worktree::stamps::save(&self.workspace.dir.join("stamps"), stamps)?;
             self.unsaved = false;
         }
+        if let Err(error) = self.store.sweep() {
+            tracing::warn!(%error, "temporary files of killed processes stay");
+        }
         let (all, _) = self.checkpoints()?;
         let needed = self.history()?.needed();
         for (id, reason) in super::retention::plan(&all, &needed, &self.policy.retention) {

@@ -12,6 +12,7 @@ mod status;
 mod verbs;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 
@@ -42,6 +43,13 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// A write over the file-size limit is to fail with an error, which is answered as `disk-full`, not to end the process.
+fn heed_file_limit() {
+    if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()) {
+        tracing::warn!(%error, "a file-size limit (ulimit -f) will end piton");
+    }
+}
+
 /// Runs the program.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -53,6 +61,7 @@ pub fn main() -> ExitCode {
         }
     };
     trace();
+    heed_file_limit();
     match run(&cli) {
         Ok(exit) => exit.into(),
         Err(error) => {

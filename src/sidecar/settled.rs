@@ -81,6 +81,9 @@ impl Session {
             Ok(Protected::Held) => self.turns_held(&before.workspace),
             Err(error) => {
                 let text = error.text();
+                if error.code() == Code::DiskFull {
+                    self.output.notice("store.low-disk", &json!({ "reason": text }));
+                }
                 self.faults.push(text.clone());
                 no_block("failed", Some(text))
             }

@@ -17,11 +17,15 @@ use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::ObjectSink;
 use crate::sys::durable::sync_dir;
+use crate::sys::room::Room;
 
 /// From this many objects on a pack is written.
 const MAX_LOOSE: usize = 64;
 /// From this many bytes on a pack is written, so that memory stays bounded.
 const MAX_LOOSE_BYTES: usize = 8 << 20;
+
+/// How often, in compressed bytes, free space is asked for again while a pack grows.
+const ASK_ROOM: u64 = 16 << 20;
 
 /// A commit to be written; identity and time zone are piton's own.
 pub struct NewCommit<'a> {
@@ -60,6 +64,8 @@ struct Inner {
     waiting_bytes: usize,
     pack: Option<PackWriter>,
     bytes: u64,
+    /// Compressed bytes at which free space is asked for.
+    ask_room_at: u64,
 }
 
 /// Objects on their way into the store. Dropped unfinished, it leaves nothing that a ref could name.
@@ -74,7 +80,8 @@ impl<'s> Batch<'s> {
         let odb = store.repo.odb().map_err(git_error)?;
         // Other processes may have added packs since; after this, misses need not look again.
         odb.refresh().map_err(git_error)?;
-        let inner = Inner { ids: HashSet::new(), waiting: Vec::new(), waiting_bytes: 0, pack: None, bytes: 0 };
+        let inner =
+            Inner { ids: HashSet::new(), waiting: Vec::new(), waiting_bytes: 0, pack: None, bytes: 0, ask_room_at: 0 };
         Ok(Batch { git_dir: store.git_dir.clone(), odb, inner: Mutex::new(inner) })
     }
 
@@ -109,12 +116,23 @@ impl<'s> Batch<'s> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Refuses new content on a disk that is nearly full: before the first object, and now and then while a pack grows.
+    fn require_room(&self, inner: &mut Inner) -> Result<()> {
+        if inner.bytes < inner.ask_room_at {
+            return Ok(());
+        }
+        inner.ask_room_at = inner.bytes + ASK_ROOM;
+        Room::at(&self.git_dir)?.require_floor(&self.git_dir)
+    }
+
     /// Keeps an object in memory while there are few; `false` when a pack is being written.
     fn keep_waiting(&self, kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<bool> {
         let mut inner = self.lock();
-        if !inner.ids.insert(id) {
+        if inner.ids.contains(&id) {
             return Ok(true);
         }
+        self.require_room(&mut inner)?;
+        inner.ids.insert(id);
         if inner.pack.is_some() {
             return Ok(false);
         }
@@ -156,6 +174,7 @@ impl ObjectSink for Batch<'_> {
     }
 
     fn write_stream(&self, size: u64, source: &mut dyn Read) -> Result<ObjectId> {
+        self.require_room(&mut self.lock())?;
         let id = loose::write_stream(&self.git_dir, size, source)?;
         self.lock().ids.insert(id);
         Ok(id)

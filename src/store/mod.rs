@@ -9,6 +9,7 @@
 //! epoch.
 
 mod batch;
+mod debris;
 mod layout;
 mod loose;
 mod pack;
@@ -259,7 +260,23 @@ fn damaged(id: &ObjectId, what: &str) -> Error {
 }
 
 fn git_error(error: git2::Error) -> Error {
+    if let Some(refused) = refusal(&error) {
+        return Error::io(refused, "working on the store", Path::new("its object directory"));
+    }
     Error::new(Code::Internal, format!("the store: {}", error.message())).caused_by(error)
+}
+
+/// libgit2 keeps the system's words only, at the end of its message; errors that have codes of their own are known by
+/// them.
+fn refusal(error: &git2::Error) -> Option<std::io::Error> {
+    use libc::{EACCES, EDQUOT, EFBIG, EMFILE, ENOSPC, EPERM, EROFS};
+    [ENOSPC, EDQUOT, EFBIG, EACCES, EROFS, EPERM, EMFILE].into_iter().map(std::io::Error::from_raw_os_error).find(
+        |known| {
+            let words = known.to_string();
+            let words = words.split(" (os error").next().unwrap_or_default();
+            error.message().ends_with(words)
+        },
+    )
 }
 
 #[cfg(test)]

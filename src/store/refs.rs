@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Store, from_oid, to_oid};
+use super::{Store, from_oid, refusal, to_oid};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 
@@ -60,7 +60,10 @@ impl Store {
             None => self.repo.reference(name, to_oid(&new), false, "").map(drop),
             Some(old) => self.repo.reference_matching(name, to_oid(&new), true, to_oid(&old), "").map(drop),
         };
-        moved.map_err(|error| self.ref_error(name, &error))
+        moved.map_err(|error| match error.message().starts_with("target OID") {
+            true => super::damaged(&new, "was written and could not be read back"),
+            false => self.ref_error(name, &error),
+        })
     }
 
     /// Deletes a ref that is at `expect`.
@@ -93,15 +96,13 @@ impl Store {
     fn ref_error(&self, name: &str, error: &git2::Error) -> Error {
         match error.code() {
             git2::ErrorCode::Modified | git2::ErrorCode::Exists | git2::ErrorCode::NotFound => moved(name),
-            // libgit2 gives the system's words only; the errno is still the thread's last one.
             _ => {
-                let last = std::io::Error::last_os_error();
                 let path = self.git_dir.join(name);
-                match last.raw_os_error() {
-                    Some(libc::ENOSPC | libc::EDQUOT | libc::EACCES | libc::EROFS | libc::EPERM) => {
-                        Error::io(last, "moving the ref", &path)
+                match refusal(error) {
+                    Some(last) => Error::io(last, "moving the ref", &path),
+                    None => {
+                        Error::new(Code::Internal, format!("moving the ref failed: {}", error.message())).path(path)
                     }
-                    _ => Error::new(Code::Internal, format!("moving the ref failed: {}", error.message())).path(path),
                 }
             }
         }

@@ -4,3 +4,4 @@ pub mod clock;
 pub mod dir;
 pub mod durable;
 pub mod lock;
+pub mod room;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::reason::{ConflictReason, KeepReason};
 use crate::model::coverage::SkipReason;
+use crate::model::id::ObjectId;
 use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
 
@@ -152,6 +153,9 @@ impl Planner<'_> {
             if *reason != SkipReason::Vanished {
                 self.occupy(path);
             }
+            if *reason == SkipReason::Unreadable && self.would_go(path) {
+                self.conflict.insert(path.clone(), not_saved(*reason));
+            }
         }
         for (path, from) in self.input.present.iter().rev() {
             let absent = !self.wanted.contains_key(path) && !self.input.target.contains(path);
@@ -159,6 +163,14 @@ impl Planner<'_> {
                 self.plan_removal(path, from);
             }
         }
+    }
+
+    /// Whether a file of which nothing is known but its path would be deleted, if it could be saved.
+    fn would_go(&self, path: &RelPath) -> bool {
+        let unknown = Entry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 0 };
+        let input = self.input;
+        let absent = !matches(input.target, path) && self.is_selected(path) && !in_git(path);
+        absent && !input.keep_new && !(input.target_skipped)(path) && (input.covered)(path, &unknown).is_ok()
     }
 
     fn plan_removal(&mut self, path: &RelPath, from: &Entry) {

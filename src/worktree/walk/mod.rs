@@ -29,7 +29,7 @@ use super::names::Names;
 use super::probe::perm_of;
 use super::read::{self, Mark};
 use super::request::{Flow, Request, TARGET_BYTES, TARGET_FILES};
-use crate::error::{IoContext, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::filter::{Level, level, verdict};
 use crate::model::coverage::{Extent, Pattern, SkipReason};
 use crate::model::id::ObjectId;
@@ -344,6 +344,15 @@ impl<'a> Walker<'a> {
             return Err(errno).at("opening a directory of the workspace", place.path.under(self.root.path()));
         }
         let gone = matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP);
+        if place.path.is_root() {
+            // Nothing at all can be seen: that is no checkpoint with a gap.
+            let refused = Error::io(errno.into(), "opening the workspace", self.root.path());
+            return Err(if gone {
+                Error::new(Code::WorkspaceGone, refused.message()).path(self.root.path())
+            } else {
+                refused
+            });
+        }
         let targeted = place.forced || self.targets.contains(&place.path);
         if !gone {
             self.skip(&place.path, SkipReason::Unreadable);
