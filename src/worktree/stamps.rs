@@ -78,7 +78,8 @@ pub fn save(file: &Path, stamps: &Stamps) -> Result<()> {
     durable::replace_file(file, &encode(stamps))
 }
 
-fn encode(stamps: &Stamps) -> Vec<u8> {
+/// The bytes of a stamps file.
+pub fn encode(stamps: &Stamps) -> Vec<u8> {
     let mut body = Vec::with_capacity(64 + stamps.known.len() * 90);
     put_bytes(&mut body, stamps.epoch.as_bytes());
     put_bytes(&mut body, stamps.boot.as_bytes());
@@ -134,7 +135,11 @@ fn put_bytes(body: &mut Vec<u8>, bytes: &[u8]) {
 const CUT: &str = "is cut";
 const BAD: &str = "holds impossible values";
 
-fn decode(bytes: &[u8]) -> Result<Stamps, &'static str> {
+/// The inverse of [`encode`].
+///
+/// # Errors
+/// Why they are of no use, for logs.
+pub fn decode(bytes: &[u8]) -> Result<Stamps, &'static str> {
     let (header, body) = bytes.split_at_checked(HEADER).ok_or(CUT)?;
     if header[..8] != *MAGIC {
         return Err("is no stamps file");
