@@ -163,7 +163,7 @@ fn decode_body(reader: &mut Reader<'_>) -> Result<Stamps, &'static str> {
         known: BTreeMap::new(),
     };
     let count = reader.number()?;
-    let mut entries = Vec::with_capacity(reader.0.len().min(count as usize * 64) / 64);
+    let mut entries = Vec::with_capacity((reader.0.len() / 64).min(count as usize));
     let mut name: Vec<u8> = Vec::new();
     for _ in 0..count {
         let shared = reader.number()? as usize;
@@ -318,6 +318,13 @@ mod tests {
             changed[at] ^= 0x41;
             assert!(matches!(read(&changed), Outcome::Unusable(_)), "changed at {at}");
         }
+        let body = |count: u64| {
+            let mut body = vec![0; 5];
+            put(&mut body, count);
+            [&good[..12], &crc32fast::hash(&body).to_le_bytes(), &body].concat()
+        };
+        assert!(matches!(read(&body(0)), Outcome::Found(_)));
+        assert_eq!(read(&body(u64::MAX)), Outcome::Unusable(CUT));
         let mut newer = good.clone();
         newer[8] = 2;
         assert_eq!(read(&newer), Outcome::Unusable("is of another version"));
