@@ -74,7 +74,11 @@ fn parse_any(bytes: &[u8]) -> Result<Parsed> {
 fn paths(slots: Vec<Slot>) -> Result<Vec<RelPath>> {
     let tracked = slots.into_iter().filter(|slot| slot.tracked && !slot.name.is_empty());
     let mut paths = tracked
-        .map(|slot| RelPath::parse(&slot.name).map_err(|_| damaged("tracks an impossible path")))
+        // git writes no `.`, `..` or empty component: what reads as another path is damage.
+        .map(|slot| {
+            let path = RelPath::parse(&slot.name).ok().filter(|path| path.as_bytes() == slot.name);
+            path.ok_or_else(|| damaged("tracks an impossible path"))
+        })
         .collect::<Result<Vec<RelPath>>>()?;
     if !paths.is_sorted() {
         paths.sort_unstable();
