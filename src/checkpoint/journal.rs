@@ -107,8 +107,8 @@ pub struct Contents {
     pub lines: Vec<Line>,
     /// Damaged lines that were passed over, the torn tail left out.
     pub damaged: u64,
-    /// Bytes up to the end of the last whole line.
-    whole: u64,
+    /// Bytes up to the end of the last whole line: what the next writer keeps.
+    pub whole: u64,
 }
 
 /// The journal file of one workspace.
@@ -160,7 +160,11 @@ impl Journal {
     }
 }
 
-fn frame(line: &Line) -> Result<Vec<u8>> {
+/// A line as it stands in the file, its checksum before it and its newline behind it.
+///
+/// # Errors
+/// `internal`, when it cannot be written as JSON.
+pub fn frame(line: &Line) -> Result<Vec<u8>> {
     let json = serde_json::to_string(line)
         .map_err(|error| Error::new(Code::Internal, "writing a journal line").caused_by(error))?;
     Ok(format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes())).into_bytes())

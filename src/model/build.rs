@@ -16,7 +16,7 @@ use super::tree::{self, Mode, TreeEntry};
 use crate::error::{Code, Error, Result};
 
 /// Deepest nesting that is read back; no file system path is deeper.
-const MAX_DEPTH: usize = 2048;
+pub(super) const MAX_DEPTH: usize = 2048;
 
 /// Takes each object that was built, children before parents.
 pub type Emit<'a> = &'a mut dyn FnMut(ObjectKind, ObjectId, &[u8]) -> Result<()>;
@@ -195,6 +195,12 @@ pub fn load(
             if !wanted(&path) {
                 continue;
             }
+            // Stored names that piton would not have made stand for themselves, and so may meet one that it made.
+            if manifest.contains(&path) {
+                return Err(
+                    Error::new(Code::StoreDamaged, "a checkpoint's tree holds a path twice").path(path.to_path())
+                );
+            }
             if entry.mode == Mode::Dir {
                 pending.push((path.clone(), entry.id, depth + 1));
             }
@@ -289,6 +295,31 @@ mod tests {
             Ok(())
         });
         assert_eq!((root.unwrap().to_string().len(), count), (40, 2));
+    }
+
+    #[test]
+    fn two_stored_names_of_one_path_are_refused() {
+        let entry = |name: &str| TreeEntry { name: name.into(), mode: Mode::File, id: ObjectId::EMPTY_TREE };
+        for (one, other) in [("~piton~x", "~piton~~piton~x"), (".PITON", ".PITON~")] {
+            let read_tree = |_: &ObjectId| Ok(vec![entry(one), entry(other)]);
+            let read = load(&ObjectId::EMPTY_TREE, &|_| true, &read_tree, &|_| Ok(Vec::new()));
+            assert_eq!(read.unwrap_err().code(), Code::StoreDamaged, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn trees_without_end_are_refused() {
+        let entry = |name: &str| TreeEntry { name: name.into(), mode: Mode::Dir, id: ObjectId::EMPTY_TREE };
+        for trees in [vec!["d"], vec![".piton", "tree", "d-a"]] {
+            let reads = std::cell::Cell::new(0);
+            let read_tree = |_: &ObjectId| {
+                let at = reads.replace(reads.get() + 1);
+                assert!(at < 10_000, "it goes on for ever");
+                Ok(vec![entry(trees[at.min(trees.len() - 1)])])
+            };
+            let read = load(&ObjectId::EMPTY_TREE, &|_| true, &read_tree, &|_| Ok(Vec::new()));
+            assert_eq!(read.unwrap_err().code(), Code::StoreDamaged, "{trees:?}");
+        }
     }
 
     proptest! {

@@ -105,12 +105,12 @@ impl Record {
         let subject = self.codon_id.as_deref().or(self.turn.as_deref()).unwrap_or("-");
         let title =
             if self.kind.is_typed() { self.codon_name.as_deref().unwrap_or(&self.reason) } else { &self.reason };
-        let mut out =
-            format!("{}:{} [run:{}] {}\n\n", self.kind.as_str(), one_line(subject), self.run, one_line(title));
+        let (subject, run, title) = (one_line(subject), one_line(&self.run), one_line(title));
+        let mut out = format!("{}:{subject} [run:{run}] {title}\n\n", self.kind.as_str());
         if let Some(name) = &self.codon_name {
             out.push_str(&format!("Codon: {}\n", one_line(name)));
         }
-        out.push_str(&format!("Status: {}\nTimestamp: {}\n", self.kind.as_str(), self.time));
+        out.push_str(&format!("Status: {}\nTimestamp: {}\n", self.kind.as_str(), one_line(&self.time)));
         if let Some(duration) = self.duration_ms {
             out.push_str(&format!("Duration: {duration}ms\n"));
         }
@@ -241,5 +241,8 @@ mod tests {
         let back = Record::parse(&forged.message()).unwrap();
         assert_eq!((back.kind, back.ordinal), (Kind::Auto, 12));
         assert_eq!(Record::parse("Initial commit"), None);
+        let forged = Record { run: "r\n\nTurn: x".into(), time: "t\nTurn: x".into(), turn: None, ..record() };
+        let back = Record::parse(&forged.message()).unwrap();
+        assert_eq!((back.turn, back.run.as_str()), (None, "r\\n\\nTurn: x"));
     }
 }

@@ -17,7 +17,7 @@ use super::path::RelPath;
 use super::tree::{Mode, TreeEntry};
 use crate::error::{Code, Error, Result};
 
-use super::build::{ReadBlob, ReadTree};
+use super::build::{MAX_DEPTH, ReadBlob, ReadTree};
 use std::collections::BTreeMap;
 
 const SHARD: &[u8] = b"meta";
@@ -144,14 +144,17 @@ fn load_shards(
     coverage: &mut Coverage,
     (read_tree, read_blob): (ReadTree<'_>, ReadBlob<'_>),
 ) -> Result<()> {
-    let mut pending = vec![(RelPath::root(), root)];
-    while let Some((dir, id)) = pending.pop() {
+    let mut pending = vec![(RelPath::root(), root, 0usize)];
+    while let Some((dir, id, depth)) = pending.pop() {
+        if depth > MAX_DEPTH {
+            return Err(damaged("is nested too deeply"));
+        }
         for entry in read_tree(&id)? {
             if entry.name == SHARD {
                 decode_shard(&dir, &read_blob(&entry.id)?, manifest, coverage)?;
             } else if let Some(stored) = entry.name.strip_prefix(DIR_PREFIX).filter(|stored| !stored.is_empty()) {
                 let child = name::from_stored(stored, dir.is_root());
-                pending.push((dir.join(checked_name(&child)?), entry.id));
+                pending.push((dir.join(checked_name(&child)?), entry.id, depth + 1));
             } else {
                 return Err(damaged("has an entry of unknown name"));
             }

@@ -28,7 +28,7 @@ impl Mode {
 
     fn parse(text: &[u8]) -> Option<Mode> {
         match text {
-            b"100644" | b"100664" => Some(Mode::File),
+            b"100644" => Some(Mode::File),
             b"100755" => Some(Mode::Executable),
             b"120000" => Some(Mode::Link),
             b"40000" => Some(Mode::Dir),
@@ -73,13 +73,16 @@ pub fn encode(mut entries: Vec<TreeEntry>) -> Vec<u8> {
 ///
 /// # Errors
 /// `store-damaged` for anything piton would not have written: cut entries, unknown modes (submodule links among them),
-/// names with `/`, `.` or `..`, duplicate or empty names.
+/// names with `/`, `.` or `..`, duplicate or empty names, another order. What decodes encodes to the same bytes.
 pub fn decode(mut bytes: &[u8]) -> Result<Vec<TreeEntry>> {
     let mut entries = Vec::with_capacity(bytes.len() / 40);
     while !bytes.is_empty() {
         let (entry, rest) = decode_one(bytes)?;
         entries.push(entry);
         bytes = rest;
+    }
+    if !entries.is_sorted_by(|a, b| compare(a, b).is_lt()) {
+        return Err(damaged("is not in git's order"));
     }
     let mut names: Vec<&[u8]> = entries.iter().map(|entry: &TreeEntry| entry.name.as_slice()).collect();
     names.sort_unstable();
@@ -132,6 +135,9 @@ mod tests {
             b"100644 a",
             b"160000 m\0aaaaaaaaaaaaaaaaaaaa",
             b"100644 ..\0aaaaaaaaaaaaaaaaaaaa",
+            b"100664 old\0aaaaaaaaaaaaaaaaaaaa",
+            b"100644 b\0aaaaaaaaaaaaaaaaaaaa100644 a\0aaaaaaaaaaaaaaaaaaaa",
+            b"100644 a\0aaaaaaaaaaaaaaaaaaaa100644 a.b\0aaaaaaaaaaaaaaaaaaaa40000 a\0aaaaaaaaaaaaaaaaaaaa",
         ] {
             assert_eq!(decode(bad).unwrap_err().code(), Code::StoreDamaged);
         }

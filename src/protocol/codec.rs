@@ -40,7 +40,8 @@ impl<R: BufRead> LineReader<R> {
     }
 
     fn read_line(&mut self) -> io::Result<Option<Line>> {
-        let mut text: Vec<u8> = Vec::new();
+        // `None` over the limit: what was kept is of no use any more.
+        let mut text = Some(Vec::new());
         let mut length = 0u64;
         loop {
             let buffer = match self.input.fill_buf() {
@@ -54,11 +55,9 @@ impl<R: BufRead> LineReader<R> {
             let used = newline.map_or(buffer.len(), |at| at + 1);
             let content = newline.unwrap_or(buffer.len());
             length += used as u64;
-            if text.len() + content <= self.limit {
+            text = text.filter(|text| text.len() + content <= self.limit);
+            if let Some(text) = &mut text {
                 text.extend_from_slice(&buffer[..content]);
-            } else {
-                // Over the limit: what was kept is of no use any more.
-                text = Vec::new();
             }
             self.input.consume(used);
             if newline.is_some() {
@@ -67,10 +66,10 @@ impl<R: BufRead> LineReader<R> {
         }
     }
 
-    fn finish(&self, mut text: Vec<u8>, length: u64) -> Line {
-        if length > self.limit as u64 + 2 || (text.is_empty() && length > 2) {
+    fn finish(&self, text: Option<Vec<u8>>, length: u64) -> Line {
+        let Some(mut text) = text else {
             return Line::TooLong(length, self.number);
-        }
+        };
         if text.last() == Some(&b'\r') {
             text.pop();
         }
@@ -96,6 +95,9 @@ mod tests {
         let text = |text: &str, number| Line::Text(text.into(), number);
         assert_eq!(all(b"a\nbb\r\n\n  \nlast", 100), [text("a", 1), text("bb", 2), text("last", 5)]);
         assert_eq!(all(b"12345\n123456789\nx\n", 5), [text("12345", 1), Line::TooLong(10, 2), text("x", 3)]);
+        // The end of the input, one byte behind the piece that passed the limit.
+        assert_eq!(all(b"123456712", 7), [Line::TooLong(9, 1)]);
+        assert_eq!(all(b"123451234\nx", 8), [Line::TooLong(10, 1), text("x", 2)]);
         assert_eq!(all(b"", 5), []);
         assert_eq!(all(b"a\0b\n", 5), [Line::Text(b"a\0b".to_vec(), 1)]);
     }

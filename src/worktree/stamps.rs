@@ -78,7 +78,8 @@ pub fn save(file: &Path, stamps: &Stamps) -> Result<()> {
     durable::replace_file(file, &encode(stamps))
 }
 
-fn encode(stamps: &Stamps) -> Vec<u8> {
+/// The bytes of a stamps file.
+pub fn encode(stamps: &Stamps) -> Vec<u8> {
     let mut body = Vec::with_capacity(64 + stamps.known.entries().len() * 90);
     put_bytes(&mut body, stamps.epoch.as_bytes());
     put_bytes(&mut body, stamps.boot.as_bytes());
@@ -134,7 +135,11 @@ fn put_bytes(body: &mut Vec<u8>, bytes: &[u8]) {
 const CUT: &str = "is cut";
 const BAD: &str = "holds impossible values";
 
-fn decode(bytes: &[u8]) -> Result<Stamps, &'static str> {
+/// The inverse of [`encode`].
+///
+/// # Errors
+/// Why they are of no use, for logs.
+pub fn decode(bytes: &[u8]) -> Result<Stamps, &'static str> {
     let (header, body) = bytes.split_at_checked(HEADER).ok_or(CUT)?;
     if header[..8] != *MAGIC {
         return Err("is no stamps file");
@@ -158,7 +163,7 @@ fn decode_body(reader: &mut Reader<'_>) -> Result<Stamps, &'static str> {
         known: Arc::default(),
     };
     let count = reader.number()?;
-    let mut entries = Vec::with_capacity(reader.0.len().min(count as usize * 64) / 64);
+    let mut entries = Vec::with_capacity((reader.0.len() / 64).min(count as usize));
     let mut name: Vec<u8> = Vec::new();
     for _ in 0..count {
         let shared = reader.number()? as usize;
@@ -315,6 +320,13 @@ mod tests {
             changed[at] ^= 0x41;
             assert!(matches!(read(&changed), Outcome::Unusable(_)), "changed at {at}");
         }
+        let body = |count: u64| {
+            let mut body = vec![0; 5];
+            put(&mut body, count);
+            [&good[..12], &crc32fast::hash(&body).to_le_bytes(), &body].concat()
+        };
+        assert!(matches!(read(&body(0)), Outcome::Found(_)));
+        assert_eq!(read(&body(u64::MAX)), Outcome::Unusable(CUT));
         let mut newer = good.clone();
         newer[8] = 2;
         assert_eq!(read(&newer), Outcome::Unusable("is of another version"));

@@ -27,13 +27,21 @@ pub fn tracked(git_dir: &Path) -> Result<Vec<RelPath>> {
     let Some(bytes) = read_regular(&file, CAP).at("reading the git index", &file)? else {
         return Ok(Vec::new());
     };
-    let slots = decode(&bytes, &mut |id| {
+    let shared = &mut |id: &str| {
         let shared = git_dir.join(format!("sharedindex.{id}"));
         let content = read_regular(&shared, CAP).at("reading the shared git index", &shared)?;
         content.ok_or_else(|| damaged("refers to a shared index that is missing"))
-    })
-    .map_err(|error| error.path(&file))?;
-    paths(slots)
+    };
+    tracked_in(&bytes, shared).map_err(|error| error.path(&file))
+}
+
+/// As [`tracked`], from the bytes of an index; `shared` gives those of the shared index with that hash, which a split
+/// index refers to.
+///
+/// # Errors
+/// As [`tracked`]; errors of `shared`.
+pub fn tracked_in(bytes: &[u8], shared: &mut dyn FnMut(&str) -> Result<Vec<u8>>) -> Result<Vec<RelPath>> {
+    paths(decode(bytes, shared)?)
 }
 
 /// Reads a whole index; `shared` gives the bytes of the shared index of a split one.
@@ -66,7 +74,11 @@ fn parse_any(bytes: &[u8]) -> Result<Parsed> {
 fn paths(slots: Vec<Slot>) -> Result<Vec<RelPath>> {
     let tracked = slots.into_iter().filter(|slot| slot.tracked && !slot.name.is_empty());
     let mut paths = tracked
-        .map(|slot| RelPath::parse(&slot.name).map_err(|_| damaged("tracks an impossible path")))
+        // git writes no `.`, `..` or empty component: what reads as another path is damage.
+        .map(|slot| {
+            let path = RelPath::parse(&slot.name).ok().filter(|path| path.as_bytes() == slot.name);
+            path.ok_or_else(|| damaged("tracks an impossible path"))
+        })
         .collect::<Result<Vec<RelPath>>>()?;
     if !paths.is_sorted() {
         paths.sort_unstable();

@@ -169,7 +169,8 @@ impl Planner<'_> {
     fn would_go(&self, path: &RelPath) -> bool {
         let unknown = Entry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 0 };
         let input = self.input;
-        let absent = !matches(input.target, path) && self.is_selected(path) && !in_git(path);
+        let unseen = !matches(input.target, path) && !input.present.contains(path);
+        let absent = unseen && self.is_selected(path) && !in_git(path);
         absent && !input.keep_new && !(input.target_skipped)(path) && (input.covered)(path, &unknown).is_ok()
     }
 

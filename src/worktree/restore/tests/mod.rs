@@ -1,7 +1,9 @@
 //! A real directory, a store in memory, and a plain scan that knows nothing of piton's own.
 
 mod attributes;
+mod kinds;
 mod plans;
+mod promises;
 mod race;
 mod random;
 mod swaps;
