@@ -119,6 +119,7 @@ static CONTEXT: LazyLock<Context> = LazyLock::new(|| Context {
     home: Some(PathBuf::from("/home/u")),
     temp_dirs: vec![PathBuf::from("/tmp")],
     piton_home: Some(PathBuf::from("/home/u/.local/share/piton")),
+    aliases: Vec::new(),
 });
 
 /// A shell line to a verdict whose places lie in the line; what only surrounds it takes nothing away.

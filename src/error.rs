@@ -117,7 +117,8 @@ impl Error {
 
     /// A failed system call: `doing` is a participle ("reading", "renaming"), `path` what it was done to.
     ///
-    /// Full disks and quotas become `disk-full`, refused access and read-only file systems `permission`.
+    /// Full disks and quotas become `disk-full`, refused access and read-only file systems `permission`, paths
+    /// that no file can have `bad-path`.
     pub fn io(source: std::io::Error, doing: &str, path: &Path) -> Error {
         let (code, hint) = match source.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => (
@@ -127,6 +128,7 @@ impl Error {
             Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
                 (Code::Permission, Some("check the owner and permissions of that path"))
             }
+            Some(libc::ENOTDIR | libc::ENAMETOOLONG | libc::ELOOP) => (Code::BadPath, Some("check that path")),
             Some(libc::EMFILE | libc::ENFILE) => (Code::Internal, Some("raise the open-file limit (ulimit -n)")),
             _ => (Code::Internal, None),
         };
@@ -191,7 +193,7 @@ impl Error {
     pub fn text(&self) -> String {
         let mut text = self.message.clone();
         if let Some(path) = &self.path {
-            text.push_str(&format!(": `{}`", path.display()));
+            text.push_str(&format!(": `{}`", path.display().to_string().replace('\n', "\\n")));
         }
         if let Some(hint) = &self.hint {
             text.push_str(&format!("; {hint}"));

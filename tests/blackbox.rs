@@ -2,8 +2,12 @@
 
 #[path = "blackbox/capture.rs"]
 mod capture;
+#[path = "blackbox/environment.rs"]
+mod environment;
 #[path = "blackbox/faults.rs"]
 mod faults;
+#[path = "blackbox/input.rs"]
+mod input;
 #[path = "blackbox/restore.rs"]
 mod restore;
 #[path = "blackbox/sidecar.rs"]

@@ -1,6 +1,7 @@
 //! What differs between two checkpoints, or between one and the present state.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::ErrorKind;
 
 use super::take::{Into, Take};
 use super::timeline::{Checkpoint, Timeline};
@@ -144,7 +145,12 @@ impl Timeline {
     pub fn changes_to_present(&self, old: &Checkpoint, present: &Present) -> Result<Vec<Change>> {
         let changes = self.changes(old.tree, present.root, &present.fresh)?;
         let from = self.coverage(&old.tree)?;
-        let exists = |path: &RelPath| path.under(&self.workspace.path).symlink_metadata().is_ok();
+        let gone = |error: &std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+        // In doubt (access refused, a path too long for one call) it may.
+        let exists = |path: &RelPath| {
+            let looked = path.under(&self.workspace.path).symlink_metadata();
+            !looked.is_err_and(|error| gone(&error))
+        };
         let gap = |change: &Change| is_capture_gap(change, &from, &present.capture.coverage, &exists);
         Ok(changes.into_iter().filter(|change| !gap(change)).collect())
     }

@@ -13,7 +13,8 @@ impl Home {
     /// `$PITON_HOME`, else `$XDG_DATA_HOME/piton`, else `~/.local/share/piton`; created when missing.
     ///
     /// # Errors
-    /// `workspace-refused` when none of them is known or the value is relative; I/O errors of creating it.
+    /// `workspace-refused` when none of them is known or the value is relative, `bad-path` when it is no directory; I/O
+    /// errors of creating it.
     pub fn locate() -> Result<Home> {
         let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let path = named("PITON_HOME")
@@ -35,6 +36,11 @@ impl Home {
             return Err(Error::new(Code::WorkspaceRefused, "the place of piton's store must be an absolute path")
                 .path(path)
                 .hint("set PITON_HOME to an absolute path"));
+        }
+        if path.exists() && !path.is_dir() {
+            return Err(Error::new(Code::BadPath, "the place of piton's store must be a directory")
+                .path(path)
+                .hint("set PITON_HOME to another path"));
         }
         create_private_dir(path)?;
         Ok(Home(path.canonicalize().at("resolving", path)?))

@@ -6,6 +6,7 @@
 use super::timeline::Checkpoint;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
+use crate::model::text::{cut, printable};
 
 /// A parsed selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Selector {
     pub fn parse(text: &str) -> Result<Selector> {
         let text = text.trim();
         let bad = |why: &str| {
-            Err(Error::new(Code::BadRequest, format!("`{}` {why}", crate::model::text::printable(text)))
+            Err(Error::new(Code::BadRequest, format!("`{}` {why}", shown(text)))
                 .hint("name a checkpoint by number (12), id (4270a8c), @{0}, run:codon or label; see `piton list`"))
         };
         if text.is_empty() {
@@ -56,6 +57,11 @@ impl Selector {
         }
         Ok(if is_hex(text) { Selector::Prefix(text.to_lowercase()) } else { named(text) })
     }
+}
+
+/// A selector as messages repeat it.
+pub fn shown(text: &str) -> String {
+    cut(&printable(text), 80)
 }
 
 fn is_hex(text: &str) -> bool {

@@ -28,6 +28,8 @@ pub struct State {
     pub next_ordinal: u64,
     /// The guard is switched off until this time (milliseconds since the epoch); `i64::MAX` for good.
     pub off_until: Option<i64>,
+    /// When it was switched off for a span: a clock that stands before that has jumped, and the span is over.
+    pub off_since: Option<i64>,
     pub detached: BTreeMap<String, Detached>,
 }
 
@@ -56,6 +58,6 @@ impl State {
 
     /// Whether the guard is switched off at `now_ms`.
     pub fn is_off(&self, now_ms: i64) -> bool {
-        self.off_until.is_some_and(|until| now_ms < until)
+        self.off_until.is_some_and(|until| now_ms < until) && self.off_since.is_none_or(|since| now_ms >= since)
     }
 }

@@ -230,11 +230,13 @@ impl Timeline {
     }
 
     pub(super) fn require_workspace(&self) -> Result<()> {
-        if self.workspace.path.is_dir() {
+        let path = &self.workspace.path;
+        // A link in its place would lead piton into somebody else's files.
+        if path.is_dir() && path.canonicalize().is_ok_and(|real| real == *path) {
             return Ok(());
         }
         Err(Error::new(Code::WorkspaceGone, "the workspace is not a directory any more")
-            .path(&self.workspace.path)
+            .path(path)
             .hint("its checkpoints are kept: `piton restore N --to DIR --workspace PATH` brings files back elsewhere"))
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::home::Home;
 use super::journal::{Journal, Line};
 use super::operations::History;
-use super::selector::{Selector, matches};
+use super::selector::{Selector, matches, shown};
 use super::state::State;
 use super::workspace::Workspace;
 use crate::error::{Code, Error, Result};
@@ -207,7 +207,7 @@ impl Timeline {
                 let candidates: Vec<String> = many.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
                 let short: Vec<String> =
                     many.iter().take(8).map(|c| format!("{} ({})", c.id.short(), c.record.ordinal)).collect();
-                let text = format!("`{selector}` matches {} checkpoints: {}", many.len(), short.join(", "));
+                let text = format!("`{}` matches {} checkpoints: {}", shown(selector), many.len(), short.join(", "));
                 Err(Error::new(Code::AmbiguousCheckpoint, text)
                     .hint("give more digits, or the number that `piton list` shows")
                     .candidates(candidates))
@@ -217,7 +217,7 @@ impl Timeline {
 
     /// Why nothing matched: pruned, not a checkpoint, of another workspace, or unknown.
     fn explain_missing(&self, parsed: &Selector, selector: &str, all: &[Checkpoint]) -> Error {
-        let selector = crate::model::text::printable(selector);
+        let selector = shown(selector);
         let none =
             |code, text: String| Error::new(code, text).hint("see `piton list` for this workspace's checkpoints");
         match parsed {

@@ -4,7 +4,7 @@
 //! evidence of "moved" only: a re-clone at the same path is the same workspace.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -135,7 +135,7 @@ impl Workspace {
         let dir = home.workspaces();
         let listing = match std::fs::read_dir(&dir) {
             Ok(listing) => listing,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(Error::io(error, "listing", &dir)),
         };
         let mut known = Vec::new();
@@ -190,20 +190,17 @@ fn read_identity(dir: &Path) -> Option<Workspace> {
 }
 
 fn canonical_dir(path: &Path) -> Result<PathBuf> {
-    let canonical = path.canonicalize().map_err(|error| {
-        if error.kind() == std::io::ErrorKind::NotFound {
+    let no_dir = || {
+        Error::new(Code::BadPath, "a workspace must be a directory").path(path).hint("name the directory that holds it")
+    };
+    let canonical = path.canonicalize().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
             Error::new(Code::WorkspaceGone, "the workspace does not exist").path(path).hint("check the path")
-        } else {
-            Error::io(error, "resolving", path)
         }
+        ErrorKind::NotADirectory | ErrorKind::InvalidFilename | ErrorKind::InvalidInput => no_dir(),
+        _ => Error::io(error, "resolving", path),
     })?;
-    if canonical.is_dir() {
-        Ok(canonical)
-    } else {
-        Err(Error::new(Code::BadPath, "a workspace must be a directory")
-            .path(path)
-            .hint("name the directory that holds it"))
-    }
+    if canonical.is_dir() { Ok(canonical) } else { Err(no_dir()) }
 }
 
 /// piton never guards its own store: that would be a loop.

@@ -11,6 +11,8 @@ pub struct Context {
     pub cwd: PathBuf,
     /// The root of the workspace.
     pub workspace: PathBuf,
+    /// Paths that lead into the workspace through symbolic links, and where they lead.
+    pub aliases: Vec<(PathBuf, PathBuf)>,
     /// The user's home.
     pub home: Option<PathBuf>,
     /// Directories whose content nobody misses.
@@ -34,6 +36,13 @@ pub enum Whereabouts {
 }
 
 impl Context {
+    /// A path that leads into the workspace, by its name there.
+    pub fn own_name(&self, path: PathBuf) -> PathBuf {
+        let mut found = self.aliases.iter().filter_map(|(alias, real)| Some((real, path.strip_prefix(alias).ok()?)));
+        let own = found.next().map(|(real, rest)| real.components().chain(rest.components()).collect());
+        own.unwrap_or(path)
+    }
+
     /// The place of an absolute path.
     pub fn whereabouts(&self, path: &Path) -> Whereabouts {
         if is_device(path) {

@@ -98,6 +98,7 @@ pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> (Optio
         };
         return (None, Whereabouts::Plain(scope));
     };
+    let path = context.own_name(path);
     let everything = !arg.is_exact() && context.workspace.starts_with(&path) && context.workspace != path;
     let whereabouts = if everything && !arg.text[arg.known..].starts_with('*') {
         Whereabouts::Plain(Scope::Unknown)

@@ -1,5 +1,7 @@
 //! Structured tool calls of agents: what they write, told by their names and the usual fields of their input.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::Classifier;
@@ -306,9 +308,10 @@ fn quoted(word: &str) -> String {
 
 fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<Found>, Understanding) {
     let mut paths: Vec<(String, Class)> = call.paths.iter().map(|path| (path.clone(), class)).collect();
+    let mut known: HashSet<String> = call.paths.iter().cloned().collect();
     let mut add = |path: &str, class: Class| {
         let path = path.strip_prefix("file://").unwrap_or(path);
-        if !path.is_empty() && !paths.iter().any(|(known, _)| known == path) {
+        if !path.is_empty() && known.insert(path.to_owned()) {
             paths.push((path.to_owned(), class));
         }
     };

@@ -1,8 +1,15 @@
 //! What effects call for: one table of classes and places, and the user's changes to it.
 
+use std::collections::HashSet;
+
 use super::found::Found;
 use crate::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Verdict, Warning};
 use crate::model::policy::{ClassRule, Policy};
+
+/// Most effects that an answer lists; what they call for counts beyond it.
+const MAX_EFFECTS: usize = 1000;
+/// Most paths outside of the workspace that are told, to be looked at for links.
+const MAX_OUTSIDE: usize = 200;
 
 /// How far a line was understood.
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,13 +124,14 @@ fn sentence(class: Class, verb: &str) -> String {
 
 /// The verdict over everything that was found.
 pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -> Verdict {
-    let (mut checkpoint, mut warn) = (false, false);
+    let (mut checkpoint, mut warn, mut targets) = (false, false, HashSet::new());
     let mut verdict = Verdict {
         needs: Needs::Nothing,
         confidence: Confidence::Exact,
         effects: Vec::new(),
         warnings: Vec::new(),
         targets: Vec::new(),
+        outside: Vec::new(),
     };
     for found in found {
         let rule = policy.classes.iter().rev().find(|rule| rule.class == found.class);
@@ -135,7 +143,14 @@ pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -
         if warns {
             add_warning(&mut verdict.warnings, &found, severity);
         }
-        add_target(&mut verdict.targets, &found);
+        if let Some(path) = found.path.as_ref().map(|path| path.to_string_lossy().into_owned()) {
+            if found.scope != Scope::Workspace && verdict.outside.len() < MAX_OUTSIDE {
+                verdict.outside.push(path.clone());
+            }
+            if is_destroyed(&found) && targets.insert(path.clone()) {
+                verdict.targets.push(path);
+            }
+        }
         add_effect(&mut verdict.effects, found, severity);
     }
     verdict.needs = Needs::of(checkpoint || understanding.broken, warn);
@@ -169,23 +184,16 @@ fn add_warning(warnings: &mut Vec<Warning>, found: &Found, severity: Severity) {
     }
 }
 
-fn add_target(targets: &mut Vec<String>, found: &Found) {
-    if found.scope == Scope::Temp || found.class == Class::FileWrite {
-        return;
-    }
-    if let Some(path) = &found.path {
-        let text = path.to_string_lossy().into_owned();
-        if !targets.contains(&text) {
-            targets.push(text);
-        }
-    }
+/// Whether what is found destroys what stands at its path, and somebody would miss that.
+fn is_destroyed(found: &Found) -> bool {
+    found.scope != Scope::Temp && found.class != Class::FileWrite
 }
 
 fn add_effect(effects: &mut Vec<Effect>, found: Found, severity: Severity) {
     let reversible = found.reversible.unwrap_or_else(|| reversible(found.class, found.scope));
     let Found { class, verb, target, scope, certainty, rule, span, .. } = found;
     let effect = Effect { class, verb, target, scope, certainty, reversible, severity, rule, span };
-    if !effects.contains(&effect) {
+    if effects.len() < MAX_EFFECTS && !effects.contains(&effect) {
         effects.push(effect);
     }
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::verbs::{ConfigAction, ConfigArgs};
 use super::{Context, Exit, print};
 use crate::error::{Code, Error, IoContext, Result};
+use crate::model::text::printable;
 use crate::settings::{WORKSPACE_FILE, trust, user_file};
 
 pub fn config(context: &mut Context, args: &ConfigArgs) -> Result<Exit> {
@@ -31,7 +32,8 @@ fn show(context: &Context) -> Result<Exit> {
     let mut text = String::new();
     for setting in &effective.settings {
         let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
-        let _ = writeln!(text, "{:<26} {:<32} {}", setting.key, value, print::faint(&setting.origin.to_string()));
+        let origin = print::faint(&printable(&setting.origin.to_string()));
+        let _ = writeln!(text, "{:<26} {:<32} {origin}", setting.key, printable(&value));
     }
     print::data(&text)?;
     effective.warnings.iter().for_each(|warning| print::warning(warning));
@@ -40,8 +42,7 @@ fn show(context: &Context) -> Result<Exit> {
 
 fn check(context: &Context) -> Result<Exit> {
     let effective = context.settings()?;
-    crate::engine::classifier(&effective.policy)?;
-    crate::filter::Tracked::new(&effective.policy.tracked_files, &effective.policy.read_only)?;
+    crate::engine::classifier(&effective)?;
     if context.json {
         let sources: Vec<String> = effective.policy.sources.iter().map(|path| path.display().to_string()).collect();
         print::json(&json!({ "sources": sources, "warnings": effective.warnings }))?;
@@ -49,11 +50,11 @@ fn check(context: &Context) -> Result<Exit> {
         effective.warnings.iter().for_each(|warning| print::warning(warning));
         let mut text = String::new();
         if effective.policy.sources.is_empty() {
-            let place = user_file().map_or_else(String::new, |path| format!("; yours would be {}", path.display()));
+            let place = user_file().map_or_else(String::new, |path| format!("; yours would be {}", print::path(&path)));
             let _ = writeln!(text, "No configuration files: the defaults hold{place}.");
         }
         for source in &effective.policy.sources {
-            let _ = writeln!(text, "read {}", source.display());
+            let _ = writeln!(text, "read {}", print::path(source));
         }
         print::data(&text)?;
     }
@@ -73,6 +74,6 @@ fn trust_file(context: &Context) -> Result<Exit> {
     }
     let content = std::fs::read(&path).at("reading", &path)?;
     trust::trust(context.home.path(), &path, &content)?;
-    print::data(&format!("Trusted: {} as it is now. After an edit it must be trusted again.\n", path.display()))?;
+    print::data(&format!("Trusted: {} as it is now. After an edit it must be trusted again.\n", print::path(&path)))?;
     Ok(Exit::Done)
 }

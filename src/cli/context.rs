@@ -7,7 +7,7 @@ use super::verbs::Cli;
 use crate::checkpoint::workspace::root_for;
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::engine::place::normalise;
-use crate::error::{Code, Error, IoContext, Result};
+use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
 use crate::settings::{self, Effective};
 
@@ -17,18 +17,19 @@ pub struct Context {
     pub json: bool,
     pub flags: Vec<(String, String)>,
     named: Option<PathBuf>,
-    cwd: PathBuf,
+    /// `None` when it is gone.
+    cwd: Option<PathBuf>,
 }
 
 impl Context {
     /// From the command line and the environment.
     ///
     /// # Errors
-    /// When piton's own directory cannot be made, or the working directory is gone.
+    /// When piton's own directory cannot be made.
     pub fn new(cli: &Cli) -> Result<Context> {
-        let cwd = std::env::current_dir().at("finding the working directory", ".")?;
+        let cwd = std::env::current_dir().ok();
         let flags = cli.set.iter().map(|text| pair(text)).collect::<Result<_>>()?;
-        let named = cli.workspace.as_ref().map(|path| cwd.join(path));
+        let named = cli.workspace.as_ref().map(|path| cwd.as_deref().unwrap_or(Path::new("")).join(path));
         Ok(Context { home: Home::locate()?, json: cli.json, flags, named, cwd })
     }
 
@@ -37,14 +38,20 @@ impl Context {
         self.named.clone()
     }
 
+    fn cwd(&self) -> Result<&Path> {
+        self.cwd.as_deref().ok_or_else(|| {
+            Error::new(Code::WorkspaceGone, "the working directory is gone").hint("name one with --workspace")
+        })
+    }
+
     /// The root of the workspace in question.
     ///
     /// # Errors
-    /// When the known workspaces cannot be listed.
+    /// When the known workspaces cannot be listed; `workspace-gone` when the working directory is gone and none is named.
     pub fn root(&self) -> Result<PathBuf> {
         match &self.named {
             Some(named) => Ok(named.clone()),
-            None => Ok(root_for(&self.cwd, &Workspace::known(&self.home)?)),
+            None => Ok(root_for(self.cwd()?, &Workspace::known(&self.home)?)),
         }
     }
 
@@ -106,8 +113,8 @@ impl Context {
     /// # Errors
     /// As [`Context::paths`].
     pub fn path(&self, workspace: &Workspace, typed: &Path) -> Result<RelPath> {
-        let cwd = self.cwd.canonicalize().unwrap_or_else(|_| self.cwd.clone());
-        let base = if cwd.starts_with(&workspace.path) { cwd } else { workspace.path.clone() };
+        let cwd = self.cwd.as_ref().and_then(|cwd| cwd.canonicalize().ok());
+        let base = cwd.filter(|cwd| cwd.starts_with(&workspace.path)).unwrap_or_else(|| workspace.path.clone());
         let full = normalise(&base.join(typed));
         // The typed path may run through a link to the workspace itself.
         let inside = full.strip_prefix(&workspace.path).map(Path::to_owned).or_else(|_| {

@@ -17,7 +17,7 @@ use crate::model::path::RelPath;
 use crate::model::redact::redact;
 use crate::model::text::{bytes, count, printable};
 use crate::model::tree::Mode;
-use crate::protocol::{List, StatBlock};
+use crate::protocol::{List, PathItem, StatBlock};
 use crate::sidecar::shared::{block, list_reply};
 use crate::worktree::{Flow, Target};
 
@@ -79,7 +79,7 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     if context.json {
         print::json(&list_reply(listing, timeline.branch_of("local")?))?;
     } else if empty {
-        print::data(&format!("No checkpoints for {}\n", timeline.workspace().path.display()))?;
+        print::data(&format!("No checkpoints for {}\n", print::path(&timeline.workspace().path)))?;
     } else {
         print::data(&list_text(&timeline, &listing.rows, listing.total))?;
     }
@@ -287,20 +287,28 @@ pub fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// `find --json`.
+#[derive(serde::Serialize)]
+struct Found {
+    #[serde(flatten)]
+    path: PathItem,
+    versions: Vec<serde_json::Value>,
+}
+
 pub fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let path = context.path(timeline.workspace(), &args.path)?;
     let versions = timeline.versions(&path)?;
     let found = versions.iter().any(|version| version.content.is_some());
     if context.json {
-        let versions: Vec<_> = versions
+        let versions = versions
             .iter()
             .map(|version| {
                 json!({ "id": version.content.map(|(_, id)| id.to_string()), "bytes": version.size,
                     "checkpoints": version.checkpoints.iter().map(|c| c.record.ordinal).collect::<Vec<_>>() })
             })
             .collect();
-        print::json(&json!({ "path": path.display(), "versions": versions }))?;
+        print::json(&Found { path: PathItem::new(&path, None), versions })?;
     } else if found {
         let mut text = format!("{}\n\n", print::bold(&format!("Versions of {}, newest first", path.display())));
         for version in &versions {

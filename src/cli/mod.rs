@@ -54,14 +54,19 @@ fn heed_file_limit() {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(error) if error.use_stderr() => {
+            print::say(error.render().to_string().trim_end());
+            return Exit::Usage.into();
+        }
+        Err(help) => {
             // A closed pipe is nothing to complain about.
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
+            let _ = help.print();
+            return Exit::Done.into();
         }
     };
     trace();
     heed_file_limit();
+    crate::sys::durable::make_private();
     match run(&cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -144,8 +149,9 @@ fn exit_of(error: &Error) -> Exit {
 fn trace() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("PITON_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
-    let started =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
+    let started = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    // Talk that nobody can be told is dropped: complaining of a closed stderr on stderr would end the thread.
+    let started = started.log_internal_errors(false).try_init();
     if let Err(error) = started {
         eprintln!("piton: logging could not be started: {error}");
     }

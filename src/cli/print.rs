@@ -1,11 +1,13 @@
 //! Printing: data to stdout, talk to stderr, colours on a terminal only.
 
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdin, stdout};
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::json;
 
 use crate::error::{Code, Error, IoContext, Result};
+use crate::model::text::{printable, printable_lines};
 
 /// Prints data. A closed pipe ends the program quietly: whoever read has seen enough.
 ///
@@ -16,6 +18,11 @@ pub fn data(text: &str) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         other => other.at("writing", "stdout"),
     }
+}
+
+/// A path on one line of talk or text.
+pub fn path(path: &Path) -> String {
+    printable(&path.to_string_lossy())
 }
 
 /// Prints a value as one JSON document.
@@ -45,10 +52,10 @@ pub fn warning(text: &str) {
     say(&format!("piton: warning: {text}"));
 }
 
-/// Prints talk to stderr.
+/// Prints talk to stderr, harmlessly.
 pub fn say(text: &str) {
     // There is nobody left to tell when stderr is closed.
-    let _ = writeln!(stderr(), "{text}");
+    let _ = writeln!(stderr(), "{}", printable_lines(text));
 }
 
 /// Whether stdout takes colours.
@@ -88,10 +95,7 @@ pub fn harmless(text: &str) -> String {
     if !stdout().is_terminal() {
         return text.to_owned();
     }
-    text.split('\n')
-        .map(|line| line.split('\t').map(crate::model::text::printable).collect::<Vec<_>>().join("\t"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    printable_lines(text)
 }
 
 /// What a question was answered.

@@ -71,7 +71,7 @@ fn export(
         "Wrote {} of checkpoint {} to {}.\n",
         count(outcome.created.len() as u64, "path"),
         checkpoint.record.ordinal,
-        dir.display()
+        print::path(dir)
     );
     if context.json {
         let created = crate::protocol::List::of_paths(outcome.created.iter());

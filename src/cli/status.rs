@@ -115,15 +115,17 @@ pub fn status(context: &mut Context) -> Result<Exit> {
 pub fn classify(context: &mut Context, args: &ClassifyArgs) -> Result<Exit> {
     let command = args.command.join(" ");
     let effective = context.settings()?;
-    let classifier = crate::engine::classifier(&effective.policy)?;
+    let classifier = crate::engine::classifier(&effective)?;
     let surroundings = crate::classify::Context {
         cwd: std::env::current_dir().unwrap_or_default(),
-        workspace: context.root()?,
+        aliases: Vec::new(),
+        workspace: context.root()?.canonicalize().or_else(|_| context.root())?,
         home: std::env::home_dir(),
         temp_dirs: crate::engine::place::temp_dirs(),
         piton_home: Some(context.home.path().to_owned()),
     };
-    let verdict = classifier.shell(&command, &surroundings, &effective.policy);
+    let judge = |context: &_| classifier.shell(&command, context, &effective.policy);
+    let verdict = crate::engine::place::judged(surroundings, judge);
     if context.json {
         print::json(&json!({ "command": command, "needs": verdict.needs, "confidence": verdict.confidence,
             "effects": verdict.effects, "warnings": verdict.warnings }))?;
@@ -164,16 +166,20 @@ mod erased {
 }
 
 pub fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
+    let now = now_ms();
     let until = match &args.span {
         None => i64::MAX,
-        Some(text) => now_ms().saturating_add(span_ms(text)?),
+        Some(text) => now.saturating_add(span_ms(text)?),
     };
     let timeline = context.timeline()?;
-    timeline.change_state(|state| state.off_until = Some(until))?;
+    timeline.change_state(|state| {
+        state.off_until = Some(until);
+        state.off_since = args.span.as_ref().map(|_| now);
+    })?;
     let how_long = args.span.as_ref().map_or("until `piton on`".to_owned(), |span| format!("for {}", printable(span)));
     print::data(&format!(
         "The guard of {} is off {how_long}. Its checkpoints stay.\n",
-        timeline.workspace().path.display()
+        print::path(&timeline.workspace().path)
     ))?;
     Ok(Exit::Done)
 }
@@ -191,7 +197,10 @@ fn span_ms(text: &str) -> Result<i64> {
 
 pub fn on(context: &mut Context) -> Result<Exit> {
     let timeline = context.timeline()?;
-    timeline.change_state(|state| state.off_until = None)?;
-    print::data(&format!("The guard of {} is on.\n", timeline.workspace().path.display()))?;
+    timeline.change_state(|state| {
+        state.off_until = None;
+        state.off_since = None;
+    })?;
+    print::data(&format!("The guard of {} is on.\n", print::path(&timeline.workspace().path)))?;
     Ok(Exit::Done)
 }

@@ -16,7 +16,7 @@ use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::classify::{Classifier, Context};
 use crate::error::Result;
 use crate::model::policy::Policy;
-use crate::settings;
+use crate::settings::{self, Effective};
 use worker::Worker;
 
 /// The workspaces of one client, each with its policy, rules and worker.
@@ -38,11 +38,12 @@ pub struct Place<A: Send + 'static> {
 }
 
 impl<A: Send + 'static> Place<A> {
-    /// The surroundings of an action that starts in `cwd`.
+    /// The surroundings of an action that starts in `cwd`, which is a real name.
     pub fn context(&self, home: &Home, cwd: &Path) -> Context {
         Context {
             cwd: cwd.to_owned(),
             workspace: self.workspace.path.clone(),
+            aliases: Vec::new(),
             home: std::env::home_dir(),
             temp_dirs: place::temp_dirs(),
             piton_home: Some(home.path().to_owned()),
@@ -66,7 +67,9 @@ impl<A: Send + 'static> Engine<A> {
     /// # Errors
     /// `workspace-gone`, `workspace-refused`, `bad-path`; mistakes of the user's configuration; errors of the store.
     pub fn open(&mut self, root: &Path) -> Result<&mut Place<A>> {
-        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        // What is open keeps its place, whatever stands there now.
+        let known = self.open.contains_key(root);
+        let root = root.canonicalize().ok().filter(|_| !known).unwrap_or_else(|| root.to_owned());
         if !self.open.contains_key(&root) {
             let place = self.start(&root)?;
             self.open.insert(root.clone(), place);
@@ -78,20 +81,19 @@ impl<A: Send + 'static> Engine<A> {
     fn start(&self, root: &Path) -> Result<Place<A>> {
         let workspace = Workspace::open(&self.home, root)?;
         let effective = settings::load(Some(root), self.home.path(), &self.flags)?;
-        let classifier = classifier(&effective.policy)?;
+        let classifier = classifier(&effective)?;
         let timeline = Timeline::open(&self.home, workspace.clone(), effective.policy.clone())?;
         let worker = Worker::start(timeline, self.finished.clone());
         Ok(Place { workspace, policy: effective.policy, classifier, worker, warnings: effective.warnings })
     }
 
-    /// The root of the workspace that an event in `cwd` belongs to, `session` being the client's own.
+    /// The root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the client's own.
     pub fn root_of(&self, session: &Path, cwd: &Path) -> PathBuf {
-        let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
-        if place::belongs(session, &cwd) {
+        if cwd == session || place::belongs(session, cwd) {
             return session.to_owned();
         }
         let known = Workspace::known(&self.home).unwrap_or_default();
-        crate::checkpoint::workspace::root_for(&cwd, &known)
+        crate::checkpoint::workspace::root_for(cwd, &known)
     }
 
     /// Reads the configuration of every open workspace again; what was wrong is told and the old one stays.
@@ -102,7 +104,7 @@ impl<A: Send + 'static> Engine<A> {
         let mut warnings = Vec::new();
         for (root, place) in &mut self.open {
             let effective = settings::load(Some(root), self.home.path(), &self.flags)?;
-            place.classifier = classifier(&effective.policy)?;
+            place.classifier = classifier(&effective)?;
             place.policy = effective.policy.clone();
             place.worker.set_policy(effective.policy);
             warnings.extend(effective.warnings);
@@ -121,13 +123,14 @@ impl<A: Send + 'static> Engine<A> {
     }
 }
 
-/// The rules of a policy.
+/// The rules in force.
 ///
 /// # Errors
 /// `bad-request` for a mistake in the user's own rules.
-pub fn classifier(policy: &Policy) -> Result<Classifier> {
-    if policy.rules_yaml.is_empty() {
+pub fn classifier(effective: &Effective) -> Result<Classifier> {
+    let own = &effective.policy.rules_yaml;
+    if own.is_empty() {
         return Ok(Classifier::embedded());
     }
-    Classifier::with_user_rules(&policy.rules_yaml)
+    Classifier::with_user_rules(own).map_err(|error| error.context(effective.origin("rules")))
 }

@@ -3,6 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use crate::classify::Context;
+use crate::model::effect::Verdict;
 use crate::model::path::RelPath;
 use crate::worktree::{Target, is_linked_worktree};
 
@@ -13,6 +15,20 @@ pub fn belongs(session: &Path, cwd: &Path) -> bool {
     }
     let between = cwd.ancestors().take_while(|dir| *dir != session);
     !between.into_iter().any(is_linked_worktree)
+}
+
+/// Judges an action; once more, when paths that seem to lie outside of the workspace lead into it through links.
+pub fn judged(mut context: Context, judge: impl Fn(&Context) -> Verdict) -> Verdict {
+    let verdict = judge(&context);
+    let leads = verdict.outside.iter().filter_map(|path| leads_into(&context.workspace, Path::new(path)));
+    context.aliases = leads.collect();
+    if context.aliases.is_empty() { verdict } else { judge(&context) }
+}
+
+/// The path, or the directory above it, that a link leads into the workspace; and where it leads.
+fn leads_into(workspace: &Path, path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let inside = |dir: &Path| dir.canonicalize().ok().filter(|real| real.starts_with(workspace));
+    path.ancestors().find_map(|dir| Some((dir.to_owned(), inside(dir)?)))
 }
 
 /// The targets of an action that lie inside the workspace, as paths of it.

@@ -206,4 +206,7 @@ pub struct Verdict {
     /// They may lie anywhere; the engine decides what it captures.
     #[serde(skip)]
     pub targets: Vec<String>,
+    /// Literal paths of effects that seem to lie outside of the workspace, the first of them.
+    #[serde(skip)]
+    pub outside: Vec<String>,
 }

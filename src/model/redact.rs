@@ -16,12 +16,14 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     let name = r"[A-Za-z0-9_-]*(?:passw(?:or)?d|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth)[A-Za-z0-9_-]*";
     let table = [
         (r"(?i)(authorization:\s*)(?:[a-z]+\s+)?[^\s'\x22]+".to_owned(), "$1***"),
-        (format!(r"(?i)\b({name})(\s*[=:]\s*){value}"), "$1$2***"),
-        (format!(r"(?i)(--?{name})(\s+){value}"), "$1$2***"),
+        (format!(r#"(?i)\b({name}['"]?\s*[=:]\s*){value}"#), "$1***"),
+        (format!(r"(?i)((?:--?|\bset\s+){name}\s+){value}"), "$1***"),
         (r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}".to_owned(), "$1***"),
         (r"([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@'\x22]*):[^\s/@'\x22]+@".to_owned(), "$1:***@"),
-        (r"\b(mysql|mysqldump|mysqladmin|mariadb)(\b.*?\s-p)[^\s'\x22]+".to_owned(), "$1$2***"),
-        (r"(?i)(\s-u\s*)([^\s:'\x22]+):[^\s'\x22]+".to_owned(), "$1$2:***"),
+        (r"(?i)(https?://)[^\s/:@'\x22]+@".to_owned(), "$1***@"),
+        (r"\b((?:mysql|mysqldump|mysqladmin|mariadb)\b.*?\s['\x22]?-p['\x22]?)[^\s'\x22]+".to_owned(), "$1***"),
+        (format!(r"\b((?:redis-cli\b.*?\s-a|sshpass\s+-p|docker\s+login\b.*?\s-p)\s*){value}"), "$1***"),
+        (r"(?i)(\s(?:-u|--user)[\s=]*['\x22]?[^\s:'\x22]+):[^\s'\x22]+".to_owned(), "$1:***"),
         (
             r"\b(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,}|xox[abprs]-[A-Za-z0-9-]{8,}|AKIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]{8,})".to_owned(),
             "***",
@@ -48,7 +50,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        assert_eq!(PATTERNS.len(), 8);
+        assert_eq!(PATTERNS.len(), 10);
     }
 
     #[test]
@@ -62,6 +64,15 @@ mod tests {
             ("curl -u me:hunter2 https://x", "curl -u me:*** https://x"),
             ("export OPENAI_API_KEY=sk-abcdefghijklmnopqrstuvwx", "export OPENAI_API_KEY=***"),
             ("gh auth login --with-token ghp_abcdefghijklmnopqrstuv", "gh auth login --with-token ***"),
+            ("mysql '-phunter2' db", "mysql '-p***' db"),
+            ("redis-cli -h x -a hunter2 FLUSHALL", "redis-cli -h x -a *** FLUSHALL"),
+            ("sshpass -p 'hunter 2' ssh x", "sshpass -p *** ssh x"),
+            ("docker login -u me -p hunter2", "docker login -u me -p ***"),
+            ("aws configure set aws_secret_access_key hunter2", "aws configure set aws_secret_access_key ***"),
+            ("echo '{\"password\": \"hunter2\"}'", "echo '{\"password\": ***}'"),
+            ("curl --user 'me:hunter2' x", "curl --user 'me:***' x"),
+            ("git push https://hunter2@host/x", "git push https://***@host/x"),
+            ("git push git@host:x && mkdir -p a/b", "git push git@host:x && mkdir -p a/b"),
             ("rm -rf build && echo done", "rm -rf build && echo done"),
         ];
         for (text, expected) in table {

@@ -6,7 +6,7 @@ pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}' | '\u{feff}' => {
+            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
                 out.extend(c.escape_unicode());
             }
             c if c.is_control() => out.extend(c.escape_default()),
@@ -14,6 +14,12 @@ pub fn printable(text: &str) -> String {
         }
     }
     out
+}
+
+/// As [`printable`], but lines stay lines and tabs tabs.
+pub fn printable_lines(text: &str) -> String {
+    let line = |line: &str| line.split('\t').map(printable).collect::<Vec<_>>().join("\t");
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Cuts after `max` characters, with `…` when something was cut.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 
 use super::VERSION;
@@ -340,27 +341,26 @@ fn read_body(mut map: Map<String, Value>) -> Result<Body, Error> {
     let Some(Value::String(name)) = map.remove("type") else {
         return Err(Error::new(Code::UnknownType, "`type` is missing or not a string").field("type"));
     };
-    let value = Value::Object(map);
     Ok(match name.as_str() {
-        "hello" => Body::Hello(fields(value)?),
-        "run.start" => Body::RunStart(fields(value)?),
-        "run.end" => Body::RunEnd(fields(value)?),
-        "turn.start" => Body::TurnStart(fields(value)?),
-        "turn.end" => Body::TurnEnd(fields(value)?),
-        "tool.before" => Body::ToolBefore(fields(value)?),
-        "tool.after" => Body::ToolAfter(fields(value)?),
-        "shell.before" => Body::ShellBefore(fields(value)?),
-        "shell.after" => Body::ShellAfter(fields(value)?),
-        "checkpoint.create" => Body::Create(fields(value)?),
-        "checkpoint.list" => Body::List(checked_list(fields(value)?)?),
-        "checkpoint.show" => Body::Show(fields(value)?),
-        "checkpoint.diff" => Body::Diff(fields(value)?),
-        "rollback.preview" => Body::Preview(fields(value)?),
-        "rollback.toCheckpoint" => Body::Rollback(fields(value)?),
-        "restore" => Body::Restore(fields(value)?),
-        "undo" => Body::Undo(fields(value)?),
-        "redo" => Body::Redo(fields(value)?),
-        "classify" => Body::Classify(fields(value)?),
+        "hello" => Body::Hello(fields(map)?),
+        "run.start" => Body::RunStart(fields(map)?),
+        "run.end" => Body::RunEnd(fields(map)?),
+        "turn.start" => Body::TurnStart(fields(map)?),
+        "turn.end" => Body::TurnEnd(fields(map)?),
+        "tool.before" => Body::ToolBefore(fields(map)?),
+        "tool.after" => Body::ToolAfter(fields(map)?),
+        "shell.before" => Body::ShellBefore(fields(map)?),
+        "shell.after" => Body::ShellAfter(fields(map)?),
+        "checkpoint.create" => Body::Create(fields(map)?),
+        "checkpoint.list" => Body::List(checked_list(fields(map)?)?),
+        "checkpoint.show" => Body::Show(fields(map)?),
+        "checkpoint.diff" => Body::Diff(fields(map)?),
+        "rollback.preview" => Body::Preview(fields(map)?),
+        "rollback.toCheckpoint" => Body::Rollback(fields(map)?),
+        "restore" => Body::Restore(fields(map)?),
+        "undo" => Body::Undo(fields(map)?),
+        "redo" => Body::Redo(fields(map)?),
+        "classify" => Body::Classify(fields(map)?),
         "status" => Body::Status,
         "ping" => Body::Ping,
         "config.reload" => Body::ConfigReload,
@@ -391,34 +391,20 @@ fn checked_list(query: ListQuery) -> Result<ListQuery, Error> {
     }
 }
 
-/// Reads the fields of one type; the field at fault is named.
-fn fields<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
-    T::deserialize(&value).map_err(|error| {
+/// Reads the fields of one type. The field at fault is named: the last one looked at, as serde does not tell.
+fn fields<T: DeserializeOwned>(map: Map<String, Value>) -> Result<T, Error> {
+    let mut last = None;
+    let entries = map.into_iter().inspect(|(name, _)| last = Some(name.clone()));
+    let read: serde_json::Result<T> = T::deserialize(MapDeserializer::new(entries));
+    read.map_err(|error| {
         let text = error.to_string();
-        let field = text.split('`').nth(1).filter(|_| text.starts_with("missing field")).map(str::to_owned);
-        let field = field.or_else(|| wrong_field::<T>(&value));
-        let message = match &field {
-            Some(field) => format!("`{field}`: {text}"),
-            None => text,
-        };
-        let error = Error::new(Code::BadRequest, message).hint("see docs/PROTOCOL.md");
-        match field {
-            Some(field) => error.field(field),
-            None => error,
+        let missing = text.split('`').nth(1).filter(|_| text.starts_with("missing field")).map(str::to_owned);
+        let hint = "see docs/PROTOCOL.md";
+        match missing.or(last) {
+            Some(field) => Error::new(Code::BadRequest, format!("`{field}`: {text}")).hint(hint).field(field),
+            None => Error::new(Code::BadRequest, text).hint(hint),
         }
     })
-}
-
-/// The field whose absence changes the complaint: serde does not name fields of the wrong type.
-fn wrong_field<T: DeserializeOwned>(value: &Value) -> Option<String> {
-    let map = value.as_object()?;
-    let complaint = T::deserialize(value).err()?.to_string();
-    let without = |name: &String| {
-        let mut fewer = map.clone();
-        fewer.remove(name);
-        T::deserialize(&Value::Object(fewer)).map_or_else(|error| error.to_string() != complaint, |_| true)
-    };
-    map.keys().find(|name| without(name)).cloned()
 }
 
 #[cfg(test)]

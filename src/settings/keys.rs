@@ -68,19 +68,21 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "tracked_files",
         apply: |policy, value| {
-            policy.tracked_files = words(value)?;
+            policy.tracked_files = globs(value)?;
             Ok(())
         },
+        // No pattern tracks everything: a first one would narrow it.
         widens: |old, new| {
             let more = old.tracked_files.iter().all(|pattern| new.tracked_files.contains(pattern));
-            let added = new.tracked_files.iter().filter(|pattern| !old.tracked_files.contains(pattern));
-            more && added.into_iter().all(|pattern| !pattern.starts_with('!'))
+            let mut added = new.tracked_files.iter().filter(|pattern| !old.tracked_files.contains(pattern));
+            let widened = !old.tracked_files.is_empty() && added.all(|pattern| !pattern.starts_with('!'));
+            old.tracked_files == new.tracked_files || (more && widened)
         },
     },
     Key {
         name: "read_only",
         apply: |policy, value| {
-            policy.read_only = words(value)?;
+            policy.read_only = globs(value)?;
             Ok(())
         },
         widens: |old, new| new.read_only.iter().all(|pattern| old.read_only.contains(pattern)),
@@ -287,6 +289,16 @@ fn number(value: &Value, min: u64, max: u64) -> Result<u64, String> {
 fn words(value: &Value) -> Result<Vec<String>, String> {
     let list = value.as_array().ok_or_else(|| wants("a list of patterns", value))?;
     list.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(|| wants("a list of patterns", item))).collect()
+}
+
+/// Patterns of the dialect of `tracked_files`.
+fn globs(value: &Value) -> Result<Vec<String>, String> {
+    let patterns = words(value)?;
+    for pattern in &patterns {
+        globset::Glob::new(pattern)
+            .map_err(|error| format!("has `{pattern}`, which is not a pattern: {}", error.kind()))?;
+    }
+    Ok(patterns)
 }
 
 fn wants(what: &str, got: &Value) -> String {

@@ -9,6 +9,7 @@ pub mod trust;
 mod yaml;
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -76,6 +77,14 @@ pub struct Effective {
     pub policy: Policy,
     pub settings: Vec<Setting>,
     pub warnings: Vec<String>,
+}
+
+impl Effective {
+    /// Where the value of a key came from.
+    pub fn origin(&self, key: &str) -> String {
+        let found = self.settings.iter().find(|setting| setting.key == key);
+        found.map_or_else(|| key.to_owned(), |setting| setting.origin.to_string())
+    }
 }
 
 /// Resolves the layers. Pure.
@@ -150,7 +159,7 @@ fn environment() -> Vec<(String, String)> {
 fn read(path: &Path) -> Result<Option<String>> {
     let facts = match path.metadata() {
         Ok(facts) => facts,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         Err(error) => return Err(Error::io(error, "reading the status of", path)),
     };
     let refuse = |why: &str| Err(Error::new(Code::BadRequest, format!("the configuration file {why}")).path(path));
@@ -205,6 +214,9 @@ fn find(name: &str) -> Result<&'static Key, String> {
     if keys::LATER.contains(&name) {
         return Err("is not in this version yet: store maintenance will bring it".to_owned());
     }
+    if KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))) {
+        return Err("holds keys of its own, and no value".to_owned());
+    }
     let near = KEYS.iter().map(|key| (strsim(key.name, name), key.name)).min();
     match near.filter(|(distance, _)| *distance <= 3) {
         Some((_, near)) => Err(format!("is not a key; did you mean `{near}`?")),
@@ -247,7 +259,7 @@ fn scalar(text: &str) -> Value {
 fn bad(path: &Path, text: &str, leaf: &Leaf, why: &str) -> Error {
     let excerpt = yaml::excerpt(text, leaf.line, leaf.column);
     let message = format!("{}:{}:{}: `{}` {why}\n{excerpt}", path.display(), leaf.line, leaf.column, leaf.key);
-    Error::new(Code::BadRequest, message).field(leaf.key.clone()).line(leaf.line)
+    Error::new(Code::BadRequest, message.trim_end()).field(leaf.key.clone()).line(leaf.line)
 }
 
 /// Edit distance of two short words.

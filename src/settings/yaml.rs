@@ -25,6 +25,8 @@ pub struct Leaf {
 pub struct Broken {
     message: String,
     line: u64,
+    column: u64,
+    excerpt: String,
 }
 
 impl Broken {
@@ -35,7 +37,8 @@ impl Broken {
         } else {
             "see docs/CONFIG.md"
         };
-        Error::new(Code::BadRequest, format!("{}: {}", path.display(), self.message)).line(self.line).hint(hint)
+        let message = format!("{}:{}:{}: {}\n{}", path.display(), self.line, self.column, self.message, self.excerpt);
+        Error::new(Code::BadRequest, message.trim_end()).line(self.line).hint(hint)
     }
 }
 
@@ -125,8 +128,13 @@ fn parse(text: &str) -> Result<Spanned<Node>, Broken> {
     // Only `true` and `false` are booleans: `enabled: no` would be read as a word and refused by its key.
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let line = error.location().map_or(0, |location| location.line());
-        Broken { message: error.to_string(), line }
+        let (line, column) = error.location().map_or((1, 1), |place| (place.line(), place.column()));
+        // Its first line is the message; what is advice to a programmer goes.
+        let whole = error.to_string();
+        let first = whole.lines().next().unwrap_or_default();
+        let plain = first.split_once(&format!("line {line} column {column}: ")).map_or(first, |(_, rest)| rest);
+        let message = plain.split(", set ").flat_map(|part| part.split("; use ")).next().unwrap_or(plain);
+        Broken { message: message.to_owned(), line, column, excerpt: excerpt(text, line, column) }
     })
 }
 
@@ -144,7 +152,8 @@ pub fn leaves(text: &str) -> Result<Vec<Leaf>, Broken> {
         }
         Node::Scalar(Value::Null) => Ok(Vec::new()),
         Node::List(_) | Node::Scalar(_) => {
-            Err(Broken { message: "the file must hold keys and values, like `guard: turn`".to_owned(), line: 1 })
+            let message = "the file must hold keys and values, like `guard: turn`".to_owned();
+            Err(Broken { message, line: 1, column: 1, excerpt: excerpt(text, 1, 1) })
         }
     }
 }
@@ -169,9 +178,10 @@ pub fn value(text: &str) -> Option<Value> {
     parse(text).ok().map(|node| node.value.value())
 }
 
-/// The line with a caret under the column.
+/// The line with a caret under the column; nothing where that lies too far out to be seen.
 pub fn excerpt(text: &str, line: u64, column: u64) -> String {
-    let Some(source) = text.lines().nth((line as usize).saturating_sub(1)) else {
+    let source = text.lines().nth((line as usize).saturating_sub(1));
+    let Some(source) = source.filter(|_| column <= 120) else {
         return String::new();
     };
     let number = line.to_string();

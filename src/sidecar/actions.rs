@@ -42,8 +42,8 @@ impl Session {
     pub(super) fn shell(&mut self, id: Option<Id>, event: ShellBefore) -> Result<()> {
         let cwd = self.cwd(event.cwd.as_deref())?;
         let reason = format!("before shell: {}", event.command);
-        let action =
-            Action { name: "shell.before", id, action: event.action, deadline_ms: event.deadline_ms, cwd, reason };
+        let (name, deadline_ms) = ("shell.before", event.deadline_ms);
+        let action = Action { name, id, action: event.action, deadline_ms, cwd, reason };
         let command = event.command;
         self.before(action, |place, context| place.classifier.shell(&command, context, &place.policy))
     }
@@ -52,8 +52,8 @@ impl Session {
         let cwd = self.cwd(event.cwd.as_deref())?;
         let named = event.paths.first().map(|path| format!(" {path}")).unwrap_or_default();
         let reason = format!("before {}{named}", event.tool);
-        let action =
-            Action { name: "tool.before", id, action: event.action, deadline_ms: event.deadline_ms, cwd, reason };
+        let (name, deadline_ms) = ("tool.before", event.deadline_ms);
+        let action = Action { name, id, action: event.action, deadline_ms, cwd, reason };
         self.before(action, |place, context| {
             let call = ToolCall { tool: &event.tool, input: &event.input, paths: &event.paths, writes: event.writes };
             place.classifier.tool(&call, context, &place.policy)
@@ -64,14 +64,14 @@ impl Session {
     fn before(
         &mut self,
         action: Action,
-        judge: impl FnOnce(&Place<Answer>, &crate::classify::Context) -> Verdict,
+        judge: impl Fn(&Place<Answer>, &crate::classify::Context) -> Verdict,
     ) -> Result<()> {
         let session = self.place()?.workspace.path.clone();
         let root = self.engine.root_of(&session, &action.cwd);
         let home = self.engine.home().clone();
         let (run, turn) = (self.run.clone(), self.turns.current().map(str::to_owned));
         let place = self.engine.open(&root)?;
-        let verdict = judge(place, &place.context(&home, &action.cwd));
+        let verdict = place::judged(place.context(&home, &action.cwd), |context| judge(place, context));
         let targets = place::targets(&place.workspace.path, &action.cwd, &verdict.targets);
         let off = State::load(&place.workspace.dir).is_off(now_ms());
         let due = self.turns.due(&place.workspace.id, &verdict, &place.policy, off);
@@ -178,7 +178,7 @@ impl Session {
         if accepted {
             self.pending.put(ticket, Pending::Quiet);
         } else {
-            self.faults.push("an external effect could not be noted: the worker is busy".to_owned());
+            self.fault("an external effect could not be noted: the worker is busy".to_owned());
         }
         Ok(())
     }

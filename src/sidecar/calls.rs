@@ -57,9 +57,10 @@ pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Cont
 pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Control<'_>) -> Called {
     let before = match &query.before {
         None | Some(Value::Null) => None,
-        Some(Value::Number(number)) => number.as_u64(),
         Some(Value::String(text)) => Some(timeline.resolve(text)?.record.ordinal),
-        Some(_) => return Err(Error::new(Code::BadRequest, "`before` must be a number or an id").field("before")),
+        Some(other) => Some(other.as_u64().ok_or_else(|| {
+            Error::new(Code::BadRequest, "`before` must be the number of a checkpoint, or a selector").field("before")
+        })?),
     };
     let query = Query {
         run: query.run.clone(),

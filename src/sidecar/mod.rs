@@ -28,8 +28,8 @@ use session::Session;
 
 /// How long pending work may take at the end.
 const GRACE: Duration = Duration::from_secs(10);
-/// Inputs that may wait for the loop.
-const QUEUE: usize = 1024;
+/// Inputs that may wait for the loop; few, because each may be a line as long as the limit.
+const QUEUE: usize = 16;
 
 /// How the sidecar is started.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ use crate::checkpoint::timeline::Timeline;
 use crate::checkpoint::undo::Direction;
 use crate::engine::guard::Turns;
 use crate::engine::worker::Control;
-use crate::engine::{Engine, Place};
+use crate::engine::{Engine, Place, place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::policy::Guard;
@@ -26,12 +26,15 @@ use crate::model::text::{cut, printable};
 use crate::protocol::{Body, ErrorReply, HelloReply, Id, Line, Request, line, parse};
 use crate::sys::clock::now_ms;
 
+/// Faults that are remembered.
+const MAX_FAULTS: usize = 20;
+
 /// The session.
 pub struct Session {
     pub(super) engine: Engine<Answer>,
     pub(super) output: Output,
     pub(super) pending: Table,
-    /// The session's workspace, once it is known.
+    /// The session's workspace, once it is known; by its real name once it was opened.
     root: Option<PathBuf>,
     /// The record directory of the session's workspace, when an interrupted restore was found in it.
     interrupted_in: Option<PathBuf>,
@@ -43,7 +46,7 @@ pub struct Session {
     pub(super) base_ready: bool,
     pub(super) base_running: bool,
     /// What went wrong and was not anybody's reply.
-    pub(super) faults: Vec<String>,
+    faults: Vec<String>,
     flags: Vec<(String, String)>,
 }
 
@@ -103,7 +106,7 @@ impl Session {
         match request.body {
             Body::Hello(hello) => {
                 if let Some(workspace) = hello.workspace {
-                    self.root = Some(workspace);
+                    self.name_workspace(workspace)?;
                 }
                 if let Some(session) = &hello.session {
                     self.run = run_id(session);
@@ -129,15 +132,14 @@ impl Session {
                 if let Some(run) = &turn.run {
                     self.run = run_id(run);
                 }
-                let id_text = cut(&printable(&turn.turn), 64);
-                if self.turns.start(&id_text) {
+                if self.turns.start(&turn_name(&turn.turn)) {
                     self.base_capture()?;
                 }
                 self.reply(name, id, &json!({ "turn": turn.turn, "notices": [] }));
                 Ok(())
             }
             Body::TurnEnd(turn) => {
-                if self.turns.current() == Some(turn.turn.as_str()) {
+                if self.turns.current() == Some(turn_name(&turn.turn).as_str()) {
                     self.turns.end();
                 }
                 self.reply(name, id, &json!({ "turn": turn.turn }));
@@ -153,7 +155,9 @@ impl Session {
                 let cwd = self.cwd(classify.cwd.as_deref())?;
                 let home = self.engine.home().clone();
                 let place = self.place()?;
-                let verdict = place.classifier.shell(&classify.command, &place.context(&home, &cwd), &place.policy);
+                let verdict = place::judged(place.context(&home, &cwd), |context| {
+                    place.classifier.shell(&classify.command, context, &place.policy)
+                });
                 self.reply(
                     name,
                     id,
@@ -222,19 +226,38 @@ impl Session {
         Ok(root)
     }
 
+    /// The workspace that the client names.
+    fn name_workspace(&mut self, path: PathBuf) -> Result<()> {
+        if !path.is_absolute() {
+            return Err(Error::new(Code::WorkspaceRefused, "`workspace` must be an absolute path").field("workspace"));
+        }
+        self.root = Some(path);
+        Ok(())
+    }
+
     /// The session's workspace, open.
     pub(super) fn place(&mut self) -> Result<&mut Place<Answer>> {
         let root = self.root()?;
         let place = self.engine.open(&root)?;
+        self.root = Some(place.workspace.path.clone());
         if !std::mem::replace(&mut self.looked, true) && !interrupted(&place.workspace.dir).is_empty() {
             self.interrupted_in = Some(place.workspace.dir.clone());
         }
         Ok(place)
     }
 
+    /// The directory of an event, by its real name. The session's own root is that whatever stands there now.
     pub(super) fn cwd(&mut self, cwd: Option<&Path>) -> Result<PathBuf> {
-        let root = self.root()?;
-        Ok(cwd.map_or(root.clone(), |cwd| root.join(cwd)))
+        let root = self.place()?.workspace.path.clone();
+        let cwd = cwd.map_or(root.clone(), |cwd| root.join(cwd));
+        Ok(cwd.canonicalize().ok().filter(|_| cwd != root).unwrap_or(cwd))
+    }
+
+    /// Notes what went wrong and is nobody's reply: each thing once, the newest few of them.
+    pub(super) fn fault(&mut self, text: String) {
+        self.faults.retain(|known| *known != text);
+        self.faults.truncate(MAX_FAULTS - 1);
+        self.faults.insert(0, text);
     }
 
     pub(super) fn reply(&self, name: &str, id: Option<Id>, body: &impl serde::Serialize) {
@@ -364,4 +387,9 @@ impl Session {
             Ok((status, Vec::new()))
         })
     }
+}
+
+/// A turn's name as it is recorded.
+fn turn_name(text: &str) -> String {
+    cut(&printable(text), 64)
 }

@@ -46,7 +46,7 @@ impl Session {
                     Some(Answer::Quiet(Err(error))) => error,
                     _ => died(),
                 };
-                self.faults.push(error.text());
+                self.fault(error.text());
                 self.output.notice("checkpoint.failed", &json!({ "reason": error.text() }));
             }
         }
@@ -58,10 +58,10 @@ impl Session {
             Some(Answer::Base(Ok(_))) => self.base_ready = true,
             Some(Answer::Base(Err(error))) if error.code() == Code::ShuttingDown => {}
             Some(Answer::Base(Err(error))) => {
-                self.faults.push(format!("the base capture failed: {}", error.text()));
+                self.fault(format!("the base capture failed: {}", error.text()));
                 self.output.notice("checkpoint.failed", &json!({ "kind": "turn", "reason": error.text() }));
             }
-            _ => self.faults.push("the base capture ended in a bug".to_owned()),
+            _ => self.fault("the base capture ended in a bug".to_owned()),
         }
     }
 
@@ -84,7 +84,7 @@ impl Session {
                 if error.code() == Code::DiskFull {
                     self.output.notice("store.low-disk", &json!({ "reason": text }));
                 }
-                self.faults.push(text.clone());
+                self.fault(text.clone());
                 no_block("failed", Some(text))
             }
         };

@@ -39,7 +39,7 @@ struct Temporary {
 impl Temporary {
     fn create(git_dir: &Path) -> Result<(Temporary, File)> {
         let path = git_dir.join("objects").join(format!("tmp_obj_{}", unique_suffix()));
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&path).at("creating", &path)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&path).at("creating", &path)?;
         Ok((Temporary { path, kept: false }, file))
     }
 

@@ -71,7 +71,7 @@ impl PackWriter {
         let dir = git_dir.join("objects/pack");
         let path = dir.join(format!("tmp_pack_{}", unique_suffix()));
         let file =
-            OpenOptions::new().read(true).write(true).create_new(true).mode(0o444).open(&path).at("creating", &path)?;
+            OpenOptions::new().read(true).write(true).create_new(true).mode(0o400).open(&path).at("creating", &path)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
         file.write_all(&header(0)).at("writing", &path)?;
         Ok(PackWriter { dir, path, file, offset: 12, objects: Vec::new(), finished: false })
@@ -199,7 +199,7 @@ fn index_bytes(objects: &[Indexed], pack_checksum: &[u8; 20]) -> Vec<u8> {
 }
 
 fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(path).at("creating", path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(path).at("creating", path)?;
     file.write_all(bytes).at("writing", path)?;
     file.sync_all().at("syncing", path)
 }

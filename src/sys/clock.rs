@@ -10,7 +10,13 @@ pub fn file_clock() -> i64 {
 
 /// Milliseconds since the epoch.
 pub fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
+    jiff::Timestamp::now().as_millisecond().saturating_add(test_offset_ms())
+}
+
+/// `PITON_TEST_CLOCK_OFFSET`, in seconds: how far the wall clock is off in tests. Only in builds for debugging.
+fn test_offset_ms() -> i64 {
+    let named = cfg!(debug_assertions).then(|| std::env::var("PITON_TEST_CLOCK_OFFSET").ok()).flatten();
+    named.and_then(|text| text.parse::<i64>().ok()).map_or(0, |seconds| seconds.saturating_mul(1000))
 }
 
 /// RFC 3339 in UTC with milliseconds, as messages and the protocol carry it.

@@ -8,6 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{IoContext, Result};
 
+/// Has everything that this process makes be private, whatever the user's umask; restored files get their modes expressly.
+pub fn make_private() {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+}
+
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 /// A name for a temporary file that no other thread or process uses at the same time.

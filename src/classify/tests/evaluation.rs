@@ -44,6 +44,7 @@ pub fn context() -> Context {
     Context {
         cwd: PathBuf::from("/home/dev/proj"),
         workspace: PathBuf::from("/home/dev/proj"),
+        aliases: Vec::new(),
         home: Some(PathBuf::from("/home/dev")),
         temp_dirs: vec![PathBuf::from("/tmp"), PathBuf::from("/var/tmp")],
         piton_home: Some(PathBuf::from("/home/dev/.local/share/piton")),

@@ -8,13 +8,13 @@ use rustix::io::Errno;
 
 pub const NOATIME: OFlags = OFlags::NOATIME;
 
-/// One call instead of one per component; `None` where the kernel or a sandbox does not have it, or where it lost a
-/// race with a rename.
+/// One call instead of one per component; `None` where the kernel or a sandbox does not have it, where the path is longer
+/// than it takes at once, or where it lost a race with a rename.
 pub fn open_beneath(dir: &OwnedFd, rel: &Path) -> Option<Result<OwnedFd, Errno>> {
     let rel = if rel.as_os_str().is_empty() { Path::new(".") } else { rel };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match rustix::fs::openat2(dir, rel, super::DIR_FLAGS, Mode::empty(), resolve) {
-        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::AGAIN | Errno::XDEV) => None,
+        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::AGAIN | Errno::XDEV | Errno::NAMETOOLONG) => None,
         other => Some(other),
     }
 }
