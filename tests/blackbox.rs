@@ -8,6 +8,8 @@ mod environment;
 mod faults;
 #[path = "blackbox/input.rs"]
 mod input;
+#[path = "blackbox/kills.rs"]
+mod kills;
 #[path = "blackbox/restore.rs"]
 mod restore;
 #[path = "blackbox/sidecar.rs"]

@@ -134,7 +134,9 @@ impl Timeline {
     }
 
     fn clean_up_after(&self, planned: &BTreeSet<RelPath>) -> Result<()> {
-        let dirs: BTreeSet<RelPath> = planned.iter().filter_map(RelPath::parent).collect();
+        // What has no directory yet was staged in the deepest one that there was.
+        let above = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent);
+        let dirs: BTreeSet<RelPath> = planned.iter().flat_map(above).collect();
         let removed = crate::worktree::restore::clean_temporaries(&self.workspace.path, dirs)?;
         tracing::info!(removed, "temporary files of the interrupted restore");
         Ok(())

@@ -400,6 +400,19 @@ fn redo_is_refused_after_something_new_and_names_the_way() {
 }
 
 #[test]
+fn an_undo_makes_the_directories_that_somebody_removed_since() {
+    let lab = Lab::new();
+    put(&lab, "dir/sub/a", "1");
+    lab.take("one");
+    put(&lab, "dir/sub/a", "2");
+    lab.restore(1, &[]);
+    lab.sh("rm -r dir");
+    let undone = lab.piton(&["undo", "--yes", "--json"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert_eq!(get(&lab, "dir/sub/a"), "2");
+}
+
+#[test]
 fn undo_with_nothing_names_the_checkpoint_before_the_last_destructive_turn() {
     let lab = Lab::new();
     put(&lab, "a", "1");

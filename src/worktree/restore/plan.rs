@@ -35,9 +35,12 @@ impl Plan {
         self.create.iter().map(|(path, _)| path).chain(replaced).chain(self.delete.iter().map(|(path, _)| path))
     }
 
-    /// Keeps only what concerns wanted paths.
+    /// Keeps only what concerns wanted paths, and the directories in which they have to be made.
     pub fn retain(&mut self, wanted: &dyn Fn(&RelPath) -> bool) {
-        self.create.retain(|(path, _)| wanted(path));
+        let made = self.create.iter().map(|(path, _)| path).filter(|path| wanted(path));
+        let parents: BTreeSet<RelPath> = made.flat_map(|path| upwards(path).skip(1)).collect();
+        let needed = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::Dir && parents.contains(path);
+        self.create.retain(|(path, entry)| wanted(path) || needed(path, entry));
         self.replace.retain(|(path, _, _)| wanted(path));
         self.delete.retain(|(path, _)| wanted(path));
         self.keep.retain(|(path, _)| wanted(path));
