@@ -2,6 +2,10 @@
 
 #[path = "blackbox/capture.rs"]
 mod capture;
+#[path = "blackbox/crowd.rs"]
+mod crowd;
+#[path = "blackbox/disks.rs"]
+mod disks;
 #[path = "blackbox/environment.rs"]
 mod environment;
 #[path = "blackbox/faults.rs"]

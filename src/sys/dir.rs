@@ -243,7 +243,7 @@ impl Dir {
         match rustix::fs::accessat(&self.fd, ".", access, AtFlags::EACCESS) {
             Ok(()) | Err(Errno::NOSYS | Errno::INVAL) => Ok(true),
             Err(Errno::ACCESS) => Ok(false),
-            Err(errno) => Err(Error::io(errno.into(), "examining the directory", &self.path)),
+            Err(errno) => Err(Error::io(errno.into(), "writing into the directory", &self.path)),
         }
     }
 

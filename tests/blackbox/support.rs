@@ -20,7 +20,7 @@ pub struct Lab {
     scratch: tempfile::TempDir,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Output {
     pub code: i32,
     pub stdout: String,

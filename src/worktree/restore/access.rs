@@ -50,6 +50,10 @@ pub(super) fn deepest_dir(root: &Dir, path: &RelPath) -> Result<(RelPath, Dir)> 
     }
 }
 
+/// What to do about a directory that cannot be written; found out before anything is.
+const UNTOUCHED: &str =
+    "nothing was changed; check its owner, permissions and mount, or restore the rest: `piton restore N PATH…`";
+
 /// Directories that the user owns and may not write (0555): made writable while the restore works in them.
 #[derive(Default)]
 pub(super) struct Loosened(BTreeMap<RelPath, u16>);
@@ -66,14 +70,14 @@ impl Loosened {
             arrivals(plan).map(|(path, _)| path).chain(removed).filter_map(RelPath::parent).collect();
         for parent in &parents {
             let (path, dir) = deepest_dir(root, &parent.join(b"x"))?;
-            if needed.contains_key(&path) || dir.is_writable()? {
+            if needed.contains_key(&path) || dir.is_writable().map_err(|error| error.hint(UNTOUCHED))? {
                 continue;
             }
             let stat = dir.stat_self()?;
             if stat.uid != rustix::process::geteuid().as_raw() {
                 return Err(Error::new(Code::Permission, "the directory cannot be written")
                     .path(dir.path())
-                    .hint("nothing was changed; check its owner and permissions"));
+                    .hint(UNTOUCHED));
             }
             needed.insert(path, stat.perm());
         }
