@@ -1,5 +1,7 @@
 //! Black-box tests: the built binary, real files, real git.
 
+#[path = "blackbox/attacks.rs"]
+mod attacks;
 #[path = "blackbox/capture.rs"]
 mod capture;
 #[path = "blackbox/crowd.rs"]
