@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 
-use super::take::{Into, Take};
+use super::seen::Into;
+use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::build;

@@ -11,6 +11,7 @@ pub mod listing;
 pub mod operations;
 pub mod restore;
 pub mod retention;
+mod seen;
 pub mod selector;
 pub mod state;
 pub mod take;

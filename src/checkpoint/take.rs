@@ -3,27 +3,22 @@
 //! Crash order: objects → ref (compare-and-swap) → state → stamps. Each later thing may be missing and is found again
 //! from the earlier ones: a crash between two of them costs a scan or a number, never a checkpoint.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::Instant;
 
+use super::seen::{Into, Seen};
 use super::state::State;
 use super::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use crate::error::{Code, Error, Result};
-use crate::model::build::build;
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::coverage::{Coverage, Extent, SkipReason};
 use crate::model::effect::Class;
-use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::manifest::{EntryKind, Manifest};
+use crate::model::id::ObjectId;
+use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
-use crate::model::sink::{HashOnly, ObjectSink};
-use crate::model::tree;
 use crate::store::{Batch, NewCommit};
-use crate::sys::clock::{boot_id, now_ms, rfc3339};
-use crate::worktree::stamps::Stamps;
-use crate::worktree::{Capture, Flow, Request, Target, capture};
+use crate::sys::clock::{now_ms, rfc3339};
+use crate::worktree::{Capture, Flow, Target};
 
 use super::workspace::Scope;
 
@@ -82,30 +77,6 @@ pub struct Taken {
     pub changed: u64,
     pub ms: f64,
     pub warnings: Vec<String>,
-}
-
-/// What a capture under the workspace's rules gave, before anything names it.
-pub(super) struct Seen {
-    pub capture: Capture,
-    pub root: ObjectId,
-    /// Trees (and records) that the store does not have yet.
-    pub fresh: HashMap<ObjectId, Vec<u8>>,
-}
-
-/// What is known before a capture.
-#[derive(Clone)]
-pub(super) struct Before {
-    pub stamps: Stamps,
-    /// Captured before, but without stamps.
-    pub sticky: BTreeSet<RelPath>,
-}
-
-/// Where captured content goes.
-#[derive(Clone, Copy)]
-pub(super) enum Into<'b, 's> {
-    Batch(&'b Batch<'s>),
-    /// Hashed and forgotten: for looking only.
-    Nothing,
 }
 
 impl Timeline {
@@ -202,11 +173,11 @@ impl Timeline {
         if let Some(same) = measure.filter(|measure| measure.tree == seen.root && !take.always) {
             let taken = self.unchanged(same.clone(), &seen.capture, started);
             batch.finish()?;
-            self.remember(known, &seen.capture, take);
+            self.remember(known, &seen, take);
             return Ok((taken, seen.capture));
         }
         let checkpoint = self.commit(take, &seen, &all, batch)?;
-        self.remember(known, &seen.capture, take);
+        self.remember(known, &seen, take);
         let taken = Taken {
             checkpoint,
             unchanged: false,
@@ -248,121 +219,6 @@ impl Timeline {
         Err(Error::new(Code::WorkspaceRefused, "this directory is too broad to be captured as a whole")
             .path(&self.workspace.path)
             .hint("name a project directory with --workspace, or some paths: `piton checkpoint -- PATH`"))
-    }
-
-    /// What is known from earlier captures, checked against the store when that may have lost objects.
-    pub(super) fn known_now(&mut self, all: &[Checkpoint]) -> Result<Before> {
-        let epoch = self.store.epoch()?;
-        let boot = boot_id();
-        if let Some(stamps) = self.stamps.take_if(|stamps| stamps.epoch == epoch && stamps.boot == boot) {
-            return Ok(Before { stamps, sticky: BTreeSet::new() });
-        }
-        let file = self.workspace.dir.join("stamps");
-        let loaded = crate::worktree::stamps::load(&file)?;
-        let sticky = if loaded.is_none() { self.sticky_from(all)? } else { BTreeSet::new() };
-        let mut stamps =
-            loaded.unwrap_or_else(|| Stamps { epoch: epoch.clone(), boot: boot.clone(), ..Stamps::default() });
-        if stamps.epoch != epoch || stamps.boot != boot {
-            let missing = self.store.missing(&mut stamps.known.entries().iter().map(|(_, known)| known.id))?;
-            for known in Arc::make_mut(&mut stamps.known).values_mut().filter(|known| missing.contains(&known.id)) {
-                known.proven = false;
-            }
-            stamps.epoch = epoch;
-            stamps.boot = boot;
-        }
-        Ok(Before { stamps, sticky })
-    }
-
-    /// Without stamps: what the newest whole checkpoint holds stays captured.
-    fn sticky_from(&self, all: &[Checkpoint]) -> Result<BTreeSet<RelPath>> {
-        let whole = |checkpoint: &&Checkpoint| {
-            let record = &checkpoint.record;
-            !record.kind.is_typed() && record.is_whole() && !record.flags.iter().any(|flag| flag == "targeted")
-        };
-        let Some(newest) = all.iter().rev().find(whole) else {
-            return Ok(BTreeSet::new());
-        };
-        let (manifest, _) = self.load(&newest.tree, &|_| true)?;
-        Ok(manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect())
-    }
-
-    /// Captures the workspace and builds its trees.
-    pub(super) fn capture_with(
-        &self,
-        take: &Take,
-        before: &Before,
-        into: Into<'_, '_>,
-        control: &dyn Fn() -> Flow,
-    ) -> Result<Seen> {
-        let never = [self.home.path().to_owned()];
-        let request = Request {
-            root: &self.workspace.path,
-            known: &before.stamps.known,
-            sticky: &before.sticky,
-            targets: &take.targets,
-            unlimited_targets: take.unlimited,
-            extent: self.extent(take),
-            limits: self.policy.limits,
-            secrets: self.policy.secrets,
-            exclude: &self.policy.exclude,
-            never: &never,
-            defaults: before.stamps.defaults,
-        };
-        let mut capture = match into {
-            Into::Batch(batch) => capture(&request, batch, control)?,
-            Into::Nothing => capture(&request, &HashOnly, control)?,
-        };
-        if take.kind.is_typed() {
-            self.narrow_to_tracked(&mut capture.manifest)?;
-        }
-        let mut fresh = HashMap::new();
-        let root = build(&capture.manifest, &capture.coverage, &mut |kind, id, bytes| {
-            let there = match into {
-                Into::Batch(batch) => emit(batch, kind, id, bytes)?,
-                Into::Nothing => self.store.has(&id)?,
-            };
-            if !there {
-                fresh.insert(id, bytes.to_vec());
-            }
-            Ok(())
-        })?;
-        Ok(Seen { capture, root, fresh })
-    }
-
-    fn extent(&self, take: &Take) -> Extent {
-        match self.workspace.scope {
-            Scope::TargetsOnly => Extent::Paths(take.targets.iter().map(|target| target.path.clone()).collect()),
-            Scope::Tree if take.only.is_empty() => Extent::Tree,
-            Scope::Tree => Extent::Paths(take.only.clone()),
-        }
-    }
-
-    /// Typed checkpoints record what the run tracks; nothing else is ever narrowed.
-    fn narrow_to_tracked(&self, manifest: &mut Manifest) -> Result<()> {
-        let tracked = crate::filter::Tracked::new(&self.policy.tracked_files, &self.policy.read_only)?;
-        if tracked.is_everything() {
-            return Ok(());
-        }
-        let files = manifest.iter().filter(|(path, entry)| entry.kind != EntryKind::Dir && tracked.matches(path));
-        let mut narrowed: Manifest = files.map(|(path, entry)| (path.clone(), *entry)).collect();
-        for (dir, entry) in manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
-            if narrowed.inside(dir).next().is_some() {
-                narrowed.insert(dir.clone(), *entry);
-            }
-        }
-        *manifest = narrowed;
-        Ok(())
-    }
-
-    /// Remembers stamps for the next capture; [`Timeline::settle`] writes them.
-    pub(super) fn remember(&mut self, before: Before, capture: &Capture, take: &Take) {
-        let mut stamps = before.stamps;
-        if self.extent(take) == Extent::Tree {
-            self.unsaved = self.unsaved || capture.known != stamps.known;
-            stamps.known = Arc::clone(&capture.known);
-            stamps.defaults = Some(capture.coverage.defaults);
-        }
-        self.stamps = Some(stamps);
     }
 
     fn commit(&self, take: &Take, seen: &Seen, all: &[Checkpoint], batch: Batch<'_>) -> Result<Checkpoint> {
@@ -459,33 +315,6 @@ impl Timeline {
             }
         }
         Ok(())
-    }
-}
-
-/// Writes a built object; a tree that is new must not name content the store does not have. Says whether the object was
-/// there before.
-fn emit(sink: &dyn ObjectSink, kind: ObjectKind, id: ObjectId, bytes: &[u8]) -> Result<bool> {
-    if sink.contains(&id)? {
-        return Ok(true);
-    }
-    if kind == ObjectKind::Tree {
-        for entry in tree::decode(bytes)? {
-            if !sink.contains(&entry.id)? {
-                return Err(Error::new(Code::StoreDamaged, format!("object {} is missing from the store", entry.id)));
-            }
-        }
-    }
-    sink.write(kind, id, bytes)?;
-    Ok(false)
-}
-
-impl Before {
-    /// The same paths, but nothing about their content is taken for known.
-    fn distrusted(&self) -> Before {
-        let mut before = self.clone();
-        let known = std::mem::take(&mut before.stamps.known);
-        before.sticky.extend(known.entries().iter().map(|(path, _)| path.clone()));
-        before
     }
 }
 

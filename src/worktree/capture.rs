@@ -39,8 +39,12 @@ pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: &dyn Fn() 
     let mut found = walk::walk(request, &root, control)?;
     select::guard(&mut found, request.limits.files);
     let walked = Instant::now();
-    let mut gathered = Gathered::default();
     let files = std::mem::take(&mut found.files);
+    let mut gathered = Gathered {
+        entries: Vec::with_capacity(files.len() + found.dirs.len()),
+        known: Vec::with_capacity(files.len()),
+        ..Gathered::default()
+    };
     gathered.read(request, &root, &files, (sink, control))?;
     gathered.skipped.append(&mut found.skipped);
     let mut capture = gathered.finish(request, found);

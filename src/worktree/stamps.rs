@@ -16,7 +16,7 @@ use crate::model::stamp::{Known, KnownPaths, Stamp};
 use crate::sys::durable;
 
 const MAGIC: &[u8; 8] = b"PTNSTAMP";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER: usize = 16;
 /// Largest file that is read: some ten million paths.
 const CAP: u64 = 1 << 30;
@@ -33,7 +33,17 @@ pub struct Stamps {
     pub ino: u64,
     /// The usual permission bits of the last checkpoint.
     pub defaults: Option<Defaults>,
+    /// The trees that were built from `known`.
+    pub built: Option<Built>,
     pub known: Arc<KnownPaths>,
+}
+
+/// A root tree, and what beside the known files it was built from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// SHA-1 of the directories, their permissions and the coverage.
+    pub shape: [u8; 20],
+    pub root: ObjectId,
 }
 
 /// What became of reading a stamps file.
@@ -90,6 +100,14 @@ pub fn encode(stamps: &Stamps) -> Vec<u8> {
         Some(Defaults { file, executable, dir }) => {
             body.push(1);
             [file, executable, dir].into_iter().for_each(|perm| put(&mut body, perm.into()));
+        }
+    }
+    match stamps.built {
+        None => body.push(0),
+        Some(Built { shape, root }) => {
+            body.push(1);
+            body.extend(shape);
+            body.extend(root.as_bytes());
         }
     }
     put(&mut body, stamps.known.entries().len() as u64);
@@ -160,6 +178,7 @@ fn decode_body(reader: &mut Reader<'_>) -> Result<Stamps, &'static str> {
         dev: reader.number()?,
         ino: reader.number()?,
         defaults: reader.defaults()?,
+        built: reader.built()?,
         known: Arc::default(),
     };
     let count = reader.number()?;
@@ -237,6 +256,13 @@ impl<'a> Reader<'a> {
         Ok(Some(Defaults { file: self.perm()?, executable: self.perm()?, dir: self.perm()? }))
     }
 
+    fn built(&mut self) -> Result<Option<Built>, &'static str> {
+        if !self.flag()? {
+            return Ok(None);
+        }
+        Ok(Some(Built { shape: self.array()?, root: ObjectId::from_bytes(self.array()?) }))
+    }
+
     fn known(&mut self) -> Result<Known, &'static str> {
         let proven = self.flag()?;
         let id = ObjectId::from_bytes(self.array()?);
@@ -282,6 +308,7 @@ mod tests {
             dev: 3,
             ino: 1 << 40,
             defaults: Some(Defaults { file: 0o600, executable: 0o700, dir: 0o4700 }),
+            built: Some(Built { shape: [7; 20], root: ObjectId::EMPTY_TREE }),
             known: Arc::new(KnownPaths::new(
                 paths
                     .iter()
@@ -321,14 +348,14 @@ mod tests {
             assert!(matches!(read(&changed), Outcome::Unusable(_)), "changed at {at}");
         }
         let body = |count: u64| {
-            let mut body = vec![0; 5];
+            let mut body = vec![0; 6];
             put(&mut body, count);
             [&good[..12], &crc32fast::hash(&body).to_le_bytes(), &body].concat()
         };
         assert!(matches!(read(&body(0)), Outcome::Found(_)));
         assert_eq!(read(&body(u64::MAX)), Outcome::Unusable(CUT));
         let mut newer = good.clone();
-        newer[8] = 2;
+        newer[8] = VERSION as u8 + 1;
         assert_eq!(read(&newer), Outcome::Unusable("is of another version"));
     }
 

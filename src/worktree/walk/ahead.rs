@@ -4,12 +4,14 @@
 //! walk offers directories that it will surely list; a scout lists the one that comes next. Nothing depends on a scout:
 //! what it has not read, or could not read, the walk reads itself.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{Stat, fstat};
+use rustix::fs::{Stat, fstat, readlinkat};
 use rustix::io::Errno;
 
 use super::super::beneath::{Root, lstat_in, names_in};
@@ -19,8 +21,8 @@ use crate::model::path::RelPath;
 use crate::model::stamp::Stamp;
 use crate::sys::clock::file_clock;
 
-/// Most listings that wait for the walk; each holds a file descriptor.
-const READY: usize = 16;
+/// Most names in listings that wait for the walk, so that memory stays small: some megabytes.
+const READY: usize = 50_000;
 
 /// Directories with more names are left to the walk, so that memory stays small.
 const MAX_NAMES: usize = 10_000;
@@ -31,9 +33,13 @@ pub(super) const MAX_SCOUTS: usize = 3;
 /// Bytes for one `getdents` call.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// What the kernel said of an open directory.
+/// How often the walk looks again whether a scout has finished, before it goes to sleep.
+const SPINS: usize = 200;
+
+/// What the kernel said of a directory.
 pub(super) struct Listing {
-    pub(super) dir: OwnedFd,
+    /// Scouts do not keep directories open.
+    pub(super) dir: Option<OwnedFd>,
     pub(super) facts: Stat,
     /// Sorted by bytes.
     pub(super) names: Names,
@@ -48,10 +54,39 @@ pub(super) struct Seen {
     pub(super) stamp: Result<Stamp, Errno>,
 }
 
-impl Seen {
-    /// Looks at a name in an open directory.
-    pub(super) fn now(dir: BorrowedFd<'_>, name: &[u8]) -> Seen {
-        Seen { at: file_clock(), stamp: lstat_in(dir, name).map(|stat| stamp_of(&stat)) }
+/// The directory in which the walk is; opened, if it is not, when it is first asked.
+pub(super) struct Here<'w> {
+    root: &'w Root,
+    path: RelPath,
+    dir: OnceCell<OwnedFd>,
+}
+
+impl<'w> Here<'w> {
+    pub(super) fn new(root: &'w Root, path: RelPath, dir: Option<OwnedFd>) -> Here<'w> {
+        Here { root, path, dir: dir.map_or_else(OnceCell::new, OnceCell::from) }
+    }
+
+    fn dir(&self) -> Result<BorrowedFd<'_>, Errno> {
+        if let Some(dir) = self.dir.get() {
+            return Ok(dir.as_fd());
+        }
+        let dir = self.root.open_dir(&self.path)?;
+        Ok(self.dir.get_or_init(|| dir).as_fd())
+    }
+
+    /// `lstat` of a name in it.
+    pub(super) fn lstat(&self, name: &[u8]) -> Result<Stat, Errno> {
+        lstat_in(self.dir()?, name)
+    }
+
+    /// The target of a symbolic link in it.
+    pub(super) fn read_link(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
+        readlinkat(self.dir()?, name, Vec::new()).map(CString::into_bytes)
+    }
+
+    /// Looks at a name in it.
+    pub(super) fn see(&self, name: &[u8]) -> Seen {
+        Seen { at: file_clock(), stamp: self.lstat(name).map(|stat| stamp_of(&stat)) }
     }
 }
 
@@ -62,6 +97,8 @@ struct Queue {
     working: Vec<RelPath>,
     /// `None`: the scout could not.
     ready: HashMap<RelPath, Option<Listing>>,
+    /// Names in what is ready.
+    names: usize,
     closed: bool,
 }
 
@@ -89,15 +126,28 @@ impl Ahead {
     /// What a scout read of a directory, if one did or is at it.
     pub(super) fn take(&self, path: &RelPath) -> Option<Listing> {
         let mut queue = self.lock();
+        let mut spins = 0;
         loop {
             if let Some(listing) = queue.ready.remove(path) {
-                self.offered.notify_one();
+                let was_full = queue.names >= READY;
+                queue.names -= listing.as_ref().map_or(0, |listing| listing.names.len());
+                if was_full {
+                    self.offered.notify_all();
+                }
                 return listing;
             }
             if !queue.working.contains(path) {
                 break;
             }
-            queue = self.done.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            // A scout at work is done sooner than a thread is woken.
+            spins += 1;
+            if spins < SPINS {
+                drop(queue);
+                std::hint::spin_loop();
+                queue = self.lock();
+            } else {
+                queue = self.done.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
         }
         if let Some(at) = queue.waiting.iter().rposition(|waiting| waiting == path) {
             queue.waiting.remove(at);
@@ -119,7 +169,7 @@ impl Ahead {
             if queue.closed {
                 return;
             }
-            let room = queue.ready.len() + queue.working.len() < READY;
+            let room = queue.names < READY;
             let Some(path) = room.then(|| queue.waiting.pop()).flatten() else {
                 queue = self.offered.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
@@ -129,6 +179,7 @@ impl Ahead {
             let listing = read(root, &path, &mut buffer);
             queue = self.lock();
             queue.working.retain(|working| *working != path);
+            queue.names += listing.as_ref().map_or(0, |listing| listing.names.len());
             queue.ready.insert(path, listing);
             self.done.notify_all();
         }
@@ -146,6 +197,7 @@ fn read(root: &Root, path: &RelPath, buffer: &mut [MaybeUninit<u8>]) -> Option<L
     if names.len() > MAX_NAMES {
         return None;
     }
-    let seen = names.iter().map(|name| Seen::now(dir.as_fd(), name)).collect();
-    Some(Listing { dir, facts, names, seen })
+    let here = Here::new(root, path.clone(), Some(dir));
+    let seen = names.iter().map(|name| here.see(name)).collect();
+    Some(Listing { dir: None, facts, names, seen })
 }

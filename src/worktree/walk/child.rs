@@ -1,14 +1,11 @@
 //! One entry of a directory: whether it becomes a candidate, a directory to visit, a listed gap, or nothing.
 
-use std::os::fd::BorrowedFd;
-
-use rustix::fs::{FileType, readlinkat};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::super::beneath::lstat_in;
 use super::super::names::Names;
 use super::super::read::{Content, Mark};
-use super::ahead::Seen;
+use super::ahead::{Here, Seen};
 use super::place::{Item, Place, Repo, State};
 use super::{Candidate, Class, MAX_DEPTH, Source, Walker};
 use crate::filter::level::{Level, Ruling};
@@ -21,7 +18,7 @@ use crate::model::stamp::{Known, Stamp};
 
 impl Walker<'_> {
     /// Looks at `name` in the open directory of `place`; `names` are the directory's names as far as they were listed.
-    pub(super) fn child(&mut self, place: &Place, dir: BorrowedFd<'_>, names: &Names, (name, seen): (&[u8], Seen)) {
+    pub(super) fn child(&mut self, place: &Place, here: &Here<'_>, names: &Names, (name, seen): (&[u8], Seen)) {
         if is_never_captured(name) {
             return;
         }
@@ -31,7 +28,7 @@ impl Walker<'_> {
         };
         let kind = FileType::from_raw_mode(stamp.mode);
         if kind == FileType::Directory {
-            return self.child_dir(place, dir, names, place.path.join(name), &stamp);
+            return self.child_dir(place, here, names, place.path.join(name), &stamp);
         }
         let (path, known) = match self.known(&place.path, name) {
             Some((path, known)) => (path.clone(), Some(known)),
@@ -39,7 +36,7 @@ impl Walker<'_> {
         };
         match kind {
             FileType::RegularFile => self.file(place, path, known, stamp),
-            FileType::Symlink => self.link(place, dir, (path, known), (stamp, seen.at)),
+            FileType::Symlink => self.link(place, here, (path, known), (stamp, seen.at)),
             _ => self.special(place, &path, known),
         }
     }
@@ -54,11 +51,11 @@ impl Walker<'_> {
         }
     }
 
-    fn child_dir(&mut self, place: &Place, dir: BorrowedFd<'_>, names: &Names, path: RelPath, stamp: &Stamp) {
+    fn child_dir(&mut self, place: &Place, here: &Here<'_>, names: &Names, path: RelPath, stamp: &Stamp) {
         if self.never.contains(&(stamp.dev, stamp.ino)) {
             return self.skip(&path, SkipReason::Store);
         }
-        let rule = self.dir_rule(place, dir, names, &path);
+        let rule = self.dir_rule(place, here, names, &path);
         let next = Place {
             state: match rule {
                 DirRule::Excluded => State::Excluded,
@@ -68,7 +65,7 @@ impl Walker<'_> {
             level: place.level.clone(),
             repo: place.repo.clone(),
             in_extent: place.in_extent || self.in_extent(&path),
-            forced: (place.forced || self.recursive.contains(&path)) && !self.is_made(place, dir, names, &path),
+            forced: (place.forced || self.recursive.contains(&path)) && !self.is_made(place, here, names, &path),
             pinned: rule == DirRule::Forced,
             depth: place.depth + 1,
             path,
@@ -84,8 +81,8 @@ impl Walker<'_> {
 
     /// Whether a tool made the directory and can make it again: not even a target, or removing `node_modules` would cost
     /// its whole weight.
-    fn is_made(&self, place: &Place, dir: BorrowedFd<'_>, names: &Names, path: &RelPath) -> bool {
-        let beside = |name: &[u8]| names.contains(name) || (!place.shown() && lstat_in(dir, name).is_ok());
+    fn is_made(&self, place: &Place, here: &Here<'_>, names: &Names, path: &RelPath) -> bool {
+        let beside = |name: &[u8]| names.contains(name) || (!place.shown() && here.lstat(name).is_ok());
         let inside = |name: &[u8]| {
             let tag = path.join(name).under(self.root.path());
             tag.symlink_metadata().is_ok()
@@ -94,9 +91,9 @@ impl Walker<'_> {
     }
 
     /// What the rules say of a directory, its parent's state included: `Open` keeps it.
-    fn dir_rule(&self, place: &Place, dir: BorrowedFd<'_>, names: &Names, path: &RelPath) -> DirRule {
+    fn dir_rule(&self, place: &Place, here: &Here<'_>, names: &Names, path: &RelPath) -> DirRule {
         let beside = |name: &[u8]| {
-            if place.shown() { names.contains(name) } else { lstat_in(dir, name).is_ok() }
+            if place.shown() { names.contains(name) } else { here.lstat(name).is_ok() }
         };
         let configured = self.configured.as_ref();
         match place.state {
@@ -135,7 +132,7 @@ impl Walker<'_> {
     fn link(
         &mut self,
         place: &Place,
-        dir: BorrowedFd<'_>,
+        here: &Here<'_>,
         (path, known): (RelPath, Option<&Known>),
         (stamp, read_at): (Stamp, i64),
     ) {
@@ -152,8 +149,8 @@ impl Walker<'_> {
         };
         let source = match reused(known, &stamp) {
             Some(source) => source,
-            None => match readlinkat(dir, path.name(), Vec::new()) {
-                Ok(target) => Source::Held(Box::new((target.into_bytes(), link_mark(stamp, read_at)))),
+            None => match here.read_link(path.name()) {
+                Ok(target) => Source::Held(Box::new((target, link_mark(stamp, read_at)))),
                 Err(errno) => return self.unseen(place, &path, errno),
             },
         };

@@ -1,17 +1,16 @@
 //! What a directory itself holds that decides over what is in it: a repository, its maker's mark, its ignore file.
 
-use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use rustix::fs::FileType;
 
-use super::super::beneath::lstat_in;
 use super::super::git_dir::GitDir;
 use super::super::git_index;
 use super::super::keep::PathList;
 use super::super::names::Names;
 use super::super::read::{self, Content, WHOLE};
 use super::Walker;
+use super::ahead::Here;
 use super::place::{Place, Repo, State};
 use crate::filter::{Level, generated, level};
 use crate::model::coverage::{Pattern, SkipReason};
@@ -20,13 +19,13 @@ use crate::model::path::RelPath;
 impl Walker<'_> {
     /// Applies what the directory itself holds: a repository, the mark of its maker, its ignore file (which is given
     /// back, so that what is recorded is what was applied).
-    pub(super) fn settle(&mut self, place: &mut Place, dir: BorrowedFd<'_>, names: &Names) -> Option<Content> {
+    pub(super) fn settle(&mut self, place: &mut Place, here: &Here<'_>, names: &Names) -> Option<Content> {
         if place.state != State::Open {
             return None;
         }
         let shown = place.shown();
         let has = |name: &[u8]| {
-            if shown { names.contains(name) } else { lstat_in(dir, name).is_ok() }
+            if shown { names.contains(name) } else { here.lstat(name).is_ok() }
         };
         let mut lines = Vec::new();
         if has(b".git") && !self.enter_repository(place, &mut lines) {
@@ -38,7 +37,7 @@ impl Walker<'_> {
             return None;
         }
         let excluded = lines.len();
-        let content = has(b".gitignore").then(|| self.ignore_file(&place.path, dir)).flatten();
+        let content = has(b".gitignore").then(|| self.ignore_file(&place.path, here)).flatten();
         if let Some(content) = &content {
             lines.append(&mut level::lines(&content.bytes));
         }
@@ -55,8 +54,8 @@ impl Walker<'_> {
         has(generated::CACHE_TAG) && tag().is_some_and(|content| content.bytes.starts_with(generated::CACHE_SIGNATURE))
     }
 
-    fn ignore_file(&self, dir_path: &RelPath, dir: BorrowedFd<'_>) -> Option<Content> {
-        let stat = lstat_in(dir, b".gitignore").ok()?;
+    fn ignore_file(&self, dir_path: &RelPath, here: &Here<'_>) -> Option<Content> {
+        let stat = here.lstat(b".gitignore").ok()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return None;
         }

@@ -20,7 +20,7 @@ use std::thread::Builder;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use self::ahead::{Ahead, BUFFER, Listing, MAX_SCOUTS, Seen};
+use self::ahead::{Ahead, BUFFER, Here, Listing, MAX_SCOUTS};
 use self::place::{Item, Place, Repo, State};
 use super::beneath::{Root, names_in};
 use super::hash::stopped;
@@ -167,7 +167,11 @@ impl<'a> Walker<'a> {
             buffer: vec![MaybeUninit::uninit(); BUFFER],
             ordinary: 0,
             budget: if unlimited { (u64::MAX, u64::MAX) } else { (TARGET_FILES, TARGET_BYTES) },
-            found: Found { warnings: complaints(request), ..Found::default() },
+            found: Found {
+                warnings: complaints(request),
+                files: Vec::with_capacity(request.known.entries().len()),
+                ..Found::default()
+            },
         }
     }
 
@@ -209,14 +213,14 @@ impl<'a> Walker<'a> {
         let dir = self.root.open_dir(&place.path)?;
         let facts = fstat(&dir)?;
         let names = if place.shown() { names_in(dir.as_fd(), &mut self.buffer)? } else { self.listed_names(place) };
-        Ok(Listing { dir, facts, names, seen: Vec::new() })
+        Ok(Listing { dir: Some(dir), facts, names, seen: Vec::new() })
     }
 
     /// The directory is open and its names are to be looked at, unless what it holds closes it.
     fn enter(&mut self, mut place: Place, listing: Listing) -> Result<()> {
         let Listing { dir, facts, mut names, mut seen } = listing;
-        let (dir, shown) = (dir.as_fd(), place.shown());
-        let held = self.settle(&mut place, dir, &names);
+        let (here, shown) = (Here::new(self.root, place.path.clone(), dir), place.shown());
+        let held = self.settle(&mut place, &here, &names);
         if shown && !place.shown() {
             names = self.listed_names(&place);
             seen.clear();
@@ -227,11 +231,16 @@ impl<'a> Walker<'a> {
             if n % 64 == 63 {
                 self.check()?;
             }
-            let seen = seen.get(n).copied().unwrap_or_else(|| Seen::now(dir, name));
-            self.child(&place, dir, &names, (name, seen));
+            let seen = seen.get(n).copied().unwrap_or_else(|| here.see(name));
+            self.child(&place, &here, &names, (name, seen));
         }
         self.hold(first, &place, held);
-        self.stack[first..].sort_unstable_by(|a, b| b.order(a));
+        if self.stack[first..].iter().any(|item| matches!(item, Item::Dir(_))) {
+            self.stack[first..].sort_unstable_by(|a, b| b.order(a));
+        } else {
+            // Names are sorted, and files stand in the order of their names.
+            self.stack[first..].reverse();
+        }
         self.offer(first);
         Ok(())
     }

@@ -1,0 +1,225 @@
+//! Looking at the workspace under its rules: what is known, what is there now, and the trees of it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::take::Take;
+use super::timeline::{Checkpoint, Timeline};
+use super::workspace::Scope;
+use crate::error::{Code, Error, Result};
+use crate::model::build::build;
+use crate::model::coverage::Extent;
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::manifest::{EntryKind, Manifest};
+use crate::model::meta;
+use crate::model::path::RelPath;
+use crate::model::sink::{HashOnly, ObjectSink};
+use crate::model::tree;
+use crate::store::Batch;
+use crate::sys::clock::boot_id;
+use crate::worktree::stamps::{Built, Stamps};
+use crate::worktree::{Capture, Flow, Request, capture};
+
+/// What a capture under the workspace's rules gave, before anything names it.
+pub(super) struct Seen {
+    pub capture: Capture,
+    pub root: ObjectId,
+    /// What the trees were built from beside the known files, if they hold the whole workspace.
+    pub shape: Option<[u8; 20]>,
+    /// Trees (and records) that the store does not have yet.
+    pub fresh: HashMap<ObjectId, Vec<u8>>,
+}
+
+/// What is known before a capture.
+#[derive(Clone)]
+pub(super) struct Before {
+    pub stamps: Stamps,
+    /// Captured before, but without stamps.
+    pub sticky: BTreeSet<RelPath>,
+}
+
+/// Where captured content goes.
+#[derive(Clone, Copy)]
+pub(super) enum Into<'b, 's> {
+    Batch(&'b Batch<'s>),
+    /// Hashed and forgotten: for looking only.
+    Nothing,
+}
+
+impl Timeline {
+    /// What is known from earlier captures, checked against the store when that may have lost objects.
+    pub(super) fn known_now(&mut self, all: &[Checkpoint]) -> Result<Before> {
+        let epoch = self.store.epoch()?;
+        let boot = boot_id();
+        if let Some(stamps) = self.stamps.take_if(|stamps| stamps.epoch == epoch && stamps.boot == boot) {
+            return Ok(Before { stamps, sticky: BTreeSet::new() });
+        }
+        let file = self.workspace.dir.join("stamps");
+        let loaded = crate::worktree::stamps::load(&file)?;
+        let sticky = if loaded.is_none() { self.sticky_from(all)? } else { BTreeSet::new() };
+        let mut stamps =
+            loaded.unwrap_or_else(|| Stamps { epoch: epoch.clone(), boot: boot.clone(), ..Stamps::default() });
+        if stamps.epoch != epoch || stamps.boot != boot {
+            let missing = self.store.missing(&mut stamps.known.entries().iter().map(|(_, known)| known.id))?;
+            for known in Arc::make_mut(&mut stamps.known).values_mut().filter(|known| missing.contains(&known.id)) {
+                known.proven = false;
+            }
+            stamps.epoch = epoch;
+            stamps.boot = boot;
+        }
+        Ok(Before { stamps, sticky })
+    }
+
+    /// Without stamps: what the newest whole checkpoint holds stays captured.
+    fn sticky_from(&self, all: &[Checkpoint]) -> Result<BTreeSet<RelPath>> {
+        let whole = |checkpoint: &&Checkpoint| {
+            let record = &checkpoint.record;
+            !record.kind.is_typed() && record.is_whole() && !record.flags.iter().any(|flag| flag == "targeted")
+        };
+        let Some(newest) = all.iter().rev().find(whole) else {
+            return Ok(BTreeSet::new());
+        };
+        let (manifest, _) = self.load(&newest.tree, &|_| true)?;
+        Ok(manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect())
+    }
+
+    /// Captures the workspace and builds its trees.
+    pub(super) fn capture_with(
+        &self,
+        take: &Take,
+        before: &Before,
+        into: Into<'_, '_>,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Seen> {
+        let never = [self.home.path().to_owned()];
+        let request = Request {
+            root: &self.workspace.path,
+            known: &before.stamps.known,
+            sticky: &before.sticky,
+            targets: &take.targets,
+            unlimited_targets: take.unlimited,
+            extent: self.extent(take),
+            limits: self.policy.limits,
+            secrets: self.policy.secrets,
+            exclude: &self.policy.exclude,
+            never: &never,
+            defaults: before.stamps.defaults,
+        };
+        let mut capture = match into {
+            Into::Batch(batch) => capture(&request, batch, control)?,
+            Into::Nothing => capture(&request, &HashOnly, control)?,
+        };
+        if take.kind.is_typed() {
+            self.narrow_to_tracked(&mut capture.manifest)?;
+        }
+        let shape = if request.extent == Extent::Tree && !take.kind.is_typed() && capture.stats.targeted == 0 {
+            Some(shape(&capture)?)
+        } else {
+            None
+        };
+        if *capture.known == *before.stamps.known {
+            capture.known = Arc::clone(&before.stamps.known);
+            let built = before.stamps.built.filter(|built| Some(built.shape) == shape);
+            if let Some(built) = built.filter(|_| capture.stats.hashed == 0)
+                && self.store.has(&built.root)?
+            {
+                return Ok(Seen { capture, root: built.root, shape, fresh: HashMap::new() });
+            }
+        }
+        let mut fresh = HashMap::new();
+        let root = build(&capture.manifest, &capture.coverage, &mut |kind, id, bytes| {
+            let there = match into {
+                Into::Batch(batch) => emit(batch, kind, id, bytes)?,
+                Into::Nothing => self.store.has(&id)?,
+            };
+            if !there {
+                fresh.insert(id, bytes.to_vec());
+            }
+            Ok(())
+        })?;
+        Ok(Seen { capture, root, shape, fresh })
+    }
+
+    pub(super) fn extent(&self, take: &Take) -> Extent {
+        match self.workspace.scope {
+            Scope::TargetsOnly => Extent::Paths(take.targets.iter().map(|target| target.path.clone()).collect()),
+            Scope::Tree if take.only.is_empty() => Extent::Tree,
+            Scope::Tree => Extent::Paths(take.only.clone()),
+        }
+    }
+
+    /// Typed checkpoints record what the run tracks; nothing else is ever narrowed.
+    fn narrow_to_tracked(&self, manifest: &mut Manifest) -> Result<()> {
+        let tracked = crate::filter::Tracked::new(&self.policy.tracked_files, &self.policy.read_only)?;
+        if tracked.is_everything() {
+            return Ok(());
+        }
+        let files = manifest.iter().filter(|(path, entry)| entry.kind != EntryKind::Dir && tracked.matches(path));
+        let mut narrowed: Manifest = files.map(|(path, entry)| (path.clone(), *entry)).collect();
+        for (dir, entry) in manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
+            if narrowed.inside(dir).next().is_some() {
+                narrowed.insert(dir.clone(), *entry);
+            }
+        }
+        *manifest = narrowed;
+        Ok(())
+    }
+
+    /// Remembers stamps for the next capture; [`Timeline::settle`] writes them.
+    pub(super) fn remember(&mut self, before: Before, seen: &Seen, take: &Take) {
+        let mut stamps = before.stamps;
+        let capture = &seen.capture;
+        if self.extent(take) == Extent::Tree {
+            let built = seen.shape.map(|shape| Built { shape, root: seen.root });
+            let moved = capture.known != stamps.known;
+            self.unsaved = self.unsaved || moved || (built.is_some() && built != stamps.built);
+            stamps.built = if moved { built } else { built.or(stamps.built) };
+            stamps.known = Arc::clone(&capture.known);
+            stamps.defaults = Some(capture.coverage.defaults);
+        }
+        self.stamps = Some(stamps);
+    }
+}
+
+/// What trees are built from beside the files that a capture knows: directories, their permissions, and the coverage.
+fn shape(capture: &Capture) -> Result<[u8; 20]> {
+    let mut text = Vec::new();
+    for (names, content) in meta::encode(&Manifest::new(), &capture.coverage) {
+        text.extend(names.join(&b'/'));
+        text.push(0);
+        text.extend(content);
+    }
+    for (path, entry) in capture.manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
+        text.extend_from_slice(path.as_bytes());
+        text.push(0);
+        text.extend(entry.perm.to_le_bytes());
+    }
+    Ok(*ObjectId::of(ObjectKind::Blob, &text)?.as_bytes())
+}
+
+/// Writes a built object; a tree that is new must not name content the store does not have. Says whether the object was
+/// there before.
+fn emit(sink: &dyn ObjectSink, kind: ObjectKind, id: ObjectId, bytes: &[u8]) -> Result<bool> {
+    if sink.contains(&id)? {
+        return Ok(true);
+    }
+    if kind == ObjectKind::Tree {
+        for entry in tree::decode(bytes)? {
+            if !sink.contains(&entry.id)? {
+                return Err(Error::new(Code::StoreDamaged, format!("object {} is missing from the store", entry.id)));
+            }
+        }
+    }
+    sink.write(kind, id, bytes)?;
+    Ok(false)
+}
+
+impl Before {
+    /// The same paths, but nothing about their content is taken for known.
+    pub(super) fn distrusted(&self) -> Before {
+        let mut before = self.clone();
+        let known = std::mem::take(&mut before.stamps.known);
+        before.sticky.extend(known.entries().iter().map(|(path, _)| path.clone()));
+        before
+    }
+}
