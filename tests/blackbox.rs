@@ -16,6 +16,8 @@ mod faults;
 mod input;
 #[path = "blackbox/kills.rs"]
 mod kills;
+#[path = "blackbox/lessons.rs"]
+mod lessons;
 #[path = "blackbox/restore.rs"]
 mod restore;
 #[path = "blackbox/sidecar.rs"]

@@ -196,7 +196,17 @@ impl Sidecar {
     }
 
     pub fn start_in(lab: &Lab, cwd: &Path, args: &[&str]) -> Sidecar {
+        Sidecar::spawn(lab, cwd, args, &[])
+    }
+
+    /// With further variables in its environment.
+    pub fn start_with(lab: &Lab, args: &[&str], env: &[(&str, &str)]) -> Sidecar {
+        Sidecar::spawn(lab, &lab.work, args, env)
+    }
+
+    fn spawn(lab: &Lab, cwd: &Path, args: &[&str], env: &[(&str, &str)]) -> Sidecar {
         let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), cwd);
+        command.envs(env.iter().copied());
         command.arg("sidecar").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
