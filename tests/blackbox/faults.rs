@@ -12,7 +12,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::support::{Lab, Output, Tree, tree};
+use super::support::{Lab, Output, Tree, lacking, not_allowed, tree};
 
 /// Calls that change files, or make changes durable.
 const CALLS: &str = "write,pwrite64,writev,fsync,fdatasync,syncfs,rename,renameat,renameat2,link,linkat,unlink,unlinkat,\
@@ -27,13 +27,12 @@ pub fn full() -> bool {
 
 /// Whether strace is here and may be used; said aloud where not.
 fn strace() -> bool {
-    let runs = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
-    let works = runs.is_ok_and(|output| output.status.success());
-    assert!(works || std::env::var_os("CI").is_none(), "strace is needed here, and leave to trace");
-    if !works {
-        println!("skipped: no strace on this machine");
+    match Command::new("strace").args(["-o", "/dev/null", "true"]).output() {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => not_allowed(&format!("tracing ({})", String::from_utf8_lossy(&output.stderr))),
+        Err(error) => lacking(&format!("strace ({error})")),
     }
-    works
+    false
 }
 
 /// A lab with two checkpoints, and everything that was acknowledged so far.

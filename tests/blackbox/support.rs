@@ -14,6 +14,17 @@ use serde_json::{Value, json};
 /// Longest wait for anything.
 pub const WAIT: Duration = Duration::from_secs(20);
 
+/// A tool that the machine lacks: said aloud, and under `CI`, where `.ci/run` installs it, a failure.
+pub fn lacking(tool: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{tool} is needed here");
+    println!("skipped: no {tool} on this machine");
+}
+
+/// Something that the machine does not let this user do: said aloud.
+pub fn not_allowed(what: &str) {
+    println!("skipped: {what} is not allowed on this machine");
+}
+
 pub struct Lab {
     pub home: PathBuf,
     pub work: PathBuf,
@@ -129,8 +140,7 @@ fn run_git(mut command: Command, args: &[&str]) -> Option<String> {
     let output = match command.output() {
         Ok(output) => output,
         Err(error) => {
-            assert!(std::env::var_os("CI").is_none(), "git is needed here: {error}");
-            println!("skipped: no git on this machine ({error})");
+            lacking(&format!("git ({error})"));
             return None;
         }
     };
