@@ -4,7 +4,7 @@
 //! compressing and writing overlap without a queue. Under [`MAX_LOOSE`] objects wait in memory and become loose
 //! files; from there on everything goes into a pack.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,6 @@ use super::{Store, git_error, loose, to_oid};
 use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::ObjectSink;
-use crate::sys::durable::sync_dir;
 use crate::sys::room::Room;
 
 /// From this many objects on a pack is written.
@@ -182,10 +181,8 @@ impl ObjectSink for Batch<'_> {
 }
 
 fn write_loose(git_dir: &std::path::Path, waiting: &[(ObjectId, ObjectKind, Vec<u8>)]) -> Result<()> {
-    let mut dirs = BTreeSet::new();
-    for (id, kind, content) in waiting {
-        loose::write(git_dir, id, &loose::compress(*kind, content)?)?;
-        dirs.extend(loose::path_of(git_dir, id).parent().map(PathBuf::from));
-    }
-    dirs.iter().try_for_each(|dir| sync_dir(dir))
+    let aside = |(id, kind, content): &(ObjectId, ObjectKind, Vec<u8>)| {
+        loose::Pending::write(git_dir, *id, &loose::compress(*kind, content)?)
+    };
+    loose::finish(git_dir, waiting.iter().map(aside).collect::<Result<_>>()?)
 }

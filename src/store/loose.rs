@@ -1,16 +1,19 @@
 //! Loose objects: `objects/xx/yyyy…`, zlib over git's header and the content.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Builder;
 
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
 use super::damaged;
-use crate::error::{IoContext, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 use crate::model::sink::hash_stream;
 use crate::sys::durable::{sync_dir, unique_suffix};
@@ -66,12 +69,59 @@ impl Drop for Temporary {
     }
 }
 
-/// Writes already compressed bytes as a loose object, synced; its directory is the caller's to sync.
-pub fn write(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> {
-    let (temporary, mut file) = Temporary::create(git_dir)?;
-    file.write_all(compressed).at("writing", &temporary.path)?;
-    file.sync_all().at("syncing", &temporary.path)?;
-    temporary.place(git_dir, id)
+/// A loose object on its way: written, not yet synced, not yet in its place.
+pub struct Pending {
+    temporary: Temporary,
+    id: ObjectId,
+}
+
+impl Pending {
+    /// Writes already compressed bytes aside.
+    pub fn write(git_dir: &Path, id: ObjectId, compressed: &[u8]) -> Result<Pending> {
+        let (temporary, mut file) = Temporary::create(git_dir)?;
+        file.write_all(compressed).at("writing", &temporary.path)?;
+        // Many may be on their way at once: none keeps a descriptor.
+        Ok(Pending { temporary, id })
+    }
+
+    fn sync(&self) -> Result<()> {
+        let path = &self.temporary.path;
+        File::open(path).and_then(|file| file.sync_all()).at("syncing", path)
+    }
+}
+
+/// Most threads that wait for the disk at once.
+const SYNCERS: usize = 8;
+
+/// Makes objects durable and puts them in their places; the directories too.
+///
+/// Syncs wait for the file system's journal. Those that wait at the same time share one commit of it, so that many wait
+/// hardly longer than one.
+pub fn finish(git_dir: &Path, pending: Vec<Pending>) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let sync_some = || {
+        while let Some(one) = pending.get(next.fetch_add(1, Ordering::Relaxed)) {
+            one.sync()?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..SYNCERS.min(pending.len()))
+            .filter_map(|_| Builder::new().name("sync".to_owned()).spawn_scoped(scope, sync_some).ok())
+            .collect();
+        let mut outcome = sync_some();
+        for helper in helpers {
+            let ended = helper.join().unwrap_or_else(|_| Err(Error::new(Code::Internal, "a syncing thread died")));
+            outcome = outcome.and(ended);
+        }
+        outcome
+    })?;
+    let mut dirs = BTreeSet::new();
+    for Pending { temporary, id } in pending {
+        temporary.place(git_dir, &id)?;
+        dirs.extend(path_of(git_dir, &id).parent().map(PathBuf::from));
+    }
+    dirs.iter().try_for_each(|dir| sync_dir(dir))
 }
 
 /// Writes a blob of `size` bytes from a reader, in constant memory, synced with its directory.
@@ -95,7 +145,7 @@ pub fn copy(git_dir: &Path, id: &ObjectId, out: &mut dyn Write) -> Result<Option
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(crate::error::Error::io(error, "opening", &path)),
+        Err(error) => return Err(Error::io(error, "opening", &path)),
     };
     let mut decoder = ZlibDecoder::new(BufReader::with_capacity(1 << 16, file));
     let unreadable = |error: std::io::Error| damaged(id, &format!("cannot be read ({error})"));
