@@ -1,11 +1,19 @@
 //! Refs: our own reader, which reports broken ones, and compare-and-swap writes.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::{Store, from_oid, refusal, to_oid};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
+
+/// How long a `.lock` file must stand untouched to count as left over: git holds one for milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often it is looked at meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A ref, or what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,8 +57,8 @@ impl Store {
 
     /// Moves a ref from `expect` (`None`: it must not exist) to `new`, durably.
     ///
-    /// The caller holds the workspace lock, under which all ref writes of a workspace happen: a `.lock` file found here
-    /// is left over from a killed process and is removed.
+    /// The caller holds the workspace lock, under which all of piton's ref writes of a workspace happen: a `.lock` file
+    /// found here is left over from a killed process, or a person's git is at work. It is waited for, then removed.
     ///
     /// # Errors
     /// `conflict` when the ref is not at `expect`; `disk-full`, `permission`.
@@ -79,16 +87,27 @@ impl Store {
         reference.delete().map_err(|error| self.ref_error(name, &error))
     }
 
+    /// Waits for whoever holds a `.lock` beside the ref, an ordinary git for example, and removes one that nobody touches.
     fn remove_stale_lock(&self, name: &str) -> Result<()> {
         let path = self.git_dir.join(format!("{name}.lock"));
+        let mut seen = lock_file(&path)?;
+        let mut since = Instant::now();
+        while seen.is_some() && since.elapsed() < PATIENCE {
+            std::thread::sleep(LOOK_AGAIN);
+            let now = lock_file(&path)?;
+            if now != seen {
+                (seen, since) = (now, Instant::now());
+            }
+        }
+        if seen.is_none() {
+            return Ok(());
+        }
         match std::fs::remove_file(&path) {
             Ok(()) => {
                 tracing::warn!(path = %path.display(), "removed a lock left over from a killed process");
                 Ok(())
             }
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-                Ok(())
-            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(Error::io(error, "removing a stale lock", &path)),
         }
     }
@@ -106,6 +125,17 @@ impl Store {
                 }
             }
         }
+    }
+}
+
+/// Which file a lock is, and when it was written; `None` when there is none.
+fn lock_file(path: &Path) -> Result<Option<(u64, i64, i64)>> {
+    match path.symlink_metadata() {
+        Ok(facts) => Ok(Some((facts.ino(), facts.mtime(), facts.mtime_nsec()))),
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(Error::io(error, "looking at a lock", path)),
     }
 }
 
