@@ -9,14 +9,19 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::fs::{Stat, fstat, readlinkat};
 use rustix::io::Errno;
 
 use super::super::beneath::{Root, lstat_in, names_in};
+use super::super::hash::stopped;
 use super::super::names::Names;
 use super::super::probe::stamp_of;
+use super::super::request::Flow;
+use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::model::stamp::Stamp;
 use crate::sys::clock::file_clock;
@@ -29,6 +34,9 @@ const MAX_NAMES: usize = 10_000;
 
 /// Most scouts: beyond it the kernel's directory cache gains little.
 pub(super) const MAX_SCOUTS: usize = 3;
+
+/// Longest time between two calls of `control`.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Bytes for one `getdents` call.
 pub(super) const BUFFER: usize = 64 << 10;
@@ -123,8 +131,11 @@ impl Ahead {
         }
     }
 
-    /// What a scout read of a directory, if one did or is at it.
-    pub(super) fn take(&self, path: &RelPath) -> Option<Listing> {
+    /// What a scout read of a directory, if one did or is at it. `control` is called while a scout is waited for.
+    ///
+    /// # Errors
+    /// `shutting-down` when `control` said so.
+    pub(super) fn take(&self, path: &RelPath, control: &dyn Fn() -> Flow) -> Result<Option<Listing>> {
         let mut queue = self.lock();
         let mut spins = 0;
         loop {
@@ -134,7 +145,7 @@ impl Ahead {
                 if was_full {
                     self.offered.notify_all();
                 }
-                return listing;
+                return Ok(listing);
             }
             if !queue.working.contains(path) {
                 break;
@@ -146,13 +157,18 @@ impl Ahead {
                 std::hint::spin_loop();
                 queue = self.lock();
             } else {
-                queue = self.done.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                let waited = self.done.wait_timeout(queue, PAUSE).unwrap_or_else(PoisonError::into_inner);
+                drop(waited);
+                if control() == Flow::Stop {
+                    return Err(stopped());
+                }
+                queue = self.lock();
             }
         }
         if let Some(at) = queue.waiting.iter().rposition(|waiting| waiting == path) {
             queue.waiting.remove(at);
         }
-        None
+        Ok(None)
     }
 
     /// The walk is over: scouts end.
@@ -176,7 +192,8 @@ impl Ahead {
             };
             queue.working.push(path.clone());
             drop(queue);
-            let listing = read(root, &path, &mut buffer);
+            // A bug here must not leave the walk waiting.
+            let listing = catch_unwind(AssertUnwindSafe(|| read(root, &path, &mut buffer))).unwrap_or(None);
             queue = self.lock();
             queue.working.retain(|working| *working != path);
             queue.names += listing.as_ref().map_or(0, |listing| listing.names.len());

@@ -196,7 +196,7 @@ impl<'a> Walker<'a> {
                 return Ok(());
             }
         }
-        let ahead = place.shown().then(|| self.ahead.take(&place.path)).flatten();
+        let ahead = if place.shown() { self.ahead.take(&place.path, self.control)? } else { None };
         let listing = match ahead.map_or_else(|| self.list(&place), Ok) {
             Ok(listing) => listing,
             Err(errno) => return self.unopened(&place, errno),
