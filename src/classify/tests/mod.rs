@@ -2,6 +2,7 @@
 
 mod cases;
 pub mod evaluation;
+mod families;
 mod hostile;
 mod lines;
 mod tools;

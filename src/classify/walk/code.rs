@@ -12,7 +12,7 @@ use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class, Severity};
 
 /// Longest string that stays readable when code is blanked: long enough for the mode of `open`.
-const SHORT: usize = 4;
+const SHORT: usize = 6;
 
 /// A call found in code.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,6 +145,9 @@ pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<Code
                 None => command_at(code, from).or_else(|| command_at(code, hit.start())),
                 Some(_) => string_at(code, from).or_else(|| string_at(code, hit.start())),
             };
+            if call.class == Some(Class::Database) && !argument.as_deref().is_some_and(super::query::sql_writes) {
+                continue;
+            }
             let made = CodeCall { class: call.class, severity: call.severity, argument };
             if !calls.contains(&made) {
                 calls.push(made);

@@ -184,8 +184,8 @@ pub fn redis_writes(words: &[&str]) -> bool {
         "module" => sub != "list",
         "slowlog" | "latency" => sub == "reset",
         "memory" => sub == "purge",
-        "debug" => true,
-        "xgroup" => true,
+        "debug" | "xgroup" => true,
+        "sort" => words.iter().any(|word| word.eq_ignore_ascii_case("store")),
         command => !REDIS_READS.split_ascii_whitespace().any(|read| read == command),
     }
 }
