@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 
 use regex::Regex;
 
-use crate::model::effect::{Class, Severity};
+use crate::model::effect::{Class, Severity, Stance};
 use args::{Grammar, Parsed, parse};
 use condition::{AnyOf, Operands, Role, Subcommands};
 use dialect::{CodeLanguage, DatabaseSpec, InterpreterSpec, RemoteSpec, WrapperSpec};
@@ -63,6 +63,7 @@ pub struct Rule {
     pub reversible: Option<bool>,
     pub checkpoint: Option<bool>,
     pub warn: Option<bool>,
+    pub answer: Option<Stance>,
     pub say: Option<String>,
 }
 

@@ -158,6 +158,7 @@ impl Walk<'_> {
                 reversible: rule.reversible,
                 checkpoint: rule.checkpoint,
                 warn: rule.warn,
+                answer: rule.answer,
                 say: rule.say.as_ref().map(|say| say.replace("{verb}", &hit.verb)),
                 ..Found::new(*class, hit.verb.as_str(), rule.id.as_str(), call.span)
             };
