@@ -5,6 +5,7 @@ pub mod evaluation;
 mod families;
 mod hostile;
 mod lines;
+mod oracle;
 mod tools;
 
 use std::sync::LazyLock;

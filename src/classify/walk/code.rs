@@ -72,7 +72,7 @@ impl Walk<'_> {
                 if code.is_unseen() {
                     self.hidden(program, None, code.span);
                 } else if matches!(interpreter.spec.language, CodeLanguage::Shell | CodeLanguage::Powershell) {
-                    return self.payload(code, Stream::Nothing, &mut shell.clone());
+                    return self.own_shell(code, shell.clone());
                 } else {
                     self.calls(interpreter.spec.language, program, &code.text, code.span, shell);
                 }

@@ -134,10 +134,24 @@ impl<'a> Walk<'a> {
         let script = scan(source, Place::At(0), &mut self.bounds);
         let mut shell = self.shell();
         self.script(&script, Stream::Nothing, &mut shell);
-        for (payload, payloads) in std::mem::take(&mut self.traps) {
-            self.payloads = payloads;
-            self.payload(&payload, Stream::Nothing, &mut shell);
+        self.run_traps(0, &mut shell);
+    }
+
+    /// Runs text as the code of a shell of its own, and then its traps.
+    pub fn own_shell(&mut self, code: &Arg, mut shell: Shell) -> Stream {
+        let outer = self.traps.len();
+        let output = self.payload(code, Stream::Nothing, &mut shell);
+        self.run_traps(outer, &mut shell);
+        output
+    }
+
+    fn run_traps(&mut self, from: usize, shell: &mut Shell) {
+        let payloads = self.payloads;
+        for (payload, depth) in self.traps.split_off(from.min(self.traps.len())) {
+            self.payloads = depth;
+            self.payload(&payload, Stream::Nothing, shell);
         }
+        self.payloads = payloads;
     }
 
     /// The shell a line starts in.
