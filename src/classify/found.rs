@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::context::{Context, Whereabouts, resolve};
 use super::expand::{Arg, Origin, Shell};
-use crate::model::effect::{Certainty, Class, Scope, Severity};
+use crate::model::effect::{Certainty, Class, Scope, Severity, Stance};
 
 use super::shell::Span;
 
@@ -24,6 +24,7 @@ pub struct Found {
     pub reversible: Option<bool>,
     pub checkpoint: Option<bool>,
     pub warn: Option<bool>,
+    pub answer: Option<Stance>,
     pub say: Option<String>,
     pub rule: String,
     pub span: Span,
@@ -44,6 +45,7 @@ impl Found {
             reversible: None,
             checkpoint: None,
             warn: None,
+            answer: None,
             say: None,
             rule: rule.into(),
             span,

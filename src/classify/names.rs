@@ -31,7 +31,15 @@ const CALMING: [&str; 14] = [
 
 /// Whether the name of a script says that it does something that is not easily undone.
 pub fn alarming(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
+    let mut lower = String::with_capacity(name.len() + 4);
+    let mut small = false;
+    for letter in name.chars() {
+        if small && letter.is_ascii_uppercase() {
+            lower.push('-');
+        }
+        small = letter.is_ascii_lowercase();
+        lower.push(letter.to_ascii_lowercase());
+    }
     let words: Vec<&str> = lower.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
     words.iter().any(|word| ALARMING.contains(word)) && !words.iter().any(|word| CALMING.contains(word))
 }

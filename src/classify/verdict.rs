@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::found::Found;
-use crate::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Verdict, Warning};
+use crate::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Stance, Verdict, Warning};
 use crate::model::policy::{ClassRule, Policy};
 
 /// Most effects that an answer lists; what they call for counts beyond it.
@@ -124,20 +124,29 @@ fn sentence(class: Class, verb: &str) -> String {
 
 /// The verdict over everything that was found.
 pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -> Verdict {
-    let (mut checkpoint, mut warn, mut targets) = (false, false, HashSet::new());
+    let (mut checkpoint, mut warn, mut targets, mut held) = (false, false, HashSet::new(), Stance::Allow);
     let mut verdict = Verdict {
         needs: Needs::Nothing,
         confidence: Confidence::Exact,
         effects: Vec::new(),
         warnings: Vec::new(),
         targets: Vec::new(),
+        hold: None,
         outside: Vec::new(),
     };
     for found in found {
         let rule = policy.classes.iter().rev().find(|rule| rule.class == found.class);
         let severity = rule.and_then(|rule| rule.severity).or(found.severity);
         let severity = severity.unwrap_or_else(|| usual_severity(found.class, found.scope, found.certainty));
-        let (saves, warns) = wanted(&found, severity, rule);
+        let (saves, mut warns) = wanted(&found, severity, rule);
+        // What calls for nothing is never held: a temporary file, a request to this machine.
+        if let Some(answer) = found.answer.or(rule.and_then(|rule| rule.answer)).filter(|_| saves || warns) {
+            warns = answer > Stance::Allow;
+            if answer > held.max(Stance::Warn) {
+                held = answer;
+                verdict.hold = Some(holding(answer, &found));
+            }
+        }
         checkpoint |= saves;
         warn |= warns;
         if warns {
@@ -160,6 +169,11 @@ pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -
         Understanding { .. } => Confidence::Opaque,
     };
     verdict
+}
+
+fn holding(answer: Stance, found: &Found) -> String {
+    let does = if answer == Stance::Deny { "denies" } else { "asks before" };
+    format!("the policy {does} `{}` ({}, rule {})", found.verb, found.class.as_str(), found.rule)
 }
 
 fn wanted(found: &Found, severity: Severity, rule: Option<&ClassRule>) -> (bool, bool) {

@@ -2,6 +2,7 @@
 //!
 //! stdout is data, stderr is talk. Nothing is restored without a preview and, on a terminal, a question.
 
+mod classify;
 mod config;
 mod context;
 mod demo;
@@ -90,7 +91,7 @@ fn run(cli: &Cli) -> Result<Exit> {
         Some(Verb::Undo(args)) => restore::undo(&mut context, args),
         Some(Verb::Redo(args)) => restore::redo(&mut context, args),
         Some(Verb::Status) => status::status(&mut context),
-        Some(Verb::Classify(args)) => status::classify(&mut context, args),
+        Some(Verb::Classify(args)) => classify::classify(&mut context, args),
         Some(Verb::Config(args)) => config::config(&mut context, args),
         Some(Verb::Off(args)) => status::off(&mut context, args),
         Some(Verb::On) => status::on(&mut context),

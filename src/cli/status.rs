@@ -1,10 +1,10 @@
-//! Verbs about the protection itself: the overview, status, classify, off, on.
+//! Verbs about the protection itself: the overview, status, off, on.
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::verbs::{ClassifyArgs, OffArgs};
+use super::verbs::OffArgs;
 use super::{Context, Exit, print};
 use crate::checkpoint::take::listed_skips;
 use crate::error::{Code, Error, Result};
@@ -110,59 +110,6 @@ pub fn status(context: &mut Context) -> Result<Exit> {
         print::data(&text)?;
     }
     Ok(if broken { Exit::Damaged } else { Exit::Done })
-}
-
-pub fn classify(context: &mut Context, args: &ClassifyArgs) -> Result<Exit> {
-    let command = args.command.join(" ");
-    let effective = context.settings()?;
-    let classifier = crate::engine::classifier(&effective)?;
-    let surroundings = crate::classify::Context {
-        cwd: std::env::current_dir().unwrap_or_default(),
-        aliases: Vec::new(),
-        workspace: context.root()?.canonicalize().or_else(|_| context.root())?,
-        home: std::env::home_dir(),
-        temp_dirs: crate::engine::place::temp_dirs(),
-        piton_home: Some(context.home.path().to_owned()),
-    };
-    let judge = |context: &_| classifier.shell(&command, context, &effective.policy);
-    let verdict = crate::engine::place::judged(surroundings, judge);
-    if context.json {
-        print::json(&json!({ "command": command, "needs": verdict.needs, "confidence": verdict.confidence,
-            "effects": verdict.effects, "warnings": verdict.warnings }))?;
-        return Ok(Exit::Done);
-    }
-    let value = |value: &dyn erased::Word| value.word();
-    let mut text = format!("needs {}, read {}\n", value(&verdict.needs), value(&verdict.confidence));
-    for effect in &verdict.effects {
-        let _ = writeln!(
-            text,
-            "  {:<14} {} {}  [{}, {}{}]",
-            effect.class.as_str(),
-            printable(&effect.verb),
-            printable(effect.target.as_deref().unwrap_or("?")),
-            value(&effect.scope),
-            value(&effect.certainty),
-            if effect.reversible { "" } else { ", not undone by files" }
-        );
-    }
-    for warning in &verdict.warnings {
-        let _ = writeln!(text, "  warning: {}", printable(&warning.message));
-    }
-    print::data(&text)?;
-    Ok(Exit::Done)
-}
-
-mod erased {
-    /// The protocol's word for a value.
-    pub trait Word {
-        fn word(&self) -> String;
-    }
-
-    impl<T: serde::Serialize> Word for T {
-        fn word(&self) -> String {
-            serde_json::to_value(self).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
-        }
-    }
 }
 
 pub fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {

@@ -157,8 +157,11 @@ pub struct StepArgs {
 #[derive(Debug, Args)]
 pub struct ClassifyArgs {
     /// The command, as one word or several
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required_unless_present = "stdin", trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<String>,
+    /// Commands from stdin, one a line or one JSON string a line; one JSON object a line comes back
+    #[arg(long, conflicts_with = "command")]
+    pub stdin: bool,
 }
 
 #[derive(Debug, Args)]

@@ -90,7 +90,7 @@ mod tests {
     use crate::settings;
 
     fn verdict(needs: Needs, confidence: Confidence) -> Verdict {
-        Verdict { needs, confidence, effects: vec![], warnings: vec![], targets: vec![], outside: vec![] }
+        Verdict { needs, confidence, effects: vec![], warnings: vec![], targets: vec![], hold: None, outside: vec![] }
     }
 
     #[test]

@@ -121,6 +121,20 @@ pub enum Severity {
     High,
 }
 
+/// What the user wants done about an effect, beside checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stance {
+    /// Nothing is said.
+    Allow,
+    /// A warning.
+    Warn,
+    /// The action is held until somebody agrees.
+    Ask,
+    /// The action is held.
+    Deny,
+}
+
 /// How far the line was understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -206,6 +220,9 @@ pub struct Verdict {
     /// They may lie anywhere; the engine decides what it captures.
     #[serde(skip)]
     pub targets: Vec<String>,
+    /// Why the action is to be held: the user's policy asks first, or denies it.
+    #[serde(skip)]
+    pub hold: Option<String>,
     /// Literal paths of effects that seem to lie outside of the workspace, the first of them.
     #[serde(skip)]
     pub outside: Vec<String>,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::effect::{Class, Severity};
+use super::effect::{Class, Severity, Stance};
 
 /// When the guard takes a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,7 @@ pub struct ClassRule {
     pub severity: Option<Severity>,
     pub checkpoint: Option<bool>,
     pub warn: Option<bool>,
+    pub answer: Option<Stance>,
 }
 
 /// Everything the engine needs to know about one workspace.

@@ -107,6 +107,15 @@ pub struct BeforeReply {
     pub checkpoint: CheckpointBlock,
 }
 
+impl BeforeReply {
+    /// The reply with one more reason to hold the action; what held it before stays the reason.
+    pub fn held(mut self, reason: Option<&str>) -> BeforeReply {
+        self.proceed &= reason.is_none();
+        self.reason = self.reason.or_else(|| reason.map(str::to_owned));
+        self
+    }
+}
+
 /// Files and lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StatBlock {

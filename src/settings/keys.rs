@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::model::effect::{Class, Severity};
+use crate::model::effect::{Class, Severity, Stance};
 use crate::model::policy::{ClassRule, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets};
 
 /// One configuration key.
@@ -234,15 +234,19 @@ fn classes(policy: &mut Policy, value: &Value) -> Result<(), String> {
     for (name, change) in map {
         let class: Class = serde_json::from_value(Value::String(name.clone()))
             .map_err(|_| format!("has `{name}`, which is not an effect class (docs/CLASSIFY.md lists them)"))?;
-        let change = change.as_object().ok_or_else(|| format!("wants severity, checkpoint or warn under `{name}`"))?;
-        let mut rule = ClassRule { class, severity: None, checkpoint: None, warn: None };
+        let mut rule = ClassRule { class, severity: None, checkpoint: None, warn: None, answer: None };
+        let answer = json!({ "answer": change });
+        let change = if change.is_string() { &answer } else { change };
+        let change =
+            change.as_object().ok_or_else(|| format!("wants severity, checkpoint, warn or answer under `{name}`"))?;
         for (key, value) in change {
             match key.as_str() {
                 "severity" => rule.severity = Some(severity(value)?),
                 "checkpoint" => rule.checkpoint = Some(value.as_bool().ok_or_else(|| wants("true or false", value))?),
+                "answer" => rule.answer = Some(stance(value)?),
                 "warn" => rule.warn = Some(value.as_bool().ok_or_else(|| wants("true or false", value))?),
                 other => {
-                    return Err(format!("has `{name}.{other}`, which is not severity, checkpoint or warn"));
+                    return Err(format!("has `{name}.{other}`, which is not severity, checkpoint, warn or answer"));
                 }
             }
         }
@@ -250,6 +254,11 @@ fn classes(policy: &mut Policy, value: &Value) -> Result<(), String> {
         policy.classes.push(rule);
     }
     Ok(())
+}
+
+fn stance(value: &Value) -> Result<Stance, String> {
+    let words = [("allow", Stance::Allow), ("warn", Stance::Warn), ("ask", Stance::Ask), ("deny", Stance::Deny)];
+    word(value, &words)
 }
 
 fn severity(value: &Value) -> Result<Severity, String> {
@@ -266,10 +275,12 @@ fn classes_widen(old: &Policy, new: &Policy) -> bool {
             return true;
         }
         let never_off = rule.checkpoint != Some(false) && rule.warn != Some(false);
+        let asked = before.and_then(|rule| rule.answer);
+        let not_laxer = rule.answer.map_or(asked.is_none(), |answer| answer > Stance::Allow && Some(answer) >= asked);
         let not_lower = rule.severity.is_none_or(|severity| {
             severity == Severity::High || before.and_then(|rule| rule.severity).is_some_and(|before| severity >= before)
         });
-        never_off && not_lower
+        never_off && not_lower && not_laxer
     })
 }
 

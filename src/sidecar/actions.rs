@@ -77,8 +77,8 @@ impl Session {
         let due = self.turns.due(&place.workspace.id, &verdict, &place.policy, off);
         let effects = act::classes(&verdict);
         let reply = BeforeReply {
-            proceed: true,
-            reason: None,
+            proceed: verdict.hold.is_none(),
+            reason: verdict.hold.clone(),
             action: action.action.clone(),
             turn: turn.clone(),
             needs: verdict.needs,
@@ -150,9 +150,8 @@ impl Session {
         });
         if !accepted {
             let checkpoint = no_block("failed", Some(busy().text()));
-            let proceed = before.on_failure == OnFailure::Proceed;
-            let reason = (!proceed).then(|| "no checkpoint could be taken".to_owned());
-            self.reply(before.name, before.id, &BeforeReply { checkpoint, proceed, reason, ..before.reply });
+            let hold = (before.on_failure == OnFailure::Hold).then_some("no checkpoint could be taken");
+            self.reply(before.name, before.id, &BeforeReply { checkpoint, ..before.reply.held(hold) });
             return Ok(());
         }
         if let Some(take) = beside {

@@ -100,10 +100,9 @@ impl Session {
         if let Some(beside) = before.beside.as_ref().filter(|_| !failed) {
             self.forget(&before.workspace, beside.checkpoint.clone());
         }
-        let proceed = !failed || before.on_failure == OnFailure::Proceed;
-        let reason =
-            (!proceed).then(|| "no checkpoint could be taken, and the policy holds the action then".to_owned());
-        self.reply(before.name, before.id, &BeforeReply { checkpoint, proceed, reason, ..before.reply });
+        let hold = (failed && before.on_failure == OnFailure::Hold)
+            .then_some("no checkpoint could be taken, and the policy holds the action then");
+        self.reply(before.name, before.id, &BeforeReply { checkpoint, ..before.reply.held(hold) });
     }
 
     /// The capture of just the named paths is not needed any more: the whole checkpoint came in time.
@@ -137,9 +136,9 @@ impl Session {
             checkpoint.status = "late";
             checkpoint.pending = Some(format!("p{ticket}"));
             checkpoint.reason = Some("the checkpoint was not finished by the deadline and goes on behind".to_owned());
-            let proceed = before.on_failure == OnFailure::Proceed;
-            let reason = (!proceed).then(|| "the checkpoint is late, and the policy holds the action then".to_owned());
-            let reply = BeforeReply { checkpoint, proceed, reason, ..before.reply.clone() };
+            let hold = (before.on_failure == OnFailure::Hold)
+                .then_some("the checkpoint is late, and the policy holds the action then");
+            let reply = BeforeReply { checkpoint, ..before.reply.clone().held(hold) };
             let (name, id) = (before.name, before.id.clone());
             self.reply(name, id, &reply);
         }

@@ -213,6 +213,7 @@ fn rule(spec: Spanned<RuleSpec>) -> Result<Rule> {
         reversible: spec.reversible,
         checkpoint: spec.checkpoint,
         warn: spec.warn,
+        answer: spec.answer,
         say: spec.say,
         id: spec.id,
     })

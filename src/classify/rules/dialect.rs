@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::model::effect::{Class, Severity};
+use crate::model::effect::{Class, Severity, Stance};
 
 /// A whole document: the embedded table, or a user's additions.
 #[derive(Debug, Default, Deserialize)]
@@ -275,6 +275,8 @@ pub struct RuleSpec {
     pub reversible: Option<bool>,
     pub checkpoint: Option<bool>,
     pub warn: Option<bool>,
+    /// `allow`, `warn`, `ask` or `deny`.
+    pub answer: Option<Stance>,
     /// A sentence for people; `{verb}` is the program with its subcommand.
     pub say: Option<String>,
 

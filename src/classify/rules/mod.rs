@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 
 use regex::Regex;
 
-use crate::model::effect::{Class, Severity};
+use crate::model::effect::{Class, Severity, Stance};
 use args::{Grammar, Parsed, parse};
 use condition::{AnyOf, Operands, Role, Subcommands};
 use dialect::{CodeLanguage, DatabaseSpec, InterpreterSpec, RemoteSpec, WrapperSpec};
@@ -26,6 +26,8 @@ pub use compile::{compile, read};
 pub struct Rules {
     quiet: HashSet<String>,
     grammars: HashMap<String, Grammar>,
+    /// The grammar of programs that have none of their own.
+    plain: Grammar,
     /// Indices into `rules`, in order of precedence.
     by_program: HashMap<String, Vec<usize>>,
     /// Programs named with a trailing `*`.
@@ -61,6 +63,7 @@ pub struct Rule {
     pub reversible: Option<bool>,
     pub checkpoint: Option<bool>,
     pub warn: Option<bool>,
+    pub answer: Option<Stance>,
     pub say: Option<String>,
 }
 
@@ -171,12 +174,14 @@ impl Rules {
 
     /// The first rule that holds for a command line (arguments without the program).
     pub fn find(&self, program: &str, args: &[Arg], run: Run) -> Option<Hit<'_>> {
-        let grammar = self.grammars.get(program).cloned().unwrap_or_default();
-        let parsed = parse(args, &grammar, false);
         let named = self.by_program.get(program).into_iter().flatten().copied();
         let prefixed = self.by_prefix.iter().filter(|(prefix, _)| program.starts_with(prefix.as_str()));
         let mut indices: Vec<usize> = named.chain(prefixed.map(|(_, index)| *index)).collect();
+        if indices.is_empty() {
+            return None;
+        }
         indices.sort_unstable();
+        let parsed = parse(args, self.grammars.get(program).unwrap_or(&self.plain), false);
         let harmless = asks_only(args, &parsed);
         indices.into_iter().map(|index| &self.rules[index]).find_map(|rule| {
             if harmless && !rule.always || rule.input && !run.input || rule.root && !run.root {

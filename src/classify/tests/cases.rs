@@ -3,7 +3,7 @@
 use super::evaluation::{context, policy};
 use super::shared;
 use crate::classify::Context;
-use crate::model::effect::{Certainty, Class, Confidence, Needs, Scope, Severity, Verdict};
+use crate::model::effect::{Certainty, Class, Confidence, Needs, Scope, Severity, Stance, Verdict};
 use crate::model::policy::ClassRule;
 
 fn verdict(line: &str) -> Verdict {
@@ -158,7 +158,7 @@ fn warnings_are_sentences_with_stable_codes() {
 #[test]
 fn users_change_classes() {
     let mut policy = policy();
-    let rule = |class, severity, checkpoint, warn| ClassRule { class, severity, checkpoint, warn };
+    let rule = |class, severity, checkpoint, warn| ClassRule { class, severity, checkpoint, warn, answer: None };
     policy.classes = vec![
         rule(Class::NetworkWrite, None, None, Some(false)),
         rule(Class::FileWrite, None, Some(true), None),
@@ -169,6 +169,28 @@ fn users_change_classes() {
     assert_eq!(judged("mkdir x").needs, Needs::Checkpoint);
     let database = judged("psql -c 'DELETE FROM t'");
     assert_eq!((database.needs, database.warnings[0].severity), (Needs::Both, Severity::Low));
+}
+
+#[test]
+fn answers_hold_actions() {
+    let rules = "rules: [{id: own, program: frobnicate, class: cloud, answer: deny}]";
+    let classifier = crate::classify::Classifier::with_user_rules(rules).expect("rules");
+    let mut policy = policy();
+    let rule = |class, answer| ClassRule { class, severity: None, checkpoint: None, warn: None, answer: Some(answer) };
+    policy.classes = vec![
+        rule(Class::VcsRemote, Stance::Allow),
+        rule(Class::Database, Stance::Ask),
+        rule(Class::FileDelete, Stance::Deny),
+    ];
+    let judged = |line: &str| classifier.shell(line, &context(), &policy);
+    assert_eq!((judged("git push").needs, judged("git push").hold), (Needs::Nothing, None));
+    assert!(judged("psql -c 'DELETE FROM t'").hold.is_some_and(|reason| reason.starts_with("the policy asks")));
+    assert!(judged("psql -c 'DELETE FROM t'; rm a").hold.is_some_and(|reason| reason.starts_with("the policy denies")));
+    assert!(judged("frobnicate now").hold.is_some());
+    for line in ["psql -c 'SELECT 1'", "rm -rf /tmp/x", "mkdir a", "echo 'rm a'"] {
+        assert_eq!(judged(line).hold, None, "{line}");
+    }
+    assert_eq!(shared().shell("rm -rf / && reboot", &context(), &super::evaluation::policy()).hold, None);
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Lines made to hang, to overflow the stack or to fill memory. Each must end soon, on a small stack.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::{any, proptest};
 
 use super::evaluation::{context, policy};
+use crate::classify::Context;
+use crate::classify::walk::Walk;
 use crate::model::effect::Class;
 
 const SMALL_STACK: usize = 512 * 1024;
@@ -110,3 +113,34 @@ proptest! {
         }
     }
 }
+
+/// Twice the line is twice the work, counted in words that were expanded.
+#[test]
+fn work_grows_with_the_length() {
+    let shapes = [
+        "rm a b; ",
+        "a=$(echo x); ",
+        "for f in a b c; do rm $f; done; ",
+        "f() { rm a; }; f; ",
+        "bash -c 'rm a; rm b'; ",
+        "cat <<E | sh\nrm x\nE\n",
+        "find . -name x -exec rm {} \\; ; ",
+        "echo {a,b,c}{d,e} | xargs rm; ",
+        "alias x='rm a'; x; ",
+        "diff <(rm a) <(rm b); ",
+        "case $x in a) rm a;; esac; ",
+    ];
+    for shape in shapes {
+        let work = |times: usize| {
+            let mut walk = Walk::new(&super::shared().rules, &HERE);
+            walk.line(&shape.repeat(times));
+            assert!(!walk.bounds.overflow, "{shape}");
+            walk.bounds.words + walk.found.len()
+        };
+        // Past the values that loops are walked through one by one.
+        let (once, twice) = (work(100), work(200));
+        assert!(once > 0 && twice <= once * 2 + once / 10, "{shape}: {once}, then {twice}");
+    }
+}
+
+static HERE: LazyLock<Context> = LazyLock::new(context);

@@ -2,8 +2,10 @@
 
 mod cases;
 pub mod evaluation;
+mod families;
 mod hostile;
 mod lines;
+mod oracle;
 mod tools;
 
 use std::sync::LazyLock;

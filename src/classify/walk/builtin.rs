@@ -16,6 +16,7 @@ impl Walk<'_> {
             "eval" | "iex" | "invoke-expression" => self.eval(call, shell),
             "source" | "." => self.source(call, shell),
             "trap" => self.trap(call),
+            "alias" => self.define_aliases(call),
             "export" | "declare" | "local" | "readonly" | "typeset" | "let" => assign(call, shell),
             "read" | "mapfile" | "readarray" | "getopts" | "unset" => forget(call, shell),
             _ => return false,
@@ -40,6 +41,10 @@ impl Walk<'_> {
 
     fn eval(&mut self, call: &Call<'_>, shell: &mut Shell) {
         let code = join_args(call.args, call.span);
+        if code.text.contains("FromBase64String") {
+            self.fetched(call.program, call.span);
+            return;
+        }
         if call.input.flows() && call.args.is_empty() {
             self.run_stream(call.program, call.input.clone(), call.span, shell);
             return;
@@ -65,6 +70,15 @@ impl Walk<'_> {
                 self.payload(&code, Stream::Nothing, shell);
             }
             Stream::Nothing | Stream::Files | Stream::Setup | Stream::Opaque => self.opaque = true,
+        }
+    }
+
+    fn define_aliases(&mut self, call: &Call<'_>) {
+        for arg in call.args.iter().filter(|arg| arg.is_exact()) {
+            if let Some((name, code)) = arg.text.split_once('=').filter(|_| self.aliases.len() < 64) {
+                let code = Arg::literal(code, arg.span);
+                self.aliases.insert(name.to_ascii_lowercase(), code);
+            }
         }
     }
 

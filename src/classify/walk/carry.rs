@@ -70,7 +70,9 @@ impl Walk<'_> {
         if let Some(directory) = parsed.values(&wrapper.directory).last() {
             inner_shell.cwd = directory.exact().and_then(|text| Some(resolve(inner_shell.cwd.as_deref()?, text)));
         }
-        for line in parsed.values(&wrapper.line) {
+        // `su bob -c LINE`: the line may stand behind the operands.
+        let behind = (wrapper.spec.skip > 0).then(|| parse(args, &wrapper.grammar, false));
+        for line in behind.as_ref().unwrap_or(&parsed).values(&wrapper.line) {
             self.payload(line, call.input.clone(), &mut inner_shell.clone());
         }
         let mut rest = &args[parsed.rest.min(args.len())..];
@@ -129,14 +131,37 @@ impl Walk<'_> {
             "find" | "gfind" => Some(self.find(call, shell)),
             "fd" | "fdfind" => Some(self.fd(call, shell)),
             "yarn" | "pnpm" | "bun" => self.local_tool(call, shell),
+            "nix" => self.behind(call, &["-c", "--command"], shell),
+            "foreach-object" | "foreach" | "%" | "where-object" => self.block(call, shell),
             _ => None,
         }
     }
 
     /// `yarn prettier`: a tool of the project, run by its name.
     fn local_tool(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+        if let [workspace, _, rest @ ..] = call.args
+            && workspace.text == "workspace"
+            && !rest.is_empty()
+        {
+            let mut args = vec![Arg::literal(call.program, call.span)];
+            args.extend_from_slice(rest);
+            return Some(self.dispatch(&args, call.span, call.input.clone(), shell));
+        }
         let first = call.args.first().and_then(Arg::exact).filter(|text| LOCAL_TOOLS.contains(text))?;
         self.rules.knows(first).then(|| self.dispatch(call.args, call.span, call.input.clone(), shell))
+    }
+
+    /// `nix develop -c COMMAND …`: what stands behind an option.
+    fn behind(&mut self, call: &Call<'_>, options: &[&str], shell: &mut Shell) -> Option<Stream> {
+        let at = call.args.iter().position(|arg| options.contains(&arg.text.as_str()))?;
+        Some(self.dispatch(&call.args[at + 1..], call.span, call.input.clone(), shell))
+    }
+
+    /// `ForEach-Object { COMMAND }`: PowerShell's blocks are words to this scanner.
+    fn block(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+        let from = call.args.iter().position(|arg| arg.text == "{")? + 1;
+        let to = call.args.iter().rposition(|arg| arg.text == "}").filter(|to| *to > from)?;
+        Some(self.dispatch(&call.args[from..to], call.span, Stream::Opaque, shell))
     }
 
     fn xargs(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
@@ -204,6 +229,8 @@ impl Walk<'_> {
         let options = call.args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P")).count();
         let args = &call.args[options..];
         let roots: Vec<&Arg> = args.iter().take_while(|arg| !arg.text.starts_with(['-', '(', '!'])).collect();
+        let repository = args.windows(2).any(|pair| pair[0].text == "-name" && pair[1].exact() == Some(".git"));
+        let below = |root: &Arg| if repository { joined(root, ".git") } else { below(root) };
         let matched: Vec<Arg> = if roots.is_empty() {
             vec![below(&Arg::literal(".", call.span))]
         } else {
@@ -257,6 +284,13 @@ impl Walk<'_> {
         }
         Stream::Opaque
     }
+}
+
+/// A name in a directory.
+fn joined(root: &Arg, name: &str) -> Arg {
+    let text = format!("{}/{name}", root.text.trim_end_matches('/'));
+    let known = if root.is_exact() { text.len() } else { root.known };
+    Arg { text, known, ..root.clone() }
 }
 
 /// Something below a directory.

@@ -12,7 +12,7 @@ use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class, Severity};
 
 /// Longest string that stays readable when code is blanked: long enough for the mode of `open`.
-const SHORT: usize = 4;
+const SHORT: usize = 6;
 
 /// A call found in code.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +72,7 @@ impl Walk<'_> {
                 if code.is_unseen() {
                     self.hidden(program, None, code.span);
                 } else if matches!(interpreter.spec.language, CodeLanguage::Shell | CodeLanguage::Powershell) {
-                    return self.payload(code, Stream::Nothing, &mut shell.clone());
+                    return self.own_shell(code, shell.clone());
                 } else {
                     self.calls(interpreter.spec.language, program, &code.text, code.span, shell);
                 }
@@ -145,6 +145,9 @@ pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<Code
                 None => command_at(code, from).or_else(|| command_at(code, hit.start())),
                 Some(_) => string_at(code, from).or_else(|| string_at(code, hit.start())),
             };
+            if call.class == Some(Class::Database) && !argument.as_deref().is_some_and(super::query::changing_sql) {
+                continue;
+            }
             let made = CodeCall { class: call.class, severity: call.severity, argument };
             if !calls.contains(&made) {
                 calls.push(made);

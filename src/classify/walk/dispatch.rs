@@ -1,5 +1,7 @@
 //! One command: which of the tables knows it, and what that says.
 
+use std::borrow::Cow;
+
 use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Origin, Shell};
 use crate::classify::found::Found;
@@ -27,7 +29,8 @@ impl Walk<'_> {
         let output = match first.exact() {
             Some(text) if !text.is_empty() => {
                 let program = names::program(text);
-                let call = Call { program: &program, args: &args[1..], span, input };
+                let args = own_arguments(&program, &args[1..]);
+                let call = Call { program: &program, args: &args, span, input };
                 self.call(call, first, shell)
             }
             Some(_) => Stream::Nothing,
@@ -57,11 +60,22 @@ impl Walk<'_> {
         if self.functions.contains(call.program) || self.builtin(&call, shell) {
             return super::output::made_by(&call);
         }
+        if let Some(code) = self.aliases.get(call.program).cloned() {
+            return self.alias(code, &call, shell);
+        }
+        if let ("pwd", Some(cwd), false) = (call.program, &shell.cwd, self.site.elsewhere) {
+            return Stream::Text(cwd.to_string_lossy().into_owned() + "\n");
+        }
         if self.aimed_at_piton(&call, shell) {
             return Stream::Opaque;
         }
         if call.program == "git" {
             return self.git(&call, shell);
+        }
+        let acts = |arg: &Arg| matches!(arg.text.as_str(), "start" | "stop" | "restart" | "reload" | "force-reload");
+        if first.text.starts_with("/etc/init.d/") && call.args.first().is_some_and(acts) {
+            self.found.push(Found::new(Class::System, call.program, "init-script", call.span));
+            return Stream::Opaque;
         }
         let rules = self.rules;
         if let Some(output) = self.carried(&call, shell) {
@@ -87,6 +101,18 @@ impl Walk<'_> {
             .or_else(|| self.special(call, shell))
             .or_else(|| self.remote(call, shell))
             .or_else(|| self.database(call, shell))
+    }
+
+    /// An alias of the same line; it does not call itself.
+    fn alias(&mut self, mut code: Arg, call: &Call<'_>, shell: &mut Shell) -> Stream {
+        let own = self.aliases.remove_entry(call.program);
+        for arg in call.args {
+            code.text.push(' ');
+            code.text.push_str(&arg.text);
+        }
+        let output = self.payload(&code, call.input.clone(), shell);
+        self.aliases.extend(own);
+        output
     }
 
     /// Something no table knows: a script of the workspace, or a program.
@@ -132,6 +158,7 @@ impl Walk<'_> {
                 reversible: rule.reversible,
                 checkpoint: rule.checkpoint,
                 warn: rule.warn,
+                answer: rule.answer,
                 say: rule.say.as_ref().map(|say| say.replace("{verb}", &hit.verb)),
                 ..Found::new(*class, hit.verb.as_str(), rule.id.as_str(), call.span)
             };
@@ -196,4 +223,27 @@ fn is_loopback(host: &str) -> bool {
         || host.starts_with("127.")
         || host == "::1"
         || host == "0.0.0.0"
+}
+
+/// Programs of Windows whose options begin with a slash.
+const SLASHED: [&str; 13] = [
+    "del", "erase", "rd", "rmdir", "copy", "xcopy", "robocopy", "move", "ren", "attrib", "icacls", "takeown", "format",
+];
+
+/// The arguments without what is no operand though it looks like one: `cargo +nightly`, `del /s /q`.
+fn own_arguments<'a>(program: &str, args: &'a [Arg]) -> Cow<'a, [Arg]> {
+    let toolchain = matches!(program, "cargo" | "rustc" | "rustfmt" | "rustdoc" | "clippy-driver");
+    if toolchain && args.first().is_some_and(|arg| arg.text.starts_with('+')) {
+        return Cow::Borrowed(&args[1..]);
+    }
+    if !SLASHED.contains(&program) {
+        return Cow::Borrowed(args);
+    }
+    let switch = |arg: &Arg| {
+        let letters = arg.text.strip_prefix('/').unwrap_or_default();
+        let length = if program == "rmdir" { 1 } else { 3 };
+        (1..=length).contains(&letters.len()) && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
+            || letters.contains(':') && letters.find(':').is_some_and(|at| at <= length)
+    };
+    args.iter().filter(|arg| !switch(arg)).cloned().collect()
 }

@@ -24,13 +24,14 @@ impl Walk<'_> {
         let args = &call.args[at..];
         let parsed = parse(args, &remote.grammar, true);
         if remote.unless.holds(&parsed) {
-            return Some(Stream::Opaque);
+            return None;
         }
         let rest = match args.iter().position(|arg| arg.text == "--") {
             Some(at) if remote.spec.dashes => &args[at + 1..],
             _ if remote.spec.dashes && remote.spec.skip == 0 => &[],
             _ => args.get(parsed.rest.min(args.len()) + remote.spec.skip..).unwrap_or_default(),
         };
+        let rest = if rest.first().is_some_and(|arg| arg.text == "--") { &rest[1..] } else { rest };
         let site = self.site_of(remote, &parsed, shell);
         let mut inner_shell = Shell { variables: Default::default(), cwd: self.directory_there(&parsed, &site) };
         let outer_site = std::mem::replace(&mut self.site, site);

@@ -14,7 +14,7 @@ mod store;
 mod words;
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::expand::{Arg, Origin, Shell, Value};
@@ -29,6 +29,11 @@ use crate::model::effect::{Certainty, Class, Severity};
 const MAX_PAYLOADS: usize = 8;
 /// Bytes that expansion may produce for one line.
 const MAX_PRODUCED: usize = 2 << 20;
+/// Values that loops of one line are walked through one by one; past them, all at once.
+const MAX_ROUNDS: usize = 64;
+
+/// Where process substitutions stand in for files.
+pub const PROCESS: &str = "/dev/fd/p";
 
 /// What flows into a command, or out of it.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -85,6 +90,12 @@ pub struct Walk<'a> {
     /// The whole line.
     span: Span,
     functions: HashSet<String>,
+    /// Aliases that the line defines.
+    aliases: HashMap<String, Arg>,
+    /// Times a loop's body was walked once more for one of its values.
+    rounds: usize,
+    /// Process substitutions so far.
+    processes: usize,
     /// What files written by this very line hold.
     written: HashMap<PathBuf, Stream>,
     traps: Vec<(Arg, usize)>,
@@ -106,6 +117,9 @@ impl<'a> Walk<'a> {
             sought_piton: false,
             span: (0, 0),
             functions: HashSet::new(),
+            aliases: HashMap::new(),
+            rounds: 0,
+            processes: 0,
             written: HashMap::new(),
             traps: Vec::new(),
             payloads: 0,
@@ -116,13 +130,28 @@ impl<'a> Walk<'a> {
     /// Walks a whole line, and then what it left for its end.
     pub fn line(&mut self, source: &str) {
         self.span = (0, source.len());
+        self.downloads_code(source, self.span);
         let script = scan(source, Place::At(0), &mut self.bounds);
         let mut shell = self.shell();
         self.script(&script, Stream::Nothing, &mut shell);
-        for (payload, payloads) in std::mem::take(&mut self.traps) {
-            self.payloads = payloads;
-            self.payload(&payload, Stream::Nothing, &mut shell);
+        self.run_traps(0, &mut shell);
+    }
+
+    /// Runs text as the code of a shell of its own, and then its traps.
+    pub fn own_shell(&mut self, code: &Arg, mut shell: Shell) -> Stream {
+        let outer = self.traps.len();
+        let output = self.payload(code, Stream::Nothing, &mut shell);
+        self.run_traps(outer, &mut shell);
+        output
+    }
+
+    fn run_traps(&mut self, from: usize, shell: &mut Shell) {
+        let payloads = self.payloads;
+        for (payload, depth) in self.traps.split_off(from.min(self.traps.len())) {
+            self.payloads = depth;
+            self.payload(&payload, Stream::Nothing, shell);
         }
+        self.payloads = payloads;
     }
 
     /// The shell a line starts in.
@@ -143,6 +172,7 @@ impl<'a> Walk<'a> {
             return Stream::Opaque;
         }
         self.payloads += 1;
+        self.downloads_code(&code.text, code.span);
         let outer = std::mem::take(&mut self.bounds.heredocs);
         let script = scan(&code.text, Place::Within(code.span), &mut self.bounds);
         let output = self.script(&script, input, shell);
@@ -202,13 +232,21 @@ impl<'a> Walk<'a> {
                 self.script(&compound.body, Stream::Opaque, &mut shell.clone())
             }
             Kind::For(name) => {
-                let value = if words.iter().all(Arg::is_exact) {
-                    Value::Known(words.into_iter().map(|word| word.text).collect())
-                } else {
-                    Value::Unknown(Origin::Plain)
-                };
-                shell.set(name, value);
-                self.script(&compound.body, Stream::Nothing, shell)
+                if !words.iter().all(Arg::is_exact) {
+                    shell.set(name, Value::Unknown(Origin::Plain));
+                    return self.script(&compound.body, Stream::Nothing, shell);
+                }
+                let texts: Vec<String> = words.into_iter().map(|word| word.text).collect();
+                self.rounds += texts.len();
+                if self.rounds > MAX_ROUNDS {
+                    shell.set(name, Value::Known(texts));
+                    return self.script(&compound.body, Stream::Nothing, shell);
+                }
+                texts.into_iter().fold(Stream::Nothing, |output, text| {
+                    shell.set(name, Value::Known(vec![text]));
+                    let made = self.script(&compound.body, Stream::Nothing, shell);
+                    output::join(output, made)
+                })
             }
             Kind::Test => Stream::Nothing,
         };
@@ -274,6 +312,9 @@ impl<'a> Walk<'a> {
                         if redirect.kind == RedirectKind::Append { Class::FileWrite } else { Class::FileOverwrite };
                     let targets = self.expand(&redirect.target, shell);
                     for target in &targets {
+                        if target.text.starts_with("/dev/tcp/") || target.text.starts_with("/dev/udp/") {
+                            self.found.push(Found::new(Class::NetworkWrite, "redirect", "redirect", redirect.span));
+                        }
                         let found = Found::new(class, "redirect", "redirect", redirect.span);
                         self.report(found, Some(target), shell);
                         if !redirect.stderr {
@@ -288,6 +329,9 @@ impl<'a> Walk<'a> {
 
     /// What a file holds, as far as this line tells.
     pub fn content(&mut self, file: &Arg, shell: &Shell) -> Stream {
+        if file.text.starts_with(PROCESS) && self.written.contains_key(Path::new(&file.text)) {
+            return self.written.get(Path::new(&file.text)).cloned().unwrap_or_default();
+        }
         if file.origin != Origin::Plain && file.origin != Origin::Temporary {
             return if file.origin == Origin::Remote { Stream::Remote } else { Stream::Opaque };
         }
@@ -342,6 +386,14 @@ impl<'a> Walk<'a> {
     pub fn fetched(&mut self, verb: &str, span: Span) {
         self.opaque = true;
         self.found.push(Found::new(Class::ExecRemote, verb, "fetched-code", span));
+    }
+
+    /// PowerShell's `iex (New-Object Net.WebClient).DownloadString(…)` is no shell syntax: it is looked for as text.
+    fn downloads_code(&mut self, code: &str, span: Span) {
+        let runs = || ["iex", "IEX", "Iex", "nvoke-"].iter().any(|name| code.contains(name));
+        if code.contains(".DownloadString(") && runs() {
+            self.fetched("iex", span);
+        }
     }
 
     /// Counts produced bytes.

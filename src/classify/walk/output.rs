@@ -144,6 +144,40 @@ fn tainted(args: &[Arg]) -> Option<Stream> {
     })
 }
 
+/// The escapes of `printf` and `echo -e`: letters, octal and hexadecimal numbers.
 fn unescaped(text: &str) -> String {
-    text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
+    let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find('\\') {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let hex = rest.starts_with('x');
+        let (from, most, radix) = if hex { (1, 2, 16) } else { (usize::from(rest.starts_with('0')), 3, 8) };
+        let digits = rest[from..].chars().take(most).take_while(|letter| letter.is_digit(radix)).count();
+        let number = u32::from_str_radix(&rest[from..from + digits], radix).ok().and_then(char::from_u32);
+        let length = match (number, rest.chars().next()) {
+            (Some(letter), _) => {
+                plain.push(letter);
+                from + digits
+            }
+            (None, Some('n')) => {
+                plain.push('\n');
+                1
+            }
+            (None, Some('t')) => {
+                plain.push('\t');
+                1
+            }
+            (None, Some('\\')) => {
+                plain.push('\\');
+                1
+            }
+            (None, _) => {
+                plain.push('\\');
+                0
+            }
+        };
+        rest = &rest[length..];
+    }
+    plain.push_str(rest);
+    plain
 }

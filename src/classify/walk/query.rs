@@ -53,6 +53,13 @@ static DOING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(?:pg_terminate_backend|pg_cancel_backend|pg_reload_conf|pg_drop_\w+|setval|nextval|lo_unlink|lo_import|dblink_exec|load_extension|writefile)\s*\(").ok()
 });
 
+/// Whether a string in a program is SQL that changes something. Strings that are no SQL are not.
+pub fn changing_sql(text: &str) -> bool {
+    let first = text.split_ascii_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    let sql = DATA_CHANGES.contains(&first.as_str()) || matches!(first.as_str(), "with" | "grant" | "revoke");
+    sql && text.contains(char::is_whitespace) && sql_writes(text)
+}
+
 /// Whether SQL, or the client commands that go with it, may change anything.
 pub fn sql_writes(text: &str) -> bool {
     let (bare, commands) = strip(text);
@@ -91,7 +98,7 @@ fn statement_writes(statement: &str) -> bool {
             rest.contains(&"analyze")
                 && rest.iter().any(|word| matches!(*word, "insert" | "update" | "delete" | "merge"))
         }
-        "with" => rest.iter().any(|word| matches!(*word, "insert" | "update" | "delete" | "merge")),
+        "with" => changes_inside(&lower),
         "select" => rest.contains(&"into") || does(&lower),
         "pragma" => {
             lower.contains('=')
@@ -100,6 +107,17 @@ fn statement_writes(statement: &str) -> bool {
         "set" => rest.iter().any(|word| matches!(*word, "global" | "persist" | "password")),
         _ => false,
     }
+}
+
+/// Whether a changing statement stands in parentheses or behind them: `WITH d AS (DELETE …)`, `WITH d AS (…) DELETE …`,
+/// but not `… FOR UPDATE` or a column of that name.
+fn changes_inside(statement: &str) -> bool {
+    let after = statement.split(['(', ')']).skip(1);
+    after.map(|piece| piece.split(|letter: char| !letter.is_alphanumeric() && letter != '_')).any(|mut words| {
+        let first = words.find(|word| !word.is_empty());
+        first.is_some_and(|word| matches!(word, "insert" | "update" | "delete" | "merge" | "replace"))
+            && words.any(|word| !word.is_empty())
+    })
 }
 
 fn does(statement: &str) -> bool {
@@ -184,8 +202,8 @@ pub fn redis_writes(words: &[&str]) -> bool {
         "module" => sub != "list",
         "slowlog" | "latency" => sub == "reset",
         "memory" => sub == "purge",
-        "debug" => true,
-        "xgroup" => true,
+        "debug" | "xgroup" => true,
+        "sort" => words.iter().any(|word| word.eq_ignore_ascii_case("store")),
         command => !REDIS_READS.split_ascii_whitespace().any(|read| read == command),
     }
 }

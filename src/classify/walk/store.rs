@@ -42,7 +42,10 @@ impl Walk<'_> {
             Given::Unseen => Certainty::Likely,
         };
         let mut found = Found::new(Class::Database, call.program, "database", call.span).certainty(certainty);
-        let file = client.spec.local.and_then(|index| parsed.operands.get(index)).filter(|arg| arg.text != ":memory:");
+        let file = client.spec.local.and_then(|index| parsed.operands.get(index));
+        if file.is_some_and(|arg| arg.text == ":memory:") {
+            return Some(Stream::Opaque);
+        }
         if let Some(file) = file {
             found.target = Some(file.text.clone());
             let (path, place) = super::place(file, shell, &self.site, self.context);

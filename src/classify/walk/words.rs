@@ -56,7 +56,11 @@ impl Walk<'_> {
                 Part::Command { script, quoted } => vec![self.substituted(script, *quoted, shell)],
                 Part::Process { script } => {
                     let made = self.script(script, Stream::Opaque, &mut shell.clone());
-                    vec![Chunk::unknown("<()", true, made.origin())]
+                    self.processes += 1;
+                    let path = format!("{}{}", super::PROCESS, self.processes);
+                    let chunk = Chunk { origin: made.origin(), ..Chunk::text(&path, true) };
+                    self.written.insert(path.into(), made);
+                    vec![chunk]
                 }
                 Part::Unknown { inner, quoted } => {
                     self.inner(inner, shell);

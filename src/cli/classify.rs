@@ -1,0 +1,203 @@
+//! `piton classify`: what a command would do, for people and for programs.
+
+use std::fmt::Write as _;
+use std::io::BufRead as _;
+
+use serde_json::{Value, json};
+
+use super::verbs::ClassifyArgs;
+use super::{Context, Exit, print};
+use crate::classify::{self, Classifier};
+use crate::engine::place::judged;
+use crate::error::{IoContext, Result};
+use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
+use crate::model::policy::Policy;
+use crate::model::text::printable;
+
+/// What judging needs.
+struct Judge {
+    classifier: Classifier,
+    surroundings: classify::Context,
+    policy: Policy,
+}
+
+impl Judge {
+    fn new(context: &mut Context) -> Result<Judge> {
+        let effective = context.settings()?;
+        Ok(Judge {
+            classifier: crate::engine::classifier(&effective)?,
+            surroundings: classify::Context {
+                cwd: std::env::current_dir().unwrap_or_default(),
+                aliases: Vec::new(),
+                workspace: context.root()?.canonicalize().or_else(|_| context.root())?,
+                home: std::env::home_dir(),
+                temp_dirs: crate::engine::place::temp_dirs(),
+                piton_home: Some(context.home.path().to_owned()),
+            },
+            policy: effective.policy,
+        })
+    }
+
+    fn verdict(&self, command: &str) -> Verdict {
+        judged(self.surroundings.clone(), |context| self.classifier.shell(command, context, &self.policy))
+    }
+}
+
+/// `piton classify COMMAND…` and `piton classify --stdin`.
+///
+/// # Errors
+/// When settings cannot be read, or stdin or stdout fail.
+pub fn classify(context: &mut Context, args: &ClassifyArgs) -> Result<Exit> {
+    let judge = Judge::new(context)?;
+    if args.stdin {
+        return many(&judge);
+    }
+    let command = args.command.join(" ");
+    let verdict = judge.verdict(&command);
+    if context.json {
+        print::json(&answer(&command, &verdict))?;
+    } else {
+        print::data(&explained(&command, &verdict))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// One answer a line, in the order of the commands; a line that is a JSON string stands for its text.
+fn many(judge: &Judge) -> Result<Exit> {
+    let mut input = std::io::stdin().lock();
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line).at("reading", "stdin")? > 0 {
+        let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(&line)).into_owned();
+        let command = match serde_json::from_str::<Value>(&text) {
+            Ok(Value::String(command)) => command,
+            _ => text,
+        };
+        print::data(&format!("{}\n", answer(&command, &judge.verdict(&command))))?;
+        line.clear();
+    }
+    Ok(Exit::Done)
+}
+
+fn answer(command: &str, verdict: &Verdict) -> Value {
+    json!({ "command": command, "needs": verdict.needs, "confidence": verdict.confidence, "effects": verdict.effects,
+        "warnings": verdict.warnings, "hold": verdict.hold })
+}
+
+fn word(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn explained(command: &str, verdict: &Verdict) -> String {
+    let mut text = marked(command, &verdict.effects);
+    let _ = writeln!(text, "\nneeds {}, read {}", word(&verdict.needs), word(&verdict.confidence));
+    for effect in &verdict.effects {
+        let _ = writeln!(text, "  {}", sentence(effect));
+    }
+    for warning in &verdict.warnings {
+        let _ = writeln!(text, "  warning: {}", printable(&warning.message));
+    }
+    if let Some(reason) = &verdict.hold {
+        let _ = writeln!(text, "  held: {}", printable(reason));
+    }
+    text
+}
+
+/// The command as it is printed, with a line of `^` below the places of the effects.
+fn marked(command: &str, effects: &[Effect]) -> String {
+    let mut text = String::new();
+    let mut start = 0;
+    for line in command.split('\n') {
+        let (mut shown, mut marks) = (String::new(), String::new());
+        for (at, letter) in line.char_indices() {
+            let place = start + at;
+            let hit = effects.iter().any(|effect| effect.span.0 <= place && place < effect.span.1);
+            let seen = printable(letter.encode_utf8(&mut [0; 4]));
+            marks.extend(seen.chars().map(|_| if hit { '^' } else { ' ' }));
+            shown.push_str(&seen);
+        }
+        let _ = writeln!(text, "  {shown}");
+        if marks.contains('^') {
+            let _ = writeln!(text, "  {}", marks.trim_end());
+        }
+        start += line.len() + 1;
+    }
+    text
+}
+
+fn sentence(effect: &Effect) -> String {
+    let target = match &effect.target {
+        Some(target) => format!("`{}`", printable(target)),
+        None => "what the line does not name".to_owned(),
+    };
+    let does = match effect.class {
+        Class::FileDelete => format!("deletes {target}"),
+        Class::FileOverwrite => format!("replaces the content of {target}"),
+        Class::FileWrite => format!("creates or appends to {target}"),
+        Class::FileMove => format!("moves {target}"),
+        Class::FilePerm => format!("changes the mode or owner of {target}"),
+        Class::VcsDiscard => "throws uncommitted work away".to_owned(),
+        Class::VcsHistory => "changes branches, tags, stashes or commits".to_owned(),
+        Class::VcsRemote => "changes a remote repository or its forge".to_owned(),
+        Class::Database => "may change a database".to_owned(),
+        Class::NetworkWrite => "sends data over the network".to_owned(),
+        Class::Container => "changes containers, images or volumes".to_owned(),
+        Class::Cloud => "changes infrastructure".to_owned(),
+        Class::Publish => "publishes".to_owned(),
+        Class::Process => "ends running processes".to_owned(),
+        Class::System => format!("changes the machine: {target}"),
+        Class::RemoteShell => "acts on another machine".to_owned(),
+        Class::ExecRemote => "runs code fetched or decoded just now".to_owned(),
+        Class::ExecOpaque => format!("runs {target}, which cannot be seen into"),
+        Class::Piton => "is aimed at piton itself".to_owned(),
+        Class::Unknown => "was not understood".to_owned(),
+    };
+    let sure = match effect.certainty {
+        Certainty::Proven => "",
+        Certainty::Likely => ", as far as can be seen",
+        Certainty::Named => ", and its name says more than a build",
+    };
+    let place = match effect.scope {
+        Scope::Workspace | Scope::Remote | Scope::Unknown => String::new(),
+        scope => format!(", {}", word(&scope)),
+    };
+    let undone = if effect.reversible { "" } else { ", not undone by files" };
+    format!(
+        "`{}` {does}{sure}{undone}.  [{}, rule {}{place}]",
+        printable(&effect.verb),
+        effect.class.as_str(),
+        effect.rule
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effect(span: (usize, usize)) -> Effect {
+        Effect {
+            class: Class::FileDelete,
+            verb: "rm".into(),
+            target: Some("é\u{1b}".into()),
+            scope: Scope::Home,
+            certainty: Certainty::Likely,
+            reversible: true,
+            severity: crate::model::effect::Severity::Medium,
+            rule: "rm".into(),
+            span,
+        }
+    }
+
+    #[test]
+    fn places_are_marked_below_the_line() {
+        let shown = marked("ls; rm é\u{1b} && ls\nrm b", &[effect((4, 10)), effect((17, 21))]);
+        assert_eq!(shown, "  ls; rm é\\u{1b} && ls\n      ^^^^^^^^^^\n  rm b\n  ^^^^\n");
+    }
+
+    #[test]
+    fn effects_are_sentences() {
+        assert_eq!(
+            sentence(&effect((0, 1))),
+            "`rm` deletes `é\\u{1b}`, as far as can be seen.  [file-delete, rule rm, home]"
+        );
+    }
+}
