@@ -176,6 +176,36 @@ fn a_late_checkpoint_does_not_stop_the_agent() {
 }
 
 #[test]
+fn a_policy_that_asks_or_denies_holds_the_action() {
+    let lab = Lab::new();
+    lab.write(".piton.yaml", "policy: {database: ask, file-delete: deny}\n");
+    lab.write("a.txt", "one\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    let denied = sidecar.ask(shell("rm a.txt"));
+    assert_eq!((&denied["proceed"], status(&denied)), (&json!(false), "taken"), "{denied}");
+    assert!(denied["reason"].as_str().is_some_and(|reason| reason.starts_with("the policy denies")), "{denied}");
+    let asked = sidecar.ask(shell("psql -c 'DELETE FROM t'"));
+    assert_eq!(asked["proceed"], false);
+    assert!(asked["reason"].as_str().is_some_and(|reason| reason.starts_with("the policy asks")), "{asked}");
+    assert_eq!(sidecar.ask(shell("ls"))["proceed"], true);
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn classify_answers_many_commands_in_order() {
+    let lab = Lab::new();
+    lab.write("commands", "rm a\n\"cat <<E\\nrm x\\nE\"\n\ngit push\n");
+    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let commands = std::fs::File::open(lab.work.join("commands")).unwrap();
+    let output = command.args(["classify", "--stdin"]).stdin(commands).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let needs: Vec<&Value> = answers.iter().map(|answer| &answer["needs"]).collect();
+    assert_eq!(needs, ["checkpoint", "nothing", "nothing", "warn"], "{answers:?}");
+    assert_eq!(answers[1]["command"], "cat <<E\nrm x\nE");
+}
+
+#[test]
 fn bad_lines_get_codes_and_the_stream_goes_on() {
     let (_lab, mut sidecar) = guarded();
     let long = format!("{{\"id\":9,\"type\":\"ping\",\"x\":\"{}\"}}\n", "y".repeat(9 << 20));

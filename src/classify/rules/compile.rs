@@ -7,7 +7,9 @@ use serde_saphyr::{Location, Spanned};
 
 use super::args::Grammar;
 use super::condition::{AnyOf, Operands, Role, Subcommands};
-use super::dialect::{CallSpec, DatabaseSpec, Document, InterpreterSpec, RemoteSpec, RuleSpec, WrapperSpec};
+use super::dialect::{
+    CallSpec, CodeLanguage, DatabaseSpec, Document, InterpreterSpec, RemoteSpec, RuleSpec, WrapperSpec,
+};
 use super::{Call, Database, Interpreter, Remote, Rule, Rules, Wrapper};
 use crate::error::{Code, Error, Result};
 
@@ -156,9 +158,11 @@ fn database(spec: &DatabaseSpec) -> Database {
 }
 
 fn interpreter(spec: &InterpreterSpec) -> Interpreter {
+    let values = [&spec.values, &spec.code].map(String::as_str).join(" ");
+    let fold = spec.language == CodeLanguage::Powershell;
     Interpreter {
         sub: Subcommands::parse(&spec.sub),
-        grammar: grammar(&[&spec.values, &spec.code].map(String::as_str).join(" "), &spec.attached, spec.single),
+        grammar: Grammar { fold, ..grammar(&values, &spec.attached, spec.single) },
         unless: AnyOf::parse(&spec.unless),
         code: words(&spec.code),
         spec: spec.clone(),

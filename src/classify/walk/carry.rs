@@ -102,6 +102,10 @@ impl Walk<'_> {
         if wrapper.spec.joined {
             return self.payload(&join_args(rest, call.span), call.input.clone(), shell);
         }
+        if call.program == "uv" && rest[0].text == "-" {
+            let python = Arg::literal("python", call.span);
+            return self.dispatch(&[python], call.span, call.input.clone(), shell);
+        }
         if wrapper.spec.fetches {
             return self.fetched_tool(rest, call, shell);
         }
@@ -118,8 +122,10 @@ impl Walk<'_> {
             self.fetched(call.program, call.span);
             return Stream::Opaque;
         }
-        let mut args = rest.to_vec();
-        args[0] = Arg::literal(name, first.span);
+        let mut args = vec![Arg::literal(name, first.span)];
+        args.extend(
+            rest[1..].iter().enumerate().filter(|(at, arg)| *at > 0 || arg.text != "--").map(|(_, arg)| arg.clone()),
+        );
         self.dispatch(&args, call.span, call.input.clone(), shell)
     }
 
@@ -153,6 +159,14 @@ impl Walk<'_> {
 
     /// `nix develop -c COMMAND …`: what stands behind an option.
     fn behind(&mut self, call: &Call<'_>, options: &[&str], shell: &mut Shell) -> Option<Stream> {
+        if let [run, package, rest @ ..] = call.args
+            && run.text == "run"
+            && let Some((_, name)) = package.text.split_once('#').filter(|(_, name)| self.rules.knows(name))
+        {
+            let mut args = vec![Arg::literal(name, package.span)];
+            args.extend(rest.iter().filter(|arg| arg.text != "--").cloned());
+            return Some(self.dispatch(&args, call.span, call.input.clone(), shell));
+        }
         let at = call.args.iter().position(|arg| options.contains(&arg.text.as_str()))?;
         Some(self.dispatch(&call.args[at + 1..], call.span, call.input.clone(), shell))
     }

@@ -49,7 +49,12 @@ impl Walk<'_> {
             inner.extend_from_slice(&args[after(args, module)..]);
             return Some(self.dispatch(&inner, call.span, call.input.clone(), shell));
         }
-        let codes: Vec<Arg> = parsed.values(&interpreter.code).cloned().collect();
+        let mut codes: Vec<Arg> = parsed.values(&interpreter.code).cloned().collect();
+        if let ([code], Some(behind)) = (codes.as_mut_slice(), rest.first())
+            && code.text == "--"
+        {
+            *code = behind.clone();
+        }
         if !codes.is_empty() || interpreter.spec.operand {
             let more = if interpreter.spec.operand && codes.is_empty() { rest.first().cloned() } else { None };
             let mut output = Stream::Opaque;
@@ -91,7 +96,11 @@ impl Walk<'_> {
                 self.hidden(call.program, None, call.span);
             }
             Stream::Nothing | Stream::Files | Stream::Setup | Stream::Opaque => {
-                if self.rules.knows(&name) {
+                let command = script.text.contains(' ') || self.rules.knows(&script.text.to_ascii_lowercase());
+                if interpreter.spec.language == CodeLanguage::Powershell && command {
+                    let code = super::builtin::join_args(rest, call.span);
+                    self.run_code(interpreter, call.program, &code, shell);
+                } else if self.rules.knows(&name) {
                     self.dispatch(rest, call.span, call.input.clone(), shell);
                 } else {
                     self.hidden(call.program, Some(names::script(&script.text)), call.span);

@@ -7,7 +7,7 @@ use super::dispatch::Call;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell};
-use crate::classify::found::{Found, Site};
+use crate::classify::found::{Found, Site, is_file_class};
 use crate::classify::rules::Remote;
 use crate::classify::rules::args::{Parsed, parse};
 use crate::model::effect::{Certainty, Class, Scope};
@@ -100,7 +100,9 @@ impl Walk<'_> {
                     | Class::Publish
                     | Class::ExecRemote
             );
-            let local = matches!(found.scope, Scope::Workspace | Scope::Home | Scope::System) && found.path.is_some();
+            let somewhere = is_file_class(found.class) && found.target.is_none();
+            let placed = matches!(found.scope, Scope::Workspace | Scope::Home | Scope::System);
+            let local = placed && (found.path.is_some() || somewhere);
             if local || outward && remote.spec.class != Class::RemoteShell {
                 self.found.push(found);
             } else if !remote.spec.fresh && counts(&found) {
