@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::model::change::{Reach, Why};
 use crate::model::path::RelPath;
 
-/// Paths with the last tick in which each changed.
+/// Paths and when they changed.
 pub(super) struct Marks {
     /// The tick of what happens now.
     now: u64,
@@ -16,7 +16,8 @@ pub(super) struct Marks {
     floor: u64,
     /// The last tick of which not everything is known.
     lost: Option<(u64, Why)>,
-    paths: BTreeMap<RelPath, (u64, Reach)>,
+    /// The last ticks in which each changed at all, and as a whole subtree (0: never).
+    paths: BTreeMap<RelPath, (u64, u64)>,
     cap: usize,
 }
 
@@ -31,8 +32,11 @@ impl Marks {
         if self.is_lost() {
             return; // whoever may ask for this tick is answered everything
         }
-        let mark = self.paths.entry(path).or_insert((self.now, reach));
-        *mark = (self.now, mark.1.max(reach));
+        let mark = self.paths.entry(path).or_default();
+        mark.0 = self.now;
+        if reach == Reach::Subtree {
+            mark.1 = self.now;
+        }
         if self.paths.len() > self.cap {
             self.lose(Why::TooManyPaths);
         }
@@ -63,7 +67,10 @@ impl Marks {
         self.paths.retain(|_, (changed, _)| *changed > tick);
         match self.lost {
             Some((lost, why)) if lost > tick => Err(why),
-            _ => Ok(self.paths.iter().map(|(path, (_, reach))| (path.clone(), *reach)).collect()),
+            _ => {
+                let reach = |wide: u64| if wide > tick { Reach::Subtree } else { Reach::Entry };
+                Ok(self.paths.iter().map(|(path, (_, wide))| (path.clone(), reach(*wide))).collect())
+            }
         }
     }
 
