@@ -10,12 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::heard::Shared;
+use super::heard::{Heard, Shared};
 use crate::error::{IoContext, Result};
 use crate::model::change::Why;
 
 /// What every cookie's name begins with.
 const NAME: &str = "cookie-";
+
+/// Deletions of directories that are no reason to lose patience.
+const FEW: usize = 20;
 
 /// Cookies of watchers that died are swept after this time.
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -42,17 +45,29 @@ impl Cookies {
         &self.prefix
     }
 
-    /// Writes a cookie and waits until it is seen, or until all is lost.
+    /// Writes a cookie and waits until it is seen, or until all is lost. Beyond `patience`, it is given up where notify is
+    /// busy letting go of deleted directories.
     ///
     /// # Errors
     /// `Late` when the deadline passes, `NoCookie` when the file cannot be written.
-    pub(super) fn wait(&mut self, shared: &Shared, deadline: Instant) -> Result<(), Why> {
+    pub(super) fn wait(&mut self, shared: &Shared, patience: Instant, deadline: Instant) -> Result<(), Why> {
         let before = self.write(shared).map_err(|error| {
             tracing::warn!(%error, "no cookie can be written");
             Why::NoCookie
         })?;
         let number = self.number;
-        if shared.wait(deadline, |heard| heard.afresh || (heard.cookie.0 == number && heard.cookie.1 > before)) {
+        let done = |heard: &Heard| heard.afresh || (heard.cookie.0 == number && heard.cookie.1 > before);
+        if shared.wait(patience.min(deadline), done) {
+            return Ok(());
+        }
+        {
+            let mut heard = shared.lock();
+            if heard.deleted > FEW {
+                heard.lose(Why::ManyGone);
+                return Ok(());
+            }
+        }
+        if shared.wait(deadline, done) {
             return Ok(());
         }
         // Its event, and that of its deletion, answer nobody any more.

@@ -33,6 +33,11 @@ pub(super) struct Heard {
     pub(super) afresh: bool,
     /// The cookie that is waited for, and how often it was seen.
     pub(super) cookie: (u64, u64),
+    /// Directories deleted since the last round (most count twice), and how many may be: see [`Places::patience`].
+    ///
+    /// [`Places::patience`]: super::places::Places::patience
+    pub(super) deleted: usize,
+    pub(super) patience: usize,
     pub(super) events: u64,
     pub(super) overflows: u64,
     cap: usize,
@@ -47,6 +52,8 @@ impl Heard {
             instance: 0,
             afresh: false,
             cookie: (0, 0),
+            deleted: 0,
+            patience: usize::MAX,
             events: 0,
             overflows: 0,
             cap,
@@ -59,6 +66,7 @@ impl Heard {
         self.afresh = true;
         self.gone.clear();
         self.came.clear();
+        self.deleted = 0;
     }
 
     fn came(&mut self, path: RelPath) {
@@ -180,6 +188,10 @@ fn told(event: &Event) -> Told {
 impl Listener {
     fn note(&self, heard: &mut Heard, event: &Event) {
         let told = told(event);
+        heard.deleted += usize::from(event.kind == EventKind::Remove(RemoveKind::Folder));
+        if heard.deleted / 2 > heard.patience {
+            return heard.lose(Why::ManyGone);
+        }
         for path in &event.paths {
             if let Ok(name) = path.strip_prefix(&self.cookies) {
                 self.cookie(heard, name, event, told);

@@ -188,7 +188,8 @@ impl Watcher {
             self.shared.lock().lose(Why::RootMoved);
         }
         if !self.shared.lock().afresh {
-            match self.cookies.wait(&self.shared, deadline) {
+            let patience = Instant::now() + self.places.as_ref().map_or(Duration::ZERO, Places::restart_costs);
+            match self.cookies.wait(&self.shared, patience, deadline) {
                 Ok(()) => self.reconcile(rules, deadline),
                 Err(Why::Late) => return Err(Why::Late),
                 Err(why) => self.shared.lock().lose(why),
@@ -259,6 +260,7 @@ impl Watcher {
         if places.uncovered().contains_key(&RelPath::root()) {
             heard.marks.lose(Why::Uncovered);
         }
+        (heard.deleted, heard.patience) = (0, places.patience());
         came.extend(left.iter().cloned());
         came.into_iter().for_each(|path| heard.marks.mark(path, Reach::Subtree));
         heard.came.extend(left);

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use notify::{ErrorKind, PathOp, RecommendedWatcher, RecursiveMode, WatchPathConfig, Watcher};
 
@@ -23,8 +23,12 @@ use crate::sys::mount;
 /// Directories that get their watches before they are listed together.
 const BATCH: usize = 256;
 
-/// Letting go of a watch costs notify a look at every other: beyond this many looks, starting afresh is cheaper.
-const MAX_LOOKS: usize = 4_000_000;
+/// Letting go of a watch costs notify a look at every other. Starting afresh and scanning costs as much as letting go of
+/// this many.
+const MANY: usize = 200;
+
+/// Below this many looks it does not matter.
+const CHEAP_LOOKS: usize = 400_000;
 
 /// Why a directory has no watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +109,16 @@ impl Places {
         self.placed.contains_key(path) || self.uncovered.contains_key(path)
     }
 
+    /// How many directories may go before a new instance is cheaper than letting go of each.
+    pub(super) fn patience(&self) -> usize {
+        (CHEAP_LOOKS / self.placed.len().max(1)).max(MANY)
+    }
+
+    /// About how long it takes to place all watches anew.
+    pub(super) fn restart_costs(&self) -> Duration {
+        Duration::from_millis(20) + Duration::from_micros(15) * u32::try_from(self.placed.len()).unwrap_or(u32::MAX)
+    }
+
     /// Whether so much is to be let go of that a new instance is cheaper.
     pub(super) fn is_worn(&self) -> bool {
         self.worn
@@ -113,8 +127,6 @@ impl Places {
     /// A new round: what went was heard in the round before or in this one. Forgets the watches at and below it.
     pub(super) fn begin(&mut self, gone: &BTreeSet<RelPath>) {
         self.round += 1;
-        let went = gone.iter().filter(|path| self.placed.contains_key(path)).count();
-        self.worn |= went * self.placed.len() > MAX_LOOKS;
         let mut misplaced = Vec::new();
         for top in gone {
             for path in self.below(top) {
@@ -253,7 +265,7 @@ impl Places {
     }
 
     fn unwatch(&mut self, paths: Vec<RelPath>) {
-        if paths.len() * self.placed.len() > MAX_LOOKS {
+        if paths.len() > self.patience() {
             self.worn = true;
             return;
         }

@@ -2,6 +2,8 @@
 
 mod changes;
 mod limits;
+mod measure;
+mod soak;
 
 use std::fs;
 use std::path::PathBuf;

@@ -168,7 +168,7 @@ fn watches_that_come_late_are_made_up_for() {
     scene.watcher.catch_up(&rules, soon()).unwrap();
     scene.watcher.rewatch(&path("n"), &rules, Instant::now());
     fs::create_dir_all(scene.at("k/l")).unwrap();
-    scene.watcher.cookies.wait(&scene.watcher.shared, soon()).unwrap();
+    scene.watcher.cookies.wait(&scene.watcher.shared, soon(), soon()).unwrap();
     scene.watcher.reconcile(&rules, Instant::now());
     assert_eq!(scene.told(), "k/** n/**");
     assert_eq!(scene.watcher.stats().watches, 5);
@@ -201,4 +201,20 @@ fn a_directory_mounted_twice_is_uncovered() {
     fs::write(root.join("twin/x"), "no longer below the mount").unwrap();
     let (_, told) = watcher.sync(clock, &rules, soon());
     assert!(told.covers(&path("twin/x")), "{told:?}");
+}
+
+#[test]
+fn many_directories_that_go_are_everything() {
+    let mut scene = Scene::new(&["a"]);
+    (0..1000).for_each(|n| fs::create_dir_all(scene.at(&format!("d{}/e{n}", n % 10))).unwrap());
+    scene.sync();
+    assert_eq!(scene.told(), "");
+    assert_eq!(scene.watcher.stats().watches, 1011);
+    for n in 0..9 {
+        fs::remove_dir_all(scene.at(&format!("d{n}"))).unwrap();
+    }
+    assert_eq!(scene.sync(), Changes::Everything(Why::ManyGone));
+    assert_eq!(scene.watcher.stats().watches, 102);
+    fs::write(scene.at("d9/e9/x"), "x").unwrap();
+    assert_eq!(scene.told(), "d9/e9/x");
 }
