@@ -1,6 +1,6 @@
 //! What changed since: the words that the watcher and the scan share, so that neither need know the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::path::RelPath;
@@ -42,7 +42,10 @@ pub enum Reach {
 
 /// Dirty paths in byte order, none of them below a path whose whole subtree is dirty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dirty(BTreeMap<RelPath, Reach>);
+pub struct Dirty {
+    paths: BTreeMap<RelPath, Reach>,
+    rule_files: BTreeSet<RelPath>,
+}
 
 impl Dirty {
     /// From paths in any order.
@@ -52,19 +55,21 @@ impl Dirty {
             let widest = all.entry(path).or_insert(reach);
             *widest = (*widest).max(reach);
         }
-        let wide = Dirty(all.iter().filter(|(_, reach)| **reach == Reach::Subtree).map(clone).collect());
+        let rule_files = all.keys().filter(|path| is_rule_file(path)).cloned().collect();
+        let wide = all.iter().filter(|(_, reach)| **reach == Reach::Subtree);
+        let wide = Dirty { paths: wide.map(|(path, reach)| (path.clone(), *reach)).collect(), ..Dirty::default() };
         all.retain(|path, _| path.parent().is_none_or(|parent| !wide.covers(&parent)));
-        Dirty(all)
+        Dirty { paths: all, rule_files }
     }
 
     /// Whether `path` is to be looked at.
     pub fn covers(&self, path: &RelPath) -> bool {
-        if self.0.contains_key(path) {
+        if self.paths.contains_key(path) {
             return true;
         }
         let mut above = path.parent();
         while let Some(dir) = above {
-            if self.0.get(&dir) == Some(&Reach::Subtree) {
+            if self.paths.get(&dir) == Some(&Reach::Subtree) {
                 return true;
             }
             above = dir.parent();
@@ -74,33 +79,29 @@ impl Dirty {
 
     /// Whether anything at or below `dir` is to be looked at, or all of it.
     pub fn touches(&self, dir: &RelPath) -> bool {
-        self.covers(dir) || self.0.range(dir.inside_bound()..).next().is_some_and(|(path, _)| path.starts_with(dir))
+        self.covers(dir) || self.paths.range(dir.inside_bound()..).next().is_some_and(|(path, _)| path.starts_with(dir))
     }
 
     /// The paths in byte order.
     pub fn iter(&self) -> impl Iterator<Item = (&RelPath, Reach)> {
-        self.0.iter().map(|(path, reach)| (path, *reach))
+        self.paths.iter().map(|(path, reach)| (path, *reach))
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.paths.len()
     }
 
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.paths.is_empty()
     }
 
-    /// The dirty files that rule what a capture looks at: ignore files, and what git says beside them. Rules inside a
-    /// dirty subtree are not listed: whoever walks it reads them anyway.
+    /// The files that changed and rule what a capture looks at: ignore files, and what git says beside them. Listed inside
+    /// of dirty subtrees too, but not where the whole directory is new.
     pub fn rule_files(&self) -> impl Iterator<Item = &RelPath> {
-        self.0.keys().filter(|path| is_rule_file(path))
+        self.rule_files.iter()
     }
-}
-
-fn clone((path, reach): (&RelPath, &Reach)) -> (RelPath, Reach) {
-    (path.clone(), *reach)
 }
 
 /// Whether a path is a `.gitignore`, or the `.git/index` or `.git/info/exclude` of a repository.
@@ -216,8 +217,15 @@ mod tests {
 
     #[test]
     fn rules_are_told_from_files() {
-        let found =
-            dirty(&["a/.gitignore", "x.gitignore", ".git/index", "s/.git/info/exclude", "index", "a.git/index"]);
+        let found = dirty(&[
+            "a/.gitignore",
+            "x.gitignore",
+            ".git/index",
+            "s/.git/info/exclude",
+            "index",
+            "a.git/index",
+            "a/**",
+        ]);
         let texts: Vec<String> = found.rule_files().map(|path| path.display()).collect();
         assert_eq!(texts, [".git/index", "a/.gitignore", "s/.git/info/exclude"]);
     }

@@ -25,7 +25,7 @@ pub(super) struct Heard {
     pub(super) marks: Marks,
     /// Directories (or files) that went under these names.
     pub(super) gone: BTreeSet<RelPath>,
-    /// Directories (or files) that came under these names and have no watches yet, and those whose rules changed.
+    /// Directories (or files) that came under these names and have no watches yet.
     pub(super) came: BTreeSet<RelPath>,
     /// The instance of notify that is listened to; what older ones still tell is ignored.
     pub(super) instance: u64,
@@ -237,7 +237,7 @@ fn note_path(heard: &mut Heard, path: RelPath, told: Told) {
         return;
     }
     if let Some(dir) = git_files::ruled_by(&path) {
-        heard.came(dir);
+        heard.marks.mark(dir, Reach::Subtree);
     }
     for neighbour in NEIGHBOURS {
         if let Some(file) = path.name().strip_suffix(*neighbour).filter(|file| !file.is_empty()) {

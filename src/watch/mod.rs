@@ -49,7 +49,9 @@ use crate::sys::mount;
 
 /// Which directories get watches. Asked only of directories whose parents have one, never of the root and of a `.git`.
 ///
-/// A directory that is closed but holds something captured (tracked by git, captured before) needs its watch too.
+/// A directory that is closed but holds something captured (tracked by git, captured before) needs its watch too. In a
+/// new directory there may be ignore files nobody has read yet: to admit too much costs watches, to admit too little
+/// costs changes, unless [`Watcher::rewatch`] follows.
 pub type Rules<'r> = &'r dyn Fn(&RelPath) -> bool;
 
 /// What a watcher may use.
@@ -142,6 +144,10 @@ impl Watcher {
     /// Take the clock before looking at the paths, and keep it only when what was found there is kept.
     pub fn sync(&mut self, since: Clock, rules: Rules<'_>, deadline: Instant) -> (Clock, Changes) {
         let outcome = self.catch_up(rules, deadline);
+        self.answer(since, outcome)
+    }
+
+    fn answer(&mut self, since: Clock, outcome: Result<(), Why>) -> (Clock, Changes) {
         let mut heard = self.shared.lock();
         let found = match (since.tick_of(self.id), outcome) {
             (Err(why), _) | (Ok(_), Err(why)) => Err(why),
@@ -155,11 +161,11 @@ impl Watcher {
 
     /// Follows rules that changed: looks again at which directories at and below `dir` get watches.
     ///
-    /// To be called between the sync that told of the changed rules and the scan that follows them. What is not placed by
-    /// the deadline counts as changed until a later sync.
+    /// To be called between the sync that told of the changed rules ([`Dirty::rule_files`]) and the scan of `dir` that
+    /// follows them, and that finds what was there before the watches. What is not placed by the deadline counts as
+    /// changed until a later sync.
     pub fn rewatch(&mut self, dir: &RelPath, rules: Rules<'_>, deadline: Instant) {
-        self.shared.lock().came.insert(dir.clone());
-        self.reconcile(rules, deadline);
+        self.place(BTreeSet::new(), BTreeSet::from([dir.clone()]), rules, deadline);
     }
 
     /// Paths that every answer names, because their changes may go unheard: files with several links, and files that are
@@ -240,8 +246,8 @@ impl Watcher {
 
     /// Lets go of what went, gives watches to what came, and marks it.
     fn reconcile(&mut self, rules: Rules<'_>, deadline: Instant) {
-        let Some(places) = &mut self.places else { return };
-        let (gone, mut came) = {
+        let Some(places) = &self.places else { return };
+        let (gone, came) = {
             let mut heard = self.shared.lock();
             if heard.afresh {
                 return;
@@ -251,19 +257,34 @@ impl Watcher {
             came.extend(places.uncovered().keys().filter(|path| heard.marks.is_fresh(path)).cloned());
             (std::mem::take(&mut heard.gone), came)
         };
+        for path in self.place(gone, came, rules, deadline) {
+            // Only now: what was written before its watch was there is found by who looks after this.
+            self.shared.lock().marks.mark(path, Reach::Subtree);
+        }
+    }
+
+    /// Places watches, and returns what got some. What has to wait stays in `came`.
+    fn place(
+        &mut self,
+        gone: BTreeSet<RelPath>,
+        came: BTreeSet<RelPath>,
+        rules: Rules<'_>,
+        deadline: Instant,
+    ) -> BTreeSet<RelPath> {
+        let Some(places) = &mut self.places else { return came };
         places.begin(&gone);
         let left = places.place(came.clone(), rules, deadline);
         let mut heard = self.shared.lock();
         if places.is_worn() {
-            return heard.lose(Why::ManyGone);
+            heard.lose(Why::ManyGone);
+        } else {
+            if places.uncovered().contains_key(&RelPath::root()) {
+                heard.marks.lose(Why::Uncovered);
+            }
+            (heard.deleted, heard.patience) = (0, places.patience());
+            heard.came.extend(left);
         }
-        if places.uncovered().contains_key(&RelPath::root()) {
-            heard.marks.lose(Why::Uncovered);
-        }
-        (heard.deleted, heard.patience) = (0, places.patience());
-        came.extend(left.iter().cloned());
-        came.into_iter().for_each(|path| heard.marks.mark(path, Reach::Subtree));
-        heard.came.extend(left);
+        came
     }
 
     /// Marks, what waits for its watch, what can have none, and what is always dirty.

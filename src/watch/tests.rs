@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::model::change::is_rule_file;
 
 /// A workspace, its watcher, and the clock of the last answer.
 struct Scene {

@@ -163,17 +163,104 @@ fn more_paths_than_are_kept_are_everything() {
 #[test]
 fn watches_that_come_late_are_made_up_for() {
     let mut scene = Scene::new(&["a"]);
-    fs::create_dir_all(scene.at("n/m")).unwrap();
-    // The cookie is in time, the watches are not.
-    scene.watcher.catch_up(&rules, soon()).unwrap();
-    scene.watcher.rewatch(&path("n"), &rules, Instant::now());
     fs::create_dir_all(scene.at("k/l")).unwrap();
+    // The cookie is in time, the watches are not.
     scene.watcher.cookies.wait(&scene.watcher.shared, soon(), soon()).unwrap();
     scene.watcher.reconcile(&rules, Instant::now());
-    assert_eq!(scene.told(), "k/** n/**");
-    assert_eq!(scene.watcher.stats().watches, 5);
-    fs::write(scene.at("k/l/x"), "x").unwrap();
+    let (clock, told) = scene.watcher.answer(scene.clock, Ok(()));
+    assert!(told.covers(&path("k/l/x")));
+    scene.clock = clock;
+    fs::write(scene.at("k/l/x"), "before its watch").unwrap();
+    assert_eq!((scene.told(), scene.watcher.stats().watches), ("k/**".to_owned(), 3));
+    fs::write(scene.at("k/l/x"), "after it").unwrap();
     assert_eq!(scene.told(), "k/l/x");
+    // Rules that changed, and no time for them.
+    fs::create_dir_all(scene.at("closed/m")).unwrap();
+    scene.sync();
+    scene.watcher.rewatch(&path("closed"), &|_| true, Instant::now());
+    fs::write(scene.at("closed/m/x"), "before its watch").unwrap();
+    let (clock, told) = scene.watcher.sync(scene.clock, &|_| true, soon());
+    assert!(told.covers(&path("closed/m/x")));
+    fs::write(scene.at("closed/m/x"), "after it").unwrap();
+    let (_, told) = scene.watcher.sync(clock, &|_| true, soon());
+    assert_eq!(told, Changes::Paths(Dirty::new([(path("closed/m/x"), Reach::Entry)])));
+}
+
+/// Rules are asked between a directory's listing and the watches of what is in it: where the races are.
+#[test]
+fn what_changes_while_watches_are_placed_is_told() {
+    let mut scene = Scene::new(&["x"]);
+    fs::create_dir_all(scene.at("a/s")).unwrap();
+    let (root, outside, shared) = (scene.at(""), scene.outside("o"), Arc::clone(&scene.watcher.shared));
+    fs::create_dir(&outside).unwrap();
+    let done = std::cell::Cell::new(false);
+    let swapping = |asked: &RelPath| {
+        if *asked == path("a/s") && !done.replace(true) {
+            // `a` is listed and watched; another takes its place, and notify is told before the watch of `a/s` comes.
+            fs::create_dir(root.join("a/late")).unwrap();
+            fs::rename(root.join("a"), outside.join("1")).unwrap();
+            fs::create_dir_all(root.join("a/s")).unwrap();
+            while !shared.lock().came.contains(&path("a")) {
+                std::thread::yield_now();
+            }
+        }
+        true
+    };
+    let (clock, told) = scene.watcher.sync(scene.clock, &swapping, soon());
+    assert!(done.get() && told.covers(&path("a/s/f")), "{told:?}");
+    // And a third: the watch of the second's `s` must not pass for that of the third's.
+    fs::rename(scene.at("a"), scene.outside("o/2")).unwrap();
+    fs::create_dir_all(scene.at("a/s")).unwrap();
+    let (clock, told) = scene.watcher.sync(clock, &swapping, soon());
+    assert!(told.covers(&path("a/s/f")), "{told:?}");
+    fs::write(scene.at("a/s/f"), "x").unwrap();
+    fs::write(scene.outside("o/1/s/f"), "x").unwrap();
+    fs::write(scene.outside("o/2/s/f"), "x").unwrap();
+    let (clock, told) = scene.watcher.sync(clock, &swapping, soon());
+    assert!(told.covers(&path("a/s/f")), "{told:?}");
+    // A directory made after its parent was listed.
+    fs::create_dir_all(scene.at("b/s")).unwrap();
+    let making = |asked: &RelPath| {
+        if *asked == path("b/s") {
+            fs::create_dir_all(root.join("b/new")).unwrap();
+        }
+        true
+    };
+    let (clock, _) = scene.watcher.sync(clock, &making, soon());
+    fs::write(scene.at("b/new/x"), "x").unwrap();
+    let (_, told) = scene.watcher.sync(clock, &making, soon());
+    assert!(told.covers(&path("b/new/x")), "{told:?}");
+}
+
+#[test]
+fn a_file_system_that_goes_is_told() {
+    let temp = tempfile::tempdir().unwrap();
+    let place = temp.path().join("w/m");
+    fs::create_dir_all(&place).unwrap();
+    let run = |line: &[&str]| {
+        let done = std::process::Command::new(line[0]).args(&line[1..]).arg(&place).output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    if !run(&["mount", "-t", "tmpfs", "none"]) {
+        eprintln!("skipped: nothing can be mounted here");
+        return;
+    }
+    fs::create_dir(place.join("d")).unwrap();
+    let options = Options::new(temp.path().join("cookies"));
+    let started = Watcher::start(&temp.path().join("w"), &rules, options);
+    let answers = started.map(|mut watcher| {
+        let (clock, _) = watcher.sync(Clock::default(), &rules, soon());
+        fs::write(place.join("d/x"), "x").unwrap();
+        let (clock, inside) = watcher.sync(clock, &rules, soon());
+        let gone = run(&["umount"]);
+        let (clock, told) = watcher.sync(clock, &rules, soon());
+        fs::write(place.join("x"), "where it was mounted").unwrap();
+        (gone, inside, told, watcher.sync(clock, &rules, soon()).1)
+    });
+    let (gone, inside, told, after) = answers.unwrap();
+    assert!(gone && inside.covers(&path("m/d/x")), "{inside:?}");
+    assert_eq!(told, Changes::Everything(Why::Unmounted));
+    assert_eq!(after, Changes::Paths(Dirty::new([(path("m/x"), Reach::Entry)])));
 }
 
 #[test]
