@@ -165,7 +165,7 @@ impl Watcher {
     /// follows them, and that finds what was there before the watches. What is not placed by the deadline counts as
     /// changed until a later sync.
     pub fn rewatch(&mut self, dir: &RelPath, rules: Rules<'_>, deadline: Instant) {
-        self.place(BTreeSet::new(), BTreeSet::from([dir.clone()]), rules, deadline);
+        self.place(BTreeSet::from([dir.clone()]), rules, deadline);
     }
 
     /// Paths that every answer names, because their changes may go unheard: files with several links, and files that are
@@ -246,7 +246,7 @@ impl Watcher {
 
     /// Lets go of what went, gives watches to what came, and marks it.
     fn reconcile(&mut self, rules: Rules<'_>, deadline: Instant) {
-        let Some(places) = &self.places else { return };
+        let Some(places) = &mut self.places else { return };
         let (gone, came) = {
             let mut heard = self.shared.lock();
             if heard.afresh {
@@ -257,22 +257,16 @@ impl Watcher {
             came.extend(places.uncovered().keys().filter(|path| heard.marks.is_fresh(path)).cloned());
             (std::mem::take(&mut heard.gone), came)
         };
-        for path in self.place(gone, came, rules, deadline) {
+        places.begin(&gone, &came);
+        for path in self.place(came, rules, deadline) {
             // Only now: what was written before its watch was there is found by who looks after this.
             self.shared.lock().marks.mark(path, Reach::Subtree);
         }
     }
 
     /// Places watches, and returns what got some. What has to wait stays in `came`.
-    fn place(
-        &mut self,
-        gone: BTreeSet<RelPath>,
-        came: BTreeSet<RelPath>,
-        rules: Rules<'_>,
-        deadline: Instant,
-    ) -> BTreeSet<RelPath> {
+    fn place(&mut self, came: BTreeSet<RelPath>, rules: Rules<'_>, deadline: Instant) -> BTreeSet<RelPath> {
         let Some(places) = &mut self.places else { return came };
-        places.begin(&gone);
         let left = places.place(came.clone(), rules, deadline);
         let mut heard = self.shared.lock();
         if places.is_worn() {

@@ -124,8 +124,8 @@ impl Places {
         self.worn
     }
 
-    /// A new round: what went was heard in the round before or in this one. Forgets the watches at and below it.
-    pub(super) fn begin(&mut self, gone: &BTreeSet<RelPath>) {
+    /// A new round, after the news since the last: what went under its name, and what came.
+    pub(super) fn begin(&mut self, gone: &BTreeSet<RelPath>, came: &BTreeSet<RelPath>) {
         self.round += 1;
         let mut misplaced = Vec::new();
         for top in gone {
@@ -139,6 +139,17 @@ impl Places {
             }
         }
         self.unwatch(misplaced);
+        self.distrust(came);
+    }
+
+    /// Takes back watches of what came by news: if one was placed before them, it may be of something else that bore the
+    /// name then, a file even.
+    fn distrust(&mut self, came: &BTreeSet<RelPath>) {
+        for path in came.iter().filter(|path| !path.is_root()) {
+            if self.placed.contains_key(path) {
+                self.let_go(path);
+            }
+        }
     }
 
     /// Watches `tops` and what the rules admit below them. What was not reached by the deadline comes back.

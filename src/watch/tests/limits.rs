@@ -232,6 +232,30 @@ fn what_changes_while_watches_are_placed_is_told() {
     assert!(told.covers(&path("b/new/x")), "{told:?}");
 }
 
+/// Found by the soak: the watch was placed on a file, and what is listed a moment later is a directory.
+#[test]
+fn a_file_that_becomes_a_directory_while_watches_are_placed_is_watched() {
+    let mut scene = Scene::new(&["x"]);
+    fs::create_dir_all(scene.at("p/c")).unwrap();
+    fs::rename(scene.at("x"), scene.at("q")).unwrap();
+    let file = scene.at("q");
+    let swapping = |asked: &RelPath| {
+        // Both `p` and `q` have been given watches; `p` is listed first.
+        if *asked == path("p/c") && file.is_file() {
+            fs::remove_file(&file).unwrap();
+            fs::create_dir(&file).unwrap();
+        }
+        true
+    };
+    let (clock, _) = scene.watcher.sync(scene.clock, &swapping, soon());
+    assert!(file.is_dir());
+    let (clock, told) = scene.watcher.sync(clock, &swapping, soon());
+    assert!(told.covers(&path("q/x")), "{told:?}");
+    fs::write(scene.at("q/x"), "x").unwrap();
+    let (_, told) = scene.watcher.sync(clock, &swapping, soon());
+    assert!(told.covers(&path("q/x")), "{told:?}");
+}
+
 #[test]
 fn a_file_system_that_goes_is_told() {
     let temp = tempfile::tempdir().unwrap();
