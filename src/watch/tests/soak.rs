@@ -91,7 +91,7 @@ fn edit(dice: &mut Dice, root: &Path, outside: &Path) {
         10 => fs::rename(&aside, &one),
         11 => fs::remove_file(&one),
         12 if dice.roll(3) == 0 => fs::remove_dir_all(&one),
-        13 => symlink(["a", "../b", "/nowhere"][dice.roll(3) as usize], &one),
+        13 => symlink(["a", "../b", "no/such/place"][dice.roll(3) as usize], &one),
         14 => fs::set_permissions(&one, fs::Permissions::from_mode(0o700 + dice.roll(8) as u32)),
         15 => fs::rename(&one, one.with_file_name("f")),
         _ => {
