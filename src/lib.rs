@@ -18,4 +18,5 @@ pub mod settings;
 pub mod sidecar;
 pub mod store;
 pub mod sys;
+pub mod watch;
 pub mod worktree;

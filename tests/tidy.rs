@@ -14,6 +14,7 @@ const RANKS: &[(&str, i8)] = &[
     ("engine", 4),
     ("checkpoint", 3),
     ("store", 2),
+    ("watch", 2),
     ("worktree", 2),
     ("classify", 1),
     ("filter", 1),

@@ -1,6 +1,7 @@
 //! Plain vocabulary of the whole crate: ids, paths, trees, effects, policies. No I/O, no clock (rank 0).
 
 pub mod build;
+pub mod change;
 pub mod checkpoint;
 pub mod coverage;
 pub mod effect;

@@ -234,6 +234,29 @@ impl Dir {
         Ok(names)
     }
 
+    /// The names in this directory that stand for directories, in no order.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn subdirs(&self) -> Result<Vec<Vec<u8>>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.fd).at("listing", &self.path)? {
+            let entry = entry.at("listing", &self.path)?;
+            let name = entry.file_name().to_bytes();
+            let is_dir = match entry.file_type() {
+                FileType::Directory => true,
+                // Not every file system tells; who cannot be asked is gone.
+                FileType::Unknown if name == b"." || name == b".." => false,
+                FileType::Unknown => self.stat(name).ok().flatten().is_some_and(|stat| stat.kind == Kind::Dir),
+                _ => false,
+            };
+            if is_dir && name != b"." && name != b".." {
+                names.push(name.to_vec());
+            }
+        }
+        Ok(names)
+    }
+
     /// Whether names may be added and removed, judged for the effective user; `true` where the system cannot tell.
     ///
     /// # Errors

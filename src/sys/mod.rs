@@ -4,4 +4,5 @@ pub mod clock;
 pub mod dir;
 pub mod durable;
 pub mod lock;
+pub mod mount;
 pub mod room;

@@ -1,0 +1,239 @@
+//! What changed since: the words that the watcher and the scan share, so that neither need know the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::path::RelPath;
+
+/// A moment in one watcher's life. The default is before every watcher's: since then, everything has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Clock {
+    watcher: u64,
+    tick: u64,
+}
+
+impl Clock {
+    /// A moment of the watcher with this number, which is never 0 and never used twice.
+    pub fn new(watcher: u64, tick: u64) -> Clock {
+        Clock { watcher, tick }
+    }
+
+    /// The tick, if the clock is one of this watcher; else why nothing can be said since then.
+    ///
+    /// # Errors
+    /// `FirstLook` for the default, `OtherWatcher` for a clock of any other.
+    pub fn tick_of(self, watcher: u64) -> Result<u64, Why> {
+        match self.watcher {
+            own if own == watcher => Ok(self.tick),
+            0 => Err(Why::FirstLook),
+            _ => Err(Why::OtherWatcher),
+        }
+    }
+}
+
+/// How much of the tree a dirty path stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// The path itself: a file, a link, a directory's own permissions, or nothing any more.
+    Entry,
+    /// The path and all that may be below it.
+    Subtree,
+}
+
+/// Dirty paths in byte order, none of them below a path whose whole subtree is dirty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dirty {
+    paths: BTreeMap<RelPath, Reach>,
+    rule_files: BTreeSet<RelPath>,
+}
+
+impl Dirty {
+    /// From paths in any order.
+    pub fn new(paths: impl IntoIterator<Item = (RelPath, Reach)>) -> Dirty {
+        let mut all: BTreeMap<RelPath, Reach> = BTreeMap::new();
+        for (path, reach) in paths {
+            let widest = all.entry(path).or_insert(reach);
+            *widest = (*widest).max(reach);
+        }
+        let rule_files = all.keys().filter(|path| is_rule_file(path)).cloned().collect();
+        let wide = all.iter().filter(|(_, reach)| **reach == Reach::Subtree);
+        let wide = Dirty { paths: wide.map(|(path, reach)| (path.clone(), *reach)).collect(), ..Dirty::default() };
+        all.retain(|path, _| path.parent().is_none_or(|parent| !wide.covers(&parent)));
+        Dirty { paths: all, rule_files }
+    }
+
+    /// Whether `path` is to be looked at.
+    pub fn covers(&self, path: &RelPath) -> bool {
+        if self.paths.contains_key(path) {
+            return true;
+        }
+        let mut above = path.parent();
+        while let Some(dir) = above {
+            if self.paths.get(&dir) == Some(&Reach::Subtree) {
+                return true;
+            }
+            above = dir.parent();
+        }
+        false
+    }
+
+    /// Whether anything at or below `dir` is to be looked at, or all of it.
+    pub fn touches(&self, dir: &RelPath) -> bool {
+        self.covers(dir) || self.paths.range(dir.inside_bound()..).next().is_some_and(|(path, _)| path.starts_with(dir))
+    }
+
+    /// The paths in byte order.
+    pub fn iter(&self) -> impl Iterator<Item = (&RelPath, Reach)> {
+        self.paths.iter().map(|(path, reach)| (path, *reach))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// The files that changed and rule what a capture looks at: ignore files, and what git says beside them. Listed inside
+    /// of dirty subtrees too, but not where the whole directory is new.
+    pub fn rule_files(&self) -> impl Iterator<Item = &RelPath> {
+        self.rule_files.iter()
+    }
+}
+
+/// Whether a path is a `.gitignore`, or the `.git/index` or `.git/info/exclude` of a repository.
+pub fn is_rule_file(path: &RelPath) -> bool {
+    let ends = |tail: &[u8]| {
+        let head = path.as_bytes().strip_suffix(tail);
+        head.is_some_and(|head| head.is_empty() || head.ends_with(b"/"))
+    };
+    ends(b".gitignore") || ends(b".git/index") || ends(b".git/info/exclude")
+}
+
+/// Why nothing less than everything can be said to have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// There is no clock to begin from.
+    FirstLook,
+    /// The clock is another watcher's, perhaps of an earlier process.
+    OtherWatcher,
+    /// What changed since that clock was forgotten, because a later one was asked for.
+    Forgotten,
+    /// The kernel's queue of events was full, and some are lost.
+    Overflow,
+    /// So many paths changed that they are not kept one by one.
+    TooManyPaths,
+    /// So many directories went that starting afresh is cheaper than letting go of each watch.
+    ManyGone,
+    /// A file system below the root was unmounted.
+    Unmounted,
+    /// The root was moved, deleted or replaced.
+    RootMoved,
+    /// The root itself cannot be watched any more.
+    Uncovered,
+    /// The events before the question did not all arrive by the deadline.
+    Late,
+    /// piton's own directory of cookies cannot be used.
+    NoCookie,
+    /// The operating system refused to go on.
+    Failed,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Why::FirstLook => "first look",
+            Why::OtherWatcher => "clock of another watcher",
+            Why::Forgotten => "an older clock than the last one asked for",
+            Why::Overflow => "the queue of events overflowed",
+            Why::TooManyPaths => "too many paths changed",
+            Why::ManyGone => "many directories went",
+            Why::Unmounted => "a file system was unmounted",
+            Why::RootMoved => "the root was moved or deleted",
+            Why::Uncovered => "the root cannot be watched",
+            Why::Late => "the events did not arrive by the deadline",
+            Why::NoCookie => "piton's directory of cookies cannot be used",
+            Why::Failed => "the operating system refused to watch on",
+        })
+    }
+}
+
+/// What changed since a clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// Nothing outside of these paths.
+    Paths(Dirty),
+    /// Perhaps anything: look at all of it.
+    Everything(Why),
+}
+
+impl Changes {
+    /// Whether `path` is to be looked at.
+    pub fn covers(&self, path: &RelPath) -> bool {
+        match self {
+            Changes::Paths(dirty) => dirty.covers(path),
+            Changes::Everything(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> RelPath {
+        RelPath::parse(text.as_bytes()).unwrap()
+    }
+
+    fn dirty(texts: &[&str]) -> Dirty {
+        Dirty::new(texts.iter().map(|text| match text.strip_suffix("/**") {
+            Some(dir) => (path(dir), Reach::Subtree),
+            None => (path(text), Reach::Entry),
+        }))
+    }
+
+    #[test]
+    fn subtrees_swallow_what_is_below_them() {
+        let found = dirty(&["a/b/c", "a-b", "a/**", "a", "b/x", "a/d/**", "b"]);
+        let texts: Vec<String> = found.iter().map(|(path, reach)| format!("{path:?} {reach:?}")).collect();
+        assert_eq!(texts, ["a Subtree", "a-b Entry", "b Entry", "b/x Entry"]);
+        for (text, covered, touched) in [
+            ("a", true, true),
+            ("a/z/z", true, true),
+            ("a-b", true, true),
+            ("a-b/c", false, false),
+            ("b/y", false, false),
+            ("b/x", true, true),
+            ("", false, true),
+            ("c", false, false),
+        ] {
+            assert_eq!((found.covers(&path(text)), found.touches(&path(text))), (covered, touched), "{text}");
+        }
+        assert!(dirty(&["/**", "a", "b/c"]).iter().eq([(&path(""), Reach::Subtree)]));
+    }
+
+    #[test]
+    fn rules_are_told_from_files() {
+        let found = dirty(&[
+            "a/.gitignore",
+            "x.gitignore",
+            ".git/index",
+            "s/.git/info/exclude",
+            "index",
+            "a.git/index",
+            "a/**",
+        ]);
+        let texts: Vec<String> = found.rule_files().map(|path| path.display()).collect();
+        assert_eq!(texts, [".git/index", "a/.gitignore", "s/.git/info/exclude"]);
+    }
+
+    #[test]
+    fn clocks_belong_to_one_watcher() {
+        assert_eq!(Clock::new(7, 3).tick_of(7), Ok(3));
+        assert_eq!(Clock::new(7, 3).tick_of(8), Err(Why::OtherWatcher));
+        assert_eq!(Clock::default().tick_of(8), Err(Why::FirstLook));
+    }
+}

@@ -1,0 +1,128 @@
+//! Cookies: a change made on purpose, whose event comes after those of all changes before it.
+//!
+//! The kernel queues the events of one inotify instance in their order. So whoever writes here and then sees the event
+//! has been told of everything that happened before the writing. One file is written again and again; after a question
+//! that gave up waiting, another takes its place, so that an event that comes late answers nobody else's question.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::heard::{Heard, Shared};
+use crate::error::{IoContext, Result};
+use crate::model::change::Why;
+
+/// What every cookie's name begins with.
+const NAME: &str = "cookie-";
+
+/// Deletions of directories that are no reason to lose patience.
+const FEW: usize = 20;
+
+/// Cookies of watchers that died are swept after this time.
+const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// The cookies of one watcher.
+pub(super) struct Cookies {
+    dir: Arc<Path>,
+    prefix: String,
+    number: u64,
+    file: Option<File>,
+}
+
+impl Cookies {
+    pub(super) fn new(dir: Arc<Path>, watcher: u64) -> Cookies {
+        sweep(&dir);
+        Cookies { dir, prefix: format!("{NAME}{watcher:016x}-"), number: 0, file: None }
+    }
+
+    pub(super) fn dir(&self) -> &Arc<Path> {
+        &self.dir
+    }
+
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Writes a cookie and waits until it is seen, or until all is lost. Beyond `patience`, it is given up where notify is
+    /// busy letting go of deleted directories.
+    ///
+    /// # Errors
+    /// `Late` when the deadline passes, `NoCookie` when the file cannot be written.
+    pub(super) fn wait(&mut self, shared: &Shared, patience: Instant, deadline: Instant) -> Result<(), Why> {
+        let before = self.write(shared).map_err(|error| {
+            tracing::warn!(%error, "no cookie can be written");
+            Why::NoCookie
+        })?;
+        let number = self.number;
+        let done = |heard: &Heard| heard.afresh || (heard.cookie.0 == number && heard.cookie.1 > before);
+        if shared.wait(patience.min(deadline), done) {
+            return Ok(());
+        }
+        {
+            let mut heard = shared.lock();
+            if heard.deleted > FEW {
+                heard.lose(Why::ManyGone);
+                return Ok(());
+            }
+        }
+        if shared.wait(deadline, done) {
+            return Ok(());
+        }
+        // Its event, and that of its deletion, answer nobody any more.
+        shared.lock().cookie = (number + 1, 0);
+        self.forget();
+        Err(Why::Late)
+    }
+
+    /// How often this cookie had been seen before it was written.
+    fn write(&mut self, shared: &Shared) -> Result<u64> {
+        let path = self.path();
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                shared.lock().cookie = (self.number, 0);
+                let mut options = File::options();
+                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+                options.write(true).create_new(true).open(&path).at("making the cookie", &path)?
+            }
+        };
+        let before = shared.lock().cookie.1;
+        file.write_all_at(b".", 0).at("writing the cookie", &path)?;
+        self.file = Some(file);
+        Ok(before)
+    }
+
+    /// The next cookie is a new file.
+    pub(super) fn forget(&mut self) {
+        let old = self.path();
+        self.number += 1;
+        if self.file.take().is_some() {
+            // Whoever deleted it before did the same.
+            let _ = std::fs::remove_file(old);
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join(format!("{}{}", self.prefix, self.number))
+    }
+}
+
+impl Drop for Cookies {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// Deletes cookies that nobody has written for long. A watcher that slept so long makes itself a new one.
+fn sweep(dir: &Path) {
+    // What cannot be listed or deleted is in nobody's way.
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes())) {
+        let written = entry.metadata().and_then(|facts| facts.modified()).unwrap_or_else(|_| SystemTime::now());
+        if written.elapsed().is_ok_and(|age| age > STALE) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! What changed since: the watcher of one workspace.
+//!
+//! [`Watcher::sync`] writes a *cookie*, a file of piton's own that the same instance of inotify watches, and waits until
+//! its event comes: then all events before it have come too. It gives watches to directories that are new, and answers the
+//! paths that changed since a clock, or that everything may have.
+//!
+//! It knows paths and events, and nothing of captures, stores and ignore rules: whoever asks brings the rules for which
+//! directories get watches.
+//!
+//! *Invariant:* whatever changed before `sync` was called, and after the answer that gave the clock, is covered by the
+//! answer, but for what "Limits" names. In doubt it answers everything. *Invariant:* a new directory counts as changed
+//! as a whole, in an answer that is given after its watch is in place. *Invariant:* nothing is written into the tree, and
+//! no symbolic link is followed. *Invariant:* there is no timer and no polling: at rest the only thread, notify's, sleeps
+//! in the kernel. *Invariant:* memory is bounded by the directories and the caps, never by the number of changes.
+//!
+//! # Limits
+//! What the kernel tells nobody is not heard: writes through a name outside of the watched directories (hard links),
+//! writes through a mapping until it is closed, and a file system mounted over a directory. The first two are what
+//! [`Watcher::set_always_dirty`] is for. Rules outside of the tree (a global excludes file, the git directory of a linked
+//! worktree) are not watched. A directory that is swapped for a link and back while its watch is placed may leave a watch
+//! on what the link led to.
+
+mod cookie;
+mod git_files;
+mod heard;
+mod marks;
+mod places;
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::hash::BuildHasher;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use notify::event::EventKindMask;
+use notify::{RecommendedWatcher, Watcher as _};
+
+use self::cookie::Cookies;
+use self::heard::{Heard, Listener, Shared};
+use self::places::Places;
+pub use self::places::Uncovered;
+pub use self::refusal::Refusal;
+use crate::model::change::{Changes, Clock, Dirty, Reach, Why};
+use crate::model::path::RelPath;
+use crate::sys::mount;
+
+/// Which directories get watches. Asked only of directories whose parents have one, never of the root and of a `.git`.
+///
+/// A directory that is closed but holds something captured (tracked by git, captured before) needs its watch too. In a
+/// new directory there may be ignore files nobody has read yet: to admit too much costs watches, to admit too little
+/// costs changes, unless [`Watcher::rewatch`] follows.
+pub type Rules<'r> = &'r dyn Fn(&RelPath) -> bool;
+
+/// What a watcher may use.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A directory of piton's own for cookies, outside of what is captured; made if it is missing. Several watchers may
+    /// share it.
+    pub cookies: PathBuf,
+    /// Directories to watch at most; the system's own limit holds besides.
+    pub max_watches: usize,
+    /// Dirty paths to keep one by one.
+    pub max_paths: usize,
+    /// How long the start may place watches. What is left then counts as changed until a later sync has placed it.
+    pub start_within: Duration,
+}
+
+impl Options {
+    /// The defaults, with a directory for cookies.
+    pub fn new(cookies: impl Into<PathBuf>) -> Options {
+        Options {
+            cookies: cookies.into(),
+            max_watches: 500_000,
+            max_paths: 100_000,
+            start_within: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What a watcher has and has seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Watched directories.
+    pub watches: usize,
+    /// Directories without a watch: dirty as a whole at every sync.
+    pub uncovered: Vec<(RelPath, Uncovered)>,
+    /// Events heard so far.
+    pub events: u64,
+    /// How often the kernel's queue overflowed.
+    pub overflows: u64,
+    /// How often all watches were placed anew.
+    pub restarts: u64,
+    /// Changed paths that are kept.
+    pub dirty: usize,
+}
+
+/// Watches one workspace.
+pub struct Watcher {
+    id: u64,
+    root: Arc<Path>,
+    options: Options,
+    shared: Arc<Shared>,
+    cookies: Cookies,
+    /// `None` when the last attempt to make an instance of notify failed.
+    places: Option<Places>,
+    always: BTreeSet<RelPath>,
+    restarts: u64,
+}
+
+impl Watcher {
+    /// Watches `root`, which should be canonical, as far as the rules admit. Everything counts as changed at first.
+    ///
+    /// # Errors
+    /// Why it is not watched; the caller scans instead.
+    pub fn start(root: &Path, rules: Rules<'_>, options: Options) -> Result<Watcher, Refusal> {
+        let deadline = Instant::now() + options.start_within;
+        let refused = |error: std::io::Error| Refusal::Unusable(error.to_string());
+        let root: Arc<Path> = std::fs::canonicalize(root).map_err(refused)?.into();
+        crate::sys::durable::create_private_dir(&options.cookies)?;
+        let cookies: Arc<Path> = std::fs::canonicalize(&options.cookies).map_err(refused)?.into();
+        for path in [&root, &cookies] {
+            if let Some(name) = mount::foreign(path)? {
+                return Err(Refusal::Foreign(name));
+            }
+        }
+        let id = number();
+        let shared = Arc::new(Shared::new(Heard::new(options.max_paths)));
+        let cookies = Cookies::new(cookies, id);
+        let mut watcher =
+            Watcher { id, root, options, shared, cookies, places: None, always: BTreeSet::new(), restarts: 0 };
+        watcher.begin_afresh()?;
+        watcher.reconcile(rules, deadline);
+        match watcher.places.as_ref().and_then(|places| places.uncovered().get(&RelPath::root())) {
+            None => Ok(watcher),
+            Some(why) => Err(Refusal::Root(*why)),
+        }
+    }
+
+    /// What changed since a clock, and the clock to ask with next time. A clock may be asked again until a later one was.
+    ///
+    /// Take the clock before looking at the paths, and keep it only when what was found there is kept.
+    pub fn sync(&mut self, since: Clock, rules: Rules<'_>, deadline: Instant) -> (Clock, Changes) {
+        let outcome = self.catch_up(rules, deadline);
+        self.answer(since, outcome)
+    }
+
+    fn answer(&mut self, since: Clock, outcome: Result<(), Why>) -> (Clock, Changes) {
+        let mut heard = self.shared.lock();
+        let found = match (since.tick_of(self.id), outcome) {
+            (Err(why), _) | (Ok(_), Err(why)) => Err(why),
+            (Ok(tick), Ok(())) => heard.marks.since(tick),
+        };
+        let waiting: Vec<RelPath> = heard.came.iter().cloned().collect();
+        let clock = Clock::new(self.id, heard.marks.cut());
+        drop(heard);
+        (clock, found.map_or_else(Changes::Everything, |paths| self.changes(paths, waiting)))
+    }
+
+    /// Follows rules that changed: looks again at which directories at and below `dir` get watches.
+    ///
+    /// To be called between the sync that told of the changed rules ([`Dirty::rule_files`]) and the scan of `dir` that
+    /// follows them, and that finds what was there before the watches. What is not placed by the deadline counts as
+    /// changed until a later sync.
+    pub fn rewatch(&mut self, dir: &RelPath, rules: Rules<'_>, deadline: Instant) {
+        self.place(BTreeSet::from([dir.clone()]), rules, deadline);
+    }
+
+    /// Paths that every answer names, because their changes may go unheard: files with several links, and files that are
+    /// written through mappings.
+    pub fn set_always_dirty(&mut self, paths: impl IntoIterator<Item = RelPath>) {
+        self.always = paths.into_iter().collect();
+    }
+
+    /// What it has and has seen.
+    pub fn stats(&self) -> Stats {
+        let heard = self.shared.lock();
+        let uncovered = self.places.iter().flat_map(|places| places.uncovered());
+        Stats {
+            watches: self.places.as_ref().map_or(0, Places::watches),
+            uncovered: uncovered.map(|(path, why)| (path.clone(), *why)).collect(),
+            events: heard.events,
+            overflows: heard.overflows,
+            restarts: self.restarts,
+            dirty: heard.marks.len(),
+        }
+    }
+
+    /// Sees to it that all that happened before now is marked.
+    fn catch_up(&mut self, rules: Rules<'_>, deadline: Instant) -> Result<(), Why> {
+        if self.places.as_ref().is_some_and(|places| !places.root_stands()) {
+            self.shared.lock().lose(Why::RootMoved);
+        }
+        if !self.shared.lock().afresh {
+            let patience = Instant::now() + self.places.as_ref().map_or(Duration::ZERO, Places::restart_costs);
+            match self.cookies.wait(&self.shared, patience, deadline) {
+                Ok(()) => self.reconcile(rules, deadline),
+                Err(Why::Late) => return Err(Why::Late),
+                Err(why) => self.shared.lock().lose(why),
+            }
+        }
+        // Twice at most: what is lost while watches are placed anew can wait for the next sync.
+        for _ in 0..2 {
+            if !self.shared.lock().afresh {
+                break;
+            }
+            self.begin_afresh().map_err(|refusal| {
+                tracing::warn!(%refusal, root = %self.root.display(), "not watched any more");
+                if self.root.is_dir() { Why::Failed } else { Why::RootMoved }
+            })?;
+            self.reconcile(rules, deadline);
+        }
+        Ok(())
+    }
+
+    /// A new instance of notify; all that was before it is lost.
+    fn begin_afresh(&mut self) -> Result<(), Refusal> {
+        self.restarts += u64::from(self.shared.lock().instance > 0);
+        self.places = None;
+        self.cookies.forget();
+        let instance = {
+            let mut heard = self.shared.lock();
+            heard.lose(Why::Failed);
+            heard.instance += 1;
+            heard.instance
+        };
+        crate::sys::durable::create_private_dir(self.cookies.dir())?;
+        let listener = Listener {
+            shared: Arc::clone(&self.shared),
+            instance,
+            root: Arc::clone(&self.root),
+            cookies: Arc::clone(self.cookies.dir()),
+            cookie_prefix: self.cookies.prefix().to_owned(),
+        };
+        let kinds = EventKindMask::CORE | EventKindMask::ACCESS_CLOSE;
+        let config = notify::Config::default().with_follow_symlinks(false).with_event_kinds(kinds);
+        let notify = RecommendedWatcher::new(listener, config)?;
+        self.places = Some(Places::new(notify, &self.root, self.cookies.dir(), self.options.max_watches)?);
+        let mut heard = self.shared.lock();
+        heard.afresh = false;
+        heard.came.insert(RelPath::root());
+        Ok(())
+    }
+
+    /// Lets go of what went, gives watches to what came, and marks it.
+    fn reconcile(&mut self, rules: Rules<'_>, deadline: Instant) {
+        let Some(places) = &mut self.places else { return };
+        let (gone, came) = {
+            let mut heard = self.shared.lock();
+            if heard.afresh {
+                return;
+            }
+            // What could not be read may have become readable.
+            let mut came = std::mem::take(&mut heard.came);
+            came.extend(places.uncovered().keys().filter(|path| heard.marks.is_fresh(path)).cloned());
+            (std::mem::take(&mut heard.gone), came)
+        };
+        places.begin(&gone, &came);
+        for path in self.place(came, rules, deadline) {
+            // Only now: what was written before its watch was there is found by who looks after this.
+            self.shared.lock().marks.mark(path, Reach::Subtree);
+        }
+    }
+
+    /// Places watches, and returns what got some. What has to wait stays in `came`.
+    fn place(&mut self, came: BTreeSet<RelPath>, rules: Rules<'_>, deadline: Instant) -> BTreeSet<RelPath> {
+        let Some(places) = &mut self.places else { return came };
+        let left = places.place(came.clone(), rules, deadline);
+        let mut heard = self.shared.lock();
+        if places.is_worn() {
+            heard.lose(Why::ManyGone);
+        } else {
+            if places.uncovered().contains_key(&RelPath::root()) {
+                heard.marks.lose(Why::Uncovered);
+            }
+            (heard.deleted, heard.patience) = (0, places.patience());
+            heard.came.extend(left);
+        }
+        came
+    }
+
+    /// Marks, what waits for its watch, what can have none, and what is always dirty.
+    fn changes(&self, paths: Vec<(RelPath, Reach)>, waiting: Vec<RelPath>) -> Changes {
+        let Some(places) = &self.places else {
+            return Changes::Everything(Why::Failed);
+        };
+        // A directory is told of only when its permissions change: then what is below may have come into reach.
+        let widen = |(path, reach): (RelPath, Reach)| match places.is_dir(&path) {
+            true => (path, Reach::Subtree),
+            false => (path, reach),
+        };
+        let whole = waiting.into_iter().chain(places.uncovered().keys().cloned());
+        let whole = whole.map(|path| (path, Reach::Subtree));
+        let always = self.always.iter().map(|path| (path.clone(), Reach::Entry));
+        Changes::Paths(Dirty::new(paths.into_iter().map(widen).chain(whole).chain(always)))
+    }
+}
+
+/// A number no other watcher has, in this process or any other.
+fn number() -> u64 {
+    let seed = (std::process::id(), crate::sys::clock::file_clock(), Instant::now());
+    std::hash::RandomState::new().hash_one(seed).max(1)
+}

@@ -1,0 +1,315 @@
+//! Which directories are watched, and how they come to be: watched first, listed after.
+//!
+//! Every directory has a watch of its own in one instance of notify, so that whoever gives the rules decides which cost
+//! none. What cannot be watched is *uncovered*: it counts as changed at every question.
+//!
+//! notify knows watches by their paths and drops what lies below a directory that goes or moves, by itself. It also takes
+//! a second wish for a path it knows as fulfilled. So what was placed while news of its directory's going were on their
+//! way is taken back by name before it is placed again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use notify::{ErrorKind, PathOp, RecommendedWatcher, RecursiveMode, WatchPathConfig, Watcher};
+
+use super::Rules;
+use super::git_files;
+use crate::model::path::RelPath;
+use crate::sys::dir::Dir;
+use crate::sys::mount;
+
+/// Directories that get their watches before they are listed together.
+const BATCH: usize = 256;
+
+/// Letting go of a watch costs notify a look at every other. Starting afresh and scanning costs as much as letting go of
+/// this many.
+const MANY: usize = 200;
+
+/// Below this many looks it does not matter.
+const CHEAP_LOOKS: usize = 400_000;
+
+/// Why a directory has no watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uncovered {
+    /// The system (or the option) allows no more watches.
+    Limit,
+    /// It cannot be opened, or its path is too long.
+    Unreadable,
+    /// It stands on a file system whose changes this kernel does not all see.
+    Foreign(&'static str),
+    /// It is the same directory as another that is watched: a bind mount.
+    Twin,
+}
+
+/// A watched directory: device and inode, and in which round its watch was placed.
+struct Placed {
+    identity: (u64, u64),
+    round: u64,
+}
+
+/// One instance of notify and its watches.
+pub(super) struct Places {
+    notify: RecommendedWatcher,
+    root: Arc<Path>,
+    dir: Dir,
+    /// Device and inode of the root.
+    identity: (u64, u64),
+    placed: BTreeMap<RelPath, Placed>,
+    by_identity: HashMap<(u64, u64), RelPath>,
+    uncovered: BTreeMap<RelPath, Uncovered>,
+    budget: usize,
+    round: u64,
+    worn: bool,
+}
+
+impl Places {
+    /// Watches the cookies' directory, and nothing else yet.
+    pub(super) fn new(
+        mut notify: RecommendedWatcher,
+        root: &Arc<Path>,
+        cookies: &Path,
+        budget: usize,
+    ) -> notify::Result<Places> {
+        notify.watch_with(cookies, config())?;
+        let failed = |error: crate::error::Error| notify::Error::generic(&error.text());
+        let dir = Dir::open_root(root).map_err(failed)?;
+        let facts = dir.stat_self().map_err(failed)?;
+        Ok(Places {
+            notify,
+            root: Arc::clone(root),
+            dir,
+            identity: (facts.dev, facts.ino),
+            placed: BTreeMap::new(),
+            by_identity: HashMap::new(),
+            uncovered: BTreeMap::new(),
+            budget,
+            round: 0,
+            worn: false,
+        })
+    }
+
+    /// Whether the root's path still leads to the directory that is watched.
+    pub(super) fn root_stands(&self) -> bool {
+        let found = Dir::open_root(&self.root).and_then(|dir| dir.stat_self());
+        found.is_ok_and(|facts| (facts.dev, facts.ino) == self.identity)
+    }
+
+    pub(super) fn watches(&self) -> usize {
+        self.placed.len()
+    }
+
+    pub(super) fn uncovered(&self) -> &BTreeMap<RelPath, Uncovered> {
+        &self.uncovered
+    }
+
+    /// Whether `path` is a directory the watcher knows of.
+    pub(super) fn is_dir(&self, path: &RelPath) -> bool {
+        self.placed.contains_key(path) || self.uncovered.contains_key(path)
+    }
+
+    /// How many directories may go before a new instance is cheaper than letting go of each.
+    pub(super) fn patience(&self) -> usize {
+        (CHEAP_LOOKS / self.placed.len().max(1)).max(MANY)
+    }
+
+    /// About how long it takes to place all watches anew.
+    pub(super) fn restart_costs(&self) -> Duration {
+        Duration::from_millis(20) + Duration::from_micros(15) * u32::try_from(self.placed.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether so much is to be let go of that a new instance is cheaper.
+    pub(super) fn is_worn(&self) -> bool {
+        self.worn
+    }
+
+    /// A new round, after the news since the last: what went under its name, and what came.
+    pub(super) fn begin(&mut self, gone: &BTreeSet<RelPath>, came: &BTreeSet<RelPath>) {
+        self.round += 1;
+        let mut misplaced = Vec::new();
+        for top in gone {
+            for path in self.below(top) {
+                if self.forget(&path).is_some_and(|placed| placed.round + 1 >= self.round) {
+                    misplaced.push(path);
+                }
+            }
+            for path in keys_below(&self.uncovered, top) {
+                self.uncovered.remove(&path);
+            }
+        }
+        self.unwatch(misplaced);
+        self.distrust(came);
+    }
+
+    /// Takes back watches of what came by news: if one was placed before them, it may be of something else that bore the
+    /// name then, a file even.
+    fn distrust(&mut self, came: &BTreeSet<RelPath>) {
+        for path in came.iter().filter(|path| !path.is_root()) {
+            if self.placed.contains_key(path) {
+                self.let_go(path);
+            }
+        }
+    }
+
+    /// Watches `tops` and what the rules admit below them. What was not reached by the deadline comes back.
+    pub(super) fn place(&mut self, tops: BTreeSet<RelPath>, rules: Rules<'_>, deadline: Instant) -> Vec<RelPath> {
+        let mut next: Vec<RelPath> = tops.into_iter().filter(|top| top.is_root() || admits(top, rules)).collect();
+        while !next.is_empty() && !self.worn {
+            if Instant::now() >= deadline {
+                return next;
+            }
+            let batch = next.split_off(next.len().saturating_sub(BATCH));
+            let refused = self.watch(&batch);
+            for path in batch {
+                let refused = refused.get(&path).copied();
+                self.settle(path, refused, rules, &mut next);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Gives watches to the directories that have none. Which got none, and why.
+    fn watch(&mut self, batch: &[RelPath]) -> HashMap<RelPath, Uncovered> {
+        let mut refused = HashMap::new();
+        let wanted: Vec<&RelPath> = batch.iter().filter(|path| !self.placed.contains_key(path)).collect();
+        let room = self.budget.saturating_sub(self.placed.len()).min(wanted.len());
+        let (mut wanted, over) = wanted.split_at(room);
+        refused.extend(over.iter().map(|path| ((*path).clone(), Uncovered::Limit)));
+        while !wanted.is_empty() {
+            let ops = wanted.iter().map(|path| PathOp::Watch(self.at(path), config())).collect();
+            let Err(failed) = self.notify.update_paths(ops) else { break };
+            let tried = wanted.len().saturating_sub(failed.remaining.len()).max(1);
+            let (limit, failing) = (matches!(failed.source.kind, ErrorKind::MaxFilesWatch), wanted[tried - 1]);
+            wanted = if failed.origin.is_some() { &wanted[tried..] } else { &[] };
+            let why = if limit { Uncovered::Limit } else { Uncovered::Unreadable };
+            refused.insert(failing.clone(), why);
+            if limit || failed.origin.is_none() {
+                refused.extend(wanted.iter().map(|path| ((*path).clone(), why)));
+                break;
+            }
+        }
+        refused
+    }
+
+    /// Looks at what got a watch: whether it is a directory of the workspace indeed, and which are below it.
+    fn settle(&mut self, path: RelPath, refused: Option<Uncovered>, rules: Rules<'_>, next: &mut Vec<RelPath>) {
+        let known = self.placed.contains_key(&path);
+        let dir = match self.dir.find_dir(path.to_path()) {
+            Ok(Some(dir)) => dir,
+            // Not a directory, or gone again: that is news on its way, or known.
+            Ok(None) if refused.is_some() => {
+                self.uncovered.remove(&path);
+                return;
+            }
+            Ok(None) => return self.let_go(&path),
+            Err(_) => return self.uncover(path, refused.unwrap_or(Uncovered::Unreadable)),
+        };
+        if let Some(why) = refused {
+            return self.uncover(path, why);
+        }
+        let (Ok(facts), Ok(names)) = (dir.stat_self(), dir.subdirs()) else {
+            return self.uncover(path, Uncovered::Unreadable);
+        };
+        let identity = (facts.dev, facts.ino);
+        if known && self.placed.get(&path).is_some_and(|placed| placed.identity != identity) {
+            // Replaced, and the news are on their way: placed again now, and once more when they come.
+            self.let_go(&path);
+            return next.push(path);
+        }
+        if let Some(other) = self.by_identity.get(&identity).filter(|other| **other != path).cloned() {
+            let there = self.dir.find_dir(other.to_path()).ok().flatten().and_then(|dir| dir.stat_self().ok());
+            if there.is_some_and(|there| (there.dev, there.ino) == identity) {
+                // Both, because nobody is told when the mount goes.
+                self.uncover(other, Uncovered::Twin);
+                return self.uncover(path, Uncovered::Twin);
+            }
+            // Moved from there, and the news are on their way.
+            self.let_go(&other);
+        }
+        if facts.dev != self.identity.0
+            && let Some(name) = mount::foreign(&self.at(&path)).unwrap_or(Some("unknown"))
+        {
+            return self.uncover(path, Uncovered::Foreign(name));
+        }
+        self.uncovered.remove(&path);
+        if !known {
+            self.by_identity.insert(identity, path.clone());
+            self.placed.insert(path.clone(), Placed { identity, round: self.round });
+        }
+        for name in names {
+            let child = path.join(&name);
+            if admits(&child, rules) {
+                next.push(child);
+            } else if self.is_dir(&child) {
+                self.let_go(&child);
+            }
+        }
+    }
+
+    /// Takes back the watches at and below a path.
+    fn let_go(&mut self, path: &RelPath) {
+        let mut paths = self.below(path);
+        for path in &paths {
+            self.forget(path);
+        }
+        for path in keys_below(&self.uncovered, path) {
+            self.uncovered.remove(&path);
+        }
+        if !paths.contains(path) {
+            paths.push(path.clone());
+        }
+        self.unwatch(paths);
+    }
+
+    fn uncover(&mut self, path: RelPath, why: Uncovered) {
+        self.let_go(&path);
+        self.uncovered.insert(path, why);
+    }
+
+    fn forget(&mut self, path: &RelPath) -> Option<Placed> {
+        let placed = self.placed.remove(path)?;
+        if self.by_identity.get(&placed.identity) == Some(path) {
+            self.by_identity.remove(&placed.identity);
+        }
+        Some(placed)
+    }
+
+    fn unwatch(&mut self, paths: Vec<RelPath>) {
+        if paths.len() > self.patience() {
+            self.worn = true;
+            return;
+        }
+        let mut ops: Vec<PathOp> = paths.iter().map(|path| PathOp::unwatch(self.at(path))).collect();
+        // notify has dropped most of them by itself, and says so of the first.
+        while let Err(failed) = self.notify.update_paths(std::mem::take(&mut ops)) {
+            if failed.origin.is_none() {
+                self.worn = true;
+            }
+            ops = failed.remaining;
+        }
+    }
+
+    fn below(&self, path: &RelPath) -> Vec<RelPath> {
+        keys_below(&self.placed, path)
+    }
+
+    fn at(&self, path: &RelPath) -> PathBuf {
+        path.under(&self.root)
+    }
+}
+
+/// The path and those below it, as far as they are in the map.
+fn keys_below<T>(map: &BTreeMap<RelPath, T>, path: &RelPath) -> Vec<RelPath> {
+    let inside = map.range(path.inside_bound()..).map(|(below, _)| below);
+    let inside = inside.take_while(|below| below.starts_with(path)).filter(|below| *below != path);
+    map.get_key_value(path).map(|(own, _)| own).into_iter().chain(inside).cloned().collect()
+}
+
+fn admits(path: &RelPath, rules: Rules<'_>) -> bool {
+    git_files::admits(path).unwrap_or_else(|| rules(path))
+}
+
+fn config() -> WatchPathConfig {
+    WatchPathConfig::new(RecursiveMode::NonRecursive).with_dereference_symlinks(false)
+}

@@ -1,0 +1,55 @@
+//! Why a workspace is not watched. No error: a scan does what the watcher would have saved.
+
+use std::fmt;
+
+use notify::ErrorKind;
+
+use super::Uncovered;
+use crate::error::Error;
+
+/// "Too many open files", which also means: too many instances of inotify.
+const EMFILE: i32 = 24;
+
+/// Why a workspace is not watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It (or the cookies' directory) stands on a file system whose changes this kernel does not all see.
+    Foreign(&'static str),
+    /// The root can have no watch.
+    Root(Uncovered),
+    /// Whatever the operating system said.
+    Unusable(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Foreign(name) => write!(f, "changes on {name} file systems are not all seen from here"),
+            Refusal::Root(Uncovered::Limit) => {
+                f.write_str("no watches are left; raise fs.inotify.max_user_watches to have more")
+            }
+            Refusal::Root(Uncovered::Unreadable) => f.write_str("the root cannot be read"),
+            Refusal::Root(Uncovered::Foreign(name)) => write!(f, "the root stands on a {name} file system"),
+            Refusal::Root(Uncovered::Twin) => f.write_str("the root is mounted twice"),
+            Refusal::Unusable(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<notify::Error> for Refusal {
+    fn from(error: notify::Error) -> Refusal {
+        match &error.kind {
+            ErrorKind::MaxFilesWatch => Refusal::Root(Uncovered::Limit),
+            ErrorKind::Io(cause) if matches!(cause.raw_os_error(), Some(EMFILE)) => Refusal::Unusable(
+                "no inotify instances are left; raise fs.inotify.max_user_instances to have more".to_owned(),
+            ),
+            _ => Refusal::Unusable(error.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal::Unusable(error.text())
+    }
+}

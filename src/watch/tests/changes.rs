@@ -1,0 +1,217 @@
+//! Each kind of change, and what is told of it.
+
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+
+use super::*;
+use crate::model::change::is_rule_file;
+
+fn chmod(path: &std::path::Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn files() {
+    let mut scene = Scene::new(&["a", "d/b", "d/e/c"]);
+    fs::write(scene.at("new"), "x").unwrap();
+    assert_eq!(scene.told(), "new");
+    fs::write(scene.at("d/e/c"), "longer").unwrap();
+    assert_eq!(scene.told(), "d/e/c");
+    fs::File::options().write(true).open(scene.at("d/b")).unwrap().set_len(0).unwrap();
+    assert_eq!(scene.told(), "d/b");
+    chmod(&scene.at("a"), 0o600);
+    assert_eq!(scene.told(), "a");
+    fs::rename(scene.at("a"), scene.at("d/a")).unwrap();
+    assert_eq!(scene.told(), "a/** d/a/**");
+    fs::rename(scene.at("d/a"), scene.outside("a")).unwrap();
+    assert_eq!(scene.told(), "d/a/**");
+    fs::rename(scene.outside("a"), scene.at("d/e/a")).unwrap();
+    assert_eq!(scene.told(), "d/e/a/**");
+    fs::remove_file(scene.at("d/e/a")).unwrap();
+    assert_eq!(scene.told(), "d/e/a");
+    fs::read(scene.at("d/b")).unwrap();
+    fs::read_dir(scene.at("d")).unwrap().count();
+    assert_eq!(scene.told(), "");
+    let file = fs::File::options().write(true).open(scene.at("d/b")).unwrap();
+    assert_eq!(scene.told(), "");
+    file.write_all_at(b"x", 0).unwrap();
+    assert_eq!(scene.told(), "d/b");
+    file.write_all_at(b"y", 0).unwrap();
+    assert_eq!(scene.told(), "d/b");
+    drop(file);
+    assert_eq!(scene.told(), "d/b", "the close of a writer counts: a mapping may have been written");
+}
+
+#[test]
+fn directories() {
+    let mut scene = Scene::new(&["d/e/f"]);
+    fs::create_dir_all(scene.at("n/m")).unwrap();
+    fs::write(scene.at("n/m/x"), "x").unwrap();
+    assert_eq!(scene.told(), "n/**");
+    assert_eq!(scene.watcher.stats().watches, 5);
+    fs::write(scene.at("n/m/y"), "x").unwrap();
+    fs::write(scene.at("n/z"), "x").unwrap();
+    assert_eq!(scene.told(), "n/m/y n/z");
+    chmod(&scene.at("n"), 0o700);
+    assert_eq!(scene.told(), "n/**");
+    fs::remove_dir_all(scene.at("n/m")).unwrap();
+    assert_eq!(scene.told(), "n/m/**");
+    assert_eq!(scene.watcher.stats().watches, 4);
+    // Deleted and made again under the same name.
+    fs::remove_dir_all(scene.at("d")).unwrap();
+    fs::create_dir_all(scene.at("d/e")).unwrap();
+    assert_eq!(scene.told(), "d/**");
+    fs::write(scene.at("d/e/f"), "x").unwrap();
+    assert_eq!(scene.told(), "d/e/f");
+}
+
+#[test]
+fn directories_that_move() {
+    let mut scene = Scene::new(&["d/e/f", "k/l"]);
+    fs::rename(scene.at("d"), scene.at("k/d")).unwrap();
+    fs::write(scene.at("k/d/e/f"), "under its new name").unwrap();
+    let told = scene.sync();
+    assert!(told.covers(&path("d/e/f")) && told.covers(&path("k/d/e/f")) && !told.covers(&path("k/l")), "{told:?}");
+    fs::write(scene.at("k/d/e/g"), "x").unwrap();
+    assert_eq!(scene.told(), "k/d/e/g");
+    // Back, and another under the old name: what is watched follows.
+    fs::rename(scene.at("k/d"), scene.at("d")).unwrap();
+    fs::create_dir_all(scene.at("k/d/e")).unwrap();
+    assert!(scene.sync().covers(&path("k/d/e/x")));
+    fs::write(scene.at("k/d/e/x"), "x").unwrap();
+    fs::write(scene.at("d/e/x"), "x").unwrap();
+    assert_eq!(scene.told(), "d/e/x k/d/e/x");
+    // Out, changed there, and in again.
+    fs::rename(scene.at("d"), scene.outside("d")).unwrap();
+    assert_eq!(scene.told(), "d/**");
+    fs::write(scene.outside("d/e/x"), "changed outside").unwrap();
+    assert_eq!(scene.told(), "");
+    assert_eq!(scene.watcher.stats().watches, 4);
+    fs::rename(scene.outside("d"), scene.at("in")).unwrap();
+    assert_eq!(scene.told(), "in/**");
+    fs::write(scene.at("in/e/x"), "x").unwrap();
+    assert_eq!(scene.told(), "in/e/x");
+    // Two that change places.
+    fs::rename(scene.at("in"), scene.at("t")).unwrap();
+    fs::rename(scene.at("k"), scene.at("in")).unwrap();
+    fs::rename(scene.at("t"), scene.at("k")).unwrap();
+    let told = scene.sync();
+    assert!(told.covers(&path("in/d/e/x")) && told.covers(&path("k/e/x")), "{told:?}");
+    fs::write(scene.at("in/d/e/x"), "x").unwrap();
+    fs::write(scene.at("k/e/x"), "x").unwrap();
+    assert_eq!(scene.told(), "in/d/e/x k/e/x");
+}
+
+#[test]
+fn links_are_not_followed() {
+    let mut scene = Scene::new(&["d/f", "e/f"]);
+    fs::create_dir_all(scene.outside("o/p")).unwrap();
+    symlink(scene.outside("o"), scene.at("out")).unwrap();
+    symlink("d", scene.at("in")).unwrap();
+    assert_eq!(scene.told(), "in out");
+    fs::write(scene.outside("o/p/x"), "x").unwrap();
+    fs::write(scene.outside("o/x"), "x").unwrap();
+    assert_eq!(scene.told(), "");
+    fs::write(scene.at("in/f"), "through the link").unwrap();
+    assert_eq!(scene.told(), "d/f");
+    // A directory swapped for a link to another, and back.
+    fs::rename(scene.at("e"), scene.outside("e")).unwrap();
+    symlink("d", scene.at("e")).unwrap();
+    assert_eq!(scene.told(), "e/**");
+    fs::write(scene.at("d/f"), "x").unwrap();
+    assert_eq!(scene.told(), "d/f");
+    fs::remove_file(scene.at("e")).unwrap();
+    fs::rename(scene.outside("e"), scene.at("e")).unwrap();
+    assert_eq!(scene.told(), "e/**");
+    fs::write(scene.at("e/f"), "x").unwrap();
+    assert_eq!(scene.told(), "e/f");
+}
+
+#[test]
+fn what_is_closed_costs_nothing_and_rules_that_change_are_told() {
+    let mut scene = Scene::new(&["node_modules/a/b", "s/closed/x", "s/t", ".git/index", ".git/info/exclude", ".git/x"]);
+    // The root, `s`, `.git` and `.git/info`.
+    assert_eq!(scene.watcher.stats().watches, 4);
+    fs::write(scene.at("node_modules/a/c"), "x").unwrap();
+    fs::write(scene.at(".git/x"), "y").unwrap();
+    assert_eq!(scene.told(), "");
+    fs::write(scene.at("s/.gitignore"), "t").unwrap();
+    let Changes::Paths(dirty) = scene.sync() else { panic!() };
+    assert_eq!(dirty.rule_files().collect::<Vec<_>>(), [&path("s/.gitignore")]);
+    assert!(dirty.covers(&path("s/t")));
+    fs::write(scene.at(".git/index.lock"), "y").unwrap();
+    fs::rename(scene.at(".git/index.lock"), scene.at(".git/index")).unwrap();
+    let Changes::Paths(dirty) = scene.sync() else { panic!() };
+    assert_eq!(dirty.rule_files().collect::<Vec<_>>(), [&path(".git/index")]);
+    assert!(is_rule_file(&path(".git/info/exclude")));
+    fs::write(scene.at(".git/info/exclude"), "t").unwrap();
+    assert_eq!(scene.told(), "./**");
+    // New rules open what was closed, and close what was open.
+    let other = |path: &RelPath| path.name() != b"s";
+    scene.watcher.rewatch(&RelPath::root(), &other, soon());
+    let told = scene.watcher.sync(scene.clock, &other, soon());
+    assert_eq!(told.1, Changes::Paths(Dirty::default()), "whoever has rules followed looks by himself");
+    fs::write(scene.at("node_modules/a/c"), "x").unwrap();
+    fs::write(scene.at("s/t"), "x").unwrap();
+    let (_, told) = scene.watcher.sync(told.0, &other, soon());
+    assert_eq!(told, Changes::Paths(Dirty::new([(path("node_modules/a/c"), Reach::Entry)])));
+}
+
+#[test]
+fn what_is_not_heard_is_always_dirty() {
+    let mut scene = Scene::new(&["h", "base.db"]);
+    fs::hard_link(scene.at("h"), scene.outside("h")).unwrap();
+    fs::write(scene.outside("h"), "through another name").unwrap();
+    assert_eq!(scene.told(), "", "the known hole: neither the new name nor the writing is heard");
+    scene.watcher.set_always_dirty([path("h")]);
+    assert_eq!((scene.told(), scene.told()), ("h".to_owned(), "h".to_owned()));
+    scene.watcher.set_always_dirty([]);
+    fs::write(scene.at("base.db-wal"), "x").unwrap();
+    assert_eq!(scene.told(), "base.db base.db-wal");
+}
+
+#[test]
+fn clocks_may_be_asked_again_until_a_later_one_is() {
+    let mut scene = Scene::new(&["a"]);
+    let first = scene.clock;
+    fs::write(scene.at("a"), "x").unwrap();
+    assert_eq!(scene.told(), "a");
+    scene.clock = first;
+    assert_eq!(scene.told(), "a");
+    assert_eq!(scene.told(), "");
+    scene.clock = first;
+    assert_eq!(scene.sync(), Changes::Everything(Why::Forgotten));
+    let other = Scene::new(&[]);
+    scene.clock = other.clock;
+    assert_eq!(scene.sync(), Changes::Everything(Why::OtherWatcher));
+    assert_eq!(scene.told(), "");
+}
+
+/// A mapping that is written is heard of when its last close comes, and not before.
+#[test]
+fn mappings_are_heard_of_when_they_are_closed() {
+    let mut scene = Scene::new(&["m"]);
+    let script = "import mmap, sys\n\
+        file = open(sys.argv[1], 'r+b')\n\
+        memory = mmap.mmap(file.fileno(), 0)\n\
+        memory[0:1] = b'x'\n\
+        print('written', flush=True)\n\
+        sys.stdin.read()\n";
+    let started = std::process::Command::new("python3")
+        .args(["-c", script])
+        .arg(scene.at("m"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn();
+    let Ok(mut writer) = started else {
+        eprintln!("skipped: no python3 here");
+        return;
+    };
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(writer.stdout.take().unwrap()), &mut line).unwrap();
+    assert_eq!(line, "written\n");
+    assert_eq!(fs::read(scene.at("m")).unwrap(), b"x");
+    assert_eq!(scene.told(), "", "the known hole");
+    drop(writer.stdin.take());
+    writer.wait().unwrap();
+    assert_eq!(scene.told(), "m");
+}

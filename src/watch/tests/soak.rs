@@ -1,0 +1,209 @@
+//! Random edits by several threads: who looks only where the watcher says knows at every barrier what a full look finds.
+//!
+//! `PITON_ROUNDS=full cargo test --release --lib watch::tests::soak` runs the long one.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+
+const WRITERS: u64 = 4;
+
+/// What `lstat` says of everything the rules admit: inode, mode, size, times.
+type Look = BTreeMap<RelPath, (u64, u32, u64, i64, i64)>;
+
+/// Looks at a path, and at what is below it if `deep`.
+fn look(root: &Path, top: &RelPath, deep: bool, found: &mut Look) {
+    let base = crate::sys::dir::Dir::open_root(root).unwrap();
+    let mut stack = vec![(top.clone(), deep)];
+    while let Some((path, deep)) = stack.pop() {
+        // Only at barriers does it count what could not be seen.
+        let Ok(Some(dir)) = base.find_dir(path.parent().unwrap_or_default().to_path()) else { continue };
+        let facts = if path.is_root() { dir.stat_self().ok() } else { dir.stat(path.name()).ok().flatten() };
+        let Some(facts) = facts else { continue };
+        let is_dir = facts.kind == crate::sys::dir::Kind::Dir;
+        if is_dir && !path.is_root() && !rules(&path) {
+            continue;
+        }
+        // The times and the size of a directory follow from what is in it, and each of that is told by itself.
+        let of_file = |value: i64| if is_dir { 0 } else { value };
+        let size = if is_dir { 0 } else { facts.size };
+        found.insert(path.clone(), (facts.ino, facts.mode, size, of_file(facts.mtime), of_file(facts.ctime)));
+        if is_dir && deep {
+            let names = base.find_dir(path.to_path()).ok().flatten().and_then(|dir| dir.names().ok());
+            stack.extend(names.into_iter().flatten().map(|name| (path.join(&name), true)));
+        }
+    }
+}
+
+/// What somebody knows who looks only where the watcher says.
+fn follow(root: &Path, changes: &Changes, known: &mut Look) {
+    let whole = [(RelPath::root(), Reach::Subtree)];
+    let dirty: Vec<(RelPath, Reach)> = match changes {
+        Changes::Everything(_) => whole.to_vec(),
+        Changes::Paths(dirty) => dirty.iter().map(|(path, reach)| (path.clone(), reach)).collect(),
+    };
+    for (top, reach) in dirty {
+        let deep = reach == Reach::Subtree;
+        known.retain(|path, _| *path != top && !(deep && path.starts_with(&top)));
+        let mut above = top.clone();
+        let admitted = std::iter::from_fn(|| above.parent().inspect(|parent| above = parent.clone()));
+        if admitted.filter(|dir| !dir.is_root()).all(|dir| rules(&dir)) {
+            look(root, &top, deep, known);
+        }
+    }
+}
+
+/// A generator of numbers: the same seed, the same edits.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % below
+    }
+
+    /// A path of few names, so that writers meet.
+    fn path(&mut self, root: &Path) -> PathBuf {
+        let mut path = root.to_owned();
+        for _ in 0..=self.roll(4) {
+            path.push(["a", "b", "c", "d", "closed", "e"][self.roll(6) as usize]);
+        }
+        path
+    }
+}
+
+/// One edit; most that cannot be done are no matter.
+fn edit(dice: &mut Dice, root: &Path, outside: &Path) {
+    let (one, two) = (dice.path(root), dice.path(root));
+    let aside = outside.join(format!("o{}", dice.roll(6)));
+    let size = dice.roll(100) as usize;
+    let _ = match dice.roll(16) {
+        0..=3 => fs::write(&one, vec![b'x'; size]),
+        4 | 5 => fs::create_dir_all(&one),
+        6 => fs::create_dir_all(&one).and_then(|()| fs::write(one.join("at-once"), "x")),
+        7 | 8 => fs::rename(&one, &two),
+        9 => fs::rename(&one, &aside),
+        10 => fs::rename(&aside, &one),
+        11 => fs::remove_file(&one),
+        12 if dice.roll(3) == 0 => fs::remove_dir_all(&one),
+        13 => symlink(["a", "../b", "no/such/place"][dice.roll(3) as usize], &one),
+        14 => fs::set_permissions(&one, fs::Permissions::from_mode(0o700 + dice.roll(8) as u32)),
+        15 => fs::rename(&one, one.with_file_name("f")),
+        _ => {
+            fs::File::options().append(true).open(&one).and_then(|mut file| std::io::Write::write_all(&mut file, b"y"))
+        }
+    };
+}
+
+/// How many paths were told, and how often everything.
+fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
+    let mut scene = Scene::new(&["a/b/c/d", "b/c/d", "c/d/e"]);
+    let (root, outside) = (scene.at(""), scene.outside("o"));
+    fs::create_dir(&outside).unwrap();
+    let (start, pause, end) = (Barrier::new(5), Barrier::new(5), AtomicBool::new(false));
+    let (mut told, mut everything) = (0, 0);
+    let mut known = Look::new();
+    look(&root, &RelPath::root(), true, &mut known);
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (root, outside, start, pause, end) = (&root, &outside, &start, &pause, &end);
+            let mut dice = Dice(seed * 31 + writer + 1);
+            scope.spawn(move || {
+                loop {
+                    start.wait();
+                    if end.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    (0..edits).for_each(|_| edit(&mut dice, root, outside));
+                    pause.wait();
+                }
+            });
+        }
+        let mut outcome = Ok(());
+        for round in 0..rounds {
+            start.wait();
+            let mut answers = Vec::new();
+            for more in (0..=round % 5).rev() {
+                if more == 0 {
+                    pause.wait();
+                }
+                let changes = scene.sync();
+                follow(&root, &changes, &mut known);
+                match &changes {
+                    Changes::Paths(paths) => told += paths.len(),
+                    Changes::Everything(_) => everything += 1,
+                }
+                answers.push(changes);
+            }
+            let mut truth = Look::new();
+            look(&root, &RelPath::root(), true, &mut truth);
+            let paths = known.keys().chain(truth.keys());
+            let wrong: Vec<_> = paths.filter(|path| known.get(*path) != truth.get(*path)).collect();
+            if !wrong.is_empty() {
+                outcome = Err(format!("seed {seed}, round {round}: {wrong:?} not told by {answers:?}"));
+                break;
+            }
+        }
+        end.store(true, Ordering::SeqCst);
+        start.wait();
+        outcome.unwrap();
+    });
+    (told, everything)
+}
+
+#[test]
+fn what_writers_change_is_told() {
+    let full = std::env::var_os("PITON_ROUNDS").is_some_and(|rounds| rounds == "full");
+    let (seeds, rounds) = if full { (40, 400) } else { (2, 20) };
+    for seed in 1..=seeds {
+        let (dirty, everything) = soak(seed, rounds, 60);
+        assert!(dirty > 0 && everything <= rounds / 20, "seed {seed}: {dirty} paths, {everything} times everything");
+        if full {
+            eprintln!("seed {seed}: {dirty} paths, {everything} times everything");
+        }
+    }
+}
+
+/// Chains of directories with files in them, made by four threads at once: none is missed, and all have their watches.
+#[test]
+fn deep_chains_made_at_once_are_told() {
+    let mut scene = Scene::new(&[]);
+    let root = scene.at("");
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let root = &root;
+            scope.spawn(move || {
+                for n in 0..20 {
+                    let mut dir = root.join(format!("w{writer}-{n}"));
+                    for depth in 0..8 {
+                        dir.push(format!("d{depth}"));
+                        fs::create_dir_all(&dir).unwrap();
+                        fs::write(dir.join("file"), "x").unwrap();
+                    }
+                }
+            });
+        }
+        // Answers in between must not swallow anything.
+        let mut told = Vec::new();
+        for _ in 0..10 {
+            told.push(scene.sync());
+        }
+    });
+    let chains = || (0..4).flat_map(|writer| (0..20).map(move |n| format!("w{writer}-{n}")));
+    scene.sync();
+    assert_eq!(scene.watcher.stats().watches, 1 + 4 * 20 * 9);
+    for chain in chains() {
+        let deepest = scene.at(&format!("{chain}/d0/d1/d2/d3/d4/d5/d6/d7/file"));
+        fs::write(deepest, "again").unwrap();
+    }
+    let Changes::Paths(dirty) = scene.sync() else { panic!() };
+    let expected: Vec<RelPath> = chains().map(|chain| path(&format!("{chain}/d0/d1/d2/d3/d4/d5/d6/d7/file"))).collect();
+    let mut sorted = expected.clone();
+    sorted.sort();
+    assert_eq!(dirty.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>(), sorted);
+}
