@@ -89,6 +89,14 @@ pub fn made_inside(name: &[u8], inside: &dyn Fn(&[u8]) -> bool) -> bool {
     })
 }
 
+/// Whether a file of this name can tell that a directory beside or around it is generated.
+pub fn is_mark(name: &[u8]) -> bool {
+    TABLE.iter().any(|(_, maker, _)| match maker {
+        Itself => false,
+        Beside(makers) | Inside(makers) => makers.iter().any(|maker| maker.as_bytes() == name),
+    })
+}
+
 fn rows(name: &[u8]) -> impl Iterator<Item = Maker> {
     TABLE.iter().filter(move |(row, _, _)| row.as_bytes() == name).map(|(_, maker, _)| *maker)
 }

@@ -32,17 +32,36 @@ pub type ReadBlob<'a> = &'a dyn Fn(&ObjectId) -> Result<Vec<u8>>;
 /// # Errors
 /// Those of `emit`.
 pub fn build(manifest: &Manifest, coverage: &Coverage, emit: Emit<'_>) -> Result<ObjectId> {
-    let mut records = Node::default();
+    let mut records = Vec::new();
     for (names, content) in meta::encode(manifest, coverage) {
         let id = ObjectId::of(ObjectKind::Blob, &content)?;
         emit(ObjectKind::Blob, id, &content)?;
-        records.leaf(&names, Mode::File, id);
+        records.push((names, id));
     }
     let mut forest = Forest::new(manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir).count());
     for (path, entry) in manifest.iter() {
         forest.add(path, entry);
     }
-    forest.emit(records, emit)
+    let own = records_entry(records, emit)?;
+    forest.emit(own, emit)
+}
+
+/// The root's entry for piton's own records, from where their blobs stand; `None` without any.
+///
+/// # Errors
+/// Those of `emit`.
+pub fn records_entry(
+    blobs: impl IntoIterator<Item = (Vec<Vec<u8>>, ObjectId)>,
+    emit: Emit<'_>,
+) -> Result<Option<TreeEntry>> {
+    let mut records = Node::default();
+    for (names, id) in blobs {
+        records.leaf(&names, Mode::File, id);
+    }
+    match records.dirs.pop_first() {
+        None => Ok(None),
+        Some((name, node)) => Ok(Some(TreeEntry { name, mode: Mode::Dir, id: node.emit(emit)? })),
+    }
 }
 
 /// The directories of a manifest, parents before children.
@@ -101,22 +120,23 @@ impl<'m> Forest<'m> {
         place
     }
 
-    fn emit(mut self, records: Node, emit: Emit<'_>) -> Result<ObjectId> {
+    fn emit(mut self, own: Option<TreeEntry>, emit: Emit<'_>) -> Result<ObjectId> {
         while self.dirs.len() > 1 {
             let Some((parent, name, entries)) = self.dirs.pop() else { break };
             let id = emit_tree(entries, emit)?;
             self.dirs[parent].2.push(TreeEntry { name, mode: Mode::Dir, id });
         }
         let (_, _, mut entries) = self.dirs.swap_remove(0);
-        for (name, node) in records.dirs {
-            entries.push(TreeEntry { name, mode: Mode::Dir, id: node.emit(emit)? });
-        }
-        entries.extend(records.leaves);
+        entries.extend(own);
         emit_tree(entries, emit)
     }
 }
 
-fn emit_tree(entries: Vec<TreeEntry>, emit: Emit<'_>) -> Result<ObjectId> {
+/// Builds and hands over one tree; the entries may be in any order.
+///
+/// # Errors
+/// Those of `emit`.
+pub fn emit_tree(entries: Vec<TreeEntry>, emit: Emit<'_>) -> Result<ObjectId> {
     let bytes = tree::encode(entries);
     let id = ObjectId::of(ObjectKind::Tree, &bytes)?;
     emit(ObjectKind::Tree, id, &bytes)?;

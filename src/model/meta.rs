@@ -34,21 +34,49 @@ pub fn encode(manifest: &Manifest, coverage: &Coverage) -> Vec<StoredBlob> {
         shards.entry(dir).or_default().push(record);
     };
     for (path, entry) in manifest.iter() {
-        if entry.kind != EntryKind::Link && entry.perm != usual(entry, &coverage.defaults) {
-            add(path, format!("mode {:04o} {}", entry.perm, quote(path.name())));
+        if let Some(line) = mode_line(path.name(), entry, &coverage.defaults) {
+            add(path, line);
         }
     }
     for (path, reason) in &coverage.skipped {
-        let size = if let SkipReason::TooLarge(size) = reason { *size } else { 0 };
-        add(path, format!("skip {} {size} {}", reason.as_str(), quote(path.name())));
+        add(path, skip_line(path.name(), *reason));
     }
     let mut blobs: Vec<StoredBlob> =
         shards.into_iter().map(|(dir, lines)| (shard_names(&dir), lines_of(&lines))).collect();
-    let info = info_lines(coverage);
-    if !info.is_empty() {
-        blobs.push((vec![name::RESERVED_ROOT.to_vec(), b"info".to_vec()], lines_of(&info)));
-    }
+    blobs.extend(info(coverage).map(|content| (info_names(), content)));
     blobs
+}
+
+/// The shard of one directory, from its entries and its skipped names, each in byte order; `None` when nothing deviates.
+pub fn shard<'a>(
+    entries: impl Iterator<Item = (&'a [u8], Entry)>,
+    skipped: impl Iterator<Item = (&'a [u8], SkipReason)>,
+    defaults: &Defaults,
+) -> Option<Vec<u8>> {
+    let modes = entries.filter_map(|(name, entry)| mode_line(name, &entry, defaults));
+    let lines: Vec<String> = modes.chain(skipped.map(|(name, reason)| skip_line(name, reason))).collect();
+    (!lines.is_empty()).then(|| lines_of(&lines))
+}
+
+/// What is said of the whole checkpoint; `None` when it is what every checkpoint has.
+pub fn info(coverage: &Coverage) -> Option<Vec<u8>> {
+    let lines = info_lines(coverage);
+    (!lines.is_empty()).then(|| lines_of(&lines))
+}
+
+fn mode_line(name: &[u8], entry: &Entry, defaults: &Defaults) -> Option<String> {
+    let deviates = entry.kind != EntryKind::Link && entry.perm != usual(entry, defaults);
+    deviates.then(|| format!("mode {:04o} {}", entry.perm, quote(name)))
+}
+
+fn skip_line(name: &[u8], reason: SkipReason) -> String {
+    let size = if let SkipReason::TooLarge(size) = reason { size } else { 0 };
+    format!("skip {} {size} {}", reason.as_str(), quote(name))
+}
+
+/// Where [`info`] stands.
+pub fn info_names() -> Vec<Vec<u8>> {
+    vec![name::RESERVED_ROOT.to_vec(), b"info".to_vec()]
 }
 
 /// The permission bits an entry has when nothing is recorded.
@@ -61,7 +89,8 @@ fn usual(entry: &Entry, defaults: &Defaults) -> u16 {
     }
 }
 
-fn shard_names(dir: &RelPath) -> Vec<Vec<u8>> {
+/// Where the [`shard`] of a directory stands.
+pub fn shard_names(dir: &RelPath) -> Vec<Vec<u8>> {
     let mut names = vec![name::RESERVED_ROOT.to_vec(), b"tree".to_vec()];
     for (i, component) in dir.components().enumerate() {
         names.push([DIR_PREFIX, &name::to_stored(component, i == 0)].concat());

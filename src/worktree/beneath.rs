@@ -31,6 +31,12 @@ impl Root {
         Ok(Root { dir, path: path.to_owned() })
     }
 
+    /// Device and inode of the directory that is open.
+    pub(super) fn identity(&self) -> Result<(u64, u64)> {
+        let facts = fstat(&self.dir).at("looking at the workspace", &self.path)?;
+        Ok((facts.st_dev, facts.st_ino))
+    }
+
     /// The path it was opened by.
     pub(super) fn path(&self) -> &Path {
         &self.path

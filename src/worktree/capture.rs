@@ -10,9 +10,9 @@ use super::beneath::Root;
 use super::hash::{self, Job, stopped};
 use super::probe::perm_of;
 use super::read::{self, Mark, Refusal, Stored};
-use super::request::{Capture, Flow, Request, Stats};
+use super::request::{Capture, Flow, Request, Stats, Visits};
 use super::select;
-use super::walk::{self, Candidate, Class, Found, Source, identity};
+use super::walk::{self, Candidate, Class, Found, Source, Visited, identity};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::coverage::{Coverage, Defaults, SkipReason};
 use crate::model::id::ObjectId;
@@ -41,7 +41,7 @@ pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: &dyn Fn() 
     let walked = Instant::now();
     let files = std::mem::take(&mut found.files);
     let mut gathered = Gathered {
-        entries: Vec::with_capacity(files.len() + found.dirs.len()),
+        entries: Vec::with_capacity(files.len() + found.visited.len()),
         known: Vec::with_capacity(files.len()),
         ..Gathered::default()
     };
@@ -53,7 +53,7 @@ pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: &dyn Fn() 
     Ok(capture)
 }
 
-fn open_root(path: &Path) -> Result<Root> {
+pub(super) fn open_root(path: &Path) -> Result<Root> {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_dir() => Root::open(path),
         Ok(_) => Err(Error::new(Code::WorkspaceGone, "the workspace is not a directory").path(path)),
@@ -65,7 +65,7 @@ fn open_root(path: &Path) -> Result<Root> {
 }
 
 /// Refuses a root that is piton's home or lies inside of it.
-fn refuse_never(request: &Request<'_>) -> Result<()> {
+pub(super) fn refuse_never(request: &Request<'_>) -> Result<()> {
     let never: Vec<(u64, u64)> = request.never.iter().filter_map(|path| identity(path)).collect();
     if never.is_empty() || !request.root.exists() {
         return Ok(());
@@ -83,17 +83,17 @@ fn refuse_never(request: &Request<'_>) -> Result<()> {
 
 /// What was read so far.
 #[derive(Default)]
-struct Gathered {
-    entries: Vec<(RelPath, Entry)>,
-    known: Vec<(RelPath, Known)>,
-    skipped: BTreeMap<RelPath, SkipReason>,
-    unstable: Vec<RelPath>,
+pub(super) struct Gathered {
+    pub(super) entries: Vec<(RelPath, Entry)>,
+    pub(super) known: Vec<(RelPath, Known)>,
+    pub(super) skipped: BTreeMap<RelPath, SkipReason>,
+    pub(super) unstable: Vec<RelPath>,
     targeted: Vec<RelPath>,
-    stats: Stats,
+    pub(super) stats: Stats,
 }
 
 impl Gathered {
-    fn read(
+    pub(super) fn read(
         &mut self,
         request: &Request<'_>,
         root: &Root,
@@ -165,11 +165,14 @@ impl Gathered {
 
     fn finish(mut self, request: &Request<'_>, found: Found) -> Capture {
         self.retain_known(request);
-        let dirs = found.dirs.into_iter().map(|(path, perm)| (path, Entry::dir(perm)));
-        let mut manifest: Manifest = self.entries.into_iter().chain(dirs).collect();
-        for (path, perm) in found.passed {
-            if manifest.inside(&path).next().is_some() {
-                manifest.insert(path, Entry::dir(perm));
+        let dir = |visited: &Visited| (visited.place.path.clone(), Entry::dir(visited.perm));
+        let (recorded, passed): (Vec<_>, Vec<_>) =
+            found.visited.iter().filter(|visited| !visited.place.path.is_root()).partition(|visited| visited.recorded);
+        let mut manifest: Manifest = self.entries.into_iter().chain(recorded.into_iter().map(dir)).collect();
+        for visited in passed {
+            if manifest.inside(&visited.place.path).next().is_some() {
+                let (path, entry) = dir(visited);
+                manifest.insert(path, entry);
             }
         }
         self.unstable.sort_unstable();
@@ -192,11 +195,12 @@ impl Gathered {
             known: Arc::new(KnownPaths::new(self.known)),
             stats: self.stats,
             warnings: found.warnings,
+            visits: Visits(found.visited),
         }
     }
 
     /// Keeps what was known of paths that could not be taken this time, so that they stay sticky.
-    fn retain_known(&mut self, request: &Request<'_>) {
+    pub(super) fn retain_known(&mut self, request: &Request<'_>) {
         let hindered = self.skipped.iter().filter(|(_, reason)| match reason {
             SkipReason::TooLarge(_) | SkipReason::Unreadable => true,
             SkipReason::Special

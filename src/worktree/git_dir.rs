@@ -5,10 +5,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::probe::stamp_of;
+use crate::model::stamp::Stamp;
+
 /// Longest `.git` file, `commondir` file or `info/exclude` that is read.
 const SMALL: u64 = 1 << 20;
 
 /// The git directory of a work tree.
+#[derive(Clone)]
 pub(super) struct GitDir {
     /// Where the index is.
     pub(super) dir: PathBuf,
@@ -33,10 +37,23 @@ impl GitDir {
         })
     }
 
+    /// What the file system says of the files that rule a capture, whether they lie in the workspace or elsewhere.
+    pub(super) fn marks(&self) -> Marks {
+        let stamp = |path: PathBuf| rustix::fs::stat(&path).ok().map(|stat| stamp_of(&stat));
+        Marks { index: stamp(self.dir.join("index")), exclude: stamp(self.common.join("info/exclude")) }
+    }
+
     /// The content of `info/exclude`; empty when there is none.
     pub(super) fn exclude(&self) -> std::io::Result<Vec<u8>> {
         Ok(read_regular(&self.common.join("info/exclude"), SMALL)?.unwrap_or_default())
     }
+}
+
+/// By which a changed index or `info/exclude` is noticed; git replaces its index whole, so that its inode moves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Marks {
+    pub(super) index: Option<Stamp>,
+    pub(super) exclude: Option<Stamp>,
 }
 
 /// Where a `.git` file points to.

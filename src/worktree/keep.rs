@@ -53,6 +53,11 @@ impl<'a, P: Listed> PathList<'a, P> {
         self.0.binary_search_by(|listed| listed.path().cmp(path)).is_ok()
     }
 
+    /// What of it stands not in `other`.
+    pub(super) fn not_in<'s>(&'s self, other: &'s PathList<'_, P>) -> impl Iterator<Item = &'s RelPath> {
+        self.0.iter().map(Listed::path).filter(|path| !other.contains(path))
+    }
+
     /// Whether something strictly below `dir` is listed.
     pub(super) fn any_below(&self, dir: &RelPath) -> bool {
         !self.below(dir).is_empty()

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::walk::Visited;
 use crate::model::coverage::{Coverage, Defaults, Extent};
 use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;
@@ -62,6 +63,17 @@ pub struct Capture {
     pub stats: Stats,
     /// What the user should hear, as sentences.
     pub warnings: Vec<String>,
+    pub(super) visits: Visits,
+}
+
+/// The directories that a capture looked into, with the rules that hold in them.
+#[derive(Default)]
+pub(super) struct Visits(pub(super) Vec<Visited>);
+
+impl std::fmt::Debug for Visits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} directories", self.0.len())
+    }
 }
 
 /// What a capture cost.

@@ -72,7 +72,10 @@ fn list(found: &mut Found) {
     let below_over =
         |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent).any(|dir| over.contains(&dir));
     found.skipped.retain(|path, _| !over.contains(path) || !below_over(path));
-    found.dirs.retain(|(dir, _)| taken.any_below(dir) || !(over.contains(dir) || below_over(dir)));
+    for visited in &mut found.visited {
+        let dir = &visited.place.path;
+        visited.recorded &= taken.any_below(dir) || !(over.contains(dir) || below_over(dir));
+    }
 }
 
 /// The highest directory at or above `dir` below which nothing was taken.

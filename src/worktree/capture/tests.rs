@@ -5,6 +5,7 @@ mod measure;
 mod moving;
 mod rules;
 mod scope;
+mod warm;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read;

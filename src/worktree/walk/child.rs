@@ -192,7 +192,7 @@ impl Walker<'_> {
     }
 
     fn is_tracked(&self, place: &Place, path: &RelPath) -> bool {
-        Repo::chain(&place.repo).any(|repo| repo.tracked.contains(path))
+        Repo::chain(&place.repo).any(|tracked| tracked.contains(path))
     }
 
     /// Gives the content of an ignore file that was applied to its candidate, the stack's items from `first` on.

@@ -1,17 +1,17 @@
 //! What a directory itself holds that decides over what is in it: a repository, its maker's mark, its ignore file.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rustix::fs::FileType;
 
 use super::super::git_dir::GitDir;
 use super::super::git_index;
-use super::super::keep::PathList;
 use super::super::names::Names;
 use super::super::read::{self, Content, WHOLE};
 use super::Walker;
 use super::ahead::Here;
-use super::place::{Place, Repo, State};
+use super::place::{Place, Repo, Repository, State, Tracked};
+use crate::error::Result;
 use crate::filter::{Level, generated, level};
 use crate::model::coverage::{Pattern, SkipReason};
 use crate::model::path::RelPath;
@@ -75,19 +75,17 @@ impl Walker<'_> {
             return false;
         }
         let shown = place.path.display();
-        match git_index::tracked(&git.dir) {
-            Ok(paths) => {
-                place.repo = Some(Rc::new(Repo {
-                    tracked: PathList::new(paths.into_iter().map(|path| below(&place.path, path))),
-                    parent: place.repo.take(),
-                }));
-            }
-            Err(error) => {
-                let text = format!("ignored files that git tracks in `{shown}` are not captured: {error}");
-                self.found.warnings.push(text);
-            }
-        }
-        match git.exclude() {
+        // Before it is read: what is written meanwhile is noticed by the next look at the marks.
+        let marks = git.marks();
+        let tracked = tracked(&git, &place.path).unwrap_or_else(|error| {
+            let text = format!("ignored files that git tracks in `{shown}` are not captured: {error}");
+            self.found.warnings.push(text);
+            Tracked::new([])
+        });
+        let exclude = git.exclude();
+        let own = Repository { base: place.path.clone(), git, marks, tracked: Arc::new(tracked) };
+        place.repo = Some(Arc::new(Repo { own, parent: place.repo.take() }));
+        match exclude {
             Ok(content) => lines.append(&mut level::lines(&content)),
             Err(error) => {
                 let text = format!("`info/exclude` of the repository in `{shown}` is not heeded: {error}");
@@ -96,6 +94,12 @@ impl Walker<'_> {
         }
         true
     }
+}
+
+/// What the index of the repository at `base` tracks.
+pub(in super::super) fn tracked(git: &GitDir, base: &RelPath) -> Result<Tracked> {
+    let paths = git_index::tracked(&git.dir)?;
+    Ok(Tracked::new(paths.into_iter().map(|path| below(base, path))))
 }
 
 /// The path of something in the repository at `base`.

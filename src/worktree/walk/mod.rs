@@ -17,11 +17,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::Builder;
 
-use rustix::fs::fstat;
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
-use self::ahead::{Ahead, BUFFER, Here, Listing, MAX_SCOUTS};
-use self::place::{Item, Place, Repo, State};
+use self::ahead::{Ahead, BUFFER, Here, Listing, MAX_SCOUTS, Seen};
+pub(super) use self::enter::tracked;
+use self::place::Item;
+pub(super) use self::place::{Place, Repo, Repository, State, Visited};
 use super::beneath::{Root, names_in};
 use super::hash::stopped;
 use super::keep::PathList;
@@ -77,15 +79,15 @@ pub(super) struct Candidate {
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) files: Vec<Candidate>,
-    /// Directories to record, with their permissions.
-    pub(super) dirs: Vec<(RelPath, u16)>,
-    /// Directories that were only passed through, to be recorded if something below is.
-    pub(super) passed: Vec<(RelPath, u16)>,
     pub(super) skipped: BTreeMap<RelPath, SkipReason>,
     /// Files over the count guard.
     pub(super) over: Vec<RelPath>,
     pub(super) excludes: Vec<Pattern>,
     pub(super) warnings: Vec<String>,
+    /// Directories that were looked into, parents before children.
+    pub(super) visited: Vec<Visited>,
+    /// Of names to look at again, those that are there and are left out.
+    pub(super) refused: Vec<RelPath>,
 }
 
 /// Walks the extent and the targets of `request`.
@@ -105,15 +107,41 @@ pub(super) fn walk(request: &Request<'_>, root: &Root, control: &dyn Fn() -> Flo
 }
 
 fn walk_with(request: &Request<'_>, root: &Root, ahead: &Ahead, control: &dyn Fn() -> Flow) -> Result<Found> {
-    let mut walker = Walker::new(request, root, ahead, control);
+    let configured = configured(request);
+    let mut walker = Walker::new(request, root, (ahead, configured), control);
     let in_extent = walker.extent.is_none() || walker.in_extent(&RelPath::root());
     let whole = walker.targets.contains(&RelPath::root()) && walker.recursive.contains(&RelPath::root());
     walker.stack.push(Item::Dir(Place::root(in_extent, whole)));
-    while let Some(item) = walker.stack.pop() {
-        match item {
-            Item::Dir(place) => walker.visit(place)?,
-            Item::File(candidate) => walker.emit(candidate),
-        }
+    walker.go_on()?;
+    Ok(walker.found)
+}
+
+/// The configured excludes of a request, compiled.
+pub(super) fn configured(request: &Request<'_>) -> Option<Arc<Level>> {
+    Level::push(None, &RelPath::root(), request.exclude.iter().map(String::as_str))
+}
+
+/// Names to look at again in one directory that was visited before.
+pub(super) struct Again {
+    pub(super) place: Place,
+    pub(super) names: Vec<Vec<u8>>,
+}
+
+/// Looks again at some names, and at all that is below them, as [`walk`] does where it comes to them.
+///
+/// What `request` knows has to hold all that is known at and below them.
+pub(super) fn walk_again(
+    request: &Request<'_>,
+    root: &Root,
+    configured: Option<Arc<Level>>,
+    all: Vec<Again>,
+    control: &dyn Fn() -> Flow,
+) -> Result<Found> {
+    let ahead = Ahead::default();
+    let mut walker = Walker::new(request, root, (&ahead, configured), control);
+    for again in all {
+        walker.look_again(&again)?;
+        walker.go_on()?;
     }
     Ok(walker.found)
 }
@@ -141,7 +169,12 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    fn new(request: &'a Request<'a>, root: &'a Root, ahead: &'a Ahead, control: &'a dyn Fn() -> Flow) -> Walker<'a> {
+    fn new(
+        request: &'a Request<'a>,
+        root: &'a Root,
+        (ahead, configured): (&'a Ahead, Option<Arc<Level>>),
+        control: &'a dyn Fn() -> Flow,
+    ) -> Walker<'a> {
         let paths = |recursive_only: bool| {
             let targets = request.targets.iter();
             PathList::new(targets.filter(move |target| target.recursive || !recursive_only).map(|target| &target.path))
@@ -161,7 +194,7 @@ impl<'a> Walker<'a> {
             known: PathList::sorted(request.known.entries()),
             known_at: 0,
             sticky: PathList::new(request.sticky),
-            configured: Level::push(None, &RelPath::root(), request.exclude.iter().map(String::as_str)),
+            configured,
             never: request.never.iter().filter_map(|path| identity(path)).collect(),
             stack: Vec::new(),
             buffer: vec![MaybeUninit::uninit(); BUFFER],
@@ -185,6 +218,41 @@ impl<'a> Walker<'a> {
             Flow::Continue => Ok(()),
             Flow::Stop => Err(stopped()),
         }
+    }
+
+    /// Empties the stack.
+    fn go_on(&mut self) -> Result<()> {
+        while let Some(item) = self.stack.pop() {
+            match item {
+                Item::Dir(place) => self.visit(place)?,
+                Item::File(candidate) => self.emit(candidate),
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at single names of a directory. What stands beside them counts only for directories: it is listed then.
+    fn look_again(&mut self, again: &Again) -> Result<()> {
+        self.check()?;
+        let here = Here::new(self.root, again.place.path.clone(), None);
+        let seen: Vec<_> = again.names.iter().map(|name| here.see(name)).collect();
+        let is_dir =
+            |seen: &Seen| seen.stamp.is_ok_and(|stamp| FileType::from_raw_mode(stamp.mode) == FileType::Directory);
+        let beside = if again.place.shown() && seen.iter().any(is_dir) {
+            self.list(&again.place).map_or_else(|_| Names::default(), |listing| listing.names)
+        } else {
+            Names::default()
+        };
+        let first = self.stack.len();
+        for (name, seen) in again.names.iter().zip(seen) {
+            let before = self.stack.len();
+            self.child(&again.place, &here, &beside, (name, seen));
+            if seen.stamp.is_ok() && self.stack.len() == before {
+                self.found.refused.push(again.place.path.join(name));
+            }
+        }
+        self.stack[first..].sort_unstable_by(|a, b| b.order(a));
+        Ok(())
     }
 
     fn visit(&mut self, mut place: Place) -> Result<()> {
@@ -225,7 +293,6 @@ impl<'a> Walker<'a> {
             names = self.listed_names(&place);
             seen.clear();
         }
-        self.record(&place, perm_of(facts.st_mode));
         let first = self.stack.len();
         for (n, name) in names.iter().enumerate() {
             if n % 64 == 63 {
@@ -234,6 +301,8 @@ impl<'a> Walker<'a> {
             let seen = seen.get(n).copied().unwrap_or_else(|| here.see(name));
             self.child(&place, &here, &names, (name, seen));
         }
+        let whole = place.shown() && self.stack.len() - first == names.len();
+        self.record(&place, perm_of(facts.st_mode), whole);
         self.hold(first, &place, held);
         if self.stack[first..].iter().any(|item| matches!(item, Item::Dir(_))) {
             self.stack[first..].sort_unstable_by(|a, b| b.order(a));
@@ -285,7 +354,7 @@ impl<'a> Walker<'a> {
             _ if place.keeps() => {
                 self.known.names_in(&place.path, &mut names);
                 self.sticky.names_in(&place.path, &mut names);
-                Repo::chain(&place.repo).for_each(|repo| repo.tracked.names_in(&place.path, &mut names));
+                Repo::chain(&place.repo).for_each(|tracked| tracked.names_in(&place.path, &mut names));
             }
             _ => {}
         }
@@ -302,24 +371,21 @@ impl<'a> Walker<'a> {
             && (self.known.any_below(path)
                 || self.sticky.any_below(path)
                 || self.sticky.contains(path)
-                || Repo::chain(&place.repo).any(|repo| repo.tracked.any_below(path)));
+                || Repo::chain(&place.repo).any(|tracked| tracked.any_below(path)));
         outside || kept || wanted.any_below(path) || wanted.contains(path)
     }
 
     /// Records the directory itself.
-    fn record(&mut self, place: &Place, perm: u16) {
-        if place.path.is_root() {
-            return;
-        }
+    fn record(&mut self, place: &Place, perm: u16, whole: bool) {
         let named = self.targets.contains(&place.path)
             || (place.in_extent && place.keeps() && self.sticky.contains(&place.path));
-        let list = if place.shown() || named { &mut self.found.dirs } else { &mut self.found.passed };
-        list.push((place.path.clone(), perm));
+        let recorded = place.shown() || named;
+        self.found.visited.push(Visited { place: place.clone(), perm, recorded, whole });
     }
 
     fn is_full(&self) -> bool {
         let limit = self.request.limits.files;
-        self.ordinary >= limit || self.found.dirs.len() as u64 > limit.saturating_add(SPARE_DIRS)
+        self.ordinary >= limit || self.found.visited.len() as u64 > limit.saturating_add(SPARE_DIRS)
     }
 
     fn emit(&mut self, mut candidate: Candidate) {

@@ -1,9 +1,9 @@
 //! A directory on the walk, with everything that rules above it have decided.
 
 use std::cmp::Ordering;
-use std::rc::Rc;
 use std::sync::Arc;
 
+use super::super::git_dir::{GitDir, Marks};
 use super::super::keep::PathList;
 use super::Candidate;
 use crate::filter::Level;
@@ -11,7 +11,7 @@ use crate::model::path::RelPath;
 
 /// What the rules say of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(in super::super) enum State {
     Open,
     /// Ignored or generated: only paths captured before or tracked by git are looked at.
     Ignored,
@@ -21,21 +21,39 @@ pub(super) enum State {
     Excluded,
 }
 
-/// A directory to visit.
-pub(super) struct Place {
-    pub(super) path: RelPath,
-    pub(super) state: State,
+/// A directory to visit, or one that was visited, with what it itself holds applied.
+#[derive(Clone)]
+pub(in super::super) struct Place {
+    pub(in super::super) path: RelPath,
+    pub(in super::super) state: State,
     /// Rules that hold in it.
-    pub(super) level: Option<Arc<Level>>,
+    pub(in super::super) level: Option<Arc<Level>>,
     /// The innermost repository it belongs to.
-    pub(super) repo: Option<Rc<Repo>>,
+    pub(in super::super) repo: Option<Arc<Repo>>,
     /// Whether the extent reaches it, and so everything below.
-    pub(super) in_extent: bool,
+    pub(in super::super) in_extent: bool,
     /// Whether it lies in a recursive target: everything below is captured.
-    pub(super) forced: bool,
+    pub(in super::super) forced: bool,
     /// Whether a rule names it as wanted, so that its maker's mark does not close it.
-    pub(super) pinned: bool,
-    pub(super) depth: usize,
+    pub(in super::super) pinned: bool,
+    pub(in super::super) depth: usize,
+}
+
+/// A directory that was looked into.
+pub(in super::super) struct Visited {
+    pub(in super::super) place: Place,
+    pub(in super::super) perm: u16,
+    /// Whether it is recorded for itself, not only if something below is.
+    pub(in super::super) recorded: bool,
+    /// Whether nothing that stands in it was left out.
+    pub(in super::super) whole: bool,
+}
+
+impl State {
+    /// Whether all that is in the directory is looked at.
+    pub(in super::super) fn is_open(self) -> bool {
+        self == State::Open
+    }
 }
 
 impl Place {
@@ -54,7 +72,7 @@ impl Place {
     }
 
     /// Whether all that is in it is looked at.
-    pub(super) fn shown(&self) -> bool {
+    pub(in super::super) fn shown(&self) -> bool {
         self.forced || (self.in_extent && self.state == State::Open)
     }
 
@@ -64,17 +82,31 @@ impl Place {
     }
 }
 
-/// A git repository around a directory.
-pub(super) struct Repo {
-    /// What its index tracks, relative to the workspace's root.
-    pub(super) tracked: PathList<'static, RelPath>,
-    pub(super) parent: Option<Rc<Repo>>,
+/// The paths that the index of a git repository tracks, from the workspace's root.
+pub(in super::super) type Tracked = PathList<'static, RelPath>;
+
+/// A git repository in the workspace, as it was read.
+#[derive(Clone)]
+pub(in super::super) struct Repository {
+    /// Where its work tree begins.
+    pub(in super::super) base: RelPath,
+    pub(in super::super) git: GitDir,
+    /// Of its index and its `info/exclude`, from before they were read.
+    pub(in super::super) marks: Marks,
+    pub(in super::super) tracked: Arc<Tracked>,
+}
+
+/// A git repository around a directory, and those around it.
+pub(in super::super) struct Repo {
+    pub(in super::super) own: Repository,
+    pub(in super::super) parent: Option<Arc<Repo>>,
 }
 
 impl Repo {
-    /// The repository and those around it.
-    pub(super) fn chain(innermost: &Option<Rc<Repo>>) -> impl Iterator<Item = &Repo> {
-        std::iter::successors(innermost.as_deref(), |repo| repo.parent.as_deref())
+    /// What the repository and those around it track.
+    pub(super) fn chain(innermost: &Option<Arc<Repo>>) -> impl Iterator<Item = &Tracked> {
+        let all = std::iter::successors(innermost.as_deref(), |repo| repo.parent.as_deref());
+        all.map(|repo| repo.own.tracked.as_ref())
     }
 }
 

@@ -1,0 +1,211 @@
+//! A warm tree that is told what changed holds what a whole capture holds.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::*;
+use crate::model::build::build;
+use crate::model::change::{Dirty, Reach};
+use crate::worktree::{Renewed, Warm};
+
+/// A small generator of numbers: the same seed gives the same test.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        // xorshift64, after Marsaglia.
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+
+    fn of<'t>(&mut self, texts: &[&'t str]) -> &'t str {
+        texts[self.roll(texts.len() as u64) as usize]
+    }
+}
+
+type Facts = (u32, u64, u64, i64, i64, i64);
+
+/// What the disk says of everything below a directory.
+fn disk(root: &Path) -> BTreeMap<RelPath, Facts> {
+    let mut all = BTreeMap::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let meta = entry.path().symlink_metadata().unwrap();
+            let is_dir = meta.is_dir();
+            // A directory's own times move with its names, of which the names tell.
+            let times = if is_dir { (0, 0) } else { (meta.size(), meta.mtime_nsec() as u64) };
+            let changed = if is_dir { 0 } else { meta.ctime_nsec() };
+            let path = RelPath::from_path(entry.path().strip_prefix(root).unwrap()).unwrap();
+            all.insert(path, (meta.mode(), meta.ino(), times.0, times.1 as i64, changed, meta.nlink() as i64));
+            if is_dir {
+                pending.push(entry.path());
+            }
+        }
+    }
+    all
+}
+
+/// What an ideal watcher tells: each name that changed, and directories that are new or changed as a whole.
+fn dirty(before: &BTreeMap<RelPath, Facts>, after: &BTreeMap<RelPath, Facts>) -> Dirty {
+    let is_dir = |facts: &Facts| facts.0 & libc::S_IFMT == libc::S_IFDIR;
+    let links =
+        |facts: &Facts, other: &Facts| is_dir(facts) && is_dir(other) && (facts.0, facts.1) == (other.0, other.1);
+    let changed = after.iter().filter_map(|(path, facts)| match before.get(path) {
+        Some(known) if known == facts || links(known, facts) => None,
+        _ if is_dir(facts) => Some((path.clone(), Reach::Subtree)),
+        _ => Some((path.clone(), Reach::Entry)),
+    });
+    let gone = before.keys().filter(|path| !after.contains_key(*path)).map(|path| (path.clone(), Reach::Entry));
+    Dirty::new(changed.chain(gone))
+}
+
+/// How many seeds: more of them for a soak.
+fn rounds() -> u64 {
+    std::env::var("PITON_ROUNDS").map_or(12, |text| text.parse().unwrap_or(1000))
+}
+
+/// One edit; what cannot be done is no matter.
+fn edit(dice: &mut Dice, root: &Path, step: u64) {
+    let dir = dice.of(&["", "", "a", "a/b", "c", "c/node_modules", "c/venv", "a/target", "ig", "ig/deep", "n"]);
+    let file = dice.of(&[
+        "f",
+        "g",
+        ".env",
+        "big",
+        "x.log",
+        "keep.log",
+        ".gitignore",
+        "package.json",
+        "pyvenv.cfg",
+        "b",
+        "venv",
+    ]);
+    let path = root.join(dir).join(file);
+    let other = root.join(dice.of(&["a/b", "c", "n", "ig/deep", "a/f", "f2", "n/n"]));
+    let _ = match dice.roll(18) {
+        0..=4 => fs::write(&path, format!("{step} {}", dice.roll(3))),
+        5 => fs::create_dir_all(root.join(dir)),
+        6 => fs::remove_file(&path),
+        7 if dice.roll(3) == 0 => fs::remove_dir_all(root.join(dir).join(file)).or_else(|_| fs::remove_dir_all(&other)),
+        8 => fs::rename(&path, &other),
+        9 => fs::rename(&other, &path),
+        10 => fs::set_permissions(&path, PermissionsExt::from_mode(0o600 + dice.roll(128) as u32)),
+        11 => symlink("f", &path),
+        12 => fs::hard_link(&path, &other),
+        13 => fs::write(&path, vec![b'x'; 3000]),
+        14 => fs::write(
+            root.join(dir).join(".gitignore"),
+            dice.of(&["*.log\n", "ig\n", "!keep.log\n*.log\n", "", "b\n/f\n"]),
+        ),
+        15 => fs::create_dir_all(&path),
+        16 => fs::write(root.join(dir).join("package.json"), "{}")
+            .and_then(|()| fs::create_dir_all(root.join(dir).join("node_modules/m"))),
+        _ => fs::remove_file(root.join(dir).join(dice.of(&["package.json", ".gitignore", "pyvenv.cfg"]))),
+    };
+}
+
+fn tree_of(capture: &Capture) -> ObjectId {
+    build(&capture.manifest, &capture.coverage, &mut |_, _, _| Ok(())).unwrap()
+}
+
+/// One capture and the tree that is kept of it.
+fn start(bench: &mut Bench) -> Warm {
+    let capture = bench.capture();
+    bench.defaults = Some(capture.coverage.defaults);
+    let mut warm = Warm::new(&bench.request(), &capture).unwrap().unwrap();
+    assert_eq!(warm.build(&mut |_, _, _| Ok(())).unwrap(), tree_of(&capture));
+    bench.known = capture.known;
+    warm
+}
+
+/// Compares with a whole capture that knows the same.
+fn compare(bench: &Bench, warm: &mut Warm, step: &str) {
+    let whole = bench.capture();
+    assert_eq!(warm.manifest(), whole.manifest, "{step}");
+    assert_eq!(*warm.coverage(), whole.coverage, "{step}");
+    let paths =
+        |known: &KnownPaths| known.entries().iter().map(|(path, known)| (path.clone(), known.id)).collect::<Vec<_>>();
+    assert_eq!(paths(&warm.known()), paths(&whole.known), "{step}");
+    assert_eq!(warm.totals(), whole.manifest.totals(), "{step}");
+    assert_eq!(warm.build(&mut |_, _, _| Ok(())).unwrap(), tree_of(&whole), "{step}");
+    assert_eq!(warm.built(), Some(tree_of(&whole)), "{step}");
+}
+
+fn soak(seed: u64, steps: u64, git: bool) -> (u64, u64) {
+    let mut bench = Bench::with(&["a/b/f", "a/f", "c/f", "ig/deep/f", "f"]);
+    bench.limits.file_bytes = 2000;
+    let git = git && bench.git(&["init", "-q"]);
+    let mut dice = Dice(seed);
+    let mut warm = start(&mut bench);
+    let (mut renewed, mut rescans) = (0, 0);
+    for step in 0..steps {
+        let before = disk(bench.temp.path());
+        for _ in 0..=dice.roll(4) {
+            edit(&mut dice, bench.temp.path(), step);
+        }
+        if git && dice.roll(4) == 0 {
+            // A directory that git cannot read into is no matter.
+            let path = dice.of(&["f", "a", "ig", "c", "n"]);
+            let mut add = Command::new("git");
+            let _ = add.args(["add", "-f", "--ignore-errors", path]).current_dir(bench.temp.path()).output();
+        }
+        if dice.roll(20) == 0 {
+            let own = bench.at("sub");
+            let _ = if own.exists() { fs::remove_dir_all(own) } else { fs::create_dir_all(own.join(".git/info")) };
+        }
+        let dirty = dirty(&before, &disk(bench.temp.path()));
+        bench.known = Arc::new(warm.known());
+        let told = warm.renew(&bench.request(), &dirty, &MemorySink::default(), &|| Flow::Continue).unwrap();
+        match told {
+            Renewed::Done(_) => renewed += 1,
+            Renewed::Rescan(_) => {
+                rescans += 1;
+                warm = start(&mut bench);
+                continue;
+            }
+        }
+        compare(&bench, &mut warm, &format!("seed {seed}, step {step}: {dirty:?}"));
+    }
+    (renewed, rescans)
+}
+
+#[test]
+fn it_holds_what_a_whole_capture_holds() {
+    let mut sums = (0, 0);
+    for seed in 1..=rounds() {
+        let (renewed, rescans) = soak(seed * 0x9E37_79B9, 60, seed % 2 == 0);
+        sums = (sums.0 + renewed, sums.1 + rescans);
+    }
+    assert!(sums.0 > sums.1, "{} renewed, {} looked at whole", sums.0, sums.1);
+}
+
+#[test]
+fn what_targets_add_is_known() {
+    let mut bench = Bench::with(&["a/f", "a/x.log", "b/f", ".gitignore", "b/c/f", ".env"]);
+    bench.write(".gitignore", "*.log\nhidden/\n");
+    bench.write("hidden/f", "x");
+    let warm = start(&mut bench);
+    for (name, recursive, held) in [
+        ("a/f", false, true),
+        ("a/f", true, true),
+        ("a/x.log", false, false),
+        ("a", false, true),
+        ("a", true, false),
+        ("b", true, true),
+        ("nothing", true, true),
+        ("hidden", true, false),
+        ("hidden/f", false, false),
+        (".env", false, false),
+    ] {
+        let target = Target { path: path(name), recursive };
+        assert_eq!(warm.holds(bench.temp.path(), &target), held, "{name} {recursive}");
+        bench.targets = vec![target];
+        assert_eq!(bench.capture().stats.targeted == 0, held, "{name} {recursive}");
+        bench.targets.clear();
+    }
+}

@@ -1,0 +1,279 @@
+//! The warm tree: a workspace as it was captured, kept in memory, so that a capture costs what changed.
+//!
+//! Made from a whole capture, and brought up to date by looking again at the paths that a watcher names. Each directory
+//! keeps the rules that were found to hold in it, what is known of its files, and the id of its tree object; a changed
+//! file costs one look, one blob, and the trees above it.
+//!
+//! *Invariant:* it holds what a whole capture would hold that knew the same, given that every change is named. Where it
+//! cannot tell (rules that changed at the root, the count guard), it says so, and everything is looked at. *Invariant:*
+//! it is never told of content that is not in the sink: whoever could not keep what the sink took drops the tree.
+
+mod node;
+mod renew;
+mod trees;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use self::node::Node;
+pub use self::renew::Renewed;
+use super::beneath::Root;
+use super::probe::probe;
+use super::request::{Capture, Request, Target};
+use super::walk::{Place, Repo, Visited};
+use crate::error::Result;
+use crate::filter::Level;
+use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
+use crate::model::coverage::{Coverage, Extent, SkipReason};
+use crate::model::id::ObjectId;
+use crate::model::manifest::{Entry, Manifest};
+use crate::model::path::RelPath;
+use crate::model::policy::{Limits, Secrets};
+use crate::model::stamp::{Known, KnownPaths};
+use crate::model::tree::TreeEntry;
+
+/// A captured workspace, kept up to date.
+pub struct Warm {
+    root: Node,
+    /// Device and inode of the root.
+    identity: (u64, u64),
+    rules: Rules,
+    /// Repositories by where their work trees begin.
+    repos: BTreeMap<RelPath, Arc<Repo>>,
+    coverage: Coverage,
+    /// What is known of paths that could not be taken the last time.
+    retained: BTreeMap<RelPath, Known>,
+    /// Captured files with several names.
+    linked: BTreeSet<RelPath>,
+    warnings: Vec<String>,
+    files: u64,
+    bytes: u64,
+    /// piton's own records: the blob of each directory in which something deviates.
+    shards: BTreeMap<RelPath, ObjectId>,
+    /// Directories whose shards may have changed.
+    unsure: BTreeSet<RelPath>,
+    /// The blob of the record of the whole, and the entry of all records; `None` when they may have changed.
+    own: Option<(Option<ObjectId>, Option<TreeEntry>)>,
+    tree: Option<ObjectId>,
+}
+
+/// What of a request decides what is captured.
+struct Rules {
+    limits: Limits,
+    secrets: Secrets,
+    exclude: Vec<String>,
+    configured: Option<Arc<Level>>,
+}
+
+impl Rules {
+    fn are_of(&self, request: &Request<'_>) -> bool {
+        self.limits == request.limits && self.secrets == request.secrets && self.exclude == request.exclude
+    }
+}
+
+impl Warm {
+    /// From a capture of the whole workspace for no targets; `None` when it left out files because there are too many.
+    ///
+    /// # Errors
+    /// When the root cannot be looked at any more.
+    pub fn new(request: &Request<'_>, capture: &Capture) -> Result<Option<Warm>> {
+        let over = capture.coverage.skipped.values().any(|reason| *reason == SkipReason::OverCount);
+        let whole = request.extent == Extent::Tree && request.targets.is_empty();
+        let Some(first) = capture.visits.0.first().filter(|visited| visited.place.path.is_root() && whole && !over)
+        else {
+            return Ok(None);
+        };
+        let mut warm = Warm {
+            root: Node::of(first),
+            identity: Root::open(request.root)?.identity()?,
+            rules: Rules {
+                limits: request.limits,
+                secrets: request.secrets,
+                exclude: request.exclude.to_vec(),
+                configured: super::walk::configured(request),
+            },
+            repos: BTreeMap::new(),
+            coverage: capture.coverage.clone(),
+            retained: BTreeMap::new(),
+            linked: BTreeSet::new(),
+            warnings: capture.warnings.clone(),
+            files: 0,
+            bytes: 0,
+            shards: BTreeMap::new(),
+            unsure: BTreeSet::new(),
+            own: None,
+            tree: None,
+        };
+        for visited in &capture.visits.0 {
+            warm.put_dir(visited);
+        }
+        for (path, known) in capture.known.entries() {
+            warm.put_known(path, *known, capture.manifest.contains(path));
+        }
+        Ok(Some(warm))
+    }
+
+    /// Whether a request asks for what this tree holds.
+    pub fn serves(&self, request: &Request<'_>) -> bool {
+        request.extent == Extent::Tree && request.targets.is_empty() && self.rules.are_of(request)
+    }
+
+    /// Under which rules everything was captured.
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    /// What the user should hear, as sentences.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Number of captured files and links, and their bytes.
+    pub fn totals(&self) -> (u64, u64) {
+        (self.files, self.bytes)
+    }
+
+    /// Captured files whose changes through other names nobody tells.
+    pub fn linked(&self) -> &BTreeSet<RelPath> {
+        &self.linked
+    }
+
+    /// Everything that is captured.
+    pub fn manifest(&self) -> Manifest {
+        let mut entries: Vec<(RelPath, Entry)> = Vec::with_capacity(self.files as usize);
+        self.root.visit(&RelPath::root(), &mut |path, leaf| entries.push((path, leaf.entry())));
+        self.root.visit_dirs(&RelPath::root(), &mut |path, node| {
+            if node.is_in() {
+                entries.push((path, Entry::dir(node.perm)));
+            }
+        });
+        entries.into_iter().collect()
+    }
+
+    /// What is known, for the next capture and for the stamps file.
+    pub fn known(&self) -> KnownPaths {
+        let mut known = Vec::with_capacity(self.files as usize);
+        self.root.visit(&RelPath::root(), &mut |path, leaf| known.push((path, leaf.known)));
+        known.extend(self.retained.iter().map(|(path, known)| (path.clone(), *known)));
+        KnownPaths::new(known)
+    }
+
+    /// What is captured at a path; the root is not.
+    pub fn entry(&self, path: &RelPath) -> Option<Entry> {
+        let node = self.node(&path.parent()?)?;
+        let dir = node.dir(path.name()).filter(|dir| dir.is_in()).map(|dir| Entry::dir(dir.perm));
+        dir.or_else(|| node.leaf(path.name()).map(|leaf| leaf.entry()))
+    }
+
+    /// Whether a capture for this target holds nothing more than the tree does: it is a captured file, a directory of which
+    /// nothing was left out, or not there.
+    pub fn holds(&self, root: &Path, target: &Target) -> bool {
+        let path = &target.path;
+        if let Some(node) = self.node(path) {
+            return if target.recursive { node.is_whole() } else { node.recorded };
+        }
+        let captured = path.parent().and_then(|parent| self.node(&parent)).and_then(|node| node.leaf(path.name()));
+        captured.is_some() || probe(root, path).is_ok_and(|found| found.is_none())
+    }
+
+    /// Whether changes in a directory matter: one that was looked into, or a new one that the rules leave open.
+    pub fn admits(&self, root: &Path, dir: &RelPath) -> bool {
+        if dir.is_root() || self.node(dir).is_some() {
+            return true;
+        }
+        let Some(parent) = dir.parent() else { return true };
+        if dir.components().any(is_never_captured) {
+            return false;
+        }
+        let Some(node) = self.node(&parent) else {
+            // Below a new directory nothing is known yet.
+            return self.is_open_above(&parent);
+        };
+        let above = parent.under(root);
+        let beside = |name: &[u8]| above.join(RelPath::root().join(name).to_path()).symlink_metadata().is_ok();
+        let rule = directory_rule(self.rules.configured.as_ref(), node.level.as_ref(), dir, &beside);
+        node.state.is_open() && matches!(rule, DirRule::Open | DirRule::Forced)
+    }
+
+    /// Whether the nearest directory that is known, above one that is not, is open.
+    fn is_open_above(&self, dir: &RelPath) -> bool {
+        let mut above = Some(dir.clone());
+        while let Some(dir) = above {
+            if let Some(node) = self.node(&dir) {
+                return node.state.is_open();
+            }
+            above = dir.parent();
+        }
+        true
+    }
+
+    fn node(&self, dir: &RelPath) -> Option<&Node> {
+        let mut components = dir.components();
+        components.try_fold(&self.root, |node, name| node.dir(name))
+    }
+
+    fn node_mut(&mut self, dir: &RelPath) -> Option<&mut Node> {
+        let mut components = dir.components();
+        components.try_fold(&mut self.root, |node, name| node.dir_mut(name))
+    }
+
+    /// A directory with the rules that hold in it, as the walk knew it.
+    fn place(&self, dir: &RelPath) -> Option<Place> {
+        let node = self.node(dir)?;
+        Some(Place {
+            path: dir.clone(),
+            state: node.state,
+            level: node.level.clone(),
+            repo: self.repo_of(dir),
+            in_extent: true,
+            forced: false,
+            pinned: node.pinned,
+            depth: dir.components().count(),
+        })
+    }
+
+    /// The innermost repository to which a directory belongs.
+    fn repo_of(&self, dir: &RelPath) -> Option<Arc<Repo>> {
+        let mut at = Some(dir.clone());
+        while let Some(dir) = at {
+            if let Some(repo) = self.repos.get(&dir) {
+                return Some(Arc::clone(repo));
+            }
+            at = dir.parent();
+        }
+        None
+    }
+
+    /// Puts a directory in its place; one whose parent is not there is nowhere, which the walk never does.
+    fn put_dir(&mut self, visited: &Visited) {
+        let path = &visited.place.path;
+        if let Some(repo) = visited.place.repo.as_ref().filter(|repo| repo.own.base == *path) {
+            self.repos.insert(path.clone(), Arc::clone(repo));
+        }
+        self.unsure.insert(path.clone());
+        let node = Node::of(visited);
+        match path.parent() {
+            None => self.root = node,
+            Some(parent) => {
+                if let Some(parent) = self.node_mut(&parent) {
+                    parent.put_dir(path.name(), node);
+                }
+            }
+        }
+    }
+
+    fn put_known(&mut self, path: &RelPath, known: Known, captured: bool) {
+        let parent = if captured { path.parent().and_then(|parent| self.node_mut(&parent)) } else { None };
+        let Some(parent) = parent else {
+            self.retained.insert(path.clone(), known);
+            return;
+        };
+        parent.put_leaf(path.name(), known);
+        if known.stamp.links > 1 && known.stamp.mode & libc::S_IFMT == libc::S_IFREG {
+            self.linked.insert(path.clone());
+        }
+        self.files += 1;
+        self.bytes += known.stamp.size;
+    }
+}

@@ -1,0 +1,205 @@
+//! The directories of a warm tree.
+
+use std::sync::Arc;
+
+use super::super::walk::{State, Visited};
+use crate::error::Result;
+use crate::filter::Level;
+use crate::model::build::{Emit, emit_tree};
+use crate::model::id::ObjectId;
+use crate::model::manifest::{Entry, EntryKind};
+use crate::model::name;
+use crate::model::path::RelPath;
+use crate::model::stamp::Known;
+use crate::model::tree::{Mode, TreeEntry};
+
+use super::super::probe::perm_of;
+
+/// A captured file or link.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    pub(super) name: Box<[u8]>,
+    pub(super) known: Known,
+}
+
+impl Leaf {
+    /// As a manifest holds it.
+    pub(super) fn entry(&self) -> Entry {
+        entry_of(&self.known)
+    }
+}
+
+/// What a manifest says of a file or link that is captured.
+pub(super) fn entry_of(known: &Known) -> Entry {
+    let kind = if known.stamp.mode & libc::S_IFMT == libc::S_IFLNK { EntryKind::Link } else { EntryKind::File };
+    Entry { kind, perm: perm_of(known.stamp.mode), id: known.id, size: known.stamp.size }
+}
+
+/// The tree object of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Built {
+    /// Something in it or below may have changed.
+    Stale,
+    /// It is not in the checkpoint: it was only passed through, and nothing below is captured.
+    Absent,
+    Tree(ObjectId),
+}
+
+/// A directory that was looked into.
+pub(super) struct Node {
+    pub(super) state: State,
+    pub(super) level: Option<Arc<Level>>,
+    pub(super) pinned: bool,
+    pub(super) perm: u16,
+    pub(super) recorded: bool,
+    /// Whether nothing that stands in it itself was left out.
+    pub(super) whole: bool,
+    /// Sorted by name.
+    pub(super) leaves: Vec<Leaf>,
+    /// Sorted by name.
+    pub(super) dirs: Vec<(Box<[u8]>, Node)>,
+    pub(super) built: Built,
+}
+
+impl Node {
+    pub(super) fn of(visited: &Visited) -> Node {
+        Node {
+            state: visited.place.state,
+            level: visited.place.level.clone(),
+            pinned: visited.place.pinned,
+            perm: visited.perm,
+            recorded: visited.recorded,
+            whole: visited.whole,
+            leaves: Vec::new(),
+            dirs: Vec::new(),
+            built: Built::Stale,
+        }
+    }
+
+    /// Where a name stands among the directories, or would.
+    fn seat(&self, name: &[u8]) -> std::result::Result<usize, usize> {
+        // Mostly the last one: trees are put together in order.
+        match self.dirs.last() {
+            Some((last, _)) if **last < *name => Err(self.dirs.len()),
+            Some((last, _)) if **last == *name => Ok(self.dirs.len() - 1),
+            _ => self.dirs.binary_search_by(|(dir, _)| (**dir).cmp(name)),
+        }
+    }
+
+    pub(super) fn dir(&self, name: &[u8]) -> Option<&Node> {
+        self.seat(name).ok().map(|at| &self.dirs[at].1)
+    }
+
+    pub(super) fn dir_mut(&mut self, name: &[u8]) -> Option<&mut Node> {
+        self.seat(name).ok().map(|at| &mut self.dirs[at].1)
+    }
+
+    pub(super) fn leaf(&self, name: &[u8]) -> Option<&Leaf> {
+        let at = self.leaves.binary_search_by(|leaf| (*leaf.name).cmp(name)).ok()?;
+        Some(&self.leaves[at])
+    }
+
+    pub(super) fn put_dir(&mut self, name: &[u8], node: Node) {
+        match self.seat(name) {
+            Ok(at) => self.dirs[at].1 = node,
+            Err(at) => self.dirs.insert(at, (name.into(), node)),
+        }
+    }
+
+    pub(super) fn put_leaf(&mut self, name: &[u8], known: Known) {
+        let leaf = Leaf { name: name.into(), known };
+        if self.leaves.last().is_none_or(|last| *last.name < *name) {
+            return self.leaves.push(leaf);
+        }
+        match self.leaves.binary_search_by(|leaf| (*leaf.name).cmp(name)) {
+            Ok(at) => self.leaves[at] = leaf,
+            Err(at) => self.leaves.insert(at, leaf),
+        }
+    }
+
+    pub(super) fn take_dir(&mut self, name: &[u8]) -> Option<Node> {
+        self.seat(name).ok().map(|at| self.dirs.remove(at).1)
+    }
+
+    pub(super) fn take_leaf(&mut self, name: &[u8]) -> Option<Leaf> {
+        let at = self.leaves.binary_search_by(|leaf| (*leaf.name).cmp(name)).ok()?;
+        Some(self.leaves.remove(at))
+    }
+
+    /// All files and links in it and below, with their paths, in no order to rely on.
+    pub(super) fn visit<'n>(&'n self, path: &RelPath, each: &mut dyn FnMut(RelPath, &'n Leaf)) {
+        for leaf in &self.leaves {
+            each(path.join(&leaf.name), leaf);
+        }
+        for (name, node) in &self.dirs {
+            node.visit(&path.join(name), each);
+        }
+    }
+
+    /// All directories below it, with their paths.
+    pub(super) fn visit_dirs<'n>(&'n self, path: &RelPath, each: &mut dyn FnMut(RelPath, &'n Node)) {
+        for (name, node) in &self.dirs {
+            let path = path.join(name);
+            node.visit_dirs(&path, each);
+            each(path, node);
+        }
+    }
+
+    /// Whether nothing in it or below was left out.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole && self.dirs.iter().all(|(_, node)| node.is_whole())
+    }
+
+    /// Whether a checkpoint holds the directory.
+    pub(super) fn is_in(&self) -> bool {
+        match self.built {
+            Built::Tree(_) => true,
+            Built::Absent => false,
+            Built::Stale => self.recorded || !self.leaves.is_empty() || self.dirs.iter().any(|(_, node)| node.is_in()),
+        }
+    }
+
+    /// What a checkpoint holds of it, in the order of the names.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&[u8], Entry)> {
+        let mut leaves = self.leaves.iter().map(|leaf| (&*leaf.name, leaf.entry())).peekable();
+        let dirs = self.dirs.iter().filter(|(_, node)| node.is_in());
+        let mut dirs = dirs.map(|(name, node)| (&**name, Entry::dir(node.perm))).peekable();
+        std::iter::from_fn(move || match (leaves.peek(), dirs.peek()) {
+            (Some((leaf, _)), Some((dir, _))) if leaf < dir => leaves.next(),
+            (_, Some(_)) => dirs.next(),
+            (_, None) => leaves.next(),
+        })
+    }
+
+    /// Builds the trees that are stale, children first.
+    pub(super) fn build(&mut self, emit: Emit<'_>) -> Result<Option<ObjectId>> {
+        match self.built {
+            Built::Tree(id) => return Ok(Some(id)),
+            Built::Absent => return Ok(None),
+            Built::Stale => {}
+        }
+        let entries = self.tree_entries(false, emit)?;
+        if entries.is_empty() && !self.recorded {
+            self.built = Built::Absent;
+            return Ok(None);
+        }
+        let id = emit_tree(entries, emit)?;
+        self.built = Built::Tree(id);
+        Ok(Some(id))
+    }
+
+    /// The entries of its tree object, the trees below built.
+    pub(super) fn tree_entries(&mut self, is_root: bool, emit: Emit<'_>) -> Result<Vec<TreeEntry>> {
+        let mut entries = Vec::with_capacity(self.leaves.len() + self.dirs.len() + 1);
+        for (name, node) in &mut self.dirs {
+            if let Some(id) = node.build(emit)? {
+                entries.push(TreeEntry { name: name::to_stored(name, is_root), mode: Mode::Dir, id });
+            }
+        }
+        for leaf in &self.leaves {
+            let mode = leaf.entry().mode();
+            entries.push(TreeEntry { name: name::to_stored(&leaf.name, is_root), mode, id: leaf.known.id });
+        }
+        Ok(entries)
+    }
+}

@@ -1,0 +1,288 @@
+//! Bringing a warm tree up to date: which names to look at again, and what was found there put in place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Warm;
+use crate::error::Result;
+use crate::filter::generated;
+use crate::model::change::{Dirty, Reach};
+use crate::model::coverage::{Extent, SkipReason};
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::path::RelPath;
+use crate::model::sink::ObjectSink;
+use crate::model::stamp::{Known, KnownPaths};
+use crate::worktree::beneath::Root;
+use crate::worktree::capture::{Gathered, open_root, refuse_never};
+use crate::worktree::read::{self, WHOLE};
+use crate::worktree::request::{Flow, Request, Stats};
+use crate::worktree::walk::{self, Again, Found, Repo};
+
+/// What became of an attempt to bring a warm tree up to date.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Renewed {
+    Done(Stats),
+    /// Everything has to be looked at; the reason, for logs. What the tree knows still holds, but it is to be dropped.
+    Rescan(&'static str),
+}
+
+impl Warm {
+    /// Looks again at what is dirty; content that is new goes to `sink`.
+    ///
+    /// # Errors
+    /// As [`crate::worktree::capture`]. The tree is to be dropped then, or when what the sink took is not kept.
+    pub fn renew(
+        &mut self,
+        request: &Request<'_>,
+        dirty: &Dirty,
+        sink: &dyn ObjectSink,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Renewed> {
+        if !self.serves(request) {
+            return Ok(Renewed::Rescan("the rules of what is captured have changed"));
+        }
+        refuse_never(request)?;
+        let root = open_root(request.root)?;
+        if root.identity()? != self.identity {
+            return Ok(Renewed::Rescan("the root is another directory"));
+        }
+        let started = std::time::Instant::now();
+        let paths = match self.paths(&root, dirty) {
+            Ok(paths) => paths,
+            Err(why) => return Ok(Renewed::Rescan(why)),
+        };
+        if paths.is_empty() {
+            return Ok(Renewed::Done(Stats::default()));
+        }
+        let known = self.known_at(&paths);
+        let request = Request { known: &known, extent: Extent::Tree, ..*request };
+        let mut found = walk::walk_again(&request, &root, self.rules.configured.clone(), self.again(&paths), control)?;
+        if !found.over.is_empty() || found.skipped.values().any(|reason| *reason == SkipReason::OverCount) {
+            return Ok(Renewed::Rescan("there are more files than a checkpoint may hold"));
+        }
+        let walked = std::time::Instant::now();
+        let mut gathered = Gathered::default();
+        let files = std::mem::take(&mut found.files);
+        gathered.read(&request, &root, &files, (sink, control))?;
+        gathered.skipped.append(&mut found.skipped);
+        gathered.retain_known(&request);
+        let mut stats = gathered.stats;
+        stats.walk_us = (walked - started).as_micros() as u64;
+        stats.hash_us = walked.elapsed().as_micros() as u64;
+        self.put(&paths, gathered, found);
+        if self.files > self.rules.limits.files {
+            return Ok(Renewed::Rescan("there are more files than a checkpoint may hold"));
+        }
+        Ok(Renewed::Done(stats))
+    }
+
+    /// The paths to look at again, none below another.
+    fn paths(&mut self, root: &Root, dirty: &Dirty) -> Result<BTreeSet<RelPath>, &'static str> {
+        let mut paths = BTreeSet::new();
+        for (path, reach) in dirty.iter() {
+            if path.is_root() {
+                if reach == Reach::Subtree {
+                    return Err("the root itself has changed");
+                }
+                continue;
+            }
+            if let Some(base) = self.ruled(root, path) {
+                paths.insert(base);
+            } else if !inside_git(path) {
+                paths.insert(self.reachable(path));
+            }
+        }
+        self.follow_repositories(&mut paths);
+        if paths.contains(&RelPath::root()) {
+            return Err("the rules at the root have changed");
+        }
+        let covered =
+            |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent).any(|a| paths.contains(&a));
+        Ok(paths.iter().filter(|path| !covered(path)).cloned().collect())
+    }
+
+    /// The directory that a path rules, if it has changed in a way that may show or hide what is in there.
+    fn ruled(&self, root: &Root, path: &RelPath) -> Option<RelPath> {
+        let dir = path.parent()?;
+        let node = self.node(&dir)?;
+        let name = path.name();
+        if name == b".git" {
+            return Some(dir);
+        }
+        let leaf = node.leaf(name);
+        if name == b".gitignore" || name == generated::CACHE_TAG {
+            let now = read::whole(root, path, self.rules.limits.file_bytes.min(WHOLE)).ok();
+            let now = now.and_then(|content| ObjectId::of(ObjectKind::Blob, &content.bytes).ok());
+            return (now != leaf.map(|leaf| leaf.known.id)).then_some(dir);
+        }
+        // What was left out may have been there or not.
+        let before = leaf.is_some() || node.dir(name).is_some();
+        let same = before == root.lstat(path).is_ok() && (before || node.whole);
+        (generated::is_mark(name) && !same).then_some(dir)
+    }
+
+    /// The path itself, or the highest directory above it that was not looked into.
+    fn reachable(&self, path: &RelPath) -> RelPath {
+        let mut node = &self.root;
+        let mut at = RelPath::root();
+        for name in path.components() {
+            at = at.join(name);
+            match node.dir(name) {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        at
+    }
+
+    /// Reads again what git tracks where that may have changed; wherever they lie, these files are looked at each time.
+    fn follow_repositories(&mut self, paths: &mut BTreeSet<RelPath>) {
+        let moved = self.repos.values().filter(|repo| repo.own.git.marks() != repo.own.marks);
+        let moved: Vec<Arc<Repo>> = moved.cloned().collect();
+        for repo in &moved {
+            let (own, marks) = (&repo.own, repo.own.git.marks());
+            let tracked = walk::tracked(&own.git, &own.base);
+            let (Ok(tracked), true) = (tracked, marks.exclude == own.marks.exclude) else {
+                paths.insert(own.base.clone());
+                continue;
+            };
+            for path in tracked.not_in(&own.tracked).filter(|path| self.entry(path).is_none()) {
+                paths.insert(self.reachable(path));
+            }
+            let own = walk::Repository { marks, tracked: Arc::new(tracked), ..own.clone() };
+            self.repos.insert(own.base.clone(), Arc::new(Repo { own, parent: None }));
+        }
+        if !moved.is_empty() {
+            self.rechain();
+        }
+    }
+
+    /// Has every repository know the one around it.
+    fn rechain(&mut self) {
+        let bases: Vec<RelPath> = self.repos.keys().cloned().collect();
+        for base in bases {
+            let parent = base.parent().and_then(|above| self.repo_of(&above));
+            if let Some(repo) = self.repos.get(&base) {
+                let repo = Arc::new(Repo { own: repo.own.clone(), parent });
+                self.repos.insert(base, repo);
+            }
+        }
+    }
+
+    /// What is known at and below the paths.
+    fn known_at(&self, paths: &BTreeSet<RelPath>) -> KnownPaths {
+        let mut known: Vec<(RelPath, Known)> = Vec::new();
+        for path in paths {
+            let Some(parent) = path.parent().and_then(|parent| self.node(&parent)) else { continue };
+            known.extend(parent.leaf(path.name()).map(|leaf| (path.clone(), leaf.known)));
+            if let Some(dir) = parent.dir(path.name()) {
+                dir.visit(path, &mut |path, leaf| known.push((path, leaf.known)));
+            }
+            known.extend(at_or_below(&self.retained, path).map(|(path, known)| (path.clone(), *known)));
+        }
+        KnownPaths::new(known)
+    }
+
+    fn again(&self, paths: &BTreeSet<RelPath>) -> Vec<Again> {
+        let mut names: BTreeMap<RelPath, Vec<Vec<u8>>> = BTreeMap::new();
+        for path in paths {
+            names.entry(path.parent().unwrap_or_default()).or_default().push(path.name().to_vec());
+        }
+        names.into_iter().filter_map(|(dir, names)| Some(Again { place: self.place(&dir)?, names })).collect()
+    }
+
+    /// Puts what was found at and below `paths` in the place of what was there.
+    fn put(&mut self, paths: &BTreeSet<RelPath>, gathered: Gathered, found: Found) {
+        for path in paths {
+            self.stale(path);
+            self.forget(path);
+        }
+        for visited in &found.visited {
+            self.put_dir(visited);
+        }
+        let captured: BTreeSet<&RelPath> = gathered.entries.iter().map(|(path, _)| path).collect();
+        for (path, known) in &gathered.known {
+            self.put_known(path, *known, captured.contains(path));
+        }
+        for path in &found.refused {
+            if let Some(parent) = path.parent().and_then(|parent| self.node_mut(&parent)) {
+                parent.whole = false;
+            }
+        }
+        let excluded = !found.excludes.is_empty();
+        let unstable = !gathered.unstable.is_empty();
+        self.coverage.skipped.extend(gathered.skipped);
+        self.coverage.unstable.extend(gathered.unstable);
+        self.coverage.excludes.extend(found.excludes);
+        self.warnings.extend(found.warnings);
+        if excluded || unstable {
+            self.coverage.unstable.sort_unstable();
+            // As the walk meets them: a directory stands where the paths below it stand.
+            self.coverage.excludes.sort_by_cached_key(|pattern| [pattern.base.as_bytes(), b"/"].concat());
+            self.own = None;
+        }
+    }
+
+    /// Takes out everything at and below a path.
+    fn forget(&mut self, path: &RelPath) {
+        let Some(parent) = path.parent().and_then(|parent| self.node_mut(&parent)) else { return };
+        let leaf = parent.take_leaf(path.name());
+        let dir = parent.take_dir(path.name());
+        let (mut files, mut bytes) = (0, 0);
+        let mut count = |known: &Known| {
+            files += 1;
+            bytes += known.stamp.size;
+        };
+        leaf.iter().for_each(|leaf| count(&leaf.known));
+        if let Some(dir) = dir {
+            dir.visit(path, &mut |_, leaf| count(&leaf.known));
+        }
+        self.files -= files;
+        self.bytes -= bytes;
+        drop_below(&mut self.retained, path);
+        drop_below(&mut self.coverage.skipped, path);
+        drop_below(&mut self.repos, path);
+        if drop_below(&mut self.shards, path) {
+            self.own = None;
+        }
+        let inside: Vec<RelPath> = self
+            .linked
+            .range(path.clone()..)
+            .take_while(|p| p.as_bytes().starts_with(path.as_bytes()))
+            .cloned()
+            .collect();
+        for linked in inside.iter().filter(|linked| linked.starts_with(path)) {
+            self.linked.remove(linked);
+        }
+        let coverage = &mut self.coverage;
+        let before = (coverage.unstable.len(), coverage.excludes.len());
+        coverage.unstable.retain(|unstable| !unstable.starts_with(path));
+        coverage.excludes.retain(|pattern| !pattern.base.starts_with(path));
+        if before != (coverage.unstable.len(), coverage.excludes.len()) {
+            self.own = None;
+        }
+    }
+}
+
+/// Whether a path lies in a `.git`.
+fn inside_git(path: &RelPath) -> bool {
+    path.components().any(|name| name == b".git")
+}
+
+fn at_or_below<'m, V>(map: &'m BTreeMap<RelPath, V>, top: &RelPath) -> impl Iterator<Item = (&'m RelPath, &'m V)> {
+    let near = map.range(top.clone()..).take_while({
+        let top = top.clone();
+        move |(path, _)| path.as_bytes().starts_with(top.as_bytes())
+    });
+    let top = top.clone();
+    near.filter(move |(path, _)| path.starts_with(&top))
+}
+
+/// Drops what stands at and below a path; says whether there was anything.
+fn drop_below<V>(map: &mut BTreeMap<RelPath, V>, top: &RelPath) -> bool {
+    let inside: Vec<RelPath> = at_or_below(map, top).map(|(path, _)| path.clone()).collect();
+    for path in &inside {
+        map.remove(path);
+    }
+    !inside.is_empty()
+}

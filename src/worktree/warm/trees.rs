@@ -1,0 +1,108 @@
+//! The tree objects of a warm tree: only those above something that changed are built.
+
+use super::Warm;
+use super::node::Built;
+use crate::error::Result;
+use crate::model::build::{Emit, emit_tree, records_entry};
+use crate::model::coverage::SkipReason;
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::meta;
+use crate::model::path::RelPath;
+use crate::model::tree::TreeEntry;
+
+impl Warm {
+    /// The root tree; builds what is stale and hands it over, children before parents.
+    ///
+    /// # Errors
+    /// Those of `emit`. What was handed over before an error counts as built: the tree is to be dropped then.
+    pub fn build(&mut self, emit: Emit<'_>) -> Result<ObjectId> {
+        self.build_shards(emit)?;
+        if self.own.is_none() {
+            self.own = Some(self.build_own(emit)?);
+            self.tree = None;
+        }
+        if let Some(tree) = self.tree {
+            return Ok(tree);
+        }
+        let mut entries = self.root.tree_entries(true, emit)?;
+        entries.extend(self.own.iter().filter_map(|(_, own)| own.clone()));
+        let tree = emit_tree(entries, emit)?;
+        self.tree = Some(tree);
+        Ok(tree)
+    }
+
+    /// The root tree, if nothing has changed since it was built.
+    pub fn built(&self) -> Option<ObjectId> {
+        self.tree.filter(|_| self.own.is_some() && self.unsure.is_empty())
+    }
+
+    fn build_shards(&mut self, emit: Emit<'_>) -> Result<()> {
+        for dir in std::mem::take(&mut self.unsure) {
+            let content = self.node(&dir).and_then(|node| {
+                let skipped = self.skipped_in(&dir);
+                let skipped = skipped.iter().map(|(path, reason)| (path.name(), *reason));
+                meta::shard(node.entries(), skipped, &self.coverage.defaults)
+            });
+            let id = match &content {
+                None => None,
+                Some(content) => {
+                    let id = ObjectId::of(ObjectKind::Blob, content)?;
+                    emit(ObjectKind::Blob, id, content)?;
+                    Some(id)
+                }
+            };
+            let before = match id {
+                Some(id) => self.shards.insert(dir, id),
+                None => self.shards.remove(&dir),
+            };
+            if before != id {
+                self.own = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is listed as left out in a directory itself.
+    fn skipped_in(&self, dir: &RelPath) -> Vec<(&RelPath, SkipReason)> {
+        let below = self
+            .coverage
+            .skipped
+            .range(dir.clone()..)
+            .take_while(|(path, _)| path.as_bytes().starts_with(dir.as_bytes()));
+        below.filter(|(path, _)| path.parent().as_ref() == Some(dir)).map(|(path, why)| (path, *why)).collect()
+    }
+
+    fn build_own(&mut self, emit: Emit<'_>) -> Result<(Option<ObjectId>, Option<TreeEntry>)> {
+        let info = match meta::info(&self.coverage) {
+            None => None,
+            Some(content) => {
+                let id = ObjectId::of(ObjectKind::Blob, &content)?;
+                emit(ObjectKind::Blob, id, &content)?;
+                Some(id)
+            }
+        };
+        let blobs = self.shards.iter().map(|(dir, id)| (meta::shard_names(dir), *id));
+        let entry = records_entry(blobs.chain(info.map(|id| (meta::info_names(), id))), emit)?;
+        Ok((info, entry))
+    }
+
+    /// Has the trees above a path, and the shard beside it, built anew.
+    pub(super) fn stale(&mut self, path: &RelPath) {
+        self.tree = None;
+        let Some(parent) = path.parent() else { return };
+        let mut node = &mut self.root;
+        let mut at = RelPath::root();
+        node.built = Built::Stale;
+        for name in parent.components() {
+            let Some(next) = node.dir_mut(name) else { break };
+            next.built = Built::Stale;
+            if !next.recorded {
+                // Whether it is there at all may have changed.
+                self.unsure.insert(at.clone());
+            }
+            at = at.join(name);
+            node = next;
+        }
+        self.unsure.insert(parent);
+    }
+}
