@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 use super::seen::Into;
 use super::take::Take;
@@ -16,7 +17,7 @@ use crate::model::name;
 use crate::model::path::RelPath;
 use crate::model::tree::{self, Mode, TreeEntry};
 use crate::store::FilePatch;
-use crate::worktree::{Capture, Flow};
+use crate::worktree::Flow;
 
 /// One side of a change: the kind of entry and its content.
 pub type Side = Option<(Mode, ObjectId)>;
@@ -53,7 +54,8 @@ const MAX_COMPARED_BYTES: u64 = 8_000_000;
 
 /// The present state of a workspace, looked at without storing anything.
 pub struct Present {
-    pub(super) capture: Capture,
+    pub(super) manifest: Manifest,
+    pub(super) coverage: Arc<Coverage>,
     pub(super) root: ObjectId,
     pub(super) fresh: HashMap<ObjectId, Vec<u8>>,
 }
@@ -69,13 +71,18 @@ impl Timeline {
 
     pub(super) fn look(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Present> {
         self.require_workspace()?;
+        if let Some(present) = self.look_warm(take)? {
+            return Ok(present);
+        }
         let (all, _) = self.checkpoints()?;
-        let before = self.known_now(&all)?;
+        let warmth = self.take_warmth();
+        let before = self.known_now(&all, warmth.stamps())?;
         let seen = self.capture_with(take, &before, Into::Nothing, control);
         // Only what was known before stays known: content that was merely hashed is not in the store.
-        self.stamps = Some(before.stamps);
+        self.keep(warmth, before);
         let seen = seen?;
-        Ok(Present { capture: seen.capture, root: seen.root, fresh: seen.fresh })
+        let manifest = seen.scan.map(|scan| scan.capture.manifest).unwrap_or_default();
+        Ok(Present { manifest, coverage: seen.coverage, root: seen.root, fresh: seen.fresh })
     }
 
     /// Loads a checkpoint's manifest and coverage.
@@ -152,7 +159,7 @@ impl Timeline {
             let looked = path.under(&self.workspace.path).symlink_metadata();
             !looked.is_err_and(|error| gone(&error))
         };
-        let gap = |change: &Change| is_capture_gap(change, &from, &present.capture.coverage, &exists);
+        let gap = |change: &Change| is_capture_gap(change, &from, &present.coverage, &exists);
         Ok(changes.into_iter().filter(|change| !gap(change)).collect())
     }
 

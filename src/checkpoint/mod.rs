@@ -17,8 +17,10 @@ pub mod state;
 pub mod take;
 pub mod timeline;
 pub mod undo;
+mod warmth;
 pub mod workspace;
 
 pub use home::Home;
 pub use timeline::{Checkpoint, Timeline};
+pub use warmth::Audit;
 pub use workspace::Workspace;

@@ -4,6 +4,7 @@
 //! `Restoring`, durable → apply with a proof per path → journal `Restored`. What is replaced or deleted is therefore
 //! always in the `pre-restore` checkpoint; what could not be captured is a conflict and stays.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -21,7 +22,7 @@ use crate::model::path::RelPath;
 use crate::store::Store;
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::worktree::restore::{BlobSource, Outcome, Plan, PlanInput, Saved, apply, plan};
-use crate::worktree::{Capture, Flow, Target};
+use crate::worktree::{Flow, Target, Warm};
 
 /// What is to be restored.
 #[derive(Clone, Debug)]
@@ -87,7 +88,7 @@ impl Timeline {
         let loaded = self.load_target(restore)?;
         let take = self.safety_take(restore, &loaded);
         let present = self.look(&take, control)?;
-        let plan = self.plan_for(restore, &loaded, &present.capture)?;
+        let plan = self.plan_for(restore, &loaded, (&present.manifest, &present.coverage))?;
         let planned: BTreeSet<&RelPath> = plan.touched().collect();
         let mut changes = self.changes(present.root, loaded.checkpoint.tree, &present.fresh)?;
         changes.retain(|change| planned.contains(&change.path));
@@ -167,8 +168,13 @@ impl Timeline {
         let externals = self.externals_after(&loaded.checkpoint)?;
         let warnings = target_warnings(&loaded);
         let take = self.safety_take(restore, &loaded);
-        let (safety, capture) = self.take_locked(&take, control).map_err(pre_restore_failed)?;
-        let plan = self.plan_for(restore, &loaded, &capture)?;
+        let (safety, seen) = self.take_locked(&take, control).map_err(pre_restore_failed)?;
+        let warm = if seen.scan.is_none() { self.warm.as_ref() } else { None };
+        let present = match (&seen.scan, warm) {
+            (Some(scan), _) => Cow::Borrowed(&scan.capture.manifest),
+            (None, warm) => Cow::Owned(warm.map(Warm::manifest).unwrap_or_default()),
+        };
+        let plan = self.plan_for(restore, &loaded, (&present, &seen.coverage))?;
         let conflicts: Vec<(RelPath, String)> =
             plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
         if plan.changes_nothing() && resume.is_none() {
@@ -189,8 +195,11 @@ impl Timeline {
             Some(resume) => resume.begin.clone(),
             None => self.announce(restore, &plan, safety.checkpoint.id)?,
         };
-        let known = |path: &RelPath| capture.known.get(path).copied();
-        let saved = Saved { present: &capture.manifest, known: &known };
+        let known = |path: &RelPath| match &seen.scan {
+            Some(scan) => scan.capture.known.get(path).copied(),
+            None => warm.and_then(|warm| warm.known_of(path)),
+        };
+        let saved = Saved { present: &present, known: &known };
         let go_on = || match control() {
             Flow::Continue => ControlFlow::Continue(()),
             Flow::Stop => ControlFlow::Break(()),
@@ -251,7 +260,12 @@ impl Timeline {
         }
     }
 
-    fn plan_for(&self, restore: &Restore, loaded: &Loaded, capture: &Capture) -> Result<Plan> {
+    fn plan_for(
+        &self,
+        restore: &Restore,
+        loaded: &Loaded,
+        (present, coverage): (&Manifest, &Coverage),
+    ) -> Result<Plan> {
         let gitignore = |dir: &RelPath| {
             let entry = loaded.manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
             self.store.read_blob(&entry.id).ok()
@@ -275,8 +289,8 @@ impl Timeline {
         let target_skipped = |path: &RelPath| !stepping && loaded.coverage.skip_of(path).is_some();
         let input = PlanInput {
             target: &loaded.manifest,
-            present: &capture.manifest,
-            present_skipped: &capture.coverage.skipped,
+            present,
+            present_skipped: &coverage.skipped,
             select: &restore.paths,
             keep_new: restore.keep_new,
             covered: &covered,

@@ -1,6 +1,7 @@
 //! Looking at the workspace under its rules: what is known, what is there now, and the trees of it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::take::Take;
@@ -8,7 +9,7 @@ use super::timeline::{Checkpoint, Timeline};
 use super::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::model::build::build;
-use crate::model::coverage::Extent;
+use crate::model::coverage::{Coverage, Extent};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::{EntryKind, Manifest};
 use crate::model::meta;
@@ -18,16 +19,44 @@ use crate::model::tree;
 use crate::store::Batch;
 use crate::sys::clock::boot_id;
 use crate::worktree::stamps::{Built, Stamps};
-use crate::worktree::{Capture, Flow, Request, capture};
+use crate::worktree::{Capture, Flow, Request, Stats, capture};
 
-/// What a capture under the workspace's rules gave, before anything names it.
+/// What a look at the workspace under its rules gave, before anything names it.
 pub(super) struct Seen {
-    pub capture: Capture,
+    pub coverage: Arc<Coverage>,
+    /// Captured files and links, and their bytes.
+    pub totals: (u64, u64),
+    pub stats: Stats,
+    pub warnings: Vec<String>,
+    /// Whether a name looks like a secret's; scans tell for themselves.
+    pub secrets: bool,
     pub root: ObjectId,
-    /// What the trees were built from beside the known files, if they hold the whole workspace.
-    pub shape: Option<[u8; 20]>,
     /// Trees (and records) that the store does not have yet.
     pub fresh: HashMap<ObjectId, Vec<u8>>,
+    /// What a scan gave; `None` when the warm tree holds it.
+    pub scan: Option<Scan>,
+}
+
+/// What a scan gave.
+pub(super) struct Scan {
+    pub capture: Capture,
+    /// What the trees were built from beside the known files, if they hold the whole workspace.
+    pub shape: Option<[u8; 20]>,
+}
+
+impl Seen {
+    fn of(capture: Capture, shape: Option<[u8; 20]>, root: ObjectId, fresh: HashMap<ObjectId, Vec<u8>>) -> Seen {
+        Seen {
+            coverage: Arc::new(capture.coverage.clone()),
+            totals: capture.manifest.totals(),
+            stats: capture.stats,
+            warnings: capture.warnings.clone(),
+            secrets: false,
+            root,
+            fresh,
+            scan: Some(Scan { capture, shape }),
+        }
+    }
 }
 
 /// What is known before a capture.
@@ -47,11 +76,12 @@ pub(super) enum Into<'b, 's> {
 }
 
 impl Timeline {
-    /// What is known from earlier captures, checked against the store when that may have lost objects.
-    pub(super) fn known_now(&mut self, all: &[Checkpoint]) -> Result<Before> {
+    /// What is known from earlier captures, checked against the store when that may have lost objects. What was in
+    /// memory is handed in.
+    pub(super) fn known_now(&self, all: &[Checkpoint], held: Option<Stamps>) -> Result<Before> {
         let epoch = self.store.epoch()?;
         let boot = boot_id();
-        if let Some(stamps) = self.stamps.take_if(|stamps| stamps.epoch == epoch && stamps.boot == boot) {
+        if let Some(stamps) = held.filter(|stamps| stamps.epoch == epoch && stamps.boot == boot) {
             return Ok(Before { stamps, sticky: BTreeSet::new() });
         }
         let file = self.workspace.dir.join("stamps");
@@ -92,19 +122,7 @@ impl Timeline {
         control: &dyn Fn() -> Flow,
     ) -> Result<Seen> {
         let never = [self.home.path().to_owned()];
-        let request = Request {
-            root: &self.workspace.path,
-            known: &before.stamps.known,
-            sticky: &before.sticky,
-            targets: &take.targets,
-            unlimited_targets: take.unlimited,
-            extent: self.extent(take),
-            limits: self.policy.limits,
-            secrets: self.policy.secrets,
-            exclude: &self.policy.exclude,
-            never: &never,
-            defaults: before.stamps.defaults,
-        };
+        let request = self.request(take, before, &never);
         let mut capture = match into {
             Into::Batch(batch) => capture(&request, batch, control)?,
             Into::Nothing => capture(&request, &HashOnly, control)?,
@@ -113,7 +131,7 @@ impl Timeline {
             self.narrow_to_tracked(&mut capture.manifest)?;
         }
         let shape = if request.extent == Extent::Tree && !take.kind.is_typed() && capture.stats.targeted == 0 {
-            Some(shape(&capture)?)
+            Some(shape(&capture.manifest, &capture.coverage)?)
         } else {
             None
         };
@@ -123,7 +141,7 @@ impl Timeline {
             if let Some(built) = built.filter(|_| capture.stats.hashed == 0)
                 && self.store.has(&built.root)?
             {
-                return Ok(Seen { capture, root: built.root, shape, fresh: HashMap::new() });
+                return Ok(Seen::of(capture, shape, built.root, HashMap::new()));
             }
         }
         let mut fresh = HashMap::new();
@@ -137,7 +155,24 @@ impl Timeline {
             }
             Ok(())
         })?;
-        Ok(Seen { capture, root, shape, fresh })
+        Ok(Seen::of(capture, shape, root, fresh))
+    }
+
+    /// What a capture is asked for.
+    pub(super) fn request<'r>(&'r self, take: &'r Take, before: &'r Before, never: &'r [PathBuf]) -> Request<'r> {
+        Request {
+            root: &self.workspace.path,
+            known: &before.stamps.known,
+            sticky: &before.sticky,
+            targets: &take.targets,
+            unlimited_targets: take.unlimited,
+            extent: self.extent(take),
+            limits: self.policy.limits,
+            secrets: self.policy.secrets,
+            exclude: &self.policy.exclude,
+            never,
+            defaults: before.stamps.defaults,
+        }
     }
 
     pub(super) fn extent(&self, take: &Take) -> Extent {
@@ -148,8 +183,14 @@ impl Timeline {
         }
     }
 
+    /// Whether typed checkpoints record less than everything.
+    pub(super) fn is_narrowed(&self) -> Result<bool> {
+        let tracked = crate::filter::Tracked::new(&self.policy.tracked_files, &self.policy.read_only)?;
+        Ok(!tracked.is_everything())
+    }
+
     /// Typed checkpoints record what the run tracks; nothing else is ever narrowed.
-    fn narrow_to_tracked(&self, manifest: &mut Manifest) -> Result<()> {
+    pub(super) fn narrow_to_tracked(&self, manifest: &mut Manifest) -> Result<()> {
         let tracked = crate::filter::Tracked::new(&self.policy.tracked_files, &self.policy.read_only)?;
         if tracked.is_everything() {
             return Ok(());
@@ -168,9 +209,10 @@ impl Timeline {
     /// Remembers stamps for the next capture; [`Timeline::settle`] writes them.
     pub(super) fn remember(&mut self, before: Before, seen: &Seen, take: &Take) {
         let mut stamps = before.stamps;
-        let capture = &seen.capture;
-        if self.extent(take) == Extent::Tree {
-            let built = seen.shape.map(|shape| Built { shape, root: seen.root });
+        if self.extent(take) == Extent::Tree
+            && let Some(Scan { capture, shape }) = &seen.scan
+        {
+            let built = shape.map(|shape| Built { shape, root: seen.root });
             let moved = capture.known != stamps.known;
             self.unsaved = self.unsaved || moved || (built.is_some() && built != stamps.built);
             stamps.built = if moved { built } else { built.or(stamps.built) };
@@ -182,14 +224,14 @@ impl Timeline {
 }
 
 /// What trees are built from beside the files that a capture knows: directories, their permissions, and the coverage.
-fn shape(capture: &Capture) -> Result<[u8; 20]> {
+pub(super) fn shape(manifest: &Manifest, coverage: &Coverage) -> Result<[u8; 20]> {
     let mut text = Vec::new();
-    for (names, content) in meta::encode(&Manifest::new(), &capture.coverage) {
+    for (names, content) in meta::encode(&Manifest::new(), coverage) {
         text.extend(names.join(&b'/'));
         text.push(0);
         text.extend(content);
     }
-    for (path, entry) in capture.manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
+    for (path, entry) in manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
         text.extend_from_slice(path.as_bytes());
         text.push(0);
         text.extend(entry.perm.to_le_bytes());
@@ -199,7 +241,7 @@ fn shape(capture: &Capture) -> Result<[u8; 20]> {
 
 /// Writes a built object; a tree that is new must not name content the store does not have. Says whether the object was
 /// there before.
-fn emit(sink: &dyn ObjectSink, kind: ObjectKind, id: ObjectId, bytes: &[u8]) -> Result<bool> {
+pub(super) fn emit(sink: &dyn ObjectSink, kind: ObjectKind, id: ObjectId, bytes: &[u8]) -> Result<bool> {
     if sink.contains(&id)? {
         return Ok(true);
     }

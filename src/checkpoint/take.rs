@@ -3,9 +3,10 @@
 //! Crash order: objects → ref (compare-and-swap) → state → stamps. Each later thing may be missing and is found again
 //! from the earlier ones: a crash between two of them costs a scan or a number, never a checkpoint.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::seen::{Into, Seen};
+use super::seen::{Before, Into, Scan, Seen};
 use super::state::State;
 use super::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use crate::error::{Code, Error, Result};
@@ -18,7 +19,8 @@ use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::store::{Batch, NewCommit};
 use crate::sys::clock::{now_ms, rfc3339};
-use crate::worktree::{Capture, Flow, Target};
+use crate::worktree::stamps::Stamps;
+use crate::worktree::{Flow, Target};
 
 use super::workspace::Scope;
 
@@ -46,6 +48,11 @@ pub struct Take {
 }
 
 impl Take {
+    /// A request for looking, which is not recorded.
+    pub(super) fn any() -> Take {
+        Take::of(Kind::Auto, "local", "looking")
+    }
+
     /// A plain request of a kind, for a run, with a reason.
     pub fn of(kind: Kind, run: &str, reason: &str) -> Take {
         Take {
@@ -72,7 +79,7 @@ pub struct Taken {
     pub checkpoint: Checkpoint,
     /// Nothing had changed since `checkpoint`.
     pub unchanged: bool,
-    pub coverage: Coverage,
+    pub coverage: Arc<Coverage>,
     /// Paths that differ from the run's previous checkpoint (from the workspace's, for a run's first).
     pub changed: u64,
     pub ms: f64,
@@ -114,26 +121,19 @@ impl Timeline {
     /// # Errors
     /// Those of reading; `store-damaged`.
     pub fn holds(&mut self, held: &ObjectId, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<bool> {
-        if targets.is_empty() {
+        if targets.is_empty() || self.holds_warm(held, targets)? {
             return Ok(true);
         }
         let only = targets.iter().map(|target| target.path.clone()).collect();
         let take = Take { targets: targets.to_vec(), only, ..Take::of(Kind::Auto, "local", "looking") };
         let present = self.look(&take, control)?;
         let tree = self.store.read_commit(held)?.tree;
-        for (path, entry) in present.capture.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir) {
+        for (path, entry) in present.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir) {
             if self.entry_at(&tree, path)? != Some((entry.mode(), entry.id)) {
                 return Ok(false);
             }
         }
         Ok(true)
-    }
-
-    /// Captured files that were touched at or after `since` (the file system's clock, nanoseconds). Deleted files leave
-    /// no trace here.
-    pub fn touched_since(&self, since: i64) -> Vec<RelPath> {
-        let known = self.stamps.iter().flat_map(|stamps| stamps.known.entries());
-        known.filter(|(_, known)| known.stamp.ctime >= since).map(|(path, _)| path.clone()).collect()
     }
 
     /// The ordinal of the newest checkpoint; 0 when there is none.
@@ -146,58 +146,60 @@ impl Timeline {
     }
 
     /// The same, with the workspace lock held by the caller; also gives what was captured.
-    pub(super) fn take_locked(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<(Taken, Capture)> {
+    pub(super) fn take_locked(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<(Taken, Seen)> {
         let started = Instant::now();
         self.require_workspace()?;
         self.refuse_too_broad(take)?;
         let _shared = self.store.lock_shared(take.kind.as_str(), LOCK_WAIT)?;
         let (all, _) = self.checkpoints()?;
-        let known = self.known_now(&all)?;
+        // Only what succeeds is put back: after an error the next capture scans.
+        let mut warmth = self.take_warmth();
         let batch = self.store.batch()?;
-        let seen = match self.capture_with(take, &known, Into::Batch(&batch), control) {
-            Err(error) if error.code() == Code::StoreDamaged => {
-                tracing::warn!(%error, "the store lost objects that stamps name; scanning everything");
-                self.capture_with(take, &known.distrusted(), Into::Batch(&batch), control)?
+        let (seen, before) = match self.see_warm(take, &mut warmth, &batch, control)? {
+            Some(seen) => (seen, None),
+            None => {
+                let (seen, before) = self.scan(take, &all, warmth.stamps(), &batch, control)?;
+                (seen, Some(before))
             }
-            other => other?,
         };
         let previous = self.newest_of_run(&all, &take.run);
         let newest = all.iter().rev().find(|checkpoint| checkpoint.record.is_whole());
         let base = previous.or(newest);
         let changed = match base {
             Some(base) => self.changes(base.tree, seen.root, &seen.fresh)?.len() as u64,
-            None => seen.capture.manifest.totals().0,
+            None => seen.totals.0,
         };
         // A base capture only keeps objects alive: any checkpoint of the same content does.
         let measure = if take.kind == Kind::Turn { newest } else { previous };
         if let Some(same) = measure.filter(|measure| measure.tree == seen.root && !take.always) {
-            let taken = self.unchanged(same.clone(), &seen.capture, started);
+            let same = same.clone();
             batch.finish()?;
-            self.remember(known, &seen, take);
-            return Ok((taken, seen.capture));
+            self.put_back(warmth, before, &seen, take)?;
+            return Ok((taken(same, true, 0, &seen, started), seen));
         }
         let checkpoint = self.commit(take, &seen, &all, batch)?;
-        self.remember(known, &seen, take);
-        let taken = Taken {
-            checkpoint,
-            unchanged: false,
-            coverage: seen.capture.coverage.clone(),
-            changed,
-            ms: started.elapsed().as_secs_f64() * 1000.0,
-            warnings: seen.capture.warnings.clone(),
-        };
-        Ok((taken, seen.capture))
+        self.put_back(warmth, before, &seen, take)?;
+        Ok((taken(checkpoint, false, changed, &seen, started), seen))
     }
 
-    fn unchanged(&self, same: Checkpoint, capture: &Capture, started: Instant) -> Taken {
-        Taken {
-            checkpoint: same,
-            unchanged: true,
-            coverage: capture.coverage.clone(),
-            changed: 0,
-            ms: started.elapsed().as_secs_f64() * 1000.0,
-            warnings: capture.warnings.clone(),
-        }
+    /// Captures by looking at everything.
+    fn scan(
+        &self,
+        take: &Take,
+        all: &[Checkpoint],
+        held: Option<Stamps>,
+        batch: &Batch<'_>,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<(Seen, Before)> {
+        let known = self.known_now(all, held)?;
+        let seen = match self.capture_with(take, &known, Into::Batch(batch), control) {
+            Err(error) if error.code() == Code::StoreDamaged => {
+                tracing::warn!(%error, "the store lost objects that stamps name; scanning everything");
+                self.capture_with(take, &known.distrusted(), Into::Batch(batch), control)?
+            }
+            other => other?,
+        };
+        Ok((seen, known))
     }
 
     pub(super) fn require_workspace(&self) -> Result<()> {
@@ -258,8 +260,8 @@ impl Timeline {
     }
 
     fn record(&self, take: &Take, seen: &Seen, ordinal: u64) -> Record {
-        let coverage = &seen.capture.coverage;
-        let (files, bytes) = seen.capture.manifest.totals();
+        let coverage = &seen.coverage;
+        let (files, bytes) = seen.totals;
         Record {
             kind: take.kind,
             ordinal,
@@ -275,20 +277,21 @@ impl Timeline {
             files,
             bytes,
             skipped: coverage.skipped.len() as u64,
-            flags: self.flags(take, &seen.capture),
+            flags: self.flags(take, seen),
             pinned: take.pinned,
         }
     }
 
-    fn flags(&self, take: &Take, capture: &Capture) -> Vec<String> {
-        let secret = |path: &RelPath| crate::filter::secret::is_secret(path.name());
-        let holds_secrets = self.policy.secrets == Secrets::Always || capture.stats.targeted > 0;
+    fn flags(&self, take: &Take, seen: &Seen) -> Vec<String> {
+        let (coverage, targeted) = (&seen.coverage, seen.stats.targeted > 0);
+        let holds_secrets = self.policy.secrets == Secrets::Always || targeted;
+        let secrets = || seen.scan.as_ref().map_or(seen.secrets, Scan::has_secrets);
         let flags = [
-            ("partial", capture.coverage.is_partial()),
-            ("paths", capture.coverage.extent != Extent::Tree),
-            ("targeted", capture.stats.targeted > 0 && take.kind != Kind::PreRestore),
-            ("secrets", holds_secrets && capture.manifest.iter().any(|(path, _)| secret(path))),
-            ("unstable", !capture.coverage.unstable.is_empty()),
+            ("partial", coverage.is_partial()),
+            ("paths", coverage.extent != Extent::Tree),
+            ("targeted", targeted && take.kind != Kind::PreRestore),
+            ("secrets", holds_secrets && secrets()),
+            ("unstable", !coverage.unstable.is_empty()),
         ];
         flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag.to_owned()).collect()
     }
@@ -299,9 +302,9 @@ impl Timeline {
     /// Those of the lock, the stamps file and the refs; nothing of worth is lost by them.
     pub fn settle(&mut self) -> Result<()> {
         let _lock = self.lock("settling")?;
-        if let Some(stamps) = self.stamps.as_ref().filter(|_| self.unsaved) {
-            crate::worktree::stamps::save(&self.workspace.dir.join("stamps"), stamps)?;
-            self.unsaved = false;
+        // What is heard is written when nobody waits for long, or at the end: it is large, and only a scan needs it.
+        if !self.is_heard() {
+            self.save_stamps()?;
         }
         if let Err(error) = self.store.sweep() {
             tracing::warn!(%error, "temporary files of killed processes stay");
@@ -315,6 +318,17 @@ impl Timeline {
             }
         }
         Ok(())
+    }
+}
+
+fn taken(checkpoint: Checkpoint, unchanged: bool, changed: u64, seen: &Seen, started: Instant) -> Taken {
+    Taken {
+        checkpoint,
+        unchanged,
+        coverage: Arc::clone(&seen.coverage),
+        changed,
+        ms: started.elapsed().as_secs_f64() * 1000.0,
+        warnings: seen.warnings.clone(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The checkpoints of one workspace: reading them, finding one, knowing the newest.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::home::Home;
@@ -10,11 +11,14 @@ use super::selector::{Selector, matches, shown};
 use super::state::State;
 use super::workspace::Workspace;
 use crate::error::{Code, Error, Result};
+use crate::model::change::{Changes, Ears, Why};
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::path::RelPath;
 use crate::model::policy::Policy;
 use crate::store::{RefEntry, Store};
 use crate::sys::lock::{FileLock, Mode};
+use crate::worktree::Warm;
 use crate::worktree::stamps::Stamps;
 
 /// How long an operation waits for a lock that somebody else holds.
@@ -38,8 +42,19 @@ pub struct Timeline {
     pub(super) store: Store,
     pub(super) policy: Policy,
     pub(super) stamps: Option<Stamps>,
-    /// Whether `stamps` is newer than its file.
+    /// Whether what is known is newer than the stamps file.
     pub(super) unsaved: bool,
+    /// Whether what was captured is kept in memory, for changes to be applied to.
+    pub(super) keeps_warm: bool,
+    /// The workspace as it was captured last; `stamps` then holds everything but the known paths.
+    pub(super) warm: Option<Warm>,
+    /// What changed since `warm`.
+    pub(super) dirty: Changes,
+    /// Of that, what is looked at again because it was not watched when it was looked at before.
+    pub(super) again: BTreeSet<RelPath>,
+    pub(super) ears: Option<RefCell<Box<dyn Ears>>>,
+    /// What the last capture looked at, because it had changed.
+    pub(super) touched: Changes,
     cache: HashMap<ObjectId, (ObjectId, Vec<ObjectId>, Record)>,
 }
 
@@ -57,6 +72,12 @@ impl Timeline {
             policy,
             stamps: None,
             unsaved: false,
+            keeps_warm: false,
+            warm: None,
+            dirty: Changes::Everything(Why::FirstLook),
+            again: BTreeSet::new(),
+            ears: None,
+            touched: Changes::none(),
             cache: HashMap::new(),
         })
     }
@@ -189,6 +210,14 @@ impl Timeline {
             return Err(Error::new(Code::OtherWorkspace, format!("checkpoint {} is of another workspace", id.short())));
         }
         Ok(Checkpoint { id, tree, parents, record, name: name.to_owned() })
+    }
+
+    /// The tree of a checkpoint.
+    pub(super) fn tree_of(&self, id: &ObjectId) -> Result<ObjectId> {
+        match self.cache.get(id) {
+            Some((tree, ..)) => Ok(*tree),
+            None => Ok(self.store.read_commit(id)?.tree),
+        }
     }
 
     /// Finds the one checkpoint that `selector` names.

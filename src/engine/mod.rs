@@ -6,6 +6,7 @@
 
 pub mod act;
 pub mod guard;
+pub mod hearing;
 pub mod place;
 pub mod worker;
 

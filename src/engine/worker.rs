@@ -2,14 +2,23 @@
 //!
 //! The inbox is bounded: a full one is told, it never grows. While a job captures, urgent jobs (the capture of just the
 //! paths an action is about to destroy) are done in between, on a second handle of the same store.
+//!
+//! When nothing waits, the worker tidies up, in an order and at times that [`Chore`] names; then it sleeps until the next
+//! job. A chore that looks at the workspace gives way to a job.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use super::hearing::{self, Hearing, note};
 use crate::checkpoint::Timeline;
-use crate::model::policy::Policy;
+use crate::checkpoint::take::Take;
+use crate::checkpoint::workspace::Scope;
+use crate::error::Code;
+use crate::model::checkpoint::Kind;
+use crate::model::policy::{Policy, Watching};
 use crate::worktree::Flow;
 
 /// Jobs that may wait.
@@ -29,31 +38,73 @@ enum Job<A> {
     Policy(Policy),
 }
 
+/// What is done when no job waits, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chore {
+    /// Begin to hear of changes, or to trust what is heard again. At once.
+    Hear,
+    /// Make durable what is not yet, sweep, drop what retention drops.
+    Settle,
+    /// Scan where nothing is heard, so that new content is read before an event waits for it (`watcher: poll`).
+    Poll,
+    /// Write the stamps, and look whether anything was missed.
+    Audit,
+}
+
+impl Chore {
+    /// How long after the last job.
+    fn after(self) -> Duration {
+        Duration::from_millis(match self {
+            Chore::Hear => 0,
+            Chore::Settle => 100,
+            Chore::Poll => 10_000,
+            Chore::Audit => 30_000,
+        })
+    }
+
+    /// What comes next; a poll is repeated for as long as there is no job.
+    fn next(self, watching: Watching) -> Option<Chore> {
+        match (self, watching) {
+            (Chore::Hear, _) => Some(Chore::Settle),
+            (Chore::Settle | Chore::Poll, Watching::Poll) => Some(Chore::Poll),
+            (Chore::Settle | Chore::Poll, Watching::Recommended | Watching::None) => Some(Chore::Audit),
+            (Chore::Audit, _) => None,
+        }
+    }
+}
+
 /// A worker; dropping it lets its thread end after the jobs that wait.
 pub struct Worker<A: Send + 'static> {
     inbox: Option<SyncSender<Job<A>>>,
     urgent: Urgent<A>,
     stop: Arc<AtomicBool>,
     waiting: Arc<AtomicUsize>,
+    hearing: hearing::Shared,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<A: Send + 'static> Worker<A> {
     /// Starts the thread.
-    pub fn start(timeline: Timeline, finished: Finished<A>) -> Worker<A> {
+    pub fn start(mut timeline: Timeline, finished: Finished<A>) -> Worker<A> {
         let (sender, receiver) = mpsc::sync_channel(INBOX);
         let urgent: Urgent<A> = Arc::new(Mutex::new(Vec::new()));
         let stop = Arc::new(AtomicBool::new(false));
         let waiting = Arc::new(AtomicUsize::new(0));
+        let hearing = hearing::Shared::default();
+        if timeline.workspace().scope == Scope::Tree {
+            timeline.keep_warm();
+        }
         let mut desk = Desk {
             timeline,
             finished,
             urgent: Arc::clone(&urgent),
             stop: Arc::clone(&stop),
             waiting: Arc::clone(&waiting),
+            hearing: Arc::clone(&hearing),
+            refused: false,
         };
         let thread = std::thread::spawn(move || desk.work(&receiver));
-        Worker { inbox: Some(sender), urgent, stop, waiting, thread: Some(thread) }
+        Worker { inbox: Some(sender), urgent, stop, waiting, hearing, thread: Some(thread) }
     }
 
     /// Puts a job in the inbox; `false` when it is full.
@@ -72,6 +123,11 @@ impl<A: Send + 'static> Worker<A> {
     /// Has a job done in between while another one captures. It is dropped, unanswered, when none is at work.
     pub fn submit_urgent(&self, ticket: u64, work: impl FnOnce(&mut Timeline, Control<'_>) -> A + Send + 'static) {
         self.urgent.lock().unwrap_or_else(PoisonError::into_inner).push((ticket, Box::new(work)));
+    }
+
+    /// How changes are noticed.
+    pub fn hearing(&self) -> Hearing {
+        hearing::snapshot(&self.hearing)
     }
 
     /// Whether jobs wait or are at work.
@@ -107,17 +163,98 @@ struct Desk<A> {
     urgent: Urgent<A>,
     stop: Arc<AtomicBool>,
     waiting: Arc<AtomicUsize>,
+    hearing: hearing::Shared,
+    /// Whether a watcher was refused: asked for once.
+    refused: bool,
 }
 
 impl<A: Send + 'static> Desk<A> {
     fn work(&mut self, inbox: &Receiver<Job<A>>) {
-        while let Ok(job) = inbox.recv() {
-            match job {
-                Job::Policy(policy) => self.timeline.set_policy(policy),
-                Job::Do(ticket, work) => self.one(ticket, work),
+        let mut since = Instant::now();
+        let mut chore = None;
+        loop {
+            match next(inbox, since, chore) {
+                Ok(job) => {
+                    match job {
+                        Job::Policy(policy) => self.set_policy(policy),
+                        Job::Do(ticket, work) => self.one(ticket, work),
+                    }
+                    (since, chore) = (Instant::now(), Some(Chore::Hear));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let watching = self.timeline.policy().watching;
+                    if let Some(now) = chore {
+                        self.do_chore(now);
+                        chore = now.next(watching);
+                        since = if now == Chore::Poll { Instant::now() } else { since };
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         self.settle();
+        self.save();
+    }
+
+    fn set_policy(&mut self, policy: Policy) {
+        if policy.watching != self.timeline.policy().watching {
+            self.refused = false;
+            self.timeline.set_ears(None);
+            note(&self.hearing, |hearing| *hearing = Hearing::default());
+        }
+        self.timeline.set_policy(policy);
+    }
+
+    fn do_chore(&mut self, chore: Chore) {
+        let waiting = Arc::clone(&self.waiting);
+        let give_way = move || if waiting.load(Ordering::SeqCst) > 0 { Flow::Stop } else { Flow::Continue };
+        match chore {
+            Chore::Hear => self.hear(&give_way),
+            Chore::Settle => self.settle(),
+            Chore::Poll => {
+                let polled = self.timeline.take(&Take::of(Kind::Turn, "local", "polling"), &give_way);
+                if let Err(error) = polled.map(drop) {
+                    tracing::debug!(%error, "not polled");
+                }
+            }
+            Chore::Audit => self.audit(&give_way),
+        }
+    }
+
+    /// Begins to hear of changes, once there is a tree that they can be applied to.
+    fn hear(&mut self, give_way: Control<'_>) {
+        let wanted = self.timeline.policy().watching == Watching::Recommended;
+        if !self.timeline.is_warm() {
+            return;
+        }
+        if wanted && !self.refused && !self.timeline.has_ears() {
+            match hearing::start(&self.timeline, &self.hearing) {
+                Ok(ear) => self.timeline.set_ears(Some(Box::new(ear))),
+                Err(refusal) => {
+                    self.refused = true;
+                    tracing::info!(%refusal, "not watched: every checkpoint scans");
+                    note(&self.hearing, |hearing| hearing.refused = Some(refusal.to_string()));
+                }
+            }
+        }
+        if let Err(error) = self.timeline.warm_up(give_way)
+            && error.code() != Code::ShuttingDown
+        {
+            tracing::warn!(%error, "the workspace could not be looked at in idle time");
+        }
+        let warm = self.timeline.is_heard();
+        note(&self.hearing, |hearing| hearing.warm = warm);
+    }
+
+    fn audit(&mut self, give_way: Control<'_>) {
+        self.save();
+        match self.timeline.audit(give_way) {
+            Ok(audit) => note(&self.hearing, |hearing| {
+                hearing.audits += 1;
+                hearing.divergences += audit.missed as u64;
+            }),
+            Err(error) => tracing::debug!(%error, "not audited"),
+        }
     }
 
     fn one(&mut self, ticket: u64, work: Work<A>) {
@@ -137,9 +274,15 @@ impl<A: Send + 'static> Desk<A> {
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(timeline, &control)));
         // Urgent jobs that came too late to be done in between are the ordinary job's business.
         self.urgent.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let warm = self.timeline.is_heard();
+        note(&self.hearing, |hearing| hearing.warm = warm);
         (self.finished)(ticket, caught.ok());
-        if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.settle();
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn save(&mut self) {
+        if let Err(error) = self.timeline.save_known() {
+            tracing::warn!(%error, "the stamps could not be written");
         }
     }
 
@@ -147,5 +290,13 @@ impl<A: Send + 'static> Desk<A> {
         if let Err(error) = self.timeline.settle() {
             tracing::warn!(%error, "stamps or retention could not be written");
         }
+    }
+}
+
+/// The next job, or the time of the next chore.
+fn next<A>(inbox: &Receiver<Job<A>>, since: Instant, chore: Option<Chore>) -> Result<Job<A>, RecvTimeoutError> {
+    match chore {
+        None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        Some(chore) => inbox.recv_timeout((since + chore.after()).saturating_duration_since(Instant::now())),
     }
 }

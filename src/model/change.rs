@@ -171,6 +171,26 @@ pub enum Changes {
 }
 
 impl Changes {
+    /// No change at all.
+    pub fn none() -> Changes {
+        Changes::Paths(Dirty::default())
+    }
+
+    /// Both together. In doubt it is everything, for the reason that was there first.
+    #[must_use]
+    pub fn and(self, later: Changes) -> Changes {
+        match (self, later) {
+            (Changes::Everything(why), _) | (_, Changes::Everything(why)) => Changes::Everything(why),
+            (Changes::Paths(earlier), Changes::Paths(later)) if earlier.is_empty() => Changes::Paths(later),
+            (Changes::Paths(earlier), Changes::Paths(later)) if later.is_empty() => Changes::Paths(earlier),
+            (Changes::Paths(earlier), Changes::Paths(later)) => {
+                let rule_files = earlier.rule_files.iter().chain(&later.rule_files).cloned().collect();
+                let paths = earlier.paths.into_iter().chain(later.paths);
+                Changes::Paths(Dirty { rule_files, ..Dirty::new(paths) })
+            }
+        }
+    }
+
     /// Whether `path` is to be looked at.
     pub fn covers(&self, path: &RelPath) -> bool {
         match self {
@@ -178,6 +198,24 @@ impl Changes {
             Changes::Everything(_) => true,
         }
     }
+}
+
+/// Which directories' changes matter, asked by their paths.
+pub type Admits<'a> = &'a dyn Fn(&RelPath) -> bool;
+
+/// Whoever hears of the changes in one workspace.
+///
+/// One implementor, around the watcher; the domain hears through it without knowing it.
+pub trait Ears: Send {
+    /// What changed since the last call. Whatever changed before the call is covered.
+    fn listen(&mut self, admits: Admits<'_>) -> Changes;
+
+    /// Has changes below `dir` heard from now on wherever `admits` has come to say so; what changed there before may go
+    /// unheard.
+    fn follow(&mut self, dir: &RelPath, admits: Admits<'_>);
+
+    /// Paths to be told of each time, because their changes may go unheard.
+    fn distrust(&mut self, paths: &BTreeSet<RelPath>);
 }
 
 #[cfg(test)]

@@ -31,6 +31,17 @@ pub enum Opaque {
     Ignore,
 }
 
+/// How changes are noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watching {
+    /// The operating system tells; where it cannot, checkpoints scan.
+    Recommended,
+    /// Checkpoints scan, and so does idle time.
+    Poll,
+    /// Checkpoints scan.
+    None,
+}
+
 /// How untracked secret files are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrets {
@@ -77,6 +88,7 @@ pub struct Policy {
     pub guard: Guard,
     pub on_failure: OnFailure,
     pub opaque: Opaque,
+    pub watching: Watching,
     /// Longest wait of an event.
     pub deadline: Duration,
     pub secrets: Secrets,

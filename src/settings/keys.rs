@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::model::effect::{Class, Severity, Stance};
-use crate::model::policy::{ClassRule, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets};
+use crate::model::policy::{ClassRule, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching};
 
 /// One configuration key.
 pub struct Key {
@@ -137,13 +137,12 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "watcher",
-        apply: |_, value| match value.as_str() {
-            Some("none") => Ok(()),
-            Some("recommended" | "poll") => {
-                Err("other than `none` is not in this version yet: the watcher will bring it".into())
-            }
-            _ => Err(wants("`none`", value)),
+        apply: |policy, value| {
+            let words = [("recommended", Watching::Recommended), ("poll", Watching::Poll), ("none", Watching::None)];
+            policy.watching = word(value, &words)?;
+            Ok(())
         },
+        // How changes are noticed never decides what is captured.
         widens: |_, _| true,
     },
     Key {
@@ -191,6 +190,7 @@ pub fn blank_policy() -> Policy {
         guard: Guard::Turn,
         on_failure: OnFailure::Proceed,
         opaque: Opaque::Checkpoint,
+        watching: Watching::Recommended,
         deadline: Duration::ZERO,
         secrets: Secrets::OnTarget,
         exclude: Vec::new(),

@@ -56,7 +56,7 @@ fn mistakes_of_the_user_have_a_place_and_a_way_out() {
         ("deadline_ms: 0\n", "`deadline_ms` wants a whole number from 1 to 600000"),
         ("guard: sometimes\n", "`guard` wants `turn` or `action` or `off`"),
         ("retention:\n  days: 7\n", "u.yaml:2:9: `retention.days` is not in this version yet"),
-        ("watcher: poll\n", "`watcher` other than `none` is not in this version yet"),
+        ("watcher: maybe\n", "`watcher` wants `recommended` or `poll` or `none`"),
         ("retention:\n  enabled: yes\n", "`retention.enabled` wants true or false"),
         ("exclude: build\n", "`exclude` wants a list of patterns"),
         ("- a\n- b\n", "must hold keys and values"),

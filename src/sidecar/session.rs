@@ -10,7 +10,7 @@ use super::answers::Answer;
 use super::calls;
 use super::output::Output;
 use super::pending::{Pending, Table};
-use super::words::{guard_word, interrupted, run_id};
+use super::words::{guard_word, interrupted, run_id, watcher_word, watching};
 use super::{Ended, calls::Called};
 use crate::checkpoint::state::State;
 use crate::checkpoint::take::Take;
@@ -294,7 +294,7 @@ impl Session {
             run,
             guard: guard_word(&place.policy, &place.workspace.dir),
             baseline,
-            watcher: "none",
+            watcher: watcher_word(place.policy.watching, &place.worker.hearing()),
             limits: json!({ "line": place.policy.limits.line_bytes, "deadline_ms": place.policy.deadline.as_millis() as u64 }),
             interrupted: interrupted.clone(),
             faults: faults.into_iter().chain(place.warnings.clone()).collect(),
@@ -374,13 +374,18 @@ impl Session {
     fn status(&mut self, id: Option<Id>) -> Result<()> {
         let (faults, ready) = (self.faults.clone(), self.base_ready);
         let (run, turn) = (self.run.clone(), self.turns.current().map(str::to_owned));
-        let warnings = self.place()?.warnings.clone();
+        let place = self.place()?;
+        let warnings = place.warnings.clone();
+        let hearing = place.worker.hearing();
+        let word = watcher_word(place.policy.watching, &hearing);
         self.submit_call("status", id, move |timeline, _| {
             let mut status = super::answers::status(timeline)?;
             if let Value::Object(fields) = &mut status {
                 fields.insert("run".into(), run.into());
                 fields.insert("turn".into(), turn.into());
                 fields.insert("baseline".into(), if ready { "ready" } else { "none" }.into());
+                fields.insert("watcher".into(), word.into());
+                fields.insert("watching".into(), watching(&hearing));
                 fields.insert("faults".into(), faults.into());
                 fields.insert("warnings".into(), warnings.into());
             }

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use crate::checkpoint::journal::Journal;
 use crate::checkpoint::operations::History;
 use crate::checkpoint::state::State;
+use crate::engine::hearing::Hearing;
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::policy::{Guard, Policy};
+use crate::model::policy::{Guard, Policy, Watching};
 use crate::sys::clock::now_ms;
 
 /// The guard's word on the wire.
@@ -64,4 +65,28 @@ mod tests {
             assert!(id.starts_with("s-") && id.len() == 18 && run_id(&id) == id, "{odd} became {id}");
         }
     }
+}
+
+/// How changes are noticed, in a word of the protocol.
+pub fn watcher_word(wanted: Watching, hearing: &Hearing) -> &'static str {
+    match wanted {
+        _ if hearing.warm => "warm",
+        Watching::Recommended if hearing.refused.is_none() => "cold",
+        Watching::Recommended | Watching::Poll => "scan",
+        Watching::None => "none",
+    }
+}
+
+/// What a watcher has and has seen, as `status` tells.
+pub fn watching(hearing: &Hearing) -> Value {
+    let unwatched = hearing.unwatched.iter().map(|(path, why)| json!({ "path": path.display(), "reason": why }));
+    json!({
+        "directories": hearing.watches,
+        "unwatched": { "count": hearing.unwatched_count, "items": unwatched.collect::<Vec<_>>() },
+        "refused": hearing.refused,
+        "events": hearing.events,
+        "overflows": hearing.overflows,
+        "audits": hearing.audits,
+        "divergences": hearing.divergences,
+    })
 }

@@ -8,6 +8,7 @@
 //! way is taken back by name before it is placed again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,6 +42,17 @@ pub enum Uncovered {
     Foreign(&'static str),
     /// It is the same directory as another that is watched: a bind mount.
     Twin,
+}
+
+impl fmt::Display for Uncovered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Uncovered::Limit => f.write_str("no watches are left"),
+            Uncovered::Unreadable => f.write_str("cannot be read"),
+            Uncovered::Foreign(name) => write!(f, "on a {name} file system"),
+            Uncovered::Twin => f.write_str("mounted twice"),
+        }
+    }
 }
 
 /// A watched directory: device and inode, and in which round its watch was placed.

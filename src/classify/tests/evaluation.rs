@@ -57,6 +57,7 @@ pub fn policy() -> Policy {
         guard: Guard::Turn,
         on_failure: OnFailure::Proceed,
         opaque: Opaque::Checkpoint,
+        watching: crate::model::policy::Watching::None,
         deadline: std::time::Duration::from_secs(3),
         secrets: Secrets::OnTarget,
         exclude: Vec::new(),

@@ -8,6 +8,7 @@
 //! cannot tell (rules that changed at the root, the count guard), it says so, and everything is looked at. *Invariant:*
 //! it is never told of content that is not in the sink: whoever could not keep what the sink took drops the tree.
 
+mod differ;
 mod node;
 mod renew;
 mod trees;
@@ -16,22 +17,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use self::node::Node;
+use self::node::{Built, Node};
 pub use self::renew::Renewed;
 use super::beneath::Root;
 use super::probe::probe;
 use super::request::{Capture, Request, Target};
 use super::walk::{Place, Repo, Visited};
 use crate::error::Result;
-use crate::filter::Level;
 use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
-use crate::model::coverage::{Coverage, Extent, SkipReason};
+use crate::filter::{Level, secret};
+use crate::model::coverage::{Coverage, Defaults, Extent, SkipReason};
 use crate::model::id::ObjectId;
 use crate::model::manifest::{Entry, Manifest};
 use crate::model::path::RelPath;
 use crate::model::policy::{Limits, Secrets};
 use crate::model::stamp::{Known, KnownPaths};
-use crate::model::tree::TreeEntry;
+use crate::model::tree::{Mode, TreeEntry};
 
 /// A captured workspace, kept up to date.
 pub struct Warm {
@@ -41,12 +42,16 @@ pub struct Warm {
     rules: Rules,
     /// Repositories by where their work trees begin.
     repos: BTreeMap<RelPath, Arc<Repo>>,
-    coverage: Coverage,
+    coverage: Arc<Coverage>,
     /// What is known of paths that could not be taken the last time.
     retained: BTreeMap<RelPath, Known>,
     /// Captured files with several names.
     linked: BTreeSet<RelPath>,
+    /// Whether `linked` has changed since it was asked for.
+    relinked: bool,
     warnings: Vec<String>,
+    /// Captured files whose names look like secrets'.
+    secrets: u64,
     files: u64,
     bytes: u64,
     /// piton's own records: the blob of each directory in which something deviates.
@@ -94,10 +99,12 @@ impl Warm {
                 configured: super::walk::configured(request),
             },
             repos: BTreeMap::new(),
-            coverage: capture.coverage.clone(),
+            coverage: Arc::new(capture.coverage.clone()),
             retained: BTreeMap::new(),
             linked: BTreeSet::new(),
+            relinked: true,
             warnings: capture.warnings.clone(),
+            secrets: 0,
             files: 0,
             bytes: 0,
             shards: BTreeMap::new(),
@@ -120,7 +127,7 @@ impl Warm {
     }
 
     /// Under which rules everything was captured.
-    pub fn coverage(&self) -> &Coverage {
+    pub fn coverage(&self) -> &Arc<Coverage> {
         &self.coverage
     }
 
@@ -134,9 +141,24 @@ impl Warm {
         (self.files, self.bytes)
     }
 
-    /// Captured files whose changes through other names nobody tells.
-    pub fn linked(&self) -> &BTreeSet<RelPath> {
-        &self.linked
+    /// Captured files whose changes through other names nobody tells; `None` when they are those of the last call.
+    pub fn take_linked(&mut self) -> Option<&BTreeSet<RelPath>> {
+        std::mem::take(&mut self.relinked).then_some(&self.linked)
+    }
+
+    /// Whether a captured file's name looks like a secret's.
+    pub fn has_secrets(&self) -> bool {
+        self.secrets > 0
+    }
+
+    /// What the tree objects, which must be built, say of a path.
+    pub fn side(&self, path: &RelPath) -> Option<(Mode, ObjectId)> {
+        match self.node(path).map(|node| node.built) {
+            Some(Built::Tree(id)) => return Some((Mode::Dir, id)),
+            Some(Built::Absent | Built::Stale) => return None,
+            None => {}
+        }
+        self.entry(path).map(|entry| (entry.mode(), entry.id))
     }
 
     /// Everything that is captured.
@@ -157,6 +179,18 @@ impl Warm {
         self.root.visit(&RelPath::root(), &mut |path, leaf| known.push((path, leaf.known)));
         known.extend(self.retained.iter().map(|(path, known)| (path.clone(), *known)));
         KnownPaths::new(known)
+    }
+
+    /// What is known of a path.
+    pub fn known_of(&self, path: &RelPath) -> Option<Known> {
+        let parent = path.parent().and_then(|parent| self.node(&parent));
+        let leaf = parent.and_then(|parent| parent.leaf(path.name()));
+        leaf.map(|leaf| leaf.known).or_else(|| self.retained.get(path).copied())
+    }
+
+    /// The usual permission bits, which the next capture keeps.
+    pub fn defaults(&self) -> Defaults {
+        self.coverage.defaults
     }
 
     /// What is captured at a path; the root is not.
@@ -271,9 +305,10 @@ impl Warm {
         };
         parent.put_leaf(path.name(), known);
         if known.stamp.links > 1 && known.stamp.mode & libc::S_IFMT == libc::S_IFREG {
-            self.linked.insert(path.clone());
+            self.relinked |= self.linked.insert(path.clone());
         }
         self.files += 1;
+        self.secrets += u64::from(secret::is_secret(path.name()));
         self.bytes += known.stamp.size;
     }
 }

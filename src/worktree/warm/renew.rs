@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Warm;
+use super::node::Leaf;
 use crate::error::Result;
-use crate::filter::generated;
+use crate::filter::{generated, secret};
 use crate::model::change::{Dirty, Reach};
 use crate::model::coverage::{Extent, SkipReason};
 use crate::model::id::{ObjectId, ObjectKind};
@@ -21,7 +22,12 @@ use crate::worktree::walk::{self, Again, Found, Repo};
 /// What became of an attempt to bring a warm tree up to date.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Renewed {
-    Done(Stats),
+    Done {
+        stats: Stats,
+        /// Directories below which changes may not be heard yet: they came into reach by rules that changed, or by what
+        /// git tracks in them.
+        unheard: BTreeSet<RelPath>,
+    },
     /// Everything has to be looked at; the reason, for logs. What the tree knows still holds, but it is to be dropped.
     Rescan(&'static str),
 }
@@ -47,12 +53,12 @@ impl Warm {
             return Ok(Renewed::Rescan("the root is another directory"));
         }
         let started = std::time::Instant::now();
-        let paths = match self.paths(&root, dirty) {
-            Ok(paths) => paths,
+        let (paths, ruled) = match self.paths(&root, dirty) {
+            Ok(found) => found,
             Err(why) => return Ok(Renewed::Rescan(why)),
         };
         if paths.is_empty() {
-            return Ok(Renewed::Done(Stats::default()));
+            return Ok(Renewed::Done { stats: Stats::default(), unheard: BTreeSet::new() });
         }
         let known = self.known_at(&paths);
         let request = Request { known: &known, extent: Extent::Tree, ..*request };
@@ -69,16 +75,17 @@ impl Warm {
         let mut stats = gathered.stats;
         stats.walk_us = (walked - started).as_micros() as u64;
         stats.hash_us = walked.elapsed().as_micros() as u64;
+        let unheard = ruled.into_iter().chain(closed_tops(&found)).collect();
         self.put(&paths, gathered, found);
         if self.files > self.rules.limits.files {
             return Ok(Renewed::Rescan("there are more files than a checkpoint may hold"));
         }
-        Ok(Renewed::Done(stats))
+        Ok(Renewed::Done { stats, unheard })
     }
 
-    /// The paths to look at again, none below another.
-    fn paths(&mut self, root: &Root, dirty: &Dirty) -> Result<BTreeSet<RelPath>, &'static str> {
-        let mut paths = BTreeSet::new();
+    /// The paths to look at again, none below another, and those of them that rules brought up.
+    fn paths(&mut self, root: &Root, dirty: &Dirty) -> Result<(BTreeSet<RelPath>, BTreeSet<RelPath>), &'static str> {
+        let (mut paths, mut ruled) = (BTreeSet::new(), BTreeSet::new());
         for (path, reach) in dirty.iter() {
             if path.is_root() {
                 if reach == Reach::Subtree {
@@ -87,18 +94,20 @@ impl Warm {
                 continue;
             }
             if let Some(base) = self.ruled(root, path) {
-                paths.insert(base);
+                ruled.insert(base);
             } else if !inside_git(path) {
                 paths.insert(self.reachable(path));
             }
         }
-        self.follow_repositories(&mut paths);
+        self.follow_repositories(&mut ruled);
+        paths.extend(ruled.iter().cloned());
         if paths.contains(&RelPath::root()) {
             return Err("the rules at the root have changed");
         }
         let covered =
             |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent).any(|a| paths.contains(&a));
-        Ok(paths.iter().filter(|path| !covered(path)).cloned().collect())
+        let highest = |path: &&RelPath| !covered(path);
+        Ok((paths.iter().filter(highest).cloned().collect(), ruled.iter().filter(highest).cloned().collect()))
     }
 
     /// The directory that a path rules, if it has changed in a way that may show or hide what is in there.
@@ -211,14 +220,17 @@ impl Warm {
         }
         let excluded = !found.excludes.is_empty();
         let unstable = !gathered.unstable.is_empty();
-        self.coverage.skipped.extend(gathered.skipped);
-        self.coverage.unstable.extend(gathered.unstable);
-        self.coverage.excludes.extend(found.excludes);
+        if !gathered.skipped.is_empty() {
+            Arc::make_mut(&mut self.coverage).skipped.extend(gathered.skipped);
+        }
         self.warnings.extend(found.warnings);
         if excluded || unstable {
-            self.coverage.unstable.sort_unstable();
+            let coverage = Arc::make_mut(&mut self.coverage);
+            coverage.unstable.extend(gathered.unstable);
+            coverage.unstable.sort_unstable();
+            coverage.excludes.extend(found.excludes);
             // As the walk meets them: a directory stands where the paths below it stand.
-            self.coverage.excludes.sort_by_cached_key(|pattern| [pattern.base.as_bytes(), b"/"].concat());
+            coverage.excludes.sort_by_cached_key(|pattern| [pattern.base.as_bytes(), b"/"].concat());
             self.own = None;
         }
     }
@@ -228,19 +240,20 @@ impl Warm {
         let Some(parent) = path.parent().and_then(|parent| self.node_mut(&parent)) else { return };
         let leaf = parent.take_leaf(path.name());
         let dir = parent.take_dir(path.name());
-        let (mut files, mut bytes) = (0, 0);
-        let mut count = |known: &Known| {
+        let (mut files, mut bytes, mut secrets) = (0, 0, 0);
+        let mut count = |leaf: &Leaf| {
             files += 1;
-            bytes += known.stamp.size;
+            bytes += leaf.known.stamp.size;
+            secrets += u64::from(secret::is_secret(&leaf.name));
         };
-        leaf.iter().for_each(|leaf| count(&leaf.known));
+        leaf.iter().for_each(&mut count);
         if let Some(dir) = dir {
-            dir.visit(path, &mut |_, leaf| count(&leaf.known));
+            dir.visit(path, &mut |_, leaf| count(leaf));
         }
         self.files -= files;
         self.bytes -= bytes;
+        self.secrets -= secrets;
         drop_below(&mut self.retained, path);
-        drop_below(&mut self.coverage.skipped, path);
         drop_below(&mut self.repos, path);
         if drop_below(&mut self.shards, path) {
             self.own = None;
@@ -252,16 +265,35 @@ impl Warm {
             .cloned()
             .collect();
         for linked in inside.iter().filter(|linked| linked.starts_with(path)) {
-            self.linked.remove(linked);
+            self.relinked |= self.linked.remove(linked);
         }
-        let coverage = &mut self.coverage;
-        let before = (coverage.unstable.len(), coverage.excludes.len());
-        coverage.unstable.retain(|unstable| !unstable.starts_with(path));
-        coverage.excludes.retain(|pattern| !pattern.base.starts_with(path));
-        if before != (coverage.unstable.len(), coverage.excludes.len()) {
+        if at_or_below(&self.coverage.skipped, path).next().is_some() {
+            drop_below(&mut Arc::make_mut(&mut self.coverage).skipped, path);
+        }
+        let unstable = self.coverage.unstable.iter().any(|unstable| unstable.starts_with(path));
+        if unstable || self.coverage.excludes.iter().any(|pattern| pattern.base.starts_with(path)) {
+            let coverage = Arc::make_mut(&mut self.coverage);
+            coverage.unstable.retain(|unstable| !unstable.starts_with(path));
+            coverage.excludes.retain(|pattern| !pattern.base.starts_with(path));
             self.own = None;
         }
     }
+}
+
+/// Closed directories in open ones that were looked into for what is in them.
+fn closed_tops(found: &Found) -> impl Iterator<Item = RelPath> {
+    let closed: BTreeSet<&RelPath> = found
+        .visited
+        .iter()
+        .filter(|visited| !visited.place.state.is_open())
+        .map(|visited| &visited.place.path)
+        .collect();
+    let tops: Vec<RelPath> = closed
+        .iter()
+        .filter(|path| path.parent().is_none_or(|parent| !closed.contains(&parent)))
+        .map(|path| (*path).clone())
+        .collect();
+    tops.into_iter()
 }
 
 /// Whether a path lies in a `.git`.

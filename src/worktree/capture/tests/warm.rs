@@ -127,7 +127,7 @@ fn start(bench: &mut Bench) -> Warm {
 fn compare(bench: &Bench, warm: &mut Warm, step: &str) {
     let whole = bench.capture();
     assert_eq!(warm.manifest(), whole.manifest, "{step}");
-    assert_eq!(*warm.coverage(), whole.coverage, "{step}");
+    assert_eq!(**warm.coverage(), whole.coverage, "{step}");
     let paths =
         |known: &KnownPaths| known.entries().iter().map(|(path, known)| (path.clone(), known.id)).collect::<Vec<_>>();
     assert_eq!(paths(&warm.known()), paths(&whole.known), "{step}");
@@ -162,7 +162,7 @@ fn soak(seed: u64, steps: u64, git: bool) -> (u64, u64) {
         bench.known = Arc::new(warm.known());
         let told = warm.renew(&bench.request(), &dirty, &MemorySink::default(), &|| Flow::Continue).unwrap();
         match told {
-            Renewed::Done(_) => renewed += 1,
+            Renewed::Done { .. } => renewed += 1,
             Renewed::Rescan(_) => {
                 rescans += 1;
                 warm = start(&mut bench);

@@ -1,0 +1,387 @@
+//! What is kept in memory between captures, so that a checkpoint costs what changed.
+//!
+//! A scan makes the warm tree; ears, once there are some, tell what changed since; a capture looks at that and at nothing
+//! else. Until a look in idle time has shown that nothing was missed between the scan and the first thing heard, every
+//! capture scans. After any error the memory is dropped, and the next capture scans.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::mem;
+use std::sync::Arc;
+
+use super::diff::Present;
+use super::seen::{Before, Scan, Seen, shape};
+use super::take::Take;
+use super::timeline::Timeline;
+use crate::error::Result;
+use crate::model::build::build;
+use crate::model::change::{Changes, Dirty, Ears, Reach, Why};
+use crate::model::coverage::Extent;
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::path::RelPath;
+use crate::model::sink::ObjectSink;
+use crate::model::tree::Mode;
+use crate::store::Batch;
+use crate::worktree::stamps::{Built, Stamps};
+use crate::worktree::{Flow, Renewed, Stats, Target, Warm};
+
+/// What is kept, taken out of the timeline while a capture is at work.
+pub(super) struct Warmth {
+    /// Without the known paths where the tree holds them.
+    stamps: Option<Stamps>,
+    tree: Option<Warm>,
+    /// What changed since the tree was brought up to date.
+    dirty: Changes,
+    again: BTreeSet<RelPath>,
+    /// Whether the tree was brought up to date, although the capture needed more than it.
+    renewed: bool,
+    /// What is to be watched from now on, and looked at again.
+    unheard: BTreeSet<RelPath>,
+}
+
+impl Warmth {
+    /// What is known, for a scan.
+    pub(super) fn stamps(&self) -> Option<Stamps> {
+        let stamps = self.stamps.clone()?;
+        Some(match &self.tree {
+            None => stamps,
+            Some(tree) => Stamps { known: Arc::new(tree.known()), ..stamps },
+        })
+    }
+
+    /// Everything that is to be looked at.
+    fn due(&self) -> Changes {
+        let again = self.again.iter().map(|path| (path.clone(), Reach::Subtree));
+        self.dirty.clone().and(Changes::Paths(Dirty::new(again)))
+    }
+}
+
+/// What a listener has found out by looking, not by hearing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Paths that had changed and nobody had told of.
+    pub missed: usize,
+}
+
+impl Timeline {
+    /// Keeps what is captured in memory from now on.
+    pub fn keep_warm(&mut self) {
+        self.keeps_warm = true;
+    }
+
+    /// Whether a warm tree is there, so that it is known in which directories changes matter.
+    pub fn is_warm(&self) -> bool {
+        self.warm.is_some()
+    }
+
+    /// Whether the next capture looks only at what changed.
+    pub fn is_heard(&self) -> bool {
+        self.warm.is_some() && self.ears.is_some() && matches!(self.dirty, Changes::Paths(_))
+    }
+
+    /// Whether it hears of changes.
+    pub fn has_ears(&self) -> bool {
+        self.ears.is_some()
+    }
+
+    /// Whether changes in a directory matter; all do while nothing was captured.
+    pub fn admits(&self, dir: &RelPath) -> bool {
+        self.warm.as_ref().is_none_or(|warm| warm.admits(&self.workspace.path, dir))
+    }
+
+    /// Hears of changes through `ears` from now on; without any, every capture scans.
+    pub fn set_ears(&mut self, ears: Option<Box<dyn Ears>>) {
+        self.dirty = Changes::Everything(Why::FirstLook);
+        self.ears = ears.map(RefCell::new);
+    }
+
+    pub(super) fn take_warmth(&mut self) -> Warmth {
+        Warmth {
+            stamps: self.stamps.take(),
+            tree: self.warm.take(),
+            dirty: mem::replace(&mut self.dirty, Changes::Everything(Why::FirstLook)),
+            again: mem::take(&mut self.again),
+            renewed: false,
+            unheard: BTreeSet::new(),
+        }
+    }
+
+    /// Puts everything back as it was; what a look found out is forgotten.
+    pub(super) fn keep(&mut self, warmth: Warmth, before: Before) {
+        let warm = warmth.tree.is_some();
+        self.stamps = if warm { warmth.stamps } else { Some(before.stamps) };
+        (self.warm, self.dirty, self.again) = (warmth.tree, warmth.dirty, warmth.again);
+    }
+
+    /// What changed since the last call, under the rules of the warm tree.
+    fn listen(&self, warm: &Warm) -> Changes {
+        let admits = |dir: &RelPath| warm.admits(&self.workspace.path, dir);
+        self.ears.as_ref().map_or(Changes::Everything(Why::FirstLook), |ears| ears.borrow_mut().listen(&admits))
+    }
+
+    /// Captures by looking at what changed; `None` where everything has to be looked at.
+    pub(super) fn see_warm(
+        &self,
+        take: &Take,
+        warmth: &mut Warmth,
+        batch: &Batch<'_>,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Option<Seen>> {
+        let epoch = self.store.epoch()?;
+        let current = warmth.stamps.as_ref().is_some_and(|stamps| stamps.epoch == epoch);
+        let (Some(tree), true) = (&warmth.tree, current && self.ears.is_some()) else {
+            return Ok(None);
+        };
+        let heard = self.listen(tree);
+        warmth.dirty = mem::replace(&mut warmth.dirty, Changes::none()).and(heard);
+        let (due, Some(tree)) = (warmth.due(), &mut warmth.tree) else { return Ok(None) };
+        let dirty = match due {
+            Changes::Paths(dirty) if self.extent(take) == Extent::Tree => dirty,
+            Changes::Paths(_) => return Ok(None),
+            Changes::Everything(why) => {
+                tracing::debug!(%why, "everything is looked at");
+                return Ok(None);
+            }
+        };
+        let (plain, nothing) = (Take { targets: Vec::new(), ..take.clone() }, Before::nothing());
+        let never = [self.home.path().to_owned()];
+        let (stats, unheard) = match tree.renew(&self.request(&plain, &nothing, &never), &dirty, batch, control)? {
+            Renewed::Done { stats, unheard } => (stats, unheard),
+            Renewed::Rescan(why) => {
+                tracing::debug!(why, "everything is looked at");
+                warmth.dirty = Changes::Everything(Why::FirstLook);
+                return Ok(None);
+            }
+        };
+        let told = |path: &RelPath| warmth.dirty.covers(path) || !warmth.again.contains(path);
+        warmth.unheard = unheard.into_iter().filter(told).collect();
+        warmth.renewed = true;
+        if !take.targets.iter().all(|target| tree.holds(&self.workspace.path, target)) {
+            return Ok(None);
+        }
+        self.built(take, tree, stats, batch).map(Some)
+    }
+
+    /// What a tree that is up to date holds, built.
+    fn built(&self, take: &Take, tree: &mut Warm, stats: Stats, batch: &Batch<'_>) -> Result<Seen> {
+        let mut fresh = HashMap::new();
+        let mut emit = |kind: ObjectKind, id: ObjectId, bytes: &[u8]| {
+            // What the tree knows is in the store of this epoch: only what is new has to be asked for.
+            if !batch.contains(&id)? {
+                batch.write(kind, id, bytes)?;
+                fresh.insert(id, bytes.to_vec());
+            }
+            Ok(())
+        };
+        let (root, totals) = if take.kind.is_typed() && self.is_narrowed()? {
+            let mut manifest = tree.manifest();
+            self.narrow_to_tracked(&mut manifest)?;
+            (build(&manifest, tree.coverage(), &mut emit)?, manifest.totals())
+        } else {
+            (tree.build(&mut emit)?, tree.totals())
+        };
+        Ok(Seen {
+            coverage: Arc::clone(tree.coverage()),
+            totals,
+            stats,
+            warnings: tree.warnings().to_vec(),
+            secrets: tree.has_secrets(),
+            root,
+            fresh,
+            scan: None,
+        })
+    }
+
+    /// Keeps what a capture has found out, once its checkpoint stands. `before` is what a scan began with.
+    pub(super) fn put_back(
+        &mut self,
+        mut warmth: Warmth,
+        before: Option<Before>,
+        seen: &Seen,
+        take: &Take,
+    ) -> Result<()> {
+        let Some(before) = before.filter(|_| !warmth.renewed) else {
+            self.unsaved = self.unsaved || seen.stats.hashed > 0 || warmth.dirty != Changes::none();
+            self.touched = mem::replace(&mut warmth.dirty, Changes::none());
+            (self.stamps, self.warm, self.dirty) = (warmth.stamps, warmth.tree, Changes::none());
+            self.heed(warmth.unheard);
+            return Ok(());
+        };
+        let plain = self.extent(take) == Extent::Tree && take.targets.is_empty() && !take.kind.is_typed();
+        if let Some(scan) = seen.scan.as_ref().filter(|_| plain && self.keeps_warm) {
+            self.remember(before, seen, take);
+            self.touched = Changes::Everything(Why::FirstLook);
+            let (nothing, never) = (Before::nothing(), [self.home.path().to_owned()]);
+            self.warm = Warm::new(&self.request(take, &nothing, &never), &scan.capture)?;
+            if let (Some(_), Some(stamps)) = (&self.warm, &mut self.stamps) {
+                stamps.known = Arc::default();
+            }
+        } else if warmth.tree.is_some() {
+            self.keep(warmth, before);
+        } else {
+            self.remember(before, seen, take);
+        }
+        Ok(())
+    }
+
+    /// Has changes heard that were not until now, and what may have changed there meanwhile looked at again.
+    fn heed(&mut self, unheard: BTreeSet<RelPath>) {
+        let (Some(warm), Some(ears)) = (&mut self.warm, &self.ears) else { return };
+        if let Some(linked) = warm.take_linked() {
+            ears.borrow_mut().distrust(linked);
+        }
+        for dir in &unheard {
+            ears.borrow_mut().follow(dir, &|dir| warm.admits(&self.workspace.path, dir));
+        }
+        self.again = unheard;
+    }
+
+    /// In idle time: has the trees of a warm tree ready, and begins to trust what is heard, once a look has shown what
+    /// changed before. `control` may stop it; what it has not come to is done the next time.
+    ///
+    /// # Errors
+    /// `shutting-down` when it was stopped; those of looking. Captures scan then, as before.
+    pub fn warm_up(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
+        let Some(mut tree) = self.warm.take() else { return Ok(()) };
+        let outcome = self.prepare(&mut tree, control);
+        // Whatever was built stays right.
+        self.warm = Some(tree);
+        if let Some(dirty) = outcome? {
+            self.dirty = dirty;
+            self.heed(BTreeSet::new());
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, tree: &mut Warm, control: &dyn Fn() -> Flow) -> Result<Option<Changes>> {
+        tree.build(&mut |_, _, _| Ok(()))?;
+        let Some(ears) = self.ears.as_ref().filter(|_| matches!(self.dirty, Changes::Everything(_))) else {
+            return Ok(None);
+        };
+        let (plain, nothing, never) = (Take::any(), Before::nothing(), [self.home.path().to_owned()]);
+        let request = self.request(&plain, &nothing, &never);
+        if !tree.serves(&request) {
+            return Ok(None);
+        }
+        ears.borrow_mut().follow(&RelPath::root(), &|dir| tree.admits(&self.workspace.path, dir));
+        // From here on changes are told; what came before is seen.
+        self.listen(tree);
+        Ok(Some(Changes::Paths(tree.differences(&request, control)?)))
+    }
+
+    /// In idle time: looks at everything and counts what had changed without anybody telling.
+    ///
+    /// # Errors
+    /// As [`Timeline::warm_up`].
+    pub fn audit(&mut self, control: &dyn Fn() -> Flow) -> Result<Audit> {
+        let Some(tree) = self.warm.as_ref().filter(|_| self.is_heard()) else { return Ok(Audit::default()) };
+        let (plain, nothing, never) = (Take::any(), Before::nothing(), [self.home.path().to_owned()]);
+        let request = self.request(&plain, &nothing, &never);
+        let found = tree.differences(&request, control)?;
+        let heard = self.listen(tree);
+        let told = mem::replace(&mut self.dirty, Changes::none()).and(heard);
+        let missed = found.iter().filter(|(path, _)| !told.covers(path) && !self.again.contains(path)).count();
+        self.dirty = told.and(Changes::Paths(found));
+        Ok(Audit { missed })
+    }
+
+    /// The present state, where the warm tree is known to hold it.
+    pub(super) fn look_warm(&mut self, take: &Take) -> Result<Option<Present>> {
+        let Some(tree) = self.warm.as_ref().filter(|_| !take.kind.is_typed() && self.extent(take) == Extent::Tree)
+        else {
+            return Ok(None);
+        };
+        let heard = self.listen(tree);
+        self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
+        let quiet = matches!(&self.dirty, Changes::Paths(dirty) if dirty.is_empty()) && self.again.is_empty();
+        let held = quiet && take.targets.iter().all(|target| tree.holds(&self.workspace.path, target));
+        let Some(root) = tree.built().filter(|_| held) else { return Ok(None) };
+        let (manifest, coverage) = (tree.manifest(), Arc::clone(tree.coverage()));
+        Ok(Some(Present { manifest, coverage, root, fresh: HashMap::new() }))
+    }
+
+    /// Whether a checkpoint holds what stands at `targets`, as far as the warm tree can tell.
+    pub(super) fn holds_warm(&mut self, held: &ObjectId, targets: &[Target]) -> Result<bool> {
+        let Some(tree) = &self.warm else { return Ok(false) };
+        let heard = self.listen(tree);
+        self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
+        let Changes::Paths(dirty) = &self.dirty else { return Ok(false) };
+        let again = |path: &RelPath| self.again.iter().any(|dir| path.starts_with(dir) || dir.starts_with(path));
+        let known = targets.iter().all(|target| {
+            let path = &target.path;
+            !dirty.touches(path) && !again(path) && tree.holds(&self.workspace.path, target)
+        });
+        let (true, Some(root)) = (known, tree.built()) else { return Ok(false) };
+        let commit = self.tree_of(held)?;
+        if commit == root {
+            return Ok(true);
+        }
+        for target in targets {
+            let now: Option<(Mode, ObjectId)> = tree.side(&target.path);
+            if self.entry_at(&commit, &target.path)? != now {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Paths that changed at or after `since` (the file system's clock, nanoseconds) as far as anybody knows: told of and
+    /// gone, or with times that say so. Without ears, deleted files leave no trace.
+    pub fn touched_since(&mut self, since: i64) -> Vec<RelPath> {
+        let Some(tree) = &self.warm else {
+            let known = self.stamps.iter().flat_map(|stamps| stamps.known.entries());
+            return known.filter(|(_, known)| known.stamp.ctime >= since).map(|(path, _)| path.clone()).collect();
+        };
+        let heard = self.listen(tree);
+        self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
+        let Changes::Paths(told) = self.dirty.clone().and(self.touched.clone()) else {
+            let known = tree.known();
+            let late = known.entries().iter().filter(|(_, known)| known.stamp.ctime >= since);
+            return late.map(|(path, _)| path.clone()).collect();
+        };
+        let late = told.iter().map(|(path, _)| path).filter(|path| {
+            self.dirty.covers(path) || tree.known_of(path).is_none_or(|known| known.stamp.ctime >= since)
+        });
+        late.cloned().collect()
+    }
+
+    /// Writes what is known, under the workspace lock, where it is newer than its file.
+    ///
+    /// # Errors
+    /// Those of the lock and of writing; the old file stays.
+    pub fn save_known(&mut self) -> Result<()> {
+        let _lock = self.lock("saving stamps")?;
+        self.save_stamps()
+    }
+
+    /// Writes what is known where it is newer than its file.
+    pub(super) fn save_stamps(&mut self) -> Result<()> {
+        let Some(stamps) = self.stamps.as_ref().filter(|_| self.unsaved) else { return Ok(()) };
+        let file = self.workspace.dir.join("stamps");
+        match &self.warm {
+            None => crate::worktree::stamps::save(&file, stamps)?,
+            Some(tree) => {
+                let shape = shape(&tree.manifest(), tree.coverage())?;
+                let built = tree.built().map(|root| Built { shape, root });
+                let (known, defaults) = (Arc::new(tree.known()), Some(tree.defaults()));
+                crate::worktree::stamps::save(&file, &Stamps { known, defaults, built, ..stamps.clone() })?;
+            }
+        }
+        self.unsaved = false;
+        Ok(())
+    }
+}
+
+impl Before {
+    /// Nothing is known.
+    fn nothing() -> Before {
+        Before { stamps: Stamps::default(), sticky: BTreeSet::new() }
+    }
+}
+
+impl Scan {
+    /// Whether any captured name looks like a secret's.
+    pub(super) fn has_secrets(&self) -> bool {
+        self.capture.manifest.iter().any(|(path, _)| crate::filter::secret::is_secret(path.name()))
+    }
+}

@@ -1,0 +1,103 @@
+//! The watcher in the service of one workspace's timeline: started in idle time, told about in `status`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::checkpoint::Timeline;
+use crate::model::change::{Admits, Changes, Clock, Ears};
+use crate::model::path::RelPath;
+use crate::watch::{Options, Refusal, Watcher};
+
+/// Longest wait for what has happened to be told; longer, and everything is looked at instead.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How long the start may place watches at once. What is left counts as changed until it is watched.
+const START_WITHIN: Duration = Duration::from_millis(300);
+
+/// Most directories without a watch that are listed.
+const MAX_LISTED: usize = 20;
+
+/// How changes are noticed, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hearing {
+    /// Whether the next checkpoint looks only at what changed.
+    pub warm: bool,
+    /// Why there is no watcher, if one was wanted and is not there.
+    pub refused: Option<String>,
+    /// Watched directories.
+    pub watches: usize,
+    /// Directories without a watch, which are scanned each time: some of them with their reasons, and how many there are.
+    pub unwatched: Vec<(RelPath, String)>,
+    pub unwatched_count: usize,
+    pub events: u64,
+    /// How often the kernel's queue was full, so that everything was looked at.
+    pub overflows: u64,
+    /// Audits in idle time, and what they found that nobody had told of.
+    pub audits: u64,
+    pub divergences: u64,
+}
+
+/// The state that a worker writes and `status` reads.
+pub type Shared = Arc<Mutex<Hearing>>;
+
+/// What is known now.
+pub fn snapshot(shared: &Shared) -> Hearing {
+    shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Changes what is known.
+pub fn note(shared: &Shared, change: impl FnOnce(&mut Hearing)) {
+    change(&mut shared.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+/// Starts watching a workspace whose tree is warm.
+///
+/// # Errors
+/// Why it is not watched; every checkpoint scans then.
+pub fn start(timeline: &Timeline, shared: &Shared) -> Result<Ear, Refusal> {
+    let workspace = timeline.workspace();
+    let options = Options { start_within: START_WITHIN, ..Options::new(workspace.dir.join("cookies")) };
+    let rules = |dir: &RelPath| timeline.admits(dir);
+    let watcher = Watcher::start(Path::new(&workspace.path), &rules, options)?;
+    let ear = Ear { watcher, clock: Clock::default(), shared: Arc::clone(shared) };
+    ear.tell();
+    Ok(ear)
+}
+
+/// A watcher and the moment up to which it was asked.
+pub struct Ear {
+    watcher: Watcher,
+    clock: Clock,
+    shared: Shared,
+}
+
+impl Ear {
+    fn tell(&self) {
+        let stats = self.watcher.stats();
+        note(&self.shared, |hearing| {
+            (hearing.watches, hearing.events, hearing.overflows) = (stats.watches, stats.events, stats.overflows);
+            hearing.unwatched_count = stats.uncovered.len();
+            let listed = stats.uncovered.into_iter().take(MAX_LISTED);
+            hearing.unwatched = listed.map(|(path, why)| (path, why.to_string())).collect();
+        });
+    }
+}
+
+impl Ears for Ear {
+    fn listen(&mut self, admits: Admits<'_>) -> Changes {
+        let (clock, changes) = self.watcher.sync(self.clock, admits, Instant::now() + PATIENCE);
+        self.clock = clock;
+        changes
+    }
+
+    fn follow(&mut self, dir: &RelPath, admits: Admits<'_>) {
+        self.watcher.rewatch(dir, admits, Instant::now() + START_WITHIN);
+        self.tell();
+    }
+
+    fn distrust(&mut self, paths: &BTreeSet<RelPath>) {
+        self.watcher.set_always_dirty(paths.iter().cloned());
+    }
+}
