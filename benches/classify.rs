@@ -20,6 +20,7 @@ fn context() -> Context {
 
 fn policy() -> Policy {
     Policy {
+        watching: piton::model::policy::Watching::None,
         guard: Guard::Turn,
         on_failure: OnFailure::Proceed,
         opaque: Opaque::Checkpoint,

@@ -108,8 +108,9 @@ def measure(binary, tree, changes, reps, home, settings=""):
             time.sleep(0.15)
             mutate(files, min(count, len(files)), 5_000_000 + 1000 * count + i)
             ms, block = before(("taken",), f"rm {name}", turn=False)
-            times.append(ms), engine.append(block["ms"])
-        rows[f"changed {count}"] = {**spread(times), "engine_ms": statistics.median(engine)}
+            times.append(ms), engine.append(sidecar.ask({"type": "status"})[0]["cost"])
+        steps = {key: statistics.median(cost[key] or 0 for cost in engine) for key in engine[0]}
+        rows[f"changed {count}"] = {**spread(times), **steps}
     status, _ = sidecar.ask({"type": "status"})
     rows["memory"] = dict(zip(("resident_kb", "peak_kb"), sidecar.memory()))
     rows["watching"] = {"word": status["watcher"], **status.get("watching", {})}

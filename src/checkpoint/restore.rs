@@ -178,7 +178,7 @@ impl Timeline {
         let conflicts: Vec<(RelPath, String)> =
             plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
         if plan.changes_nothing() && resume.is_none() {
-            self.store.delete_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
+            self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             let outcome = Outcome { kept: kept(&plan), ..Outcome::default() };
             let target = loaded.checkpoint;
             return Ok(Restored {

@@ -3,12 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
 use super::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::model::build::build;
+use crate::model::cost::Cost;
 use crate::model::coverage::{Coverage, Extent};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::{EntryKind, Manifest};
@@ -33,8 +35,21 @@ pub(super) struct Seen {
     pub root: ObjectId,
     /// Trees (and records) that the store does not have yet.
     pub fresh: HashMap<ObjectId, Vec<u8>>,
+    /// What it took so far.
+    pub cost: Cost,
     /// What a scan gave; `None` when the warm tree holds it.
     pub scan: Option<Scan>,
+}
+
+/// What looking at names and reading content took.
+pub(super) fn cost_of(stats: &Stats) -> Cost {
+    Cost {
+        stat_us: stats.walk_us,
+        hash_us: stats.hash_us,
+        hashed: stats.hashed,
+        hashed_bytes: stats.hashed_bytes,
+        ..Cost::default()
+    }
 }
 
 /// What a scan gave.
@@ -54,6 +69,7 @@ impl Seen {
             secrets: false,
             root,
             fresh,
+            cost: cost_of(&capture.stats),
             scan: Some(Scan { capture, shape }),
         }
     }
@@ -144,6 +160,7 @@ impl Timeline {
                 return Ok(Seen::of(capture, shape, built.root, HashMap::new()));
             }
         }
+        let building = Instant::now();
         let mut fresh = HashMap::new();
         let root = build(&capture.manifest, &capture.coverage, &mut |kind, id, bytes| {
             let there = match into {
@@ -155,7 +172,9 @@ impl Timeline {
             }
             Ok(())
         })?;
-        Ok(Seen::of(capture, shape, root, fresh))
+        let mut seen = Seen::of(capture, shape, root, fresh);
+        seen.cost.trees_us = building.elapsed().as_micros() as u64;
+        Ok(seen)
     }
 
     /// What a capture is asked for.

@@ -11,6 +11,7 @@ use super::state::State;
 use super::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{Kind, Record};
+use crate::model::cost::Cost;
 use crate::model::coverage::{Coverage, Extent, SkipReason};
 use crate::model::effect::Class;
 use crate::model::id::ObjectId;
@@ -83,6 +84,8 @@ pub struct Taken {
     /// Paths that differ from the run's previous checkpoint (from the workspace's, for a run's first).
     pub changed: u64,
     pub ms: f64,
+    /// Where the time went.
+    pub cost: Cost,
     pub warnings: Vec<String>,
 }
 
@@ -113,7 +116,7 @@ impl Timeline {
     /// Those of the lock and of the ref.
     pub fn forget(&mut self, leaf: &Checkpoint) -> Result<()> {
         let _lock = self.lock("dropping a leaf")?;
-        self.store.delete_ref(&leaf.name, leaf.id)
+        self.drop_ref(&leaf.name, leaf.id)
     }
 
     /// Whether a checkpoint holds everything that stands at `targets` now. No target is held by none.
@@ -152,16 +155,18 @@ impl Timeline {
         self.refuse_too_broad(take)?;
         let _shared = self.store.lock_shared(take.kind.as_str(), LOCK_WAIT)?;
         let (all, _) = self.checkpoints()?;
+        let list_us = started.elapsed().as_micros() as u64;
         // Only what succeeds is put back: after an error the next capture scans.
         let mut warmth = self.take_warmth();
         let batch = self.store.batch()?;
-        let (seen, before) = match self.see_warm(take, &mut warmth, &batch, control)? {
+        let (mut seen, before) = match self.see_warm(take, &mut warmth, &batch, control)? {
             Some(seen) => (seen, None),
             None => {
                 let (seen, before) = self.scan(take, &all, warmth.stamps(), &batch, control)?;
                 (seen, Some(before))
             }
         };
+        seen.cost.list_us = list_us;
         let previous = self.newest_of_run(&all, &take.run);
         let newest = all.iter().rev().find(|checkpoint| checkpoint.record.is_whole());
         let base = previous.or(newest);
@@ -175,11 +180,18 @@ impl Timeline {
             let same = same.clone();
             batch.finish()?;
             self.put_back(warmth, before, &seen, take)?;
-            return Ok((taken(same, true, 0, &seen, started), seen));
+            return Ok((self.account(taken(same, true, 0, &seen, started)), seen));
         }
-        let checkpoint = self.commit(take, &seen, &all, batch)?;
+        let checkpoint = self.commit(take, &mut seen, &all, batch)?;
         self.put_back(warmth, before, &seen, take)?;
-        Ok((taken(checkpoint, false, changed, &seen, started), seen))
+        Ok((self.account(taken(checkpoint, false, changed, &seen, started)), seen))
+    }
+
+    fn account(&mut self, taken: Taken) -> Taken {
+        let record = &taken.checkpoint.record;
+        tracing::debug!(kind = record.kind.as_str(), n = record.ordinal, cost = ?taken.cost, "checkpoint");
+        self.cost = Some(taken.cost);
+        taken
     }
 
     /// Captures by looking at everything.
@@ -223,21 +235,25 @@ impl Timeline {
             .hint("name a project directory with --workspace, or some paths: `piton checkpoint -- PATH`"))
     }
 
-    fn commit(&self, take: &Take, seen: &Seen, all: &[Checkpoint], batch: Batch<'_>) -> Result<Checkpoint> {
+    fn commit(&self, take: &Take, seen: &mut Seen, all: &[Checkpoint], batch: Batch<'_>) -> Result<Checkpoint> {
         let (branch, tip) = self.run_tip(&take.run)?;
         let ordinal = self.next_ordinal(all);
         let record = self.record(take, seen, ordinal);
         let parents: Vec<ObjectId> = tip.into_iter().collect();
         let commit = NewCommit { tree: seen.root, parents: &parents, message: &record.message(), time_ms: now_ms() };
+        let writing = Instant::now();
         let id = batch.put_commit(&commit)?;
-        batch.finish()?;
+        seen.cost.objects = batch.finish()?.objects;
+        let moving = Instant::now();
+        seen.cost.write_us = (moving - writing).as_micros() as u64;
         let name = if take.kind.is_typed() {
             branch
         } else {
             format!("{}{}/{ordinal}", self.leaf_prefix(), take.kind.as_str())
         };
         let expect = if take.kind.is_typed() { self.branch_target(&name)? } else { None };
-        self.store.update_ref(&name, expect, id)?;
+        self.move_ref(&name, expect, id)?;
+        seen.cost.ref_us = moving.elapsed().as_micros() as u64;
         let mut state = self.state();
         state.next_ordinal = ordinal + 1;
         if take.kind.is_typed() {
@@ -248,7 +264,7 @@ impl Timeline {
     }
 
     fn branch_target(&self, name: &str) -> Result<Option<ObjectId>> {
-        let found = self.store.refs(name)?.into_iter().find(|entry| entry.name == name);
+        let found = self.refs(&self.branch_prefix())?.into_iter().find(|entry| entry.name == name);
         found.map(|entry| entry.target.map_err(|what| Error::new(Code::StoreDamaged, what))).transpose()
     }
 
@@ -314,7 +330,7 @@ impl Timeline {
         for (id, reason) in super::retention::plan(&all, &needed, &self.policy.retention) {
             if let Some(checkpoint) = all.iter().find(|checkpoint| checkpoint.id == id) {
                 tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");
-                self.store.delete_ref(&checkpoint.name, id)?;
+                self.drop_ref(&checkpoint.name, id)?;
             }
         }
         Ok(())
@@ -328,6 +344,7 @@ fn taken(checkpoint: Checkpoint, unchanged: bool, changed: u64, seen: &Seen, sta
         coverage: Arc::clone(&seen.coverage),
         changed,
         ms: started.elapsed().as_secs_f64() * 1000.0,
+        cost: Cost { total_us: started.elapsed().as_micros() as u64, ..seen.cost },
         warnings: seen.warnings.clone(),
     }
 }

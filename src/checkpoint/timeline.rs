@@ -1,7 +1,7 @@
 //! The checkpoints of one workspace: reading them, finding one, knowing the newest.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::home::Home;
@@ -13,11 +13,12 @@ use super::workspace::Workspace;
 use crate::error::{Code, Error, Result};
 use crate::model::change::{Changes, Ears, Why};
 use crate::model::checkpoint::{Kind, Record};
+use crate::model::cost::Cost;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::policy::Policy;
-use crate::store::{RefEntry, Store};
-use crate::sys::lock::{FileLock, Mode};
+use crate::store::{RefEntry, RefMarks, Store};
+use crate::sys::lock::{FileLock, Held, Mode};
 use crate::worktree::Warm;
 use crate::worktree::stamps::Stamps;
 
@@ -55,7 +56,19 @@ pub struct Timeline {
     pub(super) ears: Option<RefCell<Box<dyn Ears>>>,
     /// What the last capture looked at, because it had changed.
     pub(super) touched: Changes,
+    /// What the last checkpoint cost.
+    pub(super) cost: Option<Cost>,
     cache: HashMap<ObjectId, (ObjectId, Vec<ObjectId>, Record)>,
+    /// Refs as they were listed, by prefix.
+    listings: RefCell<BTreeMap<String, Listing>>,
+    /// The last holding of the workspace's lock.
+    held: RefCell<Held>,
+}
+
+/// Refs as they were listed or written.
+struct Listing {
+    entries: Vec<RefEntry>,
+    marks: RefMarks,
 }
 
 impl Timeline {
@@ -78,7 +91,10 @@ impl Timeline {
             again: BTreeSet::new(),
             ears: None,
             touched: Changes::none(),
+            cost: None,
             cache: HashMap::new(),
+            listings: RefCell::default(),
+            held: RefCell::default(),
         })
     }
 
@@ -102,6 +118,11 @@ impl Timeline {
         &self.policy
     }
 
+    /// What the last checkpoint that was taken through this timeline cost.
+    pub fn cost(&self) -> Option<Cost> {
+        self.cost
+    }
+
     /// Puts another policy in force.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
@@ -109,7 +130,55 @@ impl Timeline {
 
     /// The workspace's lock: all writes of refs, journal, state and stamps happen under it.
     pub(super) fn lock(&self, verb: &str) -> Result<FileLock> {
-        FileLock::acquire(&self.workspace.dir.join("lock"), Mode::Exclusive, verb, LOCK_WAIT)
+        let lock = FileLock::acquire(&self.workspace.dir.join("lock"), Mode::Exclusive, verb, LOCK_WAIT)?;
+        if !lock.follows(&self.held.borrow()) {
+            // Somebody else may have moved refs since.
+            self.listings.borrow_mut().clear();
+        }
+        *self.held.borrow_mut() = lock.held();
+        Ok(lock)
+    }
+
+    /// The refs whose names begin with `prefix`. What was listed before holds as long as nobody else had the lock and the
+    /// directories stand as they were: an ordinary git at work is noticed by them.
+    pub(super) fn refs(&self, prefix: &str) -> Result<Vec<RefEntry>> {
+        let mut listings = self.listings.borrow_mut();
+        if let Some(listing) = listings.get(prefix).filter(|listing| listing.marks.stand()) {
+            return Ok(listing.entries.clone());
+        }
+        let (entries, marks) = self.store.refs_marked(prefix)?;
+        listings.insert(prefix.to_owned(), Listing { entries: entries.clone(), marks });
+        Ok(entries)
+    }
+
+    /// Moves a ref, under the workspace lock.
+    pub(super) fn move_ref(&self, name: &str, expect: Option<ObjectId>, new: ObjectId) -> Result<()> {
+        self.store.update_ref(name, expect, new)?;
+        self.note_ref(name, Some(new));
+        Ok(())
+    }
+
+    /// Deletes a ref, under the workspace lock.
+    pub(super) fn drop_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
+        self.store.delete_ref(name, expect)?;
+        self.note_ref(name, None);
+        Ok(())
+    }
+
+    fn note_ref(&self, name: &str, target: Option<ObjectId>) {
+        let mut listings = self.listings.borrow_mut();
+        for (_, listing) in listings.iter_mut().filter(|(prefix, _)| name.starts_with(prefix.as_str())) {
+            let at = listing.entries.binary_search_by(|entry| entry.name.as_str().cmp(name));
+            match (at, target) {
+                (Ok(at), Some(id)) => listing.entries[at].target = Ok(id),
+                (Err(at), Some(id)) => {
+                    listing.entries.insert(at, RefEntry { name: name.to_owned(), target: Ok(id) });
+                }
+                (Ok(at), None) => _ = listing.entries.remove(at),
+                (Err(_), None) => {}
+            }
+            listing.marks = listing.marks.after(self.store.git_dir(), name);
+        }
     }
 
     /// The workspace's journal, added up.
@@ -164,13 +233,13 @@ impl Timeline {
     pub fn checkpoints(&mut self) -> Result<(Vec<Checkpoint>, Vec<String>)> {
         let mut all = Vec::new();
         let mut broken = Vec::new();
-        for leaf in self.store.refs(&self.leaf_prefix())? {
+        for leaf in self.refs(&self.leaf_prefix())? {
             match self.tip_of(&leaf).and_then(|id| self.read(id, &leaf.name)) {
                 Ok(checkpoint) => all.push(checkpoint),
                 Err(error) => broken.push(format!("{}: {}", leaf.name, error.text())),
             }
         }
-        for branch in self.store.refs(&self.branch_prefix())? {
+        for branch in self.refs(&self.branch_prefix())? {
             if let Err(error) = self.tip_of(&branch).and_then(|tip| self.chain(tip, &branch.name, &mut all)) {
                 broken.push(format!("{}: {}", branch.name, error.text()));
             }
@@ -300,7 +369,7 @@ impl Timeline {
             return Ok((detached.branch.clone(), Some(detached.from)));
         }
         let mut branch = format!("{}{run}", self.branch_prefix());
-        let refs = self.store.refs(&self.branch_prefix())?;
+        let refs = self.refs(&self.branch_prefix())?;
         // After a rollback a run goes on under `<run>.2`, `<run>.3`, …: the newest of them is where it stands.
         for n in 2u32.. {
             let next = format!("{}{run}.{n}", self.branch_prefix());

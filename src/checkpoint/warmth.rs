@@ -8,14 +8,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::diff::Present;
-use super::seen::{Before, Scan, Seen, shape};
+use super::seen::{Before, Scan, Seen, cost_of, shape};
 use super::take::Take;
 use super::timeline::Timeline;
 use crate::error::Result;
 use crate::model::build::build;
 use crate::model::change::{Changes, Dirty, Ears, Reach, Why};
+use crate::model::cost::Cost;
 use crate::model::coverage::Extent;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
@@ -132,7 +134,9 @@ impl Timeline {
         let (Some(tree), true) = (&warmth.tree, current && self.ears.is_some()) else {
             return Ok(None);
         };
+        let asked = Instant::now();
         let heard = self.listen(tree);
+        let sync_us = asked.elapsed().as_micros() as u64;
         warmth.dirty = mem::replace(&mut warmth.dirty, Changes::none()).and(heard);
         let (due, Some(tree)) = (warmth.due(), &mut warmth.tree) else { return Ok(None) };
         let dirty = match due {
@@ -159,11 +163,14 @@ impl Timeline {
         if !take.targets.iter().all(|target| tree.holds(&self.workspace.path, target)) {
             return Ok(None);
         }
-        self.built(take, tree, stats, batch).map(Some)
+        let mut seen = self.built(take, tree, stats, batch)?;
+        (seen.cost.sync_us, seen.cost.dirty) = (sync_us, Some(dirty.len() as u64));
+        Ok(Some(seen))
     }
 
     /// What a tree that is up to date holds, built.
     fn built(&self, take: &Take, tree: &mut Warm, stats: Stats, batch: &Batch<'_>) -> Result<Seen> {
+        let building = Instant::now();
         let mut fresh = HashMap::new();
         let mut emit = |kind: ObjectKind, id: ObjectId, bytes: &[u8]| {
             // What the tree knows is in the store of this epoch: only what is new has to be asked for.
@@ -188,6 +195,7 @@ impl Timeline {
             secrets: tree.has_secrets(),
             root,
             fresh,
+            cost: Cost { trees_us: building.elapsed().as_micros() as u64, ..cost_of(&stats) },
             scan: None,
         })
     }

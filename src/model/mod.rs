@@ -3,6 +3,7 @@
 pub mod build;
 pub mod change;
 pub mod checkpoint;
+pub mod cost;
 pub mod coverage;
 pub mod effect;
 pub mod id;

@@ -134,6 +134,7 @@ pub fn status(timeline: &mut crate::checkpoint::Timeline) -> Result<Value, Error
         "guard": super::words::guard_word(timeline.policy(), &workspace.dir),
         "watcher": "none",
         "checkpoints": kept,
+        "cost": timeline.cost(),
         "last": last.map(|checkpoint| json!({ "id": checkpoint.id.to_string(), "n": checkpoint.record.ordinal,
             "kind": checkpoint.record.kind.as_str(), "time": checkpoint.record.time, "reason": checkpoint.record.reason,
             "flags": checkpoint.record.flags, "skipped": checkpoint.record.skipped })),

@@ -51,22 +51,6 @@ pub fn run_id(text: &str) -> String {
     id.map_or_else(|_| "s-unnamed".to_owned(), |id| format!("s-{}", &id.to_string()[..16]))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn foreign_run_ids_become_ours() {
-        for plain in ["r-1", "20260101-abc", "a.b_c"] {
-            assert_eq!(run_id(plain), plain);
-        }
-        for odd in ["R-1", "", "-x", "a..b", "a.lock", "../x", &"a".repeat(65), "späť"] {
-            let id = run_id(odd);
-            assert!(id.starts_with("s-") && id.len() == 18 && run_id(&id) == id, "{odd} became {id}");
-        }
-    }
-}
-
 /// How changes are noticed, in a word of the protocol.
 pub fn watcher_word(wanted: Watching, hearing: &Hearing) -> &'static str {
     match wanted {
@@ -89,4 +73,20 @@ pub fn watching(hearing: &Hearing) -> Value {
         "audits": hearing.audits,
         "divergences": hearing.divergences,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_run_ids_become_ours() {
+        for plain in ["r-1", "20260101-abc", "a.b_c"] {
+            assert_eq!(run_id(plain), plain);
+        }
+        for odd in ["R-1", "", "-x", "a..b", "a.lock", "../x", &"a".repeat(65), "späť"] {
+            let id = run_id(odd);
+            assert!(id.starts_with("s-") && id.len() == 18 && run_id(&id) == id, "{odd} became {id}");
+        }
+    }
 }

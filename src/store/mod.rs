@@ -25,7 +25,7 @@ use git2::{ObjectType, Oid, Repository};
 
 pub use batch::{Batch, BatchStats, NewCommit};
 pub use patch::FilePatch;
-pub use refs::RefEntry;
+pub use refs::{RefEntry, RefMarks};
 
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};

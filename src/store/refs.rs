@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::{Store, from_oid, refusal, to_oid};
@@ -23,7 +23,58 @@ pub struct RefEntry {
     pub target: Result<ObjectId, String>,
 }
 
+/// By which a changed listing of refs is noticed: the directories that were listed (and the packed refs), with what the
+/// file system said of them. A ref that is replaced, as git and piton do it, moves its directory's times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefMarks(Vec<(PathBuf, Mark)>);
+
+/// Inode and the times of modification and change, in nanoseconds; `None` for what is not there.
+type Mark = Option<(u64, i64, i64)>;
+
+fn mark(path: &Path) -> Mark {
+    let facts = path.symlink_metadata().ok()?;
+    let time = |seconds: i64, nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
+    Some((facts.ino(), time(facts.mtime(), facts.mtime_nsec()), time(facts.ctime(), facts.ctime_nsec())))
+}
+
+impl RefMarks {
+    /// Whether nothing moved since. Changes in the same tick of the file system's clock as an earlier one are not seen.
+    pub fn stand(&self) -> bool {
+        self.0.iter().all(|(path, known)| mark(path) == *known)
+    }
+
+    /// The same after a ref was written or deleted by whoever asks.
+    #[must_use]
+    pub fn after(&self, git_dir: &Path, name: &str) -> RefMarks {
+        let mut paths: Vec<PathBuf> = self.0.iter().map(|(path, _)| path.clone()).collect();
+        let above = git_dir.join(name).parent().map(Path::to_owned);
+        paths.extend(above.filter(|above| !paths.contains(above)));
+        RefMarks(paths.into_iter().map(|path| (path.clone(), mark(&path))).collect())
+    }
+}
+
 impl Store {
+    /// As [`Store::refs`], with the marks by which a change is noticed later.
+    ///
+    /// # Errors
+    /// As [`Store::refs`].
+    pub fn refs_marked(&self, prefix: &str) -> Result<(Vec<RefEntry>, RefMarks)> {
+        let start = prefix.rsplit_once('/').map_or("refs", |(dir, _)| dir);
+        let packed = self.git_dir.join("packed-refs");
+        // Before they are listed: what changes meanwhile is noticed the next time.
+        let mut marks = vec![(packed.clone(), mark(&packed))];
+        let mut pending = vec![self.git_dir.join(start)];
+        while let Some(dir) = pending.pop() {
+            marks.push((dir.clone(), mark(&dir)));
+            for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    pending.push(entry.path());
+                }
+            }
+        }
+        Ok((self.refs(prefix)?, RefMarks(marks)))
+    }
+
     /// All refs whose name begins with `prefix`, by name. Loose ones win over packed ones; lock files are no refs.
     ///
     /// # Errors

@@ -6,9 +6,13 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{Code, Error, IoContext, Result};
+
+/// Longest text of a lock that is read.
+const MAX_TEXT: u64 = 4096;
 
 /// How often a waiting locker asks again.
 const RETRY: Duration = Duration::from_millis(5);
@@ -25,6 +29,8 @@ pub enum Mode {
 pub struct FileLock {
     _file: File,
     path: PathBuf,
+    /// What the last exclusive holder before wrote, and what this one wrote.
+    texts: (String, String),
 }
 
 impl FileLock {
@@ -48,11 +54,22 @@ impl FileLock {
             }
             std::thread::sleep(RETRY);
         }
+        let mut texts = (String::new(), String::new());
         if mode == Mode::Exclusive {
-            // Only for messages: a lock without its text is still a lock.
-            let _ = describe(&mut file, verb);
+            // A lock without its text is still a lock; without it nobody is taken for the last holder.
+            texts = describe(&mut file, verb).unwrap_or_default();
         }
-        Ok(FileLock { _file: file, path: path.to_owned() })
+        Ok(FileLock { _file: file, path: path.to_owned(), texts })
+    }
+
+    /// Whether the last exclusive holder before was the one that held `earlier`.
+    pub fn follows(&self, earlier: &Held) -> bool {
+        !earlier.0.is_empty() && self.texts.0 == earlier.0
+    }
+
+    /// By which a later holder knows that nobody held the lock in between.
+    pub fn held(&self) -> Held {
+        Held(self.texts.1.clone())
     }
 
     /// The lock file.
@@ -73,12 +90,25 @@ fn try_lock(file: &File, mode: Mode, path: &Path) -> Result<bool> {
     }
 }
 
-fn describe(file: &mut File, verb: &str) -> std::io::Result<()> {
-    let text =
-        format!("pid {} since {} doing {verb}\n", std::process::id(), super::clock::rfc3339(super::clock::now_ms()));
-    file.set_len(0)?;
+/// Which holding of an exclusive lock, by its text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held(String);
+
+/// Numbers the locks of this process, so that no two texts are the same.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// Writes who holds the lock; gives the text that was there, and the new one.
+fn describe(file: &mut File, verb: &str) -> std::io::Result<(String, String)> {
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let since = super::clock::rfc3339(super::clock::now_ms());
+    let text = format!("pid {} since {since} doing {verb} (lock {number})\n", std::process::id());
+    let mut before = Vec::new();
+    file.take(MAX_TEXT).read_to_end(&mut before)?;
+    // Longer texts are blanked at their end: the file is written once, and never empty in between.
+    let blank = before.len().saturating_sub(text.len());
     file.rewind()?;
-    file.write_all(text.as_bytes())
+    file.write_all(format!("{text}{:blank$}", "").as_bytes())?;
+    Ok((String::from_utf8_lossy(before.trim_ascii_end()).into_owned(), text.trim_end().to_owned()))
 }
 
 fn locked(file: &mut File, path: &Path, wait: Duration) -> Error {
@@ -107,7 +137,14 @@ mod tests {
         let third = take(Mode::Exclusive).unwrap();
         let refused = take(Mode::Shared).unwrap_err();
         assert!(refused.message().contains(&format!("pid {}", std::process::id())), "{refused}");
+        let held = third.held();
         drop(third);
+        let fourth = take(Mode::Exclusive).unwrap();
+        assert!(fourth.follows(&held) && !fourth.follows(&Held::default()));
+        drop(fourth);
+        let fifth = take(Mode::Exclusive).unwrap();
+        assert!(!fifth.follows(&held), "somebody held it in between");
+        drop(fifth);
         take(Mode::Exclusive).unwrap();
         assert!(path.exists());
     }

@@ -112,6 +112,7 @@ impl Gathered {
                     index,
                     path: &file.path,
                     cap: if file.targeted { u64::MAX } else { request.limits.file_bytes },
+                    size: file.stamp.size,
                 }),
             }
         }

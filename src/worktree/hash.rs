@@ -15,6 +15,10 @@ use crate::model::sink::ObjectSink;
 /// Most threads that read: beyond it a disk gains little.
 const MAX_WORKERS: usize = 4;
 
+/// Up to so many files of so many bytes altogether are read by the calling thread.
+const FEW: usize = 32;
+const LITTLE: u64 = 512 << 10;
+
 /// Longest time between two calls of `control`.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -25,6 +29,8 @@ pub(super) struct Job<'a> {
     pub(super) path: &'a RelPath,
     /// Refused as too large above this many bytes.
     pub(super) cap: u64,
+    /// Bytes that it seems to have.
+    pub(super) size: u64,
 }
 
 /// What became of it; never [`Refusal::Fatal`].
@@ -43,6 +49,9 @@ pub(super) fn run(
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
+    if jobs.len() <= FEW && jobs.iter().map(|job| job.size).sum::<u64>() <= LITTLE {
+        return one_by_one(root, jobs, sink, control);
+    }
     let shared = Shared { root, jobs, sink, next: AtomicUsize::new(0), stop: AtomicBool::new(false) };
     let workers = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, MAX_WORKERS).min(jobs.len());
     std::thread::scope(|scope| {
@@ -57,6 +66,21 @@ pub(super) fn run(
         shared.stop.store(true, Ordering::Relaxed);
         outcome
     })
+}
+
+/// Reads here and now what is done sooner than a thread is woken.
+fn one_by_one(root: &Root, jobs: &[Job<'_>], sink: &dyn ObjectSink, control: &dyn Fn() -> Flow) -> Result<Vec<Done>> {
+    let mut all = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        if control() == Flow::Stop {
+            return Err(stopped());
+        }
+        match read::store(root, job.path, job.cap, sink) {
+            Err(Refusal::Fatal(error)) => return Err(error),
+            outcome => all.push(Done { index: job.index, outcome }),
+        }
+    }
+    Ok(all)
 }
 
 fn collect(receiver: &Receiver<Done>, expected: usize, control: &dyn Fn() -> Flow) -> Result<Vec<Done>> {
