@@ -26,3 +26,5 @@ mod sidecar;
 mod store;
 #[path = "blackbox/support.rs"]
 mod support;
+#[path = "blackbox/watching.rs"]
+mod watching;

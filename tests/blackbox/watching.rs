@@ -1,0 +1,444 @@
+//! Checkpoints that look only at what changed: nothing is missed, whatever happens beside them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::faults::full;
+use super::support::{Lab, Sidecar, WAIT, lacking};
+
+/// A generator of numbers (xorshift64, after Marsaglia): the same seed gives the same edits.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+
+    fn of<'t>(&mut self, texts: &[&'t str]) -> &'t str {
+        texts[self.roll(texts.len() as u64) as usize]
+    }
+}
+
+/// A guarded workspace.
+struct Guarded {
+    lab: Lab,
+    sidecar: Sidecar,
+    turn: u64,
+}
+
+impl Guarded {
+    /// A sidecar that has come to hear of changes.
+    fn new(lab: Lab) -> Guarded {
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        sidecar.ask(json!({"type": "hello"}));
+        let mut guarded = Guarded { lab, sidecar, turn: 0 };
+        guarded.await_word("warm");
+        guarded
+    }
+
+    fn status(&mut self) -> Value {
+        self.sidecar.ask(json!({"type": "status"}))
+    }
+
+    fn await_word(&mut self, word: &str) {
+        let until = Instant::now() + WAIT;
+        loop {
+            let status = self.status();
+            if status["watcher"] == word {
+                return;
+            }
+            assert!(Instant::now() < until, "never {word}: {status}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// The id of the checkpoint that protects a turn of its own.
+    fn take(&mut self) -> String {
+        self.turn += 1;
+        let turn = format!("t{}", self.turn);
+        // The turn's base capture would be there first.
+        self.sidecar.send(json!({"type": "turn.start", "turn": turn}));
+        let reply = self.sidecar.ask(json!({"type": "shell.before", "command": "make"}));
+        let block = &reply["checkpoint"];
+        assert!(matches!(block["status"].as_str(), Some("taken" | "unchanged")), "{reply}");
+        block["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The trees of a checkpoint: path to mode and id, directories included; piton's own records left out.
+    fn tree(&self, id: &str) -> BTreeMap<String, String> {
+        listing(&self.lab, &self.lab.store(), id)
+    }
+}
+
+fn listing(lab: &Lab, store: &Path, id: &str) -> BTreeMap<String, String> {
+    let output = lab
+        .command("git", &lab.work)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .args(["--git-dir", store.to_str().unwrap(), "ls-tree", "-r", "-t", "-z", id])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let entries = text.split('\0').filter_map(|line| line.split_once('\t'));
+    // The id of a directory says nothing that its entries do not say.
+    let side = |facts: &str| if facts.contains(" tree ") { "tree".to_owned() } else { facts.to_owned() };
+    entries
+        .filter(|(_, path)| !path.starts_with(".piton"))
+        .map(|(facts, path)| (path.to_owned(), side(facts)))
+        .collect()
+}
+
+fn has_git() -> bool {
+    let has = Command::new("git").arg("--version").output().is_ok();
+    if !has {
+        lacking("git");
+    }
+    has
+}
+
+/// What a scan by somebody who knows nothing finds.
+fn scanned(lab: &Lab) -> BTreeMap<String, String> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let home = lab.root().join(format!("fresh-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let output = command.env("PITON_HOME", &home).args(["checkpoint", "--json"]).output().unwrap();
+    let reply: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let found = listing(lab, &home.join("store.git"), reply["checkpoint"]["id"].as_str().unwrap());
+    fs::remove_dir_all(home).unwrap();
+    found
+}
+
+/// Everything that a fresh scan finds is in the checkpoint, and what is there beside (captured before a rule came that
+/// would leave it out) is what stands on the disk.
+fn is_exact(lab: &Lab, tree: &BTreeMap<String, String>, when: &str) {
+    let fresh = scanned(lab);
+    for (path, side) in &fresh {
+        assert_eq!(tree.get(path), Some(side), "{when}: {path}");
+    }
+    for (path, side) in tree.iter().filter(|(path, _)| !fresh.contains_key(*path)) {
+        let file = lab.work.join(path);
+        if side == "tree" {
+            assert!(file.is_dir() && !file.is_symlink(), "{when}: {path} is no directory");
+            continue;
+        }
+        let content = match fs::read_link(&file) {
+            Ok(target) => target.into_os_string().into_encoded_bytes(),
+            Err(_) => fs::read(&file).unwrap_or_else(|error| panic!("{when}: {path}: {error}")),
+        };
+        let mut hash = lab.command("git", &lab.work);
+        hash.args(["hash-object", "--no-filters", "--stdin"]).stdin(std::process::Stdio::piped());
+        let mut hash = hash.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut hash.stdin.take().unwrap(), &content).unwrap();
+        let id = String::from_utf8(hash.wait_with_output().unwrap().stdout).unwrap();
+        assert!(side.ends_with(id.trim()), "{when}: {path} is {side}, not {id}");
+    }
+}
+
+/// What writers and the one who takes checkpoints share.
+struct Scene {
+    root: PathBuf,
+    outside: PathBuf,
+    /// Writers hold it shared for each edit.
+    gate: RwLock<()>,
+    end: AtomicBool,
+    /// What was touched since the last barrier.
+    touched: Mutex<BTreeSet<String>>,
+    edits: AtomicU64,
+}
+
+impl Scene {
+    /// One random edit; what cannot be done is no matter.
+    fn edit(&self, dice: &mut Dice) {
+        let mut place = |dice: &mut Dice| {
+            let depth = dice.roll(4);
+            let mut names: Vec<&str> = (0..depth).map(|_| dice.of(&["a", "b", "c", "d", "ig"])).collect();
+            names.push(dice.of(&["f", "g", "h.log", "k.c", "a", "b", ".gitignore", "package.json"]));
+            names.join("/")
+        };
+        let (one, two) = (place(dice), place(dice));
+        let aside = self.outside.join(format!("o{}", dice.roll(6)));
+        let _gate = self.gate.read().unwrap();
+        {
+            let mut touched = self.touched.lock().unwrap();
+            for path in [&one, &two] {
+                // What rules is as good as everything around it.
+                let rules = path.ends_with(".gitignore") || path.ends_with("package.json");
+                let around = path.rsplit_once('/').map_or("", |(dir, _)| dir);
+                touched.insert(if rules { around.to_owned() } else { path.clone() });
+            }
+        }
+        let (first, second) = (self.root.join(&one), self.root.join(&two));
+        let rules = |path: &Path| path.ends_with(".gitignore");
+        let text = format!("{}\n", dice.roll(1000));
+        let _ = match dice.roll(16) {
+            0..=4 if rules(&first) => fs::write(&first, dice.of(&["*.log\n", "ig/\n", "!f\n", "", "g\n"])),
+            0..=4 => fs::write(&first, text),
+            5 => fs::create_dir_all(&first),
+            6 => fs::create_dir_all(&first).and_then(|()| fs::write(first.join("at-once"), text)),
+            7 if !rules(&first) && !rules(&second) => fs::rename(&first, &second),
+            8 if !rules(&first) => fs::rename(&first, &aside),
+            9 if !rules(&first) => fs::rename(&aside, &first),
+            10 => fs::remove_file(&first),
+            11 if dice.roll(3) == 0 => fs::remove_dir_all(&first),
+            12 if !rules(&first) => symlink("f", &first),
+            13 if first.is_file() => {
+                fs::set_permissions(&first, PermissionsExt::from_mode(0o600 + 0o11 * dice.roll(8) as u32))
+            }
+            14 if !rules(&first) && !rules(&second) => fs::hard_link(&first, &second),
+            15 => fs::create_dir_all(first.join("x/y/z")).and_then(|()| fs::write(first.join("x/y/z/f"), text)),
+            _ => fs::File::options()
+                .append(true)
+                .open(&first)
+                .and_then(|mut file| std::io::Write::write_all(&mut file, b"y")),
+        };
+        self.edits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether nobody touched a path, what is below it or a directory above it.
+    fn is_untouched(touched: &BTreeSet<String>, path: &str) -> bool {
+        let below = |path: &str, dir: &str| {
+            dir.is_empty() || path == dir || path.strip_prefix(dir).is_some_and(|r| r.starts_with('/'))
+        };
+        touched.iter().all(|other| !below(path, other) && !below(other, path))
+    }
+}
+
+#[test]
+fn four_writers_and_a_checkpoint_every_50_milliseconds() {
+    if !has_git() {
+        return;
+    }
+    let (barriers, pace) = if full() { (200, Duration::from_millis(50)) } else { (8, Duration::from_millis(20)) };
+    let lab = Lab::new();
+    fs::create_dir_all(lab.home.join("config/piton")).unwrap();
+    fs::write(lab.home.join("config/piton/config.yaml"), "retention: {enabled: false}\n").unwrap();
+    for path in ["a/b/c/f", "b/c/f", "c/f", "d/f", "f", "ig/f"] {
+        lab.write(path, path);
+    }
+    lab.write(".gitignore", "*.log\n");
+    let outside = lab.root().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let scene = Scene {
+        root: lab.work.clone(),
+        outside,
+        gate: RwLock::new(()),
+        end: AtomicBool::new(false),
+        touched: Mutex::default(),
+        edits: AtomicU64::new(0),
+    };
+    let mut guarded = Guarded::new(lab);
+    let (mut taken, mut dice) = (0, Dice(0x00C0_FFEE));
+    std::thread::scope(|scope| {
+        for writer in 1..=4u64 {
+            let scene = &scene;
+            scope.spawn(move || {
+                let mut dice = Dice(writer.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                while !scene.end.load(Ordering::Relaxed) {
+                    scene.edit(&mut dice);
+                    std::thread::sleep(Duration::from_millis(dice.roll(40)));
+                }
+            });
+        }
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut calm: Option<BTreeMap<String, String>> = None;
+            for barrier in 0..barriers {
+                let mut between = Vec::new();
+                for _ in 0..=dice.roll(12) {
+                    std::thread::sleep(pace);
+                    between.push(guarded.take());
+                }
+                let stopped = scene.gate.write().unwrap();
+                taken += between.len() + 1;
+                let touched = std::mem::take(&mut *scene.touched.lock().unwrap());
+                let when = format!("barrier {barrier}");
+                if let Some(calm) = &calm {
+                    for id in between {
+                        let tree = guarded.tree(&id);
+                        for (path, side) in calm.iter().filter(|(path, _)| Scene::is_untouched(&touched, path)) {
+                            assert_eq!(tree.get(path), Some(side), "{when}, {id}: {path}");
+                        }
+                    }
+                }
+                let tree = {
+                    let id = guarded.take();
+                    guarded.tree(&id)
+                };
+                is_exact(&guarded.lab, &tree, &when);
+                calm = Some(tree);
+                drop(stopped);
+            }
+        }));
+        scene.end.store(true, Ordering::Relaxed);
+        if let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    let status = guarded.status();
+    assert_eq!(status["watching"]["divergences"], 0, "{status}");
+    println!(
+        "{taken} checkpoints, {} edits, {barriers} barriers; watching {}",
+        scene.edits.load(Ordering::Relaxed),
+        status["watching"]
+    );
+}
+
+#[test]
+fn what_the_system_may_not_tell_is_captured_all_the_same() {
+    if !has_git() {
+        return;
+    }
+    let lab = Lab::new();
+    for path in ["src/a", "src/b", "linked", "mapped", "gone/x/y", "ig/kept"] {
+        lab.write(path, "before");
+    }
+    let aside = lab.root().join("aside");
+    fs::create_dir(&aside).unwrap();
+    fs::hard_link(lab.work.join("linked"), aside.join("other-name")).unwrap();
+    let mut guarded = Guarded::new(lab);
+    let root = guarded.lab.work.clone();
+    guarded.take();
+    guarded.await_word("warm");
+    let edits: Vec<(&str, Box<dyn Fn()>)> = vec![
+        ("a new directory, written into at once", {
+            let dir = root.join("new/deep/er");
+            Box::new(move || {
+                fs::create_dir_all(&dir).unwrap();
+                (0..50).for_each(|n| fs::write(dir.join(format!("f{n}")), "x").unwrap());
+            })
+        }),
+        ("a directory renamed in, and written into", {
+            let (from, to) = (aside.join("came"), root.join("came"));
+            Box::new(move || {
+                fs::create_dir_all(from.join("in")).unwrap();
+                fs::write(from.join("in/f"), "x").unwrap();
+                fs::rename(&from, &to).unwrap();
+                fs::write(to.join("in/g"), "y").unwrap();
+            })
+        }),
+        ("a directory renamed inside", {
+            let (from, to) = (root.join("came"), root.join("src/went"));
+            Box::new(move || {
+                fs::rename(&from, &to).unwrap();
+                fs::write(to.join("in/f"), "changed").unwrap();
+            })
+        }),
+        ("a write through another name", {
+            let other = aside.join("other-name");
+            Box::new(move || fs::write(&other, "after!").unwrap())
+        }),
+        ("a directory that vanished", {
+            let gone = root.join("gone");
+            Box::new(move || fs::remove_dir_all(&gone).unwrap())
+        }),
+        ("a directory in place of a file, and a file in place of a directory", {
+            let (file, dir) = (root.join("src/a"), root.join("src/went"));
+            Box::new(move || {
+                fs::remove_file(&file).unwrap();
+                fs::create_dir(&file).unwrap();
+                fs::write(file.join("f"), "x").unwrap();
+                fs::remove_dir_all(&dir).unwrap();
+                fs::write(&dir, "file").unwrap();
+            })
+        }),
+        ("rules that show what was hidden, and it changes later", {
+            let rules = root.join(".gitignore");
+            Box::new(move || fs::write(&rules, "hidden/\n").unwrap())
+        }),
+        ("a hidden directory", {
+            let hidden = root.join("hidden");
+            Box::new(move || {
+                fs::create_dir(&hidden).unwrap();
+                fs::write(hidden.join("f"), "x").unwrap();
+            })
+        }),
+        ("shown", {
+            let rules = root.join(".gitignore");
+            Box::new(move || fs::write(&rules, "").unwrap())
+        }),
+        ("changed after it was shown", {
+            let file = root.join("hidden/f");
+            Box::new(move || fs::write(&file, "later").unwrap())
+        }),
+        ("in a directory that was hidden", {
+            let dir = root.join("hidden/sub");
+            Box::new(move || {
+                fs::create_dir(&dir).unwrap();
+                fs::write(dir.join("g"), "x").unwrap();
+            })
+        }),
+    ];
+    for (what, edit) in &edits {
+        edit();
+        let id = guarded.take();
+        is_exact(&guarded.lab, &guarded.tree(&id), what);
+    }
+    let status = guarded.status();
+    assert_eq!(status["watching"]["divergences"], 0, "{status}");
+}
+
+#[test]
+fn a_queue_that_overflows_is_got_over() {
+    if !has_git() {
+        return;
+    }
+    let lab = Lab::new();
+    lab.write("a/f", "x");
+    let mut guarded = Guarded::new(lab);
+    guarded.take();
+    guarded.await_word("warm");
+    // A reader that stands still: the kernel keeps some 16,000 events and drops the rest.
+    let signal = |child: &std::process::Child, name: &str| {
+        let sent = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    };
+    signal(&guarded.sidecar.child, "STOP");
+    for n in 0..12_000 {
+        let path = guarded.lab.work.join(format!("a/n{}", n % 500));
+        fs::write(&path, n.to_string()).unwrap();
+    }
+    fs::write(guarded.lab.work.join("a/last"), "x").unwrap();
+    signal(&guarded.sidecar.child, "CONT");
+    let id = guarded.take();
+    is_exact(&guarded.lab, &guarded.tree(&id), "after the overflow");
+    guarded.await_word("warm");
+    let status = guarded.status();
+    assert!(status["watching"]["overflows"].as_u64().unwrap() > 0, "{status}");
+    fs::write(guarded.lab.work.join("a/f"), "later").unwrap();
+    let id = guarded.take();
+    is_exact(&guarded.lab, &guarded.tree(&id), "after it was got over");
+}
+
+#[test]
+fn without_a_watcher_everything_is_looked_at() {
+    if !has_git() {
+        return;
+    }
+    for (setting, word) in [("none", "none"), ("poll", "scan")] {
+        let lab = Lab::new();
+        lab.write("a/f", "x");
+        fs::create_dir_all(lab.home.join("config/piton")).unwrap();
+        fs::write(lab.home.join("config/piton/config.yaml"), format!("watcher: {setting}\n")).unwrap();
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        assert_eq!(sidecar.ask(json!({"type": "hello"}))["watcher"], word);
+        let mut guarded = Guarded { lab, sidecar, turn: 0 };
+        for content in ["1", "22", "333"] {
+            fs::write(guarded.lab.work.join("a/f"), content).unwrap();
+            let id = guarded.take();
+            is_exact(&guarded.lab, &guarded.tree(&id), setting);
+        }
+        let status = guarded.status();
+        assert_eq!((&status["watcher"], &status["watching"]["directories"]), (&json!(word), &json!(0)));
+        assert!(status["cost"]["dirty"].is_null(), "{status}");
+    }
+}
