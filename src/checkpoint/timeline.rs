@@ -56,6 +56,8 @@ pub struct Timeline {
     pub(super) ears: Option<RefCell<Box<dyn Ears>>>,
     /// What the last capture looked at, because it had changed.
     pub(super) touched: Changes,
+    /// How many files audits have read again.
+    pub(super) audited: u64,
     /// What the last checkpoint cost.
     pub(super) cost: Option<Cost>,
     cache: HashMap<ObjectId, (ObjectId, Vec<ObjectId>, Record)>,
@@ -91,6 +93,7 @@ impl Timeline {
             again: BTreeSet::new(),
             ears: None,
             touched: Changes::none(),
+            audited: 0,
             cost: None,
             cache: HashMap::new(),
             listings: RefCell::default(),

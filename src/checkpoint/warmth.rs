@@ -25,7 +25,7 @@ use crate::model::sink::ObjectSink;
 use crate::model::tree::Mode;
 use crate::store::Batch;
 use crate::worktree::stamps::{Built, Stamps};
-use crate::worktree::{Flow, Renewed, Stats, Target, Warm};
+use crate::worktree::{Differences, Flow, Renewed, Stats, Target, Warm};
 
 /// What is kept, taken out of the timeline while a capture is at work.
 pub(super) struct Warmth {
@@ -57,6 +57,9 @@ impl Warmth {
         self.dirty.clone().and(Changes::Paths(Dirty::new(again)))
     }
 }
+
+/// Files whose content an audit reads again; the next one goes on behind them.
+const SAMPLE: usize = 256;
 
 /// What a listener has found out by looking, not by hearing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -235,8 +238,8 @@ impl Timeline {
     /// Has changes heard that were not until now, and what may have changed there meanwhile looked at again.
     fn heed(&mut self, unheard: BTreeSet<RelPath>) {
         let (Some(warm), Some(ears)) = (&mut self.warm, &self.ears) else { return };
-        if let Some(linked) = warm.take_linked() {
-            ears.borrow_mut().distrust(linked);
+        if let Some(paths) = warm.take_unheard() {
+            ears.borrow_mut().distrust(paths);
         }
         for dir in &unheard {
             ears.borrow_mut().follow(dir, &|dir| warm.admits(&self.workspace.path, dir));
@@ -274,7 +277,8 @@ impl Timeline {
         ears.borrow_mut().follow(&RelPath::root(), &|dir| tree.admits(&self.workspace.path, dir));
         // From here on changes are told; what came before is seen.
         self.listen(tree);
-        Ok(Some(Changes::Paths(tree.differences(&request, control)?)))
+        let Differences { changed, doubtful } = tree.differences(&request, control)?;
+        Ok(Some(Changes::Paths(changed).and(Changes::Paths(doubtful))))
     }
 
     /// In idle time: looks at everything and counts what had changed without anybody telling.
@@ -282,15 +286,34 @@ impl Timeline {
     /// # Errors
     /// As [`Timeline::warm_up`].
     pub fn audit(&mut self, control: &dyn Fn() -> Flow) -> Result<Audit> {
-        let Some(tree) = self.warm.as_ref().filter(|_| self.is_heard()) else { return Ok(Audit::default()) };
+        let Some(mut tree) = self.warm.take_if(|_| self.ears.is_some() && matches!(self.dirty, Changes::Paths(_)))
+        else {
+            return Ok(Audit::default());
+        };
         let (plain, nothing, never) = (Take::any(), Before::nothing(), [self.home.path().to_owned()]);
         let request = self.request(&plain, &nothing, &never);
-        let found = tree.differences(&request, control)?;
-        let heard = self.listen(tree);
+        let from = self.audited;
+        let found = tree.differences(&request, control).and_then(|found| {
+            let rewritten = tree.recheck(&request, (from, SAMPLE), control)?;
+            let rewritten = Dirty::new(rewritten.into_iter().map(|path| (path, Reach::Entry)));
+            Ok((Changes::Paths(found.changed).and(Changes::Paths(rewritten)), found.doubtful))
+        });
+        let heard = self.listen(&tree);
+        // Whatever was found out about single files stays right.
+        self.warm = Some(tree);
         let told = mem::replace(&mut self.dirty, Changes::none()).and(heard);
-        let missed = found.iter().filter(|(path, _)| !told.covers(path) && !self.again.contains(path)).count();
-        self.dirty = told.and(Changes::Paths(found));
-        Ok(Audit { missed })
+        let untold = |path: &RelPath| !told.covers(path) && !self.again.contains(path);
+        let (missed, dirty) = match found {
+            Ok((Changes::Paths(found), doubtful)) => {
+                let missed = found.iter().filter(|(path, _)| untold(path)).count();
+                (Ok(missed), Changes::Paths(found).and(Changes::Paths(doubtful)))
+            }
+            Ok((everything, _)) => (Ok(0), everything),
+            Err(error) => (Err(error), Changes::none()),
+        };
+        self.dirty = told.and(dirty);
+        self.audited += SAMPLE as u64;
+        missed.map(|missed| Audit { missed })
     }
 
     /// The present state, where the warm tree is known to hold it.
@@ -393,3 +416,6 @@ impl Scan {
         self.capture.manifest.iter().any(|(path, _)| crate::filter::secret::is_secret(path.name()))
     }
 }
+
+#[cfg(test)]
+mod tests;

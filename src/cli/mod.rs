@@ -46,7 +46,9 @@ impl From<Exit> for ExitCode {
 
 /// A write over the file-size limit is to fail with an error, which is answered as `disk-full`, not to end the process.
 fn heed_file_limit() {
-    if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()) {
+    if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())
+        .and_then(|_| signal_hook::flag::register(signal_hook::consts::SIGIO, Arc::default()))
+    {
         tracing::warn!(%error, "a file-size limit (ulimit -f) will end piton");
     }
 }

@@ -7,6 +7,7 @@
 //! `.gitignore` before `.git/info/exclude`; generated directories. The user's global ignore file never counts: a
 //! checkpoint must mean the same on every machine. Below an ignored directory nothing can be included again, as in git.
 
+pub mod database;
 pub mod generated;
 pub mod level;
 pub mod secret;

@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod dir;
 pub mod durable;
+pub mod lease;
 pub mod lock;
 pub mod mount;
 pub mod room;

@@ -29,4 +29,4 @@ pub use capture::capture;
 pub use look::{is_linked_worktree, read_small};
 pub use probe::{Probe, ProbeKind, probe, stamp_of};
 pub use request::{Capture, Flow, Request, Stats, TARGET_BYTES, TARGET_FILES, Target};
-pub use warm::{Renewed, Warm};
+pub use warm::{Differences, Renewed, Warm};

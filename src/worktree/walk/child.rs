@@ -10,7 +10,7 @@ use super::place::{Item, Place, Repo, State};
 use super::{Candidate, Class, MAX_DEPTH, Source, Walker};
 use crate::filter::level::{Level, Ruling};
 use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
-use crate::filter::{generated, secret};
+use crate::filter::{database, generated, secret};
 use crate::model::coverage::SkipReason;
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
@@ -125,8 +125,15 @@ impl Walker<'_> {
             (_, _) if self.spend(stamp.size) => Class::Targeted,
             (_, _) => return self.skip(&path, SkipReason::OverBudget),
         };
-        let source = reused(known, &stamp).unwrap_or(Source::Unread);
+        let source = reused(known, &stamp).filter(|_| !self.is_live(&path)).unwrap_or(Source::Unread);
         self.push(path, stamp, source, (class, targeted));
+    }
+
+    /// Whether a file may be written through a mapping right now, which moves no time.
+    fn is_live(&self, path: &RelPath) -> bool {
+        use std::os::fd::AsFd;
+        database::is_database(path.name())
+            && self.root.open_file(path).is_ok_and(|file| crate::sys::lease::is_written(file.as_fd()))
     }
 
     fn link(

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+pub use self::differ::Differences;
 use self::node::{Built, Node};
 pub use self::renew::Renewed;
 use super::beneath::Root;
@@ -25,7 +26,7 @@ use super::request::{Capture, Request, Target};
 use super::walk::{Place, Repo, Visited};
 use crate::error::Result;
 use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
-use crate::filter::{Level, secret};
+use crate::filter::{Level, database, secret};
 use crate::model::coverage::{Coverage, Defaults, Extent, SkipReason};
 use crate::model::id::ObjectId;
 use crate::model::manifest::{Entry, Manifest};
@@ -45,10 +46,10 @@ pub struct Warm {
     coverage: Arc<Coverage>,
     /// What is known of paths that could not be taken the last time.
     retained: BTreeMap<RelPath, Known>,
-    /// Captured files with several names.
-    linked: BTreeSet<RelPath>,
-    /// Whether `linked` has changed since it was asked for.
-    relinked: bool,
+    /// Captured files whose changes may go unheard: with several names, or written through mappings.
+    unheard: BTreeSet<RelPath>,
+    /// Whether `unheard` has changed since it was asked for.
+    moved: bool,
     warnings: Vec<String>,
     /// Captured files whose names look like secrets'.
     secrets: u64,
@@ -101,8 +102,8 @@ impl Warm {
             repos: BTreeMap::new(),
             coverage: Arc::new(capture.coverage.clone()),
             retained: BTreeMap::new(),
-            linked: BTreeSet::new(),
-            relinked: true,
+            unheard: BTreeSet::new(),
+            moved: true,
             warnings: capture.warnings.clone(),
             secrets: 0,
             files: 0,
@@ -141,9 +142,9 @@ impl Warm {
         (self.files, self.bytes)
     }
 
-    /// Captured files whose changes through other names nobody tells; `None` when they are those of the last call.
-    pub fn take_linked(&mut self) -> Option<&BTreeSet<RelPath>> {
-        std::mem::take(&mut self.relinked).then_some(&self.linked)
+    /// Captured files whose changes may go unheard; `None` when they are those of the last call.
+    pub fn take_unheard(&mut self) -> Option<&BTreeSet<RelPath>> {
+        std::mem::take(&mut self.moved).then_some(&self.unheard)
     }
 
     /// Whether a captured file's name looks like a secret's.
@@ -304,8 +305,9 @@ impl Warm {
             return;
         };
         parent.put_leaf(path.name(), known);
-        if known.stamp.links > 1 && known.stamp.mode & libc::S_IFMT == libc::S_IFREG {
-            self.relinked |= self.linked.insert(path.clone());
+        let is_file = known.stamp.mode & libc::S_IFMT == libc::S_IFREG;
+        if is_file && (known.stamp.links > 1 || database::is_database(path.name())) {
+            self.moved |= self.unheard.insert(path.clone());
         }
         self.files += 1;
         self.secrets += u64::from(secret::is_secret(path.name()));

@@ -99,6 +99,11 @@ impl Node {
         Some(&self.leaves[at])
     }
 
+    pub(super) fn leaf_mut(&mut self, name: &[u8]) -> Option<&mut Leaf> {
+        let at = self.leaves.binary_search_by(|leaf| (*leaf.name).cmp(name)).ok()?;
+        Some(&mut self.leaves[at])
+    }
+
     pub(super) fn put_dir(&mut self, name: &[u8], node: Node) {
         match self.seat(name) {
             Ok(at) => self.dirs[at].1 = node,

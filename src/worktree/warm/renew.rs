@@ -259,13 +259,13 @@ impl Warm {
             self.own = None;
         }
         let inside: Vec<RelPath> = self
-            .linked
+            .unheard
             .range(path.clone()..)
             .take_while(|p| p.as_bytes().starts_with(path.as_bytes()))
             .cloned()
             .collect();
-        for linked in inside.iter().filter(|linked| linked.starts_with(path)) {
-            self.relinked |= self.linked.remove(linked);
+        for one in inside.iter().filter(|one| one.starts_with(path)) {
+            self.moved |= self.unheard.remove(one);
         }
         if at_or_below(&self.coverage.skipped, path).next().is_some() {
             drop_below(&mut Arc::make_mut(&mut self.coverage).skipped, path);

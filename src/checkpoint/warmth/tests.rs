@@ -1,0 +1,180 @@
+//! Timelines that hear of changes through ears of the test's own.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use super::*;
+use crate::checkpoint::take::Taken;
+use crate::checkpoint::{Home, Workspace};
+use crate::model::change::Admits;
+use crate::model::checkpoint::Kind;
+
+/// What the next call of `listen` gives.
+#[derive(Clone)]
+struct Told(Arc<Mutex<Changes>>);
+
+impl Ears for Told {
+    fn listen(&mut self, _admits: Admits<'_>) -> Changes {
+        mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), Changes::none())
+    }
+
+    fn follow(&mut self, _dir: &RelPath, _admits: Admits<'_>) {}
+
+    fn distrust(&mut self, _paths: &BTreeSet<RelPath>) {}
+}
+
+struct Lab {
+    temp: tempfile::TempDir,
+    timeline: Timeline,
+    told: Told,
+}
+
+impl Lab {
+    /// A warm timeline of a workspace with three files.
+    fn new() -> Lab {
+        let temp = tempfile::tempdir().unwrap();
+        let work = temp.path().join("work");
+        std::fs::create_dir_all(work.join("a")).unwrap();
+        ["f", "a/g", "a/h"].iter().for_each(|name| std::fs::write(work.join(name), name).unwrap());
+        let home = Home::at(&temp.path().join("home")).unwrap();
+        let work = work.canonicalize().unwrap();
+        let policy = crate::settings::load(Some(&work), home.path(), &[]).unwrap().policy;
+        let workspace = Workspace::open(&home, &work).unwrap();
+        let mut timeline = Timeline::open(&home, workspace, policy).unwrap();
+        let told = Told(Arc::new(Mutex::new(Changes::none())));
+        timeline.keep_warm();
+        let mut lab = Lab { temp, timeline, told };
+        // Files that were written just now are read again until their times prove something.
+        while lab.take().cost.hashed > 0 {}
+        assert!(lab.timeline.is_warm() && !lab.timeline.is_heard());
+        lab.timeline.set_ears(Some(Box::new(lab.told.clone())));
+        lab.timeline.warm_up(&|| Flow::Continue).unwrap();
+        assert!(lab.timeline.is_heard());
+        lab
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.temp.path().join("work").join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        std::fs::write(self.at(name), content).unwrap();
+    }
+
+    fn tell(&self, names: &[&str]) {
+        let paths = names.iter().map(|name| (RelPath::parse(name.as_bytes()).unwrap(), Reach::Entry));
+        *self.told.0.lock().unwrap() = Changes::Paths(Dirty::new(paths));
+    }
+
+    fn take(&mut self) -> Taken {
+        self.timeline.take(&Take::of(Kind::Auto, "r", "test"), &|| Flow::Continue).unwrap()
+    }
+
+    fn audit(&mut self) -> usize {
+        self.timeline.audit(&|| Flow::Continue).unwrap().missed
+    }
+}
+
+#[test]
+fn what_is_told_is_looked_at_and_nothing_else() {
+    let mut lab = Lab::new();
+    let first = lab.take();
+    assert!(first.unchanged && first.cost.dirty == Some(0), "{:?}", first.cost);
+    lab.write("f", "changed");
+    lab.write("a/g", "changed too");
+    lab.tell(&["f"]);
+    let second = lab.take();
+    assert_eq!((second.unchanged, second.changed, second.cost.dirty, second.cost.hashed), (false, 1, Some(1), 1));
+    lab.tell(&["a/g"]);
+    assert_eq!(lab.take().changed, 1);
+}
+
+#[test]
+fn an_audit_finds_and_counts_what_nobody_told_of() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.audit(), 0);
+    lab.write("f", "changed");
+    lab.write("a/new", "made");
+    std::fs::remove_file(lab.at("a/h")).unwrap();
+    lab.tell(&["f"]);
+    assert_eq!(lab.audit(), 2, "of three changes one was told of");
+    let taken = lab.take();
+    assert_eq!((taken.changed, taken.cost.dirty), (3, Some(3)));
+    assert_eq!(lab.audit(), 0);
+}
+
+#[test]
+fn an_audit_that_gives_way_changes_nothing() {
+    let mut lab = Lab::new();
+    lab.write("f", "changed");
+    assert!(lab.timeline.audit(&|| Flow::Stop).is_err());
+    assert!(lab.timeline.is_heard());
+    assert_eq!(lab.audit(), 1);
+}
+
+#[test]
+fn what_fails_is_scanned_the_next_time() {
+    let mut lab = Lab::new();
+    lab.write("f", "changed");
+    lab.tell(&["f"]);
+    let stopped = lab.timeline.take(&Take::of(Kind::Auto, "r", "test"), &|| Flow::Stop);
+    assert!(stopped.is_err());
+    assert!(!lab.timeline.is_heard(), "what was told is forgotten");
+    let taken = lab.take();
+    assert_eq!((taken.changed, taken.cost.dirty), (1, None), "{:?}", taken.cost);
+    lab.timeline.warm_up(&|| Flow::Continue).unwrap();
+    assert!(lab.timeline.is_heard());
+}
+
+#[test]
+fn a_policy_that_changes_what_is_captured_is_heeded_at_once() {
+    let mut lab = Lab::new();
+    let mut policy = lab.timeline.policy().clone();
+    policy.exclude = vec!["a/".to_owned()];
+    lab.timeline.set_policy(policy);
+    let taken = lab.take();
+    assert_eq!(taken.checkpoint.record.files, 1);
+    lab.timeline.warm_up(&|| Flow::Continue).unwrap();
+    lab.write("f", "changed");
+    lab.tell(&["f"]);
+    let taken = lab.take();
+    assert_eq!((taken.checkpoint.record.files, taken.cost.dirty), (1, Some(1)));
+}
+
+#[test]
+fn targets_that_rules_leave_out_are_captured_beside_what_is_warm() {
+    let mut lab = Lab::new();
+    lab.write(".env", "SECRET=1");
+    lab.tell(&[".env"]);
+    lab.take();
+    let target = |name: &str| Target { path: RelPath::parse(name.as_bytes()).unwrap(), recursive: false };
+    let take = |targets| Take { targets, ..Take::of(Kind::Auto, "r", "test") };
+    let plain = lab.timeline.take(&take(vec![target("f")]), &|| Flow::Continue).unwrap();
+    assert!(plain.unchanged && plain.cost.dirty.is_some());
+    let secret = lab.timeline.take(&take(vec![target(".env")]), &|| Flow::Continue).unwrap();
+    assert_eq!((secret.unchanged, secret.checkpoint.record.files), (false, 4));
+    assert!(lab.timeline.is_heard());
+    let held = secret.checkpoint.id;
+    assert!(lab.timeline.holds(&held, &[target("f"), target(".env")], &|| Flow::Continue).unwrap());
+    lab.write("f", "changed");
+    lab.tell(&["f"]);
+    assert!(!lab.timeline.holds(&held, &[target("f")], &|| Flow::Continue).unwrap());
+}
+
+#[test]
+fn refs_of_others_are_seen() {
+    let mut lab = Lab::new();
+    let (home, workspace) = (lab.timeline.home().clone(), lab.timeline.workspace().clone());
+    let mut other = Timeline::open(&home, workspace, lab.timeline.policy().clone()).unwrap();
+    for n in 0..20 {
+        lab.write("f", &format!("{n}"));
+        lab.tell(&["f"]);
+        let mine = lab.take();
+        assert!(!mine.unchanged);
+        let theirs =
+            other.take(&Take { always: true, ..Take::of(Kind::Manual, "o", "other") }, &|| Flow::Continue).unwrap();
+        assert_eq!(theirs.checkpoint.record.ordinal, mine.checkpoint.record.ordinal + 1);
+    }
+    let (all, broken) = lab.timeline.checkpoints().unwrap();
+    assert!(broken.is_empty() && all.len() >= 40, "{}", all.len());
+}

@@ -1,0 +1,52 @@
+//! Whether somebody has a file open for writing, asked by a read lease.
+
+use std::os::fd::BorrowedFd;
+
+/// Whether somebody may be writing to a file, through a descriptor or a mapping. The file's owner can ask for sure; for
+/// others, and where the file system knows no leases, the answer is yes.
+///
+/// The kernel grants a read lease only where nobody has the file open for writing. It is given back at once; whoever comes to
+/// write in between waits for these microseconds, and the signal that announces them (SIGIO, whose default would end
+/// the process) has to be caught.
+pub fn is_written(file: BorrowedFd<'_>) -> bool {
+    let granted = lease(file, libc::F_RDLCK);
+    if granted {
+        // One that is left ends with its descriptor.
+        lease(file, libc::F_UNLCK);
+    }
+    !granted
+}
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "no safe library knows leases")]
+fn lease(file: BorrowedFd<'_>, kind: i32) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: a plain system call on a descriptor that is borrowed, so open, and integers by value.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) == 0 }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lease(_file: BorrowedFd<'_>, _kind: i32) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_open_for_writing_is_written() {
+        signal_hook::flag::register(signal_hook::consts::SIGIO, std::sync::Arc::default()).unwrap();
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("f");
+        std::fs::write(&path, "x").unwrap();
+        let reader = std::fs::File::open(&path).unwrap();
+        let alone = is_written(reader.as_fd());
+        let writer = std::fs::File::options().append(true).open(&path).unwrap();
+        assert!(is_written(reader.as_fd()));
+        drop(writer);
+        assert_eq!(is_written(reader.as_fd()), alone, "a file system either knows leases or not");
+    }
+}
