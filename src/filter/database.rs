@@ -34,7 +34,7 @@ pub fn is_database(name: &[u8]) -> bool {
         let at = name.len().checked_sub(ending.len());
         at.is_some_and(|at| name[at..].eq_ignore_ascii_case(ending.as_bytes()))
     };
-    ENDINGS.iter().any(|ending| ends(ending))
+    ENDINGS.iter().any(ends)
 }
 
 #[cfg(test)]
