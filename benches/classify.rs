@@ -21,6 +21,7 @@ fn context() -> Context {
 fn policy() -> Policy {
     Policy {
         watching: piton::model::policy::Watching::None,
+        durability: piton::model::policy::Durability::Power,
         guard: Guard::Turn,
         on_failure: OnFailure::Proceed,
         opaque: Opaque::Checkpoint,

@@ -243,23 +243,21 @@ impl Timeline {
         let commit = NewCommit { tree: seen.root, parents: &parents, message: &record.message(), time_ms: now_ms() };
         let writing = Instant::now();
         let id = batch.put_commit(&commit)?;
-        seen.cost.objects = batch.finish()?.objects;
-        let moving = Instant::now();
-        seen.cost.write_us = (moving - writing).as_micros() as u64;
         let name = if take.kind.is_typed() {
             branch
         } else {
             format!("{}{}/{ordinal}", self.leaf_prefix(), take.kind.as_str())
         };
         let expect = if take.kind.is_typed() { self.branch_target(&name)? } else { None };
-        self.move_ref(&name, expect, id)?;
-        seen.cost.ref_us = moving.elapsed().as_micros() as u64;
-        let mut state = self.state();
-        state.next_ordinal = ordinal + 1;
+        seen.cost.objects = self.land(batch, &name, expect, id)?.objects;
+        seen.cost.write_us = writing.elapsed().as_micros() as u64;
+        // The ordinal is found again from the refs; it is written down before any of them is dropped.
         if take.kind.is_typed() {
-            state.detached.remove(&take.run);
+            let mut state = self.state();
+            if state.detached.remove(&take.run).is_some() {
+                self.save_state(&state);
+            }
         }
-        self.save_state(&state);
         Ok(Checkpoint { id, tree: seen.root, parents, record, name })
     }
 
@@ -322,10 +320,17 @@ impl Timeline {
         if !self.is_heard() {
             self.save_stamps()?;
         }
+        self.flush()?;
         if let Err(error) = self.store.sweep() {
             tracing::warn!(%error, "temporary files of killed processes stay");
         }
         let (all, _) = self.checkpoints()?;
+        let mut state = self.state();
+        let next = self.next_ordinal(&all);
+        if state.next_ordinal < next {
+            state.next_ordinal = next;
+            state.save(&self.workspace.dir)?;
+        }
         let needed = self.history()?.needed();
         for (id, reason) in super::retention::plan(&all, &needed, &self.policy.retention) {
             if let Some(checkpoint) = all.iter().find(|checkpoint| checkpoint.id == id) {

@@ -16,8 +16,9 @@ use crate::model::checkpoint::{Kind, Record};
 use crate::model::cost::Cost;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
-use crate::model::policy::Policy;
-use crate::store::{RefEntry, RefMarks, Store};
+use crate::model::policy::{Durability, Policy};
+use crate::store::{Batch, BatchStats, Landing, Log, RefEntry, RefMarks, Store};
+use crate::sys::clock::boot_id;
 use crate::sys::lock::{FileLock, Held, Mode};
 use crate::worktree::Warm;
 use crate::worktree::stamps::Stamps;
@@ -65,6 +66,8 @@ pub struct Timeline {
     listings: RefCell<BTreeMap<String, Listing>>,
     /// The last holding of the workspace's lock.
     held: RefCell<Held>,
+    /// What is not durable elsewhere yet; open as long as nobody else had the lock.
+    log: RefCell<Option<Log>>,
 }
 
 /// Refs as they were listed or written.
@@ -80,6 +83,7 @@ impl Timeline {
     /// Those of the store.
     pub fn open(home: &Home, workspace: Workspace, policy: Policy) -> Result<Timeline> {
         let store = Store::open(home.path())?;
+        store.recover(&home.workspaces(), &boot_id())?;
         Ok(Timeline {
             home: home.clone(),
             workspace,
@@ -98,6 +102,7 @@ impl Timeline {
             cache: HashMap::new(),
             listings: RefCell::default(),
             held: RefCell::default(),
+            log: RefCell::default(),
         })
     }
 
@@ -137,6 +142,7 @@ impl Timeline {
         if !lock.follows(&self.held.borrow()) {
             // Somebody else may have moved refs since.
             self.listings.borrow_mut().clear();
+            *self.log.borrow_mut() = None;
         }
         *self.held.borrow_mut() = lock.held();
         Ok(lock)
@@ -154,15 +160,38 @@ impl Timeline {
         Ok(entries)
     }
 
-    /// Moves a ref, under the workspace lock.
-    pub(super) fn move_ref(&self, name: &str, expect: Option<ObjectId>, new: ObjectId) -> Result<()> {
-        self.store.update_ref(name, expect, new)?;
+    /// Writes the objects of a checkpoint and moves its ref, under the workspace lock.
+    pub(super) fn land(
+        &self,
+        batch: Batch<'_>,
+        name: &str,
+        expect: Option<ObjectId>,
+        new: ObjectId,
+    ) -> Result<BatchStats> {
+        let synced = self.policy.durability == Durability::Power;
+        let stats = self.with_log(|log| batch.land(&self.store, Landing { log, name, expect, new, synced }))?;
         self.note_ref(name, Some(new));
-        Ok(())
+        Ok(stats)
     }
 
-    /// Deletes a ref, under the workspace lock.
+    /// Makes durable what is not yet, under the workspace lock.
+    pub(super) fn flush(&self) -> Result<()> {
+        self.with_log(|log| self.store.flush(log))
+    }
+
+    fn with_log<T>(&self, work: impl FnOnce(&mut Log) -> Result<T>) -> Result<T> {
+        let mut log = self.log.borrow_mut();
+        // A capture beside this one, in the same thread, writes through a log of its own.
+        let open = match log.take().filter(Log::is_current) {
+            Some(open) => open,
+            None => Log::open(&self.workspace.dir.join("log"))?,
+        };
+        work(log.insert(open))
+    }
+
+    /// Deletes a ref, under the workspace lock. What brings it back after a power cut is dealt with before.
     pub(super) fn drop_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
+        self.flush()?;
         self.store.delete_ref(name, expect)?;
         self.note_ref(name, None);
         Ok(())

@@ -15,10 +15,8 @@ pub struct Cost {
     pub hash_us: u64,
     /// Building trees.
     pub trees_us: u64,
-    /// Compressing and writing objects, durably.
+    /// Compressing and writing objects and moving the ref, durably.
     pub write_us: u64,
-    /// Moving the ref.
-    pub ref_us: u64,
     /// All of it.
     pub total_us: u64,
     /// Paths that were told to have changed; `null` when everything was looked at.

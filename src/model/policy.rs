@@ -42,6 +42,15 @@ pub enum Watching {
     None,
 }
 
+/// What a checkpoint survives from its reply on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// A power cut.
+    Power,
+    /// The end of piton; the last second before a power cut may be lost.
+    Process,
+}
+
 /// How untracked secret files are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrets {
@@ -89,6 +98,7 @@ pub struct Policy {
     pub on_failure: OnFailure,
     pub opaque: Opaque,
     pub watching: Watching,
+    pub durability: Durability,
     /// Longest wait of an event.
     pub deadline: Duration,
     pub secrets: Secrets,

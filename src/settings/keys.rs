@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::model::effect::{Class, Severity, Stance};
-use crate::model::policy::{ClassRule, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching};
+use crate::model::policy::{
+    ClassRule, Durability, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
+};
 
 /// One configuration key.
 pub struct Key {
@@ -147,14 +149,11 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "durability",
-        apply: |_, value| match value.as_str() {
-            Some("power") => Ok(()),
-            Some("process") => {
-                Err("other than `power` is not in this version yet: the snapshot engine will bring it".into())
-            }
-            _ => Err(wants("`power`", value)),
+        apply: |policy, value| {
+            policy.durability = word(value, &[("power", Durability::Power), ("process", Durability::Process)])?;
+            Ok(())
         },
-        widens: |_, _| true,
+        widens: |old, new| new.durability == Durability::Power || old.durability == new.durability,
     },
     Key { name: "rules", apply: rules, widens: |old, new| old.rules_yaml == new.rules_yaml },
     Key { name: "policy", apply: classes, widens: classes_widen },
@@ -191,6 +190,7 @@ pub fn blank_policy() -> Policy {
         on_failure: OnFailure::Proceed,
         opaque: Opaque::Checkpoint,
         watching: Watching::Recommended,
+        durability: Durability::Power,
         deadline: Duration::ZERO,
         secrets: Secrets::OnTarget,
         exclude: Vec::new(),

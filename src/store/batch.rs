@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use git2::{Odb, OdbLookupFlags};
 
+use super::log::{self, Log, Record};
 use super::pack::{self, PackWriter};
 use super::{Store, git_error, loose, to_oid};
 use crate::error::Result;
@@ -67,6 +68,18 @@ struct Inner {
     ask_room_at: u64,
 }
 
+/// Where the objects of one checkpoint land.
+pub struct Landing<'l> {
+    /// The workspace's log.
+    pub log: &'l mut Log,
+    /// The ref to move, from where to where.
+    pub name: &'l str,
+    pub expect: Option<ObjectId>,
+    pub new: ObjectId,
+    /// Whether it is to survive a power cut at once.
+    pub synced: bool,
+}
+
 /// Objects on their way into the store. Dropped unfinished, it leaves nothing that a ref could name.
 pub struct Batch<'s> {
     git_dir: PathBuf,
@@ -106,6 +119,40 @@ impl<'s> Batch<'s> {
             Some(pack) => pack.finish()?,
             None => write_loose(&self.git_dir, &inner.waiting)?,
         }
+        self.odb.refresh().map_err(git_error)?;
+        Ok(stats)
+    }
+
+    /// Makes everything durable, and moves the ref, with one wait for the disk where the objects are few.
+    ///
+    /// # Errors
+    /// `conflict` when the ref is not where it was expected, `disk-full`, `permission`. The ref has not moved then.
+    pub fn land(self, store: &Store, landing: Landing<'_>) -> Result<BatchStats> {
+        let Landing { log, name, expect, new, synced } = landing;
+        let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let stats = BatchStats { objects: inner.ids.len() as u64, bytes: inner.bytes };
+        if log.length() > log::FULL {
+            store.flush(log)?;
+        }
+        let mut objects = Vec::with_capacity(inner.waiting.len());
+        match inner.pack {
+            Some(pack) => pack.finish()?,
+            None => {
+                for (id, kind, content) in &inner.waiting {
+                    objects.push((*id, loose::compress(*kind, content)?));
+                }
+            }
+        }
+        let record = Record { name: name.to_owned(), old: expect, new, objects };
+        let begin = log.append(&record, synced)?;
+        let git_dir = &self.git_dir;
+        let written = record.objects.iter().try_for_each(|(id, bytes)| loose::write_quick(git_dir, id, bytes));
+        if let Err(error) = written.and_then(|()| store.swap_ref(name, expect, new, false)) {
+            // Nobody was told of it; the first error is the one to tell.
+            let _ = log.cut(begin);
+            return Err(error);
+        }
+        // The objects are read back by others; packs are found by looking anew.
         self.odb.refresh().map_err(git_error)?;
         Ok(stats)
     }

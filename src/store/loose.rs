@@ -69,6 +69,43 @@ impl Drop for Temporary {
     }
 }
 
+/// Writes an object and puts it in its place without waiting for the disk: a log holds it.
+pub fn write_quick(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> {
+    let (mut temporary, mut file) = Temporary::create(git_dir)?;
+    file.write_all(compressed).at("writing", &temporary.path)?;
+    let target = path_of(git_dir, id);
+    let moved = std::fs::rename(&temporary.path, &target).or_else(|error| {
+        let dir = target.parent().filter(|_| error.kind() == std::io::ErrorKind::NotFound);
+        let Some(dir) = dir else { return Err(error) };
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        std::fs::rename(&temporary.path, &target)
+    });
+    moved.at("putting in its place", &temporary.path)?;
+    temporary.kept = true;
+    Ok(())
+}
+
+/// Has an object be there, durably, exactly as a log holds it.
+pub fn put_back(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> {
+    let path = path_of(git_dir, id);
+    if std::fs::read(&path).is_ok_and(|bytes| bytes == compressed) {
+        return Ok(());
+    }
+    let pending = Pending::write(git_dir, *id, compressed)?;
+    pending.sync()?;
+    pending.temporary.place(git_dir, id)
+}
+
+/// Syncs files or directories, several at a time; what is not there is passed over.
+pub fn sync_files(paths: &BTreeSet<PathBuf>) -> Result<()> {
+    let paths: Vec<&PathBuf> = paths.iter().collect();
+    in_parallel(paths.len(), &|at| match File::open(paths[at]) {
+        Ok(file) => file.sync_all().at("syncing", paths[at]),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io(error, "syncing", paths[at])),
+    })
+}
+
 /// A loose object on its way: written, not yet synced, not yet in its place.
 pub struct Pending {
     temporary: Temporary,
@@ -98,30 +135,38 @@ const SYNCERS: usize = 8;
 /// Syncs wait for the file system's journal. Those that wait at the same time share one commit of it, so that many wait
 /// hardly longer than one.
 pub fn finish(git_dir: &Path, pending: Vec<Pending>) -> Result<()> {
-    let next = AtomicUsize::new(0);
-    let sync_some = || {
-        while let Some(one) = pending.get(next.fetch_add(1, Ordering::Relaxed)) {
-            one.sync()?;
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..SYNCERS.min(pending.len()))
-            .filter_map(|_| Builder::new().name("sync".to_owned()).spawn_scoped(scope, sync_some).ok())
-            .collect();
-        let mut outcome = sync_some();
-        for helper in helpers {
-            let ended = helper.join().unwrap_or_else(|_| Err(Error::new(Code::Internal, "a syncing thread died")));
-            outcome = outcome.and(ended);
-        }
-        outcome
-    })?;
+    in_parallel(pending.len(), &|at| pending[at].sync())?;
     let mut dirs = BTreeSet::new();
     for Pending { temporary, id } in pending {
         temporary.place(git_dir, &id)?;
         dirs.extend(path_of(git_dir, &id).parent().map(PathBuf::from));
     }
     dirs.iter().try_for_each(|dir| sync_dir(dir))
+}
+
+/// Does something for each number below `count`, on up to [`SYNCERS`] threads.
+fn in_parallel(count: usize, each: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                return Ok(());
+            }
+            each(at)?;
+        }
+    };
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..SYNCERS.min(count))
+            .filter_map(|_| Builder::new().name("sync".to_owned()).spawn_scoped(scope, some).ok())
+            .collect();
+        let mut outcome = some();
+        for helper in helpers {
+            let ended = helper.join().unwrap_or_else(|_| Err(Error::new(Code::Internal, "a syncing thread died")));
+            outcome = outcome.and(ended);
+        }
+        outcome
+    })
 }
 
 /// Writes a blob of `size` bytes from a reader, in constant memory, synced with its directory.

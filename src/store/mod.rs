@@ -11,6 +11,7 @@
 mod batch;
 mod debris;
 mod layout;
+pub mod log;
 mod loose;
 mod pack;
 mod patch;
@@ -23,7 +24,8 @@ use std::time::Duration;
 
 use git2::{ObjectType, Oid, Repository};
 
-pub use batch::{Batch, BatchStats, NewCommit};
+pub use batch::{Batch, BatchStats, Landing, NewCommit};
+pub use log::Log;
 pub use patch::FilePatch;
 pub use refs::{RefEntry, RefMarks};
 
@@ -257,6 +259,11 @@ fn lost(id: &ObjectId, error: &git2::Error) -> Error {
 
 fn damaged(id: &ObjectId, what: &str) -> Error {
     Error::new(Code::StoreDamaged, format!("object {id} {what}")).hint("run `git fsck --full` in the store")
+}
+
+fn damaged_ref(name: &str, what: &str) -> Error {
+    Error::new(Code::StoreDamaged, format!("the ref `{name}` cannot be moved: {what}"))
+        .hint("run `git fsck --full` in the store")
 }
 
 fn git_error(error: git2::Error) -> Error {

@@ -1,13 +1,15 @@
 //! Refs: our own reader, which reports broken ones, and compare-and-swap writes.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Store, from_oid, refusal, to_oid};
+use super::{Store, from_oid, refusal};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
+use crate::sys::durable::sync_dir;
 
 /// How long a `.lock` file must stand untouched to count as left over: git holds one for milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -114,15 +116,41 @@ impl Store {
     /// # Errors
     /// `conflict` when the ref is not at `expect`; `disk-full`, `permission`.
     pub fn update_ref(&self, name: &str, expect: Option<ObjectId>, new: ObjectId) -> Result<()> {
+        self.swap_ref(name, expect, new, true)
+    }
+
+    /// As [`Store::update_ref`]; without `synced` it does not wait for the disk.
+    pub(super) fn swap_ref(&self, name: &str, expect: Option<ObjectId>, new: ObjectId, synced: bool) -> Result<()> {
         self.remove_stale_lock(name)?;
-        let moved = match expect {
-            None => self.repo.reference(name, to_oid(&new), false, "").map(drop),
-            Some(old) => self.repo.reference_matching(name, to_oid(&new), true, to_oid(&old), "").map(drop),
-        };
-        moved.map_err(|error| match error.message().starts_with("target OID") {
-            true => super::damaged(&new, "was written and could not be read back"),
-            false => self.ref_error(name, &error),
-        })
+        let path = self.git_dir.join(name);
+        let lock = Locked::create(&path)?;
+        let now = self.target(name).map_err(|what| super::damaged_ref(name, &what))?;
+        if now != expect {
+            return Err(moved(name));
+        }
+        lock.put(new, synced)
+    }
+
+    /// Has a ref be somewhere, durably, wherever it was.
+    pub(super) fn put_ref(&self, name: &str, target: ObjectId) -> Result<()> {
+        self.remove_stale_lock(name)?;
+        Locked::create(&self.git_dir.join(name))?.put(target, true)
+    }
+
+    /// Where a ref is; `None` when there is none. The error says what is wrong with it.
+    pub(super) fn target(&self, name: &str) -> Result<Option<ObjectId>, String> {
+        match std::fs::read(self.git_dir.join(name)) {
+            Ok(content) => return parse(&content).map(Some),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::IsADirectory | std::io::ErrorKind::NotADirectory
+                ) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        let mut packed = BTreeMap::new();
+        self.packed(&mut packed).map_err(|error| error.text())?;
+        packed.remove(name).transpose()
     }
 
     /// Deletes a ref that is at `expect`.
@@ -175,6 +203,54 @@ impl Store {
                     }
                 }
             }
+        }
+    }
+}
+
+/// A ref's lock file, as git makes it; removed unless it becomes the ref.
+struct Locked {
+    path: PathBuf,
+    lock: PathBuf,
+    file: std::fs::File,
+    put: bool,
+}
+
+impl Locked {
+    fn create(path: &Path) -> Result<Locked> {
+        let mut lock = path.as_os_str().to_owned();
+        lock.push(".lock");
+        let lock = PathBuf::from(lock);
+        let create = || std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&lock);
+        let file = create().or_else(|error| match lock.parent() {
+            Some(dir) if error.kind() == std::io::ErrorKind::NotFound => {
+                std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+                create()
+            }
+            _ => Err(error),
+        });
+        match file {
+            Ok(file) => Ok(Locked { path: path.to_owned(), lock, file, put: false }),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(moved(&path.to_string_lossy())),
+            Err(error) => Err(Error::io(error, "moving the ref", path)),
+        }
+    }
+
+    fn put(mut self, target: ObjectId, synced: bool) -> Result<()> {
+        let written = self.file.write_all(format!("{target}\n").as_bytes());
+        let written = written.and_then(|()| if synced { self.file.sync_all() } else { Ok(()) });
+        written.and_then(|()| std::fs::rename(&self.lock, &self.path)).at("moving the ref", &self.path)?;
+        self.put = true;
+        let dir = self.path.parent().filter(|_| synced);
+        // A directory on the way that is new is synced with the log; a ref of its own kind is rarely the first.
+        dir.map_or(Ok(()), sync_dir)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        if !self.put {
+            // Left over, it is removed by whoever moves the ref next.
+            let _ = std::fs::remove_file(&self.lock);
         }
     }
 }

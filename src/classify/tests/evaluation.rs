@@ -58,6 +58,7 @@ pub fn policy() -> Policy {
         on_failure: OnFailure::Proceed,
         opaque: Opaque::Checkpoint,
         watching: crate::model::policy::Watching::None,
+        durability: crate::model::policy::Durability::Power,
         deadline: std::time::Duration::from_secs(3),
         secrets: Secrets::OnTarget,
         exclude: Vec::new(),

@@ -1,0 +1,326 @@
+//! The log of one workspace: what was answered and is not durable elsewhere yet.
+//!
+//! A small checkpoint is one record, appended and synced once: its objects as their loose files hold them, and the ref it
+//! moves. Only then the loose files and the ref are written, without waiting for the disk, so that everybody sees them. In
+//! idle time they are synced and the log is emptied ([`Store::flush`]). After a power cut all logs are applied before
+//! anything else is done ([`Store::recover`]): objects that are missing or torn are written again, refs that did not move
+//! are moved.
+//!
+//! A record is `PTNL`, the length of the body and its CRC-32 (both 32 bits, little-endian), and the body: the old id and the
+//! new one (an old one of zeros: none), the ref's name, and the objects, each an id and its bytes; name and bytes with their
+//! lengths before them. What follows the last whole record was never answered and is cut off.
+//!
+//! *Invariant:* one writer at a time: who holds the workspace's lock. *Invariant:* refs are deleted only after a flush, so
+//! that no record brings one back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Store, loose};
+use crate::error::{Error, IoContext, Result};
+use crate::model::id::ObjectId;
+use crate::sys::durable::{replace_file, sync_dir};
+use crate::sys::lock::{FileLock, Mode};
+
+const MAGIC: &[u8; 4] = b"PTNL";
+const HEAD: usize = 12;
+
+/// Larger logs are not read: no writer lets one grow so far.
+const CAP: u64 = 1 << 30;
+
+/// From this many bytes on a log is flushed before anything is appended.
+pub const FULL: u64 = 32 << 20;
+
+/// How long the first process after a power cut waits for others.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The full name of the ref, and where it is moved from and to.
+    pub name: String,
+    pub old: Option<ObjectId>,
+    pub new: ObjectId,
+    /// Each as its loose file holds it.
+    pub objects: Vec<(ObjectId, Vec<u8>)>,
+}
+
+impl Record {
+    /// The record as it is appended.
+    pub fn encode(&self) -> Vec<u8> {
+        let size: usize = self.objects.iter().map(|(_, bytes)| bytes.len() + 24).sum();
+        let mut body = Vec::with_capacity(HEAD + 48 + self.name.len() + size);
+        body.extend_from_slice(&[0; HEAD]);
+        let none = [0u8; 20];
+        body.extend_from_slice(self.old.as_ref().map_or(&none, |old| old.as_bytes()));
+        body.extend_from_slice(self.new.as_bytes());
+        put(&mut body, self.name.as_bytes());
+        for (id, bytes) in &self.objects {
+            body.extend_from_slice(id.as_bytes());
+            put(&mut body, bytes);
+        }
+        let (length, crc) = ((body.len() - HEAD) as u32, crc32fast::hash(&body[HEAD..]));
+        body[..4].copy_from_slice(MAGIC);
+        body[4..8].copy_from_slice(&length.to_le_bytes());
+        body[8..HEAD].copy_from_slice(&crc.to_le_bytes());
+        body
+    }
+
+    fn decode(mut body: &[u8]) -> Option<Record> {
+        let old = take_id(&mut body)?;
+        let new = take_id(&mut body)?;
+        let name = String::from_utf8(take(&mut body)?.to_vec()).ok()?;
+        let plain = name.split('/').all(|part| !part.is_empty() && !part.starts_with('.'));
+        if !(name.starts_with("refs/") && plain) || name.contains('\0') {
+            return None;
+        }
+        let mut objects = Vec::new();
+        while !body.is_empty() {
+            objects.push((take_id(&mut body)?, take(&mut body)?.to_vec()));
+        }
+        Some(Record { name, old: Some(old).filter(|old| *old.as_bytes() != [0; 20]), new, objects })
+    }
+}
+
+fn put(body: &mut Vec<u8>, bytes: &[u8]) {
+    body.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    body.extend_from_slice(bytes);
+}
+
+fn take_id(body: &mut &[u8]) -> Option<ObjectId> {
+    let (id, rest) = body.split_first_chunk::<20>()?;
+    *body = rest;
+    Some(ObjectId::from_bytes(*id))
+}
+
+fn take<'b>(body: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let (length, rest) = body.split_first_chunk::<4>()?;
+    let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    *body = rest;
+    Some(bytes)
+}
+
+/// The whole records of a log, and how many bytes they take; what follows is torn.
+pub fn decode(bytes: &[u8]) -> (Vec<Record>, usize) {
+    let mut records = Vec::new();
+    let mut at = 0;
+    while let Some((head, rest)) = bytes[at..].split_at_checked(HEAD) {
+        let number = |from: usize| u32::from_le_bytes([head[from], head[from + 1], head[from + 2], head[from + 3]]);
+        let body = rest.get(..number(4) as usize).filter(|_| head[..4] == *MAGIC);
+        let Some(record) = body.filter(|body| crc32fast::hash(body) == number(8)).and_then(Record::decode) else {
+            break;
+        };
+        records.push(record);
+        at += HEAD + number(4) as usize;
+    }
+    (records, at)
+}
+
+/// An open log. Its caller holds the lock of its workspace.
+pub struct Log {
+    path: PathBuf,
+    file: File,
+    /// Bytes of whole records.
+    length: u64,
+}
+
+impl Log {
+    /// Opens a log, making it when it is missing; what is torn is cut off.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub fn open(path: &Path) -> Result<Log> {
+        let options = |create: bool| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(create).mode(0o600);
+            options
+        };
+        let file = match options(false).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let file = options(true).open(path).at("creating the log", path)?;
+                sync_dir(path.parent().unwrap_or(Path::new(".")))?;
+                file
+            }
+            Err(error) => return Err(Error::io(error, "opening the log", path)),
+        };
+        let size = file.metadata().at("looking at the log", path)?.len();
+        let mut log = Log { path: path.to_owned(), file, length: size };
+        if size > 0 {
+            let (_, whole) = log.records()?;
+            log.length = whole as u64;
+            if log.length < size {
+                log.cut(log.length)?;
+            }
+        }
+        Ok(log)
+    }
+
+    /// Whether nobody else has appended to it or emptied it since.
+    pub fn is_current(&self) -> bool {
+        self.file.metadata().is_ok_and(|facts| facts.len() == self.length)
+    }
+
+    /// Whether nothing waits in it.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Bytes of what waits in it.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn records(&self) -> Result<(Vec<Record>, usize)> {
+        let bytes = read(&self.path)?;
+        Ok(decode(&bytes))
+    }
+
+    /// Appends a record; with `synced` it survives a power cut from here on. Gives where it begins, to be taken back.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`; the log is as it was then.
+    pub fn append(&mut self, record: &Record, synced: bool) -> Result<u64> {
+        let bytes = record.encode();
+        let begin = self.length;
+        let written = self.file.seek(SeekFrom::Start(begin)).and_then(|_| self.file.write_all(&bytes));
+        let written = written.and_then(|()| if synced { self.file.sync_data() } else { Ok(()) });
+        if let Err(error) = written {
+            // The first error is the one to tell; a tail that stays is torn, or says what nobody was told.
+            let _ = self.cut(begin);
+            return Err(Error::io(error, "writing the log", &self.path));
+        }
+        self.length += bytes.len() as u64;
+        Ok(begin)
+    }
+
+    /// Takes back what was appended since.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn cut(&mut self, length: u64) -> Result<()> {
+        self.file.set_len(length).at("cutting the log", &self.path)?;
+        self.length = length;
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(bytes),
+        Err(error) => return Err(Error::io(error, "opening the log", path)),
+    };
+    file.take(CAP).read_to_end(&mut bytes).at("reading the log", path)?;
+    Ok(bytes)
+}
+
+impl Store {
+    /// Makes durable what a log holds, and empties it.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`; the log is as it was then.
+    pub fn flush(&self, log: &mut Log) -> Result<()> {
+        if log.is_empty() {
+            return Ok(());
+        }
+        let (records, _) = log.records()?;
+        let mut files: BTreeSet<PathBuf> = BTreeSet::new();
+        for record in &records {
+            files.extend(record.objects.iter().map(|(id, _)| loose::path_of(self.git_dir(), id)));
+            files.insert(self.git_dir().join(&record.name));
+        }
+        loose::sync_files(&files)?;
+        // The directories up to the repository: each may be new.
+        let above = |path: &PathBuf| {
+            path.ancestors().skip(1).take_while(|dir| *dir != self.git_dir()).map(PathBuf::from).collect::<Vec<_>>()
+        };
+        let dirs: BTreeSet<PathBuf> = files.iter().flat_map(above).collect();
+        loose::sync_files(&dirs)?;
+        log.cut(0)?;
+        log.file.sync_data().at("syncing the log", &log.path)
+    }
+
+    /// Applies all logs below `workspaces`, if this is the first process since the machine was started.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`, `store-locked`. Nothing is lost by them: the next process tries again.
+    pub fn recover(&self, workspaces: &Path, boot: &str) -> Result<()> {
+        let mark = self.home.join("boot");
+        let is_known = || std::fs::read_to_string(&mark).is_ok_and(|known| known.trim() == boot);
+        if is_known() {
+            return Ok(());
+        }
+        // Whoever holds a workspace's lock has come past here before: nobody writes to a log now.
+        let _lock = FileLock::acquire(&self.home.join("store.lock"), Mode::Exclusive, "recovering", PATIENCE)?;
+        if is_known() {
+            return Ok(());
+        }
+        let listing = match std::fs::read_dir(workspaces) {
+            Ok(listing) => listing.collect::<std::io::Result<Vec<_>>>().at("listing", workspaces)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(Error::io(error, "listing", workspaces)),
+        };
+        self.drop_empty_objects()?;
+        for workspace in listing {
+            let path = workspace.path().join("log");
+            if path.is_file() {
+                self.apply(&path)?;
+            }
+        }
+        replace_file(&mark, format!("{boot}\n").as_bytes())
+    }
+
+    /// Brings back what a log holds, durably, and empties it.
+    fn apply(&self, path: &Path) -> Result<()> {
+        let mut log = Log::open(path)?;
+        let (records, _) = log.records()?;
+        let mut moves: BTreeMap<&str, (Vec<Option<ObjectId>>, ObjectId)> = BTreeMap::new();
+        for record in &records {
+            for (id, bytes) in &record.objects {
+                loose::put_back(self.git_dir(), id, bytes)?;
+            }
+            let (passed, last) = moves.entry(&record.name).or_insert_with(|| (Vec::new(), record.new));
+            passed.extend([record.old, Some(record.new)]);
+            *last = record.new;
+        }
+        for (name, (passed, last)) in moves {
+            let now = self.target(name).unwrap_or(None);
+            // A ref that stands elsewhere was moved by somebody after all of these.
+            if now != Some(last) && (now.is_none() || passed.contains(&now)) {
+                self.put_ref(name, last)?;
+            }
+        }
+        if !records.is_empty() {
+            tracing::info!(checkpoints = records.len(), log = %path.display(), "what a power cut may have taken is there again");
+        }
+        self.flush(&mut log)
+    }
+
+    /// Objects that were never synced can be empty after a power cut; they are in no log, or will be written again.
+    fn drop_empty_objects(&self) -> Result<()> {
+        let objects = self.git_dir().join("objects");
+        for dir in std::fs::read_dir(&objects).at("listing", &objects)? {
+            let dir = dir.at("listing", &objects)?;
+            if dir.file_name().len() != 2 {
+                continue;
+            }
+            for object in std::fs::read_dir(dir.path()).at("listing", dir.path())? {
+                let object = object.at("listing", dir.path())?;
+                if object.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0) {
+                    std::fs::remove_file(object.path()).at("removing an empty object", object.path())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
