@@ -158,12 +158,19 @@ impl Timeline {
         let list_us = started.elapsed().as_micros() as u64;
         // Only what succeeds is put back: after an error the next capture scans.
         let mut warmth = self.take_warmth();
-        let batch = self.store.batch()?;
-        let (mut seen, before) = match self.see_warm(take, &mut warmth, &batch, control)? {
-            Some(seen) => (seen, None),
+        self.hear(&mut warmth)?;
+        let (mut seen, before, batch) = match self.see_quiet(take, &mut warmth) {
+            Some(seen) => (seen, None, None),
             None => {
-                let (seen, before) = self.scan(take, &all, warmth.stamps(), &batch, control)?;
-                (seen, Some(before))
+                let batch = self.store.batch()?;
+                let (seen, before) = match self.see_warm(take, &mut warmth, &batch, control)? {
+                    Some(seen) => (seen, None),
+                    None => {
+                        let (seen, before) = self.scan(take, &all, warmth.stamps(), &batch, control)?;
+                        (seen, Some(before))
+                    }
+                };
+                (seen, before, Some(batch))
             }
         };
         seen.cost.list_us = list_us;
@@ -178,10 +185,11 @@ impl Timeline {
         let measure = if take.kind == Kind::Turn { newest } else { previous };
         if let Some(same) = measure.filter(|measure| measure.tree == seen.root && !take.always) {
             let same = same.clone();
-            batch.finish()?;
+            batch.map(Batch::finish).transpose()?;
             self.put_back(warmth, before, &seen, take)?;
             return Ok((self.account(taken(same, true, 0, &seen, started)), seen));
         }
+        let batch = batch.map_or_else(|| self.store.batch(), Ok)?;
         let checkpoint = self.commit(take, &mut seen, &all, batch)?;
         self.put_back(warmth, before, &seen, take)?;
         Ok((self.account(taken(checkpoint, false, changed, &seen, started)), seen))

@@ -39,6 +39,8 @@ pub(super) struct Warmth {
     renewed: bool,
     /// What is to be watched from now on, and looked at again.
     unheard: BTreeSet<RelPath>,
+    /// What asking what changed took, once it was asked.
+    sync_us: Option<u64>,
 }
 
 impl Warmth {
@@ -108,6 +110,7 @@ impl Timeline {
             again: mem::take(&mut self.again),
             renewed: false,
             unheard: BTreeSet::new(),
+            sync_us: None,
         }
     }
 
@@ -124,6 +127,48 @@ impl Timeline {
         self.ears.as_ref().map_or(Changes::Everything(Why::FirstLook), |ears| ears.borrow_mut().listen(&admits))
     }
 
+    /// Asks what changed, if anybody can tell.
+    pub(super) fn hear(&self, warmth: &mut Warmth) -> Result<()> {
+        let epoch = self.store.epoch()?;
+        let current = warmth.stamps.as_ref().is_some_and(|stamps| stamps.epoch == epoch);
+        let (Some(tree), true) = (&warmth.tree, current && self.ears.is_some()) else {
+            return Ok(());
+        };
+        let asked = Instant::now();
+        let heard = self.listen(tree);
+        warmth.dirty = mem::replace(&mut warmth.dirty, Changes::none()).and(heard);
+        warmth.sync_us = Some(asked.elapsed().as_micros() as u64);
+        Ok(())
+    }
+
+    /// What the warm tree holds, if nothing has changed and the capture asks for nothing more.
+    pub(super) fn see_quiet(&self, take: &Take, warmth: &mut Warmth) -> Option<Seen> {
+        let (Some(tree), Some(sync_us)) = (&warmth.tree, warmth.sync_us) else { return None };
+        let quiet = matches!(&warmth.dirty, Changes::Paths(dirty) if dirty.is_empty()) && warmth.again.is_empty();
+        let plain = quiet && !take.kind.is_typed() && self.extent(take) == Extent::Tree;
+        let (nothing, never) = (Before::nothing(), []);
+        let bare = Take::any();
+        if !plain || !tree.serves(&self.request(&bare, &nothing, &never)) || !tree.is_settled() {
+            return None;
+        }
+        let root = tree.built()?;
+        if !take.targets.iter().all(|target| tree.holds(&self.workspace.path, target)) {
+            return None;
+        }
+        warmth.renewed = true;
+        Some(Seen {
+            coverage: Arc::clone(tree.coverage()),
+            totals: tree.totals(),
+            stats: Stats::default(),
+            warnings: tree.warnings().to_vec(),
+            secrets: tree.has_secrets(),
+            root,
+            fresh: HashMap::new(),
+            cost: Cost { sync_us, dirty: Some(0), ..Cost::default() },
+            scan: None,
+        })
+    }
+
     /// Captures by looking at what changed; `None` where everything has to be looked at.
     pub(super) fn see_warm(
         &self,
@@ -132,16 +177,9 @@ impl Timeline {
         batch: &Batch<'_>,
         control: &dyn Fn() -> Flow,
     ) -> Result<Option<Seen>> {
-        let epoch = self.store.epoch()?;
-        let current = warmth.stamps.as_ref().is_some_and(|stamps| stamps.epoch == epoch);
-        let (Some(tree), true) = (&warmth.tree, current && self.ears.is_some()) else {
+        let (due, Some(tree), Some(sync_us)) = (warmth.due(), &mut warmth.tree, warmth.sync_us) else {
             return Ok(None);
         };
-        let asked = Instant::now();
-        let heard = self.listen(tree);
-        let sync_us = asked.elapsed().as_micros() as u64;
-        warmth.dirty = mem::replace(&mut warmth.dirty, Changes::none()).and(heard);
-        let (due, Some(tree)) = (warmth.due(), &mut warmth.tree) else { return Ok(None) };
         let dirty = match due {
             Changes::Paths(dirty) if self.extent(take) == Extent::Tree => dirty,
             Changes::Paths(_) => return Ok(None),

@@ -138,7 +138,7 @@ impl Session {
             late: false,
             beside: None,
         };
-        let since = file_clock();
+        let (since, deadline) = (file_clock(), before.deadline);
         let held_id = held.as_ref().and_then(|slot| slot.id.parse::<ObjectId>().ok());
         let beside = (place.worker.is_busy() && !take.targets.is_empty()).then(|| take.clone());
         let accepted = place.worker.submit(ticket, move |timeline, control| {
@@ -146,7 +146,9 @@ impl Session {
             if let Err(error) = act::note_externals(timeline, &verdict, &take.run, take.turn.as_deref()) {
                 tracing::warn!(%error, "an external effect could not be noted");
             }
-            Answer::Before(protected, timeline.touched_since(since))
+            // Only who was answered `late` is told what changed meanwhile.
+            let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
+            Answer::Before(protected, touched)
         });
         if !accepted {
             let checkpoint = no_block("failed", Some(busy().text()));

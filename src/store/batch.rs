@@ -152,8 +152,10 @@ impl<'s> Batch<'s> {
             let _ = log.cut(begin);
             return Err(error);
         }
-        // The objects are read back by others; packs are found by looking anew.
-        self.odb.refresh().map_err(git_error)?;
+        if record.objects.is_empty() {
+            // A pack is found only by looking anew.
+            self.odb.refresh().map_err(git_error)?;
+        }
         Ok(stats)
     }
 

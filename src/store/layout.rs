@@ -76,6 +76,10 @@ fn create(home: &Path, git_dir: &Path) -> Result<()> {
     for dir in ["objects/pack", "objects/info", "refs/heads", "refs/piton", "info"] {
         create_private_dir(&aside.join(dir))?;
     }
+    // Now, so that no checkpoint has to wait for one.
+    for first in 0..=255u8 {
+        create_private_dir(&aside.join(format!("objects/{first:02x}")))?;
+    }
     replace_file(&aside.join("config"), config_text().as_bytes())?;
     replace_file(&aside.join("HEAD"), HEAD.as_bytes())?;
     replace_file(&aside.join("description"), b"Checkpoints kept by piton; see `piton list`.\n")?;

@@ -83,6 +83,11 @@ impl Warm {
         Ok(Renewed::Done { stats, unheard })
     }
 
+    /// Whether no repository's rules have moved: these files are looked at each time, wherever they lie.
+    pub fn is_settled(&self) -> bool {
+        self.repos.values().all(|repo| repo.own.git.marks() == repo.own.marks)
+    }
+
     /// The paths to look at again, none below another, and those of them that rules brought up.
     fn paths(&mut self, root: &Root, dirty: &Dirty) -> Result<(BTreeSet<RelPath>, BTreeSet<RelPath>), &'static str> {
         let (mut paths, mut ruled) = (BTreeSet::new(), BTreeSet::new());
