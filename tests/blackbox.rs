@@ -22,6 +22,8 @@ mod lessons;
 mod restore;
 #[path = "blackbox/sidecar.rs"]
 mod sidecar;
+#[path = "blackbox/slow.rs"]
+mod slow;
 #[path = "blackbox/store.rs"]
 mod store;
 #[path = "blackbox/support.rs"]

@@ -1,7 +1,7 @@
 //! The checkpoints of one workspace: reading them, finding one, knowing the newest.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use super::home::Home;
@@ -55,8 +55,8 @@ pub struct Timeline {
     /// Of that, what is looked at again because it was not watched when it was looked at before.
     pub(super) again: BTreeSet<RelPath>,
     pub(super) ears: Option<RefCell<Box<dyn Ears>>>,
-    /// What the last capture looked at, because it had changed.
-    pub(super) touched: Changes,
+    /// What the last captures looked at because it had changed, and when (the file system's clock).
+    pub(super) touched: VecDeque<(i64, Changes)>,
     /// How many files audits have read again.
     pub(super) audited: u64,
     /// What the last checkpoint cost.
@@ -96,7 +96,7 @@ impl Timeline {
             dirty: Changes::Everything(Why::FirstLook),
             again: BTreeSet::new(),
             ears: None,
-            touched: Changes::none(),
+            touched: VecDeque::new(),
             audited: 0,
             cost: None,
             cache: HashMap::new(),

@@ -24,6 +24,7 @@ use crate::model::path::RelPath;
 use crate::model::sink::ObjectSink;
 use crate::model::tree::Mode;
 use crate::store::Batch;
+use crate::sys::clock::file_clock;
 use crate::worktree::stamps::{Built, Stamps};
 use crate::worktree::{Differences, Flow, Renewed, Stats, Target, Warm};
 
@@ -59,6 +60,9 @@ impl Warmth {
         self.dirty.clone().and(Changes::Paths(Dirty::new(again)))
     }
 }
+
+/// Captures whose changes are remembered, for those who were answered before theirs was finished.
+const TOUCHED: usize = 64;
 
 /// Files whose content an audit reads again; the next one goes on behind them.
 const SAMPLE: usize = 256;
@@ -251,7 +255,7 @@ impl Timeline {
     ) -> Result<()> {
         let Some(before) = before.filter(|_| !warmth.renewed) else {
             self.unsaved = self.unsaved || seen.stats.hashed > 0 || warmth.dirty != Changes::none();
-            self.touched = mem::replace(&mut warmth.dirty, Changes::none());
+            self.note_touched(mem::replace(&mut warmth.dirty, Changes::none()));
             (self.stamps, self.warm, self.dirty) = (warmth.stamps, warmth.tree, Changes::none());
             self.heed(warmth.unheard);
             return Ok(());
@@ -259,7 +263,7 @@ impl Timeline {
         let plain = self.extent(take) == Extent::Tree && take.targets.is_empty() && !take.kind.is_typed();
         if let Some(scan) = seen.scan.as_ref().filter(|_| plain && self.keeps_warm) {
             self.remember(before, seen, take);
-            self.touched = Changes::Everything(Why::FirstLook);
+            self.note_touched(Changes::Everything(Why::FirstLook));
             let (nothing, never) = (Before::nothing(), [self.home.path().to_owned()]);
             self.warm = Warm::new(&self.request(take, &nothing, &never), &scan.capture)?;
             if let (Some(_), Some(stamps)) = (&self.warm, &mut self.stamps) {
@@ -403,7 +407,10 @@ impl Timeline {
         };
         let heard = self.listen(tree);
         self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
-        let Changes::Paths(told) = self.dirty.clone().and(self.touched.clone()) else {
+        let forgotten = self.touched.len() >= TOUCHED && self.touched.front().is_some_and(|(at, _)| *at >= since);
+        let start = if forgotten { Changes::Everything(Why::Forgotten) } else { self.dirty.clone() };
+        let later = self.touched.iter().filter(|(at, _)| *at >= since).map(|(_, changes)| changes.clone());
+        let Changes::Paths(told) = later.fold(start, Changes::and) else {
             let known = tree.known();
             let late = known.entries().iter().filter(|(_, known)| known.stamp.ctime >= since);
             return late.map(|(path, _)| path.clone()).collect();
@@ -412,6 +419,16 @@ impl Timeline {
             self.dirty.covers(path) || tree.known_of(path).is_none_or(|known| known.stamp.ctime >= since)
         });
         late.cloned().collect()
+    }
+
+    fn note_touched(&mut self, changes: Changes) {
+        if changes == Changes::none() {
+            return;
+        }
+        if self.touched.len() >= TOUCHED {
+            self.touched.pop_front();
+        }
+        self.touched.push_back((file_clock(), changes));
     }
 
     /// Writes what is known, under the workspace lock, where it is newer than its file.

@@ -214,10 +214,32 @@ impl Sidecar {
         Sidecar::spawn(lab, &lab.work, args, env)
     }
 
+    /// Under strace with these options; `None`, said aloud, where that is not possible.
+    pub fn start_traced(lab: &Lab, options: &[&str]) -> Option<Sidecar> {
+        match Command::new("strace").args(["-o", "/dev/null", "true"]).output() {
+            Ok(output) if output.status.success() => {}
+            Ok(output) => {
+                not_allowed(&format!("tracing ({})", String::from_utf8_lossy(&output.stderr)));
+                return None;
+            }
+            Err(error) => {
+                lacking(&format!("strace ({error})"));
+                return None;
+            }
+        }
+        let mut command = lab.command("strace", &lab.work);
+        command.args(options).args([env!("CARGO_BIN_EXE_piton"), "sidecar"]);
+        Some(Sidecar::run(command))
+    }
+
     fn spawn(lab: &Lab, cwd: &Path, args: &[&str], env: &[(&str, &str)]) -> Sidecar {
         let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), cwd);
-        command.envs(env.iter().copied());
-        command.arg("sidecar").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command.envs(env.iter().copied()).arg("sidecar").args(args);
+        Sidecar::run(command)
+    }
+
+    fn run(mut command: Command) -> Sidecar {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
         let output = child.stdout.take().unwrap();

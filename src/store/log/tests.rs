@@ -49,7 +49,7 @@ fn a_torn_tail_is_cut_off_and_what_is_taken_back_is_gone() {
     log.append(&one, true).unwrap();
     let begin = log.append(&two, false).unwrap();
     log.cut(begin).unwrap();
-    assert_eq!(decode(&std::fs::read(&path).unwrap()).0, [one.clone()]);
+    assert_eq!(decode(&std::fs::read(&path).unwrap()).0, std::slice::from_ref(&one));
     let mut torn = std::fs::read(&path).unwrap();
     torn.extend(&two.encode()[..20]);
     std::fs::write(&path, &torn).unwrap();
@@ -112,9 +112,12 @@ fn cut_power(store: &Store, ruin: impl Fn(usize, &Path)) {
     files.iter().enumerate().for_each(|(n, file)| ruin(n, file));
 }
 
+/// What becomes of each file.
+type Ruin = fn(usize, &Path);
+
 #[test]
 fn what_was_answered_is_there_after_a_power_cut() {
-    let torn: [(&str, fn(usize, &Path)); 4] = [
+    let torn: [(&str, Ruin); 4] = [
         ("everything is gone", |_, file| std::fs::remove_file(file).unwrap()),
         ("everything is empty", |_, file| {
             std::fs::remove_file(file).unwrap();
