@@ -51,7 +51,7 @@ impl Walk<'_> {
     /// Wrappers of the table.
     pub fn wrapped(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        rules.wrappers(call.program).iter().find_map(|wrapper| self.unwrap(wrapper, call, shell))
+        rules.wrappers(call.program).find_map(|wrapper| self.unwrap(wrapper, call, shell))
     }
 
     fn unwrap(&mut self, wrapper: &Wrapper, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {

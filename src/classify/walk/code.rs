@@ -28,7 +28,7 @@ impl Walk<'_> {
     /// Judges an interpreter.
     pub fn interpreter(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        let interpreter = rules.interpreters(call.program).first()?;
+        let interpreter = rules.interpreters(call.program).next()?;
         let mut args = call.args;
         if !interpreter.sub.is_empty() {
             let used = interpreter.sub.matches(args).unwrap_or(0);
@@ -147,8 +147,9 @@ fn after(args: &[Arg], value: &Arg) -> usize {
 pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<CodeCall> {
     let blanked = blank(code, language);
     let mut calls: Vec<CodeCall> = Vec::new();
-    for call in rules.calls.iter().filter(|call| call.languages.contains(&language)) {
-        for hit in call.pattern.find_iter(&blanked).take(16) {
+    for call in rules.calls(language) {
+        let Some(pattern) = call.pattern.get() else { continue };
+        for hit in pattern.find_iter(blanked.as_bytes()).take(16) {
             let from = hit.end().saturating_sub(1);
             let argument = match call.class {
                 None => command_at(code, from).or_else(|| command_at(code, hit.start())),

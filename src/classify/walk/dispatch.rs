@@ -152,7 +152,7 @@ impl Walk<'_> {
             _ if rule.address && self.stays_here(call) => Some(Severity::Info),
             severity => severity,
         };
-        for class in rule.class.iter().chain(&rule.and) {
+        for class in rule.class.iter().chain(rule.and.iter()) {
             let found = Found {
                 severity,
                 reversible: rule.reversible,
@@ -160,7 +160,7 @@ impl Walk<'_> {
                 warn: rule.warn,
                 answer: rule.answer,
                 say: rule.say.as_ref().map(|say| say.replace("{verb}", &hit.verb)),
-                ..Found::new(*class, hit.verb.as_str(), rule.id.as_str(), call.span)
+                ..Found::new(*class, hit.verb.as_str(), &*rule.id, call.span)
             };
             let uncertain = Certainty::Likely;
             if hit.targets.is_empty() {

@@ -22,7 +22,7 @@ impl Walk<'_> {
     /// Judges a database client.
     pub fn database(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        let (client, used) = rules.databases(call.program).iter().find_map(|client| {
+        let (client, used) = rules.databases(call.program).find_map(|client| {
             let parsed = parse(call.args, &client.grammar, false);
             Some((client, client.sub.matches(&parsed.operands)?))
         })?;
