@@ -11,6 +11,7 @@ mod found;
 mod names;
 mod rules;
 mod shell;
+mod sql;
 mod tool;
 mod verdict;
 mod walk;

@@ -124,6 +124,9 @@ pub struct RemoteSpec {
 pub struct DatabaseSpec {
     pub program: Text,
     pub language: QueryLanguage,
+    /// Which SQL it reads.
+    #[serde(default)]
+    pub dialect: SqlDialect,
     #[serde(default)]
     pub sub: Text,
     #[serde(default)]
@@ -155,6 +158,24 @@ pub enum QueryLanguage {
     Sql,
     Redis,
     Mongo,
+}
+
+/// A dialect of SQL: what is a literal, what a comment, and which grammar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SqlDialect {
+    /// Not known.
+    #[default]
+    Generic,
+    Postgres,
+    Mysql,
+    Sqlite,
+    Duckdb,
+    Clickhouse,
+    Mssql,
+    Bigquery,
+    Snowflake,
+    Oracle,
 }
 
 /// Programs that run code given on the line.

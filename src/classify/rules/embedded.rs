@@ -3,7 +3,7 @@
 
 use super::dialect::{
     CallSpec, CodeLanguage::*, DatabaseSpec, InterpreterSpec, ProgramSpec, QueryLanguage::*, RemoteSpec, RuleSpec,
-    WrapperSpec,
+    SqlDialect::*, WrapperSpec,
 };
 use super::index::{Entry, Index, Name, Prefix, Section::*};
 use super::table::Specs;

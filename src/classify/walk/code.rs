@@ -155,7 +155,7 @@ pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<Code
                 None => command_at(code, from).or_else(|| command_at(code, hit.start())),
                 Some(_) => string_at(code, from).or_else(|| string_at(code, hit.start())),
             };
-            if call.class == Some(Class::Database) && !argument.as_deref().is_some_and(super::query::changing_sql) {
+            if call.class == Some(Class::Database) && !argument.as_deref().is_some_and(crate::classify::sql::changes) {
                 continue;
             }
             let made = CodeCall { class: call.class, severity: call.severity, argument };
