@@ -216,6 +216,8 @@ pub enum CodeLanguage {
     Php,
     Awk,
     Powershell,
+    Lisp,
+    Vim,
 }
 
 /// A call that does something, in code given to an interpreter.

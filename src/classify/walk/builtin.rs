@@ -15,6 +15,13 @@ impl Walk<'_> {
             "popd" => shell.cwd = None,
             "eval" | "iex" | "invoke-expression" => self.eval(call, shell),
             "source" | "." => self.source(call, shell),
+            "shift" => {
+                let by = call.args.first().map_or(Some(1), |arg| arg.exact()?.parse().ok());
+                super::function::shift(shell, by.unwrap_or(usize::MAX));
+            }
+            "set" if call.args.first().is_some_and(|arg| arg.text == "--") => {
+                super::function::set_positional(shell, call.args[1..].to_vec());
+            }
             "trap" => self.trap(call),
             "alias" => self.define_aliases(call),
             "export" | "declare" | "local" | "readonly" | "typeset" | "let" => assign(call, shell),

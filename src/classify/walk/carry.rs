@@ -137,6 +137,7 @@ impl Walk<'_> {
             "find" | "gfind" => Some(self.find(call, shell)),
             "fd" | "fdfind" => Some(self.fd(call, shell)),
             "yarn" | "pnpm" | "bun" => self.local_tool(call, shell),
+            "vim" | "nvim" | "vi" | "gvim" | "view" | "ex" | "ed" | "red" => self.editor(call, shell),
             "nix" => self.behind(call, &["-c", "--command"], shell),
             "foreach-object" | "foreach" | "%" | "where-object" => self.block(call, shell),
             _ => None,

@@ -58,8 +58,13 @@ impl Walk<'_> {
         if !codes.is_empty() || interpreter.spec.operand {
             let more = if interpreter.spec.operand && codes.is_empty() { rest.first().cloned() } else { None };
             let mut output = Stream::Opaque;
+            let mut inner = shell.clone();
+            if interpreter.spec.language == CodeLanguage::Shell {
+                // Behind the code stand the shell's name and its parameters.
+                super::function::set_positional(&mut inner, rest.get(1..).unwrap_or_default().to_vec());
+            }
             for code in codes.iter().chain(&more) {
-                output = self.run_code(interpreter, call.program, code, shell);
+                output = self.run_code(interpreter, call.program, code, &mut inner);
             }
             return Some(output);
         }
@@ -119,7 +124,7 @@ impl Walk<'_> {
     }
 
     /// Records what the calls in code do.
-    fn calls(&mut self, language: CodeLanguage, program: &str, code: &str, span: Span, shell: &mut Shell) {
+    pub fn calls(&mut self, language: CodeLanguage, program: &str, code: &str, span: Span, shell: &mut Shell) {
         for call in find_calls(self.rules, language, code) {
             match (call.class, call.argument) {
                 (None, Some(line)) => {
@@ -207,6 +212,12 @@ fn blank(code: &str, language: CodeLanguage) -> String {
     let mut at = 0;
     while at < bytes.len() {
         let (end, keep) = match bytes[at] {
+            b';' if language == CodeLanguage::Lisp => (line_end(bytes, at), 0),
+            // Quotes begin forms in Lisp, and comments in Vim.
+            b'\'' if language == CodeLanguage::Lisp => {
+                at += 1;
+                continue;
+            }
             b'#' if hash_comments(language) && starts_comment(bytes, at) => (line_end(bytes, at), 0),
             b'/' if bytes.get(at + 1) == Some(&b'/')
                 && language == CodeLanguage::Javascript
@@ -231,7 +242,7 @@ fn blank(code: &str, language: CodeLanguage) -> String {
 }
 
 fn hash_comments(language: CodeLanguage) -> bool {
-    !matches!(language, CodeLanguage::Javascript)
+    !matches!(language, CodeLanguage::Javascript | CodeLanguage::Lisp | CodeLanguage::Vim)
 }
 
 fn starts_comment(bytes: &[u8], at: usize) -> bool {

@@ -57,7 +57,12 @@ impl Walk<'_> {
     }
 
     fn call(&mut self, call: Call<'_>, first: &Arg, shell: &mut Shell) -> Stream {
-        if self.functions.contains(call.program) || self.builtin(&call, shell) {
+        if let Some(output) =
+            Some(&call).filter(|_| !first.text.contains('/')).and_then(|call| self.invoke(call, shell))
+        {
+            return output;
+        }
+        if self.builtin(&call, shell) {
             return super::output::made_by(&call);
         }
         if let Some(code) = self.aliases.get(call.program).cloned() {
