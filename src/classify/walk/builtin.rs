@@ -70,7 +70,11 @@ impl Walk<'_> {
 
     fn source(&mut self, call: &Call<'_>, shell: &mut Shell) {
         let Some(file) = call.args.first() else { return };
-        match self.content(file, shell) {
+        let content = match file.exact() {
+            Some("/dev/stdin" | "-") => call.input.clone(),
+            _ => self.content(file, shell),
+        };
+        match content {
             Stream::Remote | Stream::Decoded => self.fetched(call.program, call.span),
             Stream::Text(text) => {
                 let code = Arg { text, ..Arg::unknown("", call.span) };

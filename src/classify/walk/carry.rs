@@ -72,6 +72,12 @@ impl Walk<'_> {
         }
         // `su bob -c LINE`: the line may stand behind the operands.
         let behind = (wrapper.spec.skip > 0).then(|| parse(args, &wrapper.grammar, false));
+        // `env -S CODE WORD …`: the words belong to the code.
+        if let ("env", Some(line)) = (call.program, parsed.values(&wrapper.line).next()) {
+            let mut words = vec![line.clone()];
+            words.extend_from_slice(&args[parsed.rest.min(args.len())..]);
+            return Some(self.payload(&join_args(&words, call.span), call.input.clone(), &mut inner_shell));
+        }
         for line in behind.as_ref().unwrap_or(&parsed).values(&wrapper.line) {
             self.payload(line, call.input.clone(), &mut inner_shell.clone());
         }

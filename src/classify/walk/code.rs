@@ -82,6 +82,10 @@ impl Walk<'_> {
                 if code.is_unseen() {
                     self.hidden(program, None, code.span);
                 } else if matches!(interpreter.spec.language, CodeLanguage::Shell | CodeLanguage::Powershell) {
+                    // Calls of .NET are no words of a shell.
+                    if interpreter.spec.language == CodeLanguage::Powershell && code.text.contains('(') {
+                        self.calls(CodeLanguage::Powershell, program, &code.text, code.span, shell);
+                    }
                     return self.own_shell(code, shell.clone());
                 } else {
                     self.calls(interpreter.spec.language, program, &code.text, code.span, shell);
