@@ -46,7 +46,7 @@ fn command(line: &str) -> Option<String> {
 fn main() {
     let started = Instant::now();
     let classifier = Classifier::embedded();
-    println!("table compiled in {:?}", started.elapsed());
+    println!("a classifier in {:?}", started.elapsed());
     let (context, policy) = (context(), policy());
     let lines: Vec<String> = include_str!("../tests/data/commands.jsonl").lines().filter_map(command).collect();
     let mut best = vec![Duration::MAX; lines.len()];
@@ -63,6 +63,20 @@ fn main() {
     println!("{} lines: median {:?}, 99% {:?}", lines.len(), at(50), at(99));
     for index in order.iter().rev().take(5) {
         println!("  {:?} {:.70}", best[*index], lines[*index].replace('\n', "⏎"));
+    }
+    // As a process does that judges one line: what the line's programs need is compiled first.
+    let mut first: Vec<(Duration, &String)> = lines
+        .iter()
+        .map(|line| {
+            let started = Instant::now();
+            std::hint::black_box(Classifier::embedded().shell(line, &context, &policy));
+            (started.elapsed(), line)
+        })
+        .collect();
+    first.sort();
+    println!("as the first line: median {:?}, 99% {:?}", first[first.len() / 2].0, first[first.len() * 99 / 100].0);
+    for (time, line) in first.iter().rev().take(5) {
+        println!("  {time:?} {:.70}", line.replace('\n', "⏎"));
     }
     let noise: String =
         (0..1 << 20).map(|n: u32| char::from((n.wrapping_mul(2_654_435_761) >> 24) as u8 % 95 + 32)).collect();

@@ -30,6 +30,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("git2", &["src/store/"]),
     ("clap", &["src/cli/", "src/main.rs"]),
     ("serde_saphyr", &["src/settings/", "src/classify/"]),
+    ("sqlparser", &["src/classify/sql/"]),
     ("notify", &["src/watch/"]),
     ("tokio", &["src/daemon/", "src/web/"]),
     ("rustix", &["src/sys/", "src/worktree/", "src/error.rs", "src/store/"]),

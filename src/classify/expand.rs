@@ -81,6 +81,8 @@ impl Arg {
 pub enum Value {
     /// One of these texts (a loop's variable has several).
     Known(Vec<String>),
+    /// These arguments, all of them: an array, the parameters of a function.
+    List(Vec<Arg>),
     Unknown(Origin),
     /// Below a temporary directory.
     Temporary,
@@ -97,7 +99,13 @@ pub struct Shell {
 impl Shell {
     /// Sets a variable, within the limits.
     pub fn set(&mut self, name: &str, value: Value) {
-        let too_long = matches!(&value, Value::Known(texts) if texts.iter().any(|text| text.len() > MAX_VALUE));
+        let too_long = match &value {
+            Value::Known(texts) => texts.iter().any(|text| text.len() > MAX_VALUE),
+            Value::List(args) => {
+                args.len() > MAX_ALTERNATIVES || args.iter().map(|arg| arg.text.len()).sum::<usize>() > MAX_VALUE
+            }
+            Value::Unknown(_) | Value::Temporary => false,
+        };
         if self.variables.len() < MAX_VARIABLES || self.variables.contains_key(name) {
             let value = if too_long { Value::Unknown(Origin::Plain) } else { value };
             self.variables.insert(name.to_owned(), value);

@@ -1,20 +1,17 @@
 //! From text to rules, with errors that point at the place.
 
-use std::collections::HashSet;
-
-use regex::{Regex, RegexBuilder};
-use serde_saphyr::{Location, Spanned};
+use serde_saphyr::Location;
 
 use super::args::Grammar;
-use super::condition::{AnyOf, Operands, Role, Subcommands};
+use super::condition::{AnyOf, Operands, Pattern, Role, Subcommands};
 use super::dialect::{
-    CallSpec, CodeLanguage, DatabaseSpec, Document, InterpreterSpec, RemoteSpec, RuleSpec, WrapperSpec,
+    CallSpec, CodeLanguage, DatabaseSpec, Document, InterpreterSpec, ProgramSpec, RemoteSpec, RuleSpec, WrapperSpec,
 };
-use super::{Call, Database, Interpreter, Remote, Rule, Rules, Wrapper};
+use super::index::Index;
+use super::table::{Specs, Table};
+use super::text::Text;
+use super::{Call, Database, Interpreter, Remote, Rule, Wrapper};
 use crate::error::{Code, Error, Result};
-
-/// Largest compiled regular expression of a user's rule.
-const MAX_REGEX: usize = 1 << 20;
 
 /// Reads a document of rules.
 pub fn read(yaml: &str) -> Result<Document> {
@@ -41,22 +38,42 @@ fn refused(message: &str, location: Option<Location>) -> Error {
     error.field("rules").hint("docs/CLASSIFY.md describes the dialect")
 }
 
-/// Compiles documents; what comes first takes precedence.
-pub fn compile(documents: Vec<Document>) -> Result<Rules> {
-    let mut rules = Rules::default();
-    let mut taken: HashSet<String> = HashSet::new();
-    for document in documents {
-        add(document, &mut rules, &mut taken)?;
+/// Reads a user's document; everything in it is compiled, so that its errors are known.
+pub fn document(yaml: &str) -> Result<Table> {
+    let document = read(yaml)?;
+    let most = usize::from(u16::MAX) / 4;
+    if yaml.split_whitespace().count() > most * 16 || document.rules.len() > most {
+        return Err(refused("too many rules", None));
     }
-    Ok(rules)
+    let index = Index::new(&document);
+    for spec in &document.rules {
+        let rule = rule(&spec.value).map_err(|message| refused(&message, Some(spec.referenced)))?;
+        rule.operands.patterns().try_for_each(|pattern| check(pattern, spec.referenced))?;
+    }
+    for spec in &document.calls {
+        check(&call(&spec.value).pattern, spec.referenced)?;
+    }
+    Ok(Table::new(Specs {
+        disable: document.disable,
+        programs: document.programs.into(),
+        wrappers: document.wrappers.into(),
+        remotes: document.remotes.into(),
+        databases: document.databases.into(),
+        interpreters: document.interpreters.into(),
+        calls: document.calls.into_iter().map(|spec| spec.value).collect::<Vec<_>>().into(),
+        rules: document.rules.into_iter().map(|spec| spec.value).collect::<Vec<_>>().into(),
+        index,
+    }))
+}
+
+fn check(pattern: &Pattern, location: Location) -> Result<()> {
+    let Err(error) = pattern.regex() else { return Ok(()) };
+    let message = error.to_string().replace('\n', " ");
+    Err(refused(&format!("`{}` is no regular expression: {message}", pattern.text()), Some(location)))
 }
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
-}
-
-fn programs(text: &str) -> Vec<String> {
-    text.split_whitespace().map(str::to_ascii_lowercase).collect()
 }
 
 fn grammar(values: &str, attached: &str, single: bool) -> Grammar {
@@ -68,63 +85,17 @@ fn grammar(values: &str, attached: &str, single: bool) -> Grammar {
     }
 }
 
-fn add(document: Document, rules: &mut Rules, taken: &mut HashSet<String>) -> Result<()> {
-    rules.quiet.extend(programs(&document.quiet));
-    taken.extend(words(&document.disable));
-    for spec in document.programs {
-        for program in programs(&spec.program) {
-            let mut grammar = grammar(&spec.values, &spec.attached, spec.single);
-            grammar.fold = spec.fold;
-            rules.grammars.entry(program).or_insert(grammar);
-        }
-    }
-    for spec in document.wrappers {
-        for program in programs(&spec.program) {
-            rules.wrappers.entry(program).or_default().push(wrapper(&spec));
-        }
-    }
-    for spec in document.remotes {
-        for program in programs(&spec.program) {
-            rules.remotes.entry(program).or_default().push(remote(&spec));
-        }
-    }
-    for spec in document.databases {
-        for program in programs(&spec.program) {
-            rules.databases.entry(program).or_default().push(database(&spec));
-        }
-    }
-    for spec in document.interpreters {
-        for program in programs(&spec.program) {
-            rules.interpreters.entry(program).or_default().push(interpreter(&spec));
-        }
-    }
-    for spec in document.calls {
-        rules.calls.push(call(spec)?);
-    }
-    let before = taken.clone();
-    for spec in document.rules {
-        if before.contains(&spec.value.id) {
-            continue;
-        }
-        taken.insert(spec.value.id.clone());
-        let names = programs(&spec.value.program);
-        let index = rules.rules.len();
-        rules.rules.push(rule(spec)?);
-        for name in names {
-            match name.strip_suffix('*') {
-                Some(prefix) => rules.by_prefix.push((prefix.to_owned(), index)),
-                None => rules.by_program.entry(name).or_default().push(index),
-            }
-        }
-    }
-    Ok(())
+/// The option grammar of programs.
+pub fn program(spec: &ProgramSpec) -> Grammar {
+    Grammar { fold: spec.fold, ..grammar(&spec.values, &spec.attached, spec.single) }
 }
 
-fn wrapper(spec: &WrapperSpec) -> Wrapper {
+/// From its spec.
+pub fn wrapper(spec: &WrapperSpec) -> Wrapper {
     Wrapper {
         sub: Subcommands::parse(&spec.sub),
         grammar: grammar(
-            &[&spec.values, &spec.line, &spec.directory].map(String::as_str).join(" "),
+            &[&spec.values, &spec.line, &spec.directory].map(|text| &**text).join(" "),
             &spec.attached,
             false,
         ),
@@ -135,10 +106,11 @@ fn wrapper(spec: &WrapperSpec) -> Wrapper {
     }
 }
 
-fn remote(spec: &RemoteSpec) -> Remote {
+/// From its spec.
+pub fn remote(spec: &RemoteSpec) -> Remote {
     Remote {
         sub: Subcommands::parse(&spec.sub),
-        grammar: grammar(&[&spec.values, &spec.line, &spec.mounts].map(String::as_str).join(" "), "", spec.single),
+        grammar: grammar(&[&spec.values, &spec.line, &spec.mounts].map(|text| &**text).join(" "), "", spec.single),
         unless: AnyOf::parse(&spec.unless),
         line: words(&spec.line),
         mounts: words(&spec.mounts),
@@ -146,10 +118,11 @@ fn remote(spec: &RemoteSpec) -> Remote {
     }
 }
 
-fn database(spec: &DatabaseSpec) -> Database {
+/// From its spec.
+pub fn database(spec: &DatabaseSpec) -> Database {
     Database {
         sub: Subcommands::parse(&spec.sub),
-        grammar: grammar(&[&spec.values, &spec.query, &spec.file].map(String::as_str).join(" "), "", spec.single),
+        grammar: grammar(&[&spec.values, &spec.query, &spec.file].map(|text| &**text).join(" "), "", spec.single),
         unless: AnyOf::parse(&spec.unless),
         query: words(&spec.query),
         file: words(&spec.file),
@@ -157,8 +130,9 @@ fn database(spec: &DatabaseSpec) -> Database {
     }
 }
 
-fn interpreter(spec: &InterpreterSpec) -> Interpreter {
-    let values = [&spec.values, &spec.code].map(String::as_str).join(" ");
+/// From its spec.
+pub fn interpreter(spec: &InterpreterSpec) -> Interpreter {
+    let values = [&spec.values, &spec.code].map(|text| &**text).join(" ");
     let fold = spec.language == CodeLanguage::Powershell;
     Interpreter {
         sub: Subcommands::parse(&spec.sub),
@@ -169,45 +143,40 @@ fn interpreter(spec: &InterpreterSpec) -> Interpreter {
     }
 }
 
-fn regex(text: &str, location: Location) -> Result<Regex> {
-    let built = RegexBuilder::new(text).size_limit(MAX_REGEX).build();
-    built.map_err(|error| {
-        let message = error.to_string().replace('\n', " ");
-        refused(&format!("`{text}` is no regular expression: {message}"), Some(location))
-    })
+/// A call to look for.
+pub fn call(spec: &CallSpec) -> Call {
+    let CallSpec { language, pattern, class, severity } = spec.clone();
+    Call { languages: language, pattern: Pattern::new(pattern), class, severity }
 }
 
-fn call(spec: Spanned<CallSpec>) -> Result<Call> {
-    let location = spec.referenced;
-    let CallSpec { language, pattern, class, severity } = spec.value;
-    Ok(Call { languages: language, pattern: regex(&pattern, location)?, class, severity })
-}
-
-fn rule(spec: Spanned<RuleSpec>) -> Result<Rule> {
-    let location = spec.referenced;
-    let spec = spec.value;
+/// A rule; errors are sentences without a place.
+pub fn rule(spec: &RuleSpec) -> std::result::Result<Rule, String> {
     if spec.program.trim().is_empty() {
-        return Err(refused(&format!("rule `{}` names no program", spec.id), Some(location)));
+        return Err(format!("rule `{}` names no program", &*spec.id));
     }
-    let optional = |text: &Option<String>| text.as_deref().map(|text| regex(text, location)).transpose();
-    let (some, none) = (optional(&spec.operand)?, optional(&spec.no_operand)?);
-    let (last, value) = (optional(&spec.last)?, optional(&spec.value)?);
     let mut roles = Vec::new();
     for word in spec.target.split_whitespace() {
-        let unknown = || refused(&format!("rule `{}`: `{word}` is no target role", spec.id), Some(location));
-        roles.push(Role::parse(word).ok_or_else(unknown)?);
+        roles.push(Role::parse(word).ok_or_else(|| format!("rule `{}`: `{word}` is no target role", &*spec.id))?);
     }
+    let pattern = |text: &Option<Text>| text.clone().map(Pattern::new);
     Ok(Rule {
         sub: Subcommands::parse(&spec.sub),
         when: AnyOf::parse(&spec.when),
         also: AnyOf::parse(&spec.also),
         unless: AnyOf::parse(&spec.unless),
-        operands: Operands { some, none, last, value, at_least: spec.at_least, at_most: spec.at_most },
+        operands: Operands {
+            some: pattern(&spec.operand),
+            none: pattern(&spec.no_operand),
+            last: pattern(&spec.last),
+            value: pattern(&spec.value),
+            at_least: spec.at_least,
+            at_most: spec.at_most,
+        },
         root: spec.root,
         input: spec.input,
         always: spec.always,
         class: spec.class,
-        and: spec.and,
+        and: spec.and.clone(),
         severity: spec.severity,
         roles,
         needs_target: spec.needs_target,
@@ -218,7 +187,7 @@ fn rule(spec: Spanned<RuleSpec>) -> Result<Rule> {
         checkpoint: spec.checkpoint,
         warn: spec.warn,
         answer: spec.answer,
-        say: spec.say,
-        id: spec.id,
+        say: spec.say.clone(),
+        id: spec.id.clone(),
     })
 }

@@ -1,8 +1,11 @@
 //! Conditions of a rule over a command line that was taken apart.
 
-use regex::Regex;
+use std::sync::OnceLock;
+
+use regex::bytes::{Regex, RegexBuilder};
 
 use super::args::Parsed;
+use super::text::Text;
 use crate::classify::expand::Arg;
 
 /// One of several options, each perhaps with certain values.
@@ -99,21 +102,65 @@ pub fn glob(pattern: &str, text: &str) -> bool {
     }
 }
 
+/// A regular expression that is compiled when it is first asked.
+#[derive(Debug)]
+pub struct Pattern {
+    text: Text,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    /// Largest compiled form.
+    const MAX_SIZE: usize = 1 << 20;
+
+    pub fn new(text: Text) -> Pattern {
+        Pattern { text, compiled: OnceLock::new() }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Compiles the text. Letters are those of ASCII (`\w` of all scripts takes milliseconds to compile), unless the text names
+    /// others in a class.
+    ///
+    /// # Errors
+    /// When it is no regular expression, or one too large.
+    pub fn regex(&self) -> Result<Regex, regex::Error> {
+        let build = |unicode| RegexBuilder::new(&self.text).size_limit(Self::MAX_SIZE).unicode(unicode).build();
+        build(false).or_else(|_| build(true))
+    }
+
+    /// The compiled expression; tests and the reader of users' rules see to it that there is one.
+    pub fn get(&self) -> Option<&Regex> {
+        self.compiled.get_or_init(|| self.regex().ok()).as_ref()
+    }
+
+    pub fn is_match(&self, text: &str) -> bool {
+        self.get().is_some_and(|regex| regex.is_match(text.as_bytes()))
+    }
+}
+
 /// A condition over operands.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Operands {
-    pub some: Option<Regex>,
-    pub none: Option<Regex>,
-    pub last: Option<Regex>,
+    pub some: Option<Pattern>,
+    pub none: Option<Pattern>,
+    pub last: Option<Pattern>,
     /// Over the values of options and the operands.
-    pub value: Option<Regex>,
+    pub value: Option<Pattern>,
     pub at_least: usize,
     pub at_most: Option<usize>,
 }
 
 impl Operands {
+    /// Its regular expressions.
+    pub fn patterns(&self) -> impl Iterator<Item = &Pattern> {
+        [&self.some, &self.none, &self.last, &self.value].into_iter().flatten()
+    }
+
     pub fn hold(&self, operands: &[Arg], parsed: &Parsed) -> bool {
-        let any = |pattern: &Regex| operands.iter().any(|arg| pattern.is_match(&arg.text));
+        let any = |pattern: &Pattern| operands.iter().any(|arg| pattern.is_match(&arg.text));
         operands.len() >= self.at_least
             && self.at_most.is_none_or(|most| operands.len() <= most)
             && self.some.as_ref().is_none_or(any)
@@ -123,7 +170,7 @@ impl Operands {
     }
 }
 
-fn any_value(pattern: &Regex, parsed: &Parsed) -> bool {
+fn any_value(pattern: &Pattern, parsed: &Parsed) -> bool {
     parsed.flags.iter().filter_map(|flag| flag.value.as_ref()).any(|value| pattern.is_match(&value.text))
 }
 

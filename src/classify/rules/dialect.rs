@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
+use super::text::{List, Text};
 use crate::model::effect::{Class, Severity, Stance};
 
 /// A whole document: the embedded table, or a user's additions.
@@ -10,9 +11,9 @@ use crate::model::effect::{Class, Severity, Stance};
 #[serde(deny_unknown_fields, default)]
 pub struct Document {
     /// Programs that only read, or whose writing nobody minds.
-    pub quiet: String,
+    pub quiet: Text,
     /// Ids of rules that do not apply.
-    pub disable: String,
+    pub disable: Text,
     pub programs: Vec<ProgramSpec>,
     pub wrappers: Vec<WrapperSpec>,
     pub remotes: Vec<RemoteSpec>,
@@ -23,16 +24,16 @@ pub struct Document {
 }
 
 /// The option grammar of programs.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramSpec {
-    pub program: String,
+    pub program: Text,
     /// Options that take the next argument.
     #[serde(default)]
-    pub values: String,
+    pub values: Text,
     /// Options that take the rest of their own argument only.
     #[serde(default)]
-    pub attached: String,
+    pub attached: Text,
     /// `-name` is one option.
     #[serde(default)]
     pub single: bool,
@@ -45,13 +46,13 @@ pub struct ProgramSpec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrapperSpec {
-    pub program: String,
+    pub program: Text,
     #[serde(default)]
-    pub sub: String,
+    pub sub: Text,
     #[serde(default)]
-    pub values: String,
+    pub values: Text,
     #[serde(default)]
-    pub attached: String,
+    pub attached: Text,
     /// How many operands stand before the command.
     #[serde(default)]
     pub skip: usize,
@@ -60,19 +61,19 @@ pub struct WrapperSpec {
     pub assignments: bool,
     /// With one of these the command is not run (`command -v`, `sudo -l`).
     #[serde(default)]
-    pub unless: String,
+    pub unless: Text,
     /// The command is what follows `--`, if that is given.
     #[serde(default)]
     pub dashes: bool,
     /// Options whose value is a command line of its own (`env -S`, `script -c`).
     #[serde(default)]
-    pub line: String,
+    pub line: Text,
     /// The operands together are one command line (`watch`).
     #[serde(default)]
     pub joined: bool,
     /// Options whose value is the directory to run in.
     #[serde(default)]
-    pub directory: String,
+    pub directory: Text,
     /// Runs it as another user, usually root.
     #[serde(default)]
     pub privileged: bool,
@@ -85,11 +86,11 @@ pub struct WrapperSpec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemoteSpec {
-    pub program: String,
+    pub program: Text,
     #[serde(default)]
-    pub sub: String,
+    pub sub: Text,
     #[serde(default)]
-    pub values: String,
+    pub values: Text,
     #[serde(default)]
     pub single: bool,
     /// Operands before the command (the host, the container).
@@ -100,7 +101,7 @@ pub struct RemoteSpec {
     pub dashes: bool,
     /// Options whose value is the command line.
     #[serde(default)]
-    pub line: String,
+    pub line: Text,
     /// The rest is one command line for a shell over there (`ssh`).
     #[serde(default)]
     pub joined: bool,
@@ -108,43 +109,46 @@ pub struct RemoteSpec {
     pub class: Class,
     /// A local directory mounted inside makes inner paths local again (`-v`).
     #[serde(default)]
-    pub mounts: String,
+    pub mounts: Text,
     /// What happens inside and is not mounted vanishes with the container.
     #[serde(default)]
     pub fresh: bool,
     /// With one of these nothing runs (`ssh -V`).
     #[serde(default)]
-    pub unless: String,
+    pub unless: Text,
 }
 
 /// Clients of databases.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatabaseSpec {
-    pub program: String,
+    pub program: Text,
     pub language: QueryLanguage,
+    /// Which SQL it reads.
     #[serde(default)]
-    pub sub: String,
+    pub dialect: SqlDialect,
     #[serde(default)]
-    pub values: String,
+    pub sub: Text,
+    #[serde(default)]
+    pub values: Text,
     #[serde(default)]
     pub single: bool,
     /// Options whose value is a query.
     #[serde(default)]
-    pub query: String,
+    pub query: Text,
     /// Options whose value is a file of queries.
     #[serde(default)]
-    pub file: String,
+    pub file: Text,
     /// The operand (from 0) from which on operands are queries.
     pub operand: Option<usize>,
     /// The operand that is the database's file.
     pub local: Option<usize>,
     /// With one of these nothing can be written.
     #[serde(default)]
-    pub unless: String,
+    pub unless: Text,
     /// Operands that end so are files of queries; with this, other operands are none.
     #[serde(default)]
-    pub scripts: String,
+    pub scripts: Text,
 }
 
 /// What a database client is told in.
@@ -156,27 +160,45 @@ pub enum QueryLanguage {
     Mongo,
 }
 
+/// A dialect of SQL: what is a literal, what a comment, and which grammar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SqlDialect {
+    /// Not known.
+    #[default]
+    Generic,
+    Postgres,
+    Mysql,
+    Sqlite,
+    Duckdb,
+    Clickhouse,
+    Mssql,
+    Bigquery,
+    Snowflake,
+    Oracle,
+}
+
 /// Programs that run code given on the line.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterpreterSpec {
-    pub program: String,
+    pub program: Text,
     pub language: CodeLanguage,
     #[serde(default)]
-    pub values: String,
+    pub values: Text,
     #[serde(default)]
-    pub attached: String,
+    pub attached: Text,
     #[serde(default)]
     pub single: bool,
     /// Options whose value is code.
     #[serde(default)]
-    pub code: String,
+    pub code: Text,
     /// The subcommand whose operands are code (`deno eval`).
     #[serde(default)]
-    pub sub: String,
+    pub sub: Text,
     /// Options with which nothing foreign is run (`-m py_compile`, `--check`).
     #[serde(default)]
-    pub unless: String,
+    pub unless: Text,
     /// Operands that are code themselves (`awk`).
     #[serde(default)]
     pub operand: bool,
@@ -194,16 +216,18 @@ pub enum CodeLanguage {
     Php,
     Awk,
     Powershell,
+    Lisp,
+    Vim,
 }
 
 /// A call that does something, in code given to an interpreter.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallSpec {
     /// Languages it occurs in.
-    pub language: Vec<CodeLanguage>,
+    pub language: List<CodeLanguage>,
     /// A regular expression over the code, in which comments and the inside of long strings are blanked out.
-    pub pattern: String,
+    pub pattern: Text,
     /// `None`: the first string after the match is a shell command line.
     pub class: Option<Class>,
     #[serde(default)]
@@ -211,32 +235,32 @@ pub struct CallSpec {
 }
 
 /// One rule. All conditions must hold; the first rule of a program that holds decides.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleSpec {
-    pub id: String,
+    pub id: Text,
     /// Names of programs, without directories.
-    pub program: String,
+    pub program: Text,
     /// Alternatives of leading operands, separated by commas; `*` and `a|b` inside a word.
     #[serde(default)]
-    pub sub: String,
+    pub sub: Text,
     /// One of these options is given.
     #[serde(default)]
-    pub when: String,
+    pub when: Text,
     /// And one of these.
     #[serde(default)]
-    pub also: String,
+    pub also: Text,
     /// None of these options is given.
     #[serde(default)]
-    pub unless: String,
+    pub unless: Text,
     /// An operand matches.
-    pub operand: Option<String>,
+    pub operand: Option<Text>,
     /// No operand matches.
-    pub no_operand: Option<String>,
+    pub no_operand: Option<Text>,
     /// The last operand matches.
-    pub last: Option<String>,
+    pub last: Option<Text>,
     /// The value of an option, or an operand, matches.
-    pub value: Option<String>,
+    pub value: Option<Text>,
     #[serde(default)]
     pub at_least: usize,
     pub at_most: Option<usize>,
@@ -254,12 +278,12 @@ pub struct RuleSpec {
     pub class: Option<Class>,
     /// Further classes of the same action.
     #[serde(default)]
-    pub and: Vec<Class>,
+    pub and: List<Class>,
     #[serde(default)]
     pub severity: Option<Severity>,
     /// Where its targets are: `operands first last rest init`, or options whose value is one.
     #[serde(default)]
-    pub target: String,
+    pub target: Text,
     /// Targets must be given, else the rule does not hold.
     #[serde(default)]
     pub needs_target: bool,
@@ -278,14 +302,14 @@ pub struct RuleSpec {
     /// `allow`, `warn`, `ask` or `deny`.
     pub answer: Option<Stance>,
     /// A sentence for people; `{verb}` is the program with its subcommand.
-    pub say: Option<String>,
+    pub say: Option<Text>,
 
     /// Lines that must give this class, one per list item.
     #[serde(default, rename = "match")]
-    #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
-    pub matches: Vec<String>,
+    #[allow(dead_code, reason = "examples are run by the tests; build.rs drops them")]
+    pub matches: List<Text>,
     /// Lines that this rule must not hold for.
     #[serde(default, rename = "not")]
-    #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
-    pub misses: Vec<String>,
+    #[allow(dead_code, reason = "examples are run by the tests; build.rs drops them")]
+    pub misses: List<Text>,
 }

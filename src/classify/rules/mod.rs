@@ -4,46 +4,39 @@ pub mod args;
 mod compile;
 pub mod condition;
 pub mod dialect;
+mod embedded;
+mod index;
+mod table;
+mod text;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use regex::Regex;
-
+use crate::error::Result;
 use crate::model::effect::{Class, Severity, Stance};
 use args::{Grammar, Parsed, parse};
-use condition::{AnyOf, Operands, Role, Subcommands};
+use condition::{AnyOf, Operands, Pattern, Role, Subcommands};
 use dialect::{CodeLanguage, DatabaseSpec, InterpreterSpec, RemoteSpec, WrapperSpec};
+use index::Section;
+use table::Table;
+use text::{List, Text};
 
 use super::expand::Arg;
 
-pub use compile::{compile, read};
-
-/// Everything known about programs.
-#[derive(Debug, Default)]
+/// Everything known about programs: tables in order of precedence.
+#[derive(Debug)]
 pub struct Rules {
-    quiet: HashSet<String>,
-    grammars: HashMap<String, Grammar>,
+    tables: Vec<Table>,
     /// The grammar of programs that have none of their own.
     plain: Grammar,
-    /// Indices into `rules`, in order of precedence.
-    by_program: HashMap<String, Vec<usize>>,
-    /// Programs named with a trailing `*`.
-    by_prefix: Vec<(String, usize)>,
-    rules: Vec<Rule>,
-    wrappers: HashMap<String, Vec<Wrapper>>,
-    remotes: HashMap<String, Vec<Remote>>,
-    databases: HashMap<String, Vec<Database>>,
-    interpreters: HashMap<String, Vec<Interpreter>>,
-    pub calls: Vec<Call>,
 }
 
 /// A compiled rule.
 #[derive(Debug)]
 pub struct Rule {
-    pub id: String,
+    pub id: Text,
     sub: Subcommands,
     when: AnyOf,
     also: AnyOf,
@@ -53,7 +46,7 @@ pub struct Rule {
     input: bool,
     always: bool,
     pub class: Option<Class>,
-    pub and: Vec<Class>,
+    pub and: List<Class>,
     pub severity: Option<Severity>,
     roles: Vec<Role>,
     needs_target: bool,
@@ -64,7 +57,7 @@ pub struct Rule {
     pub checkpoint: Option<bool>,
     pub warn: Option<bool>,
     pub answer: Option<Stance>,
-    pub say: Option<String>,
+    pub say: Option<Text>,
 }
 
 /// A program that runs its arguments.
@@ -113,8 +106,8 @@ pub struct Interpreter {
 /// A call to look for in code.
 #[derive(Debug)]
 pub struct Call {
-    pub languages: Vec<CodeLanguage>,
-    pub pattern: Regex,
+    pub languages: List<CodeLanguage>,
+    pub pattern: Pattern,
     pub class: Option<Class>,
     pub severity: Option<Severity>,
 }
@@ -140,55 +133,79 @@ pub struct Hit<'r> {
 }
 
 impl Rules {
+    /// The table that comes with piton.
+    pub fn embedded() -> Rules {
+        Rules { tables: vec![Table::new(embedded::specs())], plain: Grammar::default() }
+    }
+
+    /// The table that comes with piton, with a user's rules in front of it.
+    pub fn with_user(yaml: &str) -> Result<Rules> {
+        let own = compile::document(yaml)?;
+        let (ids, disabled) = own.ids();
+        let taken: HashSet<Text> = ids.chain(disabled).collect();
+        let disabled: HashSet<Text> = own.ids().1.collect();
+        let tables = vec![own.without(&disabled), Table::new(embedded::specs()).without(&taken)];
+        Ok(Rules { tables, plain: Grammar::default() })
+    }
+
     /// Whether anything at all is known about a program.
     pub fn knows(&self, program: &str) -> bool {
-        self.quiet.contains(program)
-            || self.by_program.contains_key(program)
-            || self.by_prefix.iter().any(|(prefix, _)| program.starts_with(prefix.as_str()))
-            || self.wrappers.contains_key(program)
-            || self.remotes.contains_key(program)
-            || self.databases.contains_key(program)
-            || self.interpreters.contains_key(program)
+        self.tables.iter().any(|table| table.knows(program))
     }
 
     /// Whether a program is listed as harmless whatever its arguments.
     pub fn is_quiet(&self, program: &str) -> bool {
-        self.quiet.contains(program)
+        self.tables.iter().any(|table| table.has(program, Section::Quiet))
     }
 
-    pub fn wrappers(&self, program: &str) -> &[Wrapper] {
-        self.wrappers.get(program).map_or(&[], Vec::as_slice)
+    pub fn wrappers(&self, program: &str) -> impl Iterator<Item = &Wrapper> {
+        self.tables.iter().flat_map(move |table| table.wrappers(program))
     }
 
-    pub fn remotes(&self, program: &str) -> &[Remote] {
-        self.remotes.get(program).map_or(&[], Vec::as_slice)
+    pub fn remotes(&self, program: &str) -> impl Iterator<Item = &Remote> {
+        self.tables.iter().flat_map(move |table| table.remotes(program))
     }
 
-    pub fn databases(&self, program: &str) -> &[Database] {
-        self.databases.get(program).map_or(&[], Vec::as_slice)
+    pub fn databases(&self, program: &str) -> impl Iterator<Item = &Database> {
+        self.tables.iter().flat_map(move |table| table.databases(program))
     }
 
-    pub fn interpreters(&self, program: &str) -> &[Interpreter] {
-        self.interpreters.get(program).map_or(&[], Vec::as_slice)
+    pub fn interpreters(&self, program: &str) -> impl Iterator<Item = &Interpreter> {
+        self.tables.iter().flat_map(move |table| table.interpreters(program))
+    }
+
+    /// The calls of a language to look for in code.
+    pub fn calls(&self, language: CodeLanguage) -> impl Iterator<Item = &Call> {
+        self.tables.iter().flat_map(Table::calls).filter(move |call| call.languages.contains(&language))
     }
 
     /// The first rule that holds for a command line (arguments without the program).
     pub fn find(&self, program: &str, args: &[Arg], run: Run) -> Option<Hit<'_>> {
-        let named = self.by_program.get(program).into_iter().flatten().copied();
-        let prefixed = self.by_prefix.iter().filter(|(prefix, _)| program.starts_with(prefix.as_str()));
-        let mut indices: Vec<usize> = named.chain(prefixed.map(|(_, index)| *index)).collect();
-        if indices.is_empty() {
-            return None;
-        }
-        indices.sort_unstable();
-        let parsed = parse(args, self.grammars.get(program).unwrap_or(&self.plain), false);
-        let harmless = asks_only(args, &parsed);
-        indices.into_iter().map(|index| &self.rules[index]).find_map(|rule| {
-            if harmless && !rule.always || rule.input && !run.input || rule.root && !run.root {
-                return None;
+        let mut parsed = None;
+        let mut items = Vec::new();
+        for table in &self.tables {
+            items.clear();
+            table.rules_of(program, &mut items);
+            if items.is_empty() {
+                continue;
             }
-            rule.holds(program, &parsed)
-        })
+            let (parsed, harmless) = parsed.get_or_insert_with(|| {
+                let grammar = self.tables.iter().find_map(|table| table.grammar(program)).unwrap_or(&self.plain);
+                let parsed = parse(args, grammar, false);
+                let harmless = asks_only(args, &parsed);
+                (parsed, harmless)
+            });
+            let hit = items.iter().filter_map(|item| table.rule(*item)).find_map(|rule| {
+                if *harmless && !rule.always || rule.input && !run.input || rule.root && !run.root {
+                    return None;
+                }
+                rule.holds(program, parsed)
+            });
+            if hit.is_some() {
+                return hit;
+            }
+        }
+        None
     }
 }
 

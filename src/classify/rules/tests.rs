@@ -1,6 +1,11 @@
+use super::compile::{call, document as compiled, read, rule};
 use super::dialect::Document;
-use super::{compile, read};
+use super::embedded;
+use super::table::Table;
+use super::text::Text;
+use super::{Rules, Run};
 use crate::classify::Classifier;
+use crate::classify::expand::Arg;
 use crate::classify::tests::evaluation::{context, policy};
 use crate::error::{Code, Error};
 
@@ -13,38 +18,78 @@ fn document() -> Document {
 
 #[test]
 fn the_embedded_table_compiles() {
-    if let Err(error) = compile(vec![document()]) {
+    if let Err(error) = compiled(include_str!("../../../config/rules.yaml")) {
         panic!("{error}");
     }
 }
 
-/// Every rule's own examples: `match` lines give its class by that very rule, `not` lines do not.
+/// What `build.rs` printed is what the document says, and every part of it compiles.
+#[test]
+fn the_embedded_table_is_the_document() {
+    let (specs, document) = (embedded::specs(), document());
+    let printed: Vec<String> = specs.rules.iter().map(|rule| format!("{rule:?}")).collect();
+    let read = document.rules.iter().map(|spec| {
+        let mut spec = spec.value.clone();
+        (spec.matches, spec.misses) = Default::default();
+        format!("{spec:?}")
+    });
+    assert!(read.eq(printed), "touch build.rs");
+    for spec in specs.rules.iter() {
+        let rule = rule(spec).expect("a rule");
+        assert!(rule.operands.patterns().all(|pattern| pattern.regex().is_ok()), "{}", &*spec.id);
+    }
+    assert!(specs.calls.iter().all(|spec| call(spec).pattern.regex().is_ok()));
+    let names = specs.index.names.len();
+    let table = Table::new(specs);
+    assert!(names > 2000 && table.knows("rm") && !table.knows("frobnicate"), "{names}");
+}
+
+/// The rule that decides about a line of plain words, if one does; without what carries a command in it.
+fn decides(rules: &Rules, line: &str) -> Option<String> {
+    let words: Vec<Arg> = shlex(line).into_iter().map(|word| Arg::literal(word, (0, 0))).collect();
+    let (first, args) = words.split_first()?;
+    let program = first.text.rsplit('/').next().unwrap_or(&first.text).to_ascii_lowercase();
+    rules.find(&program, args, Run { input: false, root: false }).map(|hit| hit.rule.id.to_string())
+}
+
+/// Words at blanks, but for those in single quotes.
+fn shlex(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for (at, piece) in line.split('\'').enumerate() {
+        for (nth, part) in piece.split(' ').enumerate() {
+            if at % 2 == 0 && nth > 0 {
+                words.push(String::new());
+            } else if nth > 0 {
+                words.last_mut().expect("one").push(' ');
+            }
+            words.last_mut().expect("one").push_str(part);
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Every rule's own examples: `match` lines are decided by that very rule, `not` lines are not. A rule with effects gives its
+/// class through the whole classifier; one that says "harmless" is asked by itself.
 #[test]
 fn examples_hold() {
     let classifier = Classifier::embedded();
     let mut wrong = Vec::new();
-    for rule in document().rules {
-        let rule = rule.value;
-        let by_rule = |line: &String| {
+    for spec in document().rules {
+        let rule = spec.value;
+        let by_rule = |line: &Text| {
+            if rule.class.is_none() && !rule.named {
+                return decides(&classifier.rules, line).as_deref() == Some(&*rule.id);
+            }
             let verdict = classifier.shell(line, &context(), &policy());
-            verdict.effects.iter().any(|effect| effect.rule == rule.id || rule.named && effect.rule == "script")
+            verdict.effects.iter().any(|effect| *effect.rule == *rule.id || rule.named && effect.rule == "script")
         };
-        if rule.class.is_some() {
-            wrong.extend(
-                rule.matches.iter().filter(|line| !by_rule(line)).map(|line| format!("{} misses {line}", rule.id)),
-            );
-        }
-        wrong.extend(
-            rule.misses
-                .iter()
-                .filter(|line| rule.class.is_some() && by_rule(line))
-                .map(|line| format!("{} takes {line}", rule.id)),
-        );
-        if rule.class.is_some()
-            && (rule.matches.is_empty() || rule.misses.is_empty())
-            && rule.severity != Some(crate::model::effect::Severity::Info)
-        {
-            wrong.push(format!("{} has no examples", rule.id));
+        let misses = rule.matches.iter().filter(|line| !by_rule(line));
+        wrong.extend(misses.map(|line| format!("{} misses {}", &*rule.id, &**line)));
+        let takes = rule.misses.iter().filter(|line| by_rule(line));
+        wrong.extend(takes.map(|line| format!("{} takes {}", &*rule.id, &**line)));
+        if rule.matches.is_empty() || rule.misses.is_empty() {
+            wrong.push(format!("{} has no examples", &*rule.id));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -80,4 +125,26 @@ fn users_rules_come_first() {
     let warned = classifier.shell("frobnicate now", &context(), &policy());
     assert_eq!(warned.warnings[0].message, "`frobnicate` frobs.");
     assert_eq!(warned.warnings[0].code, "external-cloud");
+}
+
+/// `cargo test --lib patterns_compile_soon -- --nocapture` lists the slowest.
+#[test]
+fn patterns_compile_soon() {
+    let specs = embedded::specs();
+    let mut times: Vec<(std::time::Duration, String)> = Vec::new();
+    let rules: Vec<super::Rule> = specs.rules.iter().filter_map(|spec| rule(spec).ok()).collect();
+    let calls: Vec<super::Call> = specs.calls.iter().map(call).collect();
+    for pattern in rules.iter().flat_map(|rule| rule.operands.patterns()).chain(calls.iter().map(|call| &call.pattern))
+    {
+        let started = std::time::Instant::now();
+        assert!(pattern.regex().is_ok());
+        times.push((started.elapsed(), pattern.text().to_owned()));
+    }
+    times.sort();
+    let all: std::time::Duration = times.iter().map(|(time, _)| *time).sum();
+    println!("{} patterns: {all:?}", times.len());
+    for (time, text) in times.iter().rev().take(12) {
+        println!("{time:?} {text}");
+    }
+    assert!(all < std::time::Duration::from_secs(2), "{all:?}");
 }

@@ -281,7 +281,7 @@ impl Scanner<'_, '_> {
 fn names_file(target: &Word) -> bool {
     match target.parts.as_slice() {
         [Part::Literal { text, .. }] => !text.trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit()),
-        [Part::Variable { .. } | Part::Unknown { .. }] => false,
+        [Part::Variable { .. } | Part::Elements { .. } | Part::Unknown { .. }] => false,
         _ => true,
     }
 }
@@ -308,9 +308,8 @@ pub fn assignment(word: &Word) -> Option<Assignment> {
     if !is_name(base) {
         return None;
     }
-    let array = matches!(word.parts.get(1), Some(Part::Unknown { quoted: false, .. })) && right.is_empty();
     let mut parts = word.parts[1..].to_vec();
     parts.insert(0, Part::Literal { text: right.to_owned(), quoted: false });
-    let compound = left != base || array;
-    Some(Assignment { name: base.to_owned(), compound, value: Word { parts, span: word.span } })
+    let (compound, appends) = (left != base, left != plain && plain == base);
+    Some(Assignment { name: base.to_owned(), compound, appends, value: Word { parts, span: word.span } })
 }

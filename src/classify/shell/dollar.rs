@@ -103,6 +103,18 @@ impl Scanner<'_, '_> {
             parts.push(Part::Variable { name, quoted });
             return;
         }
+        if !name.is_empty() && (self.eat("[@]}") || self.eat("[*]}")) {
+            parts.push(Part::Elements { name, quoted });
+            return;
+        }
+        if name.is_empty()
+            && let Some(byte) = self.peek().filter(|byte| byte.is_ascii_digit() || matches!(byte, b'@' | b'*'))
+            && self.peek_at(1) == Some(b'}')
+        {
+            self.position += 2;
+            parts.push(Part::Variable { name: char::from(byte).to_string(), quoted });
+            return;
+        }
         self.unknown(parts, quoted, b'}');
     }
 

@@ -103,7 +103,11 @@ fn plain_text(word: &Word) -> String {
                 text.push('$');
                 text.push_str(name);
             }
-            Part::Command { .. } | Part::Process { .. } | Part::Unknown { .. } => {}
+            Part::Command { .. }
+            | Part::Process { .. }
+            | Part::Elements { .. }
+            | Part::Array { .. }
+            | Part::Unknown { .. } => {}
         }
     }
     text

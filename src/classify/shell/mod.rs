@@ -17,6 +17,7 @@ mod word;
 #[cfg(test)]
 mod tests;
 
+pub use command::assignment;
 pub use scanner::{Bounds, Place, scan};
 pub use tree::{
     Assignment, Command, Compound, Kind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Span, Word,

@@ -37,7 +37,8 @@ fn inner(parts: &[Part], into: &mut Vec<String>) {
         match part {
             Part::Command { script, .. } | Part::Process { script } => commands(script, into),
             Part::Unknown { inner: parts, .. } => inner(parts, into),
-            Part::Literal { .. } | Part::Variable { .. } => {}
+            Part::Array { words } => words.iter().for_each(|word| inner(&word.parts, into)),
+            Part::Literal { .. } | Part::Variable { .. } | Part::Elements { .. } => {}
         }
     }
 }
@@ -48,7 +49,8 @@ fn text(word: &Word) -> String {
         Part::Variable { name, .. } => format!("${name}"),
         Part::Command { .. } => "$()".to_owned(),
         Part::Process { .. } => "<()".to_owned(),
-        Part::Unknown { .. } => "${}".to_owned(),
+        Part::Unknown { .. } | Part::Array { .. } => "${}".to_owned(),
+        Part::Elements { name, .. } => format!("${{{name}[@]}}"),
     };
     word.parts.iter().map(piece).collect()
 }

@@ -61,8 +61,10 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assignment {
     pub name: String,
-    /// `+=`, an array or an element: the value is not simply the word.
+    /// `+=` or an element: the value is not simply the word.
     pub compound: bool,
+    /// `+=`
+    pub appends: bool,
     pub value: Word,
 }
 
@@ -121,6 +123,15 @@ pub enum Part {
     /// `<(…)`, `>(…)`
     Process {
         script: Script,
+    },
+    /// `${name[@]}`, `${name[*]}`
+    Elements {
+        name: String,
+        quoted: bool,
+    },
+    /// `name=(words)`: the words are data.
+    Array {
+        words: Vec<Word>,
     },
     /// `$((…))`, `${name:-word}` and the like: unknown text; the parts inside may still run commands.
     Unknown {

@@ -160,7 +160,7 @@ impl Scanner<'_, '_> {
     /// `name=(words)`: the words are data.
     fn array(&mut self, parts: &mut Vec<Part>) {
         self.position += 1;
-        let mut inner = Vec::new();
+        let mut words = Vec::new();
         if self.enter() {
             loop {
                 self.space();
@@ -170,7 +170,7 @@ impl Scanner<'_, '_> {
                         self.broken();
                         self.position += 1;
                     }
-                    Some(_) => inner.extend(self.word().parts),
+                    Some(_) => words.push(self.word()),
                 }
             }
             self.leave();
@@ -178,7 +178,7 @@ impl Scanner<'_, '_> {
         if !self.eat(")") {
             self.broken();
         }
-        parts.push(Part::Unknown { inner, quoted: false });
+        parts.push(Part::Array { words });
     }
 }
 

@@ -41,6 +41,22 @@ fn targets_are_literal_and_follow_cd() {
         ("docker run --rm -v \"$PWD\":/w alpine rm -rf /w/out", &["out"]),
         ("python3 -c \"import os; os.remove('x.json')\"", &["x.json"]),
         ("sqlite3 app.db 'DELETE FROM t'", &["app.db"]),
+        ("f() { rm \"$1\"; }; f x", &["x"]),
+        ("f() { rm -- \"$@\"; }; f x y; f z", &["x", "y", "z"]),
+        ("f() { local d=$1; shift; rm \"$d/$1\"; }; f a b c", &["a/b"]),
+        ("f() { for i; do rm $i; done; }; f a b", &["a", "b"]),
+        ("g() { rm \"$1\"; }; f() { g \"$2\"; g \"$1\"; }; f a b", &["b", "a"]),
+        ("f() { rm \"$1\"; }", &[]),
+        ("a=(x 'y z'); rm \"${a[@]}\"", &["x", "y z"]),
+        ("a=(x); a+=(y); rm ${a[*]}", &["x", "y"]),
+        ("declare -a a=(x y); for f in \"${a[@]}\"; do rm \"$f\"; done", &["x", "y"]),
+        ("c=(rm -rf build); \"${c[@]}\"", &["build"]),
+        ("set -- a b; rm \"$2\"", &["b"]),
+        ("bash -c 'rm \"$1\"' _ a", &["a"]),
+        ("vim -es -c '%s/a/b/ge | w out.txt' -c '!rm a' in.txt", &["out.txt", "a"]),
+        ("ed -s a.txt <<< $'1d\\nw\\nq'", &["a.txt"]),
+        ("ex f <<< 'wq'", &["f"]),
+        ("emacs --batch --eval '(delete-file \"a.el\")'", &["a.el"]),
     ];
     for (line, expected) in table {
         let expected: Vec<String> = expected.iter().map(|path| format!("{root}/{path}")).collect();

@@ -1,4 +1,4 @@
-//! `tests/data/families.txt`: commands by family, what they call for and the class of their effect.
+//! `tests/data/families.txt` and `agents.txt`: commands by family, what they call for and the class of their effect.
 
 use super::evaluation::{context, policy};
 use super::shared;
@@ -6,8 +6,20 @@ use crate::model::effect::Needs;
 
 #[test]
 fn families_of_commands() {
+    let count = hold(include_str!("../../../tests/data/families.txt"));
+    assert!(count > 3000, "{count} lines");
+}
+
+#[test]
+fn lines_of_agents() {
+    let count = hold(include_str!("../../../tests/data/agents.txt"));
+    assert!(count > 300, "{count} lines");
+}
+
+/// Checks every line of a set; how many there are.
+fn hold(set: &str) -> usize {
     let (mut needs, mut class, mut wrong, mut count) = ("", "", Vec::new(), 0);
-    for line in include_str!("../../../tests/data/families.txt").lines() {
+    for line in set.lines() {
         if let Some(head) = line.strip_prefix("## ") {
             (needs, class) = head.split_once(' ').unwrap_or((head, ""));
             continue;
@@ -31,5 +43,5 @@ fn families_of_commands() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(count > 3000, "{count} lines");
+    count
 }

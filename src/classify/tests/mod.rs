@@ -6,6 +6,7 @@ mod families;
 mod hostile;
 mod lines;
 mod oracle;
+mod second_parser;
 mod tools;
 
 use std::sync::LazyLock;

@@ -15,6 +15,13 @@ impl Walk<'_> {
             "popd" => shell.cwd = None,
             "eval" | "iex" | "invoke-expression" => self.eval(call, shell),
             "source" | "." => self.source(call, shell),
+            "shift" => {
+                let by = call.args.first().map_or(Some(1), |arg| arg.exact()?.parse().ok());
+                super::function::shift(shell, by.unwrap_or(usize::MAX));
+            }
+            "set" if call.args.first().is_some_and(|arg| arg.text == "--") => {
+                super::function::set_positional(shell, call.args[1..].to_vec());
+            }
             "trap" => self.trap(call),
             "alias" => self.define_aliases(call),
             "export" | "declare" | "local" | "readonly" | "typeset" | "let" => assign(call, shell),
@@ -63,7 +70,11 @@ impl Walk<'_> {
 
     fn source(&mut self, call: &Call<'_>, shell: &mut Shell) {
         let Some(file) = call.args.first() else { return };
-        match self.content(file, shell) {
+        let content = match file.exact() {
+            Some("/dev/stdin" | "-") => call.input.clone(),
+            _ => self.content(file, shell),
+        };
+        match content {
             Stream::Remote | Stream::Decoded => self.fetched(call.program, call.span),
             Stream::Text(text) => {
                 let code = Arg { text, ..Arg::unknown("", call.span) };

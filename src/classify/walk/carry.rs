@@ -51,7 +51,7 @@ impl Walk<'_> {
     /// Wrappers of the table.
     pub fn wrapped(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        rules.wrappers(call.program).iter().find_map(|wrapper| self.unwrap(wrapper, call, shell))
+        rules.wrappers(call.program).find_map(|wrapper| self.unwrap(wrapper, call, shell))
     }
 
     fn unwrap(&mut self, wrapper: &Wrapper, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
@@ -72,6 +72,12 @@ impl Walk<'_> {
         }
         // `su bob -c LINE`: the line may stand behind the operands.
         let behind = (wrapper.spec.skip > 0).then(|| parse(args, &wrapper.grammar, false));
+        // `env -S CODE WORD …`: the words belong to the code.
+        if let ("env", Some(line)) = (call.program, parsed.values(&wrapper.line).next()) {
+            let mut words = vec![line.clone()];
+            words.extend_from_slice(&args[parsed.rest.min(args.len())..]);
+            return Some(self.payload(&join_args(&words, call.span), call.input.clone(), &mut inner_shell));
+        }
         for line in behind.as_ref().unwrap_or(&parsed).values(&wrapper.line) {
             self.payload(line, call.input.clone(), &mut inner_shell.clone());
         }
@@ -137,6 +143,7 @@ impl Walk<'_> {
             "find" | "gfind" => Some(self.find(call, shell)),
             "fd" | "fdfind" => Some(self.fd(call, shell)),
             "yarn" | "pnpm" | "bun" => self.local_tool(call, shell),
+            "vim" | "nvim" | "vi" | "gvim" | "view" | "ex" | "ed" | "red" => self.editor(call, shell),
             "nix" => self.behind(call, &["-c", "--command"], shell),
             "foreach-object" | "foreach" | "%" | "where-object" => self.block(call, shell),
             _ => None,

@@ -28,7 +28,7 @@ impl Walk<'_> {
     /// Judges an interpreter.
     pub fn interpreter(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        let interpreter = rules.interpreters(call.program).first()?;
+        let interpreter = rules.interpreters(call.program).next()?;
         let mut args = call.args;
         if !interpreter.sub.is_empty() {
             let used = interpreter.sub.matches(args).unwrap_or(0);
@@ -58,8 +58,13 @@ impl Walk<'_> {
         if !codes.is_empty() || interpreter.spec.operand {
             let more = if interpreter.spec.operand && codes.is_empty() { rest.first().cloned() } else { None };
             let mut output = Stream::Opaque;
+            let mut inner = shell.clone();
+            if interpreter.spec.language == CodeLanguage::Shell {
+                // Behind the code stand the shell's name and its parameters.
+                super::function::set_positional(&mut inner, rest.get(1..).unwrap_or_default().to_vec());
+            }
             for code in codes.iter().chain(&more) {
-                output = self.run_code(interpreter, call.program, code, shell);
+                output = self.run_code(interpreter, call.program, code, &mut inner);
             }
             return Some(output);
         }
@@ -77,6 +82,10 @@ impl Walk<'_> {
                 if code.is_unseen() {
                     self.hidden(program, None, code.span);
                 } else if matches!(interpreter.spec.language, CodeLanguage::Shell | CodeLanguage::Powershell) {
+                    // Calls of .NET are no words of a shell.
+                    if interpreter.spec.language == CodeLanguage::Powershell && code.text.contains('(') {
+                        self.calls(CodeLanguage::Powershell, program, &code.text, code.span, shell);
+                    }
                     return self.own_shell(code, shell.clone());
                 } else {
                     self.calls(interpreter.spec.language, program, &code.text, code.span, shell);
@@ -119,7 +128,7 @@ impl Walk<'_> {
     }
 
     /// Records what the calls in code do.
-    fn calls(&mut self, language: CodeLanguage, program: &str, code: &str, span: Span, shell: &mut Shell) {
+    pub fn calls(&mut self, language: CodeLanguage, program: &str, code: &str, span: Span, shell: &mut Shell) {
         for call in find_calls(self.rules, language, code) {
             match (call.class, call.argument) {
                 (None, Some(line)) => {
@@ -147,14 +156,15 @@ fn after(args: &[Arg], value: &Arg) -> usize {
 pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<CodeCall> {
     let blanked = blank(code, language);
     let mut calls: Vec<CodeCall> = Vec::new();
-    for call in rules.calls.iter().filter(|call| call.languages.contains(&language)) {
-        for hit in call.pattern.find_iter(&blanked).take(16) {
+    for call in rules.calls(language) {
+        let Some(pattern) = call.pattern.get() else { continue };
+        for hit in pattern.find_iter(blanked.as_bytes()).take(16) {
             let from = hit.end().saturating_sub(1);
             let argument = match call.class {
                 None => command_at(code, from).or_else(|| command_at(code, hit.start())),
                 Some(_) => string_at(code, from).or_else(|| string_at(code, hit.start())),
             };
-            if call.class == Some(Class::Database) && !argument.as_deref().is_some_and(super::query::changing_sql) {
+            if call.class == Some(Class::Database) && !argument.as_deref().is_some_and(crate::classify::sql::changes) {
                 continue;
             }
             let made = CodeCall { class: call.class, severity: call.severity, argument };
@@ -206,6 +216,12 @@ fn blank(code: &str, language: CodeLanguage) -> String {
     let mut at = 0;
     while at < bytes.len() {
         let (end, keep) = match bytes[at] {
+            b';' if language == CodeLanguage::Lisp => (line_end(bytes, at), 0),
+            // Quotes begin forms in Lisp, and comments in Vim.
+            b'\'' if language == CodeLanguage::Lisp => {
+                at += 1;
+                continue;
+            }
             b'#' if hash_comments(language) && starts_comment(bytes, at) => (line_end(bytes, at), 0),
             b'/' if bytes.get(at + 1) == Some(&b'/')
                 && language == CodeLanguage::Javascript
@@ -230,7 +246,7 @@ fn blank(code: &str, language: CodeLanguage) -> String {
 }
 
 fn hash_comments(language: CodeLanguage) -> bool {
-    !matches!(language, CodeLanguage::Javascript)
+    !matches!(language, CodeLanguage::Javascript | CodeLanguage::Lisp | CodeLanguage::Vim)
 }
 
 fn starts_comment(bytes: &[u8], at: usize) -> bool {

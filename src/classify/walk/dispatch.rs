@@ -57,7 +57,12 @@ impl Walk<'_> {
     }
 
     fn call(&mut self, call: Call<'_>, first: &Arg, shell: &mut Shell) -> Stream {
-        if self.functions.contains(call.program) || self.builtin(&call, shell) {
+        if let Some(output) =
+            Some(&call).filter(|_| !first.text.contains('/')).and_then(|call| self.invoke(call, shell))
+        {
+            return output;
+        }
+        if self.builtin(&call, shell) {
             return super::output::made_by(&call);
         }
         if let Some(code) = self.aliases.get(call.program).cloned() {
@@ -152,7 +157,7 @@ impl Walk<'_> {
             _ if rule.address && self.stays_here(call) => Some(Severity::Info),
             severity => severity,
         };
-        for class in rule.class.iter().chain(&rule.and) {
+        for class in rule.class.iter().chain(rule.and.iter()) {
             let found = Found {
                 severity,
                 reversible: rule.reversible,
@@ -160,7 +165,7 @@ impl Walk<'_> {
                 warn: rule.warn,
                 answer: rule.answer,
                 say: rule.say.as_ref().map(|say| say.replace("{verb}", &hit.verb)),
-                ..Found::new(*class, hit.verb.as_str(), rule.id.as_str(), call.span)
+                ..Found::new(*class, hit.verb.as_str(), &*rule.id, call.span)
             };
             let uncertain = Certainty::Likely;
             if hit.targets.is_empty() {

@@ -16,7 +16,7 @@ impl Walk<'_> {
     /// Carriers of the table of remotes.
     pub fn remote(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        rules.remotes(call.program).iter().find_map(|remote| self.run_elsewhere(remote, call, shell))
+        rules.remotes(call.program).find_map(|remote| self.run_elsewhere(remote, call, shell))
     }
 
     fn run_elsewhere(&mut self, remote: &Remote, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {

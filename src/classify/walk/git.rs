@@ -25,11 +25,13 @@ impl Walk<'_> {
         let Some(sub) = rest.first() else {
             return Stream::Nothing;
         };
+        self.configures_alias(rest);
+        let configured = self.aliases.get(&format!("git {}", sub.text)).map(|code| code.text.clone());
         let alias = options.flags.iter().filter(|flag| flag.name == "-c").find_map(|flag| {
             let (name, value) = flag.value.as_ref()?.text.split_once('=')?;
             (name.strip_prefix("alias.")? == sub.text).then(|| value.to_owned())
         });
-        if let Some(alias) = alias {
+        if let Some(alias) = alias.or(configured) {
             return self.git_alias(&alias, rest, call, &mut shell);
         }
         let inner = Call { program: "git", args: rest, span: call.span, input: call.input.clone() };
@@ -40,6 +42,17 @@ impl Walk<'_> {
             self.hit(&hit, &inner, &shell);
         }
         Stream::Opaque
+    }
+
+    /// `git config alias.x '!rm a'`: a later `git x` of the line runs it.
+    fn configures_alias(&mut self, rest: &[Arg]) {
+        if let [config, .., name, code] = rest
+            && config.text == "config"
+            && let (Some(name), Some(code)) = (name.text.strip_prefix("alias."), code.exact())
+            && self.aliases.len() < 64
+        {
+            self.aliases.insert(format!("git {name}"), Arg::literal(code, config.span));
+        }
     }
 
     fn git_alias(&mut self, alias: &str, rest: &[Arg], call: &Call<'_>, shell: &mut Shell) -> Stream {

@@ -6,14 +6,16 @@ mod builtin;
 mod carry;
 mod code;
 mod dispatch;
+mod editor;
 mod elsewhere;
+mod function;
 mod git;
 mod output;
 mod query;
 mod store;
 mod words;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
@@ -21,9 +23,11 @@ use super::expand::{Arg, Origin, Shell, Value};
 use super::found::{Found, Site, place, settle};
 use super::rules::Rules;
 use super::shell::{
-    Bounds, Command, Compound, Kind, Pipeline, Place, Redirect, RedirectKind, Script, Simple, Span, scan,
+    Bounds, Command, Compound, Kind, Part, Pipeline, Place, Redirect, RedirectKind, Script, Simple, Span, Word,
+    assignment, scan,
 };
 use crate::model::effect::{Certainty, Class, Severity};
+use function::Function;
 
 /// Deepest nesting of payloads (`bash -c "bash -c …"`).
 const MAX_PAYLOADS: usize = 8;
@@ -31,6 +35,9 @@ const MAX_PAYLOADS: usize = 8;
 const MAX_PRODUCED: usize = 2 << 20;
 /// Values that loops of one line are walked through one by one; past them, all at once.
 const MAX_ROUNDS: usize = 64;
+
+/// Builtins whose words may be arrays.
+const DECLARES: [&str; 5] = ["declare", "local", "readonly", "typeset", "export"];
 
 /// Where process substitutions stand in for files.
 pub const PROCESS: &str = "/dev/fd/p";
@@ -89,7 +96,9 @@ pub struct Walk<'a> {
     sought_piton: bool,
     /// The whole line.
     span: Span,
-    functions: HashSet<String>,
+    functions: Vec<Function>,
+    /// Calls of functions so far.
+    calls: usize,
     /// Aliases that the line defines.
     aliases: HashMap<String, Arg>,
     /// Times a loop's body was walked once more for one of its values.
@@ -116,7 +125,8 @@ impl<'a> Walk<'a> {
             root: false,
             sought_piton: false,
             span: (0, 0),
-            functions: HashSet::new(),
+            functions: Vec::new(),
+            calls: 0,
             aliases: HashMap::new(),
             rounds: 0,
             processes: 0,
@@ -135,6 +145,7 @@ impl<'a> Walk<'a> {
         let mut shell = self.shell();
         self.script(&script, Stream::Nothing, &mut shell);
         self.run_traps(0, &mut shell);
+        self.uncalled(0, &shell);
     }
 
     /// Runs text as the code of a shell of its own, and then its traps.
@@ -175,7 +186,9 @@ impl<'a> Walk<'a> {
         self.downloads_code(&code.text, code.span);
         let outer = std::mem::take(&mut self.bounds.heredocs);
         let script = scan(&code.text, Place::Within(code.span), &mut self.bounds);
+        let defined = self.functions.len();
         let output = self.script(&script, input, shell);
+        self.uncalled(defined, shell);
         self.bounds.heredocs = outer;
         self.payloads -= 1;
         self.bounds.leave();
@@ -224,12 +237,12 @@ impl<'a> Walk<'a> {
             Kind::Group => self.script(&compound.body, input, shell),
             Kind::Subshell => self.script(&compound.body, input, &mut shell.clone()),
             Kind::Function(name) => {
-                self.functions.insert(name.clone());
                 if breeds(name, &compound.body) {
                     let found = Found::new(Class::Process, "fork bomb", "fork-bomb", self.span);
                     self.found.push(Found { severity: Some(Severity::High), ..found });
                 }
-                self.script(&compound.body, Stream::Opaque, &mut shell.clone())
+                self.define(name, &compound.body);
+                Stream::Nothing
             }
             Kind::For(name) => {
                 if !words.iter().all(Arg::is_exact) {
@@ -261,11 +274,19 @@ impl<'a> Walk<'a> {
                 shell.set(&assignment.name, value);
             }
         }
+        let declares = simple.words.first().and_then(Word::bare).is_some_and(|word| DECLARES.contains(&word));
         let mut args = Vec::new();
         for word in &simple.words {
             args.extend(self.expand(word, shell));
         }
         let made = if args.is_empty() { Stream::Nothing } else { self.dispatch(&args, simple.span, input, shell) };
+        // `declare -a names=(…)`: an array is no word that a command could be given.
+        for assignment in simple.words.iter().filter(|_| declares).filter_map(assignment) {
+            if matches!(assignment.value.parts.last(), Some(Part::Array { .. })) {
+                let value = self.value(&assignment, shell);
+                shell.set(&assignment.name, value);
+            }
+        }
         self.keep(output, made)
     }
 

@@ -1,13 +1,14 @@
 //! Database clients: which text they are given, and whether it only reads.
 
 use super::dispatch::Call;
-use super::query::{mongo_writes, redis_writes, sql_writes};
+use super::query::{mongo_writes, redis_writes};
 use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Shell};
 use crate::classify::found::Found;
 use crate::classify::rules::Database;
 use crate::classify::rules::args::{Parsed, parse};
 use crate::classify::rules::dialect::QueryLanguage;
+use crate::classify::sql;
 use crate::model::effect::{Certainty, Class};
 
 /// What a client is given to run.
@@ -22,7 +23,7 @@ impl Walk<'_> {
     /// Judges a database client.
     pub fn database(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        let (client, used) = rules.databases(call.program).iter().find_map(|client| {
+        let (client, used) = rules.databases(call.program).find_map(|client| {
             let parsed = parse(call.args, &client.grammar, false);
             Some((client, client.sub.matches(&parsed.operands)?))
         })?;
@@ -93,7 +94,7 @@ fn given(client: &Database, parsed: &Parsed, input: &Stream) -> Given {
 
 fn writes(client: &Database, query: &str) -> bool {
     match client.spec.language {
-        QueryLanguage::Sql => sql_writes(query),
+        QueryLanguage::Sql => sql::writes(query, client.spec.dialect),
         QueryLanguage::Mongo => mongo_writes(query),
         QueryLanguage::Redis => {
             query.lines().any(|line| redis_writes(&line.split_ascii_whitespace().collect::<Vec<_>>()))

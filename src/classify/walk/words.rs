@@ -7,8 +7,9 @@ use crate::classify::shell::{Assignment, Part, Script, Word};
 impl Walk<'_> {
     /// The arguments a word becomes.
     pub fn expand(&mut self, word: &Word, shell: &mut Shell) -> Vec<Arg> {
-        let mut args = Vec::new();
-        for chunks in self.chunks(word, shell) {
+        let mut args = self.elements(word, shell).unwrap_or_default();
+        let chunks = if args.is_empty() { self.chunks(word, shell) } else { Vec::new() };
+        for chunks in chunks {
             arguments(chunks, word.span, &mut args);
         }
         for arg in &args {
@@ -16,6 +17,20 @@ impl Walk<'_> {
             self.bounds.word();
         }
         args
+    }
+
+    /// The arguments of a word that is a list and nothing else: `"${a[@]}"`, `"$@"`.
+    fn elements(&self, word: &Word, shell: &Shell) -> Option<Vec<Arg>> {
+        // Quotes leave empty literals around it.
+        let mut parts = word.parts.iter().filter(|part| !matches!(part, Part::Literal { text, .. } if text.is_empty()));
+        let (Some(Part::Elements { name, .. } | Part::Variable { name, .. }), None) = (parts.next(), parts.next())
+        else {
+            return None;
+        };
+        match shell.variables.get(name)? {
+            Value::List(args) => Some(args.iter().map(|arg| Arg { span: word.span, ..arg.clone() }).collect()),
+            Value::Known(_) | Value::Unknown(_) | Value::Temporary => None,
+        }
     }
 
     /// A word as one text: of an assignment, a here-document, a redirect's target.
@@ -34,6 +49,14 @@ impl Walk<'_> {
 
     /// What an assignment gives its variable.
     pub fn value(&mut self, assignment: &Assignment, shell: &mut Shell) -> Value {
+        if let Some(Part::Array { words }) = assignment.value.parts.last() {
+            let mut args: Vec<Arg> = match shell.variables.get(&assignment.name) {
+                Some(Value::List(args)) if assignment.appends => args.clone(),
+                _ => Vec::new(),
+            };
+            args.extend(words.iter().flat_map(|word| self.expand(word, shell)));
+            return Value::List(args);
+        }
         let alternatives: Vec<Arg> = {
             let arg = self.joined(&assignment.value, shell);
             vec![arg]
@@ -61,6 +84,13 @@ impl Walk<'_> {
                     let chunk = Chunk { origin: made.origin(), ..Chunk::text(&path, true) };
                     self.written.insert(path.into(), made);
                     vec![chunk]
+                }
+                Part::Elements { name, quoted } => variable(name, *quoted, shell),
+                Part::Array { words } => {
+                    for word in words {
+                        self.expand(word, shell);
+                    }
+                    vec![Chunk::unknown("${}", false, Origin::Plain)]
                 }
                 Part::Unknown { inner, quoted } => {
                     self.inner(inner, shell);
@@ -108,7 +138,8 @@ impl Walk<'_> {
                     self.script(script, Stream::Nothing, &mut shell.clone());
                 }
                 Part::Unknown { inner, .. } => self.inner(inner, shell),
-                Part::Literal { .. } | Part::Variable { .. } => {}
+                Part::Array { words } => words.iter().for_each(|word| self.inner(&word.parts, shell)),
+                Part::Literal { .. } | Part::Variable { .. } | Part::Elements { .. } => {}
             }
         }
     }
@@ -121,6 +152,11 @@ fn variable(name: &str, quoted: bool, shell: &Shell) -> Vec<Chunk> {
             let chunk = |text: &String| Chunk { splits: !quoted, ..Chunk::text(text, quoted) };
             texts.iter().map(chunk).collect()
         }
+        Some(Value::List(args)) => match args.first().filter(|_| args.len() == 1 || !matches!(name, "@" | "*")) {
+            Some(first) if first.is_exact() => vec![Chunk { splits: !quoted, ..Chunk::text(&first.text, quoted) }],
+            Some(first) => vec![Chunk::unknown(&written, quoted, first.origin)],
+            None => vec![Chunk::unknown(&written, quoted, Origin::Plain)],
+        },
         Some(Value::Temporary) => vec![Chunk::unknown(&written, quoted, Origin::Temporary)],
         Some(Value::Unknown(origin)) => vec![Chunk::unknown(&written, quoted, *origin)],
         Some(Value::Known(_)) => vec![Chunk::unknown(&written, quoted, Origin::Plain)],

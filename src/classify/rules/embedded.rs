@@ -1,0 +1,28 @@
+//! The table that comes with piton: `config/rules.yaml` as `build.rs` read and printed it. Nothing is read when the program
+//! starts.
+
+use super::dialect::{
+    CallSpec, CodeLanguage::*, DatabaseSpec, InterpreterSpec, ProgramSpec, QueryLanguage::*, RemoteSpec, RuleSpec,
+    SqlDialect::*, WrapperSpec,
+};
+use super::index::{Entry, Index, Name, Prefix, Section::*};
+use super::table::Specs;
+use super::text::{List, Text};
+use crate::model::effect::{Class::*, Severity::*};
+
+include!(concat!(env!("OUT_DIR"), "/rules.rs"));
+
+/// The embedded document.
+pub fn specs() -> Specs {
+    Specs {
+        disable: Text::default(),
+        programs: List::of(&PROGRAMS),
+        wrappers: List::of(&WRAPPERS),
+        remotes: List::of(&REMOTES),
+        databases: List::of(&DATABASES),
+        interpreters: List::of(&INTERPRETERS),
+        calls: List::of(&CALLS),
+        rules: List::of(&RULES),
+        index: Index { names: List::of(&NAMES), prefixes: List::of(&PREFIXES), slots: List::of(&SLOTS) },
+    }
+}

@@ -1,0 +1,147 @@
+//! One document of rules: its specs as they were read, and what was compiled of them so far.
+//!
+//! A spec is compiled when its program is first met: a process that judges one line never pays for the whole table.
+
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use super::args::Grammar;
+use super::compile;
+use super::dialect::{CallSpec, DatabaseSpec, InterpreterSpec, ProgramSpec, RemoteSpec, RuleSpec, WrapperSpec};
+use super::index::{Index, Section};
+use super::text::{List, Text};
+use super::{Call, Database, Interpreter, Remote, Rule, Wrapper};
+
+/// The specs of a document.
+#[derive(Debug, Default)]
+pub struct Specs {
+    pub disable: Text,
+    pub programs: List<ProgramSpec>,
+    pub wrappers: List<WrapperSpec>,
+    pub remotes: List<RemoteSpec>,
+    pub databases: List<DatabaseSpec>,
+    pub interpreters: List<InterpreterSpec>,
+    pub calls: List<CallSpec>,
+    pub rules: List<RuleSpec>,
+    pub index: Index,
+}
+
+/// Values that are made when they are first asked for.
+type Lazy<T> = Vec<OnceLock<Box<T>>>;
+
+/// A document and what was compiled of it.
+#[derive(Debug)]
+pub struct Table {
+    specs: Specs,
+    grammars: Lazy<Grammar>,
+    wrappers: Lazy<Wrapper>,
+    remotes: Lazy<Remote>,
+    databases: Lazy<Database>,
+    interpreters: Lazy<Interpreter>,
+    calls: Lazy<Call>,
+    rules: Lazy<Option<Rule>>,
+}
+
+fn lazy<T>(length: usize) -> Lazy<T> {
+    std::iter::repeat_with(OnceLock::new).take(length).collect()
+}
+
+impl Table {
+    /// A table of which nothing is compiled.
+    pub fn new(specs: Specs) -> Table {
+        Table {
+            grammars: lazy(specs.programs.len()),
+            wrappers: lazy(specs.wrappers.len()),
+            remotes: lazy(specs.remotes.len()),
+            databases: lazy(specs.databases.len()),
+            interpreters: lazy(specs.interpreters.len()),
+            calls: lazy(specs.calls.len()),
+            rules: lazy(specs.rules.len()),
+            specs,
+        }
+    }
+
+    /// Forgets rules that a table in front of this one replaces or disables.
+    pub fn without(mut self, ids: &HashSet<Text>) -> Table {
+        for (spec, rule) in self.specs.rules.iter().zip(&mut self.rules) {
+            if ids.contains(&spec.id) {
+                *rule = OnceLock::from(Box::new(None));
+            }
+        }
+        self
+    }
+
+    /// The ids of its rules, and those that it disables.
+    pub fn ids(&self) -> (impl Iterator<Item = Text>, impl Iterator<Item = Text>) {
+        let disabled = self.specs.disable.split_whitespace().map(|id| Text::from(id.to_owned()));
+        (self.specs.rules.iter().map(|rule| rule.id.clone()), disabled)
+    }
+
+    /// Whether a program is named in a list.
+    pub fn has(&self, program: &str, section: Section) -> bool {
+        self.items(program, section).next().is_some()
+    }
+
+    /// Whether a program is named at all, but for its option grammar.
+    pub fn knows(&self, program: &str) -> bool {
+        self.specs.index.find(program).iter().any(|entry| entry.section != Section::Grammars)
+            || self.specs.index.prefixed(program).next().is_some()
+    }
+
+    fn items<'t>(&'t self, program: &str, section: Section) -> impl Iterator<Item = usize> + use<'t> {
+        let entries = self.specs.index.find(program).iter();
+        entries.filter(move |entry| entry.section == section).map(|entry| usize::from(entry.item))
+    }
+
+    pub fn grammar(&self, program: &str) -> Option<&Grammar> {
+        let item = self.items(program, Section::Grammars).next()?;
+        Some(self.grammars[item].get_or_init(|| Box::new(compile::program(&self.specs.programs[item]))))
+    }
+
+    pub fn wrappers(&self, program: &str) -> impl Iterator<Item = &Wrapper> {
+        let made =
+            |item: usize| self.wrappers[item].get_or_init(|| Box::new(compile::wrapper(&self.specs.wrappers[item])));
+        self.items(program, Section::Wrappers).map(made).map(Box::as_ref)
+    }
+
+    pub fn remotes(&self, program: &str) -> impl Iterator<Item = &Remote> {
+        let made =
+            |item: usize| self.remotes[item].get_or_init(|| Box::new(compile::remote(&self.specs.remotes[item])));
+        self.items(program, Section::Remotes).map(made).map(Box::as_ref)
+    }
+
+    pub fn databases(&self, program: &str) -> impl Iterator<Item = &Database> {
+        let made =
+            |item: usize| self.databases[item].get_or_init(|| Box::new(compile::database(&self.specs.databases[item])));
+        self.items(program, Section::Databases).map(made).map(Box::as_ref)
+    }
+
+    pub fn interpreters(&self, program: &str) -> impl Iterator<Item = &Interpreter> {
+        let made = |item: usize| {
+            self.interpreters[item].get_or_init(|| Box::new(compile::interpreter(&self.specs.interpreters[item])))
+        };
+        self.items(program, Section::Interpreters).map(made).map(Box::as_ref)
+    }
+
+    /// The calls to look for.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        let made = |(spec, call)| {
+            let call: &OnceLock<Box<Call>> = call;
+            call.get_or_init(|| Box::new(compile::call(spec)))
+        };
+        self.specs.calls.iter().zip(&self.calls).map(made).map(Box::as_ref)
+    }
+
+    /// Where the rules of a program are, in order of precedence; pushed to a list that is empty for most programs.
+    pub fn rules_of(&self, program: &str, found: &mut Vec<usize>) {
+        found.extend(self.items(program, Section::Rules));
+        found.extend(self.specs.index.prefixed(program).map(usize::from));
+        found.sort_unstable();
+    }
+
+    /// A rule; `None` if it was disabled.
+    pub fn rule(&self, item: usize) -> Option<&Rule> {
+        let made = || Box::new(compile::rule(&self.specs.rules[item]).ok());
+        self.rules[item].get_or_init(made).as_ref().as_ref()
+    }
+}
