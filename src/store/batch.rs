@@ -13,7 +13,7 @@ use git2::{Odb, OdbLookupFlags};
 
 use super::log::{self, Log, Record};
 use super::pack::{self, PackWriter};
-use super::{Store, git_error, loose, to_oid};
+use super::{Store, git_error, lazy, loose, to_oid};
 use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::ObjectSink;
@@ -144,6 +144,12 @@ impl<'s> Batch<'s> {
             }
         }
         let record = Record { name: name.to_owned(), old: expect, new, objects };
+        if synced {
+            // This checkpoint may share objects with records that nobody waited for.
+            lazy::sync_logs(&store.home)?;
+        } else {
+            lazy::announce(&store.home, log.path())?;
+        }
         let begin = log.append(&record, synced)?;
         let git_dir = &self.git_dir;
         let written = record.objects.iter().try_for_each(|(id, bytes)| loose::write_quick(git_dir, id, bytes));

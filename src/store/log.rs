@@ -20,7 +20,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Store, loose};
+use super::{Store, lazy, loose};
 use crate::error::{Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::durable::{replace_file, sync_dir};
@@ -165,6 +165,11 @@ impl Log {
         self.file.metadata().is_ok_and(|facts| facts.len() == self.length)
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether nothing waits in it.
     pub fn is_empty(&self) -> bool {
         self.length == 0
@@ -267,14 +272,29 @@ impl Store {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(Error::io(error, "listing", workspaces)),
         };
-        self.drop_empty_objects()?;
+        let torn = !lazy::marked(&self.home)?.is_empty();
+        self.drop_damaged_objects(torn)?;
         for workspace in listing {
             let path = workspace.path().join("log");
             if path.is_file() {
                 self.apply(&path)?;
             }
         }
+        if torn {
+            self.drop_torn_refs()?;
+        }
+        lazy::forget(&self.home)?;
         replace_file(&mark, format!("{boot}\n").as_bytes())
+    }
+
+    /// Refs that were never synced can be torn: their checkpoints are lost, and their names are free again.
+    fn drop_torn_refs(&self) -> Result<()> {
+        for entry in self.refs("refs/")?.into_iter().filter(|entry| entry.target.is_err()) {
+            let path = self.git_dir().join(&entry.name);
+            tracing::warn!(name = entry.name, "a checkpoint that was not waited for is lost to a power cut");
+            std::fs::remove_file(&path).at("removing a torn ref", &path)?;
+        }
+        Ok(())
     }
 
     /// Brings back what a log holds, durably, and empties it.
@@ -303,8 +323,9 @@ impl Store {
         self.flush(&mut log)
     }
 
-    /// Objects that were never synced can be empty after a power cut; they are in no log, or will be written again.
-    fn drop_empty_objects(&self) -> Result<()> {
+    /// Objects that were never synced can be empty after a power cut, or torn: each is read, if somebody has written without
+    /// waiting. They come back from a log, or are written again when a checkpoint needs them.
+    fn drop_damaged_objects(&self, read_all: bool) -> Result<()> {
         let objects = self.git_dir().join("objects");
         for dir in std::fs::read_dir(&objects).at("listing", &objects)? {
             let dir = dir.at("listing", &objects)?;
@@ -313,8 +334,9 @@ impl Store {
             }
             for object in std::fs::read_dir(dir.path()).at("listing", dir.path())? {
                 let object = object.at("listing", dir.path())?;
-                if object.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0) {
-                    std::fs::remove_file(object.path()).at("removing an empty object", object.path())?;
+                let empty = object.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0);
+                if empty || (read_all && loose::is_damaged(&object.path())) {
+                    std::fs::remove_file(object.path()).at("removing a damaged object", object.path())?;
                 }
             }
         }

@@ -69,6 +69,30 @@ impl Drop for Temporary {
     }
 }
 
+/// Whether a loose file does not hold what its name says; one that cannot be read is not judged.
+pub fn is_damaged(path: &Path) -> bool {
+    let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    let hex = name(path.parent().and_then(Path::file_name)) + &name(path.file_name());
+    let (Ok(id), Ok(file)) = (hex.parse::<ObjectId>(), File::open(path)) else { return false };
+    let mut content = Vec::new();
+    let inflated = ZlibDecoder::new(BufReader::new(file)).read_to_end(&mut content);
+    inflated.is_err() || plain_id(&content).is_none_or(|found| found != id)
+}
+
+/// The id of a loose object's content, header included.
+fn plain_id(content: &[u8]) -> Option<ObjectId> {
+    let end = content.iter().position(|byte| *byte == 0)?;
+    let header = std::str::from_utf8(&content[..end]).ok()?;
+    let body = &content[end + 1..];
+    let (word, size) = header.split_once(' ')?;
+    let kind =
+        [ObjectKind::Blob, ObjectKind::Tree, ObjectKind::Commit].into_iter().find(|kind| kind.as_str() == word)?;
+    if size.parse() != Ok(body.len()) {
+        return None;
+    }
+    ObjectId::of(kind, body).ok()
+}
+
 /// Writes an object and puts it in its place without waiting for the disk: a log holds it.
 pub fn write_quick(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> {
     let (mut temporary, mut file) = Temporary::create(git_dir)?;

@@ -11,6 +11,7 @@
 mod batch;
 mod debris;
 mod layout;
+mod lazy;
 pub mod log;
 mod loose;
 mod pack;
