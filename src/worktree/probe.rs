@@ -63,7 +63,7 @@ pub(super) fn perm_of(mode: u32) -> u16 {
 
 /// The stamp of a `stat` result.
 pub fn stamp_of(stat: &Stat) -> Stamp {
-    let nanoseconds = |seconds: i64, rest: u64| seconds.saturating_mul(1_000_000_000).saturating_add_unsigned(rest);
+    let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
     Stamp {
         size: stat.st_size.unsigned_abs(),
         mtime: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),

@@ -1,0 +1,73 @@
+//! The hot path alone, for benches/instructions: checkpoints of a warm workspace, as a sidecar's worker takes them.
+//!
+//! usage: hot DIR FILES TAKES CHANGED. Makes a workspace of FILES files below DIR, brings it to be warm, and takes TAKES
+//! checkpoints with CHANGED changed files each. Instructions of one checkpoint are the difference of two runs by TAKES.
+//! What changed is told by the program itself: inotify and its thread are not in it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use piton::checkpoint::take::Take;
+use piton::checkpoint::{Home, Timeline, Workspace};
+use piton::error::Result;
+use piton::model::change::{Admits, Changes, Dirty, Ears, Reach};
+use piton::model::checkpoint::Kind;
+use piton::model::path::RelPath;
+use piton::worktree::Flow;
+
+/// Tells what the program has put in.
+struct Told(Arc<Mutex<Changes>>);
+
+impl Ears for Told {
+    fn listen(&mut self, _admits: Admits<'_>) -> Changes {
+        std::mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), Changes::none())
+    }
+
+    fn follow(&mut self, _dir: &RelPath, _admits: Admits<'_>) {}
+
+    fn distrust(&mut self, _paths: &BTreeSet<RelPath>) {}
+}
+
+fn name(n: usize) -> String {
+    format!("d{}/e{}/f{n}.rs", n % 17, n % 153)
+}
+
+fn write(root: &Path, n: usize, content: &str) {
+    let path = root.join(name(n));
+    std::fs::create_dir_all(path.parent().expect("a file has a directory")).expect("a directory can be made");
+    std::fs::write(path, content).expect("a file can be written");
+}
+
+fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok());
+    let (Some(dir), Some(files), Some(takes), Some(changed)) = (words.first(), number(1), number(2), number(3)) else {
+        println!("usage: hot DIR FILES TAKES CHANGED");
+        return Ok(());
+    };
+    let dir = Path::new(dir).canonicalize().expect("DIR is a directory");
+    let root = dir.join("workspace");
+    (0..files).for_each(|n| write(&root, n, &format!("// file {n}\n").repeat(40)));
+    let home = Home::at(&dir.join("home"))?;
+    let policy = piton::settings::load(Some(&root), home.path(), &[])?.policy;
+    let mut timeline = Timeline::open(&home, Workspace::open(&home, &root)?, policy)?;
+    let told = Arc::new(Mutex::new(Changes::none()));
+    let go_on = || Flow::Continue;
+    let take = Take::of(Kind::Auto, "bench", "hot path");
+    timeline.keep_warm();
+    timeline.take(&take, &go_on)?;
+    timeline.set_ears(Some(Box::new(Told(Arc::clone(&told)))));
+    timeline.warm_up(&go_on)?;
+    for round in 0..takes {
+        let names: Vec<usize> = (0..changed).map(|n| (round * changed + n) % files).collect();
+        names.iter().for_each(|n| write(&root, *n, &format!("// changed in {round}\n").repeat(40)));
+        let paths = names.iter().filter_map(|n| RelPath::parse(name(*n).as_bytes()).ok());
+        let dirty = Dirty::new(paths.map(|path| (path, Reach::Entry)));
+        *told.lock().unwrap_or_else(PoisonError::into_inner) = Changes::Paths(dirty);
+        let taken = timeline.take(&take, &go_on)?;
+        // The first one also looks again at files that were written shortly before they were captured.
+        assert!(taken.cost.dirty.is_some() && taken.unchanged == (changed == 0), "{:?}", taken.cost);
+    }
+    Ok(())
+}
