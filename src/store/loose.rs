@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
-use super::damaged;
+use super::{damaged, deflate};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 use crate::model::sink::hash_stream;
@@ -26,11 +26,12 @@ pub fn path_of(git_dir: &Path, id: &ObjectId) -> PathBuf {
 
 /// Compresses an object as a loose file holds it.
 pub fn compress(kind: ObjectKind, content: &[u8]) -> Result<Vec<u8>> {
-    let mut encoder = ZlibEncoder::new(Vec::with_capacity(content.len() / 3 + 64), Compression::new(1));
-    let header = format!("{} {}\0", kind.as_str(), content.len());
-    encoder.write_all(header.as_bytes()).at("compressing", "an object")?;
-    encoder.write_all(content).at("compressing", "an object")?;
-    encoder.finish().at("compressing", "an object")
+    let mut plain = Vec::with_capacity(content.len() + 32);
+    plain.extend_from_slice(format!("{} {}\0", kind.as_str(), content.len()).as_bytes());
+    plain.extend_from_slice(content);
+    let mut out = Vec::new();
+    deflate::zlib(&plain, &mut out)?;
+    Ok(out)
 }
 
 /// A temporary file in the object directory, removed unless it is put in its place.

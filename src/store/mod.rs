@@ -10,6 +10,7 @@
 
 mod batch;
 mod debris;
+mod deflate;
 mod layout;
 mod lazy;
 pub mod log;

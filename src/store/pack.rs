@@ -6,11 +6,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread::Builder;
 
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
 use sha1_checked::{Digest, Sha1};
 
+use super::deflate;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::sys::durable::{sync_dir, unique_suffix};
@@ -24,10 +24,8 @@ pub struct Packed {
 /// Compresses an object for a pack.
 pub fn compress(kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<Packed> {
     let mut bytes = entry_header(kind, content.len() as u64);
-    bytes.reserve(content.len() / 3 + 32);
-    let mut encoder = ZlibEncoder::new(bytes, Compression::new(1));
-    encoder.write_all(content).at("compressing", "an object")?;
-    Ok(Packed { id, bytes: encoder.finish().at("compressing", "an object")? })
+    deflate::zlib(content, &mut bytes)?;
+    Ok(Packed { id, bytes })
 }
 
 /// Type in bits 4-6 of the first byte, size in its low four bits and then seven bits a byte, least significant first.
@@ -49,6 +47,24 @@ fn entry_header(kind: ObjectKind, size: u64) -> Vec<u8> {
     header
 }
 
+/// The kernel is asked to begin writing whenever a pack has grown by this much, so that the sync at the end finds little
+/// left to do.
+const EARLY: u64 = 8 << 20;
+
+/// Asks the kernel to begin writing a range; nothing waits for it, and nothing is lost when it will not.
+#[cfg(target_os = "linux")]
+fn start_writing(file: &File, from: u64, length: u64) {
+    use std::os::fd::AsRawFd;
+    #[expect(unsafe_code, reason = "rustix has no such call")]
+    // SAFETY: the descriptor is open for the length of the call; no memory is handed over.
+    unsafe {
+        libc::sync_file_range(file.as_raw_fd(), from as i64, length as i64, libc::SYNC_FILE_RANGE_WRITE)
+    };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn start_writing(_file: &File, _from: u64, _length: u64) {}
+
 struct Indexed {
     id: ObjectId,
     crc: u32,
@@ -61,6 +77,8 @@ pub struct PackWriter {
     path: PathBuf,
     file: BufWriter<File>,
     offset: u64,
+    /// Up to here the kernel was asked to write already.
+    started: u64,
     objects: Vec<Indexed>,
     finished: bool,
 }
@@ -74,7 +92,7 @@ impl PackWriter {
             OpenOptions::new().read(true).write(true).create_new(true).mode(0o400).open(&path).at("creating", &path)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
         file.write_all(&header(0)).at("writing", &path)?;
-        Ok(PackWriter { dir, path, file, offset: 12, objects: Vec::new(), finished: false })
+        Ok(PackWriter { dir, path, file, offset: 12, started: 0, objects: Vec::new(), finished: false })
     }
 
     /// Appends an object.
@@ -83,6 +101,10 @@ impl PackWriter {
         let crc = crc32fast::hash(&packed.bytes);
         self.objects.push(Indexed { id: packed.id, crc, offset: self.offset });
         self.offset += packed.bytes.len() as u64;
+        if self.offset >= self.started + EARLY {
+            start_writing(self.file.get_ref(), self.started, self.offset - self.started);
+            self.started = self.offset;
+        }
         Ok(())
     }
 
@@ -118,16 +140,17 @@ impl PackWriter {
         file.seek(SeekFrom::Start(0)).at("seeking in", &path)?;
         file.write_all(&header(count)).at("writing", &path)?;
         file.seek(SeekFrom::Start(0)).at("seeking in", &path)?;
-        let mut hasher = plain_sha1();
-        let mut buffer = vec![0u8; 1 << 20];
-        loop {
-            let n = file.read(&mut buffer).at("reading back", &path)?;
-            if n == 0 {
-                break;
+        let other = file.try_clone().at("opening again", &path)?;
+        // The disk and the processor work at the same time; what the second sync finds is the last page.
+        let checksum = std::thread::scope(|scope| {
+            let syncing = Builder::new().name("sync".to_owned()).spawn_scoped(scope, || other.sync_data());
+            let checksum = checksum_of(file).at("reading back", &path);
+            // If it could not be started, the sync below does it all.
+            if let Ok(Ok(synced)) = syncing.map(|syncing| syncing.join()) {
+                synced.at("syncing", &path)?;
             }
-            hasher.update(&buffer[..n]);
-        }
-        let checksum = digest(hasher);
+            checksum
+        })?;
         file.write_all(&checksum).at("writing", &path)?;
         file.sync_all().at("syncing", &path)?;
         Ok(checksum)
@@ -161,6 +184,19 @@ fn header(count: u32) -> [u8; 12] {
 /// Checksums of our own files: collision detection has nothing to protect here.
 fn plain_sha1() -> Sha1 {
     Sha1::builder().detect_collision(false).build()
+}
+
+/// The SHA-1 of a file from where it stands to its end.
+fn checksum_of(file: &mut File) -> std::io::Result<[u8; 20]> {
+    let mut hasher = plain_sha1();
+    let mut buffer = vec![0u8; 1 << 18];
+    loop {
+        let n = file.read(&mut buffer)?;
+        if n == 0 {
+            return Ok(digest(hasher));
+        }
+        hasher.update(&buffer[..n]);
+    }
 }
 
 fn digest(hasher: Sha1) -> [u8; 20] {
