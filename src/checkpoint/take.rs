@@ -18,7 +18,7 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
-use crate::store::{Batch, NewCommit};
+use crate::store::{BOUNDS, Batch, NewCommit};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::worktree::stamps::Stamps;
 use crate::worktree::{Flow, Target};
@@ -154,6 +154,7 @@ impl Timeline {
         self.require_workspace()?;
         self.refuse_too_broad(take)?;
         let _shared = self.store.lock_shared(take.kind.as_str(), LOCK_WAIT)?;
+        self.store.renew()?;
         let (all, _) = self.checkpoints()?;
         let list_us = started.elapsed().as_micros() as u64;
         // Only what succeeds is put back: after an error the next capture scans.
@@ -329,9 +330,6 @@ impl Timeline {
             self.save_stamps()?;
         }
         self.flush()?;
-        if let Err(error) = self.store.sweep() {
-            tracing::warn!(%error, "temporary files of killed processes stay");
-        }
         let (all, _) = self.checkpoints()?;
         let mut state = self.state();
         let next = self.next_ordinal(&all);
@@ -345,6 +343,12 @@ impl Timeline {
                 tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");
                 self.drop_ref(&checkpoint.name, id)?;
             }
+        }
+        if let Err(error) = self.store.sweep() {
+            tracing::warn!(%error, "temporary files of killed processes stay");
+        }
+        if let Err(error) = self.store.consolidate(BOUNDS) {
+            tracing::warn!(%error, "packs could not be consolidated");
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use git2::{Odb, OdbLookupFlags};
 
 use super::log::{self, Log, Record};
 use super::pack::{self, PackWriter};
-use super::{Store, git_error, lazy, loose, to_oid};
+use super::{Store, git_error, layout, lazy, loose, to_oid};
 use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::ObjectSink;
@@ -91,7 +91,9 @@ impl<'s> Batch<'s> {
     pub(super) fn new(store: &'s Store) -> Result<Batch<'s>> {
         let odb = store.repo.odb().map_err(git_error)?;
         // Other processes may have added packs since; after this, misses need not look again.
-        odb.refresh().map_err(git_error)?;
+        if layout::packs_changed(&store.git_dir)? != store.packs {
+            odb.refresh().map_err(git_error)?;
+        }
         let inner =
             Inner { ids: HashSet::new(), waiting: Vec::new(), waiting_bytes: 0, pack: None, bytes: 0, ask_room_at: 0 };
         Ok(Batch { git_dir: store.git_dir.clone(), odb, inner: Mutex::new(inner) })
@@ -116,7 +118,7 @@ impl<'s> Batch<'s> {
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
         let stats = BatchStats { objects: inner.ids.len() as u64, bytes: inner.bytes };
         match inner.pack {
-            Some(pack) => pack.finish()?,
+            Some(pack) => drop(pack.finish()?),
             None => write_loose(&self.git_dir, &inner.waiting)?,
         }
         self.odb.refresh().map_err(git_error)?;
@@ -136,7 +138,7 @@ impl<'s> Batch<'s> {
         }
         let mut objects = Vec::with_capacity(inner.waiting.len());
         match inner.pack {
-            Some(pack) => pack.finish()?,
+            Some(pack) => drop(pack.finish()?),
             None => {
                 for (id, kind, content) in &inner.waiting {
                     objects.push((*id, loose::compress(*kind, content)?));

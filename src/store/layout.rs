@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -121,6 +122,13 @@ fn new_epoch() -> Result<String> {
     let mut bytes = [0u8; 8];
     File::open(source).and_then(|mut file| file.read_exact(&mut bytes)).at("reading", source)?;
     Ok(format!("{:016x}\n", u64::from_le_bytes(bytes)))
+}
+
+/// When packs last came or went.
+pub fn packs_changed(git_dir: &Path) -> Result<(i64, i64)> {
+    let dir = git_dir.join("objects/pack");
+    let facts = dir.metadata().at("looking at", &dir)?;
+    Ok((facts.mtime(), facts.mtime_nsec()))
 }
 
 /// The store's epoch.

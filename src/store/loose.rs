@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,24 +74,7 @@ impl Drop for Temporary {
 pub fn is_damaged(path: &Path) -> bool {
     let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
     let hex = name(path.parent().and_then(Path::file_name)) + &name(path.file_name());
-    let (Ok(id), Ok(file)) = (hex.parse::<ObjectId>(), File::open(path)) else { return false };
-    let mut content = Vec::new();
-    let inflated = ZlibDecoder::new(BufReader::new(file)).read_to_end(&mut content);
-    inflated.is_err() || plain_id(&content).is_none_or(|found| found != id)
-}
-
-/// The id of a loose object's content, header included.
-fn plain_id(content: &[u8]) -> Option<ObjectId> {
-    let end = content.iter().position(|byte| *byte == 0)?;
-    let header = std::str::from_utf8(&content[..end]).ok()?;
-    let body = &content[end + 1..];
-    let (word, size) = header.split_once(' ')?;
-    let kind =
-        [ObjectKind::Blob, ObjectKind::Tree, ObjectKind::Commit].into_iter().find(|kind| kind.as_str() == word)?;
-    if size.parse() != Ok(body.len()) {
-        return None;
-    }
-    ObjectId::of(kind, body).ok()
+    hex.parse::<ObjectId>().is_ok_and(|id| matches!(read_whole(path, &id), Ok(None)))
 }
 
 /// Writes an object and puts it in its place without waiting for the disk: a log holds it.
@@ -192,6 +175,53 @@ fn in_parallel(count: usize, each: &(dyn Fn(usize) -> Result<()> + Sync)) -> Res
         }
         outcome
     })
+}
+
+/// How many loose objects one directory of 256 holds.
+pub fn sample(git_dir: &Path) -> Result<usize> {
+    let dir = git_dir.join("objects/17");
+    match std::fs::read_dir(&dir) {
+        Ok(listing) => Ok(listing.count()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(Error::io(error, "listing", &dir)),
+    }
+}
+
+/// The ids of all loose objects.
+pub fn list(git_dir: &Path) -> Result<Vec<ObjectId>> {
+    let objects = git_dir.join("objects");
+    let mut ids = Vec::new();
+    for dir in std::fs::read_dir(&objects).at("listing", &objects)? {
+        let dir = dir.at("listing", &objects)?;
+        let fan_out = dir.file_name().to_string_lossy().into_owned();
+        if fan_out.len() != 2 || !dir.path().is_dir() {
+            continue;
+        }
+        for entry in std::fs::read_dir(dir.path()).at("listing", dir.path())? {
+            let name = entry.at("listing", dir.path())?.file_name();
+            ids.extend(format!("{fan_out}{}", name.to_string_lossy()).parse::<ObjectId>());
+        }
+    }
+    Ok(ids)
+}
+
+/// Reads a loose object into memory and proves it; `None` when the file does not hold the object of this id.
+pub fn read_whole(path: &Path, id: &ObjectId) -> Result<Option<(ObjectKind, Vec<u8>)>> {
+    let bytes = std::fs::read(path).at("reading", path)?;
+    let mut plain = Vec::new();
+    if ZlibDecoder::new(bytes.as_slice()).read_to_end(&mut plain).is_err() {
+        return Ok(None);
+    }
+    let Some(end) = plain.iter().position(|byte| *byte == 0) else {
+        return Ok(None);
+    };
+    let content = plain.split_off(end + 1);
+    let kinds = [ObjectKind::Blob, ObjectKind::Tree, ObjectKind::Commit];
+    let fits = |kind: &ObjectKind| plain[..end] == *format!("{} {}", kind.as_str(), content.len()).as_bytes();
+    match kinds.into_iter().find(fits) {
+        Some(kind) if ObjectId::of(kind, &content)? == *id => Ok(Some((kind, content))),
+        _ => Ok(None),
+    }
 }
 
 /// Writes a blob of `size` bytes from a reader, in constant memory, synced with its directory.

@@ -9,8 +9,10 @@
 //! epoch.
 
 mod batch;
+mod consolidate;
 mod debris;
 mod deflate;
+mod index;
 mod layout;
 mod lazy;
 pub mod log;
@@ -27,6 +29,7 @@ use std::time::Duration;
 use git2::{ObjectType, Oid, Repository};
 
 pub use batch::{Batch, BatchStats, Landing, NewCommit};
+pub use consolidate::BOUNDS;
 pub use log::Log;
 pub use patch::FilePatch;
 pub use refs::{RefEntry, RefMarks};
@@ -44,6 +47,8 @@ pub struct Store {
     repo: Repository,
     home: PathBuf,
     git_dir: PathBuf,
+    /// When the directory of packs last changed before `repo` was opened.
+    packs: (i64, i64),
 }
 
 /// A commit, read.
@@ -63,8 +68,9 @@ impl Store {
     /// `store-damaged` for a store that is not a repository or was made by a newer piton; `permission`, `disk-full`.
     pub fn open(home: &Path) -> Result<Store> {
         let git_dir = layout::prepare(home)?;
+        let packs = layout::packs_changed(&git_dir)?;
         let repo = layout::open_repository(&git_dir)?;
-        Ok(Store { repo, home: home.to_owned(), git_dir })
+        Ok(Store { repo, home: home.to_owned(), git_dir, packs })
     }
 
     /// piton's own directory.
@@ -125,8 +131,7 @@ impl Store {
     /// # Errors
     /// When the object database cannot be opened.
     pub fn kind_of(&self, id: &ObjectId) -> Result<Option<ObjectKind>> {
-        let odb = self.repo.odb().map_err(git_error)?;
-        Ok(odb.read_header(to_oid(id)).ok().and_then(|(_, kind)| match kind {
+        Ok(self.header(id).ok().and_then(|(_, kind)| match kind {
             ObjectType::Commit => Some(ObjectKind::Commit),
             ObjectType::Tree => Some(ObjectKind::Tree),
             ObjectType::Blob => Some(ObjectKind::Blob),
@@ -147,9 +152,7 @@ impl Store {
     /// # Errors
     /// `store-damaged` when it is missing.
     pub fn blob_size(&self, id: &ObjectId) -> Result<u64> {
-        let odb = self.repo.odb().map_err(git_error)?;
-        let (size, _) = odb.read_header(to_oid(id)).map_err(|error| lost(id, &error))?;
-        Ok(size as u64)
+        Ok(self.header(id)?.0 as u64)
     }
 
     /// Writes a blob's bytes to `out` and gives their number. Large loose blobs are not held in memory. What was
@@ -196,7 +199,14 @@ impl Store {
                 return Err(Error::new(Code::NotACheckpoint, format!("{id} is a {}, not a checkpoint", kind.as_str())));
             }
         }
-        let commit = self.repo.find_commit(to_oid(id)).map_err(|error| lost(id, &error))?;
+        let anew;
+        let commit = match self.repo.find_commit(to_oid(id)) {
+            Ok(commit) => commit,
+            Err(error) => {
+                anew = layout::open_repository(&self.git_dir)?;
+                anew.find_commit(to_oid(id)).map_err(|_| lost(id, &error))?
+            }
+        };
         Ok(Commit {
             tree: from_oid(commit.tree_id()),
             parents: commit.parent_ids().map(from_oid).collect(),
@@ -234,14 +244,48 @@ impl Store {
         patch::between(old, new, path)
     }
 
-    fn read(&self, id: &ObjectId, kind: ObjectType) -> Result<Vec<u8>> {
-        let odb = self.repo.odb().map_err(git_error)?;
-        let object = odb.read(to_oid(id)).map_err(|error| lost(id, &error))?;
-        if object.kind() != kind {
-            return Err(damaged(id, "is of another kind than the checkpoint says"));
-        }
-        Ok(object.data().to_vec())
+    fn header(&self, id: &ObjectId) -> Result<(usize, ObjectType)> {
+        let header = |repo: &Repository| {
+            let odb = repo.odb().map_err(git_error)?;
+            odb.read_header(to_oid(id)).map_err(|error| lost(id, &error))
+        };
+        header(&self.repo).or_else(|error| header(&layout::open_repository(&self.git_dir)?).map_err(|_| error))
     }
+
+    fn read(&self, id: &ObjectId, kind: ObjectType) -> Result<Vec<u8>> {
+        read_from(&self.repo, id, kind).or_else(|error| {
+            // libgit2 does not notice that a pack it knew was replaced; a repository opened now knows the new one.
+            let anew = layout::open_repository(&self.git_dir)?;
+            read_from(&anew, id, kind).map_err(|_| error)
+        })
+    }
+
+    /// Opens the repository again if packs came or went since: libgit2 sees new ones by itself, but holds on to those
+    /// that were consolidated away.
+    ///
+    /// # Errors
+    /// Those of opening.
+    pub fn renew(&mut self) -> Result<()> {
+        if layout::packs_changed(&self.git_dir)? == self.packs {
+            return Ok(());
+        }
+        self.reopen()
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        self.packs = layout::packs_changed(&self.git_dir)?;
+        self.repo = layout::open_repository(&self.git_dir)?;
+        Ok(())
+    }
+}
+
+fn read_from(repo: &Repository, id: &ObjectId, kind: ObjectType) -> Result<Vec<u8>> {
+    let odb = repo.odb().map_err(git_error)?;
+    let object = odb.read(to_oid(id)).map_err(|error| lost(id, &error))?;
+    if object.kind() != kind {
+        return Err(damaged(id, "is of another kind than the checkpoint says"));
+    }
+    Ok(object.data().to_vec())
 }
 
 fn to_oid(id: &ObjectId) -> Oid {

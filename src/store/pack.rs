@@ -2,6 +2,7 @@
 //!
 //! Objects are appended as they come; the header's count and the trailing checksum are written when the number is known.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -80,6 +81,7 @@ pub struct PackWriter {
     /// Up to here the kernel was asked to write already.
     started: u64,
     objects: Vec<Indexed>,
+    ids: HashSet<ObjectId>,
     finished: bool,
 }
 
@@ -92,13 +94,28 @@ impl PackWriter {
             OpenOptions::new().read(true).write(true).create_new(true).mode(0o400).open(&path).at("creating", &path)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
         file.write_all(&header(0)).at("writing", &path)?;
-        Ok(PackWriter { dir, path, file, offset: 12, started: 0, objects: Vec::new(), finished: false })
+        Ok(PackWriter {
+            dir,
+            path,
+            file,
+            offset: 12,
+            started: 0,
+            objects: Vec::new(),
+            ids: HashSet::new(),
+            finished: false,
+        })
+    }
+
+    /// Whether an object was appended.
+    pub fn contains(&self, id: &ObjectId) -> bool {
+        self.ids.contains(id)
     }
 
     /// Appends an object.
     pub fn append(&mut self, packed: &Packed) -> Result<()> {
         self.file.write_all(&packed.bytes).at("writing", &self.path)?;
         let crc = crc32fast::hash(&packed.bytes);
+        self.ids.insert(packed.id);
         self.objects.push(Indexed { id: packed.id, crc, offset: self.offset });
         self.offset += packed.bytes.len() as u64;
         if self.offset >= self.started + EARLY {
@@ -110,17 +127,20 @@ impl PackWriter {
 
     /// Writes count, checksum and index, syncs all, and puts both files in their place: the index last, since git finds
     /// packs by their indexes.
-    pub fn finish(mut self) -> Result<()> {
+    ///
+    /// Gives the pack's name. It is that of its bytes, as git's is today: two writers of the same objects in another order
+    /// must not take each other's index for their own.
+    pub fn finish(mut self) -> Result<String> {
         self.file.flush().at("writing", &self.path)?;
         let checksum = self.seal()?;
         self.objects.sort_by_key(|object| object.id);
         let index = index_bytes(&self.objects, &checksum);
-        let name = self.name();
+        let name = format!("pack-{}", ObjectId::from_bytes(checksum));
         let index_temporary = self.path.with_extension("idx");
         let written = write_synced(&index_temporary, &index).and_then(|()| {
-            std::fs::rename(&self.path, self.dir.join(format!("pack-{name}.pack"))).at("renaming", &self.path)?;
+            std::fs::rename(&self.path, self.dir.join(format!("{name}.pack"))).at("renaming", &self.path)?;
             self.finished = true;
-            let target = self.dir.join(format!("pack-{name}.idx"));
+            let target = self.dir.join(format!("{name}.idx"));
             std::fs::rename(&index_temporary, target).at("renaming", &index_temporary)
         });
         if let Err(error) = written {
@@ -128,7 +148,8 @@ impl PackWriter {
             let _ = std::fs::remove_file(&index_temporary);
             return Err(error);
         }
-        sync_dir(&self.dir)
+        sync_dir(&self.dir)?;
+        Ok(name)
     }
 
     /// Patches the header and appends the SHA-1 of everything before it.
@@ -154,15 +175,6 @@ impl PackWriter {
         file.write_all(&checksum).at("writing", &path)?;
         file.sync_all().at("syncing", &path)?;
         Ok(checksum)
-    }
-
-    /// git names a pack by the hash of its sorted ids.
-    fn name(&self) -> String {
-        let mut hasher = plain_sha1();
-        for object in &self.objects {
-            hasher.update(object.id.as_bytes());
-        }
-        ObjectId::from_bytes(digest(hasher)).to_string()
     }
 }
 

@@ -41,8 +41,12 @@ fn temporaries(store: &Store) -> usize {
 
 /// Writes `count` blobs from two threads, a tree over them, a commit and a ref.
 fn fill(store: &Store, count: usize) -> ObjectId {
+    fill_with(store, count, "content")
+}
+
+fn fill_with(store: &Store, count: usize, word: &str) -> ObjectId {
     let batch = store.batch().unwrap();
-    let content = |i: usize| format!("content of file {i}\n").repeat(20).into_bytes();
+    let content = |i: usize| format!("{word} of file {i}\n").repeat(20).into_bytes();
     let half = |range: std::ops::Range<usize>| range.map(|i| (i, blob(&batch, &content(i)))).collect::<Vec<_>>();
     let (first, second) = std::thread::scope(|scope| {
         let other = scope.spawn(|| half(0..count / 2));
@@ -191,4 +195,111 @@ fn prefixes_and_patches() {
     assert!(patch.text.starts_with("diff --git a/f.txt b/f.txt\n--- a/f.txt\n+++ b/f.txt\n@@"), "{}", patch.text);
     assert!(store.patch(Some(b"a\0b"), Some(b"a\0c"), "f").unwrap().binary);
     assert_eq!(store.patch(None, Some(b"x\n"), "f").unwrap().plus, 1);
+}
+
+fn packs(store: &Store) -> usize {
+    let found = std::fs::read_dir(store.git_dir().join("objects/pack")).unwrap();
+    found.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "pack")).count()
+}
+
+fn all_is_there(store: &Store, commits: &[ObjectId]) {
+    for id in commits {
+        let tree = store.read_commit(id).unwrap().tree;
+        for entry in store.read_tree(&tree).unwrap() {
+            store.copy_blob(&entry.id, &mut Vec::new()).unwrap();
+        }
+    }
+    if let Some((clean, text)) = git(store, &["fsck", "--full", "--strict"]) {
+        assert!(clean && !text.contains("error") && !text.contains("missing"), "{text}");
+    }
+}
+
+const FEW: consolidate::Bounds = consolidate::Bounds { packs: 5, left: 2, bytes: 1 << 30, loose: 6000 };
+
+#[test]
+fn many_packs_become_few_and_no_reader_notices() {
+    let (home, mut store) = store();
+    let commits: Vec<ObjectId> = (0..9).map(|n| fill_with(&store, 70, &format!("pack {n}"))).collect();
+    for (n, id) in commits.iter().enumerate() {
+        store.update_ref(&format!("refs/heads/w/{n}"), None, *id).unwrap();
+    }
+    // One that has looked at every index and opened no pack yet, and one that is not loaded at all.
+    let stale = Store::open(home.path()).unwrap();
+    assert!(commits.iter().all(|id| stale.has(id).unwrap()));
+    assert_eq!(packs(&store), 9);
+    assert!(store.consolidate(FEW).unwrap());
+    assert_eq!((packs(&store), temporaries(&store)), (2, 0));
+    all_is_there(&store, &commits);
+    all_is_there(&stale, &commits);
+    assert!(commits.iter().all(|id| stale.kind_of(id).unwrap() == Some(ObjectKind::Commit)));
+    assert!(!store.consolidate(FEW).unwrap());
+    let batch = stale.batch().unwrap();
+    assert!(batch.contains(&commits[0]).unwrap());
+}
+
+#[test]
+fn nothing_goes_while_somebody_writes_or_when_the_new_pack_is_gone() {
+    let (_home, mut store) = store();
+    let commits: Vec<ObjectId> = (0..6).map(|n| fill_with(&store, 70, &format!("pack {n}"))).collect();
+    let writer = store.lock_shared("writing", Duration::ZERO).unwrap();
+    assert!(!store.consolidate(FEW).unwrap());
+    // The new one beside the old ones, however often it is tried.
+    assert!(!store.consolidate(FEW).unwrap());
+    assert_eq!(packs(&store), 7);
+    all_is_there(&store, &commits);
+    drop(writer);
+    let text = std::fs::read_to_string(store.home().join("superseded")).unwrap();
+    assert!(store.consolidate(FEW).unwrap());
+    assert_eq!(packs(&store), 2);
+    all_is_there(&store, &commits);
+    // A list that names what it must not, or whose pack is gone, removes nothing.
+    let new = text.lines().next().unwrap();
+    let kept = std::fs::read_dir(store.git_dir().join("objects/pack")).unwrap().map(|entry| entry.unwrap().path());
+    let kept = kept.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).find(|name| !new.ends_with(name));
+    for list in
+        [format!("pack/pack-0\npack/{}", kept.unwrap()), format!("{new}\n../config\n/x\npack/../../HEAD\n{new}")]
+    {
+        std::fs::write(store.home().join("superseded"), list).unwrap();
+        store.consolidate(FEW).unwrap();
+        assert!(!store.home().join("superseded").exists() && store.git_dir().join("config").exists());
+    }
+    all_is_there(&store, &commits);
+}
+
+#[test]
+fn very_many_loose_objects_become_a_pack() {
+    let (home, mut store) = store();
+    let commits: Vec<ObjectId> = (0..12).map(|n| fill_with(&store, 50, &format!("loose {n}"))).collect();
+    let stale = Store::open(home.path()).unwrap();
+    assert!(stale.has(&commits[0]).unwrap());
+    let ids = loose::list(store.git_dir()).unwrap();
+    assert!(ids.len() > 600 && loose::sample(store.git_dir()).unwrap() > 0);
+    assert!(store.consolidate(consolidate::Bounds { loose: 10, ..FEW }).unwrap());
+    assert_eq!((packs(&store), loose::list(store.git_dir()).unwrap().len()), (1, 0));
+    all_is_there(&store, &commits);
+    all_is_there(&stale, &commits);
+}
+
+#[test]
+fn packs_with_deltas_or_damage_are_left_as_they_are() {
+    let (_home, mut store) = store();
+    for n in 0..6 {
+        let id = fill_with(&store, 70, &format!("pack {n}"));
+        store.update_ref(&format!("refs/heads/w/{n}"), None, id).unwrap();
+        if n == 2 && git(&store, &["repack", "-adfq"]).is_none() {
+            return;
+        }
+    }
+    let dir = store.git_dir().join("objects/pack");
+    let mut by_size: Vec<PathBuf> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    by_size.retain(|path| path.extension().is_some_and(|kind| kind == "pack"));
+    by_size.sort_by_key(|path| path.metadata().unwrap().len());
+    let damaged = by_size.last().unwrap();
+    let mut bytes = std::fs::read(damaged).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::remove_file(damaged).unwrap();
+    std::fs::write(damaged, &bytes).unwrap();
+    store.consolidate(consolidate::Bounds { packs: 2, left: 1, ..FEW }).unwrap();
+    assert_eq!(std::fs::read(damaged).unwrap(), bytes);
 }

@@ -1,0 +1,284 @@
+//! Few packs instead of many, and a pack instead of very many loose objects: work for idle time.
+//!
+//! One call does one step: it copies small packs' entries as they are (or packs loose objects) into one new pack, synced
+//! with its index before anything goes. What the new pack replaces is first written down in `superseded`, then removed
+//! with the store lock held alone and without waiting for it; while somebody writes, the next call does that and nothing
+//! else. Cut anywhere, every object is there at least once. No object is lost or replaced: the epoch stays.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::index::{self, Entry};
+use super::pack::{self, PackWriter, Packed};
+use super::{Store, loose};
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::id::ObjectId;
+use crate::sys::durable::{replace_file, sync_dir};
+use crate::sys::lock::{FileLock, Mode};
+
+/// When work begins, and how much of it one call does.
+#[derive(Clone, Copy)]
+pub struct Bounds {
+    /// Most packs that may stand.
+    pub packs: usize,
+    /// How many are left when there were more.
+    pub left: usize,
+    /// Most bytes that one call copies; two packs at least.
+    pub bytes: u64,
+    /// Most loose objects that may stand.
+    pub loose: usize,
+}
+
+/// What piton keeps to.
+pub const BOUNDS: Bounds = Bounds { packs: 50, left: 25, bytes: 256 << 20, loose: 6000 };
+
+/// Where the store is.
+struct Place {
+    home: PathBuf,
+    git_dir: PathBuf,
+}
+
+impl Store {
+    /// Does one step, if there is one to do and nobody else does it; says whether something was removed.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`, `internal`; everything that was there is there still.
+    pub fn consolidate(&mut self, bounds: Bounds) -> Result<bool> {
+        let place = &Place { home: self.home.clone(), git_dir: self.git_dir.clone() };
+        if !is_due(place, bounds)? {
+            return Ok(false);
+        }
+        let Some(_ours) = try_lock(&place.home.join("consolidate.lock"))? else {
+            return Ok(false);
+        };
+        let mut superseded = read_superseded(place)?;
+        if superseded.is_empty() {
+            let packs = packs(&place.git_dir)?;
+            superseded =
+                if packs.len() > bounds.packs { merge(place, packs, bounds)? } else { pack_loose(place, bounds)? };
+            if superseded.is_empty() {
+                return Ok(false);
+            }
+            replace_file(&superseded_file(place), superseded.join("\n").as_bytes())?;
+        }
+        let Some(alone) = try_lock(&place.home.join("store.lock"))? else {
+            return Ok(false);
+        };
+        remove(place, &superseded)?;
+        drop(alone);
+        self.reopen()?;
+        Ok(true)
+    }
+}
+
+/// Whether there may be something to do: asked without a lock, since most often there is not.
+fn is_due(place: &Place, bounds: Bounds) -> Result<bool> {
+    // Ids are as good as random: one directory of 256 tells whether counting them all is worth it.
+    Ok(superseded_file(place).exists()
+        || packs(&place.git_dir)?.len() > bounds.packs
+        || loose::sample(&place.git_dir)? > bounds.loose / 256)
+}
+
+/// The lock, held alone; `None` when it is not free now.
+fn try_lock(path: &Path) -> Result<Option<FileLock>> {
+    match FileLock::acquire(path, Mode::Exclusive, "consolidating", Duration::ZERO) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.code() == Code::StoreLocked => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn superseded_file(place: &Place) -> PathBuf {
+    place.home.join("superseded")
+}
+
+/// What waits to be removed, after the pack that replaces it: paths below `objects`, each of its own line.
+fn read_superseded(place: &Place) -> Result<Vec<String>> {
+    let path = superseded_file(place);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::io(error, "reading", &path)),
+    }
+}
+
+/// Removes what is superseded, if the pack that replaces it still stands.
+fn remove(place: &Place, superseded: &[String]) -> Result<()> {
+    let objects = place.git_dir.join("objects");
+    if let Some((new, old)) = superseded.split_first()
+        && objects.join(format!("{new}.idx")).is_file()
+        && objects.join(format!("{new}.pack")).is_file()
+    {
+        for name in old.iter().filter(|name| *name != new && is_plain(name)) {
+            if name.starts_with("pack/") {
+                // The index first: what has none is no pack to git.
+                ["idx", "rev", "bitmap", "mtimes", "pack"]
+                    .iter()
+                    .try_for_each(|kind| gone(&objects.join(format!("{name}.{kind}"))))?;
+            } else {
+                gone(&objects.join(name))?;
+            }
+        }
+        tracing::info!(pack = new, replaced = old.len(), "consolidated the store");
+    }
+    gone(&superseded_file(place))
+}
+
+/// A directory and a name, as this module writes them: nothing that leads elsewhere.
+fn is_plain(name: &str) -> bool {
+    let word = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    name.split_once('/').is_some_and(|(dir, file)| word(dir) && word(file))
+}
+
+fn gone(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io(error, "removing what was consolidated", path)),
+    }
+}
+
+/// A pack that may be merged.
+struct Found {
+    /// Without its extension.
+    path: PathBuf,
+    length: u64,
+}
+
+impl Found {
+    fn name(&self) -> String {
+        format!("pack/{}", self.path.file_name().unwrap_or_default().to_string_lossy())
+    }
+}
+
+/// Packs with an index, smallest first; those that somebody asked git to keep are left out.
+fn packs(git_dir: &Path) -> Result<Vec<Found>> {
+    let dir = git_dir.join("objects/pack");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
+        let path = entry.at("listing", &dir)?.path();
+        let kept = ["keep", "promisor"].iter().any(|kind| path.with_extension(kind).exists());
+        if path.extension().is_none_or(|kind| kind != "pack") || kept || !path.with_extension("idx").is_file() {
+            continue;
+        }
+        let length = path.metadata().at("looking at", &path)?.len();
+        found.push(Found { path: path.with_extension(""), length });
+    }
+    found.sort_by(|a, b| (a.length, &a.path).cmp(&(b.length, &b.path)));
+    Ok(found)
+}
+
+/// Copies the smallest packs into one; gives its name and theirs.
+fn merge(place: &Place, packs: Vec<Found>, bounds: Bounds) -> Result<Vec<String>> {
+    let wanted = packs.len() - bounds.left.min(packs.len()) + 1;
+    let mut writer = PackWriter::create(&place.git_dir)?;
+    let (mut old, mut copied) = (Vec::new(), 0);
+    for found in packs.iter() {
+        if old.len() >= wanted || (old.len() >= 2 && copied + found.length > bounds.bytes) {
+            break;
+        }
+        // Deltas point to other entries by their distance, and damage is not to be copied: such packs stay.
+        let Some(entries) = readable(found)? else {
+            continue;
+        };
+        copy(found, &entries, &mut writer)?;
+        copied += found.length;
+        old.push(found.name());
+    }
+    if old.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let mut superseded = vec![format!("pack/{}", writer.finish()?)];
+    superseded.append(&mut old);
+    Ok(superseded)
+}
+
+/// The entries of a pack in their order; `None` when there are deltas among them, or one is damaged.
+fn readable(found: &Found) -> Result<Option<Vec<(Entry, u64)>>> {
+    let path = found.path.with_extension("idx");
+    let bytes = std::fs::read(&path).at("reading", &path)?;
+    let Some(mut entries) = index::parse(&bytes) else {
+        tracing::warn!(path = %path.display(), "a pack's index is damaged");
+        return Ok(None);
+    };
+    entries.sort_by_key(|entry| entry.offset);
+    let end = found.length.saturating_sub(20);
+    let ends = entries.iter().skip(1).map(|entry| entry.offset).chain([end]).collect::<Vec<_>>();
+    let spans: Vec<(Entry, u64)> = entries.into_iter().zip(ends).collect();
+    let path = found.path.with_extension("pack");
+    let file = File::open(&path).at("opening", &path)?;
+    for (entry, end) in &spans {
+        let Some(bytes) = read(&file, entry, *end, &path)? else {
+            tracing::warn!(path = %path.display(), id = %entry.id, "a pack is damaged");
+            return Ok(None);
+        };
+        if !matches!(bytes[0] >> 4 & 7, 1..=4) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(spans))
+}
+
+fn copy(found: &Found, entries: &[(Entry, u64)], writer: &mut PackWriter) -> Result<()> {
+    let path = found.path.with_extension("pack");
+    let file = File::open(&path).at("opening", &path)?;
+    for (entry, end) in entries {
+        if writer.contains(&entry.id) {
+            continue;
+        }
+        let bytes = read(&file, entry, *end, &path)?.ok_or_else(|| super::damaged(&entry.id, "changed meanwhile"))?;
+        writer.append(&Packed { id: entry.id, bytes })?;
+    }
+    Ok(())
+}
+
+/// An entry's bytes; `None` when they are not what the index says.
+fn read(file: &File, entry: &Entry, end: u64, path: &Path) -> Result<Option<Vec<u8>>> {
+    let length = end.checked_sub(entry.offset).filter(|length| (1..=u64::from(u32::MAX)).contains(length));
+    let Some(length) = length else {
+        return Ok(None);
+    };
+    let mut bytes = vec![0; length as usize];
+    match file.read_exact_at(&mut bytes, entry.offset) {
+        Ok(()) => Ok((crc32fast::hash(&bytes) == entry.crc).then_some(bytes)),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(Error::io(error, "reading", path)),
+    }
+}
+
+/// Packs loose objects when there are very many, as many as one call may; gives the pack's name and theirs.
+fn pack_loose(place: &Place, bounds: Bounds) -> Result<Vec<String>> {
+    let ids = loose::list(&place.git_dir)?;
+    if ids.len() <= bounds.loose {
+        return Ok(Vec::new());
+    }
+    let mut writer = PackWriter::create(&place.git_dir)?;
+    let (mut old, mut copied) = (Vec::new(), 0);
+    for id in ids {
+        let path = loose::path_of(&place.git_dir, &id);
+        let length = path.metadata().at("looking at", &path)?.len();
+        if copied + length > bounds.bytes {
+            // A large one may stay loose: it is a file of its own for good reason.
+            continue;
+        }
+        if let Some((kind, content)) = loose::read_whole(&path, &id)? {
+            writer.append(&pack::compress(kind, id, &content)?)?;
+            copied += length;
+            old.push(loose_name(&id));
+        }
+    }
+    if old.is_empty() {
+        return Ok(old);
+    }
+    old.insert(0, format!("pack/{}", writer.finish()?));
+    sync_dir(&place.git_dir.join("objects/pack"))?;
+    Ok(old)
+}
+
+fn loose_name(id: &ObjectId) -> String {
+    let hex = id.to_string();
+    format!("{}/{}", &hex[..2], &hex[2..])
+}
