@@ -24,6 +24,7 @@ use piton::model::policy::Policy;
 use piton::model::tree::{self as trees, Mode, TreeEntry};
 use piton::protocol::{ErrorReply, Line, LineReader};
 use piton::settings::{self, Sources};
+use piton::store::log as write_ahead;
 use piton::worktree::{git_index as index, stamps as stamp_file};
 
 /// A target's body.
@@ -43,6 +44,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("settings", settings),
     ("message", message),
     ("git_index", git_index),
+    ("log", log),
 ];
 
 // ---- the protocol
@@ -515,4 +517,25 @@ pub fn git_index(data: &[u8]) {
     }
     assert!(asked.values().sum::<usize>() <= 2, "asked {asked:?}");
     assert!(asked.keys().all(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit())));
+}
+
+/// A write-ahead log: any bytes are read, what is whole is a prefix and reads the same by itself, and whatever is read writes
+/// itself. Also as one body whose checksum is right, so that the body is met.
+pub fn log(data: &[u8]) {
+    log_bytes(data);
+    let mut framed = b"PTNL".to_vec();
+    framed.extend((data.len() as u32).to_le_bytes());
+    framed.extend(crc32fast::hash(data).to_le_bytes());
+    framed.extend(data);
+    log_bytes(&framed);
+}
+
+fn log_bytes(data: &[u8]) {
+    let (records, whole) = write_ahead::decode(data);
+    assert_eq!(write_ahead::decode(&data[..whole]), (records.clone(), whole));
+    let written: Vec<u8> = records.iter().flat_map(write_ahead::Record::encode).collect();
+    assert_eq!(write_ahead::decode(&written).0, records);
+    // The next record stands behind it.
+    let longer = [&data[..whole], &written].concat();
+    assert_eq!(write_ahead::decode(&longer).0.len(), 2 * records.len());
 }
