@@ -14,7 +14,7 @@ use super::diff::Present;
 use super::seen::{Before, Scan, Seen, cost_of, shape};
 use super::take::Take;
 use super::timeline::Timeline;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::model::build::build;
 use crate::model::change::{Changes, Dirty, Ears, Reach, Why};
 use crate::model::cost::Cost;
@@ -155,7 +155,7 @@ impl Timeline {
         if !plain || !tree.serves(&self.request(&bare, &nothing, &never)) || !tree.is_settled() {
             return None;
         }
-        let root = tree.built()?;
+        let root = tree.built().filter(|root| self.store.has(root).unwrap_or(false))?;
         if !take.targets.iter().all(|target| tree.holds(&self.workspace.path, target)) {
             return None;
         }
@@ -209,6 +209,11 @@ impl Timeline {
             return Ok(None);
         }
         let mut seen = self.built(take, tree, stats, batch)?;
+        if !batch.contains(&seen.root)? {
+            tracing::error!(root = %seen.root, "the store lost a tree that was built; scanning everything");
+            (warmth.tree, warmth.renewed) = (None, false);
+            return Ok(None);
+        }
         (seen.cost.sync_us, seen.cost.dirty) = (sync_us, Some(dirty.len() as u64));
         Ok(Some(seen))
     }
@@ -307,7 +312,16 @@ impl Timeline {
     }
 
     fn prepare(&self, tree: &mut Warm, control: &dyn Fn() -> Flow) -> Result<Option<Changes>> {
-        tree.build(&mut |_, _, _| Ok(()))?;
+        // Only what the store has counts as built: a capture with targets has other trees than the workspace without them.
+        let stored = tree.build(&mut |_, id, _| match self.store.has(&id)? {
+            true => Ok(()),
+            false => Err(Error::new(Code::Conflict, "not stored yet")),
+        });
+        if let Err(error) = stored
+            && error.code() != Code::Conflict
+        {
+            return Err(error);
+        }
         let Some(ears) = self.ears.as_ref().filter(|_| matches!(self.dirty, Changes::Everything(_))) else {
             return Ok(None);
         };

@@ -162,6 +162,23 @@ fn targets_that_rules_leave_out_are_captured_beside_what_is_warm() {
 }
 
 #[test]
+fn trees_that_only_idle_time_has_built_are_in_the_store_all_the_same() {
+    let mut lab = Lab::new();
+    lab.write("a/.env", "SECRET=1");
+    lab.write("a/g", "changed");
+    lab.tell(&["a/.env", "a/g"]);
+    let target = Target { path: RelPath::parse(b"a/.env").unwrap(), recursive: false };
+    let take = Take { targets: vec![target], ..Take::of(Kind::Auto, "r", "test") };
+    // The trees of this checkpoint hold the secret; those of the workspace without it are nobody's yet.
+    assert_eq!(lab.timeline.take(&take, &|| Flow::Continue).unwrap().checkpoint.record.files, 4);
+    lab.timeline.warm_up(&|| Flow::Continue).unwrap();
+    let plain = lab.take();
+    assert_eq!((plain.unchanged, plain.checkpoint.record.files), (false, 3));
+    let (manifest, _) = lab.timeline.contents(&plain.checkpoint).unwrap();
+    assert_eq!(manifest.totals().0, 3);
+}
+
+#[test]
 fn refs_of_others_are_seen() {
     let mut lab = Lab::new();
     let (home, workspace) = (lab.timeline.home().clone(), lab.timeline.workspace().clone());

@@ -14,7 +14,7 @@ impl Warm {
     /// The root tree; builds what is stale and hands it over, children before parents.
     ///
     /// # Errors
-    /// Those of `emit`. What was handed over before an error counts as built: the tree is to be dropped then.
+    /// Those of `emit`. What it took before an error counts as built, and nothing else does.
     pub fn build(&mut self, emit: Emit<'_>) -> Result<ObjectId> {
         self.build_shards(emit)?;
         if self.own.is_none() {
@@ -37,7 +37,7 @@ impl Warm {
     }
 
     fn build_shards(&mut self, emit: Emit<'_>) -> Result<()> {
-        for dir in std::mem::take(&mut self.unsure) {
+        while let Some(dir) = self.unsure.first().cloned() {
             let content = self.node(&dir).and_then(|node| {
                 let skipped = self.skipped_in(&dir);
                 let skipped = skipped.iter().map(|(path, reason)| (path.name(), *reason));
@@ -51,6 +51,7 @@ impl Warm {
                     Some(id)
                 }
             };
+            self.unsure.remove(&dir);
             let before = match id {
                 Some(id) => self.shards.insert(dir, id),
                 None => self.shards.remove(&dir),
