@@ -69,7 +69,10 @@ impl Guarded {
         let turn = format!("t{}", self.turn);
         // The turn's base capture would be there first.
         self.sidecar.send(json!({"type": "turn.start", "turn": turn}));
-        let reply = self.sidecar.ask(json!({"type": "shell.before", "command": "make"}));
+        // Some name what rules leave out, which is captured too.
+        let commands = ["make", "rm -rf ig", "make", "rm -f h.log a/h.log", "rm -rf a"];
+        let command = commands[self.turn as usize % commands.len()];
+        let reply = self.sidecar.ask(json!({"type": "shell.before", "command": command}));
         let block = &reply["checkpoint"];
         assert!(matches!(block["status"].as_str(), Some("taken" | "unchanged")), "{reply}");
         block["id"].as_str().unwrap().to_owned()
@@ -284,6 +287,8 @@ fn four_writers_and_a_checkpoint_every_50_milliseconds() {
             std::panic::resume_unwind(panic);
         }
     });
+    // Fails by itself when anything is missing or broken.
+    guarded.lab.store_git(&["fsck", "--full", "--strict", "--no-dangling"]);
     let mut status = guarded.status();
     while full() && status["watching"]["audits"] == 0 {
         // Asking is a job too, and the audit waits for half a minute without any.
