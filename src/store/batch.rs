@@ -131,6 +131,8 @@ impl<'s> Batch<'s> {
     /// `conflict` when the ref is not where it was expected, `disk-full`, `permission`. The ref has not moved then.
     pub fn land(self, store: &Store, landing: Landing<'_>) -> Result<BatchStats> {
         let Landing { log, name, expect, new, synced } = landing;
+        // A branch holds more than its newest checkpoint: torn, all of them would be lost.
+        let synced = synced || expect.is_some();
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
         let stats = BatchStats { objects: inner.ids.len() as u64, bytes: inner.bytes };
         if log.length() > log::FULL {

@@ -778,10 +778,12 @@ fn secrets_in_commands_are_nowhere() {
         let output = lab.piton(&args.split_whitespace().collect::<Vec<_>>());
         clean(args, &(output.stdout + &output.stderr));
     }
-    for (path, (_, _, bytes)) in tree(&lab.home.join("piton")) {
+    // Objects hold the names and bytes of the user's files as they are, compressed only where that makes them smaller.
+    let of_piton = tree(&lab.home.join("piton")).into_iter().filter(|(path, _)| !path.starts_with("store.git/objects"));
+    for (path, (_, _, bytes)) in of_piton {
         clean(&path.to_string_lossy(), &String::from_utf8_lossy(&bytes));
     }
-    // Objects are compressed: every commit as git reads it.
+    // What piton says in them stands in the commits: every one as git reads it.
     if let Some(all) = lab.store_git(&["cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)"])
     {
         let commits: Vec<&str> = all.lines().filter_map(|line| line.strip_prefix("commit ")).collect();
