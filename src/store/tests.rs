@@ -214,6 +214,14 @@ fn all_is_there(store: &Store, commits: &[ObjectId]) {
     }
 }
 
+/// Consolidates. A process that another test just started may hold a copy of a lock until it has replaced itself.
+fn consolidated(store: &mut Store, bounds: consolidate::Bounds) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    while !store.consolidate(bounds).unwrap() {
+        assert!(std::time::Instant::now() < deadline, "the lock is never free");
+    }
+}
+
 const FEW: consolidate::Bounds = consolidate::Bounds { packs: 5, left: 2, bytes: 1 << 30, loose: 6000 };
 
 #[test]
@@ -227,7 +235,7 @@ fn many_packs_become_few_and_no_reader_notices() {
     let stale = Store::open(home.path()).unwrap();
     assert!(commits.iter().all(|id| stale.has(id).unwrap()));
     assert_eq!(packs(&store), 9);
-    assert!(store.consolidate(FEW).unwrap());
+    consolidated(&mut store, FEW);
     assert_eq!((packs(&store), temporaries(&store)), (2, 0));
     all_is_there(&store, &commits);
     all_is_there(&stale, &commits);
@@ -249,7 +257,7 @@ fn nothing_goes_while_somebody_writes_or_when_the_new_pack_is_gone() {
     all_is_there(&store, &commits);
     drop(writer);
     let text = std::fs::read_to_string(store.home().join("superseded")).unwrap();
-    assert!(store.consolidate(FEW).unwrap());
+    consolidated(&mut store, FEW);
     assert_eq!(packs(&store), 2);
     all_is_there(&store, &commits);
     // A list that names what it must not, or whose pack is gone, removes nothing.
@@ -274,7 +282,7 @@ fn very_many_loose_objects_become_a_pack() {
     assert!(stale.has(&commits[0]).unwrap());
     let ids = loose::list(store.git_dir()).unwrap();
     assert!(ids.len() > 600 && loose::sample(store.git_dir()).unwrap() > 0);
-    assert!(store.consolidate(consolidate::Bounds { loose: 10, ..FEW }).unwrap());
+    consolidated(&mut store, consolidate::Bounds { loose: 10, ..FEW });
     assert_eq!((packs(&store), loose::list(store.git_dir()).unwrap().len()), (1, 0));
     all_is_there(&store, &commits);
     all_is_there(&stale, &commits);
