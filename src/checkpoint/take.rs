@@ -259,6 +259,7 @@ impl Timeline {
         };
         let expect = if take.kind.is_typed() { self.branch_target(&name)? } else { None };
         seen.cost.objects = self.land(batch, &name, expect, id)?.objects;
+        self.use_ordinal(ordinal);
         seen.cost.write_us = writing.elapsed().as_micros() as u64;
         // The ordinal is found again from the refs; it is written down before any of them is dropped.
         if take.kind.is_typed() {

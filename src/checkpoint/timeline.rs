@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::home::Home;
@@ -22,6 +24,9 @@ use crate::sys::clock::boot_id;
 use crate::sys::lock::{FileLock, Held, Mode};
 use crate::worktree::Warm;
 use crate::worktree::stamps::Stamps;
+
+/// The last ordinal that this process has used, by workspace.
+static USED: Mutex<BTreeMap<PathBuf, u64>> = Mutex::new(BTreeMap::new());
 
 /// How long an operation waits for a lock that somebody else holds.
 pub const LOCK_WAIT: Duration = Duration::from_secs(60);
@@ -390,9 +395,19 @@ impl Timeline {
     }
 
     /// The number of the next checkpoint: never one that was used before.
+    ///
+    /// A capture beside a longer one takes numbers that the longer one has not seen: what this process has used counts too.
     pub(super) fn next_ordinal(&self, all: &[Checkpoint]) -> u64 {
         let newest = all.iter().map(|checkpoint| checkpoint.record.ordinal).max().unwrap_or(0);
-        self.state().next_ordinal.max(newest + 1)
+        let used = USED.lock().unwrap_or_else(PoisonError::into_inner).get(&self.workspace.dir).copied().unwrap_or(0);
+        self.state().next_ordinal.max(newest + 1).max(used + 1)
+    }
+
+    /// Notes that a number is taken.
+    pub(super) fn use_ordinal(&self, ordinal: u64) {
+        let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = used.entry(self.workspace.dir.clone()).or_default();
+        *last = ordinal.max(*last);
     }
 
     /// The branch on which a run's next typed checkpoint goes, and its parent.
