@@ -16,6 +16,8 @@ pub struct Found {
     pub target: Option<String>,
     /// The target as an absolute path, if it is one and is certain.
     pub path: Option<PathBuf>,
+    /// The target as an absolute pattern, where the shell will put the names that match it.
+    pub pattern: Option<PathBuf>,
     pub scope: Scope,
     /// The workspace itself is inside what is hit.
     pub above_workspace: bool,
@@ -38,6 +40,7 @@ impl Found {
             verb: verb.into(),
             target: None,
             path: None,
+            pattern: None,
             scope: if class.is_external() { Scope::Remote } else { Scope::Workspace },
             above_workspace: false,
             certainty: Certainty::Proven,
@@ -108,6 +111,16 @@ pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> (Optio
         context.whereabouts(&path)
     };
     (arg.is_exact().then_some(path), whereabouts)
+}
+
+/// An argument as a pattern that the shell will expand here: certain but for its wildcards, which stand behind a directory.
+pub fn pattern(arg: &Arg, shell: &Shell, site: &Site) -> Option<PathBuf> {
+    if !arg.glob || site.elsewhere || arg.origin == Origin::Temporary {
+        return None;
+    }
+    let known = &arg.text[..arg.known.min(arg.text.len())];
+    let (dir, rest) = arg.text.split_at(known.rfind('/').map_or(0, |slash| slash + 1));
+    Some(locate(dir, shell, site)?.join(rest))
 }
 
 fn locate(text: &str, shell: &Shell, site: &Site) -> Option<PathBuf> {

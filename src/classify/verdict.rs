@@ -131,6 +131,7 @@ pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -
         effects: Vec::new(),
         warnings: Vec::new(),
         targets: Vec::new(),
+        patterns: Vec::new(),
         hold: None,
         outside: Vec::new(),
     };
@@ -159,6 +160,11 @@ pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -
             if is_destroyed(&found) && targets.insert(path.clone()) {
                 verdict.targets.push(path);
             }
+        }
+        if let Some(pattern) =
+            found.pattern.as_ref().filter(|_| is_destroyed(&found) && verdict.patterns.len() < MAX_OUTSIDE)
+        {
+            verdict.patterns.push(pattern.to_string_lossy().into_owned());
         }
         add_effect(&mut verdict.effects, found, severity);
     }

@@ -90,7 +90,16 @@ mod tests {
     use crate::settings;
 
     fn verdict(needs: Needs, confidence: Confidence) -> Verdict {
-        Verdict { needs, confidence, effects: vec![], warnings: vec![], targets: vec![], hold: None, outside: vec![] }
+        Verdict {
+            needs,
+            confidence,
+            effects: vec![],
+            warnings: vec![],
+            targets: vec![],
+            patterns: vec![],
+            hold: None,
+            outside: vec![],
+        }
     }
 
     #[test]

@@ -55,6 +55,38 @@ fn inside(workspace: &Path, path: &Path) -> Option<Target> {
     (!path.is_root() && !hidden).then_some(Target { path, recursive: true })
 }
 
+/// Most paths that the patterns of one action stand for; more are left to what the rules capture anyway.
+const MAX_MATCHES: usize = 20_000;
+
+/// What patterns match on the disk, as a shell would expand them: names that begin with a dot only where the pattern does.
+pub fn expanded(patterns: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for pattern in patterns {
+        let mut places = vec![PathBuf::from("/")];
+        for part in Path::new(pattern).components() {
+            let Component::Normal(part) = part else { continue };
+            places = match part.to_str().filter(|part| part.contains(['*', '?', '['])) {
+                Some(glob) => places.iter().flat_map(|dir| matching(dir, glob)).take(MAX_MATCHES).collect(),
+                None => places.into_iter().map(|dir| dir.join(part)).collect(),
+            };
+        }
+        let there = places.into_iter().filter(|path| path.symlink_metadata().is_ok());
+        found.extend(there.map(|path| path.to_string_lossy().into_owned()));
+    }
+    found.truncate(MAX_MATCHES);
+    found
+}
+
+/// The names in a directory that one part of a pattern matches.
+fn matching(dir: &Path, part: &str) -> Vec<PathBuf> {
+    // What no pattern can be made of, the shell takes literally; such a name is rare, and the rules see it anyway.
+    let Ok(glob) = globset::Glob::new(part) else { return Vec::new() };
+    let matcher = glob.compile_matcher();
+    let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let shown = |name: &std::ffi::OsString| part.starts_with('.') || !name.as_bytes().starts_with(b".");
+    names.filter(|name| shown(name) && matcher.is_match(Path::new(name))).map(|name| dir.join(name)).collect()
+}
+
 /// Resolves `.` and `..` by their words.
 pub fn normalise(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
@@ -100,5 +132,28 @@ mod tests {
         assert_eq!(found("w", "/etc/passwd"), None);
         assert_eq!(found("w", "src/.git/config"), None);
         assert_eq!(found("w", "."), None);
+    }
+
+    #[test]
+    fn patterns_are_expanded_as_a_shell_does() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        for name in ["a.log", "b.log", ".c.log", "d/x.o", "e/y.o", "e/z.c", "[odd]"] {
+            std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+            std::fs::write(root.join(name), "x").unwrap();
+        }
+        for (pattern, expected) in [
+            ("*.log", "a.log b.log"),
+            (".*.log", ".c.log"),
+            ("?/*.o", "d/x.o e/y.o"),
+            ("e/[yz].?", "e/y.o e/z.c"),
+            ("none*", ""),
+            ("*/none", ""),
+        ] {
+            let mut found = expanded(&[root.join(pattern).to_string_lossy().into_owned()]);
+            found.sort();
+            let names: Vec<&str> = found.iter().map(|path| &path[root.to_string_lossy().len() + 1..]).collect();
+            assert_eq!(names.join(" "), expected, "{pattern}");
+        }
     }
 }

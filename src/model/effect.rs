@@ -220,6 +220,9 @@ pub struct Verdict {
     /// They may lie anywhere; the engine decides what it captures.
     #[serde(skip)]
     pub targets: Vec<String>,
+    /// The same as patterns (`*`, `?`, `[…]`): whoever may look at the disk can tell what they match.
+    #[serde(skip)]
+    pub patterns: Vec<String>,
     /// Why the action is to be held: the user's policy asks first, or denies it.
     #[serde(skip)]
     pub hold: Option<String>,

@@ -72,7 +72,8 @@ impl Session {
         let (run, turn) = (self.run.clone(), self.turns.current().map(str::to_owned));
         let place = self.engine.open(&root)?;
         let verdict = place::judged(place.context(&home, &action.cwd), |context| judge(place, context));
-        let targets = place::targets(&place.workspace.path, &action.cwd, &verdict.targets);
+        let paths: Vec<String> = verdict.targets.iter().cloned().chain(place::expanded(&verdict.patterns)).collect();
+        let targets = place::targets(&place.workspace.path, &action.cwd, &paths);
         let off = State::load(&place.workspace.dir).is_off(now_ms());
         let due = self.turns.due(&place.workspace.id, &verdict, &place.policy, off);
         let effects = act::classes(&verdict);

@@ -403,3 +403,23 @@ fn secrets_in_commands_are_not_recorded() {
     let shown = lab.piton(&["list"]).stdout + &lab.piton(&["show", "--json"]).stdout;
     assert!(shown.contains("PGPASSWORD=***") && !shown.contains("hunter2"), "{shown}");
 }
+
+#[test]
+fn what_a_pattern_is_about_to_destroy_is_captured_though_rules_leave_it_out() {
+    let lab = Lab::new();
+    lab.write(".gitignore", "*.log\nout/\n");
+    for path in ["a.log", "b.log", "deep/c.log", "out/x.o", "out/y.txt", "kept"] {
+        lab.write(path, path);
+    }
+    let mut sidecar = Sidecar::start(&lab, &["--set", "guard=action"]);
+    for (command, lost) in
+        [("rm *.log", &["a.log", "b.log"][..]), ("rm -f out/*.o deep/?.log", &["out/x.o", "deep/c.log"])]
+    {
+        let reply = sidecar.ask(json!({"type": "shell.before", "command": command}));
+        let n = reply["checkpoint"]["n"].as_u64().unwrap_or_else(|| panic!("{reply}"));
+        lab.sh(command);
+        assert!(lost.iter().all(|path| !lab.work.join(path).exists()));
+        lab.restore(n, lost);
+        assert!(lost.iter().all(|path| lab.read(path) == *path), "{command}");
+    }
+}

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::expand::{Arg, Origin, Shell, Value};
-use super::found::{Found, Site, place, settle};
+use super::found::{Found, Site, pattern, place, settle};
 use super::rules::Rules;
 use super::shell::{
     Bounds, Command, Compound, Kind, Part, Pipeline, Place, Redirect, RedirectKind, Script, Simple, Span, Word,
@@ -390,6 +390,7 @@ impl<'a> Walk<'a> {
         let here = Arg::literal(".", found.span);
         let (path, whereabouts) = place(target.unwrap_or(&here), shell, &self.site, self.context);
         found.path = if target.is_some() { path } else { None };
+        found.pattern = target.and_then(|target| pattern(target, shell, &self.site));
         self.found.extend(settle(found, whereabouts));
     }
 
