@@ -52,6 +52,13 @@ pub fn warning(text: &str) {
     say(&format!("piton: warning: {text}"));
 }
 
+/// Warns that tidying up failed; what was done stands, and the next command tidies up again.
+pub fn settled(outcome: Result<()>) {
+    if let Err(error) = outcome {
+        warning(&format!("what was done stands, but tidying up behind it failed: {}", error.text()));
+    }
+}
+
 /// Prints talk to stderr, harmlessly.
 pub fn say(text: &str) {
     // There is nobody left to tell when stderr is closed.
