@@ -3,7 +3,7 @@
 //! The inbox is bounded: a full one is told, it never grows. While a job captures, urgent jobs (the capture of just the
 //! paths an action is about to destroy) are done in between, on a second handle of the same store.
 //!
-//! When nothing waits, the worker tidies up, in an order and at times that [`Chore`] names; then it sleeps until the next
+//! When nothing waits, the worker tidies up, in an order and at times that its chores name; then it sleeps until the next
 //! job. A chore that looks at the workspace gives way to a job.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
