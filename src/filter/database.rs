@@ -22,7 +22,6 @@ const ENDINGS: &[&str] = &[
     ".dbm",
     ".duckdb",
     ".nedb",
-    ".h2.db",
     "-wal",
     "-shm",
 ];
@@ -30,12 +29,15 @@ const ENDINGS: &[&str] = &[
 /// Whether a file's name is a database's. Such a file is read again, whatever its times say, as long as somebody has it open
 /// for writing.
 pub fn is_database(name: &[u8]) -> bool {
-    let ends = |ending: &&str| {
-        let at = name.len().checked_sub(ending.len());
-        at.is_some_and(|at| name[at..].eq_ignore_ascii_case(ending.as_bytes()))
-    };
-    ENDINGS.iter().any(ends)
+    // Asked of every file of a scan: most names are told by their last few bytes.
+    let tail = &name[name.len().saturating_sub(LONGEST)..];
+    let Some(at) = tail.iter().rposition(|byte| matches!(byte, b'.' | b'-')) else { return false };
+    let ending = &tail[at..];
+    ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known.as_bytes()))
 }
+
+/// Bytes of the longest ending.
+const LONGEST: usize = 10;
 
 #[cfg(test)]
 mod tests {
