@@ -38,6 +38,9 @@ enum Job<A> {
     Policy(Policy),
 }
 
+/// How often beginning to hear gives way to a job before it does not.
+const GIVE_WAY: u32 = 3;
+
 /// What is done when no job waits, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chore {
@@ -102,6 +105,7 @@ impl<A: Send + 'static> Worker<A> {
             waiting: Arc::clone(&waiting),
             hearing: Arc::clone(&hearing),
             refused: false,
+            gave_way: 0,
         };
         let thread = std::thread::spawn(move || desk.work(&receiver));
         Worker { inbox: Some(sender), urgent, stop, waiting, hearing, thread: Some(thread) }
@@ -166,6 +170,8 @@ struct Desk<A> {
     hearing: hearing::Shared,
     /// Whether a watcher was refused: asked for once.
     refused: bool,
+    /// How often in a row beginning to hear has given way to a job.
+    gave_way: u32,
 }
 
 impl<A: Send + 'static> Desk<A> {
@@ -237,11 +243,17 @@ impl<A: Send + 'static> Desk<A> {
                 }
             }
         }
-        if let Err(error) = self.timeline.warm_up(give_way)
-            && error.code() != Code::ShuttingDown
-        {
-            tracing::warn!(%error, "the workspace could not be looked at in idle time");
-        }
+        // A client that always asks must not keep it from ever beginning: then the next job waits for one look.
+        let patient = self.gave_way < GIVE_WAY;
+        let looked = self.timeline.warm_up(&|| if patient { give_way() } else { Flow::Continue });
+        self.gave_way = match looked {
+            Err(error) if error.code() == Code::ShuttingDown => self.gave_way + 1,
+            Err(error) => {
+                tracing::warn!(%error, "the workspace could not be looked at in idle time");
+                0
+            }
+            Ok(()) => 0,
+        };
         let warm = self.timeline.is_heard();
         note(&self.hearing, |hearing| hearing.warm = warm);
     }
