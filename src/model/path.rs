@@ -21,6 +21,11 @@ impl RelPath {
         RelPath::default()
     }
 
+    /// Whether one is a clone of the other, which is told without reading them.
+    pub fn shares_bytes(&self, other: &RelPath) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Parses a relative path as somebody wrote it: `./` and trailing `/` are dropped.
     ///
     /// # Errors

@@ -1,8 +1,9 @@
 //! Reading directories ahead of the walk, on other threads.
 //!
-//! The walk decides where to go and in which order; what the kernel says of a directory can be asked beforehand. The
-//! walk offers directories that it will surely list; a scout lists the one that comes next. Nothing depends on a scout:
-//! what it has not read, or could not read, the walk reads itself.
+//! The walk decides where to go and in which order; what the kernel says of a directory can be asked beforehand. Scouts
+//! read the directories that hold what was captured before ([`super::plan`]), and others that the walk offers because it
+//! will surely list them, the one that comes next first. Nothing depends on a scout: what it has not read, or could not
+//! read, the walk reads itself.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ use super::super::hash::stopped;
 use super::super::names::Names;
 use super::super::probe::stamp_of;
 use super::super::request::Flow;
+use super::plan::Plan;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::model::stamp::Stamp;
@@ -107,13 +110,18 @@ struct Queue {
     ready: HashMap<RelPath, Option<Listing>>,
     /// Names in what is ready.
     names: usize,
+    /// Whether the walk sleeps.
+    awaited: bool,
     closed: bool,
 }
 
 /// What walk and scouts share.
 #[derive(Default)]
 pub(super) struct Ahead {
+    plan: Plan,
     queue: Mutex<Queue>,
+    /// Scouts that sleep, or are about to.
+    idle: AtomicUsize,
     /// Something to do for scouts.
     offered: Condvar,
     /// Something done for the walk.
@@ -121,29 +129,71 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
+    /// For a walk to which files are known already.
+    pub(super) fn of(plan: Plan) -> Ahead {
+        Ahead { plan, ..Ahead::default() }
+    }
+
     /// Offers directories that will be listed whole; the one that is visited first comes last.
     pub(super) fn offer(&self, paths: impl Iterator<Item = RelPath>) {
-        let mut queue = self.lock();
-        let before = queue.waiting.len();
-        queue.waiting.extend(paths);
-        if queue.waiting.len() > before {
+        let mut unplanned = paths.filter(|path| self.plan.find(path).is_none()).peekable();
+        if unplanned.peek().is_some() {
+            self.lock().waiting.extend(unplanned);
+            self.wake();
+        }
+    }
+
+    /// Wakes scouts that sleep. What they wait for has changed before: they look once more after they count as idle.
+    fn wake(&self) {
+        if self.idle.load(SeqCst) > 0 {
+            drop(self.lock());
             self.offered.notify_all();
         }
     }
 
-    /// What a scout read of a directory, if one did or is at it. `control` is called while a scout is waited for.
+    /// What was read ahead of a directory, if a scout has read it or is at it. `control` is called while a scout is
+    /// waited for.
     ///
     /// # Errors
     /// `shutting-down` when `control` said so.
-    pub(super) fn take(&self, path: &RelPath, control: &dyn Fn() -> Flow) -> Result<Option<Listing>> {
+    pub(super) fn take(
+        &self,
+        path: &RelPath,
+        (root, buffer): (&Root, &mut [MaybeUninit<u8>]),
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Option<Listing>> {
+        if let Some(at) = self.plan.find(path) {
+            let was_full = self.plan.names() >= READY;
+            let listing = self.plan.take(at, &mut || self.plan.names() < READY && self.read_planned(root, buffer));
+            if was_full {
+                self.wake();
+            }
+            return Ok(listing);
+        }
+        self.take_offered(path, control)
+    }
+
+    /// Reads one planned directory, if there is one that nobody reads.
+    fn read_planned(&self, root: &Root, buffer: &mut [MaybeUninit<u8>]) -> bool {
+        let Some((at, path)) = self.plan.claim() else {
+            return false;
+        };
+        // A bug here must not leave the walk without an answer.
+        let listing = catch_unwind(AssertUnwindSafe(|| read(root, path, buffer))).unwrap_or(None);
+        self.plan.publish(at, listing);
+        true
+    }
+
+    fn take_offered(&self, path: &RelPath, control: &dyn Fn() -> Flow) -> Result<Option<Listing>> {
         let mut queue = self.lock();
         let mut spins = 0;
         loop {
             if let Some(listing) = queue.ready.remove(path) {
                 let was_full = queue.names >= READY;
                 queue.names -= listing.as_ref().map_or(0, |listing| listing.names.len());
+                drop(queue);
                 if was_full {
-                    self.offered.notify_all();
+                    self.wake();
                 }
                 return Ok(listing);
             }
@@ -157,12 +207,14 @@ impl Ahead {
                 std::hint::spin_loop();
                 queue = self.lock();
             } else {
+                queue.awaited = true;
                 let waited = self.done.wait_timeout(queue, PAUSE).unwrap_or_else(PoisonError::into_inner);
                 drop(waited);
                 if control() == Flow::Stop {
                     return Err(stopped());
                 }
                 queue = self.lock();
+                queue.awaited = false;
             }
         }
         if let Some(at) = queue.waiting.iter().rposition(|waiting| waiting == path) {
@@ -174,7 +226,7 @@ impl Ahead {
     /// The walk is over: scouts end.
     pub(super) fn close(&self) {
         self.lock().closed = true;
-        self.offered.notify_all();
+        self.wake();
     }
 
     /// A scout's life.
@@ -185,20 +237,37 @@ impl Ahead {
             if queue.closed {
                 return;
             }
-            let room = queue.names < READY;
-            let Some(path) = room.then(|| queue.waiting.pop()).flatten() else {
-                queue = self.offered.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            let room = queue.names + self.plan.names() < READY;
+            if let Some(path) = room.then(|| queue.waiting.pop()).flatten() {
+                queue.working.push(path.clone());
+                drop(queue);
+                // A bug here must not leave the walk waiting.
+                let listing = catch_unwind(AssertUnwindSafe(|| read(root, &path, &mut buffer))).unwrap_or(None);
+                queue = self.lock();
+                queue.working.retain(|working| *working != path);
+                queue.names += listing.as_ref().map_or(0, |listing| listing.names.len());
+                queue.ready.insert(path, listing);
+                if queue.awaited {
+                    self.done.notify_all();
+                }
                 continue;
-            };
-            queue.working.push(path.clone());
-            drop(queue);
-            // A bug here must not leave the walk waiting.
-            let listing = catch_unwind(AssertUnwindSafe(|| read(root, &path, &mut buffer))).unwrap_or(None);
-            queue = self.lock();
-            queue.working.retain(|working| *working != path);
-            queue.names += listing.as_ref().map_or(0, |listing| listing.names.len());
-            queue.ready.insert(path, listing);
-            self.done.notify_all();
+            }
+            if room {
+                drop(queue);
+                let read = self.read_planned(root, &mut buffer);
+                queue = self.lock();
+                if read {
+                    continue;
+                }
+            }
+            // The walk wakes who is idle after it has made a change; one that it made before is seen now.
+            self.idle.fetch_add(1, SeqCst);
+            let something =
+                queue.names + self.plan.names() < READY && (!queue.waiting.is_empty() || self.plan.is_open());
+            if !something && !queue.closed {
+                queue = self.offered.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+            self.idle.fetch_sub(1, SeqCst);
         }
     }
 

@@ -9,6 +9,7 @@ mod ahead;
 mod child;
 mod enter;
 mod place;
+mod plan;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use self::ahead::{Ahead, BUFFER, Here, Listing, MAX_SCOUTS, Seen};
 pub(super) use self::enter::tracked;
 use self::place::Item;
 pub(super) use self::place::{Place, Repo, Repository, State, Visited};
+use self::plan::Plan;
 use super::beneath::{Root, names_in};
 use super::hash::stopped;
 use super::keep::PathList;
@@ -92,7 +94,8 @@ pub(super) struct Found {
 
 /// Walks the extent and the targets of `request`.
 pub(super) fn walk(request: &Request<'_>, root: &Root, control: &dyn Fn() -> Flow) -> Result<Found> {
-    let ahead = Ahead::default();
+    // Of a part of the workspace only some of what is known is looked at.
+    let ahead = if request.extent == Extent::Tree { Ahead::of(Plan::new(request.known)) } else { Ahead::default() };
     let scouts = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1).min(MAX_SCOUTS);
     std::thread::scope(|scope| {
         for _ in 0..scouts {
@@ -264,7 +267,11 @@ impl<'a> Walker<'a> {
                 return Ok(());
             }
         }
-        let ahead = if place.shown() { self.ahead.take(&place.path, self.control)? } else { None };
+        let ahead = if place.shown() {
+            self.ahead.take(&place.path, (self.root, &mut self.buffer), self.control)?
+        } else {
+            None
+        };
         let listing = match ahead.map_or_else(|| self.list(&place), Ok) {
             Ok(listing) => listing,
             Err(errno) => return self.unopened(&place, errno),
@@ -330,6 +337,10 @@ impl<'a> Walker<'a> {
         let list = self.request.known.entries();
         let order = |at: usize| order_of(&list[at].0, dir, name);
         let mut from = self.known_at;
+        if from < list.len() && order(from).is_eq() {
+            self.known_at += 1;
+            return Some(&list[from]);
+        }
         if from > 0 && order(from - 1).is_ge() {
             from = list[..from].partition_point(|(path, _)| order_of(path, dir, name).is_lt());
         }

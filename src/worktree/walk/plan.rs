@@ -1,0 +1,203 @@
+//! The directories of files that were captured before, read ahead of the walk.
+//!
+//! Each has a slot. Scouts read them in the order in which the walk comes to them. Where the walk comes to one that is being
+//! read, it reads the next one meanwhile, and where that does not help it reads for itself: it never sleeps.
+
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::ahead::Listing;
+use crate::model::path::RelPath;
+use crate::model::stamp::KnownPaths;
+
+/// How often the walk looks again whether a scout has finished, before it reads the directory itself: some 20 µs.
+const SPINS: usize = 1_000;
+
+/// How far a directory is.
+enum Slot {
+    Waiting,
+    Claimed,
+    /// `None`: it could not be read ahead.
+    Ready(Option<Box<Listing>>),
+    /// The walk has it, or went past it.
+    Passed,
+}
+
+/// The plan; empty where nothing is known.
+#[derive(Default)]
+pub(super) struct Plan {
+    /// In the walk's order.
+    dirs: Vec<RelPath>,
+    slots: Vec<Mutex<Slot>>,
+    /// The next that nobody has claimed.
+    next: AtomicUsize,
+    /// Those before it are passed.
+    passed: AtomicUsize,
+    /// Names in what is ready.
+    names: AtomicUsize,
+}
+
+/// Byte order of what lies in two directories.
+fn walk_order(a: &RelPath, b: &RelPath) -> Ordering {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let both = a.len().min(b.len());
+    a[..both].cmp(&b[..both]).then_with(|| match (a.get(both), b.get(both)) {
+        (None, None) => Ordering::Equal,
+        (None, Some(next)) => b'/'.cmp(next).then(Ordering::Less),
+        (Some(next), None) => next.cmp(&b'/').then(Ordering::Greater),
+        (Some(a), Some(b)) => a.cmp(b),
+    })
+}
+
+impl Plan {
+    /// The directories in which `known` has files; the root is none of them.
+    pub(super) fn new(known: &KnownPaths) -> Plan {
+        let mut dirs: Vec<RelPath> = Vec::new();
+        let mut last: &[u8] = b"";
+        for (path, _) in known.entries() {
+            let path = path.as_bytes();
+            let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            if path[..end] != *last {
+                last = &path[..end];
+                // The root's own files come between.
+                dirs.extend(RelPath::parse(last).ok().filter(|dir| !dir.is_root()));
+            }
+        }
+        dirs.sort_unstable_by(walk_order);
+        dirs.dedup();
+        let slots = dirs.iter().map(|_| Mutex::new(Slot::Waiting)).collect();
+        Plan { dirs, slots, ..Plan::default() }
+    }
+
+    /// Where a directory stands in the plan.
+    pub(super) fn find(&self, path: &RelPath) -> Option<usize> {
+        self.dirs.binary_search_by(|planned| walk_order(planned, path)).ok()
+    }
+
+    /// Names in what waits for the walk.
+    pub(super) fn names(&self) -> usize {
+        self.names.load(SeqCst)
+    }
+
+    /// Whether some directory has been claimed by nobody.
+    pub(super) fn is_open(&self) -> bool {
+        self.next.load(SeqCst).max(self.passed.load(SeqCst)) < self.dirs.len()
+    }
+
+    /// A directory for the caller to read, and to [`Plan::publish`].
+    pub(super) fn claim(&self) -> Option<(usize, &RelPath)> {
+        loop {
+            self.next.fetch_max(self.passed.load(SeqCst), SeqCst);
+            let at = self.next.fetch_add(1, SeqCst);
+            if at >= self.dirs.len() {
+                // No counter runs away, however often it is asked.
+                self.next.store(self.dirs.len(), SeqCst);
+                return None;
+            }
+            let mut slot = self.slot(at);
+            if matches!(*slot, Slot::Waiting) {
+                *slot = Slot::Claimed;
+                return Some((at, &self.dirs[at]));
+            }
+        }
+    }
+
+    /// What was read of a claimed directory.
+    pub(super) fn publish(&self, at: usize, listing: Option<Listing>) {
+        let mut slot = self.slot(at);
+        if matches!(*slot, Slot::Claimed) {
+            self.names.fetch_add(names_of(&listing), SeqCst);
+            *slot = Slot::Ready(listing.map(Box::new));
+        }
+    }
+
+    /// The walk comes to directory `at`; what was read of it. `help` reads another one meanwhile, and says whether it
+    /// did.
+    pub(super) fn take(&self, at: usize, help: &mut dyn FnMut() -> bool) -> Option<Listing> {
+        for passed in self.passed.load(SeqCst)..at {
+            self.pass(passed);
+        }
+        self.passed.store(at + 1, SeqCst);
+        let mut spins = 0;
+        while matches!(*self.slot(at), Slot::Claimed) && spins < SPINS {
+            if !help() {
+                spins += 1;
+                std::hint::spin_loop();
+            }
+        }
+        self.pass(at)
+    }
+
+    fn pass(&self, at: usize) -> Option<Listing> {
+        match std::mem::replace(&mut *self.slot(at), Slot::Passed) {
+            Slot::Ready(listing) => {
+                let listing = listing.map(|listing| *listing);
+                self.names.fetch_sub(names_of(&listing), SeqCst);
+                listing
+            }
+            Slot::Waiting | Slot::Claimed | Slot::Passed => None,
+        }
+    }
+
+    fn slot(&self, at: usize) -> MutexGuard<'_, Slot> {
+        self.slots[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn names_of(listing: &Option<Listing>) -> usize {
+    listing.as_ref().map_or(0, |listing| listing.names.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::ObjectId;
+    use crate::model::stamp::{Known, Stamp};
+
+    fn plan(paths: &[&str]) -> Plan {
+        let stamp = Stamp { size: 0, mtime: 0, ctime: 0, dev: 0, ino: 0, mode: 0, links: 1 };
+        let known = Known { stamp, id: ObjectId::from_bytes([0; 20]), proven: true };
+        let entry = |path: &&str| (RelPath::parse(path.as_bytes()).unwrap(), known);
+        Plan::new(&KnownPaths::new(paths.iter().map(entry).collect()))
+    }
+
+    fn dirs(plan: &Plan) -> Vec<String> {
+        plan.dirs.iter().map(|dir| dir.display().to_string()).collect()
+    }
+
+    #[test]
+    fn directories_stand_in_the_order_of_the_walk() {
+        let plan = plan(&["a/b/c", "a/z", "a.d/x", "top", "a/b-/q", "b"]);
+        assert_eq!(dirs(&plan), ["a.d", "a", "a/b-", "a/b"]);
+        for (at, dir) in plan.dirs.iter().enumerate() {
+            assert_eq!(plan.find(dir), Some(at));
+        }
+        assert_eq!(plan.find(&RelPath::root()), None);
+    }
+
+    #[test]
+    fn what_is_passed_is_neither_claimed_nor_kept() {
+        let plan = plan(&["a/x", "b/x", "c/x", "d/x"]);
+        let (first, _) = plan.claim().unwrap();
+        assert_eq!(first, 0);
+        // The walk never came to `a`, and comes to `b` before anybody has begun with it.
+        assert!(plan.take(1, &mut || panic!("nothing to wait for")).is_none());
+        plan.publish(first, None);
+        assert_eq!(plan.names(), 0);
+        assert_eq!(plan.claim().map(|(at, _)| at), Some(2));
+        let mut helped = 0;
+        let listing = plan.take(2, &mut || {
+            helped += 1;
+            if helped == 3 {
+                plan.publish(2, None);
+            }
+            helped < 3
+        });
+        assert!(listing.is_none() && helped == 3);
+        assert_eq!(plan.claim().map(|(at, _)| at), Some(3));
+        assert!(plan.claim().is_none() && plan.claim().is_none());
+        // Nobody publishes: the walk goes on by itself.
+        assert!(plan.take(3, &mut || false).is_none());
+    }
+}
