@@ -8,6 +8,7 @@ pub mod find;
 pub mod home;
 pub mod journal;
 pub mod listing;
+mod number;
 pub mod operations;
 pub mod restore;
 pub mod retention;

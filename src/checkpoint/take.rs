@@ -320,7 +320,7 @@ impl Timeline {
         flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag.to_owned()).collect()
     }
 
-    /// Writes what may be written late: stamps, and the drops of retention. Called after the reply, and at the end.
+    /// Writes what may be written late: the stamps, the log, and the drops of retention. Called in idle time.
     ///
     /// # Errors
     /// Those of the lock, the stamps file and the refs; nothing of worth is lost by them.
@@ -331,13 +331,25 @@ impl Timeline {
             self.save_stamps()?;
         }
         self.flush()?;
+        self.tidy()
+    }
+
+    /// As [`Timeline::settle`], for a process that is about to end and is waited for: a short log stays, and where somebody
+    /// else is at work all of it is left to them.
+    ///
+    /// # Errors
+    /// As [`Timeline::settle`].
+    pub fn leave(&mut self) -> Result<()> {
+        let Some(_lock) = self.lock_if_free("settling")? else { return Ok(()) };
+        self.save_stamps()?;
+        self.flush_much()?;
+        self.tidy()
+    }
+
+    /// Under the workspace lock: drops what retention does not keep, and what killed processes left.
+    fn tidy(&mut self) -> Result<()> {
         let (all, _) = self.checkpoints()?;
-        let mut state = self.state();
-        let next = self.next_ordinal(&all);
-        if state.next_ordinal < next {
-            state.next_ordinal = next;
-            state.save(&self.workspace.dir)?;
-        }
+        self.note_numbers(&all)?;
         let needed = self.history()?.needed();
         for (id, reason) in super::retention::plan(&all, &needed, &self.policy.retention) {
             if let Some(checkpoint) = all.iter().find(|checkpoint| checkpoint.id == id) {

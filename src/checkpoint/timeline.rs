@@ -2,8 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::home::Home;
@@ -25,11 +23,11 @@ use crate::sys::lock::{FileLock, Held, Mode};
 use crate::worktree::Warm;
 use crate::worktree::stamps::Stamps;
 
-/// The last ordinal that this process has used, by workspace.
-static USED: Mutex<BTreeMap<PathBuf, u64>> = Mutex::new(BTreeMap::new());
-
 /// How long an operation waits for a lock that somebody else holds.
 pub const LOCK_WAIT: Duration = Duration::from_secs(60);
+
+/// A process that ends leaves a log of fewer bytes to the next one: reading it takes less than a millisecond.
+const MUCH: u64 = 256 << 10;
 
 /// One checkpoint, as its commit says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +141,19 @@ impl Timeline {
 
     /// The workspace's lock: all writes of refs, journal, state and stamps happen under it.
     pub(super) fn lock(&self, verb: &str) -> Result<FileLock> {
-        let lock = FileLock::acquire(&self.workspace.dir.join("lock"), Mode::Exclusive, verb, LOCK_WAIT)?;
+        self.lock_within(verb, LOCK_WAIT)
+    }
+
+    /// The lock, if nobody has it now.
+    pub(super) fn lock_if_free(&self, verb: &str) -> Result<Option<FileLock>> {
+        match self.lock_within(verb, Duration::ZERO) {
+            Err(error) if error.code() == Code::StoreLocked => Ok(None),
+            outcome => outcome.map(Some),
+        }
+    }
+
+    fn lock_within(&self, verb: &str, wait: Duration) -> Result<FileLock> {
+        let lock = FileLock::acquire(&self.workspace.dir.join("lock"), Mode::Exclusive, verb, wait)?;
         if !lock.follows(&self.held.borrow()) {
             // Somebody else may have moved refs since.
             self.listings.borrow_mut().clear();
@@ -184,6 +194,11 @@ impl Timeline {
         self.with_log(|log| self.store.flush(log))
     }
 
+    /// Makes durable what is not yet, if there is much of it.
+    pub(super) fn flush_much(&self) -> Result<()> {
+        self.with_log(|log| if log.length() >= MUCH { self.store.flush(log) } else { Ok(()) })
+    }
+
     fn with_log<T>(&self, work: impl FnOnce(&mut Log) -> Result<T>) -> Result<T> {
         let mut log = self.log.borrow_mut();
         // A capture beside this one, in the same thread, writes through a log of its own.
@@ -195,7 +210,9 @@ impl Timeline {
     }
 
     /// Deletes a ref, under the workspace lock. What brings it back after a power cut is dealt with before.
+    /// Its number is kept, so that no later checkpoint takes it.
     pub(super) fn drop_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
+        self.keep_number(name)?;
         self.flush()?;
         self.store.delete_ref(name, expect)?;
         self.note_ref(name, None);
@@ -392,22 +409,6 @@ impl Timeline {
             }
         }
         Error::new(Code::NoSuchCheckpoint, format!("no checkpoint `{hex}` in this workspace")).hint(hint)
-    }
-
-    /// The number of the next checkpoint: never one that was used before.
-    ///
-    /// A capture beside a longer one takes numbers that the longer one has not seen: what this process has used counts too.
-    pub(super) fn next_ordinal(&self, all: &[Checkpoint]) -> u64 {
-        let newest = all.iter().map(|checkpoint| checkpoint.record.ordinal).max().unwrap_or(0);
-        let used = USED.lock().unwrap_or_else(PoisonError::into_inner).get(&self.workspace.dir).copied().unwrap_or(0);
-        self.state().next_ordinal.max(newest + 1).max(used + 1)
-    }
-
-    /// Notes that a number is taken.
-    pub(super) fn use_ordinal(&self, ordinal: u64) {
-        let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = used.entry(self.workspace.dir.clone()).or_default();
-        *last = ordinal.max(*last);
     }
 
     /// The branch on which a run's next typed checkpoint goes, and its parent.

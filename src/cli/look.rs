@@ -29,7 +29,7 @@ pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> 
     let always = args.pin || args.label.is_some();
     let take = Take { only, targets, always, pinned: args.pin, ..Take::of(Kind::Manual, "local", &label) };
     let taken = timeline.take(&take, &|| Flow::Continue)?;
-    print::settled(timeline.settle());
+    print::settled(timeline.leave());
     if context.json {
         print::json(&json!({ "checkpoint": block(&taken) }))?;
     } else {

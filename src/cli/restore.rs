@@ -21,7 +21,7 @@ pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     if args.go_on || args.abort {
         let restored = timeline.resume(args.go_on, &|| Flow::Continue)?;
-        print::settled(timeline.settle());
+        print::settled(timeline.leave());
         return finished(context, &restored, if args.go_on { "Finished" } else { "Given up" });
     }
     let checkpoint = timeline.resolve(args.checkpoint.as_deref().unwrap_or_default())?;
@@ -39,7 +39,7 @@ pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
         return Ok(exit);
     }
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
-    print::settled(timeline.settle());
+    print::settled(timeline.leave());
     finished(context, &restored, "Restored")
 }
 
@@ -240,6 +240,6 @@ fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<
         return Ok(exit);
     }
     let restored = timeline.step(direction, &next, "local", &|| Flow::Continue)?;
-    print::settled(timeline.settle());
+    print::settled(timeline.leave());
     finished(context, &restored, if direction == Direction::Undo { "Undone" } else { "Redone" })
 }

@@ -33,22 +33,35 @@ pub fn create_private_dir(path: &Path) -> Result<()> {
 /// # Errors
 /// `permission`, `disk-full`, `internal`; the old file is untouched then.
 pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".tmp-{}", unique_suffix()));
-    let aside = path.with_file_name(name);
-    let written = write_new(&aside, content).and_then(|()| std::fs::rename(&aside, path).at("renaming", &aside));
-    if let Err(error) = written {
-        // The temporary file is ours alone; if it cannot be removed either, the first error is the one to tell.
-        let _ = std::fs::remove_file(&aside);
-        return Err(error);
-    }
+    replace(path, content, true)?;
     sync_dir(path.parent().unwrap_or(Path::new(".")))
 }
 
-fn write_new(path: &Path, content: &[u8]) -> Result<()> {
+/// As [`replace_file`], for what can be made again: a power cut may leave the old content, the new, or a torn file.
+///
+/// # Errors
+/// As [`replace_file`].
+pub fn replace_cache(path: &Path, content: &[u8]) -> Result<()> {
+    replace(path, content, false)
+}
+
+fn replace(path: &Path, content: &[u8], synced: bool) -> Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".tmp-{}", unique_suffix()));
+    let aside = path.with_file_name(name);
+    let written =
+        write_new(&aside, content, synced).and_then(|()| std::fs::rename(&aside, path).at("renaming", &aside));
+    if written.is_err() {
+        // The temporary file is ours alone; if it cannot be removed either, the first error is the one to tell.
+        let _ = std::fs::remove_file(&aside);
+    }
+    written
+}
+
+fn write_new(path: &Path, content: &[u8], synced: bool) -> Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).at("creating", path)?;
     file.write_all(content).at("writing", path)?;
-    file.sync_all().at("syncing", path)
+    if synced { file.sync_all().at("syncing", path) } else { Ok(()) }
 }
 
 /// Makes renames and creations in a directory durable.

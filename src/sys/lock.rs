@@ -3,19 +3,17 @@
 //! Lock order: workspace before store, never the reverse. The file's text (pid, start time, verb) is for messages only.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use crate::error::{Code, Error, IoContext, Result};
 
 /// Longest text of a lock that is read.
 const MAX_TEXT: u64 = 4096;
-
-/// How often a waiting locker asks again.
-const RETRY: Duration = Duration::from_millis(5);
 
 /// Shared or exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +32,8 @@ pub struct FileLock {
 }
 
 impl FileLock {
-    /// Takes the lock on `path` (created 0600 if missing), waiting at most `wait`.
+    /// Takes the lock on `path` (created 0600 if missing), waiting at most `wait`. The kernel lets those who wait in by their
+    /// turn; who comes in the moment in which it is free may be first.
     ///
     /// # Errors
     /// `store-locked` with the holder's text when the wait is over; I/O errors.
@@ -47,12 +46,8 @@ impl FileLock {
             .mode(0o600)
             .open(path)
             .at("opening the lock", path)?;
-        let started = Instant::now();
-        while !try_lock(&file, mode, path)? {
-            if started.elapsed() >= wait {
-                return Err(locked(&mut file, path, wait));
-            }
-            std::thread::sleep(RETRY);
+        if !try_lock(&file, mode, path)? {
+            file = wait_for(file, mode, path, wait)?;
         }
         let mut texts = (String::new(), String::new());
         if mode == Mode::Exclusive {
@@ -90,6 +85,33 @@ fn try_lock(file: &File, mode: Mode, path: &Path) -> Result<bool> {
     }
 }
 
+/// Waits in the kernel's queue, on a thread of its own: the system knows no wait with an end.
+fn wait_for(file: File, mode: Mode, path: &Path, wait: Duration) -> Result<File> {
+    if wait.is_zero() {
+        return Err(locked(path, wait));
+    }
+    let (send, receive) = sync_channel(1);
+    let queue = move || {
+        let locked = loop {
+            let outcome = match mode {
+                Mode::Shared => file.lock_shared(),
+                Mode::Exclusive => file.lock(),
+            };
+            match outcome {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                outcome => break outcome,
+            }
+        };
+        // Nobody waits any more: the file is closed, and the lock is let go with it.
+        let _ = send.send(locked.map(|()| file));
+    };
+    std::thread::Builder::new().name("lock".to_owned()).spawn(queue).at("waiting for the lock", path)?;
+    match receive.recv_timeout(wait) {
+        Ok(locked) => locked.at("locking", path),
+        Err(_) => Err(locked(path, wait)),
+    }
+}
+
 /// Which holding of an exclusive lock, by its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held(String);
@@ -111,10 +133,9 @@ fn describe(file: &mut File, verb: &str) -> std::io::Result<(String, String)> {
     Ok((String::from_utf8_lossy(before.trim_ascii_end()).into_owned(), text.trim_end().to_owned()))
 }
 
-fn locked(file: &mut File, path: &Path, wait: Duration) -> Error {
-    let mut holder = String::new();
+fn locked(path: &Path, wait: Duration) -> Error {
     // Only for the message.
-    let _ = file.read_to_string(&mut holder);
+    let holder = std::fs::read_to_string(path).unwrap_or_default();
     let holder = if holder.trim().is_empty() { "an unknown process".to_owned() } else { holder.trim().to_owned() };
     Error::new(Code::StoreLocked, format!("still locked by {holder} after {} ms", wait.as_millis()))
         .path(path)
@@ -124,6 +145,29 @@ fn locked(file: &mut File, path: &Path, wait: Duration) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_gets_it_when_it_is_free() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let first = FileLock::acquire(&path, Mode::Exclusive, "testing", Duration::ZERO).unwrap();
+        let waiting = std::thread::scope(|scope| {
+            let waiters: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        FileLock::acquire(&path, Mode::Exclusive, "waiting", Duration::from_secs(60)).map(drop)
+                    })
+                })
+                .collect();
+            let impatient = FileLock::acquire(&path, Mode::Shared, "testing", Duration::from_millis(20));
+            assert_eq!(impatient.unwrap_err().code(), Code::StoreLocked);
+            drop(first);
+            waiters.into_iter().map(|waiter| waiter.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(waiting.iter().all(Result::is_ok), "{waiting:?}");
+        // The impatient one's place in the queue holds nobody up for longer than it takes to let go.
+        FileLock::acquire(&path, Mode::Exclusive, "testing", Duration::from_secs(60)).unwrap();
+    }
 
     #[test]
     fn exclusive_excludes_and_shared_shares() {

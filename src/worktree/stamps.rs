@@ -80,12 +80,12 @@ pub fn read(file: &Path) -> Result<Outcome> {
     })
 }
 
-/// Writes the stamps durably in place of the old ones.
+/// Writes the stamps in place of the old ones, without waiting for the disk: after a power cut there may be none.
 ///
 /// # Errors
 /// `disk-full`, `permission`; the old file is untouched then.
 pub fn save(file: &Path, stamps: &Stamps) -> Result<()> {
-    durable::replace_file(file, &encode(stamps))
+    durable::replace_cache(file, &encode(stamps))
 }
 
 /// The bytes of a stamps file.

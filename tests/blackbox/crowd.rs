@@ -90,8 +90,8 @@ fn on_one_workspace_while_somebody_edits() {
             }
         });
         // Conflicts with the editor (4) and nothing to undo (3) are answers, not failures.
-        let undoing = r#"[ $((i % 9)) = 4 ] && { "$PITON" restore 1 --yes >/dev/null 2>/dev/null || [ $? = 4 ] || exit 1; }
-                         [ $((i % 9)) = 7 ] && { "$PITON" undo --yes >/dev/null 2>/dev/null || [ $? = 3 ] || [ $? = 4 ] || exit 2; }"#;
+        let undoing = r#"[ $((i % 9)) = 4 ] && { "$PITON" restore 1 --yes >/dev/null || [ $? = 4 ] || exit 1; }
+                         [ $((i % 9)) = 7 ] && { "$PITON" undo --yes >/dev/null || [ $? = 3 ] || [ $? = 4 ] || exit 2; }"#;
         let workers = (0..PROCESSES)
             .map(|n| {
                 let between = if n % 4 == 0 { undoing } else { "" };
