@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """piton beside the baselines, on one tree and in one run.
 
-usage: compare.py [--files 10000] [--reps 5] [--changes 0,1,10,1000] [--piton target/release/piton] [--dir DIR] [--json]
+usage: compare.py [--files 10000 | --tree DIR] [--reps 5] [--changes 0,1,10,1000] [--piton target/release/piton] [--dir DIR] [--json]
 
-Generates a tree (gen_tree.py), measures the baselines (baseline.py) and then piton's command line on it, each edit made by
-mutate.py. piton's rows are whole processes (`piton checkpoint`), as the baselines' are; `engine` is the time the
-engine itself says it took, without process start, settings and retention. Medians of --reps; the first snapshot is
-one run. Shared machines drift by 2-4x: compare rows of one run, never figures of two.
+Generates a tree (gen_tree.py), and after each edit (mutate.py) measures the baselines (baseline.py) and piton's command
+line. piton's rows are whole processes (`piton checkpoint`), as the baselines' are; `engine` is the time the engine itself
+says it took, without process start, settings and retention. Medians of --reps; the first snapshot is one run. Shared machines drift by 2-4x: compare rows of one run, never figures of two.
 """
 import argparse, json, os, shutil, statistics, subprocess, sys, tempfile, time
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -24,28 +23,50 @@ def take(binary, tree, env):
     return wall, used, json.loads(run.stdout)["checkpoint"]
 
 
-def measure(binary, tree, files, changes, reps, home):
+def row(samples):
+    """Medians of (wall, cpu, engine) in milliseconds."""
+    walls, cpus, engines = zip(*samples)
+    out = {"wall_ms": statistics.median(walls), "cpu_ms": statistics.median(cpus)}
+    if engines[0] is not None:
+        out["engine_ms"] = statistics.median(engines)
+    return out
+
+
+def measure(binary, tree, changes, reps, scratch):
+    """Each side after the same edits, in turn, so that a busy moment of the machine meets all of them."""
+    files = listing(tree)
+    home = os.path.join(scratch, "home")
     env = {**os.environ, "PITON_HOME": home, "XDG_CONFIG_HOME": os.path.join(home, "none")}
-    wall, used, block = take(binary, tree, env)
-    rows = {"first": {"wall_ms": wall, "cpu_ms": used, "engine_ms": block["ms"]}}
+    stores = {name: baseline.Store(tree, os.path.join(scratch, name + ".git"), True) for name, _ in baseline.BASELINES}
+
+    def all_sides(expected):
+        out = {}
+        for name, fn in baseline.BASELINES:
+            out[name] = (*baseline.timed(fn, stores[name]), None)
+        wall, used, block = take(binary, tree, env)
+        if block["status"] != expected:
+            raise SystemExit(f"piton says {block['status']} where {expected} is right")
+        out["piton"] = (wall, used, block["ms"])
+        return out
+
+    rows = {"files": len(files), **{name: {} for name in (*stores, "piton")}}
+    for name, sample in all_sides("taken").items():
+        rows[name]["first"] = row([sample])
     for count in changes:
-        walls, cpus, engines = [], [], []
+        samples = []
         for i in range(reps):
             if count:
                 mutate(files, min(count, len(files)), 7_000_000 + 1000 * count + i)
-            wall, used, block = take(binary, tree, env)
-            expected = "taken" if count else "unchanged"
-            if block["status"] != expected:
-                raise SystemExit(f"piton says {block['status']} where {expected} is right")
-            walls.append(wall), cpus.append(used), engines.append(block["ms"])
-        middle = statistics.median
-        rows[f"changed_{count}"] = {"wall_ms": middle(walls), "cpu_ms": middle(cpus), "engine_ms": middle(engines)}
+            samples.append(all_sides("taken" if count else "unchanged"))
+        for name in samples[0]:
+            rows[name][f"changed_{count}"] = row([sample[name] for sample in samples])
     return rows
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--files", type=int, default=10000)
+    p.add_argument("--tree", help="a tree to copy instead of a generated one")
     p.add_argument("--reps", type=int, default=5)
     p.add_argument("--changes", default="0,1,10,1000")
     p.add_argument("--piton", default=os.path.join(HERE, "..", "target", "release", "piton"))
@@ -55,11 +76,11 @@ def main():
     scratch = tempfile.mkdtemp(prefix="piton-bench-", dir=a.dir)
     try:
         tree = os.path.join(scratch, "tree")
-        subprocess.run([sys.executable, os.path.join(HERE, "gen_tree.py"), tree, str(a.files)], check=True, stdout=subprocess.DEVNULL)
-        script = [sys.executable, os.path.join(HERE, "baseline.py"), tree, "--reps", str(a.reps), "--changes", a.changes, "--json"]
-        out = json.loads(subprocess.run(script, check=True, capture_output=True).stdout)
-        changes = [int(x) for x in a.changes.split(",")]
-        out["piton"] = measure(os.path.abspath(a.piton), tree, listing(tree), changes, a.reps, os.path.join(scratch, "home"))
+        if a.tree:
+            shutil.copytree(a.tree, tree, symlinks=True)
+        else:
+            subprocess.run([sys.executable, os.path.join(HERE, "gen_tree.py"), tree, str(a.files)], check=True, stdout=subprocess.DEVNULL)
+        out = measure(os.path.abspath(a.piton), tree, [int(x) for x in a.changes.split(",")], a.reps, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if a.json:
