@@ -6,6 +6,8 @@ mod attacks;
 mod capture;
 #[path = "blackbox/crowd.rs"]
 mod crowd;
+#[path = "shared/dice.rs"]
+mod dice;
 #[path = "blackbox/disks.rs"]
 mod disks;
 #[path = "blackbox/environment.rs"]

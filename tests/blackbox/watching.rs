@@ -11,24 +11,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::dice::Dice;
 use super::faults::full;
 use super::support::{Lab, Sidecar, WAIT, lacking};
-
-/// A generator of numbers (xorshift64, after Marsaglia): the same seed gives the same edits.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-
-    fn of<'t>(&mut self, texts: &[&'t str]) -> &'t str {
-        texts[self.roll(texts.len() as u64) as usize]
-    }
-}
 
 /// A guarded workspace.
 struct Guarded {

@@ -10,22 +10,10 @@ use crate::model::build::build;
 use crate::model::change::{Dirty, Reach};
 use crate::worktree::{Renewed, Warm};
 
-/// A small generator of numbers: the same seed gives the same test.
-struct Dice(u64);
+#[path = "../../../../tests/shared/dice.rs"]
+mod dice;
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        // xorshift64, after Marsaglia.
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-
-    fn of<'t>(&mut self, texts: &[&'t str]) -> &'t str {
-        texts[self.roll(texts.len() as u64) as usize]
-    }
-}
+use dice::Dice;
 
 type Facts = (u32, u64, u64, i64, i64, i64);
 
