@@ -12,6 +12,8 @@ pub mod worker;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::classify::{Classifier, Context};
@@ -20,25 +22,45 @@ use crate::model::policy::Policy;
 use crate::settings::{self, Effective};
 use worker::Worker;
 
-/// The workspaces of one client, each with its policy, rules and worker.
+/// The open workspaces, each with its rules and its worker. Any number of clients share one.
 pub struct Engine<A: Send + 'static> {
     home: Home,
     flags: Vec<(String, String)>,
-    finished: worker::Finished<A>,
-    open: HashMap<PathBuf, Place<A>>,
+    open: Mutex<HashMap<PathBuf, Arc<Entry<A>>>>,
 }
+
+/// Locked while its workspace is being opened, so that the others need not wait for it.
+type Entry<A> = Mutex<Option<Arc<Place<A>>>>;
 
 /// An open workspace.
 pub struct Place<A: Send + 'static> {
     pub workspace: Workspace,
+    pub worker: Worker<A>,
+    in_force: Mutex<Arc<InForce>>,
+}
+
+/// What the configuration says.
+pub struct InForce {
     pub policy: Policy,
     pub classifier: Classifier,
-    pub worker: Worker<A>,
     /// What the configuration's reading left aside.
     pub warnings: Vec<String>,
 }
 
+impl InForce {
+    fn load(root: &Path, home: &Home, flags: &[(String, String)]) -> Result<InForce> {
+        let effective = settings::load(Some(root), home.path(), flags)?;
+        let classifier = classifier(&effective)?;
+        Ok(InForce { policy: effective.policy, classifier, warnings: effective.warnings })
+    }
+}
+
 impl<A: Send + 'static> Place<A> {
+    /// The configuration as it is now.
+    pub fn in_force(&self) -> Arc<InForce> {
+        Arc::clone(&self.in_force.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The surroundings of an action that starts in `cwd`, which is a real name.
     pub fn context(&self, home: &Home, cwd: &Path) -> Context {
         Context {
@@ -53,9 +75,9 @@ impl<A: Send + 'static> Place<A> {
 }
 
 impl<A: Send + 'static> Engine<A> {
-    /// An engine whose workers report to `finished`. `flags` are settings from the command line.
-    pub fn new(home: Home, flags: Vec<(String, String)>, finished: worker::Finished<A>) -> Engine<A> {
-        Engine { home, flags, finished, open: HashMap::new() }
+    /// An engine without open workspaces. `flags` are settings from the command line.
+    pub fn new(home: Home, flags: Vec<(String, String)>) -> Engine<A> {
+        Engine { home, flags, open: Mutex::default() }
     }
 
     /// piton's own directory.
@@ -67,25 +89,28 @@ impl<A: Send + 'static> Engine<A> {
     ///
     /// # Errors
     /// `workspace-gone`, `workspace-refused`, `bad-path`; mistakes of the user's configuration; errors of the store.
-    pub fn open(&mut self, root: &Path) -> Result<&mut Place<A>> {
+    pub fn open(&self, root: &Path) -> Result<Arc<Place<A>>> {
         // What is open keeps its place, whatever stands there now.
-        let known = self.open.contains_key(root);
+        let known = self.entries().contains_key(root);
         let root = root.canonicalize().ok().filter(|_| !known).unwrap_or_else(|| root.to_owned());
-        if !self.open.contains_key(&root) {
-            let place = self.start(&root)?;
-            self.open.insert(root.clone(), place);
+        let entry = Arc::clone(self.entries().entry(root.clone()).or_default());
+        let mut opened = entry.lock().unwrap_or_else(PoisonError::into_inner);
+        match opened.as_ref() {
+            Some(place) => Ok(Arc::clone(place)),
+            None => Ok(Arc::clone(opened.insert(Arc::new(self.start(&root)?)))),
         }
-        // Just inserted when it was missing.
-        Ok(self.open.get_mut(&root).expect("the workspace was opened above"))
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<Entry<A>>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn start(&self, root: &Path) -> Result<Place<A>> {
         let workspace = Workspace::open(&self.home, root)?;
-        let effective = settings::load(Some(root), self.home.path(), &self.flags)?;
-        let classifier = classifier(&effective)?;
-        let timeline = Timeline::open(&self.home, workspace.clone(), effective.policy.clone())?;
-        let worker = Worker::start(timeline, self.finished.clone());
-        Ok(Place { workspace, policy: effective.policy, classifier, worker, warnings: effective.warnings })
+        let in_force = InForce::load(root, &self.home, &self.flags)?;
+        let timeline = Timeline::open(&self.home, workspace.clone(), in_force.policy.clone())?;
+        let worker = Worker::start(timeline);
+        Ok(Place { workspace, worker, in_force: Mutex::new(Arc::new(in_force)) })
     }
 
     /// The root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the client's own.
@@ -101,26 +126,34 @@ impl<A: Send + 'static> Engine<A> {
     ///
     /// # Errors
     /// Those of [`settings::load`] and of the rules; the first one met.
-    pub fn reload(&mut self) -> Result<Vec<String>> {
+    pub fn reload(&self) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
-        for (root, place) in &mut self.open {
-            let effective = settings::load(Some(root), self.home.path(), &self.flags)?;
-            place.classifier = classifier(&effective)?;
-            place.policy = effective.policy.clone();
-            place.worker.set_policy(effective.policy);
-            warnings.extend(effective.warnings);
+        for place in self.places() {
+            let in_force = InForce::load(&place.workspace.path, &self.home, &self.flags)?;
+            place.worker.set_policy(in_force.policy.clone());
+            warnings.extend(in_force.warnings.iter().cloned());
+            *place.in_force.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(in_force);
         }
         Ok(warnings)
     }
 
-    /// All open workspaces.
-    pub fn places(&self) -> impl Iterator<Item = &Place<A>> {
-        self.open.values()
+    /// All open workspaces, without those that are just being opened.
+    pub fn places(&self) -> Vec<Arc<Place<A>>> {
+        self.entries().values().filter_map(|entry| entry.try_lock().ok()?.clone()).collect()
     }
 
-    /// Ends all workers after what they have begun; gives them back to be waited for.
-    pub fn close(self) -> Vec<Worker<A>> {
-        self.open.into_values().map(|place| place.worker).collect()
+    /// Lets all workers end after what they have begun, at most until `deadline`; `false` when some had not ended by then.
+    pub fn close(&self, deadline: Instant) -> bool {
+        let places = self.places();
+        // Each is told before any is waited for.
+        while places.iter().filter(|place| !place.worker.close()).count() > 0 {
+            if Instant::now() >= deadline {
+                places.iter().for_each(|place| place.worker.stop());
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
     }
 }
 

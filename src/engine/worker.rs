@@ -7,7 +7,7 @@
 //! job. A chore that looks at the workspace gives way to a job.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -31,10 +31,17 @@ pub type Finished<A> = Arc<dyn Fn(u64, Option<A>) + Send + Sync>;
 pub type Control<'c> = &'c dyn Fn() -> Flow;
 
 type Work<A> = Box<dyn FnOnce(&mut Timeline, Control<'_>) -> A + Send>;
-type Urgent<A> = Arc<Mutex<Vec<(u64, Work<A>)>>>;
+type Urgent<A> = Arc<Mutex<Vec<(Asker<A>, Work<A>)>>>;
+
+/// Who is told what a job came to.
+pub struct Asker<A> {
+    /// The job's number among those of who asks.
+    pub ticket: u64,
+    pub finished: Finished<A>,
+}
 
 enum Job<A> {
-    Do(u64, Work<A>),
+    Do(Asker<A>, Work<A>),
     Policy(Policy),
 }
 
@@ -78,17 +85,17 @@ impl Chore {
 
 /// A worker; dropping it lets its thread end after the jobs that wait.
 pub struct Worker<A: Send + 'static> {
-    inbox: Option<SyncSender<Job<A>>>,
+    inbox: Mutex<Option<SyncSender<Job<A>>>>,
     urgent: Urgent<A>,
     stop: Arc<AtomicBool>,
     waiting: Arc<AtomicUsize>,
     hearing: hearing::Shared,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<()>,
 }
 
 impl<A: Send + 'static> Worker<A> {
     /// Starts the thread.
-    pub fn start(mut timeline: Timeline, finished: Finished<A>) -> Worker<A> {
+    pub fn start(mut timeline: Timeline) -> Worker<A> {
         let (sender, receiver) = mpsc::sync_channel(INBOX);
         let urgent: Urgent<A> = Arc::new(Mutex::new(Vec::new()));
         let stop = Arc::new(AtomicBool::new(false));
@@ -99,7 +106,6 @@ impl<A: Send + 'static> Worker<A> {
         }
         let mut desk = Desk {
             timeline,
-            finished,
             urgent: Arc::clone(&urgent),
             stop: Arc::clone(&stop),
             waiting: Arc::clone(&waiting),
@@ -108,25 +114,28 @@ impl<A: Send + 'static> Worker<A> {
             gave_way: 0,
         };
         let thread = std::thread::spawn(move || desk.work(&receiver));
-        Worker { inbox: Some(sender), urgent, stop, waiting, hearing, thread: Some(thread) }
+        Worker { inbox: Mutex::new(Some(sender)), urgent, stop, waiting, hearing, thread }
     }
 
     /// Puts a job in the inbox; `false` when it is full.
-    pub fn submit(&self, ticket: u64, work: impl FnOnce(&mut Timeline, Control<'_>) -> A + Send + 'static) -> bool {
-        let Some(inbox) = &self.inbox else { return false };
+    pub fn submit(&self, asker: Asker<A>, work: impl FnOnce(&mut Timeline, Control<'_>) -> A + Send + 'static) -> bool {
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        match inbox.try_send(Job::Do(ticket, Box::new(work))) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.waiting.fetch_sub(1, Ordering::SeqCst);
-                false
-            }
+        let accepted = self.send(Job::Do(asker, Box::new(work)));
+        if !accepted {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
         }
+        accepted
     }
 
     /// Has a job done in between while another one captures. It is dropped, unanswered, when none is at work.
-    pub fn submit_urgent(&self, ticket: u64, work: impl FnOnce(&mut Timeline, Control<'_>) -> A + Send + 'static) {
-        self.urgent.lock().unwrap_or_else(PoisonError::into_inner).push((ticket, Box::new(work)));
+    pub fn submit_urgent(&self, asker: Asker<A>, work: impl FnOnce(&mut Timeline, Control<'_>) -> A + Send + 'static) {
+        self.urgent.lock().unwrap_or_else(PoisonError::into_inner).push((asker, Box::new(work)));
+    }
+
+    /// `false` when the inbox is full, or closed.
+    fn send(&self, job: Job<A>) -> bool {
+        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        inbox.as_ref().is_some_and(|inbox| inbox.try_send(job).is_ok())
     }
 
     /// How changes are noticed.
@@ -141,9 +150,7 @@ impl<A: Send + 'static> Worker<A> {
 
     /// Puts another policy in force after the jobs that wait.
     pub fn set_policy(&self, policy: Policy) {
-        if let Some(inbox) = &self.inbox
-            && inbox.try_send(Job::Policy(policy)).is_err()
-        {
+        if !self.send(Job::Policy(policy)) {
             tracing::warn!("the worker is too busy to take the new configuration");
         }
     }
@@ -154,16 +161,15 @@ impl<A: Send + 'static> Worker<A> {
     }
 
     /// Takes no more jobs; `true` when the thread has ended.
-    pub fn close(&mut self) -> bool {
-        self.inbox = None;
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    pub fn close(&self) -> bool {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.thread.is_finished()
     }
 }
 
 /// The thread's side.
 struct Desk<A> {
     timeline: Timeline,
-    finished: Finished<A>,
     urgent: Urgent<A>,
     stop: Arc<AtomicBool>,
     waiting: Arc<AtomicUsize>,
@@ -183,7 +189,7 @@ impl<A: Send + 'static> Desk<A> {
                 Ok(job) => {
                     match job {
                         Job::Policy(policy) => self.set_policy(policy),
-                        Job::Do(ticket, work) => self.one(ticket, work),
+                        Job::Do(asker, work) => self.one(&asker, work),
                     }
                     (since, chore) = (Instant::now(), Some(Chore::Hear));
                 }
@@ -269,16 +275,16 @@ impl<A: Send + 'static> Desk<A> {
         }
     }
 
-    fn one(&mut self, ticket: u64, work: Work<A>) {
-        let (urgent, finished, stop) = (Arc::clone(&self.urgent), Arc::clone(&self.finished), Arc::clone(&self.stop));
+    fn one(&mut self, asker: &Asker<A>, work: Work<A>) {
+        let (urgent, stop) = (Arc::clone(&self.urgent), Arc::clone(&self.stop));
         let (home, workspace) = (self.timeline.home().clone(), self.timeline.workspace().clone());
         let policy = self.timeline.policy().clone();
         let control = move || {
             let jobs = std::mem::take(&mut *urgent.lock().unwrap_or_else(PoisonError::into_inner));
-            for (ticket, work) in jobs {
+            for (asker, work) in jobs {
                 let beside = Timeline::open(&home, workspace.clone(), policy.clone());
                 let answer = beside.ok().map(|mut beside| work(&mut beside, &|| Flow::Continue));
-                finished(ticket, answer);
+                (asker.finished)(asker.ticket, answer);
             }
             if stop.load(Ordering::SeqCst) { Flow::Stop } else { Flow::Continue }
         };
@@ -288,7 +294,7 @@ impl<A: Send + 'static> Desk<A> {
         self.urgent.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let warm = self.timeline.is_heard();
         note(&self.hearing, |hearing| hearing.warm = warm);
-        (self.finished)(ticket, caught.ok());
+        (asker.finished)(asker.ticket, caught.ok());
         self.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 

@@ -13,7 +13,7 @@ use crate::checkpoint::workspace::Scope;
 use crate::classify::ToolCall;
 use crate::engine::act;
 use crate::engine::guard::{Due, Slot};
-use crate::engine::{Place, place};
+use crate::engine::{InForce, place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::effect::Verdict;
@@ -45,7 +45,7 @@ impl Session {
         let (name, deadline_ms) = ("shell.before", event.deadline_ms);
         let action = Action { name, id, action: event.action, deadline_ms, cwd, reason };
         let command = event.command;
-        self.before(action, |place, context| place.classifier.shell(&command, context, &place.policy))
+        self.before(action, |rules, context| rules.classifier.shell(&command, context, &rules.policy))
     }
 
     pub(super) fn tool(&mut self, id: Option<Id>, event: ToolBefore) -> Result<()> {
@@ -54,28 +54,25 @@ impl Session {
         let reason = format!("before {}{named}", event.tool);
         let (name, deadline_ms) = ("tool.before", event.deadline_ms);
         let action = Action { name, id, action: event.action, deadline_ms, cwd, reason };
-        self.before(action, |place, context| {
+        self.before(action, |rules, context| {
             let call = ToolCall { tool: &event.tool, input: &event.input, paths: &event.paths, writes: event.writes };
-            place.classifier.tool(&call, context, &place.policy)
+            rules.classifier.tool(&call, context, &rules.policy)
         })
     }
 
     /// Classifies an action, decides, and answers at once or leaves it to the worker.
-    fn before(
-        &mut self,
-        action: Action,
-        judge: impl Fn(&Place<Answer>, &crate::classify::Context) -> Verdict,
-    ) -> Result<()> {
+    fn before(&mut self, action: Action, judge: impl Fn(&InForce, &crate::classify::Context) -> Verdict) -> Result<()> {
         let session = self.place()?.workspace.path.clone();
         let root = self.engine.root_of(&session, &action.cwd);
         let home = self.engine.home().clone();
         let (run, turn) = (self.run.clone(), self.turns.current().map(str::to_owned));
         let place = self.engine.open(&root)?;
-        let verdict = place::judged(place.context(&home, &action.cwd), |context| judge(place, context));
+        let rules = place.in_force();
+        let verdict = place::judged(place.context(&home, &action.cwd), |context| judge(&rules, context));
         let paths: Vec<String> = verdict.targets.iter().cloned().chain(place::expanded(&verdict.patterns)).collect();
         let targets = place::targets(&place.workspace.path, &action.cwd, &paths);
         let off = State::load(&place.workspace.dir).is_off(now_ms());
-        let due = self.turns.due(&place.workspace.id, &verdict, &place.policy, off);
+        let due = self.turns.due(&place.workspace.id, &verdict, &rules.policy, off);
         let effects = act::classes(&verdict);
         let reply = BeforeReply {
             proceed: verdict.hold.is_none(),
@@ -126,14 +123,15 @@ impl Session {
     ) -> Result<()> {
         let (ticket, beside_ticket) = (self.pending.ticket(), self.pending.ticket());
         let place = self.engine.open(root)?;
-        let wait =
-            action.deadline_ms.map_or(place.policy.deadline, |ms| Duration::from_millis(ms).min(place.policy.deadline));
+        let rules = place.in_force();
+        let longest = rules.policy.deadline;
+        let wait = action.deadline_ms.map_or(longest, |ms| Duration::from_millis(ms).min(longest));
         let before = Before {
             name: action.name,
             id: action.id,
             reply,
             deadline: Instant::now() + wait,
-            on_failure: place.policy.on_failure,
+            on_failure: rules.policy.on_failure,
             workspace: place.workspace.id.clone(),
             turn: take.turn.clone(),
             late: false,
@@ -142,7 +140,7 @@ impl Session {
         let (since, deadline) = (file_clock(), before.deadline);
         let held_id = held.as_ref().and_then(|slot| slot.id.parse::<ObjectId>().ok());
         let beside = (place.worker.is_busy() && !take.targets.is_empty()).then(|| take.clone());
-        let accepted = place.worker.submit(ticket, move |timeline, control| {
+        let accepted = place.worker.submit(self.asker(ticket), move |timeline, control| {
             let protected = act::protect(timeline, &take, held_id, control);
             if let Err(error) = act::note_externals(timeline, &verdict, &take.run, take.turn.as_deref()) {
                 tracing::warn!(%error, "an external effect could not be noted");
@@ -158,7 +156,7 @@ impl Session {
             return Ok(());
         }
         if let Some(take) = beside {
-            place.worker.submit_urgent(beside_ticket, move |timeline, control| {
+            place.worker.submit_urgent(self.asker(beside_ticket), move |timeline, control| {
                 Answer::Beside(act::protect_beside(timeline, &take, control).map(Box::new))
             });
             self.pending.put(beside_ticket, Pending::Beside(ticket));
@@ -174,7 +172,7 @@ impl Session {
         }
         let ticket = self.pending.ticket();
         let place = self.engine.open(root)?;
-        let accepted = place.worker.submit(ticket, move |timeline, _| {
+        let accepted = place.worker.submit(self.asker(ticket), move |timeline, _| {
             Answer::Quiet(act::note_externals(timeline, &verdict, &run, turn.as_deref()))
         });
         if accepted {

@@ -62,13 +62,19 @@ pub fn run(options: Options) -> Result<Ended> {
         // The loop is gone only when the process ends.
         Arc::new(move |ticket, answer| drop(sender.send(Input::Finished(ticket, answer))))
     };
-    let engine = Engine::new(options.home.clone(), options.flags.clone(), finished);
+    let engine = Arc::new(Engine::new(options.home.clone(), options.flags.clone()));
     let output = Output::start();
-    let mut session = Session::new(engine, output, options.workspace);
+    let mut session = Session::new(Arc::clone(&engine), finished, output, options.workspace);
     input::read_lines(sender, session.line_limit());
     let asked = serve(&inputs, &mut session);
-    let ended = if asked == Asked::Force { Ended::Forced } else { finish(&inputs, session) };
-    Ok(ended)
+    if asked == Asked::Force {
+        return Ok(Ended::Forced);
+    }
+    let deadline = Instant::now() + GRACE;
+    let finished = finish(&inputs, &mut session, deadline);
+    let closed = finished && engine.close(deadline);
+    session.close(deadline);
+    Ok(if closed { Ended::Clean } else { Ended::Forced })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,25 +100,24 @@ fn serve(inputs: &Receiver<Input>, session: &mut Session) -> Asked {
     }
 }
 
-/// Ends in order: the `exit` checkpoint of an open run, then whatever is pending, within the grace period. A second
-/// signal forces.
-fn finish(inputs: &Receiver<Input>, mut session: Session) -> Ended {
-    let deadline = Instant::now() + GRACE;
+/// Ends in order: the `exit` checkpoint of an open run, then whatever is pending, until the deadline. A second signal
+/// forces. Says whether all was done.
+fn finish(inputs: &Receiver<Input>, session: &mut Session, deadline: Instant) -> bool {
     session.end();
     while session.is_pending() {
         let next = session.next_deadline().map_or(deadline, |next| next.min(deadline));
         match receive(inputs, Some(next)) {
             Some(Input::Finished(ticket, answer)) => session.finished(ticket, answer),
-            Some(Input::Signal) => return Ended::Forced,
+            Some(Input::Signal) => return false,
             Some(Input::Line(_) | Input::End) => {}
             Some(Input::Tick) => session.deadlines(Instant::now()),
             None => break,
         }
         if Instant::now() >= deadline {
-            return Ended::Forced;
+            return false;
         }
     }
-    session.close(deadline)
+    true
 }
 
 /// The next input, or a tick at `deadline`; `None` when nobody can send any more.

@@ -1,23 +1,23 @@
 //! One client's session: its workspace, run and turn, and what each line does.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::actions::busy;
 use super::answers::Answer;
-use super::calls;
+use super::calls::{self, Called};
 use super::output::Output;
 use super::pending::{Pending, Table};
 use super::words::{guard_word, interrupted, run_id, watcher_word, watching};
-use super::{Ended, calls::Called};
 use crate::checkpoint::state::State;
 use crate::checkpoint::take::Take;
 use crate::checkpoint::timeline::Timeline;
 use crate::checkpoint::undo::Direction;
 use crate::engine::guard::Turns;
-use crate::engine::worker::Control;
+use crate::engine::worker::{Asker, Control, Finished};
 use crate::engine::{Engine, Place, place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
@@ -31,7 +31,8 @@ const MAX_FAULTS: usize = 20;
 
 /// The session.
 pub struct Session {
-    pub(super) engine: Engine<Answer>,
+    pub(super) engine: Arc<Engine<Answer>>,
+    finished: Finished<Answer>,
     pub(super) output: Output,
     pub(super) pending: Table,
     /// The session's workspace, once it is known; by its real name once it was opened.
@@ -47,14 +48,19 @@ pub struct Session {
     pub(super) base_running: bool,
     /// What went wrong and was not anybody's reply.
     faults: Vec<String>,
-    flags: Vec<(String, String)>,
 }
 
 impl Session {
     /// A session before its first line.
-    pub fn new(engine: Engine<Answer>, output: Output, root: Option<PathBuf>) -> Session {
+    pub fn new(
+        engine: Arc<Engine<Answer>>,
+        finished: Finished<Answer>,
+        output: Output,
+        root: Option<PathBuf>,
+    ) -> Session {
         Session {
             engine,
+            finished,
             output,
             pending: Table::default(),
             root,
@@ -66,13 +72,12 @@ impl Session {
             base_ready: false,
             base_running: false,
             faults: Vec::new(),
-            flags: Vec::new(),
         }
     }
 
     /// The longest accepted line; read once, before any workspace is known.
     pub fn line_limit(&self) -> usize {
-        let settings = crate::settings::load(None, self.engine.home().path(), &self.flags);
+        let settings = crate::settings::load(None, self.engine.home().path(), &[]);
         settings.map_or(8 << 20, |effective| effective.policy.limits.line_bytes)
     }
 
@@ -155,8 +160,9 @@ impl Session {
                 let cwd = self.cwd(classify.cwd.as_deref())?;
                 let home = self.engine.home().clone();
                 let place = self.place()?;
+                let rules = place.in_force();
                 let verdict = place::judged(place.context(&home, &cwd), |context| {
-                    place.classifier.shell(&classify.command, context, &place.policy)
+                    rules.classifier.shell(&classify.command, context, &rules.policy)
                 });
                 self.reply(
                     name,
@@ -202,15 +208,21 @@ impl Session {
     ) -> Result<()> {
         let ticket = self.pending.ticket();
         let place = self.place()?;
-        let accepted = place.worker.submit(ticket, move |timeline, control| match call(timeline, control) {
-            Ok((value, notices)) => Answer::Reply(Ok(value), notices),
-            Err(error) => Answer::Reply(Err(error), Vec::new()),
-        });
+        let accepted =
+            place.worker.submit(self.asker(ticket), move |timeline, control| match call(timeline, control) {
+                Ok((value, notices)) => Answer::Reply(Ok(value), notices),
+                Err(error) => Answer::Reply(Err(error), Vec::new()),
+            });
         if !accepted {
             return Err(busy());
         }
         self.pending.put(ticket, Pending::Call(name, id));
         Ok(())
+    }
+
+    /// By which a worker tells this session what a job came to.
+    pub(super) fn asker(&self, ticket: u64) -> Asker<Answer> {
+        Asker { ticket, finished: Arc::clone(&self.finished) }
     }
 
     /// The session's root, from the option, `hello` or the working directory.
@@ -236,7 +248,7 @@ impl Session {
     }
 
     /// The session's workspace, open.
-    pub(super) fn place(&mut self) -> Result<&mut Place<Answer>> {
+    pub(super) fn place(&mut self) -> Result<Arc<Place<Answer>>> {
         let root = self.root()?;
         let place = self.engine.open(&root)?;
         self.root = Some(place.workspace.path.clone());
@@ -279,6 +291,7 @@ impl Session {
         let (running, ready, run) = (self.base_running, self.base_ready, self.run.clone());
         let faults = self.faults.clone();
         let place = self.place()?;
+        let rules = place.in_force();
         let interrupted = interrupted(&place.workspace.dir);
         let baseline = if running {
             "running"
@@ -292,12 +305,12 @@ impl Session {
             workspace: json!({ "id": place.workspace.id, "path": place.workspace.path.to_string_lossy(),
                 "scope": place.workspace.scope.as_str() }),
             run,
-            guard: guard_word(&place.policy, &place.workspace.dir),
+            guard: guard_word(&rules.policy, &place.workspace.dir),
             baseline,
-            watcher: watcher_word(place.policy.watching, &place.worker.hearing()),
-            limits: json!({ "line": place.policy.limits.line_bytes, "deadline_ms": place.policy.deadline.as_millis() as u64 }),
+            watcher: watcher_word(rules.policy.watching, &place.worker.hearing()),
+            limits: json!({ "line": rules.policy.limits.line_bytes, "deadline_ms": rules.policy.deadline.as_millis() as u64 }),
             interrupted: interrupted.clone(),
-            faults: faults.into_iter().chain(place.warnings.clone()).collect(),
+            faults: faults.into_iter().chain(rules.warnings.clone()).collect(),
         };
         self.reply("hello", id, &reply);
         for operation in interrupted {
@@ -314,13 +327,17 @@ impl Session {
         let running = self.base_running;
         let place = self.place()?;
         let whole = place.workspace.scope == crate::checkpoint::workspace::Scope::Tree;
-        if running || !whole || place.policy.guard == Guard::Off || State::load(&place.workspace.dir).is_off(now_ms()) {
+        if running
+            || !whole
+            || place.in_force().policy.guard == Guard::Off
+            || State::load(&place.workspace.dir).is_off(now_ms())
+        {
             return Ok(());
         }
         let take = Take { turn, ..Take::of(Kind::Turn, &run, "base capture") };
-        let accepted = place
-            .worker
-            .submit(ticket, move |timeline, control| Answer::Base(timeline.take(&take, control).map(Box::new)));
+        let accepted = place.worker.submit(self.asker(ticket), move |timeline, control| {
+            Answer::Base(timeline.take(&take, control).map(Box::new))
+        });
         if accepted {
             self.base_running = true;
             self.pending.put(ticket, Pending::Base);
@@ -341,7 +358,9 @@ impl Session {
             ..Take::of(Kind::Exit, &self.run, "the agent's stream ended while the run was open")
         };
         let submitted = self.place().map(|place| {
-            place.worker.submit(ticket, move |timeline, control| Answer::Quiet(timeline.take(&take, control).map(drop)))
+            place.worker.submit(self.asker(ticket), move |timeline, control| {
+                Answer::Quiet(timeline.take(&take, control).map(drop))
+            })
         });
         match submitted {
             Ok(true) => self.pending.put(ticket, Pending::Quiet),
@@ -355,29 +374,18 @@ impl Session {
         !self.pending.is_empty()
     }
 
-    /// Lets workers and writer end, at most until `deadline`.
-    pub fn close(self, deadline: Instant) -> Ended {
-        let mut workers = self.engine.close();
-        let mut ended = Ended::Clean;
-        while !workers.iter_mut().all(crate::engine::worker::Worker::close) {
-            if Instant::now() >= deadline {
-                workers.iter().for_each(crate::engine::worker::Worker::stop);
-                ended = Ended::Forced;
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+    /// Lets the writer end, at most until `deadline`.
+    pub fn close(self, deadline: Instant) {
         self.output.close(deadline.max(Instant::now() + Duration::from_millis(200)));
-        ended
     }
 
     fn status(&mut self, id: Option<Id>) -> Result<()> {
         let (faults, ready) = (self.faults.clone(), self.base_ready);
         let (run, turn) = (self.run.clone(), self.turns.current().map(str::to_owned));
         let place = self.place()?;
-        let warnings = place.warnings.clone();
+        let rules = place.in_force();
         let hearing = place.worker.hearing();
-        let word = watcher_word(place.policy.watching, &hearing);
+        let word = watcher_word(rules.policy.watching, &hearing);
         self.submit_call("status", id, move |timeline, _| {
             let mut status = super::answers::status(timeline)?;
             if let Value::Object(fields) = &mut status {
@@ -387,7 +395,7 @@ impl Session {
                 fields.insert("watcher".into(), word.into());
                 fields.insert("watching".into(), watching(&hearing));
                 fields.insert("faults".into(), faults.into());
-                fields.insert("warnings".into(), warnings.into());
+                fields.insert("warnings".into(), rules.warnings.clone().into());
             }
             Ok((status, Vec::new()))
         })

@@ -108,9 +108,10 @@ impl Session {
     /// The capture of just the named paths is not needed any more: the whole checkpoint came in time.
     fn forget(&mut self, workspace: &str, leaf: crate::checkpoint::Checkpoint) {
         let ticket = self.pending.ticket();
-        let place = self.engine.places().find(|place| place.workspace.id == workspace);
-        let accepted = place
-            .is_some_and(|place| place.worker.submit(ticket, move |timeline, _| Answer::Quiet(timeline.forget(&leaf))));
+        let place = self.engine.places().into_iter().find(|place| place.workspace.id == workspace);
+        let accepted = place.is_some_and(|place| {
+            place.worker.submit(self.asker(ticket), move |timeline, _| Answer::Quiet(timeline.forget(&leaf)))
+        });
         if accepted {
             self.pending.put(ticket, Pending::Quiet);
         }
