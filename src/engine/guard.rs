@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::effect::{Confidence, Verdict};
 use crate::model::policy::{Guard, Opaque, Policy};
 
 /// The checkpoint that protects a turn in one workspace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
     /// 40 hex digits.
     pub id: String,
@@ -14,7 +16,8 @@ pub struct Slot {
 }
 
 /// The turn that is open, if one is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Turns {
     current: Option<String>,
     /// By workspace id. `late` and `failed` never use a slot up.

@@ -8,6 +8,7 @@ pub mod act;
 pub mod guard;
 pub mod hearing;
 pub mod place;
+pub mod talk;
 pub mod worker;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use crate::classify::{Classifier, Context};
 use crate::error::Result;
 use crate::model::policy::Policy;
 use crate::settings::{self, Effective};
+use talk::Talks;
 use worker::Worker;
 
 /// The open workspaces, each with its rules and its worker. Any number of clients share one.
@@ -27,6 +29,7 @@ pub struct Engine<A: Send + 'static> {
     home: Home,
     flags: Vec<(String, String)>,
     open: Mutex<HashMap<PathBuf, Arc<Entry<A>>>>,
+    talks: Talks,
 }
 
 /// Locked while its workspace is being opened, so that the others need not wait for it.
@@ -77,12 +80,17 @@ impl<A: Send + 'static> Place<A> {
 impl<A: Send + 'static> Engine<A> {
     /// An engine without open workspaces. `flags` are settings from the command line.
     pub fn new(home: Home, flags: Vec<(String, String)>) -> Engine<A> {
-        Engine { home, flags, open: Mutex::default() }
+        Engine { talks: Talks::of(&home), home, flags, open: Mutex::default() }
     }
 
     /// piton's own directory.
     pub fn home(&self) -> &Home {
         &self.home
+    }
+
+    /// The sessions that have names.
+    pub fn talks(&self) -> &Talks {
+        &self.talks
     }
 
     /// The workspace rooted at exactly `root`; opened, and its worker started, when it is not yet.

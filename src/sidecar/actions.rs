@@ -65,14 +65,14 @@ impl Session {
         let session = self.place()?.workspace.path.clone();
         let root = self.engine.root_of(&session, &action.cwd);
         let home = self.engine.home().clone();
-        let (run, turn) = (self.run.clone(), self.turns.current().map(str::to_owned));
+        let (run, turn) = self.run_and_turn();
         let place = self.engine.open(&root)?;
         let rules = place.in_force();
         let verdict = place::judged(place.context(&home, &action.cwd), |context| judge(&rules, context));
         let paths: Vec<String> = verdict.targets.iter().cloned().chain(place::expanded(&verdict.patterns)).collect();
         let targets = place::targets(&place.workspace.path, &action.cwd, &paths);
         let off = State::load(&place.workspace.dir).is_off(now_ms());
-        let due = self.turns.due(&place.workspace.id, &verdict, &rules.policy, off);
+        let due = self.talk().turns.due(&place.workspace.id, &verdict, &rules.policy, off);
         let effects = act::classes(&verdict);
         let reply = BeforeReply {
             proceed: verdict.hold.is_none(),

@@ -1,7 +1,7 @@
 //! One client's session: its workspace, run and turn, and what each line does.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use crate::checkpoint::take::Take;
 use crate::checkpoint::timeline::Timeline;
 use crate::checkpoint::undo::Direction;
 use crate::engine::guard::Turns;
+use crate::engine::talk::{SharedTalk, Talk};
 use crate::engine::worker::{Asker, Control, Finished};
 use crate::engine::{Engine, Place, place};
 use crate::error::{Code, Error, Result};
@@ -40,10 +41,7 @@ pub struct Session {
     /// The record directory of the session's workspace, when an interrupted restore was found in it.
     interrupted_in: Option<PathBuf>,
     looked: bool,
-    pub(super) run: String,
-    /// A run that `run.start` opened and nothing closed.
-    open_run: bool,
-    pub(super) turns: Turns,
+    talk: SharedTalk,
     pub(super) base_ready: bool,
     pub(super) base_running: bool,
     /// What went wrong and was not anybody's reply.
@@ -66,9 +64,7 @@ impl Session {
             root,
             interrupted_in: None,
             looked: false,
-            run: "local".to_owned(),
-            open_run: false,
-            turns: Turns::default(),
+            talk: Arc::new(Mutex::new(Talk::unnamed())),
             base_ready: false,
             base_running: false,
             faults: Vec::new(),
@@ -113,40 +109,35 @@ impl Session {
                 if let Some(workspace) = hello.workspace {
                     self.name_workspace(workspace)?;
                 }
-                if let Some(session) = &hello.session {
-                    self.run = run_id(session);
+                let known = hello.session.as_deref().is_some_and(|session| self.go_on_with(&run_id(session)));
+                if !known {
+                    self.base_capture()?;
                 }
                 self.hello(id)
             }
-            Body::RunStart(start) => {
-                self.run = run_id(start.run.as_deref().unwrap_or(&format!("r-{}", now_ms())));
-                self.open_run = true;
-                self.base_capture()?;
-                let workspace = self.place()?.workspace.id.clone();
-                let branch = format!("{workspace}/{}", self.run);
-                self.reply(name, id, &json!({ "run": self.run, "branch": branch }));
-                Ok(())
-            }
+            Body::RunStart(start) => self.run_start(id, start.run.as_deref()),
             Body::RunEnd(_) => {
-                self.open_run = false;
-                self.turns.end();
-                self.reply(name, id, &json!({ "run": self.run }));
+                self.run_end(id);
                 Ok(())
             }
             Body::TurnStart(turn) => {
                 if let Some(run) = &turn.run {
-                    self.run = run_id(run);
+                    self.go_on_with(&run_id(run));
                 }
-                if self.turns.start(&turn_name(&turn.turn)) {
+                if self.change_turns(|turns| turns.start(&turn_name(&turn.turn))) {
                     self.base_capture()?;
                 }
                 self.reply(name, id, &json!({ "turn": turn.turn, "notices": [] }));
                 Ok(())
             }
             Body::TurnEnd(turn) => {
-                if self.turns.current() == Some(turn_name(&turn.turn).as_str()) {
-                    self.turns.end();
-                }
+                self.change_turns(|turns| {
+                    let is_open = turns.current() == Some(turn_name(&turn.turn).as_str());
+                    if is_open {
+                        turns.end();
+                    }
+                    is_open
+                });
                 self.reply(name, id, &json!({ "turn": turn.turn }));
                 Ok(())
             }
@@ -183,9 +174,30 @@ impl Session {
         }
     }
 
+    fn run_start(&mut self, id: Option<Id>, name: Option<&str>) -> Result<()> {
+        let run = run_id(name.unwrap_or(&format!("r-{}", now_ms())));
+        self.go_on_with(&run);
+        self.talk().open_run = true;
+        self.base_capture()?;
+        let workspace = self.place()?.workspace.id.clone();
+        let branch = format!("{workspace}/{run}");
+        self.reply("run.start", id, &json!({ "run": run, "branch": branch }));
+        Ok(())
+    }
+
+    fn run_end(&mut self, id: Option<Id>) {
+        let mut talk = self.talk();
+        talk.open_run = false;
+        talk.turns.end();
+        talk.keep();
+        let run = talk.run.clone();
+        drop(talk);
+        self.reply("run.end", id, &json!({ "run": run }));
+    }
+
     /// Requests that the worker answers.
     fn call(&mut self, name: &'static str, id: Option<Id>, body: Body) -> Result<()> {
-        let run = self.run.clone();
+        let (run, _) = self.run_and_turn();
         self.submit_call(name, id, move |timeline, control| match body {
             Body::Create(create) => calls::create(timeline, &create, &run, control),
             Body::List(query) => calls::list(timeline, &query, &run, control),
@@ -286,9 +298,35 @@ impl Session {
         self.output.send(line(name, Some(&id), true, &fields));
     }
 
+    /// What the session has come to. Not to be held while anything else of the session is asked.
+    pub(super) fn talk(&self) -> MutexGuard<'_, Talk> {
+        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn run_and_turn(&self) -> (String, Option<String>) {
+        let talk = self.talk();
+        (talk.run.clone(), talk.turns.current().map(str::to_owned))
+    }
+
+    /// Goes on with the session of a run; `true` when it was known before.
+    fn go_on_with(&mut self, run: &str) -> bool {
+        let (talk, known) = self.engine.talks().get(run);
+        self.talk = talk;
+        known
+    }
+
+    /// Keeps the turns when `change` says that it changed them.
+    fn change_turns(&self, change: impl FnOnce(&mut Turns) -> bool) -> bool {
+        let mut talk = self.talk();
+        let changed = change(&mut talk.turns);
+        if changed {
+            talk.keep();
+        }
+        changed
+    }
+
     fn hello(&mut self, id: Option<Id>) -> Result<()> {
-        self.base_capture()?;
-        let (running, ready, run) = (self.base_running, self.base_ready, self.run.clone());
+        let (running, ready, (run, _)) = (self.base_running, self.base_ready, self.run_and_turn());
         let faults = self.faults.clone();
         let place = self.place()?;
         let rules = place.in_force();
@@ -322,8 +360,7 @@ impl Session {
     /// Starts capturing in the background, so that the first destructive action need not wait for it.
     fn base_capture(&mut self) -> Result<()> {
         let ticket = self.pending.ticket();
-        let run = self.run.clone();
-        let turn = self.turns.current().map(str::to_owned);
+        let (run, turn) = self.run_and_turn();
         let running = self.base_running;
         let place = self.place()?;
         let whole = place.workspace.scope == crate::checkpoint::workspace::Scope::Tree;
@@ -347,15 +384,16 @@ impl Session {
 
     /// Begins the end: the `exit` checkpoint of an open run.
     pub fn end(&mut self) {
-        if !std::mem::take(&mut self.open_run) {
+        if !std::mem::take(&mut self.talk().open_run) {
             return;
         }
+        let (run, turn) = self.run_and_turn();
         let ticket = self.pending.ticket();
         let take = Take {
             codon_id: Some("session".to_owned()),
             codon_name: Some("The agent's stream ended".to_owned()),
-            turn: self.turns.current().map(str::to_owned),
-            ..Take::of(Kind::Exit, &self.run, "the agent's stream ended while the run was open")
+            turn,
+            ..Take::of(Kind::Exit, &run, "the agent's stream ended while the run was open")
         };
         let submitted = self.place().map(|place| {
             place.worker.submit(self.asker(ticket), move |timeline, control| {
@@ -381,7 +419,7 @@ impl Session {
 
     fn status(&mut self, id: Option<Id>) -> Result<()> {
         let (faults, ready) = (self.faults.clone(), self.base_ready);
-        let (run, turn) = (self.run.clone(), self.turns.current().map(str::to_owned));
+        let (run, turn) = self.run_and_turn();
         let place = self.place()?;
         let rules = place.in_force();
         let hearing = place.worker.hearing();

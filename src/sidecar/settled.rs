@@ -71,11 +71,14 @@ impl Session {
         let checkpoint = match protected {
             Ok(Protected::Taken(taken)) => {
                 // A late one may have seen what the action did already: the next action gets one of its own.
-                if !before.late && self.turns.current() == before.turn.as_deref() {
+                let mut talk = self.talk();
+                if !before.late && talk.turns.current() == before.turn.as_deref() {
                     let record = &taken.checkpoint.record;
                     let slot = Slot { id: taken.checkpoint.id.to_string(), ordinal: record.ordinal };
-                    self.turns.fill(&before.workspace, slot);
+                    talk.turns.fill(&before.workspace, slot);
+                    talk.keep();
                 }
+                drop(talk);
                 block(&taken)
             }
             Ok(Protected::Held) => self.turns_held(&before.workspace),
@@ -118,7 +121,7 @@ impl Session {
     }
 
     fn turns_held(&self, workspace: &str) -> CheckpointBlock {
-        self.turns.slot(workspace).map_or_else(|| no_block("held", None), held_block)
+        self.talk().turns.slot(workspace).map_or_else(|| no_block("held", None), held_block)
     }
 
     /// The earliest moment at which an event must be answered.
