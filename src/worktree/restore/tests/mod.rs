@@ -46,6 +46,12 @@ impl BlobSource for Blobs {
         Ok(self.0.lock().unwrap().contains_key(id))
     }
 
+    /// Some come whole, and some in pieces.
+    fn read(&self, id: &ObjectId) -> Result<Option<Vec<u8>>> {
+        let content = self.0.lock().unwrap().get(id).cloned();
+        Ok(content.filter(|_| id.as_bytes()[0].is_multiple_of(2)))
+    }
+
     fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
         let content = self.0.lock().unwrap().get(id).cloned();
         let content = content.ok_or_else(|| Error::new(Code::StoreDamaged, "no such blob"))?;
