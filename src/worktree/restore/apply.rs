@@ -9,7 +9,7 @@ use super::commit::Commit;
 use super::crew;
 use super::outcome::{BlobSource, Outcome, Saved};
 use super::plan::Plan;
-use super::stage::{Arrival, BULK, Stage, Staging};
+use super::stage::{Arrival, BULK, Stage, Staged, Staging};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
@@ -117,7 +117,7 @@ fn remove_staged(root: &Dir, staged: &mut BTreeMap<RelPath, Staging>) -> Vec<(Re
             continue;
         };
         let outcome = root.find_dir(staged.dir.to_path()).and_then(|dir| {
-            let Some(dir) = dir else { return Ok(()) };
+            let Some(dir) = dir else { return Err(moved_away(&staged)) };
             match dir.stat(&staged.name)? {
                 Some(there) if there.same_object(&staged.seen) => dir.unlink(&staged.name),
                 Some(_) | None => Ok(()),
@@ -128,6 +128,12 @@ fn remove_staged(root: &Dir, staged: &mut BTreeMap<RelPath, Staging>) -> Vec<(Re
         }
     }
     failed
+}
+
+fn moved_away(staged: &Staged) -> Error {
+    let name = String::from_utf8_lossy(&staged.name);
+    Error::new(Code::Conflict, format!("its directory is not there any more; `{name}` may be left where it went"))
+        .path(staged.dir.to_path())
 }
 
 fn finish(root: &Dir, mut commit: Commit<'_>) -> Outcome {

@@ -92,3 +92,58 @@ impl<T: Sync, R: Send> Shared<'_, T, R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const GO_ON: &dyn Fn() -> ControlFlow<()> = &|| ControlFlow::Continue(());
+
+    #[test]
+    fn every_item_is_done_once_and_keeps_its_place() {
+        for count in [0, 1, FEW, FEW + 1, 1000] {
+            let items: Vec<usize> = (0..count).collect();
+            let seen = Mutex::new(Vec::new());
+            let each = |item: &usize| {
+                seen.lock().unwrap().push(*item);
+                item * 2
+            };
+            let Work { done, stopped } = work(&items, &each, &|_| false, GO_ON);
+            assert!(!stopped);
+            assert_eq!(done, items.iter().map(|item| Some(item * 2)).collect::<Vec<_>>());
+            let mut seen = seen.into_inner().unwrap();
+            seen.sort_unstable();
+            assert_eq!(seen, items);
+        }
+    }
+
+    #[test]
+    fn whoever_is_told_to_stop_tells_what_was_done() {
+        for after in [0, 1, 20, 100] {
+            let items: Vec<usize> = (0..1000).collect();
+            let (seen, asked) = (Mutex::new(BTreeSet::new()), Cell::new(0));
+            let control = || match asked.replace(asked.get() + 1) >= after {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            };
+            let Work { done, stopped } = work(&items, &|item| seen.lock().unwrap().insert(*item), &|_| false, &control);
+            // Unless the others were done with everything first.
+            assert!(stopped || done.iter().all(Option::is_some), "after {after}");
+            let told: BTreeSet<usize> = items.into_iter().filter(|item| done[*item].is_some()).collect();
+            assert_eq!(told, seen.into_inner().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_result_that_ends_the_work_leaves_the_rest() {
+        let items: Vec<usize> = (0..100_000).collect();
+        let Work { done, stopped } = work(&items, &|item| *item, &|item| *item == 40, GO_ON);
+        assert!(!stopped && done[40] == Some(40));
+        let few: Vec<usize> = (0..FEW).collect();
+        let Work { done, .. } = work(&few, &|item| *item, &|item| *item == 4, GO_ON);
+        assert_eq!(done.iter().flatten().count(), 5, "one thread does nothing after it");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod attributes;
 mod kinds;
+mod many;
 mod plans;
 mod promises;
 mod race;
