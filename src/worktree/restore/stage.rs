@@ -64,35 +64,22 @@ impl Stage<'_> {
     pub(super) fn stage(&self, arrival: &Arrival<'_>) -> Result<Staging> {
         let Arrival { path, from, to } = arrival;
         let (at, dir) = deepest_dir(self.root, path)?;
-        let in_place = path.parent().is_some_and(|parent| parent == at);
-        match from {
-            None => self.create(path, to, at, &dir, in_place),
-            Some(from) => self.replace(path, from, to, at, &dir, in_place),
-        }
-    }
-
-    /// Stages a path that must not exist.
-    fn create(&self, path: &RelPath, to: &Entry, at: RelPath, dir: &Dir, in_place: bool) -> Result<Staging> {
-        Ok(match if in_place { prove(dir, path, to, None)? } else { Proof::Absent } {
-            Proof::Exact(_) => Staging::Already,
-            Proof::Differs => Staging::Taken,
-            Proof::Absent => Staging::Ready(self.write(at, dir, to, None)?),
-        })
-    }
-
-    /// Stages what replaces a path; whether it still is what it was is proved right before the rename.
-    fn replace(
-        &self,
-        path: &RelPath,
-        from: &Entry,
-        to: &Entry,
-        at: RelPath,
-        dir: &Dir,
-        in_place: bool,
-    ) -> Result<Staging> {
-        let Some(old) = (if in_place { dir.stat(path.name())? } else { None }) else { return Ok(Staging::Taken) };
-        let both_files = from.kind == EntryKind::File && to.kind == EntryKind::File && old.kind == Kind::File;
-        Ok(Staging::Ready(self.write(at, dir, to, both_files.then_some((path.name(), &old)))?))
+        // What has no directory yet is neither there nor taken.
+        let place = path.parent().is_some_and(|parent| parent == at).then_some(&dir);
+        let old = match from {
+            None => match place.map(|dir| prove(dir, path, to, None)).transpose()? {
+                Some(Proof::Exact(_)) => return Ok(Staging::Already),
+                Some(Proof::Differs) => return Ok(Staging::Taken),
+                Some(Proof::Absent) | None => None,
+            },
+            // Whether it still is what it was is proved right before the rename.
+            Some(from) => match place.map(|dir| dir.stat(path.name())).transpose()?.flatten() {
+                None => return Ok(Staging::Taken),
+                Some(old) => (from.kind == EntryKind::File && old.kind == Kind::File).then_some(old),
+            },
+        };
+        let old = old.as_ref().filter(|_| to.kind == EntryKind::File).map(|old| (path.name(), old));
+        Ok(Staging::Ready(self.write(at, &dir, to, old)?))
     }
 
     fn write(&self, at: RelPath, dir: &Dir, to: &Entry, old: Option<(&[u8], &Stat)>) -> Result<Staged> {
