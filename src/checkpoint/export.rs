@@ -14,6 +14,6 @@ impl Timeline {
     /// `conflict` when the directory holds something; `store-damaged`, `disk-full`, `permission`.
     pub fn export(&self, checkpoint: &Checkpoint, select: &[RelPath], dir: &Path) -> Result<Outcome> {
         let (manifest, _) = self.contents(checkpoint)?;
-        crate::worktree::restore::export(dir, &manifest, select, &super::restore::Blobs(&self.store))
+        crate::worktree::restore::export(dir, &manifest, select, &super::restore::Blobs(self.store.reader()?))
     }
 }

@@ -19,7 +19,7 @@ use crate::model::coverage::{Coverage, SkipReason};
 use crate::model::id::ObjectId;
 use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
-use crate::store::Store;
+use crate::store::Reader;
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::worktree::restore::{BlobSource, Outcome, Plan, PlanInput, Saved, apply, plan};
 use crate::worktree::{Flow, Target, Warm};
@@ -204,7 +204,7 @@ impl Timeline {
             Flow::Continue => ControlFlow::Continue(()),
             Flow::Stop => ControlFlow::Break(()),
         };
-        let applied = apply(&self.workspace.path, &plan, &saved, &Blobs(&self.store), &go_on);
+        let applied = apply(&self.workspace.path, &plan, &saved, &Blobs(self.store.reader()?), &go_on);
         let mut outcome = match applied {
             // Nothing was touched: the operation never was, unless an interrupted one goes on waiting.
             Err(error) => {
@@ -355,11 +355,15 @@ struct Resume {
 }
 
 /// The store as a restore reads it.
-pub(super) struct Blobs<'s>(pub(super) &'s Store);
+pub(super) struct Blobs<'s>(pub(super) Reader<'s>);
 
 impl BlobSource for Blobs<'_> {
     fn has(&self, id: &ObjectId) -> Result<bool> {
-        self.0.has(id)
+        Ok(self.0.has(id))
+    }
+
+    fn read(&self, id: &ObjectId) -> Result<Option<Vec<u8>>> {
+        self.0.read_blob(id)
     }
 
     fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {

@@ -49,7 +49,8 @@ impl ObjectSink for HashOnly {
 /// `conflict` when the source ends early or goes on after `size` bytes; I/O errors of the source and of `take`.
 pub fn hash_stream(size: u64, source: &mut dyn Read, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<ObjectId> {
     let mut hasher = ObjectHasher::new(ObjectKind::Blob, size);
-    let mut buffer = vec![0u8; 1 << 20];
+    // Clearing a large buffer for a small file would cost more than hashing it.
+    let mut buffer = vec![0u8; size.saturating_add(1).min(1 << 20) as usize];
     let mut total = 0u64;
     loop {
         let n = source.read(&mut buffer).at("reading", "a workspace file")?;

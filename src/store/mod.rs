@@ -19,6 +19,7 @@ pub mod log;
 mod loose;
 mod pack;
 mod patch;
+mod reader;
 mod refs;
 
 use std::collections::HashSet;
@@ -32,10 +33,11 @@ pub use batch::{Batch, BatchStats, Landing, NewCommit};
 pub use consolidate::BOUNDS;
 pub use log::Log;
 pub use patch::FilePatch;
+pub use reader::Reader;
 pub use refs::{RefEntry, RefMarks};
 
-use crate::error::{Code, Error, IoContext, Result};
-use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
+use crate::error::{Code, Error, Result};
+use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::tree::{self, TreeEntry};
 use crate::sys::lock::{FileLock, Mode};
 
@@ -161,17 +163,15 @@ impl Store {
     /// # Errors
     /// `store-damaged`; errors of writing.
     pub fn copy_blob(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
-        if let Some(size) = loose::copy(&self.git_dir, id, out)? {
-            return Ok(size);
-        }
-        let bytes = self.read_blob(id)?;
-        let mut hasher = ObjectHasher::new(ObjectKind::Blob, bytes.len() as u64);
-        hasher.update(&bytes);
-        if hasher.finish()? != *id {
-            return Err(damaged(id, "has other bytes than its id says"));
-        }
-        out.write_all(&bytes).at("writing", "restored content")?;
-        Ok(bytes.len() as u64)
+        self.reader()?.copy_blob(id, out)
+    }
+
+    /// Reads blobs from several threads.
+    ///
+    /// # Errors
+    /// When the object database cannot be opened.
+    pub fn reader(&self) -> Result<Reader<'_>> {
+        Ok(Reader::new(self.repo.odb().map_err(git_error)?, self.git_dir.clone()))
     }
 
     /// The entries of a tree.
@@ -253,11 +253,8 @@ impl Store {
     }
 
     fn read(&self, id: &ObjectId, kind: ObjectType) -> Result<Vec<u8>> {
-        read_from(&self.repo, id, kind).or_else(|error| {
-            // libgit2 does not notice that a pack it knew was replaced; a repository opened now knows the new one.
-            let anew = layout::open_repository(&self.git_dir)?;
-            read_from(&anew, id, kind).map_err(|_| error)
-        })
+        let odb = self.repo.odb().map_err(git_error)?;
+        reader::read_from(&odb, &self.git_dir, id, kind)
     }
 
     /// Opens the repository again if packs came or went since: libgit2 sees new ones by itself, but holds on to those
@@ -277,15 +274,6 @@ impl Store {
         self.repo = layout::open_repository(&self.git_dir)?;
         Ok(())
     }
-}
-
-fn read_from(repo: &Repository, id: &ObjectId, kind: ObjectType) -> Result<Vec<u8>> {
-    let odb = repo.odb().map_err(git_error)?;
-    let object = odb.read(to_oid(id)).map_err(|error| lost(id, &error))?;
-    if object.kind() != kind {
-        return Err(damaged(id, "is of another kind than the checkpoint says"));
-    }
-    Ok(object.data().to_vec())
 }
 
 fn to_oid(id: &ObjectId) -> Oid {

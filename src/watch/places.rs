@@ -166,7 +166,9 @@ impl Places {
 
     /// Watches `tops` and what the rules admit below them. What was not reached by the deadline comes back.
     pub(super) fn place(&mut self, tops: BTreeSet<RelPath>, rules: Rules<'_>, deadline: Instant) -> Vec<RelPath> {
-        let mut next: Vec<RelPath> = tops.into_iter().filter(|top| top.is_root() || admits(top, rules)).collect();
+        let may_be_dir = |top: &RelPath| top.is_root() || self.is_dir(top) || self.may_be_dir(top);
+        let mut next: Vec<RelPath> =
+            tops.into_iter().filter(|top| top.is_root() || admits(top, rules)).filter(may_be_dir).collect();
         while !next.is_empty() && !self.worn {
             if Instant::now() >= deadline {
                 return next;
@@ -179,6 +181,12 @@ impl Places {
             }
         }
         Vec::new()
+    }
+
+    /// Whether something that came may have names in it. What is a file now and a directory later is news of its parent,
+    /// and a watch on a file would be placed and taken back at the cost of a look at every other.
+    fn may_be_dir(&self, path: &RelPath) -> bool {
+        !matches!(self.dir.find_dir(path.to_path()), Ok(None))
     }
 
     /// Gives watches to the directories that have none. Which got none, and why.

@@ -1,9 +1,11 @@
 //! Timelines that hear of changes through ears of the test's own.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
+use crate::checkpoint::restore::Restore;
 use crate::checkpoint::take::Taken;
 use crate::checkpoint::{Home, Workspace};
 use crate::model::change::Admits;
@@ -87,6 +89,28 @@ fn what_is_told_is_looked_at_and_nothing_else() {
     assert_eq!((second.unchanged, second.changed, second.cost.dirty, second.cost.hashed), (false, 1, Some(1), 1));
     lab.tell(&["a/g"]);
     assert_eq!(lab.take().changed, 1);
+}
+
+#[test]
+fn a_restore_looks_at_what_is_told_and_leaves_the_rest_as_it_is() {
+    let mut lab = Lab::new();
+    let target = lab.take().checkpoint.id;
+    lab.write("f", "changed");
+    lab.tell(&["f"]);
+    let facts = |lab: &Lab| {
+        ["a/g", "a/h", "a"].map(|name| {
+            let metadata = lab.at(name).symlink_metadata().unwrap();
+            (metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec())
+        })
+    };
+    let before = facts(&lab);
+    let restored = lab.timeline.restore(&Restore::to(target, "r", Vec::new(), false), &|| Flow::Continue).unwrap();
+    assert_eq!(restored.outcome.replaced, [RelPath::parse(b"f").unwrap()]);
+    assert_eq!(std::fs::read(lab.at("f")).unwrap(), b"f");
+    let cost = lab.timeline.cost().unwrap();
+    assert_eq!((cost.dirty, cost.hashed), (Some(1), 1), "the rest was not looked at");
+    assert_eq!(facts(&lab), before);
+    assert!(lab.timeline.is_heard(), "and the next one need not look at it either");
 }
 
 #[test]

@@ -42,6 +42,29 @@ fn files() {
 }
 
 #[test]
+fn a_name_that_came_as_a_file_is_watched_once_it_is_a_directory() {
+    let mut scene = Scene::new(&["d/a"]);
+    fs::write(scene.outside("x"), "x").unwrap();
+    fs::rename(scene.outside("x"), scene.at("d/x")).unwrap();
+    assert_eq!(scene.told(), "d/x/**");
+    assert_eq!(scene.watcher.stats().watches, 2);
+    fs::remove_file(scene.at("d/x")).unwrap();
+    fs::create_dir(scene.at("d/x")).unwrap();
+    assert_eq!(scene.told(), "d/x/**");
+    assert_eq!(scene.watcher.stats().watches, 3);
+    fs::write(scene.at("d/x/y"), "y").unwrap();
+    assert_eq!(scene.told(), "d/x/y");
+    // And back, in one step.
+    fs::create_dir(scene.outside("dir")).unwrap();
+    fs::rename(scene.outside("dir"), scene.at("d/dir")).unwrap();
+    fs::remove_file(scene.at("d/a")).unwrap();
+    fs::rename(scene.at("d/dir"), scene.at("d/a")).unwrap();
+    assert_eq!(scene.told(), "d/a/** d/dir/**");
+    fs::write(scene.at("d/a/z"), "z").unwrap();
+    assert_eq!(scene.told(), "d/a/z");
+}
+
+#[test]
 fn directories() {
     let mut scene = Scene::new(&["d/e/f"]);
     fs::create_dir_all(scene.at("n/m")).unwrap();

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::access::{Loosened, arrivals, check_contents, is_permissions_only};
+use super::access::{Loosened, check_contents, is_permissions_only};
 use super::commit::Commit;
+use super::crew;
 use super::outcome::{BlobSource, Outcome, Saved};
 use super::plan::Plan;
-use super::stage::{BULK, Stage, Staging};
+use super::stage::{Arrival, BULK, Stage, Staged, Staging};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
@@ -32,12 +33,11 @@ pub fn apply(
     let root = Dir::open_root(root)?;
     check_contents(plan, blobs)?;
     let mut loosened = Loosened::prepare(&root, plan)?;
-    let files = arrivals(plan).filter(|(_, entry)| entry.kind != EntryKind::Dir).count();
-    let mut stage = Stage { root: &root, blobs, bulk: files > BULK, done: BTreeMap::new() };
-    let staged = stage_all(plan, &mut stage, control);
-    let mut staged_files = stage.done;
-    if let Err(error) = staged {
-        remove_staged(&root, &mut staged_files);
+    let files = files_of(plan);
+    let stage = Stage { root: &root, dev: root.stat_self()?.dev, blobs, bulk: files.len() > BULK };
+    let (mut staged, outcome) = stage_all(&stage, &files, control);
+    if let Err(error) = outcome {
+        remove_staged(&root, &mut staged);
         loosened.restore(&root);
         return Err(error);
     }
@@ -46,7 +46,7 @@ pub fn apply(
         saved,
         control,
         plan,
-        staged: staged_files,
+        staged,
         loosened,
         made: BTreeSet::new(),
         held: BTreeSet::new(),
@@ -58,36 +58,50 @@ pub fn apply(
     Ok(finish(&root, commit))
 }
 
-fn stage_all(plan: &Plan, stage: &mut Stage<'_>, control: &dyn Fn() -> ControlFlow<()>) -> Result<()> {
-    let go_on = || match control() {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => {
-            Err(Error::new(Code::ShuttingDown, "the restore was stopped before it changed anything"))
-        }
-    };
-    for (path, to) in plan.create.iter().filter(|(_, to)| to.kind != EntryKind::Dir) {
-        go_on()?;
-        stage.create(path, to)?;
-    }
-    for (path, from, to) in &plan.replace {
-        if to.kind != EntryKind::Dir && !is_permissions_only(from, to) {
-            go_on()?;
-            stage.replace(path, from, to)?;
-        }
-    }
-    // Contents must be durable before the first old one goes: a crash must not leave empty files.
-    if stage.bulk && !stage.root.sync_file_system()? {
-        sync_each(stage)?;
-    }
-    Ok(())
+/// Every file and link that gets new content: what is not there first.
+fn files_of(plan: &Plan) -> Vec<Arrival<'_>> {
+    let created = plan.create.iter().map(|(path, to)| Arrival { path, from: None, to });
+    let replaced = plan.replace.iter().filter(|(_, from, to)| !is_permissions_only(from, to));
+    let replaced = replaced.map(|(path, from, to)| Arrival { path, from: Some(from), to });
+    created.chain(replaced).filter(|arrival| arrival.to.kind != EntryKind::Dir).collect()
 }
 
-fn sync_each(stage: &Stage<'_>) -> Result<()> {
-    for staging in stage.done.values() {
+/// Stages everything and makes it durable; what was staged is given even if that failed.
+fn stage_all(
+    stage: &Stage<'_>,
+    files: &[Arrival<'_>],
+    control: &dyn Fn() -> ControlFlow<()>,
+) -> (BTreeMap<RelPath, Staging>, Result<()>) {
+    let work = crew::work(files, &|file| stage.stage(file), &|staged: &Result<Staging>| staged.is_err(), control);
+    let (mut staged, mut failed) = (BTreeMap::new(), None);
+    for (file, done) in files.iter().zip(work.done) {
+        match done {
+            Some(Ok(staging)) => drop(staged.insert(file.path.clone(), staging)),
+            Some(Err(error)) => failed = failed.or(Some(error)),
+            None => {}
+        }
+    }
+    let outcome = match failed {
+        Some(error) => Err(error),
+        None if work.stopped => {
+            Err(Error::new(Code::ShuttingDown, "the restore was stopped before it changed anything"))
+        }
+        // Contents must be durable before the first old one goes: a crash must not leave empty files.
+        None if stage.bulk => sync_all(stage.root, &staged),
+        None => Ok(()),
+    };
+    (staged, outcome)
+}
+
+fn sync_all(root: &Dir, staged: &BTreeMap<RelPath, Staging>) -> Result<()> {
+    if root.sync_file_system()? {
+        return Ok(());
+    }
+    for staging in staged.values() {
         if let Staging::Ready(staged) = staging
             && staged.seen.kind == Kind::File
         {
-            let dir = stage.root.open_dir(staged.dir.to_path())?;
+            let dir = root.open_dir(staged.dir.to_path())?;
             let file = dir.open_file(&staged.name)?;
             file.sync_all().at("syncing", dir.path())?;
         }
@@ -103,7 +117,7 @@ fn remove_staged(root: &Dir, staged: &mut BTreeMap<RelPath, Staging>) -> Vec<(Re
             continue;
         };
         let outcome = root.find_dir(staged.dir.to_path()).and_then(|dir| {
-            let Some(dir) = dir else { return Ok(()) };
+            let Some(dir) = dir else { return Err(moved_away(&staged)) };
             match dir.stat(&staged.name)? {
                 Some(there) if there.same_object(&staged.seen) => dir.unlink(&staged.name),
                 Some(_) | None => Ok(()),
@@ -114,6 +128,12 @@ fn remove_staged(root: &Dir, staged: &mut BTreeMap<RelPath, Staging>) -> Vec<(Re
         }
     }
     failed
+}
+
+fn moved_away(staged: &Staged) -> Error {
+    let name = String::from_utf8_lossy(&staged.name);
+    Error::new(Code::Conflict, format!("its directory is not there any more; `{name}` may be left where it went"))
+        .path(staged.dir.to_path())
 }
 
 fn finish(root: &Dir, mut commit: Commit<'_>) -> Outcome {

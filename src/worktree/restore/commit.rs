@@ -8,10 +8,12 @@ use std::path::Path;
 
 use super::access::{Loosened, is_permissions_only};
 use super::clean::temporary_name;
+use super::crew::{self, Work};
+use super::hands::Hands;
 use super::outcome::{Outcome, Saved};
 use super::plan::Plan;
-use super::proof::{Proof, prove};
-use super::stage::{Staged, Staging};
+use super::proof::Proof;
+use super::stage::Staging;
 use super::swap::{set_aside, swap};
 use crate::error::Result;
 use crate::model::manifest::{Entry, EntryKind};
@@ -19,10 +21,11 @@ use crate::model::path::RelPath;
 use crate::sys::dir::{Dir, Kind, Stat};
 
 const CHANGED: &str = "changed since the preview; not touched";
+const STOPPED: &str = "not done: the restore was stopped";
 
 /// One step, in the order in which they are taken.
 #[derive(Clone, Copy, Debug)]
-enum Step<'a> {
+pub(super) enum Step<'a> {
     /// A directory where nothing is.
     MakeDir(&'a RelPath, &'a Entry),
     /// A directory in the place of a file or link.
@@ -41,7 +44,7 @@ enum Step<'a> {
 }
 
 /// What a step came to.
-enum Done {
+pub(super) enum Done {
     Changed,
     /// It was so already.
     Already,
@@ -71,8 +74,16 @@ pub(super) struct Commit<'a> {
     pub outcome: Outcome,
 }
 
+/// The steps in their order.
+struct Steps<'a> {
+    dirs: Vec<Step<'a>>,
+    /// Of files and links that are not directories before or afterwards: each independent of all others.
+    files: Vec<Step<'a>>,
+    rest: Vec<Step<'a>>,
+}
+
 /// Directories from the top, files, then deletions and permissions of directories from the bottom.
-fn steps(plan: &Plan) -> Vec<Step<'_>> {
+fn steps(plan: &Plan) -> Steps<'_> {
     let is_dir = |entry: &Entry| entry.kind == EntryKind::Dir;
     let (mut dirs, mut files, mut vacated, mut modes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (path, to) in &plan.create {
@@ -102,13 +113,11 @@ fn steps(plan: &Plan) -> Vec<Step<'_>> {
         EntryKind::Dir => Step::RemoveDir(path, from),
         EntryKind::File | EntryKind::Link => Step::Remove(path, from),
     });
-    let mut steps = dirs;
-    steps.extend(files);
-    steps.extend(vacated.iter().map(|(path, _)| Step::Vacate(path)));
-    steps.extend(removals);
-    steps.extend(vacated.iter().map(|(path, from)| Step::Replace(path, from)));
-    steps.extend(modes);
-    steps
+    let mut rest: Vec<Step<'_>> = vacated.iter().map(|(path, _)| Step::Vacate(path)).collect();
+    rest.extend(removals);
+    rest.extend(vacated.iter().map(|(path, from)| Step::Replace(path, from)));
+    rest.extend(modes);
+    Steps { dirs, files, rest }
 }
 
 impl<'a> Step<'a> {
@@ -130,17 +139,48 @@ impl<'a> Step<'a> {
 impl<'a> Commit<'a> {
     /// Takes every step; none stops the others.
     pub(super) fn run(&mut self) {
-        for step in steps(self.plan) {
+        let Steps { dirs, files, rest } = steps(self.plan);
+        self.one_by_one(dirs);
+        self.together(files);
+        self.one_by_one(rest);
+    }
+
+    fn one_by_one(&mut self, steps: Vec<Step<'_>>) {
+        for step in steps {
             if !self.outcome.stopped && (self.control)().is_break() {
                 self.outcome.stopped = true;
             }
             let done = if self.outcome.stopped {
-                Done::Failed("not done: the restore was stopped".to_owned())
+                Done::Failed(STOPPED.to_owned())
             } else {
                 self.take(step).unwrap_or_else(|error| Done::Failed(error.to_string()))
             };
             self.record(step, done);
         }
+    }
+
+    /// Puts staged files in their places, on several threads.
+    fn together(&mut self, steps: Vec<Step<'_>>) {
+        let (swaps, others): (Vec<Step<'_>>, Vec<Step<'_>>) =
+            steps.into_iter().partition(|step| matches!(step, Step::Place(..) | Step::Replace(..)));
+        let swaps: Vec<(Step<'_>, Option<Staging>)> =
+            swaps.into_iter().map(|step| (step, self.staged.remove(step.path()))).collect();
+        let work = if self.outcome.stopped {
+            Work { done: swaps.iter().map(|_| None).collect(), stopped: true }
+        } else {
+            let hands = self.hands();
+            crew::work(&swaps, &|(step, staging)| hands.put(step, staging.as_ref()), &|_| false, self.control)
+        };
+        self.outcome.stopped |= work.stopped;
+        for ((step, staging), done) in swaps.into_iter().zip(work.done) {
+            let done = match done {
+                Some(done) => done.unwrap_or_else(|error| Done::Failed(error.to_string())),
+                None => Done::Failed(STOPPED.to_owned()),
+            };
+            self.settle(step.path(), staging, matches!(done, Done::Changed));
+            self.record(step, done);
+        }
+        self.one_by_one(others);
     }
 
     fn record(&mut self, step: Step<'_>, done: Done) {
@@ -173,8 +213,13 @@ impl<'a> Commit<'a> {
         match step {
             Step::MakeDir(path, to) => self.make_dir(path, to),
             Step::DirOver(path, from) => self.dir_over(path, from),
-            Step::Place(path, to) => self.place(path, to),
-            Step::Replace(path, from) => self.replace(path, from),
+            Step::Place(path, _) | Step::Replace(path, _) if self.held.contains(path) => Ok(Done::Already),
+            Step::Place(path, _) | Step::Replace(path, _) => {
+                let staging = self.staged.remove(path);
+                let done = self.hands().put(&step, staging.as_ref());
+                self.settle(path, staging, matches!(done, Ok(Done::Changed)));
+                done
+            }
             Step::Vacate(path) => self.vacate(path),
             Step::Remove(path, from) => self.remove(path, from),
             Step::RemoveDir(path, from) => self.remove_dir(path, from),
@@ -183,21 +228,16 @@ impl<'a> Commit<'a> {
         }
     }
 
-    fn parent(&self, path: &RelPath) -> Result<Dir> {
-        self.root.open_dir(path.parent().unwrap_or_default().to_path())
+    fn hands(&self) -> Hands<'_> {
+        Hands { root: self.root, saved: self.saved, loosened: &self.loosened }
     }
 
-    /// The proof without which nothing is replaced or deleted: `from` is what the pre-restore checkpoint holds, and it is
-    /// what is there now.
+    fn parent(&self, path: &RelPath) -> Result<Dir> {
+        self.hands().parent(path)
+    }
+
     fn prove(&self, dir: &Dir, path: &RelPath, from: &Entry) -> Result<Proof> {
-        if !self.saved.present.get(path).is_some_and(|saved| saved.same(from)) {
-            return Ok(Proof::Differs);
-        }
-        let mut expected = *from;
-        if from.kind == EntryKind::Dir && self.loosened.original(path) == Some(from.perm) {
-            expected.perm |= 0o700;
-        }
-        prove(dir, path, &expected, (self.saved.known)(path))
+        self.hands().prove(dir, path, from)
     }
 
     fn make_dir(&mut self, path: &RelPath, to: &Entry) -> Result<Done> {
@@ -232,16 +272,9 @@ impl<'a> Commit<'a> {
         swapped.map(|_| Done::Moved)
     }
 
-    fn take_staged(&mut self, path: &RelPath) -> std::result::Result<Staged, Done> {
-        match self.staged.remove(path) {
-            Some(Staging::Ready(staged)) => Ok(staged),
-            Some(Staging::Already) => Err(Done::Already),
-            Some(Staging::Taken) | None => Err(Done::Moved),
-        }
-    }
-
     /// Puts a staged file back on the list of what is to be removed in the end, or notes what it lost.
-    fn settle(&mut self, path: &RelPath, staged: Staged, placed: bool) {
+    fn settle(&mut self, path: &RelPath, staging: Option<Staging>, placed: bool) {
+        let Some(Staging::Ready(staged)) = staging else { return };
         if placed {
             let lost = staged.lost.into_iter().map(|lost| (path.clone(), lost));
             self.outcome.warnings.extend(lost);
@@ -249,49 +282,6 @@ impl<'a> Commit<'a> {
         } else {
             self.staged.insert(path.clone(), Staging::Ready(staged));
         }
-    }
-
-    fn place(&mut self, path: &RelPath, to: &Entry) -> Result<Done> {
-        let staged = match self.take_staged(path) {
-            Ok(staged) => staged,
-            Err(done) => return Ok(done),
-        };
-        let placed = self.place_staged(path, to, &staged);
-        self.settle(path, staged, matches!(placed, Ok(Done::Changed)));
-        placed
-    }
-
-    fn place_staged(&self, path: &RelPath, to: &Entry, staged: &Staged) -> Result<Done> {
-        let dir = self.parent(path)?;
-        let waiting = self.root.open_dir(staged.dir.to_path())?;
-        if waiting.rename_new(&staged.name, &dir, path.name())? {
-            return Ok(Done::Changed);
-        }
-        let there = prove(&dir, path, to, None)?;
-        Ok(if matches!(there, Proof::Exact(_)) { Done::Already } else { Done::Moved })
-    }
-
-    fn replace(&mut self, path: &RelPath, from: &Entry) -> Result<Done> {
-        if self.held.contains(path) {
-            return Ok(Done::Already);
-        }
-        let staged = match self.take_staged(path) {
-            Ok(staged) => staged,
-            Err(done) => return Ok(done),
-        };
-        let replaced = self.replace_by(path, from, &staged);
-        self.settle(path, staged, matches!(replaced, Ok(Done::Changed)));
-        replaced
-    }
-
-    fn replace_by(&self, path: &RelPath, from: &Entry, staged: &Staged) -> Result<Done> {
-        let dir = self.parent(path)?;
-        let Proof::Exact(seen) = self.prove(&dir, path, from)? else {
-            return Ok(Done::Moved);
-        };
-        let waiting = self.root.open_dir(staged.dir.to_path())?;
-        let swapped = swap(&waiting, &staged.name, &dir, path.name(), &seen)?;
-        Ok(if swapped { Done::Changed } else { Done::Moved })
     }
 
     fn vacate(&mut self, path: &RelPath) -> Result<Done> {

@@ -8,8 +8,9 @@ use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;
 use crate::model::stamp::Known;
 
-/// Where the contents of files and links come from: the border to the store, which this module does not know.
-pub trait BlobSource {
+/// Where the contents of files and links come from: the border to the store, which this module does not know. Several
+/// threads ask at once.
+pub trait BlobSource: Sync {
     /// Whether the blob is there.
     ///
     /// # Errors
@@ -22,15 +23,11 @@ pub trait BlobSource {
     /// When it is missing or damaged; those of `out`.
     fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64>;
 
-    /// The blob's whole content, for small ones.
+    /// The blob's whole content, if it is small enough to be held in memory; whoever asks proves that it is the right one.
     ///
     /// # Errors
     /// As [`BlobSource::copy`].
-    fn read(&self, id: &ObjectId) -> Result<Vec<u8>> {
-        let mut content = Vec::new();
-        self.copy(id, &mut content)?;
-        Ok(content)
-    }
+    fn read(&self, id: &ObjectId) -> Result<Option<Vec<u8>>>;
 }
 
 /// What the pre-restore checkpoint holds: only exactly this may be replaced or deleted.
@@ -38,7 +35,7 @@ pub trait BlobSource {
 pub struct Saved<'a> {
     pub present: &'a Manifest,
     /// What was known of a file after that capture; `None` has it read and hashed again.
-    pub known: &'a dyn Fn(&RelPath) -> Option<Known>,
+    pub known: &'a (dyn Fn(&RelPath) -> Option<Known> + Sync),
 }
 
 /// What applying a plan did, in byte order of the paths. What the plan itself keeps or calls a conflict is not repeated.

@@ -140,9 +140,12 @@ impl Planner<'_> {
                 continue;
             }
             for parent in upwards(path).skip(1).filter(|parent| !parent.is_root()) {
+                if self.wanted.contains_key(&parent) {
+                    break; // and so are those above it
+                }
                 let entry = self.input.target.get(&parent).copied();
                 let entry = entry.filter(|entry| entry.kind == EntryKind::Dir).unwrap_or(Entry::dir(0o755));
-                self.wanted.entry(parent).or_insert(Wanted { entry, selected: false });
+                self.wanted.insert(parent, Wanted { entry, selected: false });
             }
             let selected = true;
             let entry = *entry;

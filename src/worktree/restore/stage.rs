@@ -1,6 +1,5 @@
 //! Staging: every new content is written beside its place, complete and durable, before anything is replaced.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -40,55 +39,56 @@ pub(super) enum Staging {
     Taken,
 }
 
-/// Writes contents into temporary files below a root.
+/// A file or link that gets new content.
+pub(super) struct Arrival<'a> {
+    pub path: &'a RelPath,
+    /// What it replaces; `None` for a path that must not exist.
+    pub from: Option<&'a Entry>,
+    pub to: &'a Entry,
+}
+
+/// Writes contents into temporary files below a root; several threads may.
+///
+/// Each file is reached from the root again: a directory that was moved away meanwhile is not written to.
 pub(super) struct Stage<'a> {
     pub root: &'a Dir,
+    /// The root's file system.
+    pub dev: u64,
     pub blobs: &'a dyn BlobSource,
     /// Whether all files are synced at once when all are written.
     pub bulk: bool,
-    pub done: BTreeMap<RelPath, Staging>,
 }
 
 impl Stage<'_> {
-    /// Stages a path that must not exist.
-    pub(super) fn create(&mut self, path: &RelPath, to: &Entry) -> Result<()> {
+    /// Stages one file or link.
+    pub(super) fn stage(&self, arrival: &Arrival<'_>) -> Result<Staging> {
+        let Arrival { path, from, to } = arrival;
         let (at, dir) = deepest_dir(self.root, path)?;
-        let in_place = path.parent().is_some_and(|parent| parent == at);
-        let staging = match if in_place { prove(&dir, path, to, None)? } else { Proof::Absent } {
-            Proof::Exact(_) => Staging::Already,
-            Proof::Differs => Staging::Taken,
-            Proof::Absent => Staging::Ready(self.write(at, &dir, to, None)?),
+        // What has no directory yet is neither there nor taken.
+        let place = path.parent().is_some_and(|parent| parent == at).then_some(&dir);
+        let old = match from {
+            None => match place.map(|dir| prove(dir, path, to, None)).transpose()? {
+                Some(Proof::Exact(_)) => return Ok(Staging::Already),
+                Some(Proof::Differs) => return Ok(Staging::Taken),
+                Some(Proof::Absent) | None => None,
+            },
+            // Whether it still is what it was is proved right before the rename.
+            Some(from) => match place.map(|dir| dir.stat(path.name())).transpose()?.flatten() {
+                None => return Ok(Staging::Taken),
+                Some(old) => (from.kind == EntryKind::File && old.kind == Kind::File).then_some(old),
+            },
         };
-        self.done.insert(path.clone(), staging);
-        Ok(())
-    }
-
-    /// Stages what replaces a path; whether it still is what it was is proved right before the rename.
-    pub(super) fn replace(&mut self, path: &RelPath, from: &Entry, to: &Entry) -> Result<()> {
-        let (at, dir) = deepest_dir(self.root, path)?;
-        let in_place = path.parent().is_some_and(|parent| parent == at);
-        let staging = match if in_place { dir.stat(path.name())? } else { None } {
-            None => Staging::Taken,
-            Some(old) => {
-                let both_files = from.kind == EntryKind::File && to.kind == EntryKind::File && old.kind == Kind::File;
-                Staging::Ready(self.write(at, &dir, to, both_files.then_some((path.name(), &old)))?)
-            }
-        };
-        self.done.insert(path.clone(), staging);
-        Ok(())
+        let old = old.as_ref().filter(|_| to.kind == EntryKind::File).map(|old| (path.name(), old));
+        Ok(Staging::Ready(self.write(at, &dir, to, old)?))
     }
 
     fn write(&self, at: RelPath, dir: &Dir, to: &Entry, old: Option<(&[u8], &Stat)>) -> Result<Staged> {
         let name = temporary_name();
         let written = match to.kind {
-            EntryKind::Link => self.write_link(dir, &name, to).map(|()| Vec::new()),
+            EntryKind::Link => self.write_link(dir, &name, to),
             EntryKind::File | EntryKind::Dir => self.write_file(dir, &name, to, old),
         };
-        let complete = written.and_then(|lost| {
-            let vanished = || Error::new(Code::Conflict, "the temporary file vanished").path(at.to_path());
-            Ok((dir.stat(&name)?.ok_or_else(vanished)?, lost))
-        });
-        match complete {
+        match written {
             Ok((seen, lost)) => Ok(Staged { dir: at, name, seen, lost }),
             Err(error) => {
                 // It may not even exist; the first error is the one to tell.
@@ -98,38 +98,52 @@ impl Stage<'_> {
         }
     }
 
-    fn write_link(&self, dir: &Dir, name: &[u8], to: &Entry) -> Result<()> {
-        let target = self.blobs.read(&to.id)?;
-        if ObjectId::of(ObjectKind::Blob, &target)? != to.id {
+    fn write_link(&self, dir: &Dir, name: &[u8], to: &Entry) -> Result<(Stat, Vec<String>)> {
+        let mut target = Vec::new();
+        self.blobs.copy(&to.id, &mut target)?;
+        if !is_of(&to.id, &target) {
             return Err(damaged(&to.id));
         }
-        dir.symlink(&target, name)
+        dir.symlink(&target, name)?;
+        let vanished = || Error::new(Code::Conflict, "the temporary link vanished").path(dir.path());
+        Ok((dir.stat(name)?.ok_or_else(vanished)?, Vec::new()))
     }
 
-    fn write_file(&self, dir: &Dir, name: &[u8], to: &Entry, old: Option<(&[u8], &Stat)>) -> Result<Vec<String>> {
+    fn write_file(
+        &self,
+        dir: &Dir,
+        name: &[u8],
+        to: &Entry,
+        old: Option<(&[u8], &Stat)>,
+    ) -> Result<(Stat, Vec<String>)> {
         let path = dir.path().join(String::from_utf8_lossy(name).as_ref());
         let mut file = dir.create_temp(name)?;
         self.fill(&mut file, to, &path)?;
-        let staged = Stat::of_file(&file, &path)?;
         let mut lost = match old {
-            Some((name, old)) => attributes::carry_over(dir, name, old, &file, &staged)?,
+            Some((name, old)) => attributes::carry_over(dir, name, old, &file, &Stat::of_file(&file, &path)?)?,
             None => Vec::new(),
         };
         let permissions = std::fs::Permissions::from_mode(u32::from(to.perm));
         file.set_permissions(permissions).at("setting the permissions of", &path)?;
-        let perm = Stat::of_file(&file, &path)?.perm();
-        if perm != to.perm {
-            lost.push(format!("permissions are {perm:04o} instead of {:04o}", to.perm));
+        let seen = Stat::of_file(&file, &path)?;
+        if seen.perm() != to.perm {
+            lost.push(format!("permissions are {:04o} instead of {:04o}", seen.perm(), to.perm));
         }
         // One sync of the root's file system does not reach a file on another one that is mounted below it.
-        if !self.bulk || staged.dev != self.root.stat_self()?.dev {
+        if !self.bulk || seen.dev != self.dev {
             file.sync_all().at("syncing", &path)?;
         }
-        Ok(lost)
+        Ok((seen, lost))
     }
 
     /// Writes the content and makes sure that it is the one asked for: a damaged store must not replace good files.
     fn fill(&self, file: &mut File, to: &Entry, path: &Path) -> Result<()> {
+        if let Some(content) = self.blobs.read(&to.id)? {
+            return match is_of(&to.id, &content) {
+                true => file.write_all(&content).at("writing", path),
+                false => Err(damaged(&to.id)),
+            };
+        }
         let hasher = ObjectHasher::new(ObjectKind::Blob, to.size);
         let mut out = Checked { file, hasher, total: 0, error: None };
         let copied = self.blobs.copy(&to.id, &mut out);
@@ -146,6 +160,10 @@ impl Stage<'_> {
         };
         if id == Some(to.id) { Ok(()) } else { Err(damaged(&to.id)) }
     }
+}
+
+fn is_of(id: &ObjectId, content: &[u8]) -> bool {
+    ObjectId::of(ObjectKind::Blob, content).is_ok_and(|found| found == *id)
 }
 
 fn damaged(id: &ObjectId) -> Error {

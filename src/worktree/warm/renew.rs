@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Warm;
 use super::node::Leaf;
 use crate::error::Result;
+use crate::filter::verdict::is_never_captured;
 use crate::filter::{generated, secret};
 use crate::model::change::{Dirty, Reach};
 use crate::model::coverage::{Extent, SkipReason};
@@ -100,7 +101,7 @@ impl Warm {
             }
             if let Some(base) = self.ruled(root, path) {
                 ruled.insert(base);
-            } else if !inside_git(path) {
+            } else if !path.components().any(is_never_captured) {
                 paths.insert(self.reachable(path));
             }
         }
@@ -299,11 +300,6 @@ fn closed_tops(found: &Found) -> impl Iterator<Item = RelPath> {
         .map(|path| (*path).clone())
         .collect();
     tops.into_iter()
-}
-
-/// Whether a path lies in a `.git`.
-fn inside_git(path: &RelPath) -> bool {
-    path.components().any(|name| name == b".git")
 }
 
 fn at_or_below<'m, V>(map: &'m BTreeMap<RelPath, V>, top: &RelPath) -> impl Iterator<Item = (&'m RelPath, &'m V)> {

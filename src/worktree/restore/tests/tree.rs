@@ -175,6 +175,10 @@ impl BlobSource for FullDisk<'_> {
         self.0.has(id)
     }
 
+    fn read(&self, _: &ObjectId) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
     fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
         if *id != self.1 {
             return self.0.copy(id, out);

@@ -1,0 +1,80 @@
+//! What a step does that changes nothing but its own path: several threads may, each with paths of its own.
+//!
+//! The directory is reached from the root for every step, through no link. A handle that was kept for the next file of the
+//! same directory would go on writing where the directory has been moved to.
+
+use super::access::Loosened;
+use super::commit::{Done, Step};
+use super::outcome::Saved;
+use super::proof::{Proof, prove};
+use super::stage::{Staged, Staging};
+use super::swap::swap;
+use crate::error::Result;
+use crate::model::manifest::{Entry, EntryKind};
+use crate::model::path::RelPath;
+use crate::sys::dir::Dir;
+
+/// What is needed to put one staged file in its place.
+#[derive(Clone, Copy)]
+pub(super) struct Hands<'a> {
+    pub root: &'a Dir,
+    pub saved: &'a Saved<'a>,
+    pub loosened: &'a Loosened,
+}
+
+impl Hands<'_> {
+    pub(super) fn parent(&self, path: &RelPath) -> Result<Dir> {
+        self.root.open_dir(path.parent().unwrap_or_default().to_path())
+    }
+
+    /// The proof without which nothing is replaced or deleted: `from` is what the pre-restore checkpoint holds, and it is
+    /// what is there now.
+    pub(super) fn prove(&self, dir: &Dir, path: &RelPath, from: &Entry) -> Result<Proof> {
+        if !self.saved.present.get(path).is_some_and(|saved| saved.same(from)) {
+            return Ok(Proof::Differs);
+        }
+        let mut expected = *from;
+        if from.kind == EntryKind::Dir && self.loosened.original(path) == Some(from.perm) {
+            expected.perm |= 0o700;
+        }
+        prove(dir, path, &expected, (self.saved.known)(path))
+    }
+
+    /// Puts what was staged in its place; steps of any other kind stage nothing.
+    pub(super) fn put(&self, step: &Step<'_>, staging: Option<&Staging>) -> Result<Done> {
+        match (step, staging) {
+            (Step::Place(path, to), Some(Staging::Ready(staged))) => self.place(path, to, staged),
+            (Step::Replace(path, from), Some(Staging::Ready(staged))) => self.replace(path, from, staged),
+            (_, Some(Staging::Already)) => Ok(Done::Already),
+            (_, Some(Staging::Taken | Staging::Ready(_)) | None) => Ok(Done::Moved),
+        }
+    }
+
+    fn place(&self, path: &RelPath, to: &Entry, staged: &Staged) -> Result<Done> {
+        let dir = self.parent(path)?;
+        let elsewhere = self.waiting(path, staged)?;
+        if elsewhere.as_ref().unwrap_or(&dir).rename_new(&staged.name, &dir, path.name())? {
+            return Ok(Done::Changed);
+        }
+        let there = prove(&dir, path, to, None)?;
+        Ok(if matches!(there, Proof::Exact(_)) { Done::Already } else { Done::Moved })
+    }
+
+    fn replace(&self, path: &RelPath, from: &Entry, staged: &Staged) -> Result<Done> {
+        let dir = self.parent(path)?;
+        let elsewhere = self.waiting(path, staged)?;
+        let Proof::Exact(seen) = self.prove(&dir, path, from)? else {
+            return Ok(Done::Moved);
+        };
+        let swapped = swap(elsewhere.as_ref().unwrap_or(&dir), &staged.name, &dir, path.name(), &seen)?;
+        Ok(if swapped { Done::Changed } else { Done::Moved })
+    }
+
+    /// The directory in which a staged file waits, where that is not the one of its place.
+    fn waiting(&self, path: &RelPath, staged: &Staged) -> Result<Option<Dir>> {
+        if path.parent().is_some_and(|parent| parent == staged.dir) {
+            return Ok(None);
+        }
+        self.root.open_dir(staged.dir.to_path()).map(Some)
+    }
+}
