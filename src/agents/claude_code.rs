@@ -24,6 +24,7 @@ pub const DOOR: Door = Door {
     title: "Claude Code",
     captured: true,
     program: "claude",
+    place: Spot { env: Some("CLAUDE_CONFIG_DIR"), dir: ".claude", path: "" },
     shape: CLAUDE,
     reply: super::reply::claude,
     hears: super::hears_claude,

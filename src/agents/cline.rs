@@ -23,6 +23,7 @@ pub const DOOR: Door = Door {
     title: "Cline",
     captured: true,
     program: "cline",
+    place: Spot { env: None, dir: ".cline", path: "" },
     shape: Shape {
         steps: &[
             ("TaskStart", Step::TurnStart),

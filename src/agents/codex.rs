@@ -29,6 +29,7 @@ pub const DOOR: Door = Door {
     title: "Codex",
     captured: true,
     program: "codex",
+    place: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "" },
     shape: Shape { turn: &["/turn_id"], cwd_told: false, outcome, ..CLAUDE },
     reply: super::reply::claude,
     hears: super::hears_claude,

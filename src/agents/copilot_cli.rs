@@ -29,6 +29,7 @@ pub const DOOR: Door = Door {
     title: "Copilot CLI",
     captured: true,
     program: "copilot",
+    place: Spot { env: Some("COPILOT_HOME"), dir: ".copilot", path: "" },
     shape: Shape {
         steps: &[
             ("sessionStart", Step::SessionStart),

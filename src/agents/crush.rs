@@ -19,6 +19,7 @@ pub const DOOR: Door = Door {
     title: "Crush",
     captured: false,
     program: "crush",
+    place: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "crush" },
     shape: Shape {
         steps: &[("PreToolUse", Step::Before), ("PreCompact", Step::Unused)],
         echo: &["/event"],

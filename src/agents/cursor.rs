@@ -32,6 +32,7 @@ pub const DOOR: Door = Door {
     title: "Cursor",
     captured: false,
     program: "cursor-agent",
+    place: Spot { env: None, dir: ".cursor", path: "" },
     shape: Shape {
         steps: &[
             ("sessionStart", Step::SessionStart),

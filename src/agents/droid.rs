@@ -24,6 +24,7 @@ pub const DOOR: Door = Door {
     title: "Factory droid",
     captured: true,
     program: "droid",
+    place: Spot { env: None, dir: ".factory", path: "" },
     shape: Shape { turn: &[], shells: &["Execute"], writers: &["Create"], ..CLAUDE },
     reply: super::reply::claude,
     hears: super::hears_claude,

@@ -30,6 +30,7 @@ pub const DOOR: Door = Door {
     title: "Gemini CLI",
     captured: true,
     program: "gemini",
+    place: Spot { env: None, dir: ".gemini", path: "" },
     shape: Shape {
         steps: &[
             ("SessionStart", Step::SessionStart),

@@ -28,6 +28,7 @@ pub const DOOR: Door = Door {
     title: "goose",
     captured: false,
     program: "goose",
+    place: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "goose" },
     shape: Shape {
         echo: &["/event"],
         turn: &[],

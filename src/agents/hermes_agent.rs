@@ -28,6 +28,7 @@ pub const DOOR: Door = Door {
     title: "Hermes Agent",
     captured: true,
     program: "hermes",
+    place: Spot { env: Some("HERMES_HOME"), dir: ".hermes", path: "" },
     shape: Shape {
         steps: &[
             ("on_session_start", Step::SessionStart),

@@ -25,10 +25,11 @@ pub struct Spot {
 }
 
 impl Spot {
-    /// The client's own directory, below which the file lies.
-    pub fn directory(&self, root: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
+    /// The full path, `root` being the home directory or the project.
+    pub fn below(&self, root: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
         let named = self.env.and_then(variable).filter(|named| named.is_absolute());
-        named.unwrap_or_else(|| root.join(self.dir))
+        let dir = named.unwrap_or_else(|| root.join(self.dir));
+        if self.path.is_empty() { dir } else { dir.join(self.path) }
     }
 }
 
@@ -40,7 +41,7 @@ pub enum Content {
     Yaml(Hooks),
     /// A file of piton's own.
     Whole(&'static str),
-    /// The same, with the program's path in place of [`PLACE`].
+    /// The same, with the program's path in place of `"@PITON@"`.
     Shim(&'static str),
     /// An executable that calls piton for one event.
     Script {

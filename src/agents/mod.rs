@@ -5,7 +5,7 @@
 //! Invariant: client and event come from the arguments of `piton hook`, never from a guess: clients set each other's
 //! environment variables. Invariant: any bytes are read without a panic, and what is not understood is an error with a code or
 //! [`Kind::Unused`] with a sentence. Invariant: a reply is nothing or valid JSON that this client knows; it refuses only what
-//! the decision refuses, and approves nothing. Invariant: [`install::remove`] gives back what [`install::merge`] was given,
+//! the decision refuses, and approves nothing. Invariant: [`File::remove`] gives back what [`File::merge`] was given,
 //! byte for byte, when nothing else changed it.
 
 pub mod ask;
@@ -39,7 +39,7 @@ pub use reply::Decision;
 use serde_json::Value;
 
 use crate::error::{Code, Error, Result};
-use install::File;
+use install::{File, Spot};
 use payload::Payload;
 use shape::{Shape, Step};
 
@@ -70,6 +70,8 @@ struct Door {
     captured: bool,
     /// The program that is found on the path where the client is installed.
     program: &'static str,
+    /// The client's own directory, which is there where the client was used.
+    place: Spot,
     shape: Shape,
     reply: fn(&str, Step, &Decision) -> Option<Value>,
     /// Where what is told reaches the model.
@@ -154,6 +156,11 @@ impl Client {
     /// The program that is on the path where the client is installed.
     pub fn program(self) -> &'static str {
         self.door().program
+    }
+
+    /// The client's own directory, which is there where the client was used.
+    pub fn place(self) -> Spot {
+        self.door().place
     }
 
     /// What the person has to do after an installation.

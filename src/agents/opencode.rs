@@ -16,6 +16,7 @@ pub const DOOR: Door = Door {
     title: "opencode",
     captured: true,
     program: "opencode",
+    place: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "opencode" },
     shape: Shape {
         steps: &[
             ("event.session.created", Step::SessionStart),

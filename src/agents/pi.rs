@@ -16,6 +16,7 @@ pub const DOOR: Door = Door {
     title: "pi",
     captured: true,
     program: "pi",
+    place: Spot { env: None, dir: ".pi", path: "" },
     shape: Shape {
         steps: &[
             ("session_start", Step::SessionStart),

@@ -14,6 +14,7 @@ pub const DOOR: Door = Door {
     title: "Qwen Code",
     captured: true,
     program: "qwen",
+    place: Spot { env: None, dir: ".qwen", path: "" },
     shape: Shape { shells: &["run_shell_command"], ..CLAUDE },
     reply: super::reply::claude,
     hears: super::hears_claude,
