@@ -1,6 +1,7 @@
 //! Factory droid (0.215.0; `PreToolUse` captured, the rest from documentation). Prompts are not told in `droid exec`.
 
 use super::Door;
+use super::event::Outcome;
 use super::install::{Content, File, Hook, Hooks, Spot, Style, Unit};
 use super::shape::{CLAUDE, Shape};
 
@@ -25,7 +26,14 @@ pub const DOOR: Door = Door {
     captured: true,
     program: "droid",
     place: Spot { env: None, dir: ".factory", path: "" },
-    shape: Shape { turn: &[], shells: &["Execute"], writers: &["Create"], ..CLAUDE },
+    shape: Shape {
+        turn: &[],
+        shells: &["Execute"],
+        writers: &["Create"],
+        // What is sent after a failure was not seen.
+        outcome: |_| Outcome::default(),
+        ..CLAUDE
+    },
     reply: super::reply::claude,
     hears: super::hears_claude,
     user: &[

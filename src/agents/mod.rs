@@ -36,10 +36,12 @@ pub use event::{Act, Event, Kind, Outcome};
 pub use payload::MAX_PAYLOAD;
 pub use reply::Decision;
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::error::{Code, Error, Result};
-use install::{File, Spot};
+use install::{Content, File, Spot};
 use payload::Payload;
 use shape::{Shape, Step};
 
@@ -176,6 +178,17 @@ impl Client {
     /// Whether the reply to this event carries a note to the model. A note is kept until one that does.
     pub fn hears(self, event: &str) -> bool {
         self.door().shape.step(event).is_some_and(self.door().hears)
+    }
+
+    /// How long the client waits for this hook, as it is installed. Whoever answers takes at most half of it.
+    pub fn patience(self, event: &str) -> Duration {
+        let hooks = install::files(self, false).iter().find_map(|file| match file.content {
+            Content::Json(hooks) | Content::Yaml(hooks) => Some(hooks.hooks),
+            Content::Whole(_) | Content::Shim(_) | Content::Script { .. } => None,
+        });
+        let hook = hooks.unwrap_or_default().iter().find(|hook| hook.event == event);
+        // The shims wait as long for what is no prompt.
+        Duration::from_secs(hook.map_or(10, |hook| hook.seconds))
     }
 
     /// The events piton knows of this client.

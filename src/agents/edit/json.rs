@@ -117,12 +117,13 @@ fn created(wanted: &[(&'static str, Node)], style: Style) -> String {
     render(&Node::Map(fields), &layout) + "\n"
 }
 
+fn wrong(what: &str) -> Error {
+    Error::new(Code::Conflict, format!("the file has {what}")).hint("mend the file first; it was not touched")
+}
+
 /// The root, if what piton edits has the form it knows.
 fn checked(text: &str) -> Result<Span> {
     let root = scan(text)?;
-    let wrong = |what: &str| {
-        Error::new(Code::Conflict, format!("the file has {what}")).hint("mend the file first; it was not touched")
-    };
     let members = root.members().ok_or_else(|| wrong("no object at its root"))?;
     if members.iter().filter(|member| member.key == "hooks").count() > 1 {
         return Err(wrong("`hooks` twice"));
@@ -132,9 +133,6 @@ fn checked(text: &str) -> Result<Span> {
     };
     let events = hooks.members().ok_or_else(|| wrong("a `hooks` that is no object"))?;
     for (at, event) in events.iter().enumerate() {
-        if event.value.elements().is_none() {
-            return Err(wrong(&format!("under `hooks`, a `{}` that is no list", event.key)));
-        }
         if events[..at].iter().any(|other| other.key == event.key) {
             return Err(wrong(&format!("under `hooks`, `{}` twice", event.key)));
         }
@@ -162,7 +160,7 @@ fn present(root: &Span, wanted: &[(&'static str, Node)], style: Style, ours: &dy
     let events = root.get("hooks").and_then(Span::members).unwrap_or_default();
     let mut left: Vec<(&str, Value)> = wanted.iter().map(|(event, node)| (*event, node.value())).collect();
     for event in events {
-        for entry in event.value.items() {
+        for entry in event.value.elements().unwrap_or_default() {
             let place = left.iter().position(|(name, value)| *name == event.key && *value == entry.value.value());
             match place {
                 Some(place) => drop(left.remove(place)),
@@ -211,7 +209,8 @@ fn first_of_ours<'s>(root: &'s Span, style: Style, ours: &dyn Fn(&str) -> bool) 
     let at_hooks = root.members()?.iter().position(|member| member.key == "hooks")?;
     let hooks = &root.members()?[at_hooks].value;
     for (at_event, event) in hooks.items().iter().enumerate() {
-        for (at_entry, entry) in event.value.items().iter().enumerate() {
+        // Some clients keep switches beside the events.
+        for (at_entry, entry) in event.value.elements().unwrap_or_default().iter().enumerate() {
             let Some(part) = ours_in(entry, style, ours).first().copied() else {
                 continue;
             };
@@ -276,7 +275,8 @@ fn insert(text: &str, event: &'static str, node: &Node) -> Result<String> {
             let list = Node::List(vec![node.clone()]);
             put(text, &root, hooks, &|layout| member(event, &list, layout))
         }
-        Some(list) => put(text, &root, list, &|layout| render(node, layout)),
+        Some(list) if list.elements().is_some() => put(text, &root, list, &|layout| render(node, layout)),
+        Some(_) => return Err(wrong(&format!("under `hooks`, a `{event}` that is no list"))),
     })
 }
 

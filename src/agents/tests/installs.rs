@@ -36,6 +36,7 @@ fn hooks_are_events() {
                 for hook in hooks.hooks {
                     let step = client.door().shape.step(hook.event);
                     assert!(step.is_some_and(|step| step != Step::Unused), "{} {}", client.name(), hook.event);
+                    assert_eq!(client.patience(hook.event).as_secs(), hook.seconds);
                     assert!(hook.seconds >= 6 || step == Some(Step::SessionEnd), "{} {}", client.name(), hook.event);
                 }
             }

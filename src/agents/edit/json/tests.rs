@@ -147,7 +147,6 @@ fn what_is_malformed_is_refused() {
         (deep.as_str(), Code::BadJson, "deeply"),
         ("[]", Code::Conflict, "root"),
         ("{\"hooks\": []}", Code::Conflict, "no object"),
-        ("{\"hooks\": {\"Stop\": {}}}", Code::Conflict, "`Stop`"),
         ("{\"hooks\": {}, \"hooks\": {}}", Code::Conflict, "twice"),
         ("{\"hooks\": {\"Stop\": [], \"Stop\": []}}", Code::Conflict, "twice"),
     ];
@@ -161,6 +160,15 @@ fn what_is_malformed_is_refused() {
             assert!(error.hint_text().is_some_and(|hint| hint.contains("not touched")));
         }
     }
+}
+
+/// Switches beside the events stay; in place of an event's list they are refused.
+#[test]
+fn other_things_under_hooks() {
+    round("{\n  \"hooks\": {\n    \"enabled\": true,\n    \"disabled\": []\n  }\n}\n");
+    round("{\"hooks\": {\"theirs\": {\"command\": \"piton hook Stop\"}}}");
+    let error = merge(Some("{\"hooks\": {\"Stop\": {}}}"), &wanted("piton"), Style::Groups, &ours).unwrap_err();
+    assert!(error.code() == Code::Conflict && error.text().contains("`Stop`"), "{}", error.text());
 }
 
 /// Objects as people write them: blanks, comments and trailing commas anywhere.
