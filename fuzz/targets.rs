@@ -10,6 +10,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use piton::agents::{Client, Decision, install};
 use piton::checkpoint::journal;
 use piton::classify::{Classifier, Context, ToolCall};
 use piton::error::{Code, Error};
@@ -45,6 +46,8 @@ pub const ALL: &[(&str, Target)] = &[
     ("message", message),
     ("git_index", git_index),
     ("log", log),
+    ("hook", hook),
+    ("config", config),
 ];
 
 // ---- the protocol
@@ -538,4 +541,49 @@ fn log_bytes(data: &[u8]) {
     // The next record stands behind it.
     let longer = [&data[..whole], &written].concat();
     assert_eq!(write_ahead::decode(&longer).0.len(), 2 * records.len());
+}
+
+// ---- the agent clients
+
+/// The first byte chooses a client, the second one of its events, the rest is what its hook is given: an event or an error
+/// with a hint, and a reply that is JSON whatever is decided.
+pub fn hook(data: &[u8]) {
+    let [client, event, payload @ ..] = data else { return };
+    let client = Client::ALL[usize::from(*client) % Client::ALL.len()];
+    let events: Vec<&str> = client.events().collect();
+    let event = events[usize::from(*event) % events.len()];
+    if let Err(error) = client.parse(event, payload) {
+        assert!(error.hint_text().is_some(), "{error:?}");
+    }
+    let text = Some(String::from_utf8_lossy(payload).into_owned());
+    let decision = Decision {
+        deny: text.clone(),
+        context: text.clone().into_iter().collect(),
+        message: text.clone(),
+        answer: text,
+    };
+    if let Some(reply) = client.reply(event, &decision) {
+        assert!(serde_json::from_str::<serde_json::Value>(&reply).is_ok_and(|reply| reply.is_object()), "{reply}");
+    }
+}
+
+/// The first byte chooses a client, the second one of its files, the rest is the file's text. Hooks go in once, however often;
+/// taken out, they leave the very text, unless it had hooks of piton's before.
+pub fn config(data: &[u8]) {
+    let [client, file, text @ ..] = data else { return };
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    let client = Client::ALL[usize::from(*client) % Client::ALL.len()];
+    let files = install::files(client, false);
+    let file = &files[usize::from(*file) % files.len()];
+    let program = "/opt/piton";
+    let Ok(merged) = file.merge(client, program, Some(text)) else {
+        return;
+    };
+    assert_eq!(file.merge(client, program, Some(&merged)).unwrap(), merged);
+    let without = file.remove(client, &merged).unwrap();
+    let blank = text.trim_start_matches('\u{feff}').trim().is_empty();
+    if !text.contains("piton") {
+        assert_eq!(without.as_deref(), Some(text).filter(|_| !blank), "{merged}");
+        assert_eq!(file.remove(client, text).unwrap_or_default().as_deref(), Some(text).filter(|_| !blank));
+    }
 }

@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod agents;
 pub mod checkpoint;
 pub mod classify;
 pub mod cli;

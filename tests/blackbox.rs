@@ -16,6 +16,8 @@ mod environment;
 mod faults;
 #[path = "blackbox/input.rs"]
 mod input;
+#[path = "blackbox/installs.rs"]
+mod installs;
 #[path = "blackbox/kills.rs"]
 mod kills;
 #[path = "blackbox/lessons.rs"]

@@ -24,7 +24,7 @@ use crate::model::effect::{Class, Verdict};
 use crate::model::policy::Policy;
 
 pub use context::Context;
-pub use tool::ToolCall;
+pub use tool::{ToolCall, patched};
 
 use found::Found;
 use rules::Rules;

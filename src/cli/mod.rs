@@ -6,6 +6,7 @@ mod classify;
 mod config;
 mod context;
 mod demo;
+mod install;
 mod look;
 mod print;
 mod restore;
@@ -97,6 +98,8 @@ fn run(cli: &Cli) -> Result<Exit> {
         Some(Verb::Config(args)) => config::config(&mut context, args),
         Some(Verb::Off(args)) => status::off(&mut context, args),
         Some(Verb::On) => status::on(&mut context),
+        Some(Verb::Install(args)) => install::install(&context, args),
+        Some(Verb::Uninstall(args)) => install::uninstall(&context, args),
         Some(Verb::Demo(args)) => demo::demo(args),
     }
 }

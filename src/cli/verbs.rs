@@ -55,6 +55,10 @@ pub enum Verb {
     Off(OffArgs),
     /// Switch the guard on again
     On,
+    /// Put piton's hooks into agent clients (docs/AGENTS.md)
+    Install(InstallArgs),
+    /// Take piton's hooks out of agent clients
+    Uninstall(InstallArgs),
     /// Stream a realistic agent session through the sidecar and bring its losses back
     Demo(DemoArgs),
 }
@@ -185,6 +189,25 @@ pub struct OffArgs {
     /// Only for this long: 30m, 1h, 2 days
     #[arg(long = "for", value_name = "TIME")]
     pub span: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct InstallArgs {
+    /// Clients by name [default: list them]
+    #[arg(value_name = "CLIENT")]
+    pub clients: Vec<String>,
+    /// All clients that are found
+    #[arg(long, conflicts_with = "clients")]
+    pub all: bool,
+    /// For this project alone
+    #[arg(long, conflicts_with = "user")]
+    pub project: bool,
+    /// For the user [default]
+    #[arg(long)]
+    pub user: bool,
+    /// Only show what would be changed
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]

@@ -32,7 +32,7 @@ use git2::{ObjectType, Oid, Repository};
 pub use batch::{Batch, BatchStats, Landing, NewCommit};
 pub use consolidate::BOUNDS;
 pub use log::Log;
-pub use patch::FilePatch;
+pub use patch::{FilePatch, between};
 pub use reader::Reader;
 pub use refs::{RefEntry, RefMarks};
 

@@ -1,8 +1,8 @@
 //! Files that survive a crash: written aside, synced, renamed, the directory synced.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,7 +33,15 @@ pub fn create_private_dir(path: &Path) -> Result<()> {
 /// # Errors
 /// `permission`, `disk-full`, `internal`; the old file is untouched then.
 pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
-    replace(path, content, true)?;
+    replace_with_mode(path, content, 0o600)
+}
+
+/// As [`replace_file`], with these permission bits, whatever the umask.
+///
+/// # Errors
+/// As [`replace_file`].
+pub fn replace_with_mode(path: &Path, content: &[u8], mode: u32) -> Result<()> {
+    replace(path, content, mode, true)?;
     sync_dir(path.parent().unwrap_or(Path::new(".")))
 }
 
@@ -42,15 +50,15 @@ pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
 /// # Errors
 /// As [`replace_file`].
 pub fn replace_cache(path: &Path, content: &[u8]) -> Result<()> {
-    replace(path, content, false)
+    replace(path, content, 0o600, false)
 }
 
-fn replace(path: &Path, content: &[u8], synced: bool) -> Result<()> {
+fn replace(path: &Path, content: &[u8], mode: u32, synced: bool) -> Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".tmp-{}", unique_suffix()));
     let aside = path.with_file_name(name);
     let written =
-        write_new(&aside, content, synced).and_then(|()| std::fs::rename(&aside, path).at("renaming", &aside));
+        write_new(&aside, content, mode, synced).and_then(|()| std::fs::rename(&aside, path).at("renaming", &aside));
     if written.is_err() {
         // The temporary file is ours alone; if it cannot be removed either, the first error is the one to tell.
         let _ = std::fs::remove_file(&aside);
@@ -58,9 +66,12 @@ fn replace(path: &Path, content: &[u8], synced: bool) -> Result<()> {
     written
 }
 
-fn write_new(path: &Path, content: &[u8], synced: bool) -> Result<()> {
+fn write_new(path: &Path, content: &[u8], mode: u32, synced: bool) -> Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).at("creating", path)?;
     file.write_all(content).at("writing", path)?;
+    if mode != 0o600 {
+        file.set_permissions(Permissions::from_mode(mode)).at("setting the mode of", path)?;
+    }
     if synced { file.sync_all().at("syncing", path) } else { Ok(()) }
 }
 
@@ -75,8 +86,6 @@ pub fn sync_dir(path: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]

@@ -1,0 +1,88 @@
+//! What a person asks of piton from inside a session: `/rollback`, `/undo`.
+
+/// Begins the part of a custom command's text that is for a model, in case the hook did not answer it.
+pub const NOTE: &str = "(piton answers this command";
+
+/// A question that is answered without a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// `/rollback`: which checkpoints there are.
+    List,
+    /// `/rollback N`, `/rollback N FILE`.
+    To { checkpoint: String, file: Option<String> },
+    /// `/rollback diff N`.
+    Diff { checkpoint: String },
+    /// `/undo`, `/rollback undo`.
+    Undo,
+}
+
+impl Ask {
+    /// Reads a prompt: the line that was typed, or what a client made of it with the text of the custom command. Any other
+    /// prompt is the model's, also one that only begins like a command.
+    pub fn parse(prompt: &str) -> Option<Ask> {
+        let (line, rest) = prompt.trim().split_once('\n').unwrap_or((prompt.trim(), ""));
+        if !rest.trim().is_empty() && !rest.trim_start().starts_with(NOTE) {
+            return None;
+        }
+        let (name, arguments) = split(line.trim());
+        match (name, arguments) {
+            ("/undo", "") => Some(Ask::Undo),
+            ("/rollback", arguments) => Some(Ask::rollback(arguments)),
+            _ => None,
+        }
+    }
+
+    fn rollback(arguments: &str) -> Ask {
+        match split(arguments) {
+            ("", _) => Ask::List,
+            ("undo", "") => Ask::Undo,
+            ("diff", checkpoint) if !checkpoint.is_empty() => Ask::Diff { checkpoint: checkpoint.to_owned() },
+            (checkpoint, file) => {
+                let quoted = |mark| file.strip_prefix(mark).and_then(|file: &str| file.strip_suffix(mark));
+                let file = quoted('"').or(quoted('\'')).unwrap_or(file);
+                let file = (!file.is_empty()).then(|| file.to_owned());
+                Ask::To { checkpoint: checkpoint.to_owned(), file }
+            }
+        }
+    }
+}
+
+/// The first word and what follows it.
+fn split(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word, rest.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts() {
+        let to = |checkpoint: &str, file: Option<&str>| {
+            Some(Ask::To { checkpoint: checkpoint.into(), file: file.map(Into::into) })
+        };
+        let table = [
+            ("/rollback", Some(Ask::List)),
+            (" /rollback \n", Some(Ask::List)),
+            ("/rollback 12", to("12", None)),
+            ("/rollback 12 src/a b.rs", to("12", Some("src/a b.rs"))),
+            ("/rollback 12 'a b'", to("12", Some("a b"))),
+            ("/rollback 12 '", to("12", Some("'"))),
+            ("/rollback diff 12", Some(Ask::Diff { checkpoint: "12".into() })),
+            ("/rollback diff", to("diff", None)),
+            ("/rollback undo", Some(Ask::Undo)),
+            ("/undo", Some(Ask::Undo)),
+            ("/undo everything you did", None),
+            ("/rollback 3\n\n(piton answers this command itself.)", to("3", None)),
+            ("/rollback 3\nand then run the tests", None),
+            ("please /rollback 3", None),
+            ("/rollbacks", None),
+            ("clean the build dir", None),
+            ("", None),
+        ];
+        for (prompt, expected) in table {
+            assert_eq!(Ask::parse(prompt), expected, "{prompt:?}");
+        }
+    }
+}

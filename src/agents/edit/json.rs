@@ -1,0 +1,328 @@
+//! Hooks in a JSON file, with comments or without: `hooks` → event → list.
+
+use serde_json::Value;
+
+use super::scan::{Item, Span, comment_end, scan, space_end};
+use crate::agents::install::Style;
+use crate::error::{Code, Error, Result};
+
+/// A value to be written, its fields in order.
+#[derive(Clone, Debug)]
+pub enum Node {
+    Text(String),
+    Number(u64),
+    List(Vec<Node>),
+    Map(Vec<(&'static str, Node)>),
+}
+
+impl Node {
+    /// The value a parser would read.
+    pub fn value(&self) -> Value {
+        match self {
+            Node::Text(text) => Value::from(text.as_str()),
+            Node::Number(number) => Value::from(*number),
+            Node::List(items) => items.iter().map(Node::value).collect(),
+            Node::Map(fields) => fields.iter().map(|(key, node)| ((*key).to_owned(), node.value())).collect(),
+        }
+    }
+}
+
+/// How new text is laid out: over lines after an indentation, or in one line.
+#[derive(Clone)]
+enum Layout {
+    Lines { newline: &'static str, indent: String, unit: String },
+    OneLine,
+}
+
+impl Layout {
+    /// What stands between the elements, and before a closing bracket.
+    fn gap(&self) -> String {
+        match self {
+            Layout::Lines { newline, indent, .. } => format!("{newline}{indent}"),
+            Layout::OneLine => " ".to_owned(),
+        }
+    }
+
+    fn inner(&self) -> Layout {
+        match self {
+            Layout::Lines { newline, indent, unit } => {
+                Layout::Lines { newline, indent: format!("{indent}{unit}"), unit: unit.clone() }
+            }
+            Layout::OneLine => Layout::OneLine,
+        }
+    }
+}
+
+fn render(node: &Node, layout: &Layout) -> String {
+    match node {
+        Node::Text(text) => Value::from(text.as_str()).to_string(),
+        Node::Number(number) => number.to_string(),
+        Node::List(items) => {
+            let items = items.iter().map(|item| render(item, &layout.inner())).collect();
+            bracketed('[', items, ']', layout)
+        }
+        Node::Map(fields) => {
+            let fields = fields.iter().map(|(key, node)| member(key, node, &layout.inner())).collect();
+            bracketed('{', fields, '}', layout)
+        }
+    }
+}
+
+fn member(key: &str, node: &Node, layout: &Layout) -> String {
+    format!("{}: {}", Value::from(key), render(node, layout))
+}
+
+/// White space before the closing bracket says that piton made it.
+fn bracketed(open: char, items: Vec<String>, close: char, layout: &Layout) -> String {
+    let gap = layout.inner().gap();
+    format!("{open}{gap}{}{}{close}", items.join(&format!(",{gap}")), layout.gap())
+}
+
+/// The text with these entries, each in its event's list.
+///
+/// # Errors
+/// `bad-json`, `conflict`.
+pub fn merge(
+    text: Option<&str>,
+    wanted: &[(&'static str, Node)],
+    style: Style,
+    ours: &dyn Fn(&str) -> bool,
+) -> Result<String> {
+    let blank = |text: &str| text.trim_start_matches('\u{feff}').trim().is_empty();
+    let before = match text.filter(|text| !blank(text)) {
+        None => None,
+        Some(text) if present(&checked(text)?, wanted, style, ours) => return Ok(text.to_owned()),
+        Some(text) => remove(text, style, ours)?,
+    };
+    let Some(mut text) = before else {
+        return Ok(created(wanted, style));
+    };
+    // What is added goes to the front, so the last comes first.
+    for (event, node) in wanted.iter().rev() {
+        text = insert(&text, event, node)?;
+    }
+    if !present(&checked(&text)?, wanted, style, ours) {
+        return Err(Error::new(Code::Internal, "the hooks could not be put into the file").hint("nothing was changed"));
+    }
+    Ok(text)
+}
+
+fn created(wanted: &[(&'static str, Node)], style: Style) -> String {
+    let events = wanted.iter().map(|(event, node)| (*event, Node::List(vec![node.clone()]))).collect();
+    let mut fields = vec![("hooks", Node::Map(events))];
+    if matches!(style, Style::FlatVersioned | Style::Copilot) {
+        fields.insert(0, ("version", Node::Number(1)));
+    }
+    let layout = Layout::Lines { newline: "\n", indent: String::new(), unit: "  ".to_owned() };
+    render(&Node::Map(fields), &layout) + "\n"
+}
+
+fn wrong(what: &str) -> Error {
+    Error::new(Code::Conflict, format!("the file has {what}")).hint("mend the file first; it was not touched")
+}
+
+/// The root, if what piton edits has the form it knows.
+fn checked(text: &str) -> Result<Span> {
+    let root = scan(text)?;
+    let members = root.members().ok_or_else(|| wrong("no object at its root"))?;
+    if members.iter().filter(|member| member.key == "hooks").count() > 1 {
+        return Err(wrong("`hooks` twice"));
+    }
+    let Some(hooks) = root.get("hooks") else {
+        return Ok(root);
+    };
+    let events = hooks.members().ok_or_else(|| wrong("a `hooks` that is no object"))?;
+    for (at, event) in events.iter().enumerate() {
+        if events[..at].iter().any(|other| other.key == event.key) {
+            return Err(wrong(&format!("under `hooks`, `{}` twice", event.key)));
+        }
+    }
+    Ok(root)
+}
+
+/// The command of a handler.
+fn command(handler: &Span, style: Style) -> Option<&str> {
+    handler.get(if style == Style::Copilot { "bash" } else { "command" })?.text()
+}
+
+/// Whether an entry is ours as a whole.
+fn is_ours(entry: &Span, style: Style, ours: &dyn Fn(&str) -> bool) -> bool {
+    let mine = |handler: &Span| command(handler, style).is_some_and(ours);
+    if style != Style::Groups {
+        return mine(entry);
+    }
+    let handlers = entry.get("hooks").and_then(Span::elements).unwrap_or_default();
+    !handlers.is_empty() && handlers.iter().all(|handler| mine(&handler.value))
+}
+
+/// Whether our entries, in all events, are exactly the wanted ones.
+fn present(root: &Span, wanted: &[(&'static str, Node)], style: Style, ours: &dyn Fn(&str) -> bool) -> bool {
+    let events = root.get("hooks").and_then(Span::members).unwrap_or_default();
+    let mut left: Vec<(&str, Value)> = wanted.iter().map(|(event, node)| (*event, node.value())).collect();
+    for event in events {
+        for entry in event.value.elements().unwrap_or_default() {
+            let place = left.iter().position(|(name, value)| *name == event.key && *value == entry.value.value());
+            match place {
+                Some(place) => drop(left.remove(place)),
+                None if !ours_in(entry, style, ours).is_empty() => return false,
+                None => {}
+            }
+        }
+    }
+    left.is_empty()
+}
+
+/// The ways from an entry to what is ours in it: the entry itself, or handlers in it.
+fn ours_in(entry: &Item, style: Style, ours: &dyn Fn(&str) -> bool) -> Vec<Option<usize>> {
+    if is_ours(&entry.value, style, ours) {
+        return vec![None];
+    }
+    if style != Style::Groups {
+        return Vec::new();
+    }
+    let handlers = entry.value.get("hooks").and_then(Span::elements).unwrap_or_default().iter().enumerate();
+    handlers.filter(|(_, handler)| command(&handler.value, style).is_some_and(ours)).map(|(at, _)| Some(at)).collect()
+}
+
+/// The text without our entries; nothing if nothing else was in it.
+///
+/// # Errors
+/// `bad-json`, `conflict`.
+pub fn remove(text: &str, style: Style, ours: &dyn Fn(&str) -> bool) -> Result<Option<String>> {
+    let mut text = text.to_owned();
+    loop {
+        let root = checked(&text)?;
+        let Some(way) = first_of_ours(&root, style, ours) else {
+            return Ok(Some(text));
+        };
+        match cut(&text, &root, &way, style) {
+            Some(without) => text = without,
+            None => return Ok(None),
+        }
+    }
+}
+
+/// A container and the place of an item in it, from the root down.
+type Way<'s> = Vec<(&'s Span, usize)>;
+
+fn first_of_ours<'s>(root: &'s Span, style: Style, ours: &dyn Fn(&str) -> bool) -> Option<Way<'s>> {
+    let at_hooks = root.members()?.iter().position(|member| member.key == "hooks")?;
+    let hooks = &root.members()?[at_hooks].value;
+    for (at_event, event) in hooks.items().iter().enumerate() {
+        // Some clients keep switches beside the events.
+        for (at_entry, entry) in event.value.elements().unwrap_or_default().iter().enumerate() {
+            let Some(part) = ours_in(entry, style, ours).first().copied() else {
+                continue;
+            };
+            let mut way = vec![(root, at_hooks), (hooks, at_event), (&event.value, at_entry)];
+            if let (Some(at), Some(handlers)) = (part, entry.value.get("hooks")) {
+                way.push((handlers, at));
+            }
+            return Some(way);
+        }
+    }
+    None
+}
+
+/// Takes one of ours out, and what piton made around it that is empty then; nothing if that is the whole file.
+fn cut(text: &str, root: &Span, way: &Way<'_>, style: Style) -> Option<String> {
+    let mut way = way.as_slice();
+    while let Some(((container, at), outer)) = way.split_last() {
+        let alone = container.items().len() == 1;
+        let made = text[..container.end - 1].ends_with([' ', '\n', '\t', '\r']);
+        if outer.is_empty() && made && is_whole(root, *at, style) {
+            return None;
+        }
+        if !(alone && made) || outer.is_empty() {
+            return Some(without(text, container, *at));
+        }
+        way = outer;
+    }
+    None
+}
+
+/// Whether nothing but what piton wrote is in the root, of which the member `at` is `hooks`.
+fn is_whole(root: &Span, at: usize, style: Style) -> bool {
+    match root.items() {
+        [_] => true,
+        // In this order only a file that piton made has them: into others, `hooks` goes first.
+        [version, _] => at == 1 && version.key == "version" && matches!(style, Style::FlatVersioned | Style::Copilot),
+        _ => false,
+    }
+}
+
+fn without(text: &str, container: &Span, at: usize) -> String {
+    let items = container.items();
+    let item = &items[at];
+    match (item.comma, at.checked_sub(1).and_then(|before| items[before].comma)) {
+        (Some(comma), _) => format!("{}{}", &text[..item.lead], &text[comma + 1..]),
+        (None, Some(before)) => {
+            format!("{}{}{}", &text[..before], &text[before + 1..item.lead], &text[item.value.end..])
+        }
+        (None, None) => format!("{}{}", &text[..item.start], &text[item.value.end..]),
+    }
+}
+
+/// Puts an entry first into an event's list, making the list and `hooks` where they are missing.
+fn insert(text: &str, event: &'static str, node: &Node) -> Result<String> {
+    let root = checked(text)?;
+    let Some(hooks) = root.get("hooks") else {
+        let hooks = Node::Map(vec![(event, Node::List(vec![node.clone()]))]);
+        return Ok(put(text, &root, &root, &|layout| member("hooks", &hooks, layout)));
+    };
+    Ok(match hooks.get(event) {
+        None => {
+            let list = Node::List(vec![node.clone()]);
+            put(text, &root, hooks, &|layout| member(event, &list, layout))
+        }
+        Some(list) if list.elements().is_some() => put(text, &root, list, &|layout| render(node, layout)),
+        Some(_) => return Err(wrong(&format!("under `hooks`, a `{event}` that is no list"))),
+    })
+}
+
+/// Puts an item first into a container.
+fn put(text: &str, root: &Span, container: &Span, item: &dyn Fn(&Layout) -> String) -> String {
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let unit = unit(text, root);
+    if container.items().is_empty() {
+        // Right before the bracket, which says that the container was there.
+        let line = &text[text[..container.start].rfind('\n').map_or(0, |at| at + 1)..];
+        let indent = line[..space_end(line, 0)].trim_end_matches(['\r', '\n']).to_owned();
+        let several = text.trim_end().contains('\n') || container.start == root.start;
+        let layout = if several { Layout::Lines { newline, indent, unit } } else { Layout::OneLine };
+        let end = container.end - 1;
+        return format!("{}{}{}", &text[..end], item(&layout), &text[end..]);
+    }
+    let at = same_line_comment_end(text, container.start + 1);
+    let gap = &text[at..space_end(text, at)];
+    let layout = match gap.rfind('\n') {
+        Some(line) => Layout::Lines { newline, indent: gap[line + 1..].to_owned(), unit },
+        None => Layout::OneLine,
+    };
+    let lead = if gap.contains('\n') { layout.gap() } else { gap.to_owned() };
+    format!("{}{lead}{},{}", &text[..at], item(&layout), &text[at..])
+}
+
+/// The end of the last comment that begins in the same line after an opening bracket; the bracket's own end without one.
+fn same_line_comment_end(text: &str, bracket: usize) -> usize {
+    let mut at = bracket;
+    loop {
+        let next = space_end(text, at);
+        // A comment without an end was refused before.
+        let end = comment_end(text, next).unwrap_or(next);
+        if end == next || text[at..next].contains('\n') {
+            return at;
+        }
+        at = end;
+    }
+}
+
+/// The indentation of the first level, two spaces where there is none.
+fn unit(text: &str, root: &Span) -> String {
+    let first = root.items().first().map(|item| &text[..item.start]);
+    let indent = first.and_then(|before| before.rsplit_once('\n')).map(|(_, indent)| indent);
+    indent.filter(|indent| !indent.is_empty() && indent.trim().is_empty()).unwrap_or("  ").to_owned()
+}
+
+#[cfg(test)]
+mod tests;

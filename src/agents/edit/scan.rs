@@ -1,0 +1,228 @@
+//! JSON with comments and trailing commas, read for its places: where each value, key and comma stands.
+
+use serde_json::Value;
+
+use crate::error::{Code, Error, Result};
+
+/// Deepest nesting. Configurations are flat.
+const MAX_DEPTH: usize = 64;
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub struct Span {
+    pub start: usize,
+    pub end: usize,
+    pub form: Form,
+}
+
+/// What kind of value.
+#[derive(Clone, Debug)]
+pub enum Form {
+    /// Text, number, `true`, `false`, `null`.
+    Leaf(Value),
+    List(Vec<Item>),
+    Map(Vec<Item>),
+}
+
+/// An element of a list, or a member of an object.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Decoded; empty in a list.
+    pub key: String,
+    /// Where the bracket, comma or comment before it ends.
+    pub lead: usize,
+    /// Where it begins: with its key, if it has one.
+    pub start: usize,
+    pub value: Span,
+    /// Where the comma after it stands.
+    pub comma: Option<usize>,
+}
+
+impl Span {
+    /// The members of an object.
+    pub fn members(&self) -> Option<&[Item]> {
+        match &self.form {
+            Form::Map(items) => Some(items),
+            Form::Leaf(_) | Form::List(_) => None,
+        }
+    }
+
+    /// The elements of a list.
+    pub fn elements(&self) -> Option<&[Item]> {
+        match &self.form {
+            Form::List(items) => Some(items),
+            Form::Leaf(_) | Form::Map(_) => None,
+        }
+    }
+
+    /// The members or elements.
+    pub fn items(&self) -> &[Item] {
+        match &self.form {
+            Form::List(items) | Form::Map(items) => items,
+            Form::Leaf(_) => &[],
+        }
+    }
+
+    /// The value of a member.
+    pub fn get(&self, key: &str) -> Option<&Span> {
+        self.members()?.iter().find(|member| member.key == key).map(|member| &member.value)
+    }
+
+    /// The text, if it is text.
+    pub fn text(&self) -> Option<&str> {
+        match &self.form {
+            Form::Leaf(value) => value.as_str(),
+            Form::List(_) | Form::Map(_) => None,
+        }
+    }
+
+    /// The value without its places.
+    pub fn value(&self) -> Value {
+        match &self.form {
+            Form::Leaf(value) => value.clone(),
+            Form::List(items) => items.iter().map(|item| item.value.value()).collect(),
+            Form::Map(items) => {
+                Value::Object(items.iter().map(|item| (item.key.clone(), item.value.value())).collect())
+            }
+        }
+    }
+}
+
+/// Reads a whole text.
+///
+/// # Errors
+/// `bad-json` with the line.
+pub fn scan(text: &str) -> Result<Span> {
+    let mut scanner = Scanner { text, at: if text.starts_with('\u{feff}') { 3 } else { 0 } };
+    scanner.blank()?;
+    let root = scanner.value(0)?;
+    scanner.blank()?;
+    if scanner.at < text.len() { Err(scanner.wrong("something follows the end")) } else { Ok(root) }
+}
+
+/// The end of white space from `at` on.
+pub fn space_end(text: &str, at: usize) -> usize {
+    let rest = &text[at..];
+    at + rest.find(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')).unwrap_or(rest.len())
+}
+
+/// The end of a comment that begins at `at`; `at` where none does, nothing where it has no end.
+pub fn comment_end(text: &str, at: usize) -> Option<usize> {
+    let rest = &text[at..];
+    if rest.starts_with("//") {
+        let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
+        // The line's end is not the comment's.
+        return Some(at + line.strip_suffix('\r').unwrap_or(line).len());
+    }
+    match rest.strip_prefix("/*") {
+        Some(inner) => inner.find("*/").map(|end| at + end + 4),
+        None => Some(at),
+    }
+}
+
+struct Scanner<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl Scanner<'_> {
+    fn wrong(&self, what: &str) -> Error {
+        let line = 1 + self.text[..self.at].matches('\n').count();
+        Error::new(Code::BadJson, format!("the file is not JSON: line {line}: {what}"))
+            .line(line as u64)
+            .hint("mend the file first; it was not touched")
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Passes white space and comments; where the last comment ends, or nothing.
+    fn blank(&mut self) -> Result<Option<usize>> {
+        let mut last = None;
+        loop {
+            self.at = space_end(self.text, self.at);
+            let end = comment_end(self.text, self.at).ok_or_else(|| self.wrong("a comment has no end"))?;
+            if end == self.at {
+                return Ok(last);
+            }
+            (self.at, last) = (end, Some(end));
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Span> {
+        if depth > MAX_DEPTH {
+            return Err(self.wrong("it is nested too deeply"));
+        }
+        let start = self.at;
+        let form = match self.peek() {
+            Some(b'{') => Form::Map(self.items(depth, b'}')?),
+            Some(b'[') => Form::List(self.items(depth, b']')?),
+            Some(b'"') => Form::Leaf(Value::String(self.string()?)),
+            Some(_) => {
+                let rest = &self.text[start..];
+                let word = &rest
+                    [..rest.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).unwrap_or(rest.len())];
+                let leaf = serde_json::from_str(word).map_err(|_| self.wrong("a value is missing or misspelt"))?;
+                self.at += word.len();
+                Form::Leaf(leaf)
+            }
+            None => return Err(self.wrong("it ends too early")),
+        };
+        Ok(Span { start, end: self.at, form })
+    }
+
+    fn string(&mut self) -> Result<String> {
+        let start = self.at;
+        let mut escaped = false;
+        let inner = self.text.as_bytes()[start + 1..].iter().position(|byte| {
+            let ends = *byte == b'"' && !escaped;
+            escaped = *byte == b'\\' && !escaped;
+            ends
+        });
+        let end = start + 2 + inner.ok_or_else(|| self.wrong("a text has no end"))?;
+        let text = serde_json::from_str(&self.text[start..end]).map_err(|_| self.wrong("a text is misspelt"))?;
+        self.at = end;
+        Ok(text)
+    }
+
+    fn items(&mut self, depth: usize, close: u8) -> Result<Vec<Item>> {
+        self.at += 1;
+        let mut items: Vec<Item> = Vec::new();
+        let mut lead = self.at;
+        loop {
+            lead = self.blank()?.unwrap_or(lead);
+            if self.peek() == Some(close) {
+                self.at += 1;
+                return Ok(items);
+            }
+            if items.last().is_some_and(|last| last.comma.is_none()) {
+                return Err(self.wrong("a comma or a closing bracket is missing"));
+            }
+            let start = self.at;
+            let key = if close == b'}' { self.key()? } else { String::new() };
+            let value = self.value(depth + 1)?;
+            self.blank()?;
+            let comma = (self.peek() == Some(b',')).then_some(self.at);
+            items.push(Item { key, lead, start, value, comma });
+            if let Some(comma) = comma {
+                self.at = comma + 1;
+                lead = self.at;
+            }
+        }
+    }
+
+    fn key(&mut self) -> Result<String> {
+        if self.peek() != Some(b'"') {
+            return Err(self.wrong("a name in quotes is missing"));
+        }
+        let key = self.string()?;
+        self.blank()?;
+        if self.peek() != Some(b':') {
+            return Err(self.wrong("a colon is missing"));
+        }
+        self.at += 1;
+        self.blank()?;
+        Ok(key)
+    }
+}

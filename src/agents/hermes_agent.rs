@@ -1,0 +1,74 @@
+//! Hermes Agent (0.19.0, payloads captured). Its `on_session_end` comes at the end of every turn; the end of the session is
+//! `on_session_finalize`.
+
+use serde_json::{Value, json};
+
+use super::Door;
+use super::event::Outcome;
+use super::install::{Content, File, Hook, Hooks, Spot, Style, Unit};
+use super::payload::Payload;
+use super::reply::{Decision, object};
+use super::shape::{CLAUDE, Shape, Step};
+
+const SETTINGS: Content = Content::Yaml(Hooks {
+    style: Style::Flat,
+    unit: Unit::Seconds,
+    hooks: &[
+        Hook { event: "on_session_start", seconds: 10 },
+        Hook { event: "pre_llm_call", seconds: 10 },
+        Hook { event: "pre_tool_call", seconds: 10 },
+        Hook { event: "post_tool_call", seconds: 10 },
+        Hook { event: "on_session_end", seconds: 10 },
+        Hook { event: "on_session_finalize", seconds: 10 },
+    ],
+});
+
+pub const DOOR: Door = Door {
+    name: "hermes-agent",
+    title: "Hermes Agent",
+    captured: true,
+    program: "hermes",
+    place: Spot { env: Some("HERMES_HOME"), dir: ".hermes", path: "" },
+    shape: Shape {
+        steps: &[
+            ("on_session_start", Step::SessionStart),
+            ("on_session_finalize", Step::SessionEnd),
+            ("pre_llm_call", Step::TurnStart),
+            ("on_session_end", Step::TurnEnd),
+            ("pre_tool_call", Step::Before),
+            ("post_tool_call", Step::After),
+            ("post_llm_call", Step::Unused),
+            ("subagent_stop", Step::Unused),
+        ],
+        turn: &["/extra/turn_id"],
+        prompt: &["/extra/user_message"],
+        action: &["/extra/tool_call_id"],
+        shells: &["terminal"],
+        answers: false,
+        outcome,
+        ..CLAUDE
+    },
+    reply,
+    hears: |step| step == Step::TurnStart,
+    user: &[File { spot: Spot { env: Some("HERMES_HOME"), dir: ".hermes", path: "config.yaml" }, content: SETTINGS }],
+    project: &[],
+    advice: Some("Hermes Agent asks once, at its first start in a terminal, whether piton's hooks may run: say yes."),
+};
+
+fn reply(_event: &str, step: Step, decision: &Decision) -> Option<Value> {
+    let deny = decision.deny.as_ref().filter(|_| step == Step::Before);
+    object([
+        ("decision", deny.map(|_| json!("block"))),
+        ("reason", deny.map(|reason| json!(reason))),
+        ("context", decision.notes().filter(|_| step == Step::TurnStart).map(Value::String)),
+    ])
+}
+
+/// The status, and the exit code out of the result, which is JSON in a text.
+fn outcome(payload: &Payload) -> Outcome {
+    let status = payload.at(&["/extra/status"]).and_then(Value::as_str);
+    let result = payload.at(&["/extra/result"]).and_then(Value::as_str).unwrap_or_default();
+    // Other tools answer with plain text, which tells nothing more.
+    let exit = serde_json::from_str::<Value>(result).ok().and_then(|result| result.get("exit_code")?.as_i64());
+    Outcome { ok: status.map(|status| status == "ok" && exit.is_none_or(|exit| exit == 0)), exit }
+}

@@ -1,0 +1,214 @@
+//! Which files an installation of hooks writes or edits, and what it puts there. Text in, text out.
+
+use std::path::{Path, PathBuf};
+
+use super::Client;
+use super::edit::json::Node;
+use super::edit::{json, yaml};
+use crate::error::{Code, Error, Result};
+
+/// One file of an installation.
+#[derive(Clone, Copy, Debug)]
+pub struct File {
+    pub spot: Spot,
+    pub content: Content,
+}
+
+/// Where a file lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot {
+    /// A variable that names the client's directory instead of `dir`.
+    pub env: Option<&'static str>,
+    /// Below the home directory or the project.
+    pub dir: &'static str,
+    pub path: &'static str,
+}
+
+impl Spot {
+    /// The full path, `root` being the home directory or the project.
+    pub fn below(&self, root: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
+        let named = self.env.and_then(variable).filter(|named| named.is_absolute());
+        let dir = named.unwrap_or_else(|| root.join(self.dir));
+        if self.path.is_empty() { dir } else { dir.join(self.path) }
+    }
+}
+
+/// What is in it.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    /// Hooks among other things.
+    Json(Hooks),
+    Yaml(Hooks),
+    /// A file of piton's own.
+    Whole(&'static str),
+    /// The same, with the program's path in place of `"@PITON@"`.
+    Shim(&'static str),
+    /// An executable that calls piton for one event.
+    Script {
+        event: &'static str,
+    },
+}
+
+/// The hooks of one client.
+#[derive(Clone, Copy, Debug)]
+pub struct Hooks {
+    pub style: Style,
+    pub unit: Unit,
+    pub hooks: &'static [Hook],
+}
+
+/// How a client writes its hooks down, below `hooks` and the event's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// A list of groups, each with a list of handlers.
+    Groups,
+    /// A list of handlers.
+    Flat,
+    /// The same in a file that has a `version`.
+    FlatVersioned,
+    /// As `FlatVersioned`, with other names of the fields.
+    Copilot,
+}
+
+/// The unit of a client's timeouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Seconds,
+    Milliseconds,
+}
+
+/// One hook; the client gives up on it after some seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Hook {
+    pub event: &'static str,
+    pub seconds: u64,
+}
+
+/// What stands in a shim for the program's path, as a literal with its quotes.
+const PLACE: &str = "\"@PITON@\"";
+
+/// Every file of ours alone has this in one of its first lines.
+const OWN: &str = "Written by `piton install";
+
+/// A client's files: below the home directory, or below a project.
+pub fn files(client: Client, project: bool) -> &'static [File] {
+    if project { client.door().project } else { client.door().user }
+}
+
+impl File {
+    /// Whether the file is to be executable.
+    pub fn executable(&self) -> bool {
+        matches!(self.content, Content::Script { .. })
+    }
+
+    /// The file's text with the hooks in it. The text as it was if they are all there.
+    ///
+    /// # Errors
+    /// `bad-json`, `bad-request`: the file is not what the client writes. `conflict`: it is somebody else's, or written in a way
+    /// that is not edited here; the hint says what to add by hand.
+    pub fn merge(&self, client: Client, program: &str, text: Option<&str>) -> Result<String> {
+        match self.content {
+            Content::Json(hooks) => json::merge(text, &hooks.wanted(client, program), hooks.style, &ours(client)),
+            Content::Yaml(hooks) => yaml::merge(text, &hooks.wanted(client, program), &ours(client)),
+            Content::Whole(_) | Content::Shim(_) | Content::Script { .. } => {
+                refuse_foreign(text)?;
+                Ok(self.whole(client, program))
+            }
+        }
+    }
+
+    /// The file's text without the hooks; nothing if nothing else was in it, and the file is to go.
+    ///
+    /// # Errors
+    /// As [`File::merge`].
+    pub fn remove(&self, client: Client, text: &str) -> Result<Option<String>> {
+        match self.content {
+            Content::Json(hooks) => json::remove(text, hooks.style, &ours(client)),
+            Content::Yaml(_) => yaml::remove(text, &ours(client)),
+            // Somebody else's stays.
+            Content::Whole(_) | Content::Shim(_) | Content::Script { .. } => {
+                Ok(refuse_foreign(Some(text)).is_err().then(|| text.to_owned()))
+            }
+        }
+    }
+
+    fn whole(&self, client: Client, program: &str) -> String {
+        match self.content {
+            Content::Whole(text) => text.to_owned(),
+            Content::Shim(text) => text.replace(PLACE, &serde_json::Value::from(program).to_string()),
+            Content::Script { event } => {
+                format!(
+                    "#!/bin/sh\n# {OWN} {}`, and taken away by `piton uninstall`.\nexec {}\n",
+                    client.name(),
+                    command(program, client, event)
+                )
+            }
+            Content::Json(_) | Content::Yaml(_) => String::new(),
+        }
+    }
+}
+
+fn refuse_foreign(text: Option<&str>) -> Result<()> {
+    match text {
+        Some(text) if !text.trim().is_empty() && !is_own(text) => {
+            Err(Error::new(Code::Conflict, "a file of somebody else is in the place of piton's")
+                .hint("move it away and install again, or call `piton hook` from it: docs/AGENTS.md"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a file is piton's alone, by its head.
+fn is_own(text: &str) -> bool {
+    text.lines().take(8).any(|line| line.contains(OWN))
+}
+
+/// The command of a hook: one line for a shell, and as well for clients that only split it into words.
+pub fn command(program: &str, client: Client, event: &str) -> String {
+    format!("{} hook {} {event}", quoted(program), client.name())
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./+,@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// Tells whether a command is one of ours, also one that an older piton wrote, with another path.
+fn ours(client: Client) -> impl Fn(&str) -> bool {
+    move |command: &str| {
+        let Some((program, event)) = command.rsplit_once(&format!(" hook {} ", client.name())) else {
+            return false;
+        };
+        let name = program.trim().trim_end_matches('\'').rsplit('/').next().unwrap_or_default();
+        let event = event.trim();
+        name.trim_start_matches('\'').starts_with("piton") && !event.is_empty() && !event.contains(char::is_whitespace)
+    }
+}
+
+impl Hooks {
+    /// Each event with what is to stand in its list.
+    fn wanted(&self, client: Client, program: &str) -> Vec<(&'static str, Node)> {
+        self.hooks.iter().map(|hook| (hook.event, self.node(hook, command(program, client, hook.event)))).collect()
+    }
+
+    fn node(&self, hook: &Hook, command: String) -> Node {
+        let command = Node::Text(command);
+        let timeout = Node::Number(match self.unit {
+            Unit::Seconds => hook.seconds,
+            Unit::Milliseconds => hook.seconds * 1000,
+        });
+        let kind = || ("type", Node::Text("command".to_owned()));
+        match self.style {
+            Style::Groups => {
+                let handler = Node::Map(vec![kind(), ("command", command), ("timeout", timeout)]);
+                Node::Map(vec![("hooks", Node::List(vec![handler]))])
+            }
+            Style::Flat | Style::FlatVersioned => Node::Map(vec![("command", command), ("timeout", timeout)]),
+            Style::Copilot => Node::Map(vec![kind(), ("bash", command), ("timeoutSec", timeout)]),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Where a client's payload keeps what, as data: one reader for all clients.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::Client;
+use super::ask::Ask;
+use super::event::{Act, Event, Kind, Outcome};
+use super::payload::Payload;
+use crate::error::{Code, Error, Result};
+use crate::model::text::{cut, printable};
+
+/// What an event of a client means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    SessionStart,
+    SessionEnd,
+    /// A prompt. Empty ones are no turn: Qwen Code sends one after every tool.
+    TurnStart,
+    /// A prompt of which another event tells too: only what it asks of piton counts here.
+    Ask,
+    TurnEnd,
+    Before,
+    /// After an action that went well, or whose outcome the payload tells.
+    After,
+    /// After an action that failed.
+    Failed,
+    /// Known, and of no use.
+    Unused,
+}
+
+/// Where a client's payloads keep what: JSON pointers, the first one that holds something counts.
+pub struct Shape {
+    /// The client's names of its events.
+    pub steps: &'static [(&'static str, Step)],
+    /// Where a payload repeats its event's name, if it does.
+    pub echo: &'static [&'static str],
+    pub session: &'static [&'static str],
+    pub turn: &'static [&'static str],
+    pub cwd: &'static [&'static str],
+    pub prompt: &'static [&'static str],
+    pub tool: &'static [&'static str],
+    pub input: &'static [&'static str],
+    pub action: &'static [&'static str],
+    /// The shell command of an event that names no tool.
+    pub command: &'static [&'static str],
+    /// The tools that run shell commands, in the field `command` or `commands` of their input.
+    pub shells: &'static [&'static str],
+    /// Tools that write, under names that say so of no other client's.
+    pub writers: &'static [&'static str],
+    /// Whether a shell command's directory is told where it is not the session's.
+    pub cwd_told: bool,
+    /// Whether a prompt can be answered without a model.
+    pub answers: bool,
+    /// What the payload after an action says of how it went.
+    pub outcome: fn(&Payload) -> Outcome,
+}
+
+/// The envelope of Claude Code, which several clients share.
+pub const CLAUDE: Shape = Shape {
+    steps: &[
+        ("SessionStart", Step::SessionStart),
+        ("SessionEnd", Step::SessionEnd),
+        ("UserPromptSubmit", Step::TurnStart),
+        ("PreToolUse", Step::Before),
+        ("PostToolUse", Step::After),
+        ("PostToolUseFailure", Step::Failed),
+        ("Stop", Step::TurnEnd),
+        ("StopFailure", Step::TurnEnd),
+        ("Notification", Step::Unused),
+        ("PostToolBatch", Step::Unused),
+        ("PermissionRequest", Step::Unused),
+        ("PreCompact", Step::Unused),
+        ("SubagentStart", Step::Unused),
+        ("SubagentStop", Step::Unused),
+    ],
+    echo: &["/hook_event_name"],
+    session: &["/session_id"],
+    turn: &["/prompt_id"],
+    cwd: &["/cwd"],
+    prompt: &["/prompt"],
+    tool: &["/tool_name"],
+    input: &["/tool_input"],
+    action: &["/tool_use_id"],
+    command: &[],
+    shells: &["Bash"],
+    writers: &[],
+    cwd_told: true,
+    answers: true,
+    outcome: |_| Outcome { ok: Some(true), exit: None },
+};
+
+impl Shape {
+    /// What an event's name means; nothing for a name that the client does not have.
+    pub fn step(&self, event: &str) -> Option<Step> {
+        self.steps.iter().find(|(name, _)| *name == event).map(|(_, step)| *step)
+    }
+
+    /// Reads a payload as the event that the hook was called for.
+    ///
+    /// # Errors
+    /// `bad-request` for a payload of another event or client.
+    pub fn read(&self, client: Client, event: &str, payload: &Payload) -> Result<Event> {
+        if let Some(told) = payload.text(self.echo)?
+            && !told.eq_ignore_ascii_case(event)
+        {
+            let message = format!(
+                "the hook's payload is of the event `{}`, and `piton hook` was called for `{}`",
+                shown(told),
+                shown(event)
+            );
+            return Err(Error::new(Code::BadRequest, message)
+                .field("event")
+                .hint("`piton install` writes the hooks anew"));
+        }
+        let text = |places| payload.text(places).map(|text| text.map(str::to_owned));
+        let kind = match self.step(event) {
+            None => Kind::Unused(format!("{} has no event `{}` that piton knows", client.title(), shown(event))),
+            Some(Step::Unused) => Kind::Unused(format!("`{event}` of {} is of no use to piton", client.title())),
+            Some(Step::SessionStart) => Kind::SessionStart,
+            Some(Step::SessionEnd) => Kind::SessionEnd,
+            Some(Step::TurnStart) => self.turn_start(text(self.prompt)?),
+            Some(Step::Ask) => match self.turn_start(text(self.prompt)?) {
+                Kind::TurnStart { .. } => Kind::Unused("another event tells of this prompt".to_owned()),
+                other => other,
+            },
+            Some(Step::TurnEnd) => Kind::TurnEnd,
+            Some(Step::Before) => Kind::Before { action: text(self.action)?, act: self.act(payload)? },
+            Some(Step::After) => Kind::After { action: text(self.action)?, outcome: (self.outcome)(payload) },
+            Some(Step::Failed) => {
+                let told = (self.outcome)(payload);
+                Kind::After { action: text(self.action)?, outcome: Outcome { ok: Some(false), ..told } }
+            }
+        };
+        let cwd = text(self.cwd)?.map(PathBuf::from).filter(|cwd| cwd.is_absolute());
+        Ok(Event { client, session: text(self.session)?, turn: text(self.turn)?, cwd, kind })
+    }
+
+    fn turn_start(&self, prompt: Option<String>) -> Kind {
+        match prompt {
+            Some(prompt) if prompt.trim().is_empty() => Kind::Unused("an empty prompt is no turn".to_owned()),
+            Some(prompt) => match Ask::parse(&prompt).filter(|_| self.answers) {
+                Some(ask) => Kind::Ask(ask),
+                None => Kind::TurnStart { prompt: Some(prompt) },
+            },
+            None => Kind::TurnStart { prompt: None },
+        }
+    }
+
+    fn act(&self, payload: &Payload) -> Result<Act> {
+        if let Some(command) = payload.text(self.command)?
+            && payload.at(self.tool).is_none()
+        {
+            return Ok(Act::Shell { commands: vec![command.to_owned()], cwd: None, cwd_told: self.cwd_told });
+        }
+        let name = payload.required(self.tool)?;
+        let input = payload.at(self.input).cloned().unwrap_or(Value::Null);
+        let commands = if self.shells.contains(&name) { commands(&input) } else { Vec::new() };
+        if commands.is_empty() {
+            let (input, paths) = patch(name, input);
+            let writes = self.writers.contains(&name).then_some(true);
+            return Ok(Act::Tool { name: name.to_owned(), input, paths, writes });
+        }
+        let places = ["workdir", "working_directory", "dir_path", "cwd"];
+        let cwd = places.iter().find_map(|field| input.get(field)?.as_str()).filter(|cwd| !cwd.is_empty());
+        Ok(Act::Shell { commands, cwd: cwd.map(PathBuf::from), cwd_told: self.cwd_told })
+    }
+}
+
+/// A patch as the classifier knows it, wherever its text is, with the paths it names.
+fn patch(tool: &str, input: Value) -> (Value, Vec<String>) {
+    let text = ["command", "patch", "patchText", "input"].iter().find_map(|field| input.get(field)?.as_str());
+    match text.or(input.as_str()).filter(|_| tool == "apply_patch") {
+        Some(text) => {
+            let mut paths: Vec<String> = crate::classify::patched(text).into_iter().map(|(path, _)| path).collect();
+            paths.dedup();
+            (serde_json::json!({ "patch": text }), paths)
+        }
+        None => (input, Vec::new()),
+    }
+}
+
+/// The command lines of a shell tool's input. An array is several lines, and so is an array written as text.
+fn commands(input: &Value) -> Vec<String> {
+    let lines = |value: &Value| match value {
+        Value::Array(items) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    match input.get("command").or_else(|| input.get("commands")) {
+        Some(Value::String(text)) => {
+            let several = text.starts_with('[').then(|| serde_json::from_str::<Value>(text).ok()).flatten();
+            // A shell line that begins with `[` and is no JSON array of texts is a line.
+            several.map(|value| lines(&value)).filter(|lines| !lines.is_empty()).unwrap_or_else(|| vec![text.clone()])
+        }
+        Some(value) => lines(value),
+        None => Vec::new(),
+    }
+}
+
+fn shown(name: &str) -> String {
+    cut(&printable(name), 60)
+}

@@ -1,0 +1,73 @@
+//! The files of each client, as an installation writes them.
+
+use super::install::{command, files};
+use super::*;
+
+fn all() -> impl Iterator<Item = (Client, File)> {
+    Client::ALL.into_iter().flat_map(|client| {
+        let both = files(client, false).iter().chain(files(client, true));
+        both.map(move |file| (client, *file)).collect::<Vec<_>>()
+    })
+}
+
+const PROGRAM: &str = "/opt/p i/piton";
+
+#[test]
+fn absent_files_come_and_go() {
+    for (client, file) in all() {
+        for text in [None, Some(""), Some(" \n")] {
+            let merged = file.merge(client, PROGRAM, text).unwrap();
+            assert!(merged.ends_with('\n') && merged.contains("piton"), "{} {:?}", client.name(), file.spot);
+            assert_eq!(file.merge(client, PROGRAM, Some(&merged)).unwrap(), merged, "twice is once");
+            assert_eq!(file.remove(client, &merged).unwrap(), None, "{} {merged}", client.name());
+            // Another place of the program, and back.
+            let moved = file.merge(client, "/usr/bin/piton", Some(&merged)).unwrap();
+            assert_eq!(file.merge(client, PROGRAM, Some(&moved)).unwrap(), merged);
+        }
+    }
+}
+
+/// Every hooked event is one that is read, and the client's time for it is longer than twice piton's own deadline.
+#[test]
+fn hooks_are_events() {
+    for (client, file) in all() {
+        match file.content {
+            install::Content::Json(hooks) | install::Content::Yaml(hooks) => {
+                for hook in hooks.hooks {
+                    let step = client.door().shape.step(hook.event);
+                    assert!(step.is_some_and(|step| step != Step::Unused), "{} {}", client.name(), hook.event);
+                    assert_eq!(client.patience(hook.event).as_secs(), hook.seconds);
+                    assert!(hook.seconds >= 6 || step == Some(Step::SessionEnd), "{} {}", client.name(), hook.event);
+                }
+            }
+            install::Content::Script { event } => assert!(client.door().shape.step(event).is_some()),
+            install::Content::Whole(_) | install::Content::Shim(_) => {}
+        }
+    }
+}
+
+#[test]
+fn what_is_written() {
+    let settings = files(Client::GeminiCli, false)[0].merge(Client::GeminiCli, PROGRAM, None).unwrap();
+    let value: Value = serde_json::from_str(&settings).unwrap();
+    let hook = &value["hooks"]["BeforeTool"][0]["hooks"][0];
+    assert_eq!(hook["command"], "'/opt/p i/piton' hook gemini-cli BeforeTool");
+    assert_eq!(hook["timeout"], 10_000);
+    let hooks = files(Client::CopilotCli, false)[0].merge(Client::CopilotCli, PROGRAM, None).unwrap();
+    let value: Value = serde_json::from_str(&hooks).unwrap();
+    assert_eq!((&value["version"], &value["hooks"]["preToolUse"][0]["timeoutSec"]), (&1.into(), &10.into()));
+    let plugin = files(Client::Opencode, false)[0].merge(Client::Opencode, "/a\"b/piton", None).unwrap();
+    assert!(plugin.contains(r#"const PITON = "/a\"b/piton""#));
+    let script = files(Client::Cline, false)[3].merge(Client::Cline, PROGRAM, None).unwrap();
+    assert_eq!(script.lines().last(), Some("exec '/opt/p i/piton' hook cline PreToolUse"));
+    assert_eq!(command("/it's/piton", Client::Pi, "input"), "'/it'\\''s/piton' hook pi input");
+}
+
+#[test]
+fn a_file_of_somebody_else_is_left() {
+    let file = files(Client::Cline, false)[0];
+    let theirs = "#!/bin/sh\necho mine\n";
+    let error = file.merge(Client::Cline, PROGRAM, Some(theirs)).unwrap_err();
+    assert_eq!(error.code(), Code::Conflict);
+    assert_eq!(file.remove(Client::Cline, theirs).unwrap().as_deref(), Some(theirs));
+}

@@ -1,0 +1,259 @@
+//! `piton install` and `uninstall`: hooks in agent clients. What goes where is said by `agents/`; here files are read, replaced
+//! and backed up. All files of a client are worked out before the first one is written.
+
+mod client_file;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::verbs::InstallArgs;
+use super::{Context, Exit, exit_of, print};
+use crate::agents::Client;
+use crate::agents::install::{File, files};
+use crate::error::{Code, Error, IoContext, Result};
+use crate::store::between;
+use client_file::{ClientFile, Made};
+
+/// Which way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    In,
+    Out,
+}
+
+/// One file and what is to become of it.
+struct Step {
+    file: File,
+    there: ClientFile,
+    /// Nothing: it goes.
+    after: Option<String>,
+}
+
+impl Step {
+    fn changes(&self) -> bool {
+        self.there.text() != self.after.as_deref()
+    }
+
+    /// What is done, in a word.
+    fn word(&self) -> &'static str {
+        match (self.there.text(), &self.after) {
+            _ if !self.changes() => "unchanged",
+            (None, _) => "created",
+            (Some(_), Some(_)) => "changed",
+            (Some(_), None) => "removed",
+        }
+    }
+}
+
+pub fn install(context: &Context, args: &InstallArgs) -> Result<Exit> {
+    run(context, args, Direction::In)
+}
+
+pub fn uninstall(context: &Context, args: &InstallArgs) -> Result<Exit> {
+    run(context, args, Direction::Out)
+}
+
+/// Where the files of this call lie.
+struct Scope {
+    root: PathBuf,
+    project: bool,
+}
+
+impl Scope {
+    fn of(context: &Context, project: bool) -> Result<Scope> {
+        let root = if project { context.root()? } else { home()? };
+        Ok(Scope { root, project })
+    }
+
+    /// The clients that have files here.
+    fn clients(&self) -> impl Iterator<Item = Client> {
+        let project = self.project;
+        Client::ALL.into_iter().filter(move |client| !files(*client, project).is_empty())
+    }
+
+    fn path(&self, file: &File) -> PathBuf {
+        file.spot.below(&self.root, variable)
+    }
+}
+
+fn home() -> Result<PathBuf> {
+    std::env::home_dir().filter(|home| home.is_absolute()).ok_or_else(|| {
+        Error::new(Code::BadPath, "no home directory is known").hint("set HOME to an absolute path, or use --project")
+    })
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// The programs of that name on the path.
+fn on_path(name: &str) -> impl Iterator<Item = PathBuf> {
+    let dirs = std::env::var_os("PATH").unwrap_or_default();
+    let dirs: Vec<PathBuf> = std::env::split_paths(&dirs).filter(|dir| dir.is_absolute()).collect();
+    let name = name.to_owned();
+    dirs.into_iter().map(move |dir| dir.join(&name)).filter(|path| path.is_file())
+}
+
+fn is_there(client: Client, home: &Path) -> bool {
+    client.place().below(home, variable).is_dir() || on_path(client.program()).next().is_some()
+}
+
+/// The path that hooks call: the one on the path if it leads here, which stays right when piton is renewed.
+fn program() -> Result<String> {
+    let here = std::env::current_exe().at("finding", "piton itself")?;
+    let same = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == here);
+    let path = on_path("piton").find(same).unwrap_or(here);
+    let name = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("piton"));
+    match path.to_str().filter(|path| name && !path.contains(['\n', '\r'])) {
+        Some(path) => Ok(path.to_owned()),
+        None => Err(Error::new(Code::BadPath, "hooks cannot call piton by this path")
+            .path(&path)
+            .hint("put it where the path is plain text, under the name `piton`")),
+    }
+}
+
+fn run(context: &Context, args: &InstallArgs, direction: Direction) -> Result<Exit> {
+    let scope = Scope::of(context, args.project)?;
+    let clients: Vec<Client> = match (args.all, direction) {
+        (true, Direction::Out) => scope.clients().collect(),
+        (true, Direction::In) => {
+            let home = home()?;
+            scope.clients().filter(|client| is_there(*client, &home)).collect()
+        }
+        (false, _) => args.clients.iter().map(|name| Client::named(name)).collect::<Result<_>>()?,
+    };
+    if clients.is_empty() {
+        return list(context, &scope, args.all);
+    }
+    let program = program()?;
+    let (mut rows, mut failed, mut worked) = (Vec::new(), None, false);
+    for client in clients {
+        match one(context, &scope, client, &program, direction, args.dry_run) {
+            Ok(done) => {
+                worked = true;
+                rows.extend(done);
+            }
+            Err(error) => {
+                rows.push(json!({ "client": client.name(), "done": "failed", "code": error.code().as_str(), "message": error.text() }));
+                print::say(&format!("piton: {}: {}", client.name(), error.text()));
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    if context.json {
+        print::json(&json!({ "dry_run": args.dry_run, "files": rows }))?;
+    }
+    Ok(match failed {
+        None => Exit::Done,
+        Some(_) if worked => Exit::Part,
+        Some(error) => exit_of(&error),
+    })
+}
+
+/// Says which clients there are, if none was named or found.
+fn list(context: &Context, scope: &Scope, all: bool) -> Result<Exit> {
+    let home = home()?;
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    for client in Client::ALL {
+        let is_there = is_there(client, &home);
+        let installed = files(client, scope.project).iter().any(|file| {
+            let text = ClientFile::read(&scope.path(file)).ok().and_then(|there| there.text().map(str::to_owned));
+            text.is_some_and(|text| file.remove(client, &text).is_ok_and(|without| without.as_deref() != Some(&text)))
+        });
+        let state = if installed {
+            "hooks"
+        } else if is_there {
+            "found"
+        } else {
+            "not found"
+        };
+        let _ = writeln!(text, "{:<14} {state:<10} {}", client.name(), client.title());
+        rows.push(json!({ "client": client.name(), "found": is_there, "hooks": installed }));
+    }
+    if context.json {
+        print::json(&json!({ "clients": rows }))?;
+    } else {
+        print::data(&text)?;
+        let hint = if all { "no client was found; name one" } else { "name clients, or use --all" };
+        print::say(&format!("piton: nothing was done: {hint}"));
+    }
+    Ok(Exit::Nothing)
+}
+
+/// One client: everything is worked out, then written.
+fn one(
+    context: &Context,
+    scope: &Scope,
+    client: Client,
+    program: &str,
+    direction: Direction,
+    dry_run: bool,
+) -> Result<Vec<serde_json::Value>> {
+    let files = files(client, scope.project);
+    if files.is_empty() {
+        return Err(Error::new(Code::BadRequest, format!("{} has no hooks of single projects", client.title()))
+            .hint("install it for the user: without --project"));
+    }
+    let mut steps = Vec::new();
+    for file in files {
+        let path = scope.path(file);
+        let there = ClientFile::read(&path)?;
+        let after = match (direction, there.text()) {
+            (Direction::In, text) => Some(file.merge(client, program, text).map_err(|error| error.path(&path))?),
+            (Direction::Out, None) => None,
+            (Direction::Out, Some(text)) => file.remove(client, text).map_err(|error| error.path(&path))?,
+        };
+        steps.push(Step { file: *file, there, after });
+    }
+    let mut rows = Vec::new();
+    for step in &steps {
+        let path = step.there.path();
+        rows.push(json!({ "client": client.name(), "path": path.to_string_lossy(), "done": step.word() }));
+        if dry_run {
+            show(context, step)?;
+            continue;
+        }
+        write(context, scope, step)?;
+        if !context.json && (step.changes() || direction == Direction::In) {
+            print::data(&format!("{:<9} {:<14} {}\n", step.word(), client.name(), print::path(path)))?;
+        }
+    }
+    if direction == Direction::In
+        && let Some(advice) = client.advice()
+    {
+        print::say(&format!("piton: {advice}"));
+    }
+    Ok(rows)
+}
+
+fn show(context: &Context, step: &Step) -> Result<()> {
+    if context.json || !step.changes() {
+        return Ok(());
+    }
+    let name = step.there.path().to_string_lossy().into_owned();
+    let (before, after) = (step.there.text().map(str::as_bytes), step.after.as_deref().map(str::as_bytes));
+    let patch = between(before, after, name.trim_start_matches('/'))?;
+    print::data(&print::patch(&print::harmless(&patch.text)))
+}
+
+fn write(context: &Context, scope: &Scope, step: &Step) -> Result<()> {
+    if !step.changes() {
+        return Ok(());
+    }
+    let made = Made::of(&context.home);
+    match &step.after {
+        Some(text) => {
+            let mode = match (scope.project, step.file.executable()) {
+                (false, false) => 0o600,
+                (false, true) => 0o700,
+                (true, false) => 0o644,
+                (true, true) => 0o755,
+            };
+            step.there.replace(&context.home, &made, text, mode)
+        }
+        None => step.there.remove(&context.home, &made),
+    }
+}
