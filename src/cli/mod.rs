@@ -109,6 +109,7 @@ fn serve(context: &Context) -> Result<Exit> {
         home: context.home.clone(),
         workspace: context.named_workspace(),
         flags: context.flags.clone(),
+        grace: sidecar::GRACE,
     };
     Ok(match sidecar::run(options)? {
         sidecar::Ended::Clean => Exit::Done,

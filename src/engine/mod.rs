@@ -126,8 +126,20 @@ impl<A: Send + 'static> Engine<A> {
         if cwd == session || place::belongs(session, cwd) {
             return session.to_owned();
         }
-        let known = Workspace::known(&self.home).unwrap_or_default();
-        crate::checkpoint::workspace::root_for(cwd, &known)
+        self.root_around(cwd).unwrap_or_else(|_| crate::checkpoint::workspace::root_for(cwd, &[]))
+    }
+
+    /// The root of the workspace that a directory belongs to.
+    ///
+    /// # Errors
+    /// When the known workspaces cannot be listed.
+    pub fn root_around(&self, dir: &Path) -> Result<PathBuf> {
+        // An open workspace's own directory is that, without a look at all the others.
+        if self.entries().contains_key(dir) {
+            return Ok(dir.to_owned());
+        }
+        let known = Workspace::known(&self.home)?;
+        Ok(crate::checkpoint::workspace::root_for(dir, &known))
     }
 
     /// Reads the configuration of every open workspace again; what was wrong is told and the old one stays.

@@ -42,6 +42,8 @@ pub struct Hello {
     pub client_version: Option<String>,
     pub pid: Option<u64>,
     pub workspace: Option<PathBuf>,
+    /// Absolute; the session's workspace is the one of this directory, unless `workspace` names it.
+    pub cwd: Option<PathBuf>,
     pub session: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! What reaches the loop: lines, signals, finished jobs.
 
-use std::io::{BufReader, stdin};
+use std::io::{BufReader, Read};
 use std::sync::mpsc::SyncSender;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -21,10 +21,10 @@ pub enum Input {
     Tick,
 }
 
-/// Reads stdin in a thread of its own. The bounded channel is the back pressure.
-pub fn read_lines(sender: SyncSender<Input>, limit: usize) {
+/// Reads lines in a thread of its own. The bounded channel is the back pressure.
+pub fn read_lines(input: impl Read + Send + 'static, sender: SyncSender<Input>, limit: usize) {
     std::thread::spawn(move || {
-        let mut reader = LineReader::new(BufReader::with_capacity(1 << 16, stdin()), limit);
+        let mut reader = LineReader::new(BufReader::with_capacity(1 << 16, input), limit);
         loop {
             match reader.next_line() {
                 Ok(Some(line)) => {
@@ -34,12 +34,12 @@ pub fn read_lines(sender: SyncSender<Input>, limit: usize) {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::warn!(%error, "stdin cannot be read any more");
+                    tracing::warn!(%error, "the input cannot be read any more");
                     break;
                 }
             }
         }
-        // The loop is gone only when the process ends.
+        // A loop that is gone needs no end.
         let _ = sender.send(Input::End);
     });
 }

@@ -14,20 +14,28 @@ mod session;
 mod settled;
 mod words;
 
+use std::io::{Read, Write, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use crate::checkpoint::Home;
 use crate::engine::Engine;
+use crate::engine::worker::Finished;
 use crate::error::Result;
+use answers::Answer;
 use input::Input;
 use output::Output;
-use session::Session;
+use session::{Root, Session};
 
-/// How long pending work may take at the end.
-const GRACE: Duration = Duration::from_secs(10);
+/// An engine that several clients share.
+pub type Shared = Arc<Engine<Answer>>;
+
+/// How long pending work may take at the end, unless more is asked for.
+pub const GRACE: Duration = Duration::from_secs(10);
+/// How long a client's pending work may take where nobody waits for the end.
+const LONG: Duration = Duration::from_secs(3600);
 /// Inputs that may wait for the loop; few, because each may be a line as long as the limit.
 const QUEUE: usize = 16;
 
@@ -39,6 +47,8 @@ pub struct Options {
     pub workspace: Option<PathBuf>,
     /// Settings from the command line.
     pub flags: Vec<(String, String)>,
+    /// How long pending work may take once the input has ended.
+    pub grace: Duration,
 }
 
 /// How the sidecar ended.
@@ -57,24 +67,36 @@ pub enum Ended {
 pub fn run(options: Options) -> Result<Ended> {
     let (sender, inputs) = mpsc::sync_channel::<Input>(QUEUE);
     input::watch_signals(sender.clone())?;
-    let finished = {
-        let sender = sender.clone();
-        // The loop is gone only when the process ends.
-        Arc::new(move |ticket, answer| drop(sender.send(Input::Finished(ticket, answer))))
-    };
     let engine = Arc::new(Engine::new(options.home.clone(), options.flags.clone()));
-    let output = Output::start();
-    let mut session = Session::new(Arc::clone(&engine), finished, output, options.workspace);
-    input::read_lines(sender, session.line_limit());
+    let root = Root::of_process(options.workspace);
+    let mut session = Session::new(Arc::clone(&engine), told(&sender), Output::start(stdout()), root);
+    input::read_lines(stdin(), sender, session.line_limit());
     let asked = serve(&inputs, &mut session);
     if asked == Asked::Force {
         return Ok(Ended::Forced);
     }
-    let deadline = Instant::now() + GRACE;
+    let deadline = Instant::now() + options.grace;
     let finished = finish(&inputs, &mut session, deadline);
     let closed = finished && engine.close(deadline);
     session.close(deadline);
     Ok(if closed { Ended::Clean } else { Ended::Forced })
+}
+
+/// Serves one of several clients that share an engine: until its input ends, and nothing it asked for is pending any more.
+pub fn converse(engine: Shared, input: impl Read + Send + 'static, output: impl Write + Send + 'static) {
+    let (sender, inputs) = mpsc::sync_channel::<Input>(QUEUE);
+    let mut session = Session::new(engine, told(&sender), Output::start(output), Root::Unknown);
+    input::read_lines(input, sender, session.line_limit());
+    serve(&inputs, &mut session);
+    finish(&inputs, &mut session, Instant::now() + LONG);
+    session.close(Instant::now());
+}
+
+/// By which workers tell a session what a job came to.
+fn told(sender: &SyncSender<Input>) -> Finished<Answer> {
+    let sender = sender.clone();
+    // A session that is gone has nothing pending.
+    Arc::new(move |ticket, answer| drop(sender.send(Input::Finished(ticket, answer))))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! The writer: stdout is written by a thread of its own, so that a client that does not read never stops the guard.
+//! The writer: replies are written by a thread of its own, so that a client that does not read never stops the guard.
 
-use std::io::{ErrorKind, Write, stdout};
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -15,7 +15,7 @@ use crate::protocol::line;
 /// Unread replies above this many bytes are dropped, said on stderr: the client has stopped reading.
 const MAX_QUEUED: usize = 64 << 20;
 
-/// Lines on their way to stdout.
+/// Lines on their way to a client.
 pub struct Output {
     sender: Option<Sender<Vec<u8>>>,
     queued: Arc<AtomicUsize>,
@@ -25,7 +25,7 @@ pub struct Output {
 
 impl Output {
     /// Starts the writer.
-    pub fn start() -> Output {
+    pub fn start(mut out: impl Write + Send + 'static) -> Output {
         let (sender, receiver) = mpsc::channel::<Vec<u8>>();
         let queued = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&queued);
@@ -33,7 +33,7 @@ impl Output {
             let mut open = true;
             for line in receiver {
                 if open {
-                    open = write_line(&line);
+                    open = write_line(&mut out, &line);
                 }
                 counter.fetch_sub(line.len(), Ordering::SeqCst);
             }
@@ -77,13 +77,12 @@ impl Output {
 }
 
 /// Writes and flushes; `false` when nobody reads any more. The guard goes on all the same.
-fn write_line(line: &[u8]) -> bool {
-    let mut out = stdout().lock();
+fn write_line(out: &mut impl Write, line: &[u8]) -> bool {
     match out.write_all(line).and_then(|()| out.flush()) {
         Ok(()) => true,
         Err(error) => {
             if error.kind() != ErrorKind::BrokenPipe {
-                tracing::warn!(%error, "stdout cannot be written; guarding goes on");
+                tracing::warn!(%error, "replies cannot be written; guarding goes on");
             }
             false
         }

@@ -30,14 +30,35 @@ use crate::sys::clock::now_ms;
 /// Faults that are remembered.
 const MAX_FAULTS: usize = 20;
 
+/// Which workspace is the session's.
+#[derive(Clone, Debug)]
+pub enum Root {
+    Known(PathBuf),
+    /// The one of this directory.
+    Around(PathBuf),
+    /// `hello` has to say.
+    Unknown,
+}
+
+impl Root {
+    /// As the command line says, or the one of the process's own directory.
+    pub fn of_process(named: Option<PathBuf>) -> Root {
+        match named {
+            Some(root) => Root::Known(root),
+            // A directory that is gone is told when it is needed.
+            None => std::env::current_dir().map_or(Root::Unknown, Root::Around),
+        }
+    }
+}
+
 /// The session.
 pub struct Session {
     pub(super) engine: Arc<Engine<Answer>>,
     finished: Finished<Answer>,
     pub(super) output: Output,
     pub(super) pending: Table,
-    /// The session's workspace, once it is known; by its real name once it was opened.
-    root: Option<PathBuf>,
+    /// By its real name once it was opened.
+    root: Root,
     /// The record directory of the session's workspace, when an interrupted restore was found in it.
     interrupted_in: Option<PathBuf>,
     looked: bool,
@@ -54,7 +75,7 @@ impl Session {
         engine: Arc<Engine<Answer>>,
         finished: Finished<Answer>,
         output: Output,
-        root: Option<PathBuf>,
+        root: Root,
     ) -> Session {
         Session {
             engine,
@@ -106,8 +127,10 @@ impl Session {
         let (id, name) = (request.id, request.body.name());
         match request.body {
             Body::Hello(hello) => {
-                if let Some(workspace) = hello.workspace {
-                    self.name_workspace(workspace)?;
+                match (hello.workspace, hello.cwd) {
+                    (Some(workspace), _) => self.name_workspace(workspace)?,
+                    (None, Some(cwd)) if cwd.is_absolute() => self.root = Root::Around(cwd),
+                    (None, _) => {}
                 }
                 let known = hello.session.as_deref().is_some_and(|session| self.go_on_with(&run_id(session)));
                 if !known {
@@ -239,14 +262,16 @@ impl Session {
 
     /// The session's root, from the option, `hello` or the working directory.
     pub(super) fn root(&mut self) -> Result<PathBuf> {
-        if let Some(root) = &self.root {
-            return Ok(root.clone());
-        }
-        let cwd = std::env::current_dir()
-            .map_err(|error| Error::new(Code::WorkspaceGone, format!("the working directory is gone: {error}")))?;
-        let known = crate::checkpoint::Workspace::known(self.engine.home())?;
-        let root = crate::checkpoint::workspace::root_for(&cwd, &known);
-        self.root = Some(root.clone());
+        let around = match &self.root {
+            Root::Known(root) => return Ok(root.clone()),
+            Root::Around(dir) => dir.clone(),
+            Root::Unknown => {
+                return Err(Error::new(Code::WorkspaceGone, "no workspace: the working directory is gone, or was not told")
+                    .hint("say `hello` with `workspace` or `cwd` first"));
+            }
+        };
+        let root = self.engine.root_around(&around)?;
+        self.root = Root::Known(root.clone());
         Ok(root)
     }
 
@@ -255,7 +280,7 @@ impl Session {
         if !path.is_absolute() {
             return Err(Error::new(Code::WorkspaceRefused, "`workspace` must be an absolute path").field("workspace"));
         }
-        self.root = Some(path);
+        self.root = Root::Known(path);
         Ok(())
     }
 
@@ -263,7 +288,7 @@ impl Session {
     pub(super) fn place(&mut self) -> Result<Arc<Place<Answer>>> {
         let root = self.root()?;
         let place = self.engine.open(&root)?;
-        self.root = Some(place.workspace.path.clone());
+        self.root = Root::Known(place.workspace.path.clone());
         if !std::mem::replace(&mut self.looked, true) && !interrupted(&place.workspace.dir).is_empty() {
             self.interrupted_in = Some(place.workspace.dir.clone());
         }
