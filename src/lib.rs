@@ -10,6 +10,7 @@ pub mod agents;
 pub mod checkpoint;
 pub mod classify;
 pub mod cli;
+pub mod daemon;
 pub mod engine;
 pub mod error;
 pub mod filter;

@@ -4,6 +4,8 @@
 mod attacks;
 #[path = "blackbox/capture.rs"]
 mod capture;
+#[path = "shared/conversations.rs"]
+mod conversations;
 #[path = "blackbox/crowd.rs"]
 mod crowd;
 #[path = "shared/dice.rs"]
@@ -14,6 +16,8 @@ mod disks;
 mod environment;
 #[path = "blackbox/faults.rs"]
 mod faults;
+#[path = "blackbox/hooks.rs"]
+mod hooks;
 #[path = "blackbox/input.rs"]
 mod input;
 #[path = "blackbox/installs.rs"]

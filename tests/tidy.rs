@@ -9,7 +9,8 @@ use std::path::Path;
 
 /// The modules and their ranks: an arrow points to a lower rank, never to the same.
 const RANKS: &[(&str, i8)] = &[
-    ("cli", 6), // and main.rs, its door
+    ("cli", 7), // and main.rs, its door
+    ("daemon", 6),
     ("sidecar", 5),
     ("engine", 4),
     ("checkpoint", 3),

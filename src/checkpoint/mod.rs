@@ -8,6 +8,7 @@ pub mod find;
 pub mod home;
 pub mod journal;
 pub mod listing;
+pub mod mishaps;
 mod number;
 pub mod operations;
 pub mod restore;

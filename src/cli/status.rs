@@ -72,6 +72,9 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
     Ok(if broken.is_empty() { Exit::Done } else { Exit::Damaged })
 }
 
+/// Of each list, the newest that are shown.
+const SHOWN: usize = 10;
+
 pub fn status(context: &mut Context) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let mut status = shared::status(&mut timeline)?;
@@ -102,8 +105,10 @@ pub fn status(context: &mut Context) -> Result<Exit> {
             let _ =
                 writeln!(text, "{:<12} {} at {}: {}", "last", last["n"], word(&last["time"]), word(&last["reason"]));
         }
-        for (name, list) in [("interrupted", &status["interrupted"]), ("broken", &status["broken"])] {
-            for item in list.as_array().into_iter().flatten() {
+        let lists = [("interrupted", "interrupted"), ("broken", "broken"), ("mishap", "mishaps")]
+            .map(|(name, field)| (name, &status[field]));
+        for (name, list) in lists {
+            for item in list.as_array().into_iter().flatten().rev().take(SHOWN) {
                 let _ = writeln!(text, "{name:<12} {}", word(item));
             }
         }

@@ -28,7 +28,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Guard an agent: read its events on stdin, answer on stdout (docs/PROTOCOL.md)
-    Sidecar,
+    Sidecar(SidecarArgs),
     /// Take a checkpoint now
     Checkpoint(CheckpointArgs),
     /// List checkpoints, newest first
@@ -59,8 +59,52 @@ pub enum Verb {
     Install(InstallArgs),
     /// Take piton's hooks out of agent clients
     Uninstall(InstallArgs),
+    /// The daemon that keeps hooks fast; the first hook starts it
+    Daemon(DaemonArgs),
+    /// Answer one hook of an agent client: what `piton install` puts into its configuration
+    #[command(disable_help_flag = true)]
+    Hook(HookArgs),
     /// Stream a realistic agent session through the sidecar and bring its losses back
     Demo(DemoArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct SidecarArgs {
+    /// How long pending work may take once the input has ended
+    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
+    pub grace: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct DaemonArgs {
+    #[command(subcommand)]
+    pub verb: DaemonVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DaemonVerb {
+    /// Serve until nobody was connected for a while
+    Run {
+        /// How long that is
+        #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+        idle: u64,
+        /// Leave the terminal first
+        #[arg(long)]
+        detached: bool,
+    },
+    /// Start it, if it does not run
+    Start,
+    /// Have it finish what it has begun, and end
+    Stop,
+    /// Say whether it runs
+    Status,
+}
+
+#[derive(Debug, Args)]
+pub struct HookArgs {
+    /// Client and event, as `piton install` writes them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub rest: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,8 @@
 //! process, or another daemon, goes on where the last one was. Nobody waits for the disk: what a power cut takes is at worst one
 //! more checkpoint.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,14 @@ const MANY: usize = 256;
 /// Files of sessions that nobody touched for so long are removed.
 const OLD: Duration = Duration::from_secs(14 * 24 * 3600);
 
+/// How much of a journal there was when it was last looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// Bytes.
+    pub length: u64,
+    pub lines: usize,
+}
+
 /// One session's state.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -28,11 +37,26 @@ pub struct Talk {
     /// The run, `local` for a session without a name.
     pub run: String,
     pub turns: Turns,
+    /// What the client's model is to be told.
+    pub notes: Vec<String>,
+    /// How far the journal of each workspace was told, by workspace id.
+    pub told: BTreeMap<String, Told>,
     /// A run that was opened and that nothing closed. It ends with its connection.
     #[serde(skip)]
     pub open_run: bool,
     #[serde(skip)]
     file: Option<PathBuf>,
+    /// What the file system said of the file when it was last read or written.
+    #[serde(skip)]
+    mark: Mark,
+}
+
+/// Inode and time of modification, by which a file that another process has replaced is noticed.
+type Mark = Option<(u64, i64, i64)>;
+
+fn mark(file: &Path) -> Mark {
+    let facts = std::fs::metadata(file).ok()?;
+    Some((facts.ino(), facts.mtime(), facts.mtime_nsec()))
 }
 
 impl Talk {
@@ -42,11 +66,28 @@ impl Talk {
     }
 
     /// Keeps what changed, if the session has a name.
-    pub fn keep(&self) {
+    pub fn keep(&mut self) {
         let Some(file) = &self.file else { return };
         let text = serde_json::to_vec(self).unwrap_or_default();
         if let Err(error) = replace_cache(file, &text) {
             tracing::warn!(%error, "the turn is remembered by this process only");
+        }
+        self.mark = mark(file);
+    }
+
+    /// Reads the file; `None` when there is none that can be read.
+    fn load(run: &str, file: &Path) -> Option<Talk> {
+        let mark = mark(file);
+        let text = std::fs::read(file).ok()?;
+        let talk: Talk = serde_json::from_slice(&text).ok()?;
+        Some(Talk { run: run.to_owned(), file: Some(file.to_owned()), mark, ..talk })
+    }
+
+    /// Another process may have gone on meanwhile.
+    fn refresh(&mut self) {
+        let Some(file) = self.file.clone().filter(|file| mark(file) != self.mark) else { return };
+        if let Some(newer) = Talk::load(&self.run, &file) {
+            *self = Talk { open_run: self.open_run, ..newer };
         }
     }
 }
@@ -70,26 +111,25 @@ impl Talks {
     pub fn get(&self, run: &str) -> (SharedTalk, bool) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(talk) = known.get(run) {
+            talk.lock().unwrap_or_else(PoisonError::into_inner).refresh();
             return (Arc::clone(talk), true);
         }
         if known.len() >= MANY {
             known.retain(|_, talk| Arc::strong_count(talk) > 1);
         }
         let file = self.dir.join(run);
-        let found = std::fs::read(&file).ok().and_then(|text| serde_json::from_slice::<Talk>(&text).ok());
+        let found = Talk::load(run, &file);
         let is_old = found.is_some();
-        let mut talk = found.unwrap_or_default();
-        run.clone_into(&mut talk.run);
-        talk.file = Some(file);
+        let mut talk = found.unwrap_or_else(|| Talk { run: run.to_owned(), file: Some(file), ..Talk::default() });
         if !is_old {
-            self.begin(&talk);
+            self.begin(&mut talk);
         }
         let talk = Arc::new(Mutex::new(talk));
         known.insert(run.to_owned(), Arc::clone(&talk));
         (talk, is_old)
     }
 
-    fn begin(&self, talk: &Talk) {
+    fn begin(&self, talk: &mut Talk) {
         if let Err(error) = create_private_dir(&self.dir) {
             tracing::warn!(%error, "the turns of this session are remembered by this process only");
             return;
@@ -133,6 +173,14 @@ mod tests {
         assert!(known && talk.lock().unwrap().turns.current() == Some("t1"));
         assert_eq!(talk.lock().unwrap().turns.slot("w"), Some(&slot));
         assert!(Arc::ptr_eq(&talk, &talks.get("s-1").0) && !talks.get("s-2").1);
+        // What another process does meanwhile is seen.
+        {
+            let (other, _) = Talks::of(&home).get("s-1");
+            let mut other = other.lock().unwrap();
+            assert!(other.turns.start("t2"));
+            other.keep();
+        }
+        assert_eq!(talks.get("s-1").0.lock().unwrap().turns.current(), Some("t2"));
         // What is damaged is made anew.
         std::fs::write(dir.path().join("sessions/s-3"), b"{\"turns\": 5").unwrap();
         let (talk, known) = talks.get("s-3");

@@ -105,6 +105,9 @@ pub struct BeforeReply {
     pub effects: Vec<crate::model::effect::Effect>,
     pub warnings: Vec<crate::model::effect::Warning>,
     pub checkpoint: CheckpointBlock,
+    /// What the model is to be told beside.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 impl BeforeReply {

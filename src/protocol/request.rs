@@ -45,6 +45,8 @@ pub struct Hello {
     /// Absolute; the session's workspace is the one of this directory, unless `workspace` names it.
     pub cwd: Option<PathBuf>,
     pub session: Option<String>,
+    /// Whether replies on this connection reach the model. Where not, what is to be told is kept for a later one.
+    pub hears: Option<bool>,
 }
 
 /// A run begins.
@@ -73,6 +75,8 @@ pub struct RunEnd {
 /// A turn begins or ends.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Turn {
+    /// Without it, `turn.end` ends the open one.
+    #[serde(default)]
     pub turn: String,
     #[serde(default)]
     pub run: Option<String>,

@@ -74,6 +74,9 @@ impl Session {
         let off = State::load(&place.workspace.dir).is_off(now_ms());
         let due = self.talk().turns.due(&place.workspace.id, &verdict, &rules.policy, off);
         let effects = act::classes(&verdict);
+        if !self.hears {
+            self.keep_notes(verdict.warnings.iter().map(|warning| warning.message.clone()).collect());
+        }
         let reply = BeforeReply {
             proceed: verdict.hold.is_none(),
             reason: verdict.hold.clone(),
@@ -84,6 +87,7 @@ impl Session {
             effects: verdict.effects.clone(),
             warnings: verdict.warnings.clone(),
             checkpoint: no_block("none", None),
+            notices: self.notices(),
         };
         let held = match &due {
             Due::Held(slot) => Some(slot.clone()),

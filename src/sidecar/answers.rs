@@ -140,5 +140,6 @@ pub fn status(timeline: &mut crate::checkpoint::Timeline) -> Result<Value, Error
             "flags": checkpoint.record.flags, "skipped": checkpoint.record.skipped })),
         "interrupted": super::words::interrupted(&workspace.dir),
         "broken": broken,
+        "mishaps": crate::checkpoint::mishaps::newest(timeline.home()),
     }))
 }

@@ -8,6 +8,7 @@ mod actions;
 mod answers;
 mod calls;
 mod input;
+mod notes;
 mod output;
 mod pending;
 mod session;

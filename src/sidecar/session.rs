@@ -63,6 +63,8 @@ pub struct Session {
     interrupted_in: Option<PathBuf>,
     looked: bool,
     talk: SharedTalk,
+    /// Whether replies reach the model.
+    pub(super) hears: bool,
     pub(super) base_ready: bool,
     pub(super) base_running: bool,
     /// What went wrong and was not anybody's reply.
@@ -71,12 +73,7 @@ pub struct Session {
 
 impl Session {
     /// A session before its first line.
-    pub fn new(
-        engine: Arc<Engine<Answer>>,
-        finished: Finished<Answer>,
-        output: Output,
-        root: Root,
-    ) -> Session {
+    pub fn new(engine: Arc<Engine<Answer>>, finished: Finished<Answer>, output: Output, root: Root) -> Session {
         Session {
             engine,
             finished,
@@ -86,6 +83,7 @@ impl Session {
             interrupted_in: None,
             looked: false,
             talk: Arc::new(Mutex::new(Talk::unnamed())),
+            hears: true,
             base_ready: false,
             base_running: false,
             faults: Vec::new(),
@@ -132,6 +130,7 @@ impl Session {
                     (None, Some(cwd)) if cwd.is_absolute() => self.root = Root::Around(cwd),
                     (None, _) => {}
                 }
+                self.hears = hello.hears.unwrap_or(true);
                 let known = hello.session.as_deref().is_some_and(|session| self.go_on_with(&run_id(session)));
                 if !known {
                     self.base_capture()?;
@@ -144,18 +143,24 @@ impl Session {
                 Ok(())
             }
             Body::TurnStart(turn) => {
+                if turn.turn.is_empty() {
+                    return Err(Error::new(Code::BadRequest, "`turn` must name the turn").field("turn"));
+                }
                 if let Some(run) = &turn.run {
                     self.go_on_with(&run_id(run));
                 }
                 if self.change_turns(|turns| turns.start(&turn_name(&turn.turn))) {
                     self.base_capture()?;
                 }
-                self.reply(name, id, &json!({ "turn": turn.turn, "notices": [] }));
+                let notices = self.notices();
+                self.reply(name, id, &json!({ "turn": turn.turn, "notices": notices }));
                 Ok(())
             }
             Body::TurnEnd(turn) => {
                 self.change_turns(|turns| {
-                    let is_open = turns.current() == Some(turn_name(&turn.turn).as_str());
+                    // Without a name: whichever is open.
+                    let named = turn_name(&turn.turn);
+                    let is_open = turns.current().is_some_and(|current| named.is_empty() || current == named);
                     if is_open {
                         turns.end();
                     }
@@ -166,7 +171,12 @@ impl Session {
             }
             Body::ToolBefore(tool) => self.tool(id, tool),
             Body::ShellBefore(shell) => self.shell(id, shell),
-            Body::ToolAfter(_) | Body::ShellAfter(_) | Body::Ping | Body::Shutdown => {
+            Body::ToolAfter(_) | Body::ShellAfter(_) => {
+                let notices = self.notices();
+                self.reply(name, id, &if notices.is_empty() { json!({}) } else { json!({ "notices": notices }) });
+                Ok(())
+            }
+            Body::Ping | Body::Shutdown => {
                 self.reply(name, id, &json!({}));
                 Ok(())
             }
@@ -266,8 +276,11 @@ impl Session {
             Root::Known(root) => return Ok(root.clone()),
             Root::Around(dir) => dir.clone(),
             Root::Unknown => {
-                return Err(Error::new(Code::WorkspaceGone, "no workspace: the working directory is gone, or was not told")
-                    .hint("say `hello` with `workspace` or `cwd` first"));
+                return Err(Error::new(
+                    Code::WorkspaceGone,
+                    "no workspace: the working directory is gone, or was not told",
+                )
+                .hint("say `hello` with `workspace` or `cwd` first"));
             }
         };
         let root = self.engine.root_around(&around)?;

@@ -1,0 +1,100 @@
+//! The verb `daemon`: run, start, stop, status.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::verbs::DaemonVerb;
+use super::{Context, Exit, print};
+use crate::daemon::{self, Ended, Greeting, Link, Served};
+use crate::error::{Code, Error, Result};
+use crate::model::text::count;
+use crate::sys::process;
+
+/// How long a daemon that was asked to end may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub fn daemon(context: &Context, verb: &DaemonVerb) -> Result<Exit> {
+    match verb {
+        DaemonVerb::Run { idle, detached } => {
+            if *detached {
+                process::leave_session();
+            }
+            Ok(match daemon::run(&context.home, Duration::from_secs(*idle))? {
+                Ended::Clean => Exit::Done,
+                Ended::Served => {
+                    print::say("piton: a daemon serves this home already");
+                    Exit::Nothing
+                }
+                Ended::Forced => Exit::Interrupted,
+            })
+        }
+        DaemonVerb::Start => start(context),
+        DaemonVerb::Stop => stop(context),
+        DaemonVerb::Status => status(context),
+    }
+}
+
+fn greeting(context: &Context, begin: bool) -> Result<Option<Greeting>> {
+    Ok(Link::daemon(&context.home, begin)?.and_then(|link| match link.served() {
+        Served::Daemon(greeting) => Some(greeting.clone()),
+        Served::Alone => None,
+    }))
+}
+
+fn start(context: &Context) -> Result<Exit> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(greeting) = greeting(context, true)? {
+            return tell(context, Some(&greeting));
+        }
+        if Instant::now() >= until {
+            let log = daemon::dir(&context.home).join("log");
+            return Err(Error::new(Code::Busy, "the daemon was started and does not answer")
+                .path(&log)
+                .hint("its log says why; hooks work without it, only slower"));
+        }
+    }
+}
+
+fn stop(context: &Context) -> Result<Exit> {
+    let Some(running) = greeting(context, false)? else {
+        print::say("piton: no daemon runs");
+        return Ok(Exit::Nothing);
+    };
+    process::ask_to_end(running.pid)?;
+    let until = Instant::now() + PATIENCE;
+    // The lock is free once all that was begun is done.
+    let lock = daemon::dir(&context.home).join("lock");
+    let left = until.saturating_duration_since(Instant::now());
+    crate::sys::lock::FileLock::acquire(&lock, crate::sys::lock::Mode::Exclusive, "stopping", left)?;
+    if context.json {
+        print::json(&json!({ "stopped": running.pid }))?;
+    } else {
+        print::data(&format!("The daemon (pid {}) has ended.\n", running.pid))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn status(context: &Context) -> Result<Exit> {
+    let running = greeting(context, false)?;
+    tell(context, running.as_ref())
+}
+
+fn tell(context: &Context, running: Option<&Greeting>) -> Result<Exit> {
+    if context.json {
+        print::json(&json!({ "daemon": running }))?;
+    } else {
+        print::data(&match running {
+            None => "No daemon runs; the first hook starts one.\n".to_owned(),
+            Some(greeting) => format!(
+                "A daemon runs (pid {}) since {}, with {}.\n",
+                greeting.pid,
+                print::local_time(&greeting.since),
+                // This question is one of them.
+                count(greeting.clients.saturating_sub(1) as u64, "other client"),
+            ),
+        })?;
+    }
+    Ok(if running.is_some() { Exit::Done } else { Exit::Nothing })
+}

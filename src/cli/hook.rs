@@ -1,0 +1,252 @@
+//! The verb `hook`: one event of an agent client, answered in that client's words.
+//!
+//! It always ends with 0 and prints nothing or what the client understands: to some clients a failing hook is a veto. What goes
+//! wrong in piton itself is told to the person where the client has a place for it, and stands in `piton status`.
+
+use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Exit;
+use super::hook_answer::answer;
+use crate::agents::{Act, Client, Decision, Event, Kind, MAX_PAYLOAD};
+use crate::checkpoint::{Home, mishaps};
+use crate::daemon::Link;
+use crate::error::{Code, Error, Result};
+use crate::sys::clock::now_ms;
+
+/// What is left of the client's patience for what happens after the answer.
+const SLACK: Duration = Duration::from_millis(100);
+
+/// Longest content that is passed on with a tool call: what is judged of a call is in its short fields.
+const MAX_FIELD: usize = 64 << 10;
+
+/// What the arguments ask for.
+struct Asked {
+    client: Client,
+    event: String,
+    alone: bool,
+}
+
+/// Answers; never fails.
+pub fn hook(arguments: &[String]) -> Exit {
+    crate::sys::durable::make_private();
+    let asked = match asked(arguments) {
+        Ok(asked) => asked,
+        Err(error) => {
+            note(&arguments.join(" "), &error);
+            return Exit::Done;
+        }
+    };
+    let caught = catch_unwind(AssertUnwindSafe(|| decide(&asked)));
+    let decided = caught.unwrap_or_else(|_| Err(Error::new(Code::Internal, "a bug in piton; please report it")));
+    let decision = decided.unwrap_or_else(|error| {
+        note(&format!("{} {}", asked.client.name(), asked.event), &error);
+        Decision { message: Some(format!("piton: {}", error.text())), ..Decision::default() }
+    });
+    if let Some(reply) = asked.client.reply(&asked.event, &decision) {
+        let mut out = std::io::stdout().lock();
+        // A client that does not read its hook has gone on without it.
+        let _ = out.write_all(reply.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    }
+    Exit::Done
+}
+
+fn asked(arguments: &[String]) -> Result<Asked> {
+    let (flags, words): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|word| word.starts_with("--"));
+    let [client, rest @ ..] = words.as_slice() else {
+        return Err(Error::new(Code::BadRequest, "`piton hook` needs a client and an event")
+            .hint("`piton install` writes the hooks anew"));
+    };
+    Ok(Asked {
+        client: Client::named(client)?,
+        event: rest.first().map(|event| (*event).clone()).unwrap_or_default(),
+        alone: flags.iter().any(|flag| *flag == "--no-daemon"),
+    })
+}
+
+/// Keeps what went wrong for `piton status`.
+fn note(what: &str, error: &Error) {
+    let kept = Home::locate().and_then(|home| mishaps::note(&home, &format!("hook {what}: {}", error.text())));
+    if let Err(error) = kept {
+        super::print::say(&format!("piton: {}", error.text()));
+    }
+}
+
+fn decide(asked: &Asked) -> Result<Decision> {
+    let began = Instant::now();
+    let mut payload = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(MAX_PAYLOAD as u64 + 1)
+        .read_to_end(&mut payload)
+        .map_err(|error| Error::new(Code::Internal, format!("the hook's payload cannot be read: {error}")))?;
+    let event = asked.client.parse(&asked.event, &payload)?;
+    drop(payload);
+    if let Kind::Unused(_) = event.kind {
+        return Ok(Decision::default());
+    }
+    // Never more than half of what the client waits.
+    let patience = asked.client.patience(&asked.event) / 2;
+    let deadline = began + patience.saturating_sub(SLACK);
+    let home = Home::locate()?;
+    let link = if asked.alone { Link::alone(&home)? } else { Link::open(&home)? };
+    Talk { link, event: &event, deadline, hears: asked.client.hears(&asked.event) }.have()
+}
+
+/// One event's conversation with the engine.
+pub(super) struct Talk<'e> {
+    link: Link,
+    event: &'e Event,
+    deadline: Instant,
+    hears: bool,
+}
+
+impl Talk<'_> {
+    fn have(mut self) -> Result<Decision> {
+        self.hello()?;
+        match &self.event.kind {
+            Kind::SessionStart => self.tell(json!({ "type": "ping" })),
+            Kind::SessionEnd => self.tell(json!({ "type": "run.end" })),
+            Kind::TurnEnd => self.tell(json!({ "type": "turn.end", "turn": self.event.turn.as_deref().unwrap_or("") })),
+            Kind::TurnStart { .. } => {
+                let turn = self.event.turn.clone().unwrap_or_else(|| format!("t{}", now_ms()));
+                self.tell(json!({ "type": "turn.start", "turn": turn }))
+            }
+            Kind::Ask(ask) => {
+                let text = answer(&mut self, ask).unwrap_or_else(|error| format!("piton: {}", error.text()));
+                Ok(Decision { answer: Some(text), ..Decision::default() })
+            }
+            Kind::Before { action, act } => self.before(action.as_deref(), act),
+            Kind::After { action, outcome } => {
+                self.tell(json!({ "type": "tool.after", "action": action, "ok": outcome.ok, "exit": outcome.exit }))
+            }
+            Kind::Unused(_) => Ok(Decision::default()),
+        }
+    }
+
+    /// Who asks. A client without an id of the session has one session in each directory.
+    fn hello(&mut self) -> Result<()> {
+        let client = self.event.client.name();
+        let cwd = self.event.cwd.clone().or_else(|| std::env::current_dir().ok());
+        let cwd_text = cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned());
+        let session = self.event.session.as_deref().or(cwd_text.as_deref()).unwrap_or_default();
+        self.link.send(json!({ "type": "hello", "client": client, "session": format!("{client}.{session}"),
+            "cwd": cwd_text, "hears": self.hears }))?;
+        Ok(())
+    }
+
+    /// The body of the reply to a request.
+    pub(super) fn ask(&mut self, body: Value) -> Result<Value> {
+        let id = self.link.send(body)?;
+        let reply = self
+            .link
+            .reply(id, self.deadline)?
+            .ok_or_else(|| Error::new(Code::Busy, "piton did not answer in time; what it was asked goes on behind"))?;
+        if reply["ok"] == json!(true) {
+            return Ok(reply);
+        }
+        let why = reply["error"]["message"].as_str().unwrap_or("piton's engine gave no reason");
+        Err(Error::new(Code::Internal, why))
+    }
+
+    /// The directory that the event is about.
+    pub(super) fn cwd(&self) -> Option<PathBuf> {
+        self.event.cwd.clone()
+    }
+
+    fn tell(&mut self, body: Value) -> Result<Decision> {
+        let reply = self.ask(body)?;
+        let context = reply["notices"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+        Ok(Decision { context: context.collect(), ..Decision::default() })
+    }
+
+    /// A checkpoint before what destroys something, and what is to be said of it.
+    fn before(&mut self, action: Option<&str>, act: &Act) -> Result<Decision> {
+        if let Some(turn) = &self.event.turn {
+            // The same open turn again is nothing.
+            self.link.send(json!({ "type": "turn.start", "turn": turn }))?;
+        }
+        let deadline_ms = self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+        let common = |kind: &str, cwd: Option<&PathBuf>| {
+            let cwd = match (cwd, &self.event.cwd) {
+                (Some(cwd), Some(base)) => Some(base.join(cwd)),
+                (cwd, base) => cwd.or(base.as_ref()).cloned(),
+            };
+            json!({ "type": kind, "action": action, "cwd": cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
+                "deadline_ms": deadline_ms })
+        };
+        let requests: Vec<Value> = match act {
+            Act::Shell { commands, cwd, cwd_told: _ } => commands
+                .iter()
+                .map(|command| {
+                    let mut request = common("shell.before", cwd.as_ref());
+                    request["command"] = json!(command);
+                    request
+                })
+                .collect(),
+            Act::Tool { name, input, paths, writes } => {
+                let mut request = common("tool.before", None);
+                request["tool"] = json!(name);
+                request["input"] = shortened(input);
+                request["paths"] = json!(paths);
+                request["writes"] = json!(writes);
+                vec![request]
+            }
+        };
+        let mut decision = Decision::default();
+        for request in requests {
+            let reply = self.ask(request)?;
+            add(&mut decision, &reply, self.hears);
+        }
+        Ok(decision)
+    }
+}
+
+/// What one reply adds to the decision.
+fn add(decision: &mut Decision, reply: &Value, hears: bool) {
+    if reply["proceed"] == json!(false) {
+        let reason = reply["reason"].as_str().unwrap_or("the policy says no");
+        decision.deny.get_or_insert_with(|| format!("piton: {reason}"));
+    }
+    let texts = |list: &Value, field: Option<&str>| -> Vec<String> {
+        let items = list.as_array().into_iter().flatten();
+        items.filter_map(|item| field.map_or(item, |field| &item[field]).as_str()).map(str::to_owned).collect()
+    };
+    let warnings = texts(&reply["warnings"], Some("message"));
+    let mut messages: Vec<String> = Vec::new();
+    if hears {
+        decision.context.extend(warnings.iter().map(|warning| format!("piton: {warning}")));
+        decision.context.extend(texts(&reply["notices"], None));
+    } else {
+        messages.extend(warnings);
+    }
+    let checkpoint = &reply["checkpoint"];
+    if let Some(status @ ("late" | "failed")) = checkpoint["status"].as_str() {
+        let why = checkpoint["reason"].as_str().unwrap_or("no reason is known");
+        messages.push(format!("no checkpoint before this action ({status}): {why}"));
+    }
+    if !messages.is_empty() {
+        let text = format!("piton: {}", messages.join("; "));
+        decision.message = Some(match decision.message.take() {
+            Some(before) => format!("{before}\n{text}"),
+            None => text,
+        });
+    }
+}
+
+/// A tool's input without what is long: contents are not judged, and a line of the protocol has a limit.
+fn shortened(input: &Value) -> Value {
+    match input {
+        // A patch names its files in its text.
+        Value::String(text) if text.len() > MAX_FIELD && !text.contains("*** Begin Patch") => {
+            Value::String(crate::model::text::cut(text, 200))
+        }
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shortened(value))).collect(),
+        Value::Array(items) => items.iter().map(shortened).collect(),
+        other => other.clone(),
+    }
+}

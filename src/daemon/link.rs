@@ -1,0 +1,209 @@
+//! The client's side: a connection to the daemon, which is started when there is none, or to an engine of one's own.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{Greeting, address, dir};
+use crate::checkpoint::Home;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::sys::durable::create_private_dir;
+use crate::sys::process;
+
+/// How long a greeting is waited for, a daemon that is just being started included.
+const HANDSHAKE: Duration = Duration::from_millis(50);
+
+/// How often a daemon that is being started is looked for.
+const RETRY: Duration = Duration::from_millis(2);
+
+/// How long an engine of one's own may take for what is pending when nobody waits any more, in seconds.
+const BEHIND: &str = "3600";
+
+/// A log that is longer is begun anew.
+const MAX_LOG: u64 = 1 << 20;
+
+/// Who answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Served {
+    Daemon(Greeting),
+    /// An engine of one's own, in a process that goes on behind until nothing is pending.
+    Alone,
+}
+
+/// A connection that speaks the line protocol.
+pub struct Link {
+    stream: UnixStream,
+    unread: Vec<u8>,
+    next: u64,
+    served: Served,
+}
+
+impl Link {
+    /// To the daemon, started if there is none; to an engine of one's own where it does not greet in time.
+    ///
+    /// # Errors
+    /// Those of starting a process.
+    pub fn open(home: &Home) -> Result<Link> {
+        match Link::daemon(home, true) {
+            Ok(Some(link)) => Ok(link),
+            Ok(None) => Link::alone(home),
+            Err(error) => {
+                tracing::debug!(%error, "no daemon");
+                Link::alone(home)
+            }
+        }
+    }
+
+    /// To the daemon; `None` when there is none, or none that greets in time.
+    ///
+    /// # Errors
+    /// Those of starting it, where `start` asks for that.
+    pub fn daemon(home: &Home, start: bool) -> Result<Option<Link>> {
+        let dir = dir(home);
+        let until = Instant::now() + HANDSHAKE;
+        let mut started = !start;
+        loop {
+            let connected = address(&dir, "socket").and_then(|(_open, path)| UnixStream::connect(path));
+            if let Ok(stream) = connected {
+                if process::peer(&stream)? != process::user() {
+                    return Err(Error::new(Code::Permission, "the daemon's socket is another user's").path(&dir));
+                }
+                let mut link = Link { stream, unread: Vec::new(), next: 0, served: Served::Alone };
+                let greeting = link.line(until)?.and_then(|line| serde_json::from_slice::<Greeting>(&line).ok());
+                let Some(greeting) = greeting.filter(|greeting| greeting.ok && greeting.v == 1) else {
+                    return Ok(None);
+                };
+                if greeting.build == process::build() || greeting.built_at > process::built_at() {
+                    link.served = Served::Daemon(greeting);
+                    return Ok(Some(link));
+                }
+                // An older piton: it ends what it has begun, and the next one takes its place.
+                drop(link);
+                process::ask_to_end(greeting.pid)?;
+                if start {
+                    launch(home)?;
+                }
+                return Ok(None);
+            }
+            if !started {
+                launch(home)?;
+                started = true;
+            }
+            if !start || Instant::now() >= until {
+                return Ok(None);
+            }
+            std::thread::sleep(RETRY);
+        }
+    }
+
+    /// To an engine in a process of its own, which ends when this connection has and nothing is pending.
+    ///
+    /// # Errors
+    /// Those of starting a process.
+    pub fn alone(home: &Home) -> Result<Link> {
+        let failed = |error: std::io::Error| Error::new(Code::Internal, format!("piton could not be started: {error}"));
+        let (stream, theirs) = UnixStream::pair().map_err(failed)?;
+        let also = theirs.try_clone().map_err(failed)?;
+        let mut command = detached(home, &["sidecar", "--grace", BEHIND])?;
+        command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(also));
+        command.spawn().map_err(failed)?;
+        Ok(Link { stream, unread: Vec::new(), next: 0, served: Served::Alone })
+    }
+
+    /// Who answers.
+    pub fn served(&self) -> &Served {
+        &self.served
+    }
+
+    /// Sends a request; gives the id that its reply will carry.
+    ///
+    /// # Errors
+    /// When the other side is gone.
+    pub fn send(&mut self, body: Value) -> Result<u64> {
+        self.next += 1;
+        let mut body = body;
+        if let Value::Object(fields) = &mut body {
+            fields.insert("id".to_owned(), self.next.into());
+        }
+        let mut line = body.to_string().into_bytes();
+        line.push(b'\n');
+        self.stream.write_all(&line).map_err(|error| gone(&error))?;
+        Ok(self.next)
+    }
+
+    /// The reply to a request; `None` when it has not come by `deadline`. Notices and replies to others are passed over.
+    ///
+    /// # Errors
+    /// When the other side is gone; what the reply says went wrong is in it.
+    pub fn reply(&mut self, id: u64, deadline: Instant) -> Result<Option<Value>> {
+        while let Some(line) = self.line(deadline)? {
+            let value: Value = serde_json::from_slice(&line)
+                .map_err(|error| Error::new(Code::BadJson, "piton's own answer cannot be read").caused_by(error))?;
+            if value["id"] == id {
+                return Ok(Some(value));
+            }
+        }
+        Ok(None)
+    }
+
+    fn line(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>> {
+        let mut buffer = [0u8; 1 << 14];
+        let mut looked = 0;
+        loop {
+            if let Some(end) = self.unread[looked..].iter().position(|byte| *byte == b'\n') {
+                let rest = self.unread.split_off(looked + end + 1);
+                return Ok(Some(std::mem::replace(&mut self.unread, rest)));
+            }
+            looked = self.unread.len();
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.stream.set_read_timeout(Some(left)).map_err(|error| gone(&error))?;
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(Error::new(Code::ShuttingDown, "piton's engine ended before it answered")),
+                Ok(read) => self.unread.extend_from_slice(&buffer[..read]),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(gone(&error)),
+            }
+        }
+    }
+}
+
+fn gone(error: &std::io::Error) -> Error {
+    Error::new(Code::ShuttingDown, format!("piton's engine does not answer any more: {error}"))
+}
+
+/// Starts a daemon. If another process does the same, one of them serves.
+fn launch(home: &Home) -> Result<()> {
+    let mut command = detached(home, &["daemon", "run", "--detached"])?;
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.spawn().map_err(|error| Error::new(Code::Internal, format!("the daemon could not be started: {error}")))?;
+    Ok(())
+}
+
+/// This program again, outside of the caller's group, with its own log.
+fn detached(home: &Home, args: &[&str]) -> Result<Command> {
+    // Without a place for a log it goes without one.
+    let log = log(home).map_or_else(|_| Stdio::null(), Stdio::from);
+    let program = std::env::current_exe()
+        .map_err(|error| Error::new(Code::Internal, format!("piton's own program is not known: {error}")))?;
+    let mut command = Command::new(program);
+    command.args(args).env("PITON_HOME", home.path()).current_dir("/").stderr(log).process_group(0);
+    Ok(command)
+}
+
+fn log(home: &Home) -> Result<std::fs::File> {
+    let dir = dir(home);
+    create_private_dir(&dir)?;
+    let path = dir.join("log");
+    let long = path.metadata().is_ok_and(|facts| facts.len() > MAX_LOG);
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).write(true).append(!long).truncate(long).open(&path).at("opening the log", &path)
+}

@@ -1,0 +1,64 @@
+//! The daemon: the line protocol on a socket, for many workspaces and any number of clients (rank 6).
+//!
+//! An accelerator and nothing more: it keeps watchers and warm trees between hooks. Without it the same engine runs in a process
+//! of its own ([`Link::alone`]), with the same results and the same turn state. `$PITON_HOME/daemon` (0700) holds the socket, the lock
+//! that a daemon holds for its life, and its log.
+//!
+//! Whoever connects is greeted at once with one line, by the accept loop, however busy the workers are: a client that got it
+//! waits to its deadline and starts no second engine. Each connection is a session on a thread of its own, so that a workspace whose
+//! disk hangs holds up nobody else's answers.
+
+mod link;
+mod serve;
+
+pub use link::{Link, Served};
+pub use serve::{Ended, run};
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::Home;
+
+/// How long the daemon stays when nobody is connected, unless another time is given.
+pub const IDLE: Duration = Duration::from_secs(600);
+
+/// Longest path of a socket that every system takes.
+const MAX_SOCKET_PATH: usize = 100;
+
+/// The first line on every connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Greeting {
+    /// Version of the protocol.
+    pub v: u32,
+    /// `daemon`.
+    pub r#type: String,
+    /// False when there are too many clients: the connection is closed.
+    pub ok: bool,
+    /// The daemon's build, see [`crate::sys::process::build`], and when it was built.
+    pub build: String,
+    pub built_at: i64,
+    pub pid: i32,
+    /// RFC 3339.
+    pub since: String,
+    /// Connected clients, this one among them.
+    pub clients: usize,
+}
+
+/// The daemon's own directory.
+pub fn dir(home: &Home) -> PathBuf {
+    home.path().join("daemon")
+}
+
+/// A path of the socket `name` that is short enough, and what must stay open as long as it is used.
+fn address(dir: &Path, name: &str) -> std::io::Result<(Option<std::fs::File>, PathBuf)> {
+    let direct = dir.join(name);
+    if direct.as_os_str().len() <= MAX_SOCKET_PATH {
+        return Ok((None, direct));
+    }
+    use std::os::fd::AsRawFd;
+    let open = std::fs::File::open(dir)?;
+    let short = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd())).join(name);
+    Ok((Some(open), short))
+}

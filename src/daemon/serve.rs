@@ -1,0 +1,239 @@
+//! The daemon's side: accept, greet, hand over; leave when idle or asked.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Greeting, address, dir};
+use crate::checkpoint::Home;
+use crate::engine::Engine;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::sidecar::{self, GRACE, Shared};
+use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::durable::create_private_dir;
+use crate::sys::lock::{FileLock, Mode};
+use crate::sys::process;
+
+/// Most clients at a time; one more is greeted with `ok: false`.
+const MOST: usize = 256;
+
+/// How long a new daemon waits for one that is leaving.
+const HANDOVER: Duration = Duration::from_secs(15);
+
+/// How often it looks whether that one serves.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// How a daemon ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Nobody was connected for long enough, or it was asked to.
+    Clean,
+    /// The grace period cut pending work off.
+    Forced,
+    /// Another one serves this home.
+    Served,
+}
+
+/// The connections there are.
+struct Clients {
+    open: Mutex<Open>,
+    build: String,
+    built_at: i64,
+    since: String,
+}
+
+struct Open {
+    next: u64,
+    streams: HashMap<u64, UnixStream>,
+    /// When the last one left.
+    left: Instant,
+}
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn greeting(&self, ok: bool, clients: usize) -> Vec<u8> {
+        let greeting = Greeting {
+            v: 1,
+            r#type: "daemon".to_owned(),
+            ok,
+            build: self.build.clone(),
+            built_at: self.built_at,
+            pid: std::process::id().cast_signed(),
+            since: self.since.clone(),
+            clients,
+        };
+        let mut line = serde_json::to_vec(&greeting).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+}
+
+/// Serves until nobody was connected for `idle`, or SIGTERM or SIGINT comes.
+///
+/// # Errors
+/// `permission`, `disk-full` when the socket cannot be made.
+pub fn run(home: &Home, idle: Duration) -> Result<Ended> {
+    let dir = dir(home);
+    create_private_dir(&dir)?;
+    let Some(_lock) = lock(&dir)? else { return Ok(Ended::Served) };
+    let listener = bind(&dir)?;
+    let engine: Shared = Arc::new(Engine::new(home.clone(), Vec::new()));
+    let clients = Arc::new(Clients {
+        open: Mutex::new(Open { next: 0, streams: HashMap::new(), left: Instant::now() }),
+        build: process::build(),
+        built_at: process::built_at(),
+        since: rfc3339(now_ms()),
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::new(Code::Internal, format!("the daemon cannot wait for clients: {error}")))?;
+    let accepted = runtime.block_on(accept(listener, &engine, &clients, idle));
+    // Who comes now starts another one.
+    if let Err(error) = std::fs::remove_file(dir.join("socket")) {
+        tracing::warn!(%error, "the daemon's socket stays behind");
+    }
+    let deadline = Instant::now() + GRACE;
+    for stream in clients.lock().streams.values() {
+        // A client that is gone has ended already.
+        let _ = stream.shutdown(Shutdown::Read);
+    }
+    while !clients.lock().streams.is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let closed = engine.close(deadline);
+    accepted?;
+    Ok(if closed { Ended::Clean } else { Ended::Forced })
+}
+
+/// The lock of whoever serves; `None` when somebody does. One that is leaving, or is just beginning, is waited for.
+fn lock(dir: &Path) -> Result<Option<FileLock>> {
+    let until = Instant::now() + HANDOVER;
+    loop {
+        match FileLock::acquire(&dir.join("lock"), Mode::Exclusive, "serving", LOOK_AGAIN) {
+            Err(error) if error.code() != Code::StoreLocked || Instant::now() >= until => return Err(error),
+            Err(_) if is_served(dir) => return Ok(None),
+            Err(_) => {}
+            Ok(lock) => return Ok(Some(lock)),
+        }
+    }
+}
+
+fn is_served(dir: &Path) -> bool {
+    address(dir, "socket").and_then(|(_open, path)| UnixStream::connect(path)).is_ok()
+}
+
+/// A socket that is there is there whole: it is made aside and takes the place of a dead one's.
+fn bind(dir: &Path) -> Result<std::os::unix::net::UnixListener> {
+    let aside = dir.join("socket.new");
+    match std::fs::remove_file(&aside) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io(error, "removing", &aside));
+        }
+        _ => {}
+    }
+    let (_open, path) = address(dir, "socket.new").at("opening", dir)?;
+    let listener = std::os::unix::net::UnixListener::bind(path).at("making the socket", &aside)?;
+    std::fs::set_permissions(&aside, std::fs::Permissions::from_mode(0o600)).at("protecting", &aside)?;
+    listener.set_nonblocking(true).at("making the socket", &aside)?;
+    std::fs::rename(&aside, dir.join("socket")).at("renaming", &aside)?;
+    Ok(listener)
+}
+
+async fn accept(
+    listener: std::os::unix::net::UnixListener,
+    engine: &Shared,
+    clients: &Arc<Clients>,
+    idle: Duration,
+) -> Result<()> {
+    let internal = |error: std::io::Error| Error::new(Code::Internal, format!("the daemon cannot serve: {error}"));
+    let listener = UnixListener::from_std(listener).map_err(internal)?;
+    let mut term = signal(SignalKind::terminate()).map_err(internal)?;
+    let mut int = signal(SignalKind::interrupt()).map_err(internal)?;
+    let mut hup = signal(SignalKind::hangup()).map_err(internal)?;
+    loop {
+        let until = clients.lock().left + idle;
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => welcome(stream, engine, clients),
+                Err(error) => {
+                    tracing::warn!(%error, "a client could not be accepted");
+                    // No files left, say: those that are open end some time.
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            },
+            _ = term.recv() => return Ok(()),
+            _ = int.recv() => return Ok(()),
+            _ = hup.recv() => match engine.reload() {
+                Ok(warnings) => warnings.iter().for_each(|warning| tracing::warn!("{warning}")),
+                Err(error) => tracing::warn!(%error, "the old configuration stays"),
+            },
+            () = tokio::time::sleep_until(until.into()) => {
+                let mut open = clients.lock();
+                if open.streams.is_empty() && open.left + idle <= Instant::now() {
+                    return Ok(());
+                }
+                // Looked at again when it would be time if the last of them left now.
+                open.left = Instant::now();
+            }
+        }
+    }
+}
+
+/// Greets a client of the same user, and gives it a thread.
+fn welcome(stream: tokio::net::UnixStream, engine: &Shared, clients: &Arc<Clients>) {
+    match stream.peer_cred() {
+        Ok(peer) if peer.uid() == process::user() => {}
+        Ok(peer) => return tracing::warn!(uid = peer.uid(), "a client of another user was turned away"),
+        Err(error) => return tracing::warn!(%error, "a client was turned away: whose it is cannot be told"),
+    }
+    let stream = stream.into_std().and_then(|stream| stream.set_nonblocking(false).map(|()| stream));
+    let handed = stream.and_then(|mut stream| {
+        let kept = stream.try_clone()?;
+        let count = clients.lock().streams.len();
+        if count >= MOST {
+            // Too few bytes to wait for.
+            return stream.write_all(&clients.greeting(false, count));
+        }
+        stream.write_all(&clients.greeting(true, count + 1))?;
+        let output = stream.try_clone()?;
+        let number = {
+            let mut open = clients.lock();
+            open.next += 1;
+            let number = open.next;
+            open.streams.insert(number, kept);
+            number
+        };
+        let (engine, leaving) = (Arc::clone(engine), Leaving(Arc::clone(clients), number));
+        std::thread::Builder::new().name("client".to_owned()).spawn(move || {
+            let _leaving = leaving;
+            sidecar::converse(engine, stream, output);
+        })?;
+        Ok(())
+    });
+    if let Err(error) = handed {
+        tracing::warn!(%error, "a client could not be served");
+    }
+}
+
+/// Takes a client off the list, however its thread ends.
+struct Leaving(Arc<Clients>, u64);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let mut open = self.0.lock();
+        open.streams.remove(&self.1);
+        open.left = Instant::now();
+    }
+}

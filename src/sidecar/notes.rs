@@ -1,0 +1,97 @@
+//! What a client's model is to be told, and has not been yet: files that were brought back behind its back, and warnings that a
+//! client could not pass on when they arose.
+
+use super::session::Session;
+use crate::checkpoint::journal::{Journal, Line, OpKind, unquoted};
+use crate::engine::talk::Told;
+use crate::model::path::RelPath;
+use crate::model::text::count;
+
+/// Paths that a note names.
+const NAMED: usize = 8;
+
+/// Notes that are kept for a client that does not come for them.
+const MOST: usize = 20;
+
+impl Session {
+    /// Takes what is to be told; nothing for a client whose replies to this event do not reach the model.
+    pub(super) fn notices(&mut self) -> Vec<String> {
+        if !self.hears {
+            return Vec::new();
+        }
+        let back = self.brought_back();
+        let mut talk = self.talk();
+        let mut notes = std::mem::take(&mut talk.notes);
+        notes.extend(back);
+        if !notes.is_empty() {
+            talk.keep();
+        }
+        notes
+    }
+
+    /// Keeps notes for an event whose reply reaches the model.
+    pub(super) fn keep_notes(&self, notes: Vec<String>) {
+        if notes.is_empty() {
+            return;
+        }
+        let mut talk = self.talk();
+        talk.notes.extend(notes);
+        let surplus = talk.notes.len().saturating_sub(MOST);
+        talk.notes.drain(..surplus);
+        talk.keep();
+    }
+
+    /// What was restored in the session's workspace since the session was last told, or since it was first seen.
+    fn brought_back(&mut self) -> Vec<String> {
+        let Ok(place) = self.place() else { return Vec::new() };
+        let (id, dir) = (place.workspace.id.clone(), place.workspace.dir.clone());
+        let length = std::fs::metadata(dir.join("journal")).map_or(0, |facts| facts.len());
+        let told = self.talk().told.get(&id).copied();
+        if told.is_some_and(|told| told.length == length) {
+            return Vec::new();
+        }
+        let lines = match Journal::in_dir(&dir).read() {
+            Ok(contents) => contents.lines,
+            Err(error) => {
+                tracing::warn!(%error, "what was restored cannot be told");
+                return Vec::new();
+            }
+        };
+        let now = Told { length, lines: lines.len() };
+        let mut talk = self.talk();
+        talk.told.insert(id, now);
+        talk.keep();
+        told.map_or_else(Vec::new, |told| notes_of(&lines, told.lines))
+    }
+}
+
+/// Of the operations that ended after the first `before` lines.
+fn notes_of(lines: &[Line], before: usize) -> Vec<String> {
+    let ended = lines.iter().enumerate().skip(before).filter_map(|(at, line)| match line {
+        Line::Restored(end) => Some((at, end)),
+        Line::Restoring(_) | Line::Aborted { .. } | Line::External(_) => None,
+    });
+    ended
+        .filter(|(_, end)| !end.changed.is_empty())
+        .map(|(at, end)| {
+            let begin = lines[..at].iter().rev().find_map(|line| match line {
+                Line::Restoring(begin) if begin.op == end.op => Some(begin.kind),
+                _ => None,
+            });
+            let what = match begin {
+                Some(OpKind::Undo) => "a restore was undone",
+                Some(OpKind::Redo) => "a restore was done again",
+                Some(OpKind::Rollback) => "the work was rolled back",
+                Some(OpKind::Restore) | None => "files were restored",
+            };
+            let paths = unquoted(&end.changed).unwrap_or_default();
+            let named: Vec<String> = paths.iter().take(NAMED).map(RelPath::display).map(|path| path.to_string()).collect();
+            let more = if paths.len() > NAMED { ", …" } else { "" };
+            format!(
+                "piton: {what} in this workspace, and {} changed: {}{more}. Read files again before you rely on what you knew of them.",
+                count(end.changed.len() as u64, "path"),
+                named.join(", "),
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,55 @@
+//! Processes: which program this is, leaving a terminal, ending another.
+
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// By which a rebuilt or replaced program is told from this one: version, and inode, size and time of the file that runs.
+pub fn build() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    // A program that was deleted since is not the one that is there now.
+    match std::env::current_exe().and_then(std::fs::metadata) {
+        Ok(facts) => format!("{version}-{:x}-{:x}-{:x}", facts.ino(), facts.size(), facts.mtime_nsec() ^ facts.mtime()),
+        Err(_) => format!("{version}-unknown"),
+    }
+}
+
+/// When the file of this program was last written, in nanoseconds since the epoch; 0 when it is gone.
+pub fn built_at() -> i64 {
+    let facts = std::env::current_exe().and_then(std::fs::metadata);
+    facts.map_or(0, |facts| facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec()))
+}
+
+/// The user whose rights this process has.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The user at the other end of a socket.
+///
+/// # Errors
+/// Those of the system.
+pub fn peer(stream: &UnixStream) -> Result<u32> {
+    let peer = rustix::net::sockopt::socket_peercred(stream)
+        .map_err(|errno| Error::io(errno.into(), "asking who is at the other end", Path::new("socket")))?;
+    Ok(peer.uid.as_raw())
+}
+
+/// Leaves the terminal and the group of whoever started this process, so that neither ends it.
+pub fn leave_session() {
+    // The leader of a group cannot; it has left already then.
+    let _ = rustix::process::setsid();
+}
+
+/// Asks a process to end (SIGTERM).
+///
+/// # Errors
+/// `internal` when there is none of this number, or it is somebody else's.
+pub fn ask_to_end(pid: i32) -> Result<()> {
+    let pid = rustix::process::Pid::from_raw(pid).filter(|pid| pid.as_raw_nonzero().get() > 1);
+    let pid = pid.ok_or_else(|| Error::new(crate::error::Code::BadRequest, "not the number of a process"))?;
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM)
+        .map_err(|errno| Error::io(errno.into(), "ending the process", &Path::new("/proc").join(pid.to_string())))
+}

@@ -1,0 +1,379 @@
+//! `piton hook` and the daemon behind it: every client's conversation, and everything that can be wrong with either.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::conversations::ALL;
+use super::dice::Dice;
+use super::faults::full;
+use super::support::{Lab, Output, WAIT};
+
+/// A lab whose daemon ends with it.
+struct Hooked {
+    lab: Lab,
+    alone: bool,
+}
+
+impl Hooked {
+    fn new(alone: bool) -> Hooked {
+        let lab = Lab::new();
+        lab.sh("printf old > a; mkdir out; printf product > out/x");
+        Hooked { lab, alone }
+    }
+
+    fn command(&self, client: &str, event: &str) -> Command {
+        let mut command = self.lab.command(env!("CARGO_BIN_EXE_piton"), &self.lab.work);
+        command.args(["hook", client, event]);
+        if self.alone {
+            command.arg("--no-daemon");
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn start(&self, client: &str, event: &str, payload: &[u8]) -> Child {
+        let mut child = self.command(client, event).spawn().unwrap();
+        // A hook that has seen enough may close its input.
+        let _ = child.stdin.take().unwrap().write_all(payload);
+        child
+    }
+
+    /// Answers as every hook has to: code 0, and nothing or one JSON value.
+    fn hook(&self, client: &str, event: &str, payload: impl AsRef<[u8]>) -> Value {
+        let output = self.start(client, event, payload.as_ref()).wait_with_output().unwrap();
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{client} {event}: {output:?}");
+        match stdout.trim() {
+            "" => Value::Null,
+            text => serde_json::from_str(text).unwrap_or_else(|error| panic!("{client} {event}: {error}: {text}")),
+        }
+    }
+
+    /// One of Claude Code's tools is about to run.
+    fn bash(&self, turn: &str, command: &str) -> Value {
+        self.hook(
+            "claude-code",
+            "PreToolUse",
+            json!({ "hook_event_name": "PreToolUse", "session_id": "s", "prompt_id": turn, "cwd": self.lab.work,
+                "tool_name": "Bash", "tool_input": { "command": command }, "tool_use_id": "u" })
+            .to_string(),
+        )
+    }
+
+    fn checkpoints(&self) -> Vec<u64> {
+        let list = self.lab.piton(&["list", "--json", "--kind", "auto"]);
+        let list = if list.code == 3 { json!({ "checkpoints": [] }) } else { list.json() };
+        list["checkpoints"].as_array().unwrap().iter().map(|row| row["n"].as_u64().unwrap()).collect()
+    }
+
+    /// Waits until there are so many: a capture of just the named paths, taken while the base capture was at work, is dropped
+    /// after the answer.
+    fn settles_at(&self, count: usize) -> Vec<u64> {
+        let began = Instant::now();
+        loop {
+            let all = self.checkpoints();
+            if all.len() == count {
+                return all;
+            }
+            assert!(began.elapsed() < WAIT, "{all:?}, not {count}");
+        }
+    }
+
+    /// The checkpoint that holds the session's turn, as it was acknowledged.
+    fn held(&self) -> String {
+        let kept = std::fs::read(self.lab.home.join("piton/sessions/claude-code.s")).unwrap();
+        let kept: Value = serde_json::from_slice(&kept).unwrap();
+        let slots = kept["turns"]["slots"].as_object().unwrap();
+        slots.values().next().unwrap()["id"].as_str().unwrap().to_owned()
+    }
+
+    fn mishaps(&self) -> String {
+        self.lab.piton(&["status", "--json"]).json()["mishaps"].to_string()
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.lab.home.join("piton/daemon")
+    }
+
+    fn daemon(&self, verb: &str) -> Output {
+        self.lab.piton(&["daemon", verb, "--json"])
+    }
+
+    /// The daemon's process, if one serves.
+    fn pid(&self) -> Option<i64> {
+        self.daemon("status").json()["daemon"]["pid"].as_i64()
+    }
+}
+
+impl Drop for Hooked {
+    fn drop(&mut self) {
+        self.lab.piton(&["daemon", "stop"]);
+    }
+}
+
+fn kill(pid: i64) {
+    assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn every_client_gets_one_checkpoint_before_the_loss() {
+    for alone in [false, true] {
+        for (client, conversation) in ALL {
+            let hooked = Hooked::new(alone);
+            let work = hooked.lab.work.to_str().unwrap().to_owned();
+            let mut has_turns = false;
+            for (event, payload, meaning) in *conversation {
+                let payload = payload.replace("\"/w\"", &format!("{work:?}")).replace("/w/", &format!("{work}/"));
+                let reply = hooked.hook(client, event, payload);
+                // What is typed to piton itself does not reach the model: in some clients' words it is denied.
+                let refused = !meaning.contains(": ask ") && reply.to_string().contains("deny");
+                assert!(!refused, "{client} {event}: {reply}");
+                has_turns |= meaning.contains(": turn ");
+                if meaning.contains("rm -rf out") {
+                    hooked.lab.sh("rm -rf out");
+                }
+            }
+            // A client that never tells of turns gets one before every action that finds something changed.
+            let taken = if has_turns { hooked.settles_at(1) } else { hooked.checkpoints() };
+            // The documentation's own examples destroy something else.
+            hooked.lab.sh("rm -rf out");
+            hooked.lab.restore(taken[0], &[]);
+            assert_eq!(hooked.lab.read("out/x"), "product", "{client}");
+        }
+    }
+}
+
+#[test]
+fn a_turn_is_the_same_with_and_without_the_daemon() {
+    let mut hooked = Hooked::new(false);
+    assert_eq!(hooked.bash("t1", "rm -rf out"), Value::Null);
+    hooked.lab.sh("rm -rf out");
+    hooked.settles_at(1);
+    // The turn is held, whoever answers.
+    hooked.alone = true;
+    assert_eq!(hooked.bash("t1", "rm nothing"), Value::Null);
+    hooked.settles_at(1);
+    // And a turn that begins without the daemon is held by it.
+    assert_eq!(hooked.bash("t2", "rm -rf a"), Value::Null);
+    hooked.lab.sh("rm a");
+    hooked.alone = false;
+    assert_eq!(hooked.bash("t2", "rm nothing"), Value::Null);
+    hooked.settles_at(2);
+    assert_eq!(hooked.mishaps(), "[]");
+}
+
+#[test]
+fn what_is_brought_back_and_what_cannot_be_is_told_to_the_model() {
+    let hooked = Hooked::new(false);
+    let told = hooked.bash("t1", "rm -rf out; psql -c 'drop table x'");
+    assert!(told["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains("psql"), "{told}");
+    hooked.lab.sh("rm -rf out");
+    let prompt = |text: &str| {
+        hooked.hook(
+            "claude-code",
+            "UserPromptSubmit",
+            json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt_id": "q", "cwd": hooked.lab.work,
+                "prompt": text })
+            .to_string(),
+        )
+    };
+    let n = hooked.settles_at(1)[0];
+    let listed = prompt("/rollback");
+    assert!(listed["reason"].as_str().unwrap().contains(&format!("{n}  ")), "{listed}");
+    let diff = prompt(&format!("/rollback diff {n}"));
+    assert!(diff["reason"].as_str().unwrap().contains("-product"), "{diff}");
+    let restored = prompt(&format!("/rollback {n} out/x"));
+    assert!(restored["decision"] == "block" && hooked.lab.read("out/x") == "product", "{restored}");
+    let undone = prompt("/undo");
+    assert!(!hooked.lab.work.join("out/x").exists(), "{undone}");
+    let said = prompt("/rollback 4711");
+    assert!(said["reason"].as_str().unwrap().contains("4711"), "{said}");
+    // Nothing of this cost a turn; the next one is told.
+    let told = prompt("go on");
+    let context = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(context.contains("out/x") && context.contains("undone"), "{told}");
+    assert_eq!(prompt("go on again"), Value::Null);
+}
+
+#[test]
+fn bad_payloads_are_said_and_never_a_veto() {
+    let hooked = Hooked::new(false);
+    let huge = format!("{{\"session_id\":\"{}\"}}", "x".repeat(33 << 20));
+    let foreign = json!({ "hook_event_name": "PostToolUse", "session_id": "s" }).to_string();
+    let table: [(&str, &str, &[u8], &str); 6] = [
+        ("claude-code", "PreToolUse", b"{\"session_id\": \"s", "not JSON"),
+        ("claude-code", "PreToolUse", b"\xff\xfe", "UTF-8"),
+        ("claude-code", "PreToolUse", huge.as_bytes(), "long"),
+        ("claude-code", "PreToolUse", foreign.as_bytes(), "PostToolUse"),
+        ("gemini-cli", "BeforeTool", b"", "hook"),
+        ("nobody", "PreToolUse", b"{}", "there is no client"),
+    ];
+    for (client, event, payload, said) in table {
+        let reply = hooked.hook(client, event, payload);
+        assert!(client == "nobody" || reply.to_string().contains("piton"), "{client} {event}: {reply}");
+        assert!(hooked.mishaps().contains(said), "{client} {event} {said}: {}", hooked.mishaps());
+    }
+    let bare = hooked.lab.piton(&["hook"]);
+    assert_eq!((bare.code, bare.stdout.as_str()), (0, ""), "{bare:?}");
+}
+
+#[test]
+fn ten_at_once_start_one_daemon() {
+    let hooked = Hooked::new(false);
+    let payload = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "prompt_id": "t", "cwd": hooked.lab.work,
+        "tool_name": "Bash", "tool_input": { "command": "rm -rf out" }, "tool_use_id": "u" })
+    .to_string();
+    let all: Vec<Child> = (0..10).map(|_| hooked.start("claude-code", "PreToolUse", payload.as_bytes())).collect();
+    for child in all {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    }
+    assert!(hooked.pid().is_some());
+    // Those that came too late to serve have seen it, and ended.
+    let home = hooked.lab.home.join("piton");
+    let wanted = format!("PITON_HOME={}\0", home.display());
+    let running = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        processes
+            .filter(|process| {
+                let read = |name: &str| std::fs::read(process.path().join(name)).unwrap_or_default();
+                let (line, environment) = (read("cmdline"), read("environ"));
+                String::from_utf8_lossy(&line).contains("daemon\0run")
+                    && String::from_utf8_lossy(&environment).contains(&wanted)
+            })
+            .count()
+    };
+    let began = Instant::now();
+    while running() != 1 {
+        assert!(began.elapsed() < WAIT, "{} daemons", running());
+        std::thread::yield_now();
+    }
+    assert_eq!(hooked.mishaps(), "[]");
+}
+
+#[test]
+fn a_killed_daemon_loses_nothing() {
+    let rounds = if full() { 50 } else { 5 };
+    let hooked = Hooked::new(false);
+    let mut dice = Dice(4711);
+    let mut held: Vec<(String, String)> = Vec::new();
+    for round in 0..rounds {
+        hooked.lab.write("a", format!("round {round}"));
+        hooked.lab.sh("mkdir -p out; for i in 1 2 3 4 5 6 7 8; do echo $i $RANDOM > out/$i; done");
+        hooked.bash("warm", "ls");
+        let pid = hooked.pid();
+        let payload = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "prompt_id": format!("t{round}"),
+            "cwd": hooked.lab.work, "tool_name": "Bash", "tool_input": { "command": "rm a" }, "tool_use_id": "u" });
+        let child = hooked.start("claude-code", "PreToolUse", payload.to_string().as_bytes());
+        // Anywhere between the question and some time after the answer.
+        for _ in 0..dice.roll(40_000) {
+            std::hint::spin_loop();
+        }
+        if let Some(pid) = pid {
+            kill(pid);
+        }
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        // The next hook goes on.
+        assert_eq!(hooked.bash(&format!("u{round}"), "rm a"), Value::Null, "{}", hooked.mishaps());
+        held.push((hooked.held(), format!("round {round}")));
+    }
+    for (id, content) in &held {
+        let shown = hooked.lab.piton(&["show", &format!("{id}:a")]);
+        assert_eq!((shown.code, &shown.stdout), (0, content), "{id}");
+    }
+    if let Some(said) = hooked.lab.store_git(&["fsck", "--full", "--strict", "--no-dangling"]) {
+        assert!(!said.contains("error") && !said.contains("missing"), "{said}");
+    }
+    println!("daemon killed: {rounds} rounds, all well");
+}
+
+/// Something that has taken the daemon's place; says `line` to whoever comes.
+fn impostor(dir: &Path, line: Option<String>) -> UnixListener {
+    std::fs::create_dir_all(dir).unwrap();
+    let listener = UnixListener::bind(dir.join("socket")).unwrap();
+    let accepting = listener.try_clone().unwrap();
+    std::thread::spawn(move || {
+        let mut silent = Vec::new();
+        for mut stream in accepting.incoming().flatten() {
+            if let Some(line) = &line {
+                // Whoever hung up has heard enough.
+                let _ = writeln!(stream, "{line}");
+            }
+            silent.push(stream);
+        }
+    });
+    listener
+}
+
+#[test]
+fn without_a_daemon_that_answers_the_hook_answers_itself() {
+    let greeting = |ok: bool, v: u32, built_at: i64, pid: u32| {
+        json!({ "v": v, "type": "daemon", "ok": ok, "build": "another", "built_at": built_at, "pid": pid,
+            "since": "2026-01-01T00:00:00.000Z", "clients": 1 })
+        .to_string()
+    };
+    let mut old = Command::new("sleep").arg("60").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let table = [
+        ("never greets", None),
+        ("greets with nonsense", Some("hello".to_owned())),
+        ("has too many clients", Some(greeting(false, 1, i64::MAX, 1))),
+        ("speaks another protocol", Some(greeting(true, 2, i64::MAX, 1))),
+        ("is an older piton", Some(greeting(true, 1, 0, old.id()))),
+    ];
+    for (name, line) in table {
+        let hooked = Hooked::new(false);
+        let _listener = impostor(&hooked.dir(), line);
+        assert_eq!(hooked.bash("t", "rm -rf out"), Value::Null, "{name}: {}", hooked.mishaps());
+        hooked.lab.sh("rm -rf out");
+        hooked.settles_at(1);
+        assert_eq!(hooked.mishaps(), "[]", "{name}");
+    }
+    // The older one was asked to end.
+    assert!(!old.wait().unwrap().success());
+}
+
+#[test]
+fn a_dead_socket_or_no_place_for_one_is_no_hindrance() {
+    let hooked = Hooked::new(false);
+    std::fs::create_dir_all(hooked.dir()).unwrap();
+    drop(UnixListener::bind(hooked.dir().join("socket")).unwrap());
+    assert_eq!(hooked.bash("t", "rm -rf out"), Value::Null);
+    assert_eq!(hooked.daemon("start").code, 0);
+    assert!(hooked.pid().is_some());
+    assert_eq!(hooked.daemon("stop").code, 0);
+    assert_eq!((hooked.daemon("stop").code, hooked.pid()), (3, None));
+    std::fs::remove_dir_all(hooked.dir()).unwrap();
+    std::fs::write(hooked.dir(), "not a directory").unwrap();
+    hooked.lab.write("a", "newer");
+    assert_eq!(hooked.bash("t2", "rm a"), Value::Null, "{}", hooked.mishaps());
+    hooked.settles_at(2);
+}
+
+#[test]
+fn a_long_home_and_an_idle_end() {
+    let hooked = Hooked::new(false);
+    let home = hooked.lab.root().join("h".repeat(120)).join("i".repeat(60));
+    let mut command = hooked.lab.command(env!("CARGO_BIN_EXE_piton"), &hooked.lab.work);
+    command.args(["daemon", "run", "--idle", "1"]).env("PITON_HOME", &home).stderr(Stdio::piped());
+    let mut daemon = command.spawn().unwrap();
+    let status = || {
+        let mut command = hooked.lab.command(env!("CARGO_BIN_EXE_piton"), &hooked.lab.work);
+        command.args(["daemon", "status"]).env("PITON_HOME", &home).stdout(Stdio::null());
+        command.status().unwrap().code()
+    };
+    let began = Instant::now();
+    while status() != Some(0) {
+        assert!(began.elapsed() < WAIT);
+    }
+    // It ends by itself.
+    let mut said = String::new();
+    BufReader::new(daemon.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(daemon.wait().unwrap().success() && said.is_empty(), "{said}");
+    assert!(!home.join("daemon/socket").exists());
+}
