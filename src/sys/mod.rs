@@ -5,5 +5,6 @@ pub mod dir;
 pub mod durable;
 pub mod lease;
 pub mod lock;
+pub mod memory;
 pub mod mount;
 pub mod room;

@@ -62,10 +62,15 @@ pub(super) fn whole(root: &Root, path: &RelPath, cap: u64) -> Result<Content, Re
     attempts(root, path, cap, &mut |opened, last| opened.whole(last))
 }
 
-/// Reads a file and hands its content to the sink.
-pub(super) fn store(root: &Root, path: &RelPath, cap: u64, sink: &dyn ObjectSink) -> Result<Stored, Refusal> {
+/// Reads a file and hands its content to the sink. Above `cap` bytes it is refused as too large, above `whole` streamed.
+pub(super) fn store(
+    root: &Root,
+    path: &RelPath,
+    (cap, whole): (u64, u64),
+    sink: &dyn ObjectSink,
+) -> Result<Stored, Refusal> {
     attempts(root, path, cap, &mut |opened, last| {
-        if opened.before.size > WHOLE {
+        if opened.before.size > whole {
             return opened.stream(sink, last);
         }
         let Some(content) = opened.whole(last)? else {
@@ -128,8 +133,9 @@ impl Opened {
     /// The content, cut to the length that `fstat` told; `None` when it moved and there is another attempt.
     fn whole(mut self, last: bool) -> Result<Option<Content>, Refusal> {
         let size = self.before.size;
-        let mut bytes = Vec::with_capacity(size as usize + 1);
-        let read = (&mut self.file).take(size + 1).read_to_end(&mut bytes);
+        // One read; that it has grown is told by its stamp.
+        let mut bytes = Vec::with_capacity(size as usize);
+        let read = (&mut self.file).take(size).read_to_end(&mut bytes);
         read.map_err(|error| refusal_of(&error))?;
         let still = bytes.len() as u64 == size && self.holds_still()?;
         if !still && !last {
