@@ -4,8 +4,8 @@
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
@@ -80,6 +80,24 @@ pub fn plain_id(kind: ObjectKind, content: &[u8]) -> ObjectId {
     hasher.update(format!("{} {}\0", kind.as_str(), content.len()).as_bytes());
     hasher.update(content);
     ObjectId::from_bytes(digest(hasher))
+}
+
+/// Whether a pack is the one that an index was made for, from its first byte to its last as far as its ends tell.
+pub fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
+    let checksum = index.len().checked_sub(40).map(|at| &index[at..at + 20]);
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(Error::io(error, "opening", path)),
+    };
+    let length = file.metadata().at("looking at", path)?.len();
+    let (mut begin, mut end) = ([0; 8], [0; 20]);
+    if length < 32 {
+        return Ok(false);
+    }
+    file.read_exact_at(&mut begin, 0).at("reading", path)?;
+    file.read_exact_at(&mut end, length - 20).at("reading", path)?;
+    Ok(begin == header(0)[..8] && checksum == Some(&end[..]))
 }
 
 /// The kernel is asked to begin writing whenever a pack has grown by this much, so that the sync at the end finds little

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::{index, loose};
+use super::{index, loose, pack};
 use crate::error::{IoContext, Result};
 use crate::model::id::ObjectId;
 
@@ -25,7 +25,7 @@ impl From<Vec<ObjectId>> for Present {
 }
 
 impl Present {
-    /// Reads all indexes and the names of all loose objects; `None` where there is too much or something unknown, so that
+    /// Reads all indexes and the names of all loose objects; `None` where there is too much or more than these, so that
     /// libgit2 must be asked.
     pub fn read(git_dir: &Path) -> Result<Option<Present>> {
         if git_dir.join("objects/info/alternates").exists() {
@@ -42,12 +42,15 @@ impl Present {
             let mut bytes = Vec::new();
             let file = File::open(&path).at("opening", &path)?;
             file.take(left + 1).read_to_end(&mut bytes).at("reading", &path)?;
-            let entries = Some(()).filter(|()| bytes.len() as u64 <= left).and_then(|()| index::parse(&bytes));
-            let Some(entries) = entries else {
+            if bytes.len() as u64 > left {
                 return Ok(None);
-            };
+            }
             left -= bytes.len() as u64;
-            ids.extend(entries.iter().map(|entry| entry.id));
+            // What a torn pack held is written again.
+            if !pack::is_of(&path.with_extension("pack"), &bytes)? {
+                continue;
+            }
+            ids.extend(index::parse(&bytes).unwrap_or_default().iter().map(|entry| entry.id));
         }
         ids.extend(loose::list(git_dir)?);
         Ok(Some(Present::from(ids)))

@@ -188,7 +188,10 @@ fn dense(place: &Place) -> Result<Present> {
     for found in consolidate::packs(&place.git_dir)?.into_iter().filter(|found| !found.is_light()) {
         let path = found.file("idx");
         let bytes = std::fs::read(&path).at("reading", &path)?;
-        // One that cannot be read holds nothing that could be relied on.
+        // One that is torn or cannot be read holds nothing that could be relied on.
+        if !pack::is_of(&found.file("pack"), &bytes)? {
+            continue;
+        }
         ids.extend(index::parse(&bytes).unwrap_or_default().into_iter().map(|entry| entry.id));
     }
     Ok(Present::from(ids))

@@ -433,3 +433,45 @@ fn a_damaged_light_pack_stays_and_the_rest_of_it_is_compressed() {
     let lost = |entry: &TreeEntry| store.copy_blob(&entry.id, &mut Vec::new()).is_err();
     assert_eq!(store.read_tree(&tree).unwrap().iter().filter(|entry| lost(entry)).count(), 1);
 }
+
+#[test]
+fn what_a_torn_pack_held_counts_as_missing() {
+    let (home, mut store, commit) = light_store();
+    store.recompress(AT_ONCE, &|| true).unwrap();
+    let dir = std::fs::read_dir(store.git_dir().join("objects/pack")).unwrap();
+    let dense = dir.map(|entry| entry.unwrap().path()).find(|path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.ends_with(".pack") && !name.starts_with(pack::LIGHT)
+    });
+    let dense = dense.unwrap();
+    let bytes = std::fs::read(&dense).unwrap();
+    std::fs::remove_file(&dense).unwrap();
+    std::fs::write(&dense, &bytes[..bytes.len() - 100]).unwrap();
+    // Everything is in the light pack; it goes only when whole packs hold all of it.
+    recompressed(&mut store, IDLE);
+    let index = dense.with_extension("idx");
+    std::fs::remove_file(&dense).unwrap();
+    std::fs::remove_file(&index).unwrap();
+    drop(store);
+    let store = Store::open(home.path()).unwrap();
+    all_is_there(&store, &[commit]);
+    // The same for a batch that reads what is there at once.
+    let [path] = <[PathBuf; 1]>::try_from(
+        std::fs::read_dir(store.git_dir().join("objects/pack"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|kind| kind == "pack"))
+            .collect::<Vec<_>>(),
+    )
+    .unwrap();
+    let contains = |store: &Store| {
+        let batch = store.batch().unwrap();
+        batch.expect(5000, 0).unwrap();
+        batch.contains(&commit).unwrap()
+    };
+    assert!(contains(&store));
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 100]).unwrap();
+    assert!(!contains(&Store::open(home.path()).unwrap()));
+}

@@ -14,8 +14,8 @@ const OTHERS: u64 = 24 << 20;
 /// What one file still takes when its content is gone: its entry, its stamp, its share of the trees.
 const A_FILE: u64 = 400;
 
-/// What a small file may take, however small it seemed.
-const SMALL: u64 = 64 << 10;
+/// How much a file may have grown since it was listed and be held whole.
+const GROWTH: u64 = 64 << 10;
 
 /// What a streamed file takes: its buffers.
 const STREAM: u64 = 2 << 20;
@@ -49,8 +49,8 @@ impl Budget {
     /// Waits until a file of `size` bytes fits. It is held twice: as it is, and as the store writes it.
     pub(super) fn admit(&self, size: u64) -> Admitted<'_> {
         let whole = WHOLE.min(self.total / 4);
-        let small = SMALL.min(whole);
-        let (bytes, whole) = if size > whole { (STREAM, small) } else { (2 * size.max(small), size.max(small)) };
+        // One that grows a little meanwhile is still held whole.
+        let (bytes, whole) = if size > whole { (STREAM, 0) } else { (2 * (size + GROWTH), size + GROWTH) };
         let bytes = bytes.min(self.total);
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let enough = |left: &mut u64| *left < bytes;

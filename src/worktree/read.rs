@@ -133,9 +133,8 @@ impl Opened {
     /// The content, cut to the length that `fstat` told; `None` when it moved and there is another attempt.
     fn whole(mut self, last: bool) -> Result<Option<Content>, Refusal> {
         let size = self.before.size;
-        // One read; that it has grown is told by its stamp.
-        let mut bytes = Vec::with_capacity(size as usize);
-        let read = (&mut self.file).take(size).read_to_end(&mut bytes);
+        let mut bytes = Vec::with_capacity(size as usize + 1);
+        let read = (&mut self.file).take(size + 1).read_to_end(&mut bytes);
         read.map_err(|error| refusal_of(&error))?;
         let still = bytes.len() as u64 == size && self.holds_still()?;
         if !still && !last {
