@@ -71,12 +71,7 @@ pub struct Session {
 
 impl Session {
     /// A session before its first line.
-    pub fn new(
-        engine: Arc<Engine<Answer>>,
-        finished: Finished<Answer>,
-        output: Output,
-        root: Root,
-    ) -> Session {
+    pub fn new(engine: Arc<Engine<Answer>>, finished: Finished<Answer>, output: Output, root: Root) -> Session {
         Session {
             engine,
             finished,
@@ -266,8 +261,11 @@ impl Session {
             Root::Known(root) => return Ok(root.clone()),
             Root::Around(dir) => dir.clone(),
             Root::Unknown => {
-                return Err(Error::new(Code::WorkspaceGone, "no workspace: the working directory is gone, or was not told")
-                    .hint("say `hello` with `workspace` or `cwd` first"));
+                return Err(Error::new(
+                    Code::WorkspaceGone,
+                    "no workspace: the working directory is gone, or was not told",
+                )
+                .hint("say `hello` with `workspace` or `cwd` first"));
             }
         };
         let root = self.engine.root_around(&around)?;
