@@ -18,7 +18,7 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
-use crate::store::{BOUNDS, Batch, NewCommit};
+use crate::store::{BOUNDS, Batch, NewCommit, Slice};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::worktree::stamps::Stamps;
 use crate::worktree::{Flow, Target};
@@ -364,6 +364,14 @@ impl Timeline {
             tracing::warn!(%error, "packs could not be consolidated");
         }
         Ok(())
+    }
+
+    /// Compresses what large checkpoints had no time to compress, as much as `slice` says or until `control` stops it.
+    ///
+    /// # Errors
+    /// As [`crate::store::Store::recompress`]; nothing is lost by them.
+    pub fn recompress(&mut self, slice: Slice, control: &dyn Fn() -> Flow) -> Result<()> {
+        self.store.recompress(slice, &|| control() == Flow::Continue).map(drop)
     }
 }
 

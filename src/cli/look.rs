@@ -19,6 +19,7 @@ use crate::model::text::{bytes, count, printable};
 use crate::model::tree::Mode;
 use crate::protocol::{List, PathItem, StatBlock};
 use crate::sidecar::shared::{block, list_reply};
+use crate::store::COMMAND;
 use crate::worktree::{Flow, Target};
 
 pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> {
@@ -30,6 +31,8 @@ pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> 
     let take = Take { only, targets, always, pinned: args.pin, ..Take::of(Kind::Manual, "local", &label) };
     let taken = timeline.take(&take, &|| Flow::Continue)?;
     print::settled(timeline.leave());
+    // Where no sidecar has idle time, each command does a little.
+    print::settled(timeline.recompress(COMMAND, &|| Flow::Continue));
     if context.json {
         print::json(&json!({ "checkpoint": block(&taken) }))?;
     } else {

@@ -37,6 +37,8 @@ pub struct Hearing {
     /// Audits in idle time, and what they found that nobody had told of.
     pub audits: u64,
     pub divergences: u64,
+    /// What could not be done in idle time, and is tried again.
+    pub fault: Option<String>,
 }
 
 /// The state that a worker writes and `status` reads.

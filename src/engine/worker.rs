@@ -19,6 +19,7 @@ use crate::checkpoint::workspace::Scope;
 use crate::error::Code;
 use crate::model::checkpoint::Kind;
 use crate::model::policy::{Policy, Watching};
+use crate::store::IDLE;
 use crate::worktree::Flow;
 
 /// Jobs that may wait.
@@ -55,6 +56,8 @@ enum Chore {
     Hear,
     /// Make durable what is not yet, sweep, drop what retention drops.
     Settle,
+    /// Compress what a large checkpoint had no time to compress.
+    Recompress,
     /// Scan where nothing is heard, so that new content is read before an event waits for it (`watcher: poll`).
     Poll,
     /// Write the stamps, and look whether anything was missed.
@@ -67,6 +70,7 @@ impl Chore {
         Duration::from_millis(match self {
             Chore::Hear => 0,
             Chore::Settle => 100,
+            Chore::Recompress => 1000,
             Chore::Poll => 10_000,
             Chore::Audit => 30_000,
         })
@@ -76,8 +80,9 @@ impl Chore {
     fn next(self, watching: Watching) -> Option<Chore> {
         match (self, watching) {
             (Chore::Hear, _) => Some(Chore::Settle),
-            (Chore::Settle | Chore::Poll, Watching::Poll) => Some(Chore::Poll),
-            (Chore::Settle | Chore::Poll, Watching::Recommended | Watching::None) => Some(Chore::Audit),
+            (Chore::Settle, _) => Some(Chore::Recompress),
+            (Chore::Recompress | Chore::Poll, Watching::Poll) => Some(Chore::Poll),
+            (Chore::Recompress | Chore::Poll, Watching::Recommended | Watching::None) => Some(Chore::Audit),
             (Chore::Audit, _) => None,
         }
     }
@@ -223,6 +228,13 @@ impl<A: Send + 'static> Desk<A> {
         match chore {
             Chore::Hear => self.hear(&give_way),
             Chore::Settle => self.settle(),
+            Chore::Recompress => {
+                let fault = self.timeline.recompress(IDLE, &give_way).err().map(|error| error.text());
+                if let Some(fault) = &fault {
+                    tracing::warn!(fault, "packs could not be compressed");
+                }
+                note(&self.hearing, |hearing| hearing.fault = fault);
+            }
             Chore::Poll => {
                 let polled = self.timeline.take(&Take::of(Kind::Turn, "local", "polling"), &give_way);
                 if let Err(error) = polled.map(drop) {

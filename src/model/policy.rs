@@ -69,6 +69,8 @@ pub struct Limits {
     pub files: u64,
     /// Longest accepted protocol line, in bytes.
     pub line_bytes: usize,
+    /// Bytes of memory that a capture keeps to, content and all.
+    pub memory: u64,
 }
 
 /// How many checkpoints are kept.

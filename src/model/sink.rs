@@ -13,6 +13,15 @@ pub trait ObjectSink: Sync {
     /// When the store cannot answer.
     fn contains(&self, id: &ObjectId) -> Result<bool>;
 
+    /// Is told how many objects, of how many bytes altogether, may come, before many of them do.
+    ///
+    /// # Errors
+    /// When the store cannot be looked at.
+    fn expect(&self, objects: usize, bytes: u64) -> Result<()> {
+        let _ = (objects, bytes);
+        Ok(())
+    }
+
     /// Takes a whole object; `id` is the hash of `content`.
     ///
     /// # Errors

@@ -114,6 +114,14 @@ pub const KEYS: &[Key] = &[
         widens: |old, new| new.limits.line_bytes == old.limits.line_bytes,
     },
     Key {
+        name: "limits.memory_mb",
+        apply: |policy, value| {
+            policy.limits.memory = number(value, 32, 1_000_000)? * 1_000_000;
+            Ok(())
+        },
+        widens: |old, new| new.limits.memory == old.limits.memory,
+    },
+    Key {
         name: "retention.enabled",
         apply: |policy, value| {
             policy.retention.enabled = value.as_bool().ok_or_else(|| wants("true or false", value))?;
@@ -196,7 +204,7 @@ pub fn blank_policy() -> Policy {
         exclude: Vec::new(),
         tracked_files: Vec::new(),
         read_only: Vec::new(),
-        limits: Limits { file_bytes: 0, files: 0, line_bytes: 0 },
+        limits: Limits { file_bytes: 0, files: 0, line_bytes: 0, memory: 0 },
         retention: Retention { enabled: true, auto_per_run: 0, per_workspace: 0 },
         rules_yaml: String::new(),
         classes: Vec::new(),

@@ -456,12 +456,13 @@ impl Session {
     }
 
     fn status(&mut self, id: Option<Id>) -> Result<()> {
-        let (faults, ready) = (self.faults.clone(), self.base_ready);
+        let (mut faults, ready) = (self.faults.clone(), self.base_ready);
         let (run, turn) = self.run_and_turn();
         let place = self.place()?;
         let rules = place.in_force();
         let hearing = place.worker.hearing();
         let word = watcher_word(rules.policy.watching, &hearing);
+        faults.extend(hearing.fault.clone());
         self.submit_call("status", id, move |timeline, _| {
             let mut status = super::answers::status(timeline)?;
             if let Value::Object(fields) = &mut status {

@@ -3,16 +3,23 @@
 //! Objects come from several threads; each compresses its own and only the appending is serialised, so that hashing,
 //! compressing and writing overlap without a queue. Under [`MAX_LOOSE`] objects wait in memory and become loose
 //! files; from there on everything goes into a pack.
+//!
+//! Where very much is to come ([`LIGHT_FROM`]), compressing would take as long as all the rest: it is put off. Each thread
+//! appends to a pack of its own then, and these packs are *light*: framed and not compressed, told by their name, and
+//! compressed in idle time ([`super::recompress`]).
 
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use git2::{Odb, OdbLookupFlags};
 
+use super::deflate::Effort;
 use super::log::{self, Log, Record};
 use super::pack::{self, PackWriter};
+use super::present::Present;
 use super::{Store, git_error, layout, lazy, loose, to_oid};
 use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
@@ -23,6 +30,11 @@ use crate::sys::room::Room;
 const MAX_LOOSE: usize = 64;
 /// From this many bytes on a pack is written, so that memory stays bounded.
 const MAX_LOOSE_BYTES: usize = 8 << 20;
+
+/// Where so many bytes are to come, they are not compressed yet.
+pub const LIGHT_FROM: u64 = 32 << 20;
+/// Where so many objects are to come, what is there already is read at once instead of being asked for one by one.
+const MANY: usize = 1000;
 
 /// How often, in compressed bytes, free space is asked for again while a pack grows.
 const ASK_ROOM: u64 = 16 << 20;
@@ -62,8 +74,8 @@ struct Inner {
     /// Waiting to become loose files, not yet compressed.
     waiting: Vec<(ObjectId, ObjectKind, Vec<u8>)>,
     waiting_bytes: usize,
-    pack: Option<PackWriter>,
-    bytes: u64,
+    /// Whether there are too many to be loose files.
+    packing: bool,
     /// Compressed bytes at which free space is asked for.
     ask_room_at: u64,
 }
@@ -84,7 +96,14 @@ pub struct Landing<'l> {
 pub struct Batch<'s> {
     git_dir: PathBuf,
     odb: Odb<'s>,
+    /// What was there already, where it was worth reading.
+    present: OnceLock<Present>,
+    light: AtomicBool,
     inner: Mutex<Inner>,
+    /// Those that nobody appends to at this moment.
+    packs: Mutex<Vec<PackWriter>>,
+    /// Compressed bytes.
+    bytes: AtomicU64,
 }
 
 impl<'s> Batch<'s> {
@@ -95,8 +114,16 @@ impl<'s> Batch<'s> {
             odb.refresh().map_err(git_error)?;
         }
         let inner =
-            Inner { ids: HashSet::new(), waiting: Vec::new(), waiting_bytes: 0, pack: None, bytes: 0, ask_room_at: 0 };
-        Ok(Batch { git_dir: store.git_dir.clone(), odb, inner: Mutex::new(inner) })
+            Inner { ids: HashSet::new(), waiting: Vec::new(), waiting_bytes: 0, packing: false, ask_room_at: 0 };
+        Ok(Batch {
+            git_dir: store.git_dir.clone(),
+            odb,
+            present: OnceLock::new(),
+            light: AtomicBool::new(false),
+            inner: Mutex::new(inner),
+            packs: Mutex::new(Vec::new()),
+            bytes: AtomicU64::new(0),
+        })
     }
 
     /// Adds a commit.
@@ -116,11 +143,9 @@ impl<'s> Batch<'s> {
     /// `disk-full`, `permission`; nothing is named by anything then.
     pub fn finish(self) -> Result<BatchStats> {
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let stats = BatchStats { objects: inner.ids.len() as u64, bytes: inner.bytes };
-        match inner.pack {
-            Some(pack) => drop(pack.finish()?),
-            None => write_loose(&self.git_dir, &inner.waiting)?,
-        }
+        let stats = BatchStats { objects: inner.ids.len() as u64, bytes: self.bytes.into_inner() };
+        pack::finish_all(self.packs.into_inner().unwrap_or_else(PoisonError::into_inner))?;
+        write_loose(&self.git_dir, &inner.waiting)?;
         self.odb.refresh().map_err(git_error)?;
         Ok(stats)
     }
@@ -134,18 +159,14 @@ impl<'s> Batch<'s> {
         // A branch holds more than its newest checkpoint: torn, all of them would be lost.
         let synced = synced || expect.is_some();
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let stats = BatchStats { objects: inner.ids.len() as u64, bytes: inner.bytes };
+        let stats = BatchStats { objects: inner.ids.len() as u64, bytes: self.bytes.into_inner() };
         if log.length() > log::FULL {
             store.flush(log)?;
         }
         let mut objects = Vec::with_capacity(inner.waiting.len());
-        match inner.pack {
-            Some(pack) => drop(pack.finish()?),
-            None => {
-                for (id, kind, content) in &inner.waiting {
-                    objects.push((*id, loose::compress(*kind, content)?));
-                }
-            }
+        pack::finish_all(self.packs.into_inner().unwrap_or_else(PoisonError::into_inner))?;
+        for (id, kind, content) in &inner.waiting {
+            objects.push((*id, loose::compress(*kind, content)?));
         }
         let record = Record { name: name.to_owned(), old: expect, new, objects };
         if synced {
@@ -176,10 +197,11 @@ impl<'s> Batch<'s> {
 
     /// Refuses new content on a disk that is nearly full: before the first object, and now and then while a pack grows.
     fn require_room(&self, inner: &mut Inner) -> Result<()> {
-        if inner.bytes < inner.ask_room_at {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        if bytes < inner.ask_room_at {
             return Ok(());
         }
-        inner.ask_room_at = inner.bytes + ASK_ROOM;
+        inner.ask_room_at = bytes + ASK_ROOM;
         Room::at(&self.git_dir)?.require_floor(&self.git_dir)
     }
 
@@ -191,7 +213,7 @@ impl<'s> Batch<'s> {
         }
         self.require_room(&mut inner)?;
         inner.ids.insert(id);
-        if inner.pack.is_some() {
+        if inner.packing {
             return Ok(false);
         }
         if inner.waiting.len() + 1 < MAX_LOOSE && inner.waiting_bytes + content.len() < MAX_LOOSE_BYTES {
@@ -199,14 +221,35 @@ impl<'s> Batch<'s> {
             inner.waiting.push((id, kind, content.to_vec()));
             return Ok(true);
         }
-        let mut pack = PackWriter::create(&self.git_dir)?;
-        for (id, kind, content) in std::mem::take(&mut inner.waiting) {
-            let packed = pack::compress(kind, id, &content)?;
-            inner.bytes += packed.bytes.len() as u64;
-            pack.append(&packed)?;
-        }
-        inner.pack = Some(pack);
+        inner.packing = true;
+        let waiting = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        waiting.iter().try_for_each(|(id, kind, content)| self.pack(*kind, *id, content))?;
         Ok(false)
+    }
+
+    /// Compresses an object, and appends it to a pack that nobody else appends to.
+    fn pack(&self, kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<()> {
+        let light = self.light.load(Ordering::Relaxed);
+        let effort = if light { Effort::Stored } else { Effort::Fast };
+        let packed = pack::compress(kind, id, content, effort)?;
+        self.bytes.fetch_add(packed.bytes.len() as u64, Ordering::Relaxed);
+        let mut packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = packs.pop();
+        // Many light packs at once, since all of them become one; of others there is one.
+        let (free, packs) = if light {
+            drop(packs);
+            (free, None)
+        } else {
+            (free, Some(packs))
+        };
+        let mut pack = match free {
+            Some(pack) => pack,
+            None => PackWriter::create(&self.git_dir, if light { pack::LIGHT } else { pack::DENSE })?,
+        };
+        pack.append(&packed)?;
+        packs.unwrap_or_else(|| self.packs.lock().unwrap_or_else(PoisonError::into_inner)).push(pack);
+        Ok(())
     }
 }
 
@@ -215,20 +258,31 @@ impl ObjectSink for Batch<'_> {
         if self.lock().ids.contains(id) {
             return Ok(true);
         }
-        Ok(self.odb.exists_ext(to_oid(id), OdbLookupFlags::NO_REFRESH))
+        Ok(match self.present.get() {
+            Some(present) => present.contains(id),
+            None => self.odb.exists_ext(to_oid(id), OdbLookupFlags::NO_REFRESH),
+        })
+    }
+
+    fn expect(&self, objects: usize, bytes: u64) -> Result<()> {
+        if objects >= MANY && self.present.get().is_none() {
+            // A second one would say the same.
+            Present::read(&self.git_dir)?.map(|present| self.present.set(present));
+        }
+        if bytes >= LIGHT_FROM {
+            let room = Room::at(&self.git_dir)?;
+            // Room for both, the light and the compressed, and for others.
+            let fits = room.free >= room.floor().saturating_add(bytes.saturating_mul(3));
+            self.light.store(fits, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     fn write(&self, kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<()> {
         if self.keep_waiting(kind, id, content)? {
             return Ok(());
         }
-        let packed = pack::compress(kind, id, content)?;
-        let mut inner = self.lock();
-        inner.bytes += packed.bytes.len() as u64;
-        match inner.pack.as_mut() {
-            Some(pack) => pack.append(&packed),
-            None => Ok(()),
-        }
+        self.pack(kind, id, content)
     }
 
     fn write_stream(&self, size: u64, source: &mut dyn Read) -> Result<ObjectId> {

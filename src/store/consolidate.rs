@@ -9,8 +9,9 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use super::deflate::Effort;
 use super::index::{self, Entry};
 use super::pack::{self, PackWriter, Packed};
 use super::{Store, loose};
@@ -36,9 +37,16 @@ pub struct Bounds {
 pub const BOUNDS: Bounds = Bounds { packs: 50, left: 25, bytes: 256 << 20, loose: 6000 };
 
 /// Where the store is.
-struct Place {
-    home: PathBuf,
-    git_dir: PathBuf,
+pub struct Place {
+    pub home: PathBuf,
+    pub git_dir: PathBuf,
+}
+
+impl Place {
+    /// Of a store.
+    pub fn of(store: &Store) -> Place {
+        Place { home: store.home.clone(), git_dir: store.git_dir.clone() }
+    }
 }
 
 impl Store {
@@ -47,7 +55,7 @@ impl Store {
     /// # Errors
     /// `disk-full`, `permission`, `internal`; everything that was there is there still.
     pub fn consolidate(&mut self, bounds: Bounds) -> Result<bool> {
-        let place = &Place { home: self.home.clone(), git_dir: self.git_dir.clone() };
+        let place = &Place::of(self);
         if !is_due(place, bounds)? {
             return Ok(false);
         }
@@ -56,7 +64,7 @@ impl Store {
         };
         let mut superseded = read_superseded(place)?;
         if superseded.is_empty() {
-            let packs = packs(&place.git_dir)?;
+            let packs = dense(&place.git_dir)?;
             superseded =
                 if packs.len() > bounds.packs { merge(place, packs, bounds)? } else { pack_loose(place, bounds)? };
             if superseded.is_empty() {
@@ -78,12 +86,12 @@ impl Store {
 fn is_due(place: &Place, bounds: Bounds) -> Result<bool> {
     // Ids are as good as random: one directory of 256 tells whether counting them all is worth it.
     Ok(superseded_file(place).exists()
-        || packs(&place.git_dir)?.len() > bounds.packs
+        || dense(&place.git_dir)?.len() > bounds.packs
         || loose::sample(&place.git_dir)? > bounds.loose / 256)
 }
 
 /// The lock, held alone; `None` when it is not free now.
-fn try_lock(path: &Path) -> Result<Option<FileLock>> {
+pub fn try_lock(path: &Path) -> Result<Option<FileLock>> {
     match FileLock::acquire(path, Mode::Exclusive, "consolidating", Duration::ZERO) {
         Ok(lock) => Ok(Some(lock)),
         Err(error) if error.code() == Code::StoreLocked => Ok(None),
@@ -114,10 +122,7 @@ fn remove(place: &Place, superseded: &[String]) -> Result<()> {
     {
         for name in old.iter().filter(|name| *name != new && is_plain(name)) {
             if name.starts_with("pack/") {
-                // The index first: what has none is no pack to git.
-                ["idx", "rev", "bitmap", "mtimes", "pack"]
-                    .iter()
-                    .try_for_each(|kind| gone(&objects.join(format!("{name}.{kind}"))))?;
+                remove_files(&objects.join(name))?;
             } else {
                 gone(&objects.join(name))?;
             }
@@ -141,21 +146,67 @@ fn gone(path: &Path) -> Result<()> {
     }
 }
 
-/// A pack that may be merged.
-struct Found {
+/// Removes a pack.
+pub fn remove_pack(found: &Found) -> Result<()> {
+    remove_files(&found.path)
+}
+
+/// Removes the files of a pack, the index first: what has none is no pack to git.
+fn remove_files(path: &Path) -> Result<()> {
+    ["idx", "rev", "bitmap", "mtimes", "pack"].iter().try_for_each(|kind| gone(&path.with_extension(kind)))
+}
+
+/// A pack that stands.
+#[derive(Clone)]
+pub struct Found {
     /// Without its extension.
-    path: PathBuf,
-    length: u64,
+    pub path: PathBuf,
+    pub length: u64,
+    modified: Option<SystemTime>,
 }
 
 impl Found {
-    fn name(&self) -> String {
-        format!("pack/{}", self.path.file_name().unwrap_or_default().to_string_lossy())
+    /// Below `objects`.
+    pub fn name(&self) -> String {
+        format!("pack/{}", self.stem())
+    }
+
+    /// One of its files.
+    pub fn file(&self, kind: &str) -> PathBuf {
+        self.path.with_extension(kind)
+    }
+
+    /// Whether its objects are not compressed yet.
+    pub fn is_light(&self) -> bool {
+        self.stem().starts_with(pack::LIGHT)
+    }
+
+    /// How long ago it was written; `None` when that cannot be told.
+    pub fn age(&self, now: SystemTime) -> Option<Duration> {
+        now.duration_since(self.modified?).ok()
+    }
+
+    /// The error of one that is not whole.
+    pub fn damaged(&self) -> Error {
+        Error::new(Code::StoreDamaged, "a pack is damaged")
+            .path(self.file("pack"))
+            .hint("run `git fsck --full` in the store")
+    }
+
+    fn stem(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 }
 
+/// The packs that may be merged: light ones are waiting to be compressed.
+fn dense(git_dir: &Path) -> Result<Vec<Found>> {
+    let mut packs = packs(git_dir)?;
+    packs.retain(|found| !found.is_light());
+    Ok(packs)
+}
+
 /// Packs with an index, smallest first; those that somebody asked git to keep are left out.
-fn packs(git_dir: &Path) -> Result<Vec<Found>> {
+pub fn packs(git_dir: &Path) -> Result<Vec<Found>> {
     let dir = git_dir.join("objects/pack");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
@@ -164,8 +215,8 @@ fn packs(git_dir: &Path) -> Result<Vec<Found>> {
         if path.extension().is_none_or(|kind| kind != "pack") || kept || !path.with_extension("idx").is_file() {
             continue;
         }
-        let length = path.metadata().at("looking at", &path)?.len();
-        found.push(Found { path: path.with_extension(""), length });
+        let facts = path.metadata().at("looking at", &path)?;
+        found.push(Found { path: path.with_extension(""), length: facts.len(), modified: facts.modified().ok() });
     }
     found.sort_by(|a, b| (a.length, &a.path).cmp(&(b.length, &b.path)));
     Ok(found)
@@ -174,7 +225,7 @@ fn packs(git_dir: &Path) -> Result<Vec<Found>> {
 /// Copies the smallest packs into one; gives its name and theirs.
 fn merge(place: &Place, packs: Vec<Found>, bounds: Bounds) -> Result<Vec<String>> {
     let wanted = packs.len() - bounds.left.min(packs.len()) + 1;
-    let mut writer = PackWriter::create(&place.git_dir)?;
+    let mut writer = PackWriter::create(&place.git_dir, pack::DENSE)?;
     let (mut old, mut copied) = (Vec::new(), 0);
     for found in packs.iter() {
         if old.len() >= wanted || (old.len() >= 2 && copied + found.length > bounds.bytes) {
@@ -198,16 +249,9 @@ fn merge(place: &Place, packs: Vec<Found>, bounds: Bounds) -> Result<Vec<String>
 
 /// The entries of a pack in their order; `None` when there are deltas among them, or one is damaged.
 fn readable(found: &Found) -> Result<Option<Vec<(Entry, u64)>>> {
-    let path = found.path.with_extension("idx");
-    let bytes = std::fs::read(&path).at("reading", &path)?;
-    let Some(mut entries) = index::parse(&bytes) else {
-        tracing::warn!(path = %path.display(), "a pack's index is damaged");
+    let Some(spans) = spans(found)? else {
         return Ok(None);
     };
-    entries.sort_by_key(|entry| entry.offset);
-    let end = found.length.saturating_sub(20);
-    let ends = entries.iter().skip(1).map(|entry| entry.offset).chain([end]).collect::<Vec<_>>();
-    let spans: Vec<(Entry, u64)> = entries.into_iter().zip(ends).collect();
     let path = found.path.with_extension("pack");
     let file = File::open(&path).at("opening", &path)?;
     for (entry, end) in &spans {
@@ -220,6 +264,20 @@ fn readable(found: &Found) -> Result<Option<Vec<(Entry, u64)>>> {
         }
     }
     Ok(Some(spans))
+}
+
+/// The entries of a pack in their order, each with where the next begins; `None` when its index is damaged.
+pub fn spans(found: &Found) -> Result<Option<Vec<(Entry, u64)>>> {
+    let path = found.path.with_extension("idx");
+    let bytes = std::fs::read(&path).at("reading", &path)?;
+    let Some(mut entries) = index::parse(&bytes) else {
+        tracing::warn!(path = %path.display(), "a pack's index is damaged");
+        return Ok(None);
+    };
+    entries.sort_by_key(|entry| entry.offset);
+    let end = found.length.saturating_sub(20);
+    let ends = entries.iter().skip(1).map(|entry| entry.offset).chain([end]).collect::<Vec<_>>();
+    Ok(Some(entries.into_iter().zip(ends).collect()))
 }
 
 fn copy(found: &Found, entries: &[(Entry, u64)], writer: &mut PackWriter) -> Result<()> {
@@ -236,7 +294,7 @@ fn copy(found: &Found, entries: &[(Entry, u64)], writer: &mut PackWriter) -> Res
 }
 
 /// An entry's bytes; `None` when they are not what the index says.
-fn read(file: &File, entry: &Entry, end: u64, path: &Path) -> Result<Option<Vec<u8>>> {
+pub fn read(file: &File, entry: &Entry, end: u64, path: &Path) -> Result<Option<Vec<u8>>> {
     let length = end.checked_sub(entry.offset).filter(|length| (1..=u64::from(u32::MAX)).contains(length));
     let Some(length) = length else {
         return Ok(None);
@@ -255,7 +313,7 @@ fn pack_loose(place: &Place, bounds: Bounds) -> Result<Vec<String>> {
     if ids.len() <= bounds.loose {
         return Ok(Vec::new());
     }
-    let mut writer = PackWriter::create(&place.git_dir)?;
+    let mut writer = PackWriter::create(&place.git_dir, pack::DENSE)?;
     let (mut old, mut copied) = (Vec::new(), 0);
     for id in ids {
         let path = loose::path_of(&place.git_dir, &id);
@@ -265,7 +323,7 @@ fn pack_loose(place: &Place, bounds: Bounds) -> Result<Vec<String>> {
             continue;
         }
         if let Some((kind, content)) = loose::read_whole(&path, &id)? {
-            writer.append(&pack::compress(kind, id, &content)?)?;
+            writer.append(&pack::compress(kind, id, &content, Effort::Fast)?)?;
             copied += length;
             old.push(loose_name(&id));
         }

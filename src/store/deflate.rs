@@ -1,33 +1,88 @@
-//! Compressing whole objects: libdeflate at level 1, as fast as zlib's level 1 and nearly as small as its level 6.
+//! Compressing whole objects: libdeflate, as fast at level 1 as zlib's level 1 and nearly as small as its level 6.
 //!
 //! Streams of unknown or great length go through `flate2` instead, since libdeflate takes whole buffers only.
 
 use std::cell::RefCell;
 
-use libdeflater::{CompressionLvl, Compressor};
+use libdeflater::{CompressionLvl, Compressor, Decompressor};
 
 use crate::error::{Code, Error, Result};
 
-/// The fastest level that compresses.
-const LEVEL: i32 = 1;
-
-thread_local! {
-    /// Its tables are worth keeping: most objects are smaller than they are.
-    static COMPRESSOR: RefCell<Compressor> =
-        RefCell::new(Compressor::new(CompressionLvl::new(LEVEL).unwrap_or_default()));
+/// How much work is put into one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// None: it is framed, not compressed.
+    Stored,
+    /// The fastest level that compresses: somebody waits.
+    Fast,
+    /// Nobody waits.
+    Small,
 }
 
-/// Appends `content`, compressed with zlib's header and checksum, to `out`.
-pub fn zlib(content: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    COMPRESSOR.with_borrow_mut(|compressor| {
-        let start = out.len();
-        out.resize(start + compressor.zlib_compress_bound(content.len()), 0);
-        let written = compressor
-            .zlib_compress(content, &mut out[start..])
-            .map_err(|_| Error::new(Code::Internal, "an object could not be compressed"))?;
-        out.truncate(start + written);
-        Ok(())
-    })
+/// Most bytes of a stored block.
+const BLOCK: usize = 0xffff;
+
+/// More than deflate can compress: a size that promises more is a lie, and memory is not given for it.
+const RATIO: usize = 1100;
+
+fn compressor(level: i32) -> RefCell<Compressor> {
+    RefCell::new(Compressor::new(CompressionLvl::new(level).unwrap_or_default()))
+}
+
+thread_local! {
+    /// Their tables are worth keeping: most objects are smaller than they are.
+    static FAST: RefCell<Compressor> = compressor(1);
+    static SMALL: RefCell<Compressor> = compressor(6);
+    static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
+}
+
+/// Appends `content`, with zlib's header and checksum, to `out`.
+pub fn zlib(content: &[u8], effort: Effort, out: &mut Vec<u8>) -> Result<()> {
+    match effort {
+        Effort::Stored => {
+            stored(content, out);
+            Ok(())
+        }
+        Effort::Fast => FAST.with_borrow_mut(|compressor| compress(compressor, content, out)),
+        Effort::Small => SMALL.with_borrow_mut(|compressor| compress(compressor, content, out)),
+    }
+}
+
+fn compress(compressor: &mut Compressor, content: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let start = out.len();
+    out.resize(start + compressor.zlib_compress_bound(content.len()), 0);
+    let written = compressor
+        .zlib_compress(content, &mut out[start..])
+        .map_err(|_| Error::new(Code::Internal, "an object could not be compressed"))?;
+    out.truncate(start + written);
+    Ok(())
+}
+
+/// Blocks of plain bytes, each with its length and that length's complement before it; the last one is marked.
+fn stored(content: &[u8], out: &mut Vec<u8>) {
+    out.reserve(content.len() + 5 * (content.len() / BLOCK + 1) + 6);
+    // A window of 32 KiB, the fastest level; a multiple of 31 together.
+    out.extend_from_slice(&[0x78, 0x01]);
+    let blocks = content.len().div_ceil(BLOCK).max(1);
+    for n in 0..blocks {
+        let block = &content[n * BLOCK..content.len().min((n + 1) * BLOCK)];
+        let length = block.len() as u16;
+        out.push(u8::from(n + 1 == blocks));
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(&(!length).to_le_bytes());
+        out.extend_from_slice(block);
+    }
+    out.extend_from_slice(&libdeflater::adler32(content).to_be_bytes());
+}
+
+/// The content of `size` bytes that `bytes` hold; `None` when they do not, or hold more or less.
+pub fn inflate(bytes: &[u8], size: usize) -> Option<Vec<u8>> {
+    if size / RATIO > bytes.len() {
+        return None;
+    }
+    let mut out = vec![0; size];
+    let outcome = DECOMPRESSOR.with_borrow_mut(|decompressor| decompressor.zlib_decompress(bytes, &mut out));
+    outcome.is_ok_and(|written| written == size).then_some(out)
 }
 
 #[cfg(test)]
@@ -38,12 +93,29 @@ mod tests {
 
     #[test]
     fn what_is_compressed_is_zlib() {
-        for content in [&b""[..], b"a", &b"lines\n".repeat(5000), &[0xa5; 70_000]] {
-            let mut out = b"before".to_vec();
-            zlib(content, &mut out).unwrap();
-            let mut plain = Vec::new();
-            flate2::read::ZlibDecoder::new(&out[6..]).read_to_end(&mut plain).unwrap();
-            assert_eq!((&out[..6], plain.as_slice()), (&b"before"[..], content));
+        let noise: Vec<u8> = (0..200_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let contents = [
+            &b""[..],
+            b"a",
+            &b"lines\n".repeat(5000),
+            &[0xa5; 70_000],
+            &[7; BLOCK],
+            &[7; BLOCK + 1],
+            &[7; 2 * BLOCK],
+            &noise,
+        ];
+        for content in contents {
+            for effort in [Effort::Stored, Effort::Fast, Effort::Small] {
+                let mut out = b"before".to_vec();
+                zlib(content, effort, &mut out).unwrap();
+                let mut plain = Vec::new();
+                flate2::read::ZlibDecoder::new(&out[6..]).read_to_end(&mut plain).unwrap();
+                assert_eq!((&out[..6], plain.as_slice()), (&b"before"[..], content));
+                assert_eq!(inflate(&out[6..], content.len()).as_deref(), Some(content), "{effort:?}");
+                assert_eq!(inflate(&out[6..], content.len() + 1), None);
+                assert_eq!(inflate(&out[6..], usize::MAX), None);
+                assert_eq!(inflate(&out[6..out.len() - 1], content.len()), None);
+            }
         }
     }
 }

@@ -12,7 +12,8 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
-use super::{damaged, deflate};
+use super::damaged;
+use super::deflate::{self, Effort};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 use crate::model::sink::hash_stream;
@@ -30,7 +31,7 @@ pub fn compress(kind: ObjectKind, content: &[u8]) -> Result<Vec<u8>> {
     plain.extend_from_slice(format!("{} {}\0", kind.as_str(), content.len()).as_bytes());
     plain.extend_from_slice(content);
     let mut out = Vec::new();
-    deflate::zlib(&plain, &mut out)?;
+    deflate::zlib(&plain, Effort::Fast, &mut out)?;
     Ok(out)
 }
 
@@ -153,7 +154,7 @@ pub fn finish(git_dir: &Path, pending: Vec<Pending>) -> Result<()> {
 }
 
 /// Does something for each number below `count`, on up to [`SYNCERS`] threads.
-fn in_parallel(count: usize, each: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+pub fn in_parallel(count: usize, each: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
     let next = AtomicUsize::new(0);
     let some = || {
         loop {

@@ -19,7 +19,9 @@ pub mod log;
 mod loose;
 mod pack;
 mod patch;
+mod present;
 mod reader;
+mod recompress;
 mod refs;
 
 use std::collections::HashSet;
@@ -34,6 +36,7 @@ pub use consolidate::BOUNDS;
 pub use log::Log;
 pub use patch::{FilePatch, between};
 pub use reader::Reader;
+pub use recompress::{COMMAND, IDLE, Slice};
 pub use refs::{RefEntry, RefMarks};
 
 use crate::error::{Code, Error, Result};
@@ -51,6 +54,10 @@ pub struct Store {
     git_dir: PathBuf,
     /// When the directory of packs last changed before `repo` was opened.
     packs: (i64, i64),
+    /// A light pack that is being compressed, with the locks that keeps.
+    recompressing: Option<Box<recompress::Recompression>>,
+    /// Light packs that are damaged.
+    refused: Vec<String>,
 }
 
 /// A commit, read.
@@ -72,7 +79,7 @@ impl Store {
         let git_dir = layout::prepare(home)?;
         let packs = layout::packs_changed(&git_dir)?;
         let repo = layout::open_repository(&git_dir)?;
-        Ok(Store { repo, home: home.to_owned(), git_dir, packs })
+        Ok(Store { repo, home: home.to_owned(), git_dir, packs, recompressing: None, refused: Vec::new() })
     }
 
     /// piton's own directory.

@@ -4,14 +4,16 @@
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
 use sha1_checked::{Digest, Sha1};
 
-use super::deflate;
+use super::deflate::{self, Effort};
+use super::loose::in_parallel;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::sys::durable::{sync_dir, unique_suffix};
@@ -23,9 +25,9 @@ pub struct Packed {
 }
 
 /// Compresses an object for a pack.
-pub fn compress(kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<Packed> {
+pub fn compress(kind: ObjectKind, id: ObjectId, content: &[u8], effort: Effort) -> Result<Packed> {
     let mut bytes = entry_header(kind, content.len() as u64);
-    deflate::zlib(content, &mut bytes)?;
+    deflate::zlib(content, effort, &mut bytes)?;
     Ok(Packed { id, bytes })
 }
 
@@ -48,6 +50,56 @@ fn entry_header(kind: ObjectKind, size: u64) -> Vec<u8> {
     header
 }
 
+/// Kind and size of the entry that `bytes` begin with, and where its content begins; `None` for deltas, tags and what is
+/// none.
+pub fn entry_of(bytes: &[u8]) -> Option<(ObjectKind, u64, usize)> {
+    let first = *bytes.first()?;
+    let kind = match first >> 4 & 7 {
+        1 => ObjectKind::Commit,
+        2 => ObjectKind::Tree,
+        3 => ObjectKind::Blob,
+        _ => return None,
+    };
+    let (mut size, mut shift, mut at) = (u64::from(first & 15), 4, 1);
+    let mut last = first;
+    while last & 0x80 != 0 {
+        last = *bytes.get(at)?;
+        let part = u64::from(last & 0x7f);
+        if shift > 60 || part << shift >> shift != part {
+            return None;
+        }
+        size |= part << shift;
+        (shift, at) = (shift + 7, at + 1);
+    }
+    Some((kind, size, at))
+}
+
+/// The id of content that was looked at for collisions when it was stored.
+pub fn plain_id(kind: ObjectKind, content: &[u8]) -> ObjectId {
+    let mut hasher = plain_sha1();
+    hasher.update(format!("{} {}\0", kind.as_str(), content.len()).as_bytes());
+    hasher.update(content);
+    ObjectId::from_bytes(digest(hasher))
+}
+
+/// Whether a pack is the one that an index was made for, from its first byte to its last as far as its ends tell.
+pub fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
+    let checksum = index.len().checked_sub(40).map(|at| &index[at..at + 20]);
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(Error::io(error, "opening", path)),
+    };
+    let length = file.metadata().at("looking at", path)?.len();
+    let (mut begin, mut end) = ([0; 8], [0; 20]);
+    if length < 32 {
+        return Ok(false);
+    }
+    file.read_exact_at(&mut begin, 0).at("reading", path)?;
+    file.read_exact_at(&mut end, length - 20).at("reading", path)?;
+    Ok(begin == header(0)[..8] && checksum == Some(&end[..]))
+}
+
 /// The kernel is asked to begin writing whenever a pack has grown by this much, so that the sync at the end finds little
 /// left to do.
 const EARLY: u64 = 8 << 20;
@@ -66,6 +118,10 @@ fn start_writing(file: &File, from: u64, length: u64) {
 #[cfg(not(target_os = "linux"))]
 fn start_writing(_file: &File, _from: u64, _length: u64) {}
 
+/// What the name of a pack begins with: of one to keep, and of one whose objects are not compressed yet.
+pub const DENSE: &str = "pack-";
+pub const LIGHT: &str = "pack-light-";
+
 struct Indexed {
     id: ObjectId,
     crc: u32,
@@ -82,12 +138,13 @@ pub struct PackWriter {
     started: u64,
     objects: Vec<Indexed>,
     ids: HashSet<ObjectId>,
+    name: &'static str,
     finished: bool,
 }
 
 impl PackWriter {
-    /// Starts a pack in `objects/pack`.
-    pub fn create(git_dir: &Path) -> Result<PackWriter> {
+    /// Starts a pack in `objects/pack`; `name` is what its name begins with.
+    pub fn create(git_dir: &Path, name: &'static str) -> Result<PackWriter> {
         let dir = git_dir.join("objects/pack");
         let path = dir.join(format!("tmp_pack_{}", unique_suffix()));
         let file =
@@ -102,6 +159,7 @@ impl PackWriter {
             started: 0,
             objects: Vec::new(),
             ids: HashSet::new(),
+            name,
             finished: false,
         })
     }
@@ -125,35 +183,37 @@ impl PackWriter {
         Ok(())
     }
 
+    /// How long it is so far.
+    pub fn length(&self) -> u64 {
+        self.offset
+    }
+
     /// Writes count, checksum and index, syncs all, and puts both files in their place: the index last, since git finds
     /// packs by their indexes.
     ///
     /// Gives the pack's name. It is that of its bytes, as git's is today: two writers of the same objects in another order
     /// must not take each other's index for their own.
-    pub fn finish(mut self) -> Result<String> {
-        self.file.flush().at("writing", &self.path)?;
-        let checksum = self.seal()?;
-        self.objects.sort_by_key(|object| object.id);
-        let index = index_bytes(&self.objects, &checksum);
-        let name = format!("pack-{}", ObjectId::from_bytes(checksum));
-        let index_temporary = self.path.with_extension("idx");
-        let written = write_synced(&index_temporary, &index).and_then(|()| {
-            std::fs::rename(&self.path, self.dir.join(format!("{name}.pack"))).at("renaming", &self.path)?;
-            self.finished = true;
-            let target = self.dir.join(format!("{name}.idx"));
-            std::fs::rename(&index_temporary, target).at("renaming", &index_temporary)
-        });
-        if let Err(error) = written {
-            // The first error is the one to tell; the leftover is only space.
-            let _ = std::fs::remove_file(&index_temporary);
-            return Err(error);
-        }
-        sync_dir(&self.dir)?;
+    pub fn finish(self) -> Result<String> {
+        let dir = self.dir.clone();
+        let name = self.seal()?.place()?;
+        sync_dir(&dir)?;
         Ok(name)
     }
 
+    /// Makes both files whole and durable, and leaves them aside.
+    fn seal(mut self) -> Result<Sealed> {
+        self.file.flush().at("writing", &self.path)?;
+        let checksum = self.end()?;
+        self.objects.sort_by_key(|object| object.id);
+        let index = index_bytes(&self.objects, &checksum);
+        let sealed =
+            Sealed { index: self.path.with_extension("idx"), name: ObjectId::from_bytes(checksum), writer: self };
+        write_synced(&sealed.index, &index)?;
+        Ok(sealed)
+    }
+
     /// Patches the header and appends the SHA-1 of everything before it.
-    fn seal(&mut self) -> Result<[u8; 20]> {
+    fn end(&mut self) -> Result<[u8; 20]> {
         let count = u32::try_from(self.objects.len())
             .map_err(|_| Error::new(Code::Internal, "more than four thousand million objects in one pack"))?;
         let path = self.path.clone();
@@ -178,6 +238,53 @@ impl PackWriter {
     }
 }
 
+/// A pack that is durable and has no name yet; dropped, it leaves nothing behind.
+struct Sealed {
+    writer: PackWriter,
+    index: PathBuf,
+    name: ObjectId,
+}
+
+impl Sealed {
+    fn place(mut self) -> Result<String> {
+        let PackWriter { dir, path, name, .. } = &self.writer;
+        let name = format!("{name}{}", self.name);
+        std::fs::rename(path, dir.join(format!("{name}.pack"))).at("renaming", path)?;
+        let target = dir.join(format!("{name}.idx"));
+        self.writer.finished = true;
+        std::fs::rename(&self.index, target).at("renaming", &self.index)?;
+        Ok(name)
+    }
+}
+
+impl Drop for Sealed {
+    fn drop(&mut self) {
+        // In its place already, or only a leftover that costs space.
+        let _ = std::fs::remove_file(&self.index);
+    }
+}
+
+/// Finishes several at the same time.
+pub fn finish_all(writers: Vec<PackWriter>) -> Result<()> {
+    let Some(dir) = writers.first().map(|writer| writer.dir.clone()) else {
+        return Ok(());
+    };
+    let lock = |slot: &Mutex<Option<PackWriter>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let slots: Vec<_> = writers.into_iter().map(|writer| Mutex::new(Some(writer))).collect();
+    let sealed = Mutex::new(Vec::new());
+    in_parallel(slots.len(), &|at| {
+        if let Some(writer) = lock(&slots[at]) {
+            let one = writer.seal()?;
+            sealed.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+        }
+        Ok(())
+    })?;
+    for one in sealed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        one.place()?;
+    }
+    sync_dir(&dir)
+}
+
 impl Drop for PackWriter {
     fn drop(&mut self) {
         if !self.finished {
@@ -193,7 +300,7 @@ fn header(count: u32) -> [u8; 12] {
     header
 }
 
-/// Checksums of our own files: collision detection has nothing to protect here.
+/// Of what was hashed before, or is our own: collision detection has nothing to protect here.
 fn plain_sha1() -> Sha1 {
     Sha1::builder().detect_collision(false).build()
 }
@@ -261,6 +368,14 @@ mod tests {
         assert_eq!(entry_header(ObjectKind::Blob, 5), [0x35]);
         assert_eq!(entry_header(ObjectKind::Commit, 16), [0x90, 0x01]);
         assert_eq!(entry_header(ObjectKind::Tree, 0x1234), [0xa4, 0xa3, 0x02]);
+        for (kind, size) in
+            [(ObjectKind::Blob, 0), (ObjectKind::Tree, 15), (ObjectKind::Commit, 16), (ObjectKind::Blob, u64::MAX)]
+        {
+            let header = entry_header(kind, size);
+            assert_eq!(entry_of(&header), Some((kind, size, header.len())));
+            assert_eq!(entry_of(&header[..header.len() - 1]), None);
+        }
+        assert_eq!((entry_of(&[0x65]), entry_of(&[0xff; 20])), (None, None));
     }
 
     #[test]

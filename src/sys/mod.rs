@@ -5,6 +5,7 @@ pub mod dir;
 pub mod durable;
 pub mod lease;
 pub mod lock;
+pub mod memory;
 pub mod mount;
 pub mod process;
 pub mod room;

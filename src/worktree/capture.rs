@@ -116,7 +116,7 @@ impl Gathered {
                 }),
             }
         }
-        for done in hash::run(root, &jobs, sink, control)? {
+        for done in hash::run(root, &jobs, request.limits.memory, sink, control)? {
             self.settle(&files[done.index], done.outcome)?;
         }
         Ok(())

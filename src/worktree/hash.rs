@@ -6,6 +6,7 @@ use std::thread::{Builder, Scope};
 use std::time::Duration;
 
 use super::beneath::Root;
+use super::budget::Budget;
 use super::read::{self, Refusal, Stored};
 use super::request::Flow;
 use crate::error::{Code, Error, Result};
@@ -18,6 +19,9 @@ const MAX_WORKERS: usize = 4;
 /// Up to so many files of so many bytes altogether are read by the calling thread.
 const FEW: usize = 32;
 const LITTLE: u64 = 512 << 10;
+
+/// Results are handed over so many at a time: waking a thread costs as much as reading a small file.
+const HANDFUL: usize = 64;
 
 /// Longest time between two calls of `control`.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -39,10 +43,12 @@ pub(super) struct Done {
     pub(super) outcome: Result<Stored, Refusal>,
 }
 
-/// Reads all `jobs`, in no particular order. At most one file per worker is in memory.
+/// Reads all `jobs`, in no particular order. At most one file per worker is in memory, and no more than `memory` has room
+/// for.
 pub(super) fn run(
     root: &Root,
     jobs: &[Job<'_>],
+    memory: u64,
     sink: &dyn ObjectSink,
     control: &dyn Fn() -> Flow,
 ) -> Result<Vec<Done>> {
@@ -52,7 +58,15 @@ pub(super) fn run(
     if jobs.len() <= FEW && jobs.iter().map(|job| job.size).sum::<u64>() <= LITTLE {
         return one_by_one(root, jobs, sink, control);
     }
-    let shared = Shared { root, jobs, sink, next: AtomicUsize::new(0), stop: AtomicBool::new(false) };
+    sink.expect(jobs.len(), jobs.iter().map(|job| job.size).sum())?;
+    let shared = Shared {
+        root,
+        jobs,
+        sink,
+        budget: Budget::new(memory, jobs.len()),
+        next: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+    };
     let workers = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, MAX_WORKERS).min(jobs.len());
     std::thread::scope(|scope| {
         let (sender, receiver) = channel();
@@ -75,7 +89,7 @@ fn one_by_one(root: &Root, jobs: &[Job<'_>], sink: &dyn ObjectSink, control: &dy
         if control() == Flow::Stop {
             return Err(stopped());
         }
-        match read::store(root, job.path, job.cap, sink) {
+        match read::store(root, job.path, (job.cap, read::WHOLE), sink) {
             Err(Refusal::Fatal(error)) => return Err(error),
             outcome => all.push(Done { index: job.index, outcome }),
         }
@@ -83,15 +97,21 @@ fn one_by_one(root: &Root, jobs: &[Job<'_>], sink: &dyn ObjectSink, control: &dy
     Ok(all)
 }
 
-fn collect(receiver: &Receiver<Done>, expected: usize, control: &dyn Fn() -> Flow) -> Result<Vec<Done>> {
+fn collect(receiver: &Receiver<Vec<Done>>, expected: usize, control: &dyn Fn() -> Flow) -> Result<Vec<Done>> {
     let mut all = Vec::with_capacity(expected);
     loop {
         if control() == Flow::Stop {
             return Err(stopped());
         }
         match receiver.recv_timeout(PAUSE) {
-            Ok(Done { outcome: Err(Refusal::Fatal(error)), .. }) => return Err(error),
-            Ok(done) => all.push(done),
+            Ok(some) => {
+                for done in some {
+                    if let Err(Refusal::Fatal(error)) = done.outcome {
+                        return Err(error);
+                    }
+                    all.push(done);
+                }
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(all),
         }
@@ -107,28 +127,35 @@ struct Shared<'a> {
     root: &'a Root,
     jobs: &'a [Job<'a>],
     sink: &'a dyn ObjectSink,
+    budget: Budget,
     next: AtomicUsize,
     stop: AtomicBool,
 }
 
 impl Shared<'_> {
     /// Starts a worker; false when the system has no thread to give.
-    fn spawn<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, sender: &Sender<Done>) -> bool {
+    fn spawn<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, sender: &Sender<Vec<Done>>) -> bool {
         let sender = sender.clone();
         let thread = Builder::new().name("capture".to_owned());
         thread.spawn_scoped(scope, move || self.work(&sender)).is_ok()
     }
 
-    fn work(&self, sender: &Sender<Done>) {
+    fn work(&self, sender: &Sender<Vec<Done>>) {
+        let mut some = Vec::with_capacity(HANDFUL);
         while !self.stop.load(Ordering::Relaxed) {
             let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
-                return;
+                break;
             };
-            let outcome = read::store(self.root, job.path, job.cap, self.sink);
-            let index = job.index;
-            if sender.send(Done { index, outcome }).is_err() {
+            let admitted = self.budget.admit(job.size.min(job.cap));
+            let outcome = read::store(self.root, job.path, (job.cap, admitted.whole), self.sink);
+            drop(admitted);
+            let fatal = matches!(outcome, Err(Refusal::Fatal(_)));
+            some.push(Done { index: job.index, outcome });
+            if (fatal || some.len() == HANDFUL) && sender.send(std::mem::take(&mut some)).is_err() {
                 return;
             }
         }
+        // Nobody listens any more after an error or a stop.
+        let _ = sender.send(some);
     }
 }

@@ -13,6 +13,7 @@ pub mod restore;
 pub mod stamps;
 
 mod beneath;
+mod budget;
 mod capture;
 mod git_dir;
 mod hash;

@@ -62,10 +62,15 @@ pub(super) fn whole(root: &Root, path: &RelPath, cap: u64) -> Result<Content, Re
     attempts(root, path, cap, &mut |opened, last| opened.whole(last))
 }
 
-/// Reads a file and hands its content to the sink.
-pub(super) fn store(root: &Root, path: &RelPath, cap: u64, sink: &dyn ObjectSink) -> Result<Stored, Refusal> {
+/// Reads a file and hands its content to the sink. Above `cap` bytes it is refused as too large, above `whole` streamed.
+pub(super) fn store(
+    root: &Root,
+    path: &RelPath,
+    (cap, whole): (u64, u64),
+    sink: &dyn ObjectSink,
+) -> Result<Stored, Refusal> {
     attempts(root, path, cap, &mut |opened, last| {
-        if opened.before.size > WHOLE {
+        if opened.before.size > whole {
             return opened.stream(sink, last);
         }
         let Some(content) = opened.whole(last)? else {

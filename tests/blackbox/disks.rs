@@ -207,3 +207,41 @@ fn directories_and_files_of_others() {
     assert_eq!(code, 0, "{text}");
     assert_eq!((lab.read("mine").as_str(), lab.read("theirs/file").as_str()), ("1", "2\n"));
 }
+
+#[test]
+fn no_room_for_a_second_copy_of_a_large_checkpoint() {
+    let lab = Lab::new();
+    lab.sh("for n in $(seq 40); do seq $n 160000 > f$n; done");
+    passes(mounted(
+        &lab,
+        &format!(
+            r#"{CHECK}
+            mkdir "$ROOT/small"; mount -t tmpfs -o size=200m none "$ROOT/small"; export PITON_HOME="$ROOT/small/piton"
+            packs="$PITON_HOME/store.git/objects/pack"
+            code 0 '' "$PITON" checkpoint one
+            ls "$packs"/pack-light-*.pack >/dev/null
+            touch -d '1 hour ago' "$packs"/pack-light-*.pack
+            before=$(cd "$packs"; ls pack-light-*)
+            # It stays as it is, and that is said; what was asked for is done.
+            room=$(df --output=avail -B1 "$ROOT/small" | tail -1)
+            head -c $((room - 4900000)) /dev/zero > "$ROOT/small/filler"
+            code 0 'no room for a second copy' "$PITON" checkpoint two
+            [ "$before" = "$(cd "$packs"; ls pack-light-*)" ]
+            code 0 '"n": 2' "$PITON" list --json
+            rm "$ROOT/small/filler"
+            n=0
+            while ls "$packs"/pack-light-* >/dev/null 2>&1; do
+                n=$((n + 1)); [ $n -lt 50 ] || {{ echo "it is never compressed"; exit 1; }}
+                code 0 '' "$PITON" checkpoint
+            done
+            [ $n -gt 2 ] || {{ echo "all of it in $n commands"; exit 1; }}
+            seq 7 160000 > expected; "$PITON" show 1:f7 | cmp - expected
+            # Where there is no room for both from the beginning, it is compressed at once.
+            rm -r "$PITON_HOME"; head -c 100000000 /dev/zero > "$ROOT/small/filler"
+            code 0 '' "$PITON" checkpoint three
+            ls "$packs"/pack-*.pack >/dev/null
+            ! ls "$packs"/pack-light-* >/dev/null 2>&1
+            "#
+        ),
+    ));
+}

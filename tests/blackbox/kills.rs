@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::faults::full;
-use super::support::{Lab, Tree, git, tree};
+use super::support::{Lab, Sidecar, Tree, git, tree};
 
 /// Small, fast, the same on every machine.
 struct Random(u64);
@@ -163,4 +163,77 @@ fn at_random_moments() {
     }
     assert_eq!(bytes_below(&lab.work.join(".git")), users, "the user's repository");
     println!("kills: {rounds} rounds, {interrupted} interrupted restores ({} continued, {} aborted)", ways[0], ways[1]);
+}
+
+/// Names in the store's directory of packs that begin so and end so.
+fn packs(lab: &Lab, begin: &str, end: &str) -> Vec<PathBuf> {
+    let found = std::fs::read_dir(lab.store().join("objects/pack")).unwrap().map(|entry| entry.unwrap().path());
+    let fits = |name: &str| name.starts_with(begin) && name.ends_with(end);
+    found.filter(|path| fits(&path.file_name().unwrap().to_string_lossy())).collect()
+}
+
+/// Forty files of a megabyte, and the checkpoint that stores them uncompressed; as if taken an hour ago.
+fn large(lab: &Lab, random: &mut Random) -> BTreeMap<u64, Tree> {
+    for n in 0..40 {
+        let lines: String = (0..50_000).map(|_| format!("{:<8} and so on\n", random.below(100_000))).collect();
+        lab.write(&format!("large/f{n}"), lines);
+    }
+    let taken = BTreeMap::from([(lab.take("large"), tree(&lab.work))]);
+    let light = packs(lab, "pack-light-", ".pack");
+    assert!(!light.is_empty());
+    for path in light {
+        let file = std::fs::File::options().read(true).open(&path).unwrap();
+        file.set_modified(std::time::SystemTime::now() - Duration::from_secs(3600)).unwrap();
+    }
+    taken
+}
+
+#[test]
+fn while_a_large_checkpoint_is_compressed() {
+    let times = if full() { 10 } else { 1 };
+    let lab = Lab::new();
+    let mut random = Random(0x1197_7ac4);
+    let mut taken = large(&lab, &mut random);
+    let (mut round, mut done) = (0, 0);
+    while done < times {
+        let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+        command.args(["checkpoint"]);
+        killed_after(command, b"", Duration::from_millis(random.below(400)));
+        if round % 5 == 4 {
+            // Nobody kills this one: it goes on where the others were.
+            lab.take("alive");
+            all_come_back(&lab, &taken, round);
+        }
+        round += 1;
+        if packs(&lab, "pack-light-", ".pack").is_empty() {
+            done += 1;
+            all_come_back(&lab, &taken, round);
+            if done < times {
+                std::fs::remove_dir_all(lab.work.join("large")).unwrap();
+                taken.extend(large(&lab, &mut random));
+            }
+        }
+        assert!(round < 1000, "it never ends");
+    }
+    lab.take("last");
+    assert_eq!(packs(&lab, "tmp_", "").len(), 0);
+    println!("kills: {round} rounds");
+}
+
+#[test]
+fn a_sidecar_compresses_a_large_checkpoint_in_idle_time() {
+    let lab = Lab::new();
+    let taken = large(&lab, &mut Random(7));
+    let size = |lab: &Lab| -> u64 { packs(lab, "pack-", "").iter().map(|path| path.metadata().unwrap().len()).sum() };
+    let before = size(&lab);
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.send(json!({"id": 1, "type": "hello"}));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !packs(&lab, "pack-light-", "").is_empty() {
+        assert!(Instant::now() < deadline, "it is never compressed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(size(&lab) * 2 < before, "{} of {before}", size(&lab));
+    drop(sidecar);
+    all_come_back(&lab, &taken, 0);
 }

@@ -46,7 +46,7 @@ impl Bench {
             targets: Vec::new(),
             unlimited: false,
             extent: Extent::Tree,
-            limits: Limits { file_bytes: 10_000_000, files: 1_000_000, line_bytes: 1 << 20 },
+            limits: Limits { file_bytes: 10_000_000, files: 1_000_000, line_bytes: 1 << 20, memory: 192_000_000 },
             secrets: Secrets::OnTarget,
             exclude: Vec::new(),
             never: Vec::new(),

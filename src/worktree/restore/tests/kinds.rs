@@ -122,7 +122,7 @@ fn captured(world: &World) -> Capture {
         targets: &[],
         unlimited_targets: false,
         extent: Extent::Tree,
-        limits: Limits { file_bytes: CAP, files: 1000, line_bytes: 1 << 20 },
+        limits: Limits { file_bytes: CAP, files: 1000, line_bytes: 1 << 20, memory: 192_000_000 },
         secrets: Secrets::OnTarget,
         exclude: &[],
         never: &[],
