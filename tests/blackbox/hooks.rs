@@ -142,7 +142,7 @@ fn every_client_gets_one_checkpoint_before_the_loss() {
             let taken = if has_turns { hooked.settles_at(1) } else { hooked.checkpoints() };
             // The documentation's own examples destroy something else.
             hooked.lab.sh("rm -rf out");
-            hooked.lab.restore(taken[0], &[]);
+            hooked.lab.restore(*taken.last().unwrap(), &[]);
             assert_eq!(hooked.lab.read("out/x"), "product", "{client}");
         }
     }
