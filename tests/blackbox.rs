@@ -12,6 +12,8 @@ mod crowd;
 mod dice;
 #[path = "blackbox/disks.rs"]
 mod disks;
+#[path = "shared/ends.rs"]
+mod ends;
 #[path = "blackbox/environment.rs"]
 mod environment;
 #[path = "blackbox/faults.rs"]

@@ -24,7 +24,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::policy::Guard;
 use crate::model::text::{cut, printable};
-use crate::protocol::{Body, ErrorReply, HelloReply, Id, Line, Request, line, parse};
+use crate::protocol::{Body, ErrorReply, HelloReply, Id, Line, Request, Turn, line, parse};
 use crate::sys::clock::now_ms;
 
 /// Faults that are remembered.
@@ -142,31 +142,9 @@ impl Session {
                 self.run_end(id);
                 Ok(())
             }
-            Body::TurnStart(turn) => {
-                if turn.turn.is_empty() {
-                    return Err(Error::new(Code::BadRequest, "`turn` must name the turn").field("turn"));
-                }
-                if let Some(run) = &turn.run {
-                    self.go_on_with(&run_id(run));
-                }
-                if self.change_turns(|turns| turns.start(&turn_name(&turn.turn))) {
-                    self.base_capture()?;
-                }
-                let notices = self.notices();
-                self.reply(name, id, &json!({ "turn": turn.turn, "notices": notices }));
-                Ok(())
-            }
+            Body::TurnStart(turn) => self.turn_start(id, &turn),
             Body::TurnEnd(turn) => {
-                self.change_turns(|turns| {
-                    // Without a name: whichever is open.
-                    let named = turn_name(&turn.turn);
-                    let is_open = turns.current().is_some_and(|current| named.is_empty() || current == named);
-                    if is_open {
-                        turns.end();
-                    }
-                    is_open
-                });
-                self.reply(name, id, &json!({ "turn": turn.turn }));
+                self.turn_end(id, &turn);
                 Ok(())
             }
             Body::ToolBefore(tool) => self.tool(id, tool),
@@ -226,6 +204,34 @@ impl Session {
         let run = talk.run.clone();
         drop(talk);
         self.reply("run.end", id, &json!({ "run": run }));
+    }
+
+    fn turn_start(&mut self, id: Option<Id>, turn: &Turn) -> Result<()> {
+        if turn.turn.is_empty() {
+            return Err(Error::new(Code::BadRequest, "`turn` must name the turn").field("turn"));
+        }
+        if let Some(run) = &turn.run {
+            self.go_on_with(&run_id(run));
+        }
+        if self.change_turns(|turns| turns.start(&turn_name(&turn.turn))) {
+            self.base_capture()?;
+        }
+        let notices = self.notices();
+        self.reply("turn.start", id, &json!({ "turn": turn.turn, "notices": notices }));
+        Ok(())
+    }
+
+    fn turn_end(&mut self, id: Option<Id>, turn: &Turn) {
+        let named = turn_name(&turn.turn);
+        self.change_turns(|turns| {
+            // Without a name: whichever is open.
+            let is_open = turns.current().is_some_and(|current| named.is_empty() || current == named);
+            if is_open {
+                turns.end();
+            }
+            is_open
+        });
+        self.reply("turn.end", id, &json!({ "turn": turn.turn }));
     }
 
     /// Requests that the worker answers.

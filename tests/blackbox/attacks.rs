@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::ends::Ends;
 use super::faults::full;
 use super::support::{Lab, lacking, tree};
 
@@ -45,6 +46,7 @@ fn attacked(rounds: usize) -> (usize, u64) {
     let (done, swaps) = (AtomicBool::new(false), std::sync::atomic::AtomicU64::new(0));
     let mut ended = 0;
     std::thread::scope(|scope| {
+        let _ends = Ends(&done);
         scope.spawn(|| {
             let (dir, aside) = (lab.work.join("dir"), lab.root().join("aside"));
             while !done.load(Ordering::Relaxed) {
@@ -70,7 +72,6 @@ fn attacked(rounds: usize) -> (usize, u64) {
                 assert_eq!(tree(&outside), before, "round {round}: {output:?}");
             }
         }
-        done.store(true, Ordering::Relaxed);
     });
     assert_eq!(tree(&outside), before);
     (ended, swaps.into_inner())

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::ends::Ends;
 use super::faults::full;
 use super::support::{Lab, tree};
 
@@ -75,6 +76,7 @@ fn on_one_workspace_while_somebody_edits() {
     let done = AtomicBool::new(false);
     let mut acknowledged = BTreeSet::new();
     std::thread::scope(|scope| {
+        let _ends = Ends(&done);
         scope.spawn(|| {
             let mut round = 0u64;
             while !done.load(Ordering::Relaxed) {
@@ -107,7 +109,6 @@ fn on_one_workspace_while_somebody_edits() {
             })
             .collect();
         acknowledged = all_end_well(workers);
-        done.store(true, Ordering::Relaxed);
     });
     let numbers = all_come_back(&lab, &lab.work);
     let lost: Vec<&u64> = acknowledged.difference(&numbers).collect();

@@ -3,13 +3,13 @@
 use super::*;
 
 #[path = "../../../tests/shared/conversations.rs"]
-mod conversations;
+mod told_by_clients;
 
 #[test]
 fn every_client_is_understood() {
-    let names: Vec<&str> = conversations::ALL.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = told_by_clients::ALL.iter().map(|(name, _)| *name).collect();
     assert!(Client::ALL.iter().all(|client| names.contains(&client.name())), "{names:?}");
-    for (name, conversation) in conversations::ALL {
+    for (name, conversation) in told_by_clients::ALL {
         let client = Client::named(name).unwrap();
         for (event, payload, expected) in *conversation {
             let read = client.parse(event, payload.as_bytes());

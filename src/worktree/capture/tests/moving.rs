@@ -6,6 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
+#[path = "../../../../tests/shared/ends.rs"]
+mod ends;
+
+use ends::Ends;
+
 /// Captures while `act` is done at the `nth` call of `control`.
 fn capture_with(bench: &Bench, nth: u32, act: impl Fn()) -> Capture {
     let calls = Cell::new(0);
@@ -74,6 +79,7 @@ fn a_file_that_never_holds_still_is_captured_and_said_to_be_unstable() {
     bench.write("busy", vec![b'x'; 4 << 20]);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _ends = Ends(&stop);
         scope.spawn(|| {
             let mut file = std::fs::OpenOptions::new().append(true).open(bench.at("busy")).unwrap();
             while !stop.load(Ordering::Relaxed) {
@@ -91,7 +97,6 @@ fn a_file_that_never_holds_still_is_captured_and_said_to_be_unstable() {
             assert!(!unstable || !capture.known.get(&path("busy")).unwrap().proven);
             unstable
         });
-        stop.store(true, Ordering::Relaxed);
     });
 }
 
