@@ -18,10 +18,11 @@ use std::sync::Arc;
 
 use clap::Parser;
 
+use crate::agents::Client;
 use crate::error::{Code, Error, Result};
 use crate::sidecar;
 use context::Context;
-use verbs::{Cli, Verb};
+use verbs::{Cli, SidecarArgs, Verb};
 
 /// Exit codes of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +85,7 @@ fn run(cli: &Cli) -> Result<Exit> {
     let mut context = Context::new(cli)?;
     match &cli.verb {
         None => status::overview(&mut context),
-        Some(Verb::Sidecar) => serve(&context),
+        Some(Verb::Sidecar(args)) => serve(&context, args),
         Some(Verb::Checkpoint(args)) => look::checkpoint(&mut context, args),
         Some(Verb::List(args)) => look::list(&mut context, args),
         Some(Verb::Show(args)) => look::show(&mut context, args),
@@ -104,14 +105,18 @@ fn run(cli: &Cli) -> Result<Exit> {
     }
 }
 
-fn serve(context: &Context) -> Result<Exit> {
+fn serve(context: &Context, args: &SidecarArgs) -> Result<Exit> {
     let options = sidecar::Options {
         home: context.home.clone(),
         workspace: context.named_workspace(),
         flags: context.flags.clone(),
         grace: sidecar::GRACE,
     };
-    Ok(match sidecar::run(options)? {
+    let ended = match &args.from {
+        Some(client) => sidecar::follow(options, Client::named(client)?, args.tee)?,
+        None => sidecar::run(options)?,
+    };
+    Ok(match ended {
         sidecar::Ended::Clean => Exit::Done,
         sidecar::Ended::Forced => Exit::Interrupted,
     })

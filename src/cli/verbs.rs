@@ -28,7 +28,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Guard an agent: read its events on stdin, answer on stdout (docs/PROTOCOL.md)
-    Sidecar,
+    Sidecar(SidecarArgs),
     /// Take a checkpoint now
     Checkpoint(CheckpointArgs),
     /// List checkpoints, newest first
@@ -61,6 +61,16 @@ pub enum Verb {
     Uninstall(InstallArgs),
     /// Stream a realistic agent session through the sidecar and bring its losses back
     Demo(DemoArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct SidecarArgs {
+    /// Read this client's own JSON stream instead of the protocol
+    #[arg(long, value_name = "CLIENT")]
+    pub from: Option<String>,
+    /// Pass the stream on: stdout is stdin, byte for byte, and what there is to be said is said on stderr
+    #[arg(long, requires = "from")]
+    pub tee: bool,
 }
 
 #[derive(Debug, Args)]

@@ -45,6 +45,8 @@ pub struct Hello {
     /// Absolute; the session's workspace is the one of this directory, unless `workspace` names it.
     pub cwd: Option<PathBuf>,
     pub session: Option<String>,
+    /// Whether the client waits for the answer before it acts. One that does not is protected at the start of a turn.
+    pub waits: Option<bool>,
 }
 
 /// A run begins.

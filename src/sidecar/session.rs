@@ -63,6 +63,8 @@ pub struct Session {
     interrupted_in: Option<PathBuf>,
     looked: bool,
     talk: SharedTalk,
+    /// Whether the client waits for answers before it acts.
+    pub(super) waits: bool,
     pub(super) base_ready: bool,
     pub(super) base_running: bool,
     /// What went wrong and was not anybody's reply.
@@ -71,12 +73,7 @@ pub struct Session {
 
 impl Session {
     /// A session before its first line.
-    pub fn new(
-        engine: Arc<Engine<Answer>>,
-        finished: Finished<Answer>,
-        output: Output,
-        root: Root,
-    ) -> Session {
+    pub fn new(engine: Arc<Engine<Answer>>, finished: Finished<Answer>, output: Output, root: Root) -> Session {
         Session {
             engine,
             finished,
@@ -86,6 +83,7 @@ impl Session {
             interrupted_in: None,
             looked: false,
             talk: Arc::new(Mutex::new(Talk::unnamed())),
+            waits: true,
             base_ready: false,
             base_running: false,
             faults: Vec::new(),
@@ -132,8 +130,10 @@ impl Session {
                     (None, Some(cwd)) if cwd.is_absolute() => self.root = Root::Around(cwd),
                     (None, _) => {}
                 }
+                self.waits = hello.waits.unwrap_or(self.waits);
                 let known = hello.session.as_deref().is_some_and(|session| self.go_on_with(&run_id(session)));
-                if !known {
+                // The turn's own checkpoint is to be the first thing that is done for it.
+                if !known && self.waits {
                     self.base_capture()?;
                 }
                 self.hello(id)
@@ -147,7 +147,11 @@ impl Session {
                 if let Some(run) = &turn.run {
                     self.go_on_with(&run_id(run));
                 }
-                if self.change_turns(|turns| turns.start(&turn_name(&turn.turn))) {
+                let is_new = self.change_turns(|turns| turns.start(&turn_name(&turn.turn)));
+                if is_new && !self.waits {
+                    return self.protect_turn(id, turn.turn);
+                }
+                if is_new {
                     self.base_capture()?;
                 }
                 self.reply(name, id, &json!({ "turn": turn.turn, "notices": [] }));
@@ -266,8 +270,11 @@ impl Session {
             Root::Known(root) => return Ok(root.clone()),
             Root::Around(dir) => dir.clone(),
             Root::Unknown => {
-                return Err(Error::new(Code::WorkspaceGone, "no workspace: the working directory is gone, or was not told")
-                    .hint("say `hello` with `workspace` or `cwd` first"));
+                return Err(Error::new(
+                    Code::WorkspaceGone,
+                    "no workspace: the working directory is gone, or was not told",
+                )
+                .hint("say `hello` with `workspace` or `cwd` first"));
             }
         };
         let root = self.engine.root_around(&around)?;
@@ -307,6 +314,12 @@ impl Session {
         self.faults.retain(|known| *known != text);
         self.faults.truncate(MAX_FAULTS - 1);
         self.faults.insert(0, text);
+    }
+
+    /// Tells of what went wrong with the input, and remembers it.
+    pub fn told_fault(&mut self, error: &Error) {
+        self.fault(error.text());
+        self.output.send(ErrorReply::line(None, error));
     }
 
     pub(super) fn reply(&self, name: &str, id: Option<Id>, body: &impl serde::Serialize) {
@@ -430,6 +443,11 @@ impl Session {
             Ok(false) => tracing::error!("no exit checkpoint: the worker is busy"),
             Err(error) => tracing::error!(%error, "no exit checkpoint"),
         }
+    }
+
+    /// Whether the checkpoint of a turn's start is waited for.
+    pub fn is_starting(&self) -> bool {
+        self.pending.is_starting()
     }
 
     /// Whether anything is still waited for.
