@@ -1,4 +1,5 @@
-//! The streams of the clients, one constant each. What is not said to be measured is from the client's code or documentation.
+//! The streams of the clients, one constant each. Frames of tools, sessions and turns are those of the versions named, measured on
+//! the real clients, but where it is said; the types that are of no use are from documentation too.
 
 use serde_json::Value;
 
@@ -55,11 +56,10 @@ const CLAUDE_SHAPE: Shape = Shape {
 
 /// `claude -p … --output-format stream-json --verbose` (2.1.329).
 const CLAUDE_CODE: Stream =
-    Stream { measured: true, name: &["/type", "/subtype"], frames: CLAUDE_FRAMES, shape: CLAUDE_SHAPE, paths: &[] };
+    Stream { name: &["/type", "/subtype"], frames: CLAUDE_FRAMES, shape: CLAUDE_SHAPE, paths: &[] };
 
 /// `qwen -p … -o stream-json` (0.24.4).
 const QWEN_CODE: Stream = Stream {
-    measured: true,
     name: &["/type", "/subtype"],
     frames: CLAUDE_FRAMES,
     shape: Shape { shells: qwen_code::DOOR.shape.shells, ..CLAUDE_SHAPE },
@@ -68,7 +68,6 @@ const QWEN_CODE: Stream = Stream {
 
 /// `codex exec --json …` (0.169.0). What Codex itself refuses has no frame.
 const CODEX: Stream = Stream {
-    measured: true,
     name: &["/type", "/item/type"],
     frames: &[
         ("thread.started", Means::Session),
@@ -108,7 +107,6 @@ fn codex_outcome(frame: &Payload) -> Outcome {
 
 /// `gemini -p … -o stream-json` (0.61.0).
 const GEMINI_CLI: Stream = Stream {
-    measured: true,
     name: &["/type", "/role"],
     frames: &[
         ("init", Means::Session),
@@ -133,7 +131,6 @@ const GEMINI_CLI: Stream = Stream {
 
 /// `opencode run --format json …` (1.18.33): tells of a tool only when it is over, and of one turn as steps.
 const OPENCODE: Stream = Stream {
-    measured: true,
     name: &["/type", "/part/reason"],
     frames: &[
         ("step_start", Means::InTurn),
@@ -163,7 +160,6 @@ const OPENCODE: Stream = Stream {
 
 /// `copilot -p … --output-format json` (1.0.102). A turn of Copilot's own is one call of the model.
 const COPILOT_CLI: Stream = Stream {
-    measured: true,
     name: &["/type"],
     frames: &[
         ("session.start", Means::Session),
@@ -199,7 +195,6 @@ const COPILOT_CLI: Stream = Stream {
 
 /// `pi --mode json …` (0.74.2). A turn of pi's own is one call of the model.
 const PI: Stream = Stream {
-    measured: true,
     name: &["/type"],
     frames: &[
         ("session", Means::Session),
@@ -225,7 +220,6 @@ const PI: Stream = Stream {
 
 /// `cline --json …` (3.0.65). Measured are the frames of tools; where a turn begins and ends is from the client's code.
 const CLINE: Stream = Stream {
-    measured: false,
     name: &["/type", "/event/type", "/event/contentType"],
     frames: &[
         ("agent_event.iteration_start", Means::InTurn),

@@ -46,8 +46,6 @@ enum Means {
 
 /// Where a client's stream keeps what.
 struct Stream {
-    /// Whether it was held against the real client's stream in all that is read here.
-    measured: bool,
     /// The places whose texts, joined by dots, are the name of a frame's type.
     name: &'static [&'static str],
     /// What the types mean. The first that fits counts; `a.b` fits `a.b.c` too, and a part of `a` is called `a/b`.
@@ -124,11 +122,6 @@ impl Reader {
     /// The names of the clients whose streams are known.
     pub fn names() -> Vec<&'static str> {
         Client::ALL.into_iter().filter(|client| clients::stream(*client).is_some()).map(Client::name).collect()
-    }
-
-    /// Whether all that is read of this client's stream was held against the real one.
-    pub fn measured(&self) -> bool {
-        self.stream.measured
     }
 
     /// What one line of the stream tells, in its order.
