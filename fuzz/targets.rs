@@ -10,7 +10,8 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use piton::agents::{Client, Decision, install};
+use piton::agents::stream::Reader;
+use piton::agents::{Client, Decision, Kind as Told, install};
 use piton::checkpoint::journal;
 use piton::classify::{Classifier, Context, ToolCall};
 use piton::error::{Code, Error};
@@ -48,6 +49,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("log", log),
     ("hook", hook),
     ("config", config),
+    ("stream", stream),
 ];
 
 // ---- the protocol
@@ -564,6 +566,36 @@ pub fn hook(data: &[u8]) {
     };
     if let Some(reply) = client.reply(event, &decision) {
         assert!(serde_json::from_str::<serde_json::Value>(&reply).is_ok_and(|reply| reply.is_object()), "{reply}");
+    }
+}
+
+/// The first line names a client, the rest is its stream: events of that client, turns that begin and end one after the other.
+pub fn stream(data: &[u8]) {
+    let mut lines = data.split(|byte| *byte == b'\n');
+    let name = String::from_utf8_lossy(lines.next().unwrap_or_default());
+    let Ok(client) = Client::named(&name) else { return };
+    let Ok(mut reader) = Reader::new(client, "x") else { return };
+    let mut turn = None;
+    for line in lines {
+        let events = match reader.read(line) {
+            Ok(events) => events,
+            Err((_, error)) => {
+                assert!(!error.text().is_empty() && error.hint_text().is_some());
+                continue;
+            }
+        };
+        for event in events {
+            assert_eq!(event.client, client);
+            match event.kind {
+                Told::TurnStart { .. } => {
+                    assert!(event.turn.is_some() && event.turn != turn);
+                    turn = event.turn;
+                }
+                Told::TurnEnd => assert!(turn.is_some() && event.turn == turn.take()),
+                Told::Before { .. } | Told::After { .. } | Told::SessionStart => assert_eq!(event.turn, turn),
+                other => panic!("a stream does not tell of {other:?}"),
+            }
+        }
     }
 }
 

@@ -36,6 +36,8 @@ mod sidecar;
 mod slow;
 #[path = "blackbox/store.rs"]
 mod store;
+#[path = "blackbox/streams.rs"]
+mod streams;
 #[path = "blackbox/support.rs"]
 mod support;
 #[path = "blackbox/watching.rs"]

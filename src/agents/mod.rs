@@ -28,6 +28,7 @@ mod pi;
 mod qwen_code;
 pub mod reply;
 mod shape;
+pub mod stream;
 #[cfg(test)]
 mod tests;
 

@@ -33,6 +33,11 @@ impl Payload {
         Err(Error::new(Code::BadJson, "the hook's payload is not a JSON object").hint(hint))
     }
 
+    /// A part of a payload that was read.
+    pub fn of(value: Value) -> Payload {
+        Payload(value)
+    }
+
     /// The first of these places (JSON pointers) that holds anything.
     pub fn at(&self, places: &[&str]) -> Option<&Value> {
         places.iter().filter_map(|place| self.0.pointer(place)).find(|value| !value.is_null())

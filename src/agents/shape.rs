@@ -148,7 +148,11 @@ impl Shape {
         }
     }
 
-    fn act(&self, payload: &Payload) -> Result<Act> {
+    /// What a call is about to do.
+    ///
+    /// # Errors
+    /// `bad-request` for a call without a tool.
+    pub fn act(&self, payload: &Payload) -> Result<Act> {
         if let Some(command) = payload.text(self.command)?
             && payload.at(self.tool).is_none()
         {

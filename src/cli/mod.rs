@@ -22,10 +22,11 @@ use std::time::Duration;
 
 use clap::Parser;
 
+use crate::agents::Client;
 use crate::error::{Code, Error, Result};
 use crate::sidecar;
 use context::Context;
-use verbs::{Cli, Verb};
+use verbs::{Cli, SidecarArgs, Verb};
 
 /// Exit codes of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +95,7 @@ fn run(cli: &Cli) -> Result<Exit> {
     let mut context = Context::new(cli)?;
     match &cli.verb {
         None => status::overview(&mut context),
-        Some(Verb::Sidecar(args)) => serve(&context, args.grace),
+        Some(Verb::Sidecar(args)) => serve(&context, args),
         Some(Verb::Daemon(args)) => daemon::daemon(&context, &args.verb),
         // Its own arguments are read before those of all others, see `main`.
         Some(Verb::Hook(args)) => Ok(hook::hook(&args.rest)),
@@ -117,14 +118,18 @@ fn run(cli: &Cli) -> Result<Exit> {
     }
 }
 
-fn serve(context: &Context, grace: u64) -> Result<Exit> {
+fn serve(context: &Context, args: &SidecarArgs) -> Result<Exit> {
     let options = sidecar::Options {
         home: context.home.clone(),
         workspace: context.named_workspace(),
         flags: context.flags.clone(),
-        grace: Duration::from_secs(grace),
+        grace: Duration::from_secs(args.grace),
     };
-    Ok(match sidecar::run(options)? {
+    let ended = match &args.from {
+        Some(client) => sidecar::follow(options, Client::named(client)?, args.tee)?,
+        None => sidecar::run(options)?,
+    };
+    Ok(match ended {
         sidecar::Ended::Clean => Exit::Done,
         sidecar::Ended::Forced => Exit::Interrupted,
     })

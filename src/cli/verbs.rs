@@ -73,6 +73,12 @@ pub struct SidecarArgs {
     /// How long pending work may take once the input has ended
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     pub grace: u64,
+    /// Read this client's own JSON stream instead of the protocol
+    #[arg(long, value_name = "CLIENT")]
+    pub from: Option<String>,
+    /// Pass the stream on: stdout is stdin, byte for byte, and what there is to be said is said on stderr
+    #[arg(long, requires = "from")]
+    pub tee: bool,
 }
 
 #[derive(Debug, Args)]

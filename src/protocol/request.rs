@@ -47,6 +47,8 @@ pub struct Hello {
     pub session: Option<String>,
     /// Whether replies on this connection reach the model. Where not, what is to be told is kept for a later one.
     pub hears: Option<bool>,
+    /// Whether the client waits for the answer before it acts. One that does not is protected at the start of a turn.
+    pub waits: Option<bool>,
 }
 
 /// A run begins.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::answers::{Answer, no_block};
-use super::pending::{Before, Pending};
+use super::pending::{Before, Pending, Told};
 use super::session::Session;
 use super::settled::held_block;
 use crate::checkpoint::state::State;
@@ -18,7 +18,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::effect::Verdict;
 use crate::model::id::ObjectId;
-use crate::model::policy::OnFailure;
+use crate::model::policy::{Guard, OnFailure};
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
 use crate::protocol::{BeforeReply, Id, ShellBefore, ToolBefore};
@@ -41,7 +41,7 @@ struct Action {
 impl Session {
     pub(super) fn shell(&mut self, id: Option<Id>, event: ShellBefore) -> Result<()> {
         let cwd = self.cwd(event.cwd.as_deref())?;
-        let reason = format!("before shell: {}", event.command);
+        let reason = format!("{}shell: {}", self.when(), event.command);
         let (name, deadline_ms) = ("shell.before", event.deadline_ms);
         let action = Action { name, id, action: event.action, deadline_ms, cwd, reason };
         let command = event.command;
@@ -51,13 +51,41 @@ impl Session {
     pub(super) fn tool(&mut self, id: Option<Id>, event: ToolBefore) -> Result<()> {
         let cwd = self.cwd(event.cwd.as_deref())?;
         let named = event.paths.first().map(|path| format!(" {path}")).unwrap_or_default();
-        let reason = format!("before {}{named}", event.tool);
+        let reason = format!("{}{}{named}", self.when(), event.tool);
         let (name, deadline_ms) = ("tool.before", event.deadline_ms);
         let action = Action { name, id, action: event.action, deadline_ms, cwd, reason };
         self.before(action, |rules, context| {
             let call = ToolCall { tool: &event.tool, input: &event.input, paths: &event.paths, writes: event.writes };
             rules.classifier.tool(&call, context, &rules.policy)
         })
+    }
+
+    /// How the reason of an action's checkpoint begins. One that nobody waits for is never told as if it were before.
+    fn when(&self) -> &'static str {
+        if self.waits { "before " } else { "maybe too late for " }
+    }
+
+    /// Takes the checkpoint of a turn that begins, for a client that waits for no answer before it acts.
+    pub(super) fn protect_turn(&mut self, id: Option<Id>, turn: String) -> Result<()> {
+        let place = self.place()?;
+        let (name, told, root) = ("turn.start", Told::Turn(turn), place.workspace.path.clone());
+        let off = State::load(&place.workspace.dir).is_off(now_ms());
+        let without = if off || place.in_force().policy.guard == Guard::Off {
+            Some(no_block("off", Some("the guard is switched off: `piton on`".to_owned())))
+        } else if place.workspace.scope == Scope::TargetsOnly {
+            Some(no_block("none", Some("this directory is too broad to capture".to_owned())))
+        } else {
+            None
+        };
+        if let Some(checkpoint) = without {
+            self.reply(name, id, &told.with(checkpoint, None));
+            return Ok(());
+        }
+        let (run, turn) = self.run_and_turn();
+        let reason = "at the start of a turn: nobody waits for this stream".to_owned();
+        let take = Take { turn, ..Take::of(Kind::Auto, &run, &reason) };
+        let action = Action { name, id, action: None, deadline_ms: None, cwd: root.clone(), reason };
+        self.protect(&root, action, told, (take, None, None))
     }
 
     /// Classifies an action, decides, and answers at once or leaves it to the worker.
@@ -114,7 +142,7 @@ impl Session {
             always: verdict.warnings.iter().any(|warning| warning.class.is_external()),
             ..Take::of(Kind::Auto, &run, &cut(&printable(&redact(&action.reason)), MAX_REASON))
         };
-        self.protect(&root, action, reply, (take, held, verdict))
+        self.protect(&root, action, Told::Action(Box::new(reply)), (take, held, Some(verdict)))
     }
 
     /// Gives the checkpoint to the worker; the answer comes with it, or at the deadline.
@@ -122,8 +150,8 @@ impl Session {
         &mut self,
         root: &Path,
         action: Action,
-        reply: BeforeReply,
-        (take, held, verdict): (Take, Option<Slot>, Verdict),
+        told: Told,
+        (take, held, verdict): (Take, Option<Slot>, Option<Verdict>),
     ) -> Result<()> {
         let (ticket, beside_ticket) = (self.pending.ticket(), self.pending.ticket());
         let place = self.engine.open(root)?;
@@ -133,7 +161,9 @@ impl Session {
         let before = Before {
             name: action.name,
             id: action.id,
-            reply,
+            held,
+            fills: self.waits || matches!(told, Told::Turn(_)),
+            told,
             deadline: Instant::now() + wait,
             on_failure: rules.policy.on_failure,
             workspace: place.workspace.id.clone(),
@@ -142,11 +172,12 @@ impl Session {
             beside: None,
         };
         let (since, deadline) = (file_clock(), before.deadline);
-        let held_id = held.as_ref().and_then(|slot| slot.id.parse::<ObjectId>().ok());
+        let held_id = before.held.as_ref().and_then(|slot| slot.id.parse::<ObjectId>().ok());
         let beside = (place.worker.is_busy() && !take.targets.is_empty()).then(|| take.clone());
         let accepted = place.worker.submit(self.asker(ticket), move |timeline, control| {
             let protected = act::protect(timeline, &take, held_id, control);
-            if let Err(error) = act::note_externals(timeline, &verdict, &take.run, take.turn.as_deref()) {
+            let noted = verdict.map(|verdict| act::note_externals(timeline, &verdict, &take.run, take.turn.as_deref()));
+            if let Some(Err(error)) = noted {
                 tracing::warn!(%error, "an external effect could not be noted");
             }
             // Only who was answered `late` is told what changed meanwhile.
@@ -156,7 +187,7 @@ impl Session {
         if !accepted {
             let checkpoint = no_block("failed", Some(busy().text()));
             let hold = (before.on_failure == OnFailure::Hold).then_some("no checkpoint could be taken");
-            self.reply(before.name, before.id, &BeforeReply { checkpoint, ..before.reply.held(hold) });
+            self.reply(before.name, before.id, &before.told.with(checkpoint, hold));
             return Ok(());
         }
         if let Some(take) = beside {

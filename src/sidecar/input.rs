@@ -1,8 +1,9 @@
 //! What reaches the loop: lines, signals, finished jobs.
 
 use std::io::{BufReader, Read};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Sender, SyncSender};
 
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -13,6 +14,12 @@ use crate::protocol::{Line, LineReader};
 /// One thing for the loop.
 pub enum Input {
     Line(Line),
+    /// Dropped as soon as no checkpoint of a turn's start is waited for: whoever holds the other end may go on.
+    Gate(Sender<()>),
+    /// What went wrong with the input, and is no request's error.
+    Fault(Error),
+    /// A notice for the end, of whoever reads the input.
+    Farewell(&'static str, Value),
     /// The input has ended, or cannot be read any more.
     End,
     Signal,

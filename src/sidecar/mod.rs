@@ -5,6 +5,7 @@
 //! goes on.
 
 mod actions;
+mod aloud;
 mod answers;
 mod calls;
 mod input;
@@ -13,6 +14,7 @@ mod output;
 mod pending;
 mod session;
 mod settled;
+mod stream;
 mod words;
 
 use std::io::{Read, Write, stdin, stdout};
@@ -29,6 +31,8 @@ use answers::Answer;
 use input::Input;
 use output::Output;
 use session::{Root, Session};
+
+pub use stream::follow;
 
 /// An engine that several clients share.
 pub type Shared = Arc<Engine<Answer>>;
@@ -66,12 +70,17 @@ pub enum Ended {
 /// # Errors
 /// When the signals cannot be watched.
 pub fn run(options: Options) -> Result<Ended> {
+    guard(options, Output::start(stdout()), |sender, limit| input::read_lines(stdin(), sender, limit))
+}
+
+/// Runs a session whose lines come from a thread that `read` starts.
+fn guard(options: Options, output: Output, read: impl FnOnce(SyncSender<Input>, usize)) -> Result<Ended> {
     let (sender, inputs) = mpsc::sync_channel::<Input>(QUEUE);
     input::watch_signals(sender.clone())?;
     let engine = Arc::new(Engine::new(options.home.clone(), options.flags.clone()));
     let root = Root::of_process(options.workspace);
-    let mut session = Session::new(Arc::clone(&engine), told(&sender), Output::start(stdout()), root);
-    input::read_lines(stdin(), sender, session.line_limit());
+    let mut session = Session::new(Arc::clone(&engine), told(&sender), output, root);
+    read(sender, session.line_limit());
     let asked = serve(&inputs, &mut session);
     if asked == Asked::Force {
         return Ok(Ended::Forced);
@@ -108,8 +117,15 @@ enum Asked {
 
 /// Serves until the end is asked for.
 fn serve(inputs: &Receiver<Input>, session: &mut Session) -> Asked {
+    let mut gates = Vec::new();
     loop {
+        if !session.is_starting() {
+            gates.clear();
+        }
         match receive(inputs, session.next_deadline()) {
+            Some(Input::Gate(gate)) => gates.push(gate),
+            Some(Input::Fault(error)) => session.told_fault(&error),
+            Some(Input::Farewell(name, body)) => session.output.at_the_end(name, body),
             Some(Input::Line(line)) => {
                 if session.line(line) {
                     return Asked::End;
@@ -132,7 +148,9 @@ fn finish(inputs: &Receiver<Input>, session: &mut Session, deadline: Instant) ->
         match receive(inputs, Some(next)) {
             Some(Input::Finished(ticket, answer)) => session.finished(ticket, answer),
             Some(Input::Signal) => return false,
-            Some(Input::Line(_) | Input::End) => {}
+            Some(Input::Line(_) | Input::Gate(_) | Input::End) => {}
+            Some(Input::Fault(error)) => session.told_fault(&error),
+            Some(Input::Farewell(name, body)) => session.output.at_the_end(name, body),
             Some(Input::Tick) => session.deadlines(Instant::now()),
             None => break,
         }

@@ -21,6 +21,8 @@ pub struct Output {
     queued: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
     sequence: u64,
+    /// The last notice.
+    farewell: Option<(&'static str, Value)>,
 }
 
 impl Output {
@@ -38,7 +40,7 @@ impl Output {
                 counter.fetch_sub(line.len(), Ordering::SeqCst);
             }
         });
-        Output { sender: Some(sender), queued, thread, sequence: 0 }
+        Output { sender: Some(sender), queued, thread, sequence: 0, farewell: None }
     }
 
     /// Sends a whole line.
@@ -67,8 +69,16 @@ impl Output {
         self.send(line("notice", None, true, &object));
     }
 
+    /// Keeps a notice for the end.
+    pub fn at_the_end(&mut self, name: &'static str, body: Value) {
+        self.farewell = Some((name, body));
+    }
+
     /// Waits until everything is written, at most until `deadline`; a client that does not read is not waited for.
     pub fn close(mut self, deadline: Instant) {
+        if let Some((name, body)) = self.farewell.take() {
+            self.notice(name, &body);
+        }
         self.sender = None;
         while !self.thread.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));

@@ -3,16 +3,41 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use serde_json::{Value, json};
+
 use crate::checkpoint::take::Taken;
+use crate::engine::guard::Slot;
 use crate::model::policy::OnFailure;
-use crate::protocol::{BeforeReply, Id};
+use crate::protocol::{BeforeReply, CheckpointBlock, Id};
+
+/// The answer to an event, all but its checkpoint.
+#[derive(Clone)]
+pub enum Told {
+    Action(Box<BeforeReply>),
+    /// The start of a turn, by the client's own name of it.
+    Turn(String),
+}
+
+impl Told {
+    /// The whole answer; `hold` is a further reason to hold an action.
+    pub fn with(self, checkpoint: CheckpointBlock, hold: Option<&str>) -> Value {
+        match self {
+            Told::Action(reply) => json!(BeforeReply { checkpoint, ..(*reply).held(hold) }),
+            Told::Turn(turn) => json!({ "turn": turn, "notices": [], "checkpoint": checkpoint }),
+        }
+    }
+}
 
 /// An event that waits for its checkpoint.
 pub struct Before {
-    /// `tool.before` or `shell.before`.
+    /// `tool.before`, `shell.before` or `turn.start`.
     pub name: &'static str,
     pub id: Option<Id>,
-    pub reply: BeforeReply,
+    pub told: Told,
+    /// The checkpoint that protects the turn already.
+    pub held: Option<Slot>,
+    /// Whether the checkpoint is the turn's: not one that may have come too late.
+    pub fills: bool,
     pub deadline: Instant,
     pub on_failure: OnFailure,
     /// Workspace id, for the turn's slot.
@@ -68,6 +93,11 @@ impl Table {
             Some(Pending::Before(before)) => Some(before),
             _ => None,
         }
+    }
+
+    /// Whether the checkpoint of a turn's start is waited for, and its deadline is not over.
+    pub fn is_starting(&self) -> bool {
+        self.waiting().any(|(_, before)| matches!(before.told, Told::Turn(_)))
     }
 
     /// The earliest deadline of an event that was not answered yet.

@@ -65,6 +65,8 @@ pub struct Session {
     talk: SharedTalk,
     /// Whether replies reach the model.
     pub(super) hears: bool,
+    /// Whether the client waits for answers before it acts.
+    pub(super) waits: bool,
     pub(super) base_ready: bool,
     pub(super) base_running: bool,
     /// What went wrong and was not anybody's reply.
@@ -84,6 +86,7 @@ impl Session {
             looked: false,
             talk: Arc::new(Mutex::new(Talk::unnamed())),
             hears: true,
+            waits: true,
             base_ready: false,
             base_running: false,
             faults: Vec::new(),
@@ -131,8 +134,10 @@ impl Session {
                     (None, _) => {}
                 }
                 self.hears = hello.hears.unwrap_or(true);
+                self.waits = hello.waits.unwrap_or(self.waits);
                 let known = hello.session.as_deref().is_some_and(|session| self.go_on_with(&run_id(session)));
-                if !known {
+                // The turn's own checkpoint is to be the first thing that is done for it.
+                if !known && self.waits {
                     self.base_capture()?;
                 }
                 self.hello(id)
@@ -213,7 +218,11 @@ impl Session {
         if let Some(run) = &turn.run {
             self.go_on_with(&run_id(run));
         }
-        if self.change_turns(|turns| turns.start(&turn_name(&turn.turn))) {
+        let is_new = self.change_turns(|turns| turns.start(&turn_name(&turn.turn)));
+        if is_new && !self.waits {
+            return self.protect_turn(id, turn.turn.clone());
+        }
+        if is_new {
             self.base_capture()?;
         }
         let notices = self.notices();
@@ -326,6 +335,12 @@ impl Session {
         self.faults.retain(|known| *known != text);
         self.faults.truncate(MAX_FAULTS - 1);
         self.faults.insert(0, text);
+    }
+
+    /// Tells of what went wrong with the input, and remembers it.
+    pub fn told_fault(&mut self, error: &Error) {
+        self.fault(error.text());
+        self.output.send(ErrorReply::line(None, error));
     }
 
     pub(super) fn reply(&self, name: &str, id: Option<Id>, body: &impl serde::Serialize) {
@@ -449,6 +464,11 @@ impl Session {
             Ok(false) => tracing::error!("no exit checkpoint: the worker is busy"),
             Err(error) => tracing::error!(%error, "no exit checkpoint"),
         }
+    }
+
+    /// Whether the checkpoint of a turn's start is waited for.
+    pub fn is_starting(&self) -> bool {
+        self.pending.is_starting()
     }
 
     /// Whether anything is still waited for.

@@ -13,7 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;
-use crate::protocol::{BeforeReply, CheckpointBlock, ErrorReply, List};
+use crate::protocol::{CheckpointBlock, ErrorReply, List};
 
 impl Session {
     /// Takes the answer of a job. `None`: the job died.
@@ -72,7 +72,7 @@ impl Session {
             Ok(Protected::Taken(taken)) => {
                 // A late one may have seen what the action did already: the next action gets one of its own.
                 let mut talk = self.talk();
-                if !before.late && talk.turns.current() == before.turn.as_deref() {
+                if before.fills && !before.late && talk.turns.current() == before.turn.as_deref() {
                     let record = &taken.checkpoint.record;
                     let slot = Slot { id: taken.checkpoint.id.to_string(), ordinal: record.ordinal };
                     talk.turns.fill(&before.workspace, slot);
@@ -81,7 +81,7 @@ impl Session {
                 drop(talk);
                 block(&taken)
             }
-            Ok(Protected::Held) => self.turns_held(&before.workspace),
+            Ok(Protected::Held) => before.held.as_ref().map_or_else(|| no_block("held", None), held_block),
             Err(error) => {
                 let text = error.text();
                 if error.code() == Code::DiskFull {
@@ -105,7 +105,7 @@ impl Session {
         }
         let hold = (failed && before.on_failure == OnFailure::Hold)
             .then_some("no checkpoint could be taken, and the policy holds the action then");
-        self.reply(before.name, before.id, &BeforeReply { checkpoint, ..before.reply.held(hold) });
+        self.reply(before.name, before.id, &before.told.with(checkpoint, hold));
     }
 
     /// The capture of just the named paths is not needed any more: the whole checkpoint came in time.
@@ -118,10 +118,6 @@ impl Session {
         if accepted {
             self.pending.put(ticket, Pending::Quiet);
         }
-    }
-
-    fn turns_held(&self, workspace: &str) -> CheckpointBlock {
-        self.talk().turns.slot(workspace).map_or_else(|| no_block("held", None), held_block)
     }
 
     /// The earliest moment at which an event must be answered.
@@ -142,7 +138,7 @@ impl Session {
             checkpoint.reason = Some("the checkpoint was not finished by the deadline and goes on behind".to_owned());
             let hold = (before.on_failure == OnFailure::Hold)
                 .then_some("the checkpoint is late, and the policy holds the action then");
-            let reply = BeforeReply { checkpoint, ..before.reply.clone().held(hold) };
+            let reply = before.told.clone().with(checkpoint, hold);
             let (name, id) = (before.name, before.id.clone());
             self.reply(name, id, &reply);
         }

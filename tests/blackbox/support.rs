@@ -291,6 +291,18 @@ impl Sidecar {
         }
     }
 
+    /// The first reply, to whatever request, that `wanted` picks.
+    pub fn answer(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + WAIT;
+        loop {
+            if let Some(at) = self.waiting.iter().position(&wanted) {
+                return self.waiting.remove(at);
+            }
+            let value = self.next(until).expect("the sidecar goes on");
+            self.keep(value);
+        }
+    }
+
     /// Sends and waits for the reply.
     pub fn ask(&mut self, mut value: Value) -> Value {
         let id = format!("ask-{}", ASKED.fetch_add(1, std::sync::atomic::Ordering::Relaxed));

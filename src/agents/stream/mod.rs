@@ -1,0 +1,255 @@
+//! The JSON streams that clients print: a frame becomes [`Event`]s, the same that hooks tell. Pure: bytes in, values out.
+//!
+//! Nobody waits for whoever reads a stream, so a [`Kind::Before`] read here may be of an action that has run already.
+//!
+//! Invariant: any bytes are read without a panic, and a frame that is not understood is a [`Fault`] that ends nothing.
+
+mod clients;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::Client;
+use super::event::{Act, Event, Kind, Outcome};
+use super::payload::Payload;
+use super::shape::Shape;
+use crate::error::{Code, Error, Result};
+use crate::model::text::{cut, printable};
+
+/// Actions of one frame that are read. A model asks for a few at once.
+const MAX_PARTS: usize = 1000;
+
+/// Longest id of a client that is taken for one.
+const MAX_ID: usize = 200;
+
+/// What a frame means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Means {
+    /// Tells of the session, by its ids alone.
+    Session,
+    /// A turn begins.
+    Turn,
+    /// Something of a turn: of the open one, or of one that begins here.
+    InTurn,
+    TurnEnd,
+    Before,
+    After,
+    /// An action of which nothing is told before it is over.
+    Done,
+    /// Holds several frames, in the array at this place.
+    Parts(&'static str),
+    Unused,
+}
+
+/// Where a client's stream keeps what.
+struct Stream {
+    /// The places whose texts, joined by dots, are the name of a frame's type.
+    name: &'static [&'static str],
+    /// What the types mean. The first that fits counts; `a.b` fits `a.b.c` too, and a part of `a` is called `a/b`.
+    frames: &'static [(&'static str, Means)],
+    /// Its steps are of no use here.
+    shape: Shape,
+    /// Where an action lists the paths that it touches: an array, and the field of its items.
+    paths: &'static [(&'static str, &'static str)],
+}
+
+impl Stream {
+    fn means(&self, name: &str) -> Option<Means> {
+        let fits = |known: &str| name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        self.frames.iter().find(|(known, _)| fits(known)).map(|(_, means)| *means)
+    }
+
+    /// The name of a frame's type; empty when it has none.
+    fn name(&self, frame: &Payload) -> String {
+        let words = self.name.iter().map(|place| frame.at(&[place]).and_then(Value::as_str));
+        // The first place that is empty ends the name.
+        words.map_while(|word| word).collect::<Vec<_>>().join(".")
+    }
+}
+
+/// Why a frame was passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fault {
+    /// No JSON object, or not UTF-8.
+    Malformed,
+    /// Of a type that is not known here: newer than piton, or another client's.
+    UnknownType,
+    /// Of a known type, without what that type has.
+    Foreign,
+}
+
+impl Fault {
+    /// The name in counts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Fault::Malformed => "malformed",
+            Fault::UnknownType => "unknown-type",
+            Fault::Foreign => "foreign",
+        }
+    }
+}
+
+/// The state of one stream.
+pub struct Reader {
+    client: Client,
+    stream: &'static Stream,
+    /// Makes the names of turns that the client does not name its own.
+    seed: String,
+    session: Option<String>,
+    cwd: Option<PathBuf>,
+    turn: Option<String>,
+    turns: u64,
+}
+
+impl Reader {
+    /// A reader of the stream of one client. `seed` begins the names of turns, and is to be another one for every stream.
+    ///
+    /// # Errors
+    /// `bad-request` for a client whose stream is not known, with those that are.
+    pub fn new(client: Client, seed: &str) -> Result<Reader> {
+        let Some(stream) = clients::stream(client) else {
+            let message = format!("piton does not know a JSON stream of {}", client.title());
+            return Err(Error::new(Code::BadRequest, message)
+                .field("from")
+                .hint(format!("the clients with streams are: {}", Reader::names().join(", "))));
+        };
+        Ok(Reader { client, stream, seed: seed.to_owned(), session: None, cwd: None, turn: None, turns: 0 })
+    }
+
+    /// The names of the clients whose streams are known.
+    pub fn names() -> Vec<&'static str> {
+        Client::ALL.into_iter().filter(|client| clients::stream(*client).is_some()).map(Client::name).collect()
+    }
+
+    /// What one line of the stream tells, in its order.
+    ///
+    /// # Errors
+    /// Why it tells nothing, with a sentence.
+    pub fn read(&mut self, line: &[u8]) -> Result<Vec<Event>, (Fault, Error)> {
+        let title = self.client.title();
+        let frame = object(line).map_err(|error| (Fault::Malformed, error))?;
+        let name = self.stream.name(&frame);
+        let Some(means) = self.stream.means(&name) else {
+            let shown = cut(&printable(&name), 60);
+            let message = format!("the stream of {title} has no frame of the type `{shown}` that piton knows");
+            let hint = "if nothing else is read either, this is another client's stream: see --from";
+            return Err((Fault::UnknownType, Error::new(Code::UnknownType, message).field("type").hint(hint)));
+        };
+        self.events(&frame, &name, means).map_err(|error| {
+            let lacks = error.field_name().unwrap_or("what it should have").to_owned();
+            let message = format!("a frame `{name}` in the stream of {title} is not as this client's: see `{lacks}`");
+            let hint =
+                "it was passed over; if many are, the client's stream has changed, or --from names another client";
+            (Fault::Foreign, Error::new(Code::BadRequest, message).field(lacks).hint(hint))
+        })
+    }
+
+    fn events(&mut self, frame: &Payload, name: &str, means: Means) -> Result<Vec<Event>> {
+        if matches!(means, Means::Session | Means::Turn | Means::InTurn) {
+            self.learn(frame);
+        }
+        let Means::Parts(place) = means else {
+            return self.event(frame, means);
+        };
+        let mut events = Vec::new();
+        for part in frame.at(&[place]).and_then(Value::as_array).into_iter().flatten().take(MAX_PARTS) {
+            let part = Payload::of(part.clone());
+            let inner = format!("{name}/{}", self.stream.name(&part));
+            match self.stream.means(&inner) {
+                // Frames are nested once, in every client's stream.
+                Some(Means::Parts(_)) | None => {}
+                Some(means) => events.extend(self.event(&part, means)?),
+            }
+        }
+        Ok(events)
+    }
+
+    /// The ids that a frame tells; what is no id is passed over.
+    fn learn(&mut self, frame: &Payload) {
+        let shape = &self.stream.shape;
+        let text = |places| frame.at(places).and_then(Value::as_str).filter(|text| !text.is_empty());
+        if let Some(session) = text(shape.session).filter(|id| id.len() <= MAX_ID) {
+            self.session = Some(session.to_owned());
+        }
+        if let Some(cwd) = text(shape.cwd).map(PathBuf::from).filter(|cwd| cwd.is_absolute()) {
+            self.cwd = Some(cwd);
+        }
+    }
+
+    fn event(&mut self, frame: &Payload, means: Means) -> Result<Vec<Event>> {
+        let shape = &self.stream.shape;
+        let action = || frame.text(shape.action).map(|text| text.map(str::to_owned));
+        let kinds = match means {
+            Means::Unused | Means::Parts(_) => Vec::new(),
+            Means::Session => vec![Kind::SessionStart],
+            Means::InTurn if self.turn.is_some() => Vec::new(),
+            Means::Turn | Means::InTurn => {
+                let told =
+                    frame.at(shape.turn).and_then(Value::as_str).filter(|id| !id.is_empty() && id.len() <= MAX_ID);
+                self.turns += 1;
+                // An id may come again, in a session that goes on: each start of a turn is a turn.
+                self.turn = Some(format!(
+                    "{}-{}{}",
+                    self.seed,
+                    self.turns,
+                    told.map(|id| format!("-{id}")).unwrap_or_default()
+                ));
+                vec![Kind::TurnStart { prompt: None }]
+            }
+            Means::TurnEnd => return Ok(self.turn_end()),
+            Means::Before => vec![Kind::Before { action: action()?, act: self.act(frame)? }],
+            Means::After => vec![Kind::After { action: action()?, outcome: (shape.outcome)(frame) }],
+            Means::Done => vec![
+                Kind::Before { action: action()?, act: self.act(frame)? },
+                Kind::After { action: action()?, outcome: (shape.outcome)(frame) },
+            ],
+        };
+        Ok(kinds.into_iter().map(|kind| self.told(kind)).collect())
+    }
+
+    /// The end of the open turn; a client may tell of it twice.
+    fn turn_end(&mut self) -> Vec<Event> {
+        if self.turn.is_none() {
+            return Vec::new();
+        }
+        let event = self.told(Kind::TurnEnd);
+        self.turn = None;
+        vec![event]
+    }
+
+    fn act(&self, frame: &Payload) -> Result<Act> {
+        let mut act = self.stream.shape.act(frame)?;
+        if let Act::Tool { paths, .. } = &mut act {
+            for (list, field) in self.stream.paths {
+                let items = frame.at(&[list]).and_then(Value::as_array).into_iter().flatten();
+                paths.extend(items.filter_map(|item| item.get(field)?.as_str()).map(str::to_owned));
+            }
+        }
+        Ok(act)
+    }
+
+    fn told(&self, kind: Kind) -> Event {
+        let (session, turn) = (self.session.clone(), self.turn.clone());
+        Event { client: self.client, session, turn, cwd: self.cwd.clone(), kind }
+    }
+}
+
+fn object(line: &[u8]) -> Result<Payload> {
+    let hint = "the stream may have been cut, or something else prints into it";
+    let text = std::str::from_utf8(line)
+        .map_err(|_| Error::new(Code::BadUtf8, "a line of the stream is not UTF-8").hint(hint))?;
+    match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+        Ok(value @ Value::Object(_)) => Ok(Payload::of(value)),
+        Ok(_) => Err(Error::new(Code::BadJson, "a line of the stream is not a JSON object").hint(hint)),
+        Err(error) => Err(Error::new(Code::BadJson, format!("a line of the stream is not JSON: {error}")).hint(hint)),
+    }
+}
+
+/// How a part of Claude Code's envelope says that an action went wrong.
+fn told_error(frame: &Payload) -> Outcome {
+    let failed = frame.at(&["/is_error", "/isError"]).and_then(Value::as_bool).unwrap_or(false);
+    Outcome { ok: Some(!failed), exit: None }
+}

@@ -1,0 +1,77 @@
+//! What the protocol says, in sentences for people: for where stdout belongs to somebody else.
+
+use std::io::Write;
+
+use serde_json::Value;
+
+use crate::model::text::printable;
+
+/// A writer of the protocol's lines that writes what matters of each.
+pub struct Aloud<W> {
+    out: W,
+}
+
+impl<W: Write> Aloud<W> {
+    /// Says it on `out`.
+    pub fn new(out: W) -> Aloud<W> {
+        Aloud { out }
+    }
+}
+
+impl<W: Write> Write for Aloud<W> {
+    /// Takes whole lines, as the output's thread writes them.
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        for sentence in sentences(&serde_json::from_slice(line).unwrap_or_default()) {
+            writeln!(self.out, "piton: {}", printable(&sentence))?;
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// What a person is to know of a line; nothing, of most.
+pub fn sentences(line: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    match (line["type"].as_str(), line["notice"].as_str()) {
+        (Some("error"), _) => text(&line["error"]["message"]).into_iter().collect(),
+        (_, Some("checkpoint.failed")) => {
+            let reason =
+                line["reason"].as_str().or(line["checkpoint"]["reason"].as_str()).unwrap_or("no reason was told");
+            vec![format!("a checkpoint failed: {reason}")]
+        }
+        (_, Some("restore.interrupted")) => {
+            vec!["a restore was interrupted: `piton restore --continue`, or `piton restore --abort`".to_owned()]
+        }
+        (_, Some("stream.ended")) => ended(line),
+        (_, Some(_)) => Vec::new(),
+        _ => {
+            let warnings =
+                line["warnings"].as_array().into_iter().flatten().filter_map(|warning| text(&warning["message"]));
+            let status = &line["checkpoint"]["status"];
+            let why = line["checkpoint"]["reason"].as_str().unwrap_or("no reason was told");
+            let checkpoint = match status.as_str() {
+                Some("failed") => Some(format!("no checkpoint: {why}")),
+                Some("late") => Some(why.to_owned()),
+                _ => None,
+            };
+            let faults = line["faults"].as_array().into_iter().flatten().filter_map(text);
+            warnings.chain(text(&line["reason"])).chain(checkpoint).chain(faults).collect()
+        }
+    }
+}
+
+fn ended(line: &Value) -> Vec<String> {
+    let skipped = line["skipped"].as_object().into_iter().flatten().map(|(sort, count)| format!("{count} {sort}"));
+    let skipped: Vec<String> = skipped.collect();
+    let (lines, turns, actions) = (&line["lines"], &line["turns"], &line["actions"]);
+    if turns == 0 && actions == 0 && *lines != 0 {
+        return vec![format!("in {lines} lines of the stream there was no turn and no action: nothing was guarded")];
+    }
+    let any = !skipped.is_empty();
+    any.then(|| format!("of {lines} lines of the stream some were passed over: {}", skipped.join(", ")))
+        .into_iter()
+        .collect()
+}
