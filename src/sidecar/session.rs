@@ -274,7 +274,7 @@ impl Session {
     pub(super) fn cwd(&mut self, cwd: Option<&Path>) -> Result<PathBuf> {
         let root = self.place()?.workspace.path.clone();
         let cwd = cwd.map_or(root.clone(), |cwd| root.join(cwd));
-        Ok(cwd.canonicalize().ok().filter(|_| cwd != root).unwrap_or(cwd))
+        if cwd == root { Ok(cwd) } else { Ok(cwd.canonicalize().unwrap_or(cwd)) }
     }
 
     /// Notes what went wrong and is nobody's reply: each thing once, the newest few of them.
