@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::protocol::line;
+use crate::sys::pipe::Ready;
 
 /// Unread replies above this many bytes are dropped, said on stderr: the client has stopped reading.
 const MAX_QUEUED: usize = 64 << 20;
@@ -20,6 +21,8 @@ pub struct Output {
     sender: Option<Sender<Vec<u8>>>,
     queued: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
+    /// For what can be written at once; the thread is for what would have to wait.
+    ready: Option<Ready>,
     sequence: u64,
 }
 
@@ -38,12 +41,16 @@ impl Output {
                 counter.fetch_sub(line.len(), Ordering::SeqCst);
             }
         });
-        Output { sender: Some(sender), queued, thread, sequence: 0 }
+        Output { sender: Some(sender), queued, thread, ready: Ready::of(stdout()), sequence: 0 }
     }
 
     /// Sends a whole line.
     pub fn send(&self, line: Vec<u8>) {
-        if self.queued.load(Ordering::SeqCst) + line.len() > MAX_QUEUED {
+        let queued = self.queued.load(Ordering::SeqCst);
+        if queued == 0 && self.ready.as_ref().is_some_and(|ready| ready.write(&line)) {
+            return;
+        }
+        if queued + line.len() > MAX_QUEUED {
             tracing::warn!("the client does not read its replies; one was dropped");
             return;
         }

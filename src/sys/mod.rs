@@ -6,4 +6,5 @@ pub mod durable;
 pub mod lease;
 pub mod lock;
 pub mod mount;
+pub mod pipe;
 pub mod room;
