@@ -10,6 +10,7 @@ pub mod journal;
 pub mod listing;
 mod number;
 pub mod operations;
+mod recent;
 pub mod restore;
 pub mod retention;
 mod seen;

@@ -20,6 +20,7 @@ mod loose;
 mod pack;
 mod patch;
 mod reader;
+mod ready;
 mod refs;
 
 use std::collections::HashSet;
@@ -51,6 +52,7 @@ pub struct Store {
     git_dir: PathBuf,
     /// When the directory of packs last changed before `repo` was opened.
     packs: (i64, i64),
+    ready: ready::Ready,
 }
 
 /// A commit, read.
@@ -72,7 +74,7 @@ impl Store {
         let git_dir = layout::prepare(home)?;
         let packs = layout::packs_changed(&git_dir)?;
         let repo = layout::open_repository(&git_dir)?;
-        Ok(Store { repo, home: home.to_owned(), git_dir, packs })
+        Ok(Store { repo, home: home.to_owned(), git_dir, packs, ready: ready::Ready::default() })
     }
 
     /// piton's own directory.
@@ -99,6 +101,11 @@ impl Store {
     /// `store-locked` after `wait`.
     pub fn lock_shared(&self, verb: &str, wait: Duration) -> Result<FileLock> {
         FileLock::acquire(&self.home.join("store.lock"), Mode::Shared, verb, wait)
+    }
+
+    /// In the idle time of a process that goes on: makes ready what the next checkpoint needs.
+    pub fn prepare(&self) {
+        self.ready.fill(&self.git_dir.join("objects"));
     }
 
     /// Starts writing objects.
@@ -179,10 +186,18 @@ impl Store {
     /// # Errors
     /// `store-damaged`.
     pub fn read_tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
+        tree::decode(&self.tree_content(id)?).map_err(|error| error.context(format!("tree {id}")))
+    }
+
+    /// The bytes of a tree.
+    ///
+    /// # Errors
+    /// `store-damaged` when it is missing.
+    pub fn tree_content(&self, id: &ObjectId) -> Result<Vec<u8>> {
         if *id == ObjectId::EMPTY_TREE {
             return Ok(Vec::new());
         }
-        tree::decode(&self.read(id, ObjectType::Tree)?).map_err(|error| error.context(format!("tree {id}")))
+        self.read(id, ObjectType::Tree)
     }
 
     /// A commit.
