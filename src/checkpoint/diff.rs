@@ -15,12 +15,10 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::Manifest;
 use crate::model::name;
 use crate::model::path::RelPath;
+pub use crate::model::tree::Side;
 use crate::model::tree::{self, Mode, TreeEntry};
 use crate::store::FilePatch;
 use crate::worktree::Flow;
-
-/// One side of a change: the kind of entry and its content.
-pub type Side = Option<(Mode, ObjectId)>;
 
 /// A path that differs; never a directory that is one on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -249,7 +247,7 @@ pub fn is_file_change(change: &Change) -> bool {
 
 /// A directory that is one on both sides, or whose other side is absent, is no change of its own: what is in it is. An
 /// empty one is reported by the side that has nothing.
-fn plain(side: Side, other_dir: Option<ObjectId>) -> Side {
+pub(super) fn plain(side: Side, other_dir: Option<ObjectId>) -> Side {
     match side {
         Some((Mode::Dir, id)) if other_dir.is_some() || id != ObjectId::EMPTY_TREE => None,
         other => other,

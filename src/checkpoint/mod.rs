@@ -11,6 +11,7 @@ pub mod listing;
 pub mod mishaps;
 mod number;
 pub mod operations;
+mod recent;
 pub mod restore;
 pub mod retention;
 mod seen;

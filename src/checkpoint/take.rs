@@ -144,8 +144,8 @@ impl Timeline {
     /// # Errors
     /// Those of listing.
     pub fn newest_ordinal(&mut self) -> Result<u64> {
-        let (all, _) = self.checkpoints()?;
-        Ok(self.next_ordinal(&all) - 1)
+        let all = self.all()?;
+        Ok(self.next_ordinal(&all.checkpoints) - 1)
     }
 
     /// The same, with the workspace lock held by the caller; also gives what was captured.
@@ -155,7 +155,8 @@ impl Timeline {
         self.refuse_too_broad(take)?;
         let _shared = self.store.lock_shared(take.kind.as_str(), LOCK_WAIT)?;
         self.store.renew()?;
-        let (all, _) = self.checkpoints()?;
+        let known = self.all()?;
+        let all = known.checkpoints.as_slice();
         let list_us = started.elapsed().as_micros() as u64;
         // Only what succeeds is put back: after an error the next capture scans.
         let mut warmth = self.take_warmth();
@@ -167,7 +168,7 @@ impl Timeline {
                 let (seen, before) = match self.see_warm(take, &mut warmth, &batch, control)? {
                     Some(seen) => (seen, None),
                     None => {
-                        let (seen, before) = self.scan(take, &all, warmth.stamps(), &batch, control)?;
+                        let (seen, before) = self.scan(take, all, warmth.stamps(), &batch, control)?;
                         (seen, Some(before))
                     }
                 };
@@ -175,11 +176,11 @@ impl Timeline {
             }
         };
         seen.cost.list_us = list_us;
-        let previous = self.newest_of_run(&all, &take.run);
+        let previous = self.newest_of_run(all, &take.run);
         let newest = all.iter().rev().find(|checkpoint| checkpoint.record.is_whole());
         let base = previous.or(newest);
         let changed = match base {
-            Some(base) => self.changes(base.tree, seen.root, &seen.fresh)?.len() as u64,
+            Some(base) => self.count_changes(base.tree, seen.root, &seen.fresh)?,
             None => seen.totals.0,
         };
         // A base capture only keeps objects alive: any checkpoint of the same content does.
@@ -191,7 +192,10 @@ impl Timeline {
             return Ok((self.account(taken(same, true, 0, &seen, started)), seen));
         }
         let batch = batch.map_or_else(|| self.store.batch(), Ok)?;
-        let checkpoint = self.commit(take, &mut seen, &all, batch)?;
+        let checkpoint = self.commit(take, &mut seen, all, batch)?;
+        if !take.kind.is_typed() {
+            self.add(known, &checkpoint);
+        }
         self.put_back(warmth, before, &seen, take)?;
         Ok((self.account(taken(checkpoint, false, changed, &seen, started)), seen))
     }
@@ -331,7 +335,9 @@ impl Timeline {
             self.save_stamps()?;
         }
         self.flush()?;
-        self.tidy()
+        self.tidy()?;
+        self.store.prepare();
+        Ok(())
     }
 
     /// As [`Timeline::settle`], for a process that is about to end and is waited for: a short log stays, and where somebody
@@ -348,10 +354,11 @@ impl Timeline {
 
     /// Under the workspace lock: drops what retention does not keep, and what killed processes left.
     fn tidy(&mut self) -> Result<()> {
-        let (all, _) = self.checkpoints()?;
-        self.note_numbers(&all)?;
+        let known = self.all()?;
+        let all = known.checkpoints.as_slice();
+        self.note_numbers(all)?;
         let needed = self.history()?.needed();
-        for (id, reason) in super::retention::plan(&all, &needed, &self.policy.retention) {
+        for (id, reason) in super::retention::plan(all, &needed, &self.policy.retention) {
             if let Some(checkpoint) = all.iter().find(|checkpoint| checkpoint.id == id) {
                 tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");
                 self.drop_ref(&checkpoint.name, id)?;

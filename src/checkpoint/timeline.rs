@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::home::Home;
 use super::journal::{Journal, Line};
 use super::operations::History;
+use super::recent::Recent;
 use super::selector::{Selector, matches, shown};
 use super::state::State;
 use super::workspace::Workspace;
@@ -67,10 +69,20 @@ pub struct Timeline {
     cache: HashMap<ObjectId, (ObjectId, Vec<ObjectId>, Record)>,
     /// Refs as they were listed, by prefix.
     listings: RefCell<BTreeMap<String, Listing>>,
+    /// What the listings came to, as long as both of them stand.
+    all: RefCell<Option<Arc<All>>>,
+    pub(super) recent: RefCell<Recent>,
     /// The last holding of the workspace's lock.
     held: RefCell<Held>,
     /// What is not durable elsewhere yet; open as long as nobody else had the lock.
     log: RefCell<Option<Log>>,
+}
+
+/// All checkpoints, oldest first, and what is wrong with refs that could not be read.
+#[derive(Clone, Default)]
+pub(super) struct All {
+    pub(super) checkpoints: Vec<Checkpoint>,
+    broken: Vec<String>,
 }
 
 /// Refs as they were listed or written.
@@ -104,6 +116,8 @@ impl Timeline {
             cost: None,
             cache: HashMap::new(),
             listings: RefCell::default(),
+            all: RefCell::default(),
+            recent: RefCell::default(),
             held: RefCell::default(),
             log: RefCell::default(),
         })
@@ -170,9 +184,21 @@ impl Timeline {
         if let Some(listing) = listings.get(prefix).filter(|listing| listing.marks.stand()) {
             return Ok(listing.entries.clone());
         }
+        self.all.take();
         let (entries, marks) = self.store.refs_marked(prefix)?;
         listings.insert(prefix.to_owned(), Listing { entries: entries.clone(), marks });
         Ok(entries)
+    }
+
+    /// Whether nobody else has moved such refs since they were listed.
+    fn stands(&self, prefix: &str) -> bool {
+        self.listings.borrow().get(prefix).is_some_and(|listing| listing.marks.stand())
+    }
+
+    /// Before a ref is written: the marks taken after it tell nothing of what others did before, another capture beside this
+    /// one for example.
+    fn forget_moved(&self) {
+        self.listings.borrow_mut().retain(|_, listing| listing.marks.stand());
     }
 
     /// Writes the objects of a checkpoint and moves its ref, under the workspace lock.
@@ -183,6 +209,7 @@ impl Timeline {
         expect: Option<ObjectId>,
         new: ObjectId,
     ) -> Result<BatchStats> {
+        self.forget_moved();
         let synced = self.policy.durability == Durability::Power;
         let stats = self.with_log(|log| batch.land(&self.store, Landing { log, name, expect, new, synced }))?;
         self.note_ref(name, Some(new));
@@ -214,12 +241,14 @@ impl Timeline {
     pub(super) fn drop_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
         self.keep_number(name)?;
         self.flush()?;
+        self.forget_moved();
         self.store.delete_ref(name, expect)?;
         self.note_ref(name, None);
         Ok(())
     }
 
     fn note_ref(&self, name: &str, target: Option<ObjectId>) {
+        self.all.take();
         let mut listings = self.listings.borrow_mut();
         for (_, listing) in listings.iter_mut().filter(|(prefix, _)| name.starts_with(prefix.as_str())) {
             let at = listing.entries.binary_search_by(|entry| entry.name.as_str().cmp(name));
@@ -285,6 +314,24 @@ impl Timeline {
     /// # Errors
     /// When the store cannot be listed. Single broken refs are reported, not fatal.
     pub fn checkpoints(&mut self) -> Result<(Vec<Checkpoint>, Vec<String>)> {
+        let all = self.all()?;
+        Ok((all.checkpoints.clone(), all.broken.clone()))
+    }
+
+    /// As [`Timeline::checkpoints`], at the price of a few looks where nothing has moved.
+    pub(super) fn all(&mut self) -> Result<Arc<All>> {
+        let known = self.all.borrow().clone();
+        match known.filter(|_| self.stands(&self.leaf_prefix()) && self.stands(&self.branch_prefix())) {
+            Some(all) => Ok(all),
+            None => {
+                let all = Arc::new(self.read_all()?);
+                *self.all.borrow_mut() = Some(Arc::clone(&all));
+                Ok(all)
+            }
+        }
+    }
+
+    fn read_all(&mut self) -> Result<All> {
         let mut all = Vec::new();
         let mut broken = Vec::new();
         for leaf in self.refs(&self.leaf_prefix())? {
@@ -300,7 +347,15 @@ impl Timeline {
         }
         all.sort_by_key(|checkpoint| checkpoint.record.ordinal);
         all.dedup_by_key(|checkpoint| checkpoint.id);
-        Ok((all, broken))
+        Ok(All { checkpoints: all, broken })
+    }
+
+    /// Adds a leaf that was just recorded to all that were known before it.
+    pub(super) fn add(&mut self, mut all: Arc<All>, leaf: &Checkpoint) {
+        let Checkpoint { id, tree, parents, record, .. } = leaf.clone();
+        self.cache.insert(id, (tree, parents, record));
+        Arc::make_mut(&mut all).checkpoints.push(leaf.clone());
+        *self.all.borrow_mut() = Some(all);
     }
 
     fn tip_of(&self, entry: &RefEntry) -> Result<ObjectId> {

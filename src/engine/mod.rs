@@ -100,7 +100,8 @@ impl<A: Send + 'static> Engine<A> {
     pub fn open(&self, root: &Path) -> Result<Arc<Place<A>>> {
         // What is open keeps its place, whatever stands there now.
         let known = self.entries().contains_key(root);
-        let root = root.canonicalize().ok().filter(|_| !known).unwrap_or_else(|| root.to_owned());
+        let real = if known { None } else { root.canonicalize().ok() };
+        let root = real.unwrap_or_else(|| root.to_owned());
         let entry = Arc::clone(self.entries().entry(root.clone()).or_default());
         let mut opened = entry.lock().unwrap_or_else(PoisonError::into_inner);
         match opened.as_ref() {

@@ -31,9 +31,8 @@ fn leads_into(workspace: &Path, path: &Path) -> Option<(PathBuf, PathBuf)> {
     path.ancestors().find_map(|dir| Some((dir.to_owned(), inside(dir)?)))
 }
 
-/// The targets of an action that lie inside the workspace, as paths of it.
+/// The targets of an action that lie inside the workspace, as paths of it. `cwd` is a real name.
 pub fn targets(workspace: &Path, cwd: &Path, paths: &[String]) -> Vec<Target> {
-    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
     let mut targets: Vec<Target> = paths.iter().filter_map(|path| inside(workspace, &cwd.join(path))).collect();
     targets.sort_by(|a, b| a.path.cmp(&b.path));
     targets.dedup();

@@ -1,6 +1,7 @@
 //! git tree objects: entries, their order, and the encoding, after git's `tree.c` and `base_name_compare`.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use super::id::ObjectId;
 use crate::error::{Code, Error, Result};
@@ -45,11 +46,23 @@ pub struct TreeEntry {
     pub id: ObjectId,
 }
 
+/// An entry in the bytes of its tree.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Raw<'t> {
+    name: &'t [u8],
+    mode: Mode,
+    id: ObjectId,
+}
+
 /// git's order: bytes, with directories compared as if their name ended in `/`.
+fn order(a: (&[u8], Mode), b: (&[u8], Mode)) -> Ordering {
+    let common = a.0.len().min(b.0.len());
+    let next = |(name, mode): (&[u8], Mode)| name.get(common).copied().or((mode == Mode::Dir).then_some(b'/'));
+    a.0[..common].cmp(&b.0[..common]).then_with(|| next(a).cmp(&next(b)))
+}
+
 fn compare(a: &TreeEntry, b: &TreeEntry) -> Ordering {
-    let common = a.name.len().min(b.name.len());
-    let next = |entry: &TreeEntry| entry.name.get(common).copied().or((entry.mode == Mode::Dir).then_some(b'/'));
-    a.name[..common].cmp(&b.name[..common]).then_with(|| next(a).cmp(&next(b)))
+    order((&a.name, a.mode), (&b.name, b.mode))
 }
 
 /// Encodes a tree object's content; sorts the entries as git wants them.
@@ -78,7 +91,7 @@ pub fn decode(mut bytes: &[u8]) -> Result<Vec<TreeEntry>> {
     let mut entries = Vec::with_capacity(bytes.len() / 40);
     while !bytes.is_empty() {
         let (entry, rest) = decode_one(bytes)?;
-        entries.push(entry);
+        entries.push(TreeEntry { name: entry.name.to_vec(), mode: entry.mode, id: entry.id });
         bytes = rest;
     }
     if !entries.is_sorted_by(|a, b| compare(a, b).is_lt()) {
@@ -92,18 +105,61 @@ pub fn decode(mut bytes: &[u8]) -> Result<Vec<TreeEntry>> {
     Ok(entries)
 }
 
-fn decode_one(bytes: &[u8]) -> Result<(TreeEntry, &[u8])> {
+/// One side of a name: what it is, if it is there.
+pub type Side = Option<(Mode, ObjectId)>;
+
+/// The names that differ between the contents of two tree objects, with both sides. Whether they are in git's order is for
+/// [`decode`] to say: in a tree that is not, a name may be told of that does not differ.
+///
+/// # Errors
+/// `store-damaged` for entries that piton would not have written.
+pub fn differing<'t>(old: &'t [u8], new: &'t [u8]) -> Result<BTreeMap<&'t [u8], (Side, Side)>> {
+    let mut names: BTreeMap<&[u8], (Side, Side)> = BTreeMap::new();
+    let (mut old, mut new) = (old, new);
+    while !(old.is_empty() && new.is_empty()) {
+        let (left, after_left) = decode_next(old)?;
+        let (right, after_right) = decode_next(new)?;
+        let first = match (&left, &right) {
+            (Some(left), Some(right)) => order((left.name, left.mode), (right.name, right.mode)),
+            (Some(_), None) => Ordering::Less,
+            (None, _) => Ordering::Greater,
+        };
+        let same = left == right;
+        if let Some(left) = left.filter(|_| first.is_le()) {
+            old = after_left;
+            if !same {
+                names.entry(left.name).or_default().0 = Some((left.mode, left.id));
+            }
+        }
+        if let Some(right) = right.filter(|_| first.is_ge()) {
+            new = after_right;
+            if !same {
+                names.entry(right.name).or_default().1 = Some((right.mode, right.id));
+            }
+        }
+    }
+    Ok(names)
+}
+
+fn decode_next(bytes: &[u8]) -> Result<(Option<Raw<'_>>, &[u8])> {
+    if bytes.is_empty() {
+        return Ok((None, bytes));
+    }
+    decode_one(bytes).map(|(entry, rest)| (Some(entry), rest))
+}
+
+fn decode_one(bytes: &[u8]) -> Result<(Raw<'_>, &[u8])> {
     let space = bytes.iter().position(|byte| *byte == b' ').ok_or_else(|| damaged("is cut"))?;
     let mode = Mode::parse(&bytes[..space]).ok_or_else(|| damaged("has an entry of unknown mode"))?;
     let rest = &bytes[space + 1..];
     let nul = rest.iter().position(|byte| *byte == 0).ok_or_else(|| damaged("is cut"))?;
-    let name = rest[..nul].to_vec();
+    let name = &rest[..nul];
     if name.is_empty() || name.contains(&b'/') || name == b"." || name == b".." {
         return Err(damaged("has an impossible name"));
     }
     let id: [u8; 20] =
         rest.get(nul + 1..nul + 21).and_then(|id| id.try_into().ok()).ok_or_else(|| damaged("is cut"))?;
-    Ok((TreeEntry { name, mode, id: ObjectId::from_bytes(id) }, &rest[nul + 21..]))
+    Ok((Raw { name, mode, id: ObjectId::from_bytes(id) }, &rest[nul + 21..]))
 }
 
 fn damaged(what: &str) -> Error {
@@ -149,6 +205,33 @@ mod tests {
         fn decoding_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             // Only the absence of a panic is of interest for random bytes.
             let _ = decode(&bytes);
+        }
+
+        /// Against both decoded whole.
+        #[test]
+        fn what_differs_is_told(
+            old in proptest::collection::btree_map("[a.0]{1,3}", (any::<bool>(), 0..3_u8), 0..12),
+            new in proptest::collection::btree_map("[a.0]{1,3}", (any::<bool>(), 0..3_u8), 0..12),
+        ) {
+            type Given = BTreeMap<String, (bool, u8)>;
+            let side = |(dir, id): &(bool, u8)| (if *dir { Mode::Dir } else { Mode::File }, ObjectId::from_bytes([*id; 20]));
+            let content = |given: &Given| {
+                let entries = given.iter().map(|(name, given)| (name, side(given)));
+                encode(entries.map(|(name, (mode, id))| TreeEntry { name: name.as_bytes().to_vec(), mode, id }).collect())
+            };
+            let named = |name: &str| name != "." && name != "..";
+            let (old, new): (Given, Given) = (
+                old.into_iter().filter(|(name, _)| named(name)).collect(),
+                new.into_iter().filter(|(name, _)| named(name)).collect(),
+            );
+            let names: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            let sides = names.into_iter().map(|name| (name.as_bytes(), (old.get(name).map(side), new.get(name).map(side))));
+            let expected: BTreeMap<_, _> = sides.filter(|(_, (old, new))| old != new).collect();
+            let (old, new) = (content(&old), content(&new));
+            prop_assert_eq!(differing(&old, &new).unwrap(), expected);
+            for cut in 0..old.len() {
+                let _ = differing(&old[..cut], &new);
+            }
         }
 
         #[test]

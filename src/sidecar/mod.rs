@@ -15,9 +15,10 @@ mod pending;
 mod session;
 mod settled;
 mod stream;
+mod turns;
 mod words;
 
-use std::io::{Read, Write, stdin, stdout};
+use std::io::{Read, Write, stdin};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -70,7 +71,7 @@ pub enum Ended {
 /// # Errors
 /// When the signals cannot be watched.
 pub fn run(options: Options) -> Result<Ended> {
-    guard(options, Output::start(stdout()), |sender, limit| input::read_lines(stdin(), sender, limit))
+    guard(options, Output::to_stdout(), |sender, limit| input::read_lines(stdin(), sender, limit))
 }
 
 /// Runs a session whose lines come from a thread that `read` starts.

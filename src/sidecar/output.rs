@@ -1,6 +1,6 @@
 //! The writer: replies are written by a thread of its own, so that a client that does not read never stops the guard.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Write, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::protocol::line;
+use crate::sys::pipe::Ready;
 
 /// Unread replies above this many bytes are dropped, said on stderr: the client has stopped reading.
 const MAX_QUEUED: usize = 64 << 20;
@@ -20,6 +21,8 @@ pub struct Output {
     sender: Option<Sender<Vec<u8>>>,
     queued: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
+    /// For what can be written at once; the thread is for what would have to wait.
+    ready: Option<Ready>,
     sequence: u64,
     /// The last notice.
     farewell: Option<(&'static str, Value)>,
@@ -40,12 +43,21 @@ impl Output {
                 counter.fetch_sub(line.len(), Ordering::SeqCst);
             }
         });
-        Output { sender: Some(sender), queued, thread, sequence: 0, farewell: None }
+        Output { sender: Some(sender), queued, thread, ready: None, sequence: 0, farewell: None }
+    }
+
+    /// Starts the writer of stdout, which can tell whether it would have to wait.
+    pub fn to_stdout() -> Output {
+        Output { ready: Ready::of(stdout()), ..Output::start(stdout()) }
     }
 
     /// Sends a whole line.
     pub fn send(&self, line: Vec<u8>) {
-        if self.queued.load(Ordering::SeqCst) + line.len() > MAX_QUEUED {
+        let queued = self.queued.load(Ordering::SeqCst);
+        if queued == 0 && self.ready.as_ref().is_some_and(|ready| ready.write(&line)) {
+            return;
+        }
+        if queued + line.len() > MAX_QUEUED {
             tracing::warn!("the client does not read its replies; one was dropped");
             return;
         }

@@ -1,7 +1,7 @@
 //! One client's session: its workspace, run and turn, and what each line does.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -16,15 +16,13 @@ use crate::checkpoint::state::State;
 use crate::checkpoint::take::Take;
 use crate::checkpoint::timeline::Timeline;
 use crate::checkpoint::undo::Direction;
-use crate::engine::guard::Turns;
 use crate::engine::talk::{SharedTalk, Talk};
 use crate::engine::worker::{Asker, Control, Finished};
 use crate::engine::{Engine, Place, place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::policy::Guard;
-use crate::model::text::{cut, printable};
-use crate::protocol::{Body, ErrorReply, HelloReply, Id, Line, Request, Turn, line, parse};
+use crate::protocol::{Body, ErrorReply, HelloReply, Id, Line, Request, line, parse};
 use crate::sys::clock::now_ms;
 
 /// Faults that are remembered.
@@ -62,7 +60,7 @@ pub struct Session {
     /// The record directory of the session's workspace, when an interrupted restore was found in it.
     interrupted_in: Option<PathBuf>,
     looked: bool,
-    talk: SharedTalk,
+    pub(super) talk: SharedTalk,
     /// Whether replies reach the model.
     pub(super) hears: bool,
     /// Whether the client waits for answers before it acts.
@@ -190,59 +188,6 @@ impl Session {
         }
     }
 
-    fn run_start(&mut self, id: Option<Id>, name: Option<&str>) -> Result<()> {
-        let run = run_id(name.unwrap_or(&format!("r-{}", now_ms())));
-        self.go_on_with(&run);
-        self.talk().open_run = true;
-        self.base_capture()?;
-        let workspace = self.place()?.workspace.id.clone();
-        let branch = format!("{workspace}/{run}");
-        self.reply("run.start", id, &json!({ "run": run, "branch": branch }));
-        Ok(())
-    }
-
-    fn run_end(&mut self, id: Option<Id>) {
-        let mut talk = self.talk();
-        talk.open_run = false;
-        talk.turns.end();
-        talk.keep();
-        let run = talk.run.clone();
-        drop(talk);
-        self.reply("run.end", id, &json!({ "run": run }));
-    }
-
-    fn turn_start(&mut self, id: Option<Id>, turn: &Turn) -> Result<()> {
-        if turn.turn.is_empty() {
-            return Err(Error::new(Code::BadRequest, "`turn` must name the turn").field("turn"));
-        }
-        if let Some(run) = &turn.run {
-            self.go_on_with(&run_id(run));
-        }
-        let is_new = self.change_turns(|turns| turns.start(&turn_name(&turn.turn)));
-        if is_new && !self.waits {
-            return self.protect_turn(id, turn.turn.clone());
-        }
-        if is_new {
-            self.base_capture()?;
-        }
-        let notices = self.notices();
-        self.reply("turn.start", id, &json!({ "turn": turn.turn, "notices": notices }));
-        Ok(())
-    }
-
-    fn turn_end(&mut self, id: Option<Id>, turn: &Turn) {
-        let named = turn_name(&turn.turn);
-        self.change_turns(|turns| {
-            // Without a name: whichever is open.
-            let is_open = turns.current().is_some_and(|current| named.is_empty() || current == named);
-            if is_open {
-                turns.end();
-            }
-            is_open
-        });
-        self.reply("turn.end", id, &json!({ "turn": turn.turn }));
-    }
-
     /// Requests that the worker answers.
     fn call(&mut self, name: &'static str, id: Option<Id>, body: Body) -> Result<()> {
         let (run, _) = self.run_and_turn();
@@ -327,7 +272,7 @@ impl Session {
     pub(super) fn cwd(&mut self, cwd: Option<&Path>) -> Result<PathBuf> {
         let root = self.place()?.workspace.path.clone();
         let cwd = cwd.map_or(root.clone(), |cwd| root.join(cwd));
-        Ok(cwd.canonicalize().ok().filter(|_| cwd != root).unwrap_or(cwd))
+        if cwd == root { Ok(cwd) } else { Ok(cwd.canonicalize().unwrap_or(cwd)) }
     }
 
     /// Notes what went wrong and is nobody's reply: each thing once, the newest few of them.
@@ -355,33 +300,6 @@ impl Session {
             fields.insert("interrupted".into(), waiting.into());
         }
         self.output.send(line(name, Some(&id), true, &fields));
-    }
-
-    /// What the session has come to. Not to be held while anything else of the session is asked.
-    pub(super) fn talk(&self) -> MutexGuard<'_, Talk> {
-        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn run_and_turn(&self) -> (String, Option<String>) {
-        let talk = self.talk();
-        (talk.run.clone(), talk.turns.current().map(str::to_owned))
-    }
-
-    /// Goes on with the session of a run; `true` when it was known before.
-    fn go_on_with(&mut self, run: &str) -> bool {
-        let (talk, known) = self.engine.talks().get(run);
-        self.talk = talk;
-        known
-    }
-
-    /// Keeps the turns when `change` says that it changed them.
-    fn change_turns(&self, change: impl FnOnce(&mut Turns) -> bool) -> bool {
-        let mut talk = self.talk();
-        let changed = change(&mut talk.turns);
-        if changed {
-            talk.keep();
-        }
-        changed
     }
 
     fn hello(&mut self, id: Option<Id>) -> Result<()> {
@@ -417,7 +335,7 @@ impl Session {
     }
 
     /// Starts capturing in the background, so that the first destructive action need not wait for it.
-    fn base_capture(&mut self) -> Result<()> {
+    pub(super) fn base_capture(&mut self) -> Result<()> {
         let ticket = self.pending.ticket();
         let (run, turn) = self.run_and_turn();
         let running = self.base_running;
@@ -503,9 +421,4 @@ impl Session {
             Ok((status, Vec::new()))
         })
     }
-}
-
-/// A turn's name as it is recorded.
-fn turn_name(text: &str) -> String {
-    cut(&printable(text), 64)
 }

@@ -26,7 +26,7 @@ use crate::sys::clock::now_ms;
 /// `bad-request` for a client without a stream; when the signals cannot be watched.
 pub fn follow(options: Options, client: Client, tee: bool) -> Result<Ended> {
     let reader = Reader::new(client, &now_ms().to_string())?;
-    let output = if tee { Output::start(Aloud::new(stderr())) } else { Output::start(stdout()) };
+    let output = if tee { Output::start(Aloud::new(stderr())) } else { Output::to_stdout() };
     let choose = options.workspace.is_none();
     guard(options, output, move |sender, limit| {
         std::thread::spawn(move || {

@@ -27,7 +27,7 @@ use crate::model::sink::ObjectSink;
 use crate::sys::room::Room;
 
 /// From this many objects on a pack is written.
-const MAX_LOOSE: usize = 64;
+pub(super) const MAX_LOOSE: usize = 64;
 /// From this many bytes on a pack is written, so that memory stays bounded.
 const MAX_LOOSE_BYTES: usize = 8 << 20;
 
@@ -177,7 +177,10 @@ impl<'s> Batch<'s> {
         }
         let begin = log.append(&record, synced)?;
         let git_dir = &self.git_dir;
-        let written = record.objects.iter().try_for_each(|(id, bytes)| loose::write_quick(git_dir, id, bytes));
+        let written = record.objects.iter().try_for_each(|(id, bytes)| {
+            let is_put = store.ready.put(&loose::path_of(git_dir, id), bytes, 0o400);
+            if is_put { Ok(()) } else { loose::write_quick(git_dir, id, bytes) }
+        });
         if let Err(error) = written.and_then(|()| store.swap_ref(name, expect, new, false)) {
             // Nobody was told of it; the first error is the one to tell.
             let _ = log.cut(begin);

@@ -21,6 +21,7 @@ mod pack;
 mod patch;
 mod present;
 mod reader;
+mod ready;
 mod recompress;
 mod refs;
 
@@ -58,6 +59,7 @@ pub struct Store {
     recompressing: Option<Box<recompress::Recompression>>,
     /// Light packs that are damaged.
     refused: Vec<String>,
+    ready: ready::Ready,
 }
 
 /// A commit, read.
@@ -79,7 +81,15 @@ impl Store {
         let git_dir = layout::prepare(home)?;
         let packs = layout::packs_changed(&git_dir)?;
         let repo = layout::open_repository(&git_dir)?;
-        Ok(Store { repo, home: home.to_owned(), git_dir, packs, recompressing: None, refused: Vec::new() })
+        Ok(Store {
+            repo,
+            home: home.to_owned(),
+            git_dir,
+            packs,
+            recompressing: None,
+            refused: Vec::new(),
+            ready: ready::Ready::default(),
+        })
     }
 
     /// piton's own directory.
@@ -106,6 +116,11 @@ impl Store {
     /// `store-locked` after `wait`.
     pub fn lock_shared(&self, verb: &str, wait: Duration) -> Result<FileLock> {
         FileLock::acquire(&self.home.join("store.lock"), Mode::Shared, verb, wait)
+    }
+
+    /// In the idle time of a process that goes on: makes ready what the next checkpoint needs.
+    pub fn prepare(&self) {
+        self.ready.fill(&self.git_dir.join("objects"));
     }
 
     /// Starts writing objects.
@@ -186,10 +201,18 @@ impl Store {
     /// # Errors
     /// `store-damaged`.
     pub fn read_tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
+        tree::decode(&self.tree_content(id)?).map_err(|error| error.context(format!("tree {id}")))
+    }
+
+    /// The bytes of a tree.
+    ///
+    /// # Errors
+    /// `store-damaged` when it is missing.
+    pub fn tree_content(&self, id: &ObjectId) -> Result<Vec<u8>> {
         if *id == ObjectId::EMPTY_TREE {
             return Ok(Vec::new());
         }
-        tree::decode(&self.read(id, ObjectType::Tree)?).map_err(|error| error.context(format!("tree {id}")))
+        self.read(id, ObjectType::Tree)
     }
 
     /// A commit.

@@ -123,7 +123,8 @@ impl Store {
     pub(super) fn swap_ref(&self, name: &str, expect: Option<ObjectId>, new: ObjectId, synced: bool) -> Result<()> {
         self.remove_stale_lock(name)?;
         let path = self.git_dir.join(name);
-        let lock = Locked::create(&path)?;
+        let made = if synced { None } else { Locked::made(self, &path, new) };
+        let lock = made.map_or_else(|| Locked::create(&path), Ok)?;
         let now = self.target(name).map_err(|what| super::damaged_ref(name, &what))?;
         if now != expect {
             return Err(moved(name));
@@ -211,15 +212,21 @@ impl Store {
 struct Locked {
     path: PathBuf,
     lock: PathBuf,
-    file: std::fs::File,
+    /// Not yet written; `None` when it holds the target already.
+    file: Option<std::fs::File>,
     put: bool,
 }
 
 impl Locked {
+    /// One that holds its target from the beginning, if a file is ready for it; it is not synced.
+    fn made(store: &Store, path: &Path, target: ObjectId) -> Option<Locked> {
+        let lock = lock_of(path);
+        let is_put = store.ready.put(&lock, format!("{target}\n").as_bytes(), 0o600);
+        is_put.then(|| Locked { path: path.to_owned(), lock, file: None, put: false })
+    }
+
     fn create(path: &Path) -> Result<Locked> {
-        let mut lock = path.as_os_str().to_owned();
-        lock.push(".lock");
-        let lock = PathBuf::from(lock);
+        let lock = lock_of(path);
         let create = || std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&lock);
         let file = create().or_else(|error| match lock.parent() {
             Some(dir) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -229,15 +236,18 @@ impl Locked {
             _ => Err(error),
         });
         match file {
-            Ok(file) => Ok(Locked { path: path.to_owned(), lock, file, put: false }),
+            Ok(file) => Ok(Locked { path: path.to_owned(), lock, file: Some(file), put: false }),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(moved(&path.to_string_lossy())),
             Err(error) => Err(Error::io(error, "moving the ref", path)),
         }
     }
 
     fn put(mut self, target: ObjectId, synced: bool) -> Result<()> {
-        let written = self.file.write_all(format!("{target}\n").as_bytes());
-        let written = written.and_then(|()| if synced { self.file.sync_all() } else { Ok(()) });
+        let write = |file: &mut std::fs::File| {
+            file.write_all(format!("{target}\n").as_bytes())?;
+            if synced { file.sync_all() } else { Ok(()) }
+        };
+        let written = self.file.as_mut().map_or(Ok(()), write);
         written.and_then(|()| std::fs::rename(&self.lock, &self.path)).at("moving the ref", &self.path)?;
         self.put = true;
         let dir = self.path.parent().filter(|_| synced);
@@ -253,6 +263,12 @@ impl Drop for Locked {
             let _ = std::fs::remove_file(&self.lock);
         }
     }
+}
+
+fn lock_of(path: &Path) -> PathBuf {
+    let mut lock = path.as_os_str().to_owned();
+    lock.push(".lock");
+    PathBuf::from(lock)
 }
 
 /// Which file a lock is, and when it was written; `None` when there is none.

@@ -7,5 +7,6 @@ pub mod lease;
 pub mod lock;
 pub mod memory;
 pub mod mount;
+pub mod pipe;
 pub mod process;
 pub mod room;

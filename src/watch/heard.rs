@@ -138,6 +138,7 @@ impl EventHandler for Listener {
             return;
         }
         heard.events += 1;
+        let seen = heard.cookie;
         match event {
             Ok(event) if event.need_rescan() => {
                 heard.overflows += 1;
@@ -149,7 +150,10 @@ impl EventHandler for Listener {
                 heard.lose(Why::Failed);
             }
         }
-        if heard.afresh {
+        let wakes = heard.afresh || heard.cookie != seen;
+        // Who is woken wants the lock.
+        drop(heard);
+        if wakes {
             self.shared.wake.notify_all();
         }
     }
@@ -214,10 +218,7 @@ impl Listener {
         let waited_for = number == Some(heard.cookie.0);
         match event.kind {
             // One for each writing; making the file and closing it tell more, which must not count.
-            EventKind::Modify(ModifyKind::Data(_)) if waited_for => {
-                heard.cookie.1 += 1;
-                self.shared.wake.notify_all();
-            }
+            EventKind::Modify(ModifyKind::Data(_)) if waited_for => heard.cookie.1 += 1,
             _ if told == Told::Unmounted => heard.lose(Why::Unmounted),
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From))
                 if waited_for || name.is_empty() =>

@@ -1,0 +1,101 @@
+//! A session's run and turn.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use serde_json::json;
+
+use super::session::Session;
+use super::words::run_id;
+use crate::engine::guard::Turns;
+use crate::engine::talk::Talk;
+use crate::error::{Code, Error, Result};
+use crate::model::text::{cut, printable};
+use crate::protocol::{Id, Turn};
+use crate::sys::clock::now_ms;
+
+impl Session {
+    pub(super) fn run_start(&mut self, id: Option<Id>, name: Option<&str>) -> Result<()> {
+        let run = run_id(name.unwrap_or(&format!("r-{}", now_ms())));
+        self.go_on_with(&run);
+        self.talk().open_run = true;
+        self.base_capture()?;
+        let workspace = self.place()?.workspace.id.clone();
+        let branch = format!("{workspace}/{run}");
+        self.reply("run.start", id, &json!({ "run": run, "branch": branch }));
+        Ok(())
+    }
+
+    pub(super) fn run_end(&mut self, id: Option<Id>) {
+        let mut talk = self.talk();
+        talk.open_run = false;
+        talk.turns.end();
+        talk.keep();
+        let run = talk.run.clone();
+        drop(talk);
+        self.reply("run.end", id, &json!({ "run": run }));
+    }
+
+    pub(super) fn turn_start(&mut self, id: Option<Id>, turn: &Turn) -> Result<()> {
+        if turn.turn.is_empty() {
+            return Err(Error::new(Code::BadRequest, "`turn` must name the turn").field("turn"));
+        }
+        if let Some(run) = &turn.run {
+            self.go_on_with(&run_id(run));
+        }
+        let is_new = self.change_turns(|turns| turns.start(&turn_name(&turn.turn)));
+        if is_new && !self.waits {
+            return self.protect_turn(id, turn.turn.clone());
+        }
+        if is_new {
+            self.base_capture()?;
+        }
+        let notices = self.notices();
+        self.reply("turn.start", id, &json!({ "turn": turn.turn, "notices": notices }));
+        Ok(())
+    }
+
+    pub(super) fn turn_end(&mut self, id: Option<Id>, turn: &Turn) {
+        let named = turn_name(&turn.turn);
+        self.change_turns(|turns| {
+            // Without a name: whichever is open.
+            let is_open = turns.current().is_some_and(|current| named.is_empty() || current == named);
+            if is_open {
+                turns.end();
+            }
+            is_open
+        });
+        self.reply("turn.end", id, &json!({ "turn": turn.turn }));
+    }
+
+    /// What the session has come to. Not to be held while anything else of the session is asked.
+    pub(super) fn talk(&self) -> MutexGuard<'_, Talk> {
+        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn run_and_turn(&self) -> (String, Option<String>) {
+        let talk = self.talk();
+        (talk.run.clone(), talk.turns.current().map(str::to_owned))
+    }
+
+    /// Goes on with the session of a run; `true` when it was known before.
+    pub(super) fn go_on_with(&mut self, run: &str) -> bool {
+        let (talk, known) = self.engine.talks().get(run);
+        self.talk = talk;
+        known
+    }
+
+    /// Keeps the turns when `change` says that it changed them.
+    pub(super) fn change_turns(&self, change: impl FnOnce(&mut Turns) -> bool) -> bool {
+        let mut talk = self.talk();
+        let changed = change(&mut talk.turns);
+        if changed {
+            talk.keep();
+        }
+        changed
+    }
+}
+
+/// A turn's name as it is recorded.
+fn turn_name(text: &str) -> String {
+    cut(&printable(text), 64)
+}
