@@ -12,6 +12,7 @@ pub mod mishaps;
 mod number;
 pub mod operations;
 mod recent;
+mod resolve;
 pub mod restore;
 pub mod retention;
 mod seen;
