@@ -149,7 +149,9 @@ pub fn tool(data: &[u8]) {
     let input = serde_json::from_str(input).unwrap_or_else(|_| serde_json::json!({ "command": input }));
     let paths = [name.to_owned()];
     for (paths, writes) in [(&paths[..0], None), (&paths[..], None), (&paths[..], Some(true))] {
-        let verdict = CLASSIFIER.tool(&ToolCall { tool: name, input: &input, paths, writes }, &CONTEXT, &POLICY);
+        let external = writes;
+        let call = ToolCall { tool: name, input: &input, paths, writes, external };
+        let verdict = CLASSIFIER.tool(&call, &CONTEXT, &POLICY);
         checked(&verdict, None);
     }
 }
