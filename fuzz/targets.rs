@@ -15,6 +15,7 @@ use piton::agents::{Client, Decision, Kind as Told, install};
 use piton::checkpoint::journal;
 use piton::classify::{Classifier, Context, ToolCall};
 use piton::error::{Code, Error};
+use piton::mcp::{Tools, refusal};
 use piton::model::build;
 use piton::model::checkpoint::{Kind, Record};
 use piton::model::coverage::Coverage;
@@ -50,6 +51,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("hook", hook),
     ("config", config),
     ("stream", stream),
+    ("mcp", mcp),
 ];
 
 // ---- the protocol
@@ -149,7 +151,9 @@ pub fn tool(data: &[u8]) {
     let input = serde_json::from_str(input).unwrap_or_else(|_| serde_json::json!({ "command": input }));
     let paths = [name.to_owned()];
     for (paths, writes) in [(&paths[..0], None), (&paths[..], None), (&paths[..], Some(true))] {
-        let verdict = CLASSIFIER.tool(&ToolCall { tool: name, input: &input, paths, writes }, &CONTEXT, &POLICY);
+        let external = writes;
+        let call = ToolCall { tool: name, input: &input, paths, writes, external };
+        let verdict = CLASSIFIER.tool(&call, &CONTEXT, &POLICY);
         checked(&verdict, None);
     }
 }
@@ -566,6 +570,31 @@ pub fn hook(data: &[u8]) {
     };
     if let Some(reply) = client.reply(event, &decision) {
         assert!(serde_json::from_str::<serde_json::Value>(&reply).is_ok_and(|reply| reply.is_object()), "{reply}");
+    }
+}
+
+/// Lines of an MCP client (`>`) and its server (`<`): only what calls a tool is held, and a refusal is one line of JSON.
+pub fn mcp(data: &[u8]) {
+    let mut tools = Tools::default();
+    for line in data.split(|byte| *byte == b'\n') {
+        match line.split_first() {
+            Some((b'<', line)) => tools.from_server(line),
+            Some((b'>', line)) => {
+                let calls = tools.from_client(line);
+                let value: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+                assert!(calls.is_empty() || value.to_string().contains("\"tools/call\""));
+                let answers = calls.iter().filter(|call| call.id.is_some()).count();
+                match refusal(line, "no") {
+                    None => assert_eq!(answers, 0),
+                    Some(answer) => {
+                        assert_eq!(answer.iter().filter(|byte| **byte == b'\n').count(), 1);
+                        let answer: serde_json::Value = serde_json::from_slice(&answer).expect("a refusal is JSON");
+                        assert_eq!(answer.is_array(), value.is_array());
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -28,6 +28,8 @@ mod installs;
 mod kills;
 #[path = "blackbox/lessons.rs"]
 mod lessons;
+#[path = "blackbox/mcp.rs"]
+mod mcp;
 #[path = "blackbox/restore.rs"]
 mod restore;
 #[path = "blackbox/sidecar.rs"]

@@ -20,6 +20,8 @@ pub struct ToolCall<'a> {
     pub paths: &'a [String],
     /// Whether the client says that it writes.
     pub writes: Option<bool>,
+    /// Whether the client says that it reaches beyond this machine's files.
+    pub external: Option<bool>,
 }
 
 /// What kind of tool a name means.
@@ -230,6 +232,14 @@ fn leads(name: &str, verb: &str) -> bool {
 
 /// The effects of a tool call.
 pub fn effects(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding) {
+    let (mut found, understanding) = acts(classifier, call, context);
+    if call.external == Some(true) && !found.iter().any(|found| found.class == Class::NetworkWrite) {
+        found.push(Found::new(Class::NetworkWrite, call.tool, "open-world", (0, 0)));
+    }
+    (found, understanding)
+}
+
+fn acts(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding) {
     let kind = kind_of(call.tool);
     if let Some(command) = command_line(call.input)
         && (kind == Kind::Shell || kind == Kind::Unknown && call.writes != Some(false))
@@ -243,8 +253,11 @@ pub fn effects(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) 
         Kind::Move => files(call, context, Class::FileMove),
         Kind::Read if call.writes != Some(true) => Default::default(),
         Kind::Network => {
-            let found = Found::new(Class::NetworkWrite, call.tool, "tool", (0, 0));
-            (vec![found], Understanding::default())
+            let mut found = vec![Found::new(Class::NetworkWrite, call.tool, "tool", (0, 0))];
+            if call.writes == Some(true) {
+                found.extend(unknown(call, context).0);
+            }
+            (found, Understanding::default())
         }
         Kind::Read | Kind::Shell | Kind::Unknown => unknown(call, context),
     }
@@ -254,7 +267,14 @@ pub fn effects(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) 
 fn unknown(call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding) {
     match call.writes {
         Some(false) => Default::default(),
-        Some(true) => files(call, context, Class::FileOverwrite),
+        Some(true) => {
+            let (mut found, understanding) = files(call, context, Class::FileOverwrite);
+            // Fields that look like paths need not be all that it writes.
+            if call.paths.is_empty() && found.iter().all(|found| found.target.is_some()) {
+                found.push(Found::new(Class::FileOverwrite, call.tool, "tool", (0, 0)));
+            }
+            (found, understanding)
+        }
         None => {
             let opaque =
                 Found { checkpoint: Some(true), ..Found::new(Class::ExecOpaque, call.tool, "unknown-tool", (0, 0)) };

@@ -26,7 +26,7 @@ use crate::agents::Client;
 use crate::error::{Code, Error, Result};
 use crate::sidecar;
 use context::Context;
-use verbs::{Cli, SidecarArgs, Verb};
+use verbs::{Cli, McpProxyArgs, SidecarArgs, Verb};
 
 /// Exit codes of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub fn main() -> ExitCode {
     heed_file_limit();
     crate::sys::durable::make_private();
     match run(&cli) {
-        Ok(exit) => exit.into(),
+        Ok(exit) => exit,
         Err(error) => {
             print::error(&error, cli.json);
             exit_of(&error).into()
@@ -91,10 +91,18 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> Result<Exit> {
+/// The exit code is the server's own.
+fn proxy(context: &Context, args: &McpProxyArgs) -> Result<ExitCode> {
+    let (home, workspace, flags) = (context.home.clone(), context.named_workspace(), context.flags.clone());
+    let code = sidecar::proxy(sidecar::Proxied { home, workspace, flags, command: args.command.clone() })?;
+    Ok(ExitCode::from(code))
+}
+
+fn run(cli: &Cli) -> Result<ExitCode> {
     let mut context = Context::new(cli)?;
-    match &cli.verb {
+    let exit = match &cli.verb {
         None => status::overview(&mut context),
+        Some(Verb::McpProxy(args)) => return proxy(&context, args),
         Some(Verb::Sidecar(args)) => serve(&context, args),
         Some(Verb::Daemon(args)) => daemon::daemon(&context, &args.verb),
         // Its own arguments are read before those of all others, see `main`.
@@ -115,7 +123,8 @@ fn run(cli: &Cli) -> Result<Exit> {
         Some(Verb::Install(args)) => install::install(&context, args),
         Some(Verb::Uninstall(args)) => install::uninstall(&context, args),
         Some(Verb::Demo(args)) => demo::demo(args),
-    }
+    };
+    exit.map(ExitCode::from)
 }
 
 fn serve(context: &Context, args: &SidecarArgs) -> Result<Exit> {

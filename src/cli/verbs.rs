@@ -1,5 +1,6 @@
 //! The command line's grammar.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -29,6 +30,8 @@ pub struct Cli {
 pub enum Verb {
     /// Guard an agent: read its events on stdin, answer on stdout (docs/PROTOCOL.md)
     Sidecar(SidecarArgs),
+    /// Stand between an MCP client and its server: hold calls that write until their checkpoint is there
+    McpProxy(McpProxyArgs),
     /// Take a checkpoint now
     Checkpoint(CheckpointArgs),
     /// List checkpoints, newest first
@@ -111,6 +114,13 @@ pub struct HookArgs {
     /// Client and event, as `piton install` writes them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub rest: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct McpProxyArgs {
+    /// The server and its arguments
+    #[arg(last = true, required = true, value_name = "SERVER")]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -99,6 +99,8 @@ pub struct ToolBefore {
     #[serde(default)]
     pub writes: Option<bool>,
     #[serde(default)]
+    pub external: Option<bool>,
+    #[serde(default)]
     pub cwd: Option<PathBuf>,
     #[serde(default)]
     pub deadline_ms: Option<u64>,

@@ -50,12 +50,15 @@ impl Session {
 
     pub(super) fn tool(&mut self, id: Option<Id>, event: ToolBefore) -> Result<()> {
         let cwd = self.cwd(event.cwd.as_deref())?;
-        let named = event.paths.first().map(|path| format!(" {path}")).unwrap_or_default();
+        let told = event.paths.first().map(String::as_str);
+        let in_input = || ["path", "file_path", "source"].iter().find_map(|field| event.input.get(field)?.as_str());
+        let named = told.or_else(in_input).map(|path| format!(" {path}")).unwrap_or_default();
         let reason = format!("{}{}{named}", self.when(), event.tool);
         let (name, deadline_ms) = ("tool.before", event.deadline_ms);
-        let action = Action { name, id, action: event.action, deadline_ms, cwd, reason };
+        let action = Action { name, id, action: event.action.clone(), deadline_ms, cwd, reason };
         self.before(action, |rules, context| {
-            let call = ToolCall { tool: &event.tool, input: &event.input, paths: &event.paths, writes: event.writes };
+            let ToolBefore { tool, input, paths, writes, external, .. } = &event;
+            let call = ToolCall { tool, input, paths, writes: *writes, external: *external };
             rules.classifier.tool(&call, context, &rules.policy)
         })
     }

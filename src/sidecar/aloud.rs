@@ -32,6 +32,12 @@ impl<W: Write> Write for Aloud<W> {
     }
 }
 
+/// Says one sentence on stderr.
+pub fn say(sentence: &str) {
+    // Without anybody to be told, there is nothing to be done.
+    let _ = writeln!(std::io::stderr().lock(), "piton: {}", printable(sentence));
+}
+
 /// What a person is to know of a line; nothing, of most.
 pub fn sentences(line: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().map(str::to_owned);

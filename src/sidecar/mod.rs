@@ -8,10 +8,12 @@ mod actions;
 mod aloud;
 mod answers;
 mod calls;
+mod holds;
 mod input;
 mod notes;
 mod output;
 mod pending;
+mod proxy;
 mod session;
 mod settled;
 mod stream;
@@ -33,6 +35,7 @@ use input::Input;
 use output::Output;
 use session::{Root, Session};
 
+pub use proxy::{Proxied, proxy};
 pub use stream::follow;
 
 /// An engine that several clients share.

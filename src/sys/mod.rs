@@ -1,5 +1,6 @@
 //! The operating system: locks, durable files, directories opened component by component, clocks (rank 0).
 
+pub mod child;
 pub mod clock;
 pub mod dir;
 pub mod durable;

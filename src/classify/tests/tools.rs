@@ -9,7 +9,7 @@ use crate::model::effect::{Class, Confidence, Needs, Verdict};
 
 fn judged(tool: &str, input: &Value, paths: &[&str], writes: Option<bool>) -> Verdict {
     let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-    shared().tool(&ToolCall { tool, input, paths: &paths, writes }, &context(), &policy())
+    shared().tool(&ToolCall { tool, input, paths: &paths, writes, external: None }, &context(), &policy())
 }
 
 #[test]
@@ -79,4 +79,21 @@ fn unknown_tools_are_opaque() {
     let verdict = judged("frobnicate", &json!({"x": 1}), &[], None);
     assert_eq!((verdict.needs, verdict.confidence), (Needs::Checkpoint, Confidence::Opaque));
     assert_eq!(verdict.effects[0].class, Class::ExecOpaque);
+}
+
+#[test]
+fn a_tool_that_is_said_to_write_or_to_reach_out_does() {
+    let judge = |tool: &str, input: Value, writes, external| {
+        let call = ToolCall { tool, input: &input, paths: &[], writes, external };
+        let verdict = shared().tool(&call, &context(), &policy());
+        (verdict.needs, verdict.warnings.len())
+    };
+    // A path outside of the workspace in a usual field does not mean that nothing else is written.
+    let outside = json!({"source": "/tmp/template", "name": "x"});
+    assert_eq!(judge("scaffold", outside.clone(), Some(true), None), (Needs::Checkpoint, 0));
+    assert_eq!(judge("read_it", outside.clone(), Some(true), None), (Needs::Checkpoint, 0));
+    assert_eq!(judge("send_it", outside.clone(), Some(true), None), (Needs::Both, 1));
+    assert_eq!(judge("send_it", outside.clone(), None, Some(true)), (Needs::Warn, 1));
+    assert_eq!(judge("scaffold", outside.clone(), Some(true), Some(true)), (Needs::Both, 1));
+    assert_eq!(judge("scaffold", outside, Some(false), Some(true)), (Needs::Warn, 1));
 }

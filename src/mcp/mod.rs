@@ -1,0 +1,156 @@
+//! What passes between an MCP client and a server, as far as the guard cares (rank 2). Pure: messages in, decisions out.
+//!
+//! A message is never changed. What is not understood passes, and calls nothing a reader: a tool counts as one that writes
+//! until the server itself has said otherwise.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::{Map, Value, json};
+
+/// Most tools that are remembered; those beyond count as writing.
+const MAX_TOOLS: usize = 10_000;
+
+/// Most lists that may be on their way.
+const MAX_ASKED: usize = 100;
+
+/// A call that is to wait for its checkpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// Absent where the client wants no answer.
+    pub id: Option<Value>,
+    pub tool: String,
+    pub arguments: Value,
+    /// Whether the server says that it reaches beyond this machine's files.
+    pub external: bool,
+}
+
+/// What a server says of a tool.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hints {
+    read_only: bool,
+    open_world: bool,
+}
+
+/// What was learned of a server's tools.
+#[derive(Debug, Default)]
+pub struct Tools {
+    known: HashMap<String, Hints>,
+    /// Requests for lists that are not answered yet: the id as JSON, and whether it is the first page.
+    asked: VecDeque<(String, bool)>,
+}
+
+impl Tools {
+    /// Reads a line of the client: the calls in it that write. A batch may have several.
+    pub fn from_client(&mut self, line: &[u8]) -> Vec<Call> {
+        messages(line).iter().filter_map(|message| self.request(message)).collect()
+    }
+
+    fn request(&mut self, message: &Map<String, Value>) -> Option<Call> {
+        let params = message.get("params");
+        let id = message.get("id").filter(|id| !id.is_null());
+        match message.get("method").and_then(Value::as_str)? {
+            "tools/list" => {
+                let first = params.and_then(|params| params.get("cursor")).is_none_or(Value::is_null);
+                if self.asked.len() >= MAX_ASKED {
+                    self.asked.pop_front();
+                }
+                self.asked.extend(id.map(|id| (id.to_string(), first)));
+                None
+            }
+            "tools/call" => {
+                let tool =
+                    params.and_then(|params| params.get("name")).and_then(Value::as_str).unwrap_or("?").to_owned();
+                let hints = self.known.get(&tool).copied().unwrap_or_default();
+                let arguments = params.and_then(|params| params.get("arguments")).cloned().unwrap_or(Value::Null);
+                let call = Call { id: id.cloned(), tool, arguments, external: hints.open_world };
+                (!hints.read_only).then_some(call)
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads a line of the server: what it says of its tools.
+    pub fn from_server(&mut self, line: &[u8]) {
+        // Nothing of use can be in it, which is true of most.
+        if self.asked.is_empty() && self.known.is_empty() {
+            return;
+        }
+        for message in messages(line) {
+            if message.get("method").and_then(Value::as_str) == Some("notifications/tools/list_changed") {
+                self.known.clear();
+                self.asked.clear();
+            }
+            let Some(id) = message.get("id").filter(|_| !message.contains_key("method")).map(Value::to_string) else {
+                continue;
+            };
+            if let Some(at) = self.asked.iter().position(|(asked, _)| *asked == id) {
+                let first = self.asked.remove(at).is_some_and(|(_, first)| first);
+                self.listed(message.get("result"), first);
+            }
+        }
+    }
+
+    fn listed(&mut self, result: Option<&Value>, first: bool) {
+        let Some(tools) = result.and_then(|result| result.get("tools")).and_then(Value::as_array) else {
+            return;
+        };
+        if first {
+            self.known.clear();
+        }
+        for tool in tools {
+            let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
+            let hint =
+                |name: &str| tool.pointer(&format!("/annotations/{name}")).and_then(Value::as_bool) == Some(true);
+            // One that is said to destroy is no reader, whatever else is said of it.
+            let read_only = hint("readOnlyHint") && !hint("destructiveHint");
+            let hints = Hints { read_only, open_world: hint("openWorldHint") };
+            if self.known.len() < MAX_TOOLS || self.known.contains_key(name) {
+                self.known.insert(name.to_owned(), hints);
+            }
+        }
+    }
+}
+
+/// The messages of a line: one, or those of a batch; none of what is no JSON.
+fn messages(line: &[u8]) -> Vec<Map<String, Value>> {
+    match serde_json::from_slice(line) {
+        Ok(Value::Object(message)) => vec![message],
+        Ok(Value::Array(batch)) => {
+            let maps =
+                batch.into_iter().filter_map(|item| if let Value::Object(map) = item { Some(map) } else { None });
+            maps.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The answer to a line of the client that is not passed on: as a tool's own failure, so that the model reads the reason.
+/// `None` where the client wants none.
+pub fn refusal(line: &[u8], reason: &str) -> Option<Vec<u8>> {
+    let is_batch = line.trim_ascii_start().starts_with(b"[");
+    let answers: Vec<Value> = messages(line)
+        .iter()
+        .filter(|message| message.contains_key("method"))
+        .filter_map(|message| {
+            let id = message.get("id").filter(|id| !id.is_null())?;
+            let is_call = message.get("method").and_then(Value::as_str) == Some("tools/call");
+            Some(if is_call {
+                let content = [json!({ "type": "text", "text": reason })];
+                json!({ "jsonrpc": "2.0", "id": id, "result": { "content": content, "isError": true } })
+            } else {
+                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32000, "message": reason } })
+            })
+        })
+        .collect();
+    let answer = match (answers.len(), is_batch) {
+        (0, _) => return None,
+        (_, true) => Value::Array(answers),
+        (_, false) => answers.into_iter().next()?,
+    };
+    let mut bytes = answer.to_string().into_bytes();
+    bytes.push(b'\n');
+    Some(bytes)
+}

@@ -1,0 +1,246 @@
+//! Between an MCP client and its server: every message passes as it is, both ways, and a call of a tool that writes passes
+//! when its checkpoint is there, or its deadline is over.
+//!
+//! One thread a direction, each with at most one message at hand: who does not read is waited for by whoever writes to it, and
+//! by nobody else. The guard is a session as the sidecar's, at the other end of a socket.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::aloud::say;
+use super::holds::{Answer, Holds};
+use crate::checkpoint::Home;
+use crate::error::{Code, Error, Result};
+use crate::mcp::{Call, Tools, refusal};
+use crate::sys::child;
+
+/// Longest message that is read; a longer one passes in pieces, and counts as a call that writes.
+const MAX_MESSAGE: usize = 8 << 20;
+
+/// How the proxy is started.
+#[derive(Clone, Debug)]
+pub struct Proxied {
+    pub home: Home,
+    /// Absent: found from the working directory, or from the paths of a call.
+    pub workspace: Option<PathBuf>,
+    /// Settings from the command line.
+    pub flags: Vec<(String, String)>,
+    /// The server and its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// Runs the server until it ends and all it wrote is passed on; its exit code.
+///
+/// # Errors
+/// When the server cannot be started, or the signals cannot be watched.
+pub fn proxy(options: Proxied) -> Result<u8> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
+        .map_err(|error| Error::new(Code::Internal, format!("signals cannot be watched: {error}")).caused_by(error))?;
+    let (server, input, output) = Server::start(&options.command)?;
+    let handed = Arc::clone(&server);
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if !handed.signal(signal) {
+                // The server is gone, and whoever holds its streams does not let go of them.
+                std::process::exit(128 + signal);
+            }
+        }
+    });
+    let waited = server.await_end();
+    let tools = Arc::new(Mutex::new(Tools::default()));
+    let out = Arc::new(Mutex::new(()));
+    let mut holds = Holds::start(&options)?;
+    let ending = holds.ending();
+    let mut up = Up { tools: Arc::clone(&tools), out: Arc::clone(&out), holds, server: input };
+    std::thread::spawn(move || up.run(BufReader::with_capacity(1 << 16, stdin())));
+    down(output, &tools, &out);
+    // The client sees the end of the stream also while the server goes on without it.
+    if let Err(error) = child::close_stdout() {
+        tracing::warn!(%error, "the end of the server's output cannot be handed on");
+    }
+    let status = waited.join().ok().flatten();
+    if let Some(ending) = ending {
+        ending.finish();
+    }
+    Ok(status.map_or(1, code))
+}
+
+/// The code by which a shell tells how a process ended.
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The server's process.
+struct Server {
+    id: u32,
+    child: Mutex<Child>,
+}
+
+impl Server {
+    fn start(command: &[OsString]) -> Result<(Arc<Server>, ChildStdin, ChildStdout)> {
+        let missing = || Error::new(Code::BadRequest, "no server is named").hint("piton mcp-proxy -- SERVER ARGS…");
+        let (program, arguments) = command.split_first().ok_or_else(missing)?;
+        let spawned = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(|error| Error::io(error, "starting the MCP server", program.as_ref()))?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(input), Some(output)) => {
+                Ok((Arc::new(Server { id: child.id(), child: Mutex::new(child) }), input, output))
+            }
+            _ => Err(Error::new(Code::Internal, "the MCP server was started without its streams")),
+        }
+    }
+
+    /// Waits for its end in a thread, so that a signal knows whom it reaches.
+    fn await_end(self: &Arc<Server>) -> JoinHandle<Option<ExitStatus>> {
+        let server = Arc::clone(self);
+        std::thread::spawn(move || {
+            if let Err(error) = child::await_end(server.id) {
+                tracing::warn!(%error, "the server cannot be waited for");
+            }
+            locked(&server.child).wait().ok()
+        })
+    }
+
+    /// Hands a signal on; `false` when the server has ended.
+    fn signal(&self, number: i32) -> bool {
+        let mut child = locked(&self.child);
+        if !matches!(child.try_wait(), Ok(None)) {
+            return false;
+        }
+        if let Err(error) = child::signal(self.id, number) {
+            tracing::warn!(%error, "a signal cannot be handed on");
+        }
+        true
+    }
+}
+
+/// A message with its newline, if it has one; of a longer one the beginning.
+struct Message {
+    bytes: Vec<u8>,
+    whole: bool,
+}
+
+/// The next message; `None` at the end, also when there is no reading any more.
+fn next(input: &mut impl BufRead) -> Option<Message> {
+    let mut bytes = Vec::new();
+    if let Err(error) = input.by_ref().take(MAX_MESSAGE as u64).read_until(b'\n', &mut bytes) {
+        tracing::warn!(%error, "a stream of the MCP proxy cannot be read any more");
+    }
+    let whole = bytes.len() < MAX_MESSAGE || bytes.ends_with(b"\n");
+    (!bytes.is_empty()).then_some(Message { bytes, whole })
+}
+
+/// Passes on what is left of a message, piece by piece.
+fn rest(input: &mut impl BufRead, mut out: impl Write) -> std::io::Result<()> {
+    loop {
+        let piece = match input.fill_buf() {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            other => other?,
+        };
+        let end = piece.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let length = end.unwrap_or(piece.len());
+        out.write_all(&piece[..length])?;
+        input.consume(length);
+        if end.is_some() || length == 0 {
+            return out.flush();
+        }
+    }
+}
+
+/// From the server to the client, until one of them closes.
+fn down(output: ChildStdout, tools: &Mutex<Tools>, out: &Mutex<()>) {
+    let mut output = BufReader::with_capacity(1 << 16, output);
+    while let Some(message) = next(&mut output) {
+        // Before the client has it: its next call may be of what is told here.
+        if message.whole {
+            locked(tools).from_server(&message.bytes);
+        }
+        let alone = locked(out);
+        let mut client = stdout().lock();
+        let mut passed = client.write_all(&message.bytes).and_then(|()| client.flush());
+        if !message.whole {
+            passed = passed.and_then(|()| rest(&mut output, &mut client));
+        }
+        drop(alone);
+        if let Err(error) = passed {
+            // Dropping its output tells the server.
+            tracing::debug!(%error, "the client does not read any more");
+            return;
+        }
+    }
+}
+
+/// From the client to the server.
+struct Up {
+    tools: Arc<Mutex<Tools>>,
+    /// Held for a whole message to the client.
+    out: Arc<Mutex<()>>,
+    holds: Holds,
+    server: ChildStdin,
+}
+
+impl Up {
+    /// Until one of them closes. The server sees the end as this is dropped.
+    fn run(&mut self, mut client: impl BufRead) {
+        while let Some(message) = next(&mut client) {
+            let passed = match self.held(&message) {
+                Some(reason) => self.refuse(&message, &reason, &mut client),
+                None => self.pass(&message, &mut client),
+            };
+            if let Err(error) = passed {
+                tracing::debug!(%error, "the server does not read any more");
+                if let Err(error) = child::close_stdin() {
+                    tracing::warn!(%error, "the end of the server's input cannot be handed on");
+                }
+                return;
+            }
+        }
+    }
+
+    /// Waits for the checkpoints of a message's calls; the reason if policy denies one.
+    fn held(&mut self, message: &Message) -> Option<String> {
+        let calls = if message.whole {
+            locked(&self.tools).from_client(&message.bytes)
+        } else {
+            let tool = "a message too long to be read".to_owned();
+            vec![Call { id: None, tool, arguments: serde_json::Value::Null, external: false }]
+        };
+        calls.iter().find_map(|call| match self.holds.before(call) {
+            Answer::Pass => None,
+            Answer::Deny(reason) => Some(reason),
+        })
+    }
+
+    fn pass(&mut self, message: &Message, client: &mut impl BufRead) -> std::io::Result<()> {
+        self.server.write_all(&message.bytes).and_then(|()| self.server.flush())?;
+        if message.whole { Ok(()) } else { rest(client, &mut self.server) }
+    }
+
+    fn refuse(&self, message: &Message, reason: &str, client: &mut impl BufRead) -> std::io::Result<()> {
+        if !message.whole {
+            say("a message too long to be read was not passed on, nor answered: the policy denies what it may do");
+            return rest(client, std::io::sink());
+        }
+        if let Some(answer) = refusal(&message.bytes, reason) {
+            let _alone = locked(&self.out);
+            let mut out = stdout().lock();
+            if let Err(error) = out.write_all(&answer).and_then(|()| out.flush()) {
+                tracing::debug!(%error, "the client does not read any more");
+            }
+        }
+        Ok(())
+    }
+}
