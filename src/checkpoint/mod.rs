@@ -6,6 +6,7 @@ pub mod diff;
 pub mod export;
 pub mod find;
 pub mod home;
+pub mod interrupted;
 pub mod journal;
 pub mod listing;
 pub mod mishaps;

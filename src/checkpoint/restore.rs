@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::ControlFlow;
 
+use super::interrupted::{RESTORING, refusal};
 use super::journal::{Begin, End, External, Journal, Line, OpKind, quoted, unquoted};
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
@@ -105,8 +106,10 @@ impl Timeline {
     /// `incomplete-checkpoint` when content of the target is missing, and those of [`Timeline::preview`]. Afterwards
     /// failures of single paths are part of the result.
     pub fn restore(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Restored> {
-        let _lock = self.lock("restoring")?;
-        self.refuse_interrupted()?;
+        let _lock = self.lock(RESTORING)?;
+        if let Some(begin) = self.history()?.interrupted {
+            return Err(refusal(&begin));
+        }
         self.run_restore(restore, None, control)
     }
 
@@ -115,7 +118,7 @@ impl Timeline {
     /// # Errors
     /// `no-such-checkpoint` when none is interrupted; those of [`Timeline::restore`].
     pub fn resume(&mut self, go_on: bool, control: &dyn Fn() -> Flow) -> Result<Restored> {
-        let _lock = self.lock("resuming a restore")?;
+        let _lock = self.lock(RESTORING)?;
         let begin = self.history()?.interrupted.ok_or_else(|| {
             Error::new(Code::NoSuchCheckpoint, "no restore was interrupted in this workspace").hint("nothing to do")
         })?;
@@ -141,21 +144,6 @@ impl Timeline {
         let removed = crate::worktree::restore::clean_temporaries(&self.workspace.path, dirs)?;
         tracing::info!(removed, "temporary files of the interrupted restore");
         Ok(())
-    }
-
-    /// An error that says what was interrupted and how to end it, if something was.
-    ///
-    /// # Errors
-    /// `rollback-in-progress`.
-    pub fn refuse_interrupted(&self) -> Result<()> {
-        match self.history()?.interrupted {
-            None => Ok(()),
-            Some(begin) => Err(Error::new(
-                Code::RollbackInProgress,
-                format!("restore {} to checkpoint {} was interrupted", begin.op, begin.target.short()),
-            )
-            .hint("end it first: `piton restore --continue` or `piton restore --abort`")),
-        }
     }
 
     fn run_restore(

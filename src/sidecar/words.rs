@@ -4,8 +4,6 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::checkpoint::journal::Journal;
-use crate::checkpoint::operations::History;
 use crate::checkpoint::state::State;
 use crate::engine::hearing::Hearing;
 use crate::model::id::{ObjectId, ObjectKind};
@@ -24,8 +22,10 @@ pub fn guard_word(policy: &Policy, dir: &Path) -> &'static str {
 
 /// Interrupted restores of a workspace, as replies carry them.
 pub fn interrupted(dir: &Path) -> Vec<Value> {
-    let history = Journal::in_dir(dir).read().map(|contents| History::of(contents.lines));
-    let begun = history.ok().and_then(|history| history.interrupted);
+    let begun = crate::checkpoint::interrupted::interrupted(dir).unwrap_or_else(|error| {
+        tracing::warn!(%error, "whether a restore was interrupted cannot be told");
+        None
+    });
     begun
         .into_iter()
         .map(|begin| {

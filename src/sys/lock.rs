@@ -133,9 +133,14 @@ fn describe(file: &mut File, verb: &str) -> std::io::Result<(String, String)> {
     Ok((String::from_utf8_lossy(before.trim_ascii_end()).into_owned(), text.trim_end().to_owned()))
 }
 
+/// What the last exclusive holder of a lock wrote about itself: its pid, since when, and its verb.
+pub fn holder(path: &Path) -> String {
+    // A lock without its text is still a lock.
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
 fn locked(path: &Path, wait: Duration) -> Error {
-    // Only for the message.
-    let holder = std::fs::read_to_string(path).unwrap_or_default();
+    let holder = holder(path);
     let holder = if holder.trim().is_empty() { "an unknown process".to_owned() } else { holder.trim().to_owned() };
     Error::new(Code::StoreLocked, format!("still locked by {holder} after {} ms", wait.as_millis()))
         .path(path)
