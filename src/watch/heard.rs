@@ -138,7 +138,6 @@ impl EventHandler for Listener {
             return;
         }
         heard.events += 1;
-        let seen = heard.cookie;
         match event {
             Ok(event) if event.need_rescan() => {
                 heard.overflows += 1;
@@ -150,10 +149,7 @@ impl EventHandler for Listener {
                 heard.lose(Why::Failed);
             }
         }
-        let wakes = heard.afresh || heard.cookie != seen;
-        // Who is woken wants the lock.
-        drop(heard);
-        if wakes {
+        if heard.afresh {
             self.shared.wake.notify_all();
         }
     }
@@ -218,7 +214,10 @@ impl Listener {
         let waited_for = number == Some(heard.cookie.0);
         match event.kind {
             // One for each writing; making the file and closing it tell more, which must not count.
-            EventKind::Modify(ModifyKind::Data(_)) if waited_for => heard.cookie.1 += 1,
+            EventKind::Modify(ModifyKind::Data(_)) if waited_for => {
+                heard.cookie.1 += 1;
+                self.shared.wake.notify_all();
+            }
             _ if told == Told::Unmounted => heard.lose(Why::Unmounted),
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From))
                 if waited_for || name.is_empty() =>

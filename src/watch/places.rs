@@ -296,9 +296,6 @@ impl Places {
     }
 
     fn unwatch(&mut self, paths: Vec<RelPath>) {
-        if paths.is_empty() {
-            return; // notify's thread would be asked, and waited for, all the same
-        }
         if paths.len() > self.patience() {
             self.worn = true;
             return;
