@@ -1,6 +1,5 @@
 //! `piton classify`: what a command would do, for people and for programs.
 
-use std::fmt::Write as _;
 use std::io::BufRead as _;
 
 use serde_json::{Value, json};
@@ -89,15 +88,15 @@ fn word(value: &impl serde::Serialize) -> String {
 
 fn explained(command: &str, verdict: &Verdict) -> String {
     let mut text = marked(command, &verdict.effects);
-    let _ = writeln!(text, "\nneeds {}, read {}", word(&verdict.needs), word(&verdict.confidence));
+    add_line!(text, "\nneeds {}, read {}", word(&verdict.needs), word(&verdict.confidence));
     for effect in &verdict.effects {
-        let _ = writeln!(text, "  {}", sentence(effect));
+        add_line!(text, "  {}", sentence(effect));
     }
     for warning in &verdict.warnings {
-        let _ = writeln!(text, "  warning: {}", printable(&warning.message));
+        add_line!(text, "  warning: {}", printable(&warning.message));
     }
     if let Some(reason) = &verdict.hold {
-        let _ = writeln!(text, "  held: {}", printable(reason));
+        add_line!(text, "  held: {}", printable(reason));
     }
     text
 }
@@ -115,9 +114,9 @@ fn marked(command: &str, effects: &[Effect]) -> String {
             marks.extend(seen.chars().map(|_| if hit { '^' } else { ' ' }));
             shown.push_str(&seen);
         }
-        let _ = writeln!(text, "  {shown}");
+        add_line!(text, "  {shown}");
         if marks.contains('^') {
-            let _ = writeln!(text, "  {}", marks.trim_end());
+            add_line!(text, "  {}", marks.trim_end());
         }
         start += line.len() + 1;
     }

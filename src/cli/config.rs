@@ -1,7 +1,5 @@
 //! `piton config`: show, check, trust.
 
-use std::fmt::Write as _;
-
 use serde_json::json;
 
 use super::verbs::{ConfigAction, ConfigArgs};
@@ -33,7 +31,7 @@ fn show(context: &Context) -> Result<Exit> {
     for setting in &effective.settings {
         let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
         let origin = print::faint(&printable(&setting.origin.to_string()));
-        let _ = writeln!(text, "{:<26} {:<32} {origin}", setting.key, printable(&value));
+        add_line!(text, "{:<26} {:<32} {origin}", setting.key, printable(&value));
     }
     print::data(&text)?;
     effective.warnings.iter().for_each(|warning| print::warning(warning));
@@ -51,10 +49,10 @@ fn check(context: &Context) -> Result<Exit> {
         let mut text = String::new();
         if effective.policy.sources.is_empty() {
             let place = user_file().map_or_else(String::new, |path| format!("; yours would be {}", print::path(&path)));
-            let _ = writeln!(text, "No configuration files: the defaults hold{place}.");
+            add_line!(text, "No configuration files: the defaults hold{place}.");
         }
         for source in &effective.policy.sources {
-            let _ = writeln!(text, "read {}", print::path(source));
+            add_line!(text, "read {}", print::path(source));
         }
         print::data(&text)?;
     }

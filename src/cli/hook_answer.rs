@@ -1,7 +1,5 @@
 //! `/rollback` and `/undo`, typed into an agent client and answered without its model.
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
 
 use super::hook::Talk;
@@ -57,8 +55,7 @@ fn listed(reply: &Value) -> String {
     );
     for row in rows {
         let word = |name: &str| printable(row[name].as_str().unwrap_or_default());
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {:>4}  {}  {}", row["n"], word("time"), word("reason"));
+        add_line!(text, "  {:>4}  {}  {}", row["n"], word("time"), word("reason"));
     }
     text
 }
@@ -69,13 +66,11 @@ fn done(what: &str, reply: &Value) -> String {
     let mut text = format!("{what}: {} changed.", count(changed, "path"));
     for (name, sentence) in [("failed", "could not be changed"), ("kept", "stayed as they are")] {
         if total(name) > 0 {
-            // Writing to a string cannot fail.
-            let _ = write!(text, " {} {sentence}.", count(total(name), "path"));
+            add!(text, " {} {sentence}.", count(total(name), "path"));
         }
     }
     for warning in reply["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\n{}", printable(warning));
+        add!(text, "\n{}", printable(warning));
     }
     text.push_str("\n`/undo`, or `piton undo`, takes this back.");
     text

@@ -1,7 +1,5 @@
 //! Verbs that take and look: checkpoint, list, show, diff, find.
 
-use std::fmt::Write as _;
-
 use serde_json::json;
 
 use super::verbs::{CheckpointArgs, DiffArgs, FindArgs, ListArgs, ShowArgs};
@@ -51,12 +49,12 @@ fn taken_text(taken: &Taken) -> String {
     };
     let skips = listed_skips(&taken.coverage);
     if !skips.is_empty() {
-        let _ = writeln!(text, "Left out, and listed with it: {}", count(skips.len() as u64, "path"));
+        add_line!(text, "Left out, and listed with it: {}", count(skips.len() as u64, "path"));
         for (path, why) in skips.iter().take(10) {
-            let _ = writeln!(text, "  {}  {why}", path.display());
+            add_line!(text, "  {}  {why}", path.display());
         }
         if skips.len() > 10 {
-            let _ = writeln!(text, "  … and {} more: `piton show {}`", skips.len() - 10, record.ordinal);
+            add_line!(text, "  … and {} more: `piton show {}`", skips.len() - 10, record.ordinal);
         }
     }
     taken.warnings.iter().for_each(|warning| print::warning(warning));
@@ -108,7 +106,7 @@ fn list_text(timeline: &Timeline, rows: &[Row], total: usize) -> String {
         notes.extend(record.flags.iter().map(|flag| format!("[{flag}]")));
         notes.extend(record.pinned.then(|| "[pinned]".to_owned()));
         notes.extend(row.external.iter().map(|class| format!("[then {}, not undone by files]", class.as_str())));
-        let _ = writeln!(
+        add_line!(
             text,
             "  {:>width$}  {}  {}  {}  {}",
             record.ordinal,
@@ -119,7 +117,7 @@ fn list_text(timeline: &Timeline, rows: &[Row], total: usize) -> String {
         );
     }
     if rows.len() < total {
-        let _ = writeln!(text, "  … and {} older ones: `piton list -n {total}`", total - rows.len());
+        add_line!(text, "  … and {} older ones: `piton list -n {total}`", total - rows.len());
     }
     text.push_str(
         "\n  The numbers in brackets say what happened after a checkpoint, up to the next one.\n\
@@ -173,7 +171,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     }
     let mut text = print::bold(&format!("Checkpoint {} ({})", record.ordinal, checkpoint.id));
     let effects: Vec<&str> = record.effects.iter().map(|class| class.as_str()).collect();
-    let _ = write!(
+    add!(
         text,
         "\nkind     {}\ntime     {}\nrun      {}\n",
         record.kind.as_str(),
@@ -186,20 +184,19 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         ("flags", record.flags.join(", ")),
     ] {
         if !value.is_empty() {
-            let _ = writeln!(text, "{name:<8} {}", printable(&value));
+            add_line!(text, "{name:<8} {}", printable(&value));
         }
     }
-    let _ =
-        write!(text, "reason   {}\nfiles    {} ({})\n", printable(&record.reason), record.files, bytes(record.bytes));
+    add!(text, "reason   {}\nfiles    {} ({})\n", printable(&record.reason), record.files, bytes(record.bytes));
     for (path, why) in &skips {
-        let _ = writeln!(text, "left out {}  {why}", path.display());
+        add_line!(text, "left out {}  {why}", path.display());
     }
     text.push('\n');
     for (path, entry) in
         manifest.iter().filter(|(path, entry)| entry.mode() != Mode::Dir || manifest.inside(path).next().is_none())
     {
         let slash = if entry.mode() == Mode::Dir { "/" } else { "" };
-        let _ = writeln!(text, "{:04o}  {}{slash}", entry.perm, path.display());
+        add_line!(text, "{:04o}  {}{slash}", entry.perm, path.display());
     }
     print::data(&text)?;
     Ok(Exit::Done)
@@ -278,10 +275,10 @@ pub fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
             _ => "",
         };
         let numbers = if patch.binary { "binary".to_owned() } else { format!("+{}/-{}", patch.plus, patch.minus) };
-        let _ = writeln!(text, " {:<width$} | {numbers}{how}", change.path.display());
+        add_line!(text, " {:<width$} | {numbers}{how}", change.path.display());
         patches.push_str(&patch.text);
     }
-    let _ = writeln!(text, " {}", stat_text(&stat));
+    add_line!(text, " {}", stat_text(&stat));
     if !args.stat {
         text.push('\n');
         text.push_str(&print::patch(&print::harmless(&patches)));
@@ -321,10 +318,9 @@ pub fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
                 (Some((_, id)), size) => format!("{}  {}", id.short(), bytes(size.unwrap_or(0))),
             };
             let numbers: Vec<String> = version.checkpoints.iter().map(|c| c.record.ordinal.to_string()).collect();
-            let _ = writeln!(text, "  {what}  in checkpoint {}", numbers.join(", "));
+            add_line!(text, "  {what}  in checkpoint {}", numbers.join(", "));
         }
-        let _ =
-            write!(text, "\n  piton show N:{0}      print it\n  piton restore N {0}   bring it back\n", path.display());
+        add!(text, "\n  piton show N:{0}      print it\n  piton restore N {0}   bring it back\n", path.display());
         print::data(&text)?;
     } else {
         print::data(&format!("No checkpoint holds {}\n", path.display()))?;

@@ -2,6 +2,9 @@
 //!
 //! stdout is data, stderr is talk. Nothing is restored without a preview and, on a terminal, a question.
 
+#[macro_use]
+mod text;
+
 mod classify;
 mod config;
 mod context;

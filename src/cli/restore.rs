@@ -1,7 +1,5 @@
 //! Verbs that bring files back: restore, undo, redo.
 
-use std::fmt::Write as _;
-
 use super::print::{Answer, ask};
 use super::verbs::{RestoreArgs, StepArgs};
 use super::{Context, Exit, print};
@@ -143,14 +141,14 @@ fn preview_text(preview: &Preview) -> String {
         plan.conflict.iter().map(|(path, why)| (path.display(), why.to_string())).collect(),
     );
     if preview.stat.files > 0 {
-        let _ = writeln!(text, "  {}", super::look::stat_text(&preview.stat));
+        add_line!(text, "  {}", super::look::stat_text(&preview.stat));
     }
     for external in &preview.externals {
         let when = print::local_time(&external.time);
-        let _ = writeln!(text, "  NOT UNDONE: {} ({when})", printable(&external.message));
+        add_line!(text, "  NOT UNDONE: {} ({when})", printable(&external.message));
     }
     for warning in &preview.warnings {
-        let _ = writeln!(text, "  note: {}", printable(warning));
+        add_line!(text, "  note: {}", printable(warning));
     }
     text
 }
@@ -159,13 +157,13 @@ fn section(text: &mut String, title: &str, rows: Vec<(String, String)>) {
     if rows.is_empty() {
         return;
     }
-    let _ = writeln!(text, "  {title}:");
+    add_line!(text, "  {title}:");
     for (path, why) in rows.iter().take(SHOWN) {
         let why = if why.is_empty() { String::new() } else { format!("  ({})", printable(why)) };
-        let _ = writeln!(text, "    {path}{why}");
+        add_line!(text, "    {path}{why}");
     }
     if rows.len() > SHOWN {
-        let _ = writeln!(text, "    … and {} more", rows.len() - SHOWN);
+        add_line!(text, "    … and {} more", rows.len() - SHOWN);
     }
 }
 
@@ -184,14 +182,14 @@ fn finished(context: &Context, restored: &Restored, verb: &str) -> Result<Exit> 
             outcome.kept.len()
         );
         for (path, why) in outcome.failed.iter().chain(&restored.conflicts) {
-            let _ = writeln!(text, "  not changed: {}  ({})", path.display(), printable(why));
+            add_line!(text, "  not changed: {}  ({})", path.display(), printable(why));
         }
         for external in &restored.externals {
-            let _ = writeln!(text, "  NOT UNDONE: {}", printable(&external.message));
+            add_line!(text, "  NOT UNDONE: {}", printable(&external.message));
         }
         if restored.operation.is_some() {
             let back = if verb == "Undone" { "redo" } else { "undo" };
-            let _ = writeln!(text, "`piton {back}` takes this back.");
+            add_line!(text, "`piton {back}` takes this back.");
         }
         print::data(&text)?;
         restored.warnings.iter().for_each(|warning| print::warning(warning));

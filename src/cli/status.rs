@@ -1,7 +1,5 @@
 //! Verbs about the protection itself: the overview, status, off, on.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use super::verbs::OffArgs;
@@ -36,11 +34,11 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
     let mut text = String::new();
     let state = if guard == "off" { "is known, but its guard is switched OFF (`piton on`)" } else { "is protected" };
     let root = printable(&workspace.path.to_string_lossy());
-    let _ = writeln!(text, "{} {state}, since {}.", print::bold(&root), print::local_time(&workspace.since));
+    add_line!(text, "{} {state}, since {}.", print::bold(&root), print::local_time(&workspace.since));
     match shown.last() {
         None => text.push_str("No checkpoint yet.\n"),
         Some(last) => {
-            let _ = writeln!(
+            add_line!(
                 text,
                 "{}; the last: {} ({}, {}).",
                 count(shown.len() as u64, "checkpoint"),
@@ -53,7 +51,7 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
             if !skips.is_empty() {
                 let names: Vec<String> =
                     skips.iter().take(3).map(|(path, why)| format!("{} ({why})", path.display())).collect();
-                let _ = writeln!(
+                add_line!(
                     text,
                     "Left out: {}: {}{}",
                     count(skips.len() as u64, "path"),
@@ -64,7 +62,7 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
         }
     }
     if let Err(error) = timeline.refuse_interrupted() {
-        let _ = writeln!(text, "{}", error.text());
+        add_line!(text, "{}", error.text());
     }
     broken.iter().for_each(|fault| print::warning(&format!("a checkpoint cannot be read: {fault}")));
     text.push_str("\n  piton list · piton diff N · piton restore N · piton undo\n");
@@ -99,17 +97,16 @@ pub fn status(context: &mut Context) -> Result<Exit> {
             ("store", &status["store"]),
             ("checkpoints", &status["checkpoints"]),
         ] {
-            let _ = writeln!(text, "{name:<12} {}", word(value));
+            add_line!(text, "{name:<12} {}", word(value));
         }
         if let Some(last) = status["last"].as_object() {
-            let _ =
-                writeln!(text, "{:<12} {} at {}: {}", "last", last["n"], word(&last["time"]), word(&last["reason"]));
+            add_line!(text, "{:<12} {} at {}: {}", "last", last["n"], word(&last["time"]), word(&last["reason"]));
         }
         let lists = [("interrupted", "interrupted"), ("broken", "broken"), ("mishap", "mishaps")]
             .map(|(name, field)| (name, &status[field]));
         for (name, list) in lists {
             for item in list.as_array().into_iter().flatten().rev().take(SHOWN) {
-                let _ = writeln!(text, "{name:<12} {}", word(item));
+                add_line!(text, "{name:<12} {}", word(item));
             }
         }
         print::data(&text)?;

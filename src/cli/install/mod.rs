@@ -3,7 +3,6 @@
 
 mod client_file;
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -170,7 +169,7 @@ fn list(context: &Context, scope: &Scope, all: bool) -> Result<Exit> {
         } else {
             "not found"
         };
-        let _ = writeln!(text, "{:<14} {state:<10} {}", client.name(), client.title());
+        add_line!(text, "{:<14} {state:<10} {}", client.name(), client.title());
         rows.push(json!({ "client": client.name(), "found": is_there, "hooks": installed }));
     }
     if context.json {
