@@ -94,18 +94,18 @@ fn decide(asked: &Asked) -> Result<Decision> {
     let deadline = began + patience.saturating_sub(SLACK);
     let home = Home::locate()?;
     let link = if asked.alone { Link::alone(&home)? } else { Link::open(&home)? };
-    Talk { link, event: &event, deadline, hears: asked.client.hears(&asked.event) }.have()
+    Exchange { link, event: &event, deadline, hears: asked.client.hears(&asked.event) }.have()
 }
 
 /// One event's conversation with the engine.
-pub(super) struct Talk<'e> {
+pub(super) struct Exchange<'e> {
     link: Link,
     event: &'e Event,
     deadline: Instant,
     hears: bool,
 }
 
-impl Talk<'_> {
+impl Exchange<'_> {
     fn have(mut self) -> Result<Decision> {
         self.hello()?;
         match &self.event.kind {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::hook::Talk;
+use super::hook::Exchange;
 use crate::agents::Ask;
 use crate::error::Result;
 use crate::model::text::{count, cut, printable};
@@ -14,7 +14,7 @@ const LISTED: u64 = 15;
 const MAX_PATCH: usize = 8_000;
 
 /// The text for the person.
-pub fn answer(talk: &mut Talk<'_>, ask: &Ask) -> Result<String> {
+pub fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String> {
     match ask {
         Ask::List => {
             let reply = talk.ask(json!({ "type": "checkpoint.list", "limit": LISTED }))?;

@@ -150,6 +150,7 @@ impl Feed {
             // Nothing is ever sent through it: it is dropped once the turn has its checkpoint.
             let (gate, opened) = channel();
             self.send(Input::Gate(gate))?;
+            // That it was dropped is the answer.
             let _ = opened.recv();
         }
         Ok(())

@@ -117,11 +117,12 @@ impl Drop for Cookies {
 
 /// Deletes cookies that nobody has written for long. A watcher that slept so long makes itself a new one.
 fn sweep(dir: &Path) {
-    // What cannot be listed or deleted is in nobody's way.
+    // What cannot be listed is in nobody's way.
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes())) {
         let written = entry.metadata().and_then(|facts| facts.modified()).unwrap_or_else(|_| SystemTime::now());
         if written.elapsed().is_ok_and(|age| age > STALE) {
+            // Nor is what cannot be deleted.
             let _ = std::fs::remove_file(entry.path());
         }
     }

@@ -1,7 +1,6 @@
 //! Captures of real directories.
 
 mod limits;
-mod measure;
 mod moving;
 mod rules;
 mod scope;
