@@ -2,7 +2,6 @@
 
 mod changes;
 mod limits;
-mod measure;
 mod soak;
 
 use std::fs;
