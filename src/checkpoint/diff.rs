@@ -74,7 +74,7 @@ impl Timeline {
         }
         let (all, _) = self.checkpoints()?;
         let warmth = self.take_warmth();
-        let before = self.known_now(&all, warmth.stamps())?;
+        let before = self.known_now(&all, warmth.stamps()?)?;
         let seen = self.capture_with(take, &before, Into::Nothing, control);
         // Only what was known before stays known: content that was merely hashed is not in the store.
         self.keep(warmth, before);

@@ -168,7 +168,7 @@ impl Timeline {
                 let (seen, before) = match self.see_warm(take, &mut warmth, &batch, control)? {
                     Some(seen) => (seen, None),
                     None => {
-                        let (seen, before) = self.scan(take, all, warmth.stamps(), &batch, control)?;
+                        let (seen, before) = self.scan(take, all, warmth.stamps()?, &batch, control)?;
                         (seen, Some(before))
                     }
                 };

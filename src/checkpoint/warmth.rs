@@ -46,12 +46,12 @@ pub(super) struct Warmth {
 
 impl Warmth {
     /// What is known, for a scan.
-    pub(super) fn stamps(&self) -> Option<Stamps> {
-        let stamps = self.stamps.clone()?;
-        Some(match &self.tree {
+    pub(super) fn stamps(&self) -> Result<Option<Stamps>> {
+        let Some(stamps) = self.stamps.clone() else { return Ok(None) };
+        Ok(Some(match &self.tree {
             None => stamps,
-            Some(tree) => Stamps { known: Arc::new(tree.known()), ..stamps },
-        })
+            Some(tree) => stamps_of(tree, stamps)?,
+        }))
     }
 
     /// Everything that is to be looked at.
@@ -272,7 +272,8 @@ impl Timeline {
             let (nothing, never) = (Before::nothing(), [self.home.path().to_owned()]);
             self.warm = Warm::new(&self.request(take, &nothing, &never), &scan.capture)?;
             if let (Some(_), Some(stamps)) = (&self.warm, &mut self.stamps) {
-                stamps.known = Arc::default();
+                // The tree knows both from now on; what was built of a scan is soon of another moment.
+                (stamps.known, stamps.built) = (Arc::default(), None);
             }
         } else if warmth.tree.is_some() {
             self.keep(warmth, before);
@@ -460,16 +461,18 @@ impl Timeline {
         let file = self.workspace.dir.join("stamps");
         match &self.warm {
             None => crate::worktree::stamps::save(&file, stamps)?,
-            Some(tree) => {
-                let shape = shape(&tree.manifest(), tree.coverage())?;
-                let built = tree.built().map(|root| Built { shape, root });
-                let (known, defaults) = (Arc::new(tree.known()), Some(tree.defaults()));
-                crate::worktree::stamps::save(&file, &Stamps { known, defaults, built, ..stamps.clone() })?;
-            }
+            Some(tree) => crate::worktree::stamps::save(&file, &stamps_of(tree, stamps.clone())?)?,
         }
         self.unsaved = false;
         Ok(())
     }
+}
+
+/// What a tree knows, with what was built of that very state.
+fn stamps_of(tree: &Warm, stamps: Stamps) -> Result<Stamps> {
+    let shape = shape(&tree.manifest(), tree.coverage())?;
+    let built = tree.built().map(|root| Built { shape, root });
+    Ok(Stamps { known: Arc::new(tree.known()), defaults: Some(tree.defaults()), built, ..stamps })
 }
 
 impl Before {

@@ -34,10 +34,16 @@ struct Lab {
 impl Lab {
     /// A warm timeline of a workspace with three files.
     fn new() -> Lab {
+        Lab::with(|_| ())
+    }
+
+    /// The same, with something more that was there from the beginning.
+    fn with(more: impl FnOnce(&std::path::Path)) -> Lab {
         let temp = tempfile::tempdir().unwrap();
         let work = temp.path().join("work");
         std::fs::create_dir_all(work.join("a")).unwrap();
         ["f", "a/g", "a/h"].iter().for_each(|name| std::fs::write(work.join(name), name).unwrap());
+        more(&work);
         let home = Home::at(&temp.path().join("home")).unwrap();
         let work = work.canonicalize().unwrap();
         let policy = crate::settings::load(Some(&work), home.path(), &[]).unwrap().policy;
@@ -183,6 +189,27 @@ fn targets_that_rules_leave_out_are_captured_beside_what_is_warm() {
     lab.write("f", "changed");
     lab.tell(&["f"]);
     assert!(!lab.timeline.holds(&held, &[target("f")], &|| Flow::Continue).unwrap());
+}
+
+#[test]
+fn a_scan_beside_the_warm_tree_does_not_take_what_was_built_before_it_for_the_present() {
+    // A target that no checkpoint can hold, so that everything is looked at.
+    let mut lab = Lab::with(|work| drop(std::os::unix::net::UnixListener::bind(work.join("socket")).unwrap()));
+    lab.write("f", "changed");
+    let base = loop {
+        lab.tell(&["f"]);
+        let base = lab.timeline.take(&Take::of(Kind::Turn, "r", "base"), &|| Flow::Continue).unwrap();
+        assert_eq!(base.cost.dirty, Some(1));
+        // Until the file's times prove something.
+        if base.cost.hashed == 0 {
+            break base;
+        }
+    };
+    let target = Target { path: RelPath::parse(b"socket").unwrap(), recursive: false };
+    let take = Take { targets: vec![target], ..Take::of(Kind::Auto, "r", "test") };
+    let scanned = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
+    assert_eq!((scanned.cost.dirty, scanned.unchanged), (None, false));
+    assert_eq!(scanned.checkpoint.tree, base.checkpoint.tree);
 }
 
 #[test]
