@@ -94,6 +94,21 @@ pub struct Stats {
     pub hash_us: u64,
 }
 
+impl Stats {
+    /// Adds what another part of the same capture cost.
+    pub(super) fn add(&mut self, other: &Stats) {
+        self.dirs += other.dirs;
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.reused += other.reused;
+        self.hashed += other.hashed;
+        self.hashed_bytes += other.hashed_bytes;
+        self.targeted += other.targeted;
+        self.walk_us += other.walk_us;
+        self.hash_us += other.hash_us;
+    }
+}
+
 /// Whether a capture goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {

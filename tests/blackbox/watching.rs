@@ -335,6 +335,18 @@ fn what_the_system_may_not_tell_is_captured_all_the_same() {
             let other = aside.join("other-name");
             Box::new(move || fs::write(&other, "after!").unwrap())
         }),
+        ("a second name of a file, and a write through it", {
+            let (file, name) = (root.join("src/b"), root.join("second/name"));
+            Box::new(move || {
+                fs::create_dir(name.parent().unwrap()).unwrap();
+                fs::hard_link(&file, &name).unwrap();
+                fs::write(&name, "through the second name").unwrap();
+            })
+        }),
+        ("a later write through it", {
+            let name = root.join("second/name");
+            Box::new(move || fs::write(&name, "once more").unwrap())
+        }),
         ("a directory that vanished", {
             let gone = root.join("gone");
             Box::new(move || fs::remove_dir_all(&gone).unwrap())

@@ -305,12 +305,20 @@ impl Warm {
             return;
         };
         parent.put_leaf(path.name(), known);
-        let is_file = known.stamp.mode & libc::S_IFMT == libc::S_IFREG;
-        if is_file && (known.stamp.links > 1 || database::is_database(path.name())) {
+        if has_names(&known) || (is_file(&known) && database::is_database(path.name())) {
             self.moved |= self.unheard.insert(path.clone());
         }
         self.files += 1;
         self.secrets += u64::from(secret::is_secret(path.name()));
         self.bytes += known.stamp.size;
     }
+}
+
+fn is_file(known: &Known) -> bool {
+    known.stamp.mode & libc::S_IFMT == libc::S_IFREG
+}
+
+/// Whether it is a file with several names.
+fn has_names(known: &Known) -> bool {
+    is_file(known) && known.stamp.links > 1
 }

@@ -1,10 +1,11 @@
 //! Bringing a warm tree up to date: which names to look at again, and what was found there put in place.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::Warm;
 use super::node::Leaf;
+use super::{Warm, has_names};
 use crate::error::Result;
 use crate::filter::verdict::is_never_captured;
 use crate::filter::{generated, secret};
@@ -33,6 +34,19 @@ pub enum Renewed {
     Rescan(&'static str),
 }
 
+/// Why everything has to be looked at.
+const TOO_MANY: &str = "there are more files than a checkpoint may hold";
+
+/// What one look again gave.
+struct Looked {
+    started: Instant,
+    stats: Stats,
+    /// Closed directories in open ones that were looked into.
+    closed: BTreeSet<RelPath>,
+    /// Devices and inodes of captured files that were not known to have several names.
+    linked: HashSet<(u64, u64)>,
+}
+
 impl Warm {
     /// Looks again at what is dirty; content that is new goes to `sink`.
     ///
@@ -53,7 +67,7 @@ impl Warm {
         if root.identity()? != self.identity {
             return Ok(Renewed::Rescan("the root is another directory"));
         }
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         let (paths, ruled) = match self.paths(&root, dirty) {
             Ok(found) => found,
             Err(why) => return Ok(Renewed::Rescan(why)),
@@ -61,27 +75,65 @@ impl Warm {
         if paths.is_empty() {
             return Ok(Renewed::Done { stats: Stats::default(), unheard: BTreeSet::new() });
         }
-        let known = self.known_at(&paths);
-        let request = Request { known: &known, extent: Extent::Tree, ..*request };
-        let mut found = walk::walk_again(&request, &root, self.rules.configured.clone(), self.again(&paths), control)?;
-        if !found.over.is_empty() || found.skipped.values().any(|reason| *reason == SkipReason::OverCount) {
-            return Ok(Renewed::Rescan("there are more files than a checkpoint may hold"));
+        let looked =
+            |warm: &mut Warm, paths: &BTreeSet<RelPath>| warm.look_again(request, &root, paths, (sink, control));
+        let Some(first) = looked(self, &paths)? else { return Ok(Renewed::Rescan(TOO_MANY)) };
+        let (mut stats, mut unheard) = (first.stats, first.closed);
+        stats.walk_us += (first.started - started).as_micros() as u64;
+        unheard.extend(ruled);
+        let others = self.other_names(&first.linked);
+        if !others.is_empty() {
+            let Some(second) = looked(self, &others)? else { return Ok(Renewed::Rescan(TOO_MANY)) };
+            stats.add(&second.stats);
+            unheard.extend(second.closed);
         }
-        let walked = std::time::Instant::now();
+        Ok(Renewed::Done { stats, unheard })
+    }
+
+    /// Looks again at what is at and below some paths; `None` where there is too much of it.
+    fn look_again(
+        &mut self,
+        request: &Request<'_>,
+        root: &Root,
+        paths: &BTreeSet<RelPath>,
+        (sink, control): (&dyn ObjectSink, &dyn Fn() -> Flow),
+    ) -> Result<Option<Looked>> {
+        let started = Instant::now();
+        let known = self.known_at(paths);
+        let request = Request { known: &known, extent: Extent::Tree, ..*request };
+        let mut found = walk::walk_again(&request, root, self.rules.configured.clone(), self.again(paths), control)?;
+        if !found.over.is_empty() || found.skipped.values().any(|reason| *reason == SkipReason::OverCount) {
+            return Ok(None);
+        }
+        let walked = Instant::now();
         let mut gathered = Gathered::default();
         let files = std::mem::take(&mut found.files);
-        gathered.read(&request, &root, &files, (sink, control))?;
+        gathered.read(&request, root, &files, (sink, control))?;
         gathered.skipped.append(&mut found.skipped);
         gathered.retain_known(&request);
         let mut stats = gathered.stats;
         stats.walk_us = (walked - started).as_micros() as u64;
         stats.hash_us = walked.elapsed().as_micros() as u64;
-        let unheard = ruled.into_iter().chain(closed_tops(&found)).collect();
-        self.put(&paths, gathered, found);
-        if self.files > self.rules.limits.files {
-            return Ok(Renewed::Rescan("there are more files than a checkpoint may hold"));
+        let closed = closed_tops(&found).collect();
+        let linked = gathered.known.iter().filter(|(path, known)| has_names(known) && !self.unheard.contains(path));
+        let linked = linked.map(|(_, known)| (known.stamp.dev, known.stamp.ino)).collect();
+        self.put(paths, gathered, found);
+        Ok((self.files <= self.rules.limits.files).then_some(Looked { started, stats, closed, linked }))
+    }
+
+    /// The captured names of files that have come to have several, but for those whose changes are known to go unheard.
+    ///
+    /// Nobody is told that a file got another name, nor that it was written through it.
+    fn other_names(&self, linked: &HashSet<(u64, u64)>) -> BTreeSet<RelPath> {
+        let mut others = BTreeSet::new();
+        if !linked.is_empty() {
+            self.root.visit(&RelPath::root(), &mut |path, leaf| {
+                if linked.contains(&(leaf.known.stamp.dev, leaf.known.stamp.ino)) && !self.unheard.contains(&path) {
+                    others.insert(path);
+                }
+            });
         }
-        Ok(Renewed::Done { stats, unheard })
+        others
     }
 
     /// Whether no repository's rules have moved: these files are looked at each time, wherever they lie.
