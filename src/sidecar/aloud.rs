@@ -81,3 +81,56 @@ fn ended(line: &Value) -> Vec<String> {
         .into_iter()
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_matters_is_said_and_nothing_else() {
+        let warning = json!({"message": "`psql` may change a database"});
+        let table = [
+            (json!({"type": "shell.before", "checkpoint": {"status": "held", "reason": null}}), ""),
+            (json!({"type": "turn.start", "checkpoint": {"status": "taken"}}), ""),
+            (
+                json!({"type": "tool.before", "warnings": [warning], "reason": "the policy denies it"}),
+                "`psql` may change a database|the policy denies it",
+            ),
+            (
+                json!({"type": "turn.start", "checkpoint": {"status": "failed", "reason": "full"}}),
+                "no checkpoint: full",
+            ),
+            (json!({"type": "turn.start", "checkpoint": {"status": "late", "reason": "goes on"}}), "goes on"),
+            (json!({"type": "error", "error": {"message": "no"}}), "no"),
+            (json!({"type": "hello", "faults": ["a", "b"]}), "a|b"),
+            (json!({"type": "notice", "notice": "checkpoint.failed", "reason": "full"}), "a checkpoint failed: full"),
+            (json!({"type": "notice", "notice": "checkpoint.settled", "reason": "x"}), ""),
+            (
+                json!({"type": "notice", "notice": "stream.ended", "lines": 3, "turns": 1, "actions": 0, "skipped": {}}),
+                "",
+            ),
+            (
+                json!({"type": "notice", "notice": "stream.ended", "lines": 0, "turns": 0, "actions": 0, "skipped": {}}),
+                "",
+            ),
+            (
+                json!({"type": "notice", "notice": "stream.ended", "lines": 3, "turns": 1, "actions": 0, "skipped": {"foreign": 2}}),
+                "of 3 lines of the stream some were passed over: 2 foreign",
+            ),
+            (
+                json!({"type": "notice", "notice": "stream.ended", "lines": 3, "turns": 0, "actions": 0, "skipped": {}}),
+                "in 3 lines of the stream there was no turn and no action: nothing was guarded",
+            ),
+            (json!("no object"), ""),
+        ];
+        for (line, expected) in table {
+            assert_eq!(sentences(&line).join("|"), expected, "{line}");
+        }
+        let mut out = Aloud::new(Vec::new());
+        out.write_all(b"{\"type\":\"error\",\"error\":{\"message\":\"a\\u001bb\"}}\n").unwrap();
+        out.write_all(b"not JSON").unwrap();
+        assert_eq!(String::from_utf8(out.out).unwrap(), "piton: a\\u{1b}b\n");
+    }
+}

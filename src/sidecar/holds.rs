@@ -222,3 +222,41 @@ impl Ending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_guarded_where_its_paths_are() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        for dir in ["w", "other/deep"] {
+            std::fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        let work = root.join("w");
+        let found = |arguments: Value| place(&arguments, Some(&work));
+        let other = root.join("other");
+        assert_eq!(found(json!({"path": other.join("a")})), Some(other.clone()));
+        assert_eq!(found(json!({"nested": {"files": [other.join("gone/a")]}})), Some(other.clone()));
+        assert_eq!(
+            found(json!({"uri": format!("file://{}", other.join("deep/a").display())})),
+            Some(other.join("deep"))
+        );
+        // What is no path, or relative; and a call that touches the session's own workspace too.
+        assert_eq!(found(json!({"content": other.join("a"), "path": "a"})), None);
+        assert_eq!(found(json!({"source": other.join("a"), "destination": work.join("a")})), None);
+        let many: Vec<Value> = (0..5000).map(|_| json!({"x": 1})).collect();
+        assert_eq!(found(json!({"a": many, "path": other.join("a")})), None);
+    }
+
+    #[test]
+    fn only_what_policy_denies_is_refused() {
+        let refused = |reply: Value| matches!(judged(&reply, "t"), Answer::Deny(_));
+        assert!(refused(json!({"proceed": false, "reason": "the policy denies file-overwrite"})));
+        assert!(!refused(json!({"proceed": false, "reason": "the policy asks before file-overwrite"})));
+        assert!(!refused(json!({"proceed": false, "reason": "no checkpoint could be taken"})));
+        assert!(!refused(json!({"proceed": true, "reason": null})));
+        assert!(!refused(json!({"type": "error", "error": {"code": "internal"}})));
+    }
+}
