@@ -1,9 +1,9 @@
 //! The checkpoints of one workspace: reading them, finding one, knowing the newest.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::home::Home;
 use super::journal::{Journal, Line};
@@ -60,6 +60,8 @@ pub struct Timeline {
     /// Of that, what is looked at again because it was not watched when it was looked at before.
     pub(super) again: BTreeSet<RelPath>,
     pub(super) ears: Option<RefCell<Box<dyn Ears>>>,
+    /// Since when everything was heard that is in `dirty`, if that was done ahead of a capture.
+    pub(super) ahead: Cell<Option<Instant>>,
     /// What the last captures looked at because it had changed, and when (the file system's clock).
     pub(super) touched: VecDeque<(i64, Changes)>,
     /// How many files audits have read again.
@@ -111,6 +113,7 @@ impl Timeline {
             dirty: Changes::Everything(Why::FirstLook),
             again: BTreeSet::new(),
             ears: None,
+            ahead: Cell::default(),
             touched: VecDeque::new(),
             audited: 0,
             cost: None,

@@ -131,17 +131,29 @@ impl Timeline {
         self.ears.as_ref().map_or(Changes::Everything(Why::FirstLook), |ears| ears.borrow_mut().listen(&admits))
     }
 
-    /// Asks what changed, if anybody can tell.
-    pub(super) fn hear(&self, warmth: &mut Warmth) -> Result<()> {
+    /// Asks what changed for a capture that is about to be asked for, while its cause is still being thought about.
+    pub fn listen_ahead(&mut self) {
+        let Some(tree) = self.warm.as_ref().filter(|_| self.is_heard()) else { return };
+        let now = Instant::now();
+        let heard = self.listen(tree);
+        self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
+        self.ahead.set(Some(now));
+    }
+
+    /// Asks what changed, if anybody can tell and it was not done since `asked`.
+    pub(super) fn hear(&self, warmth: &mut Warmth, asked: Option<Instant>) -> Result<()> {
+        let ahead = self.ahead.take().filter(|ahead| asked.is_some_and(|asked| *ahead >= asked));
         let epoch = self.store.epoch()?;
         let current = warmth.stamps.as_ref().is_some_and(|stamps| stamps.epoch == epoch);
         let (Some(tree), true) = (&warmth.tree, current && self.ears.is_some()) else {
             return Ok(());
         };
-        let asked = Instant::now();
-        let heard = self.listen(tree);
-        warmth.dirty = mem::replace(&mut warmth.dirty, Changes::none()).and(heard);
-        warmth.sync_us = Some(asked.elapsed().as_micros() as u64);
+        let started = Instant::now();
+        if ahead.is_none() {
+            let heard = self.listen(tree);
+            warmth.dirty = mem::replace(&mut warmth.dirty, Changes::none()).and(heard);
+        }
+        warmth.sync_us = Some(started.elapsed().as_micros() as u64);
         Ok(())
     }
 
