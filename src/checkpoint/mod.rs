@@ -2,6 +2,7 @@
 //!
 //! Drives `worktree` → `store`, which never meet. Knows no terminal, no protocol, no watcher.
 
+mod all;
 pub mod diff;
 pub mod export;
 pub mod find;

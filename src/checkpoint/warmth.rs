@@ -134,10 +134,9 @@ impl Timeline {
     /// Asks what changed for a capture that is about to be asked for, while its cause is still being thought about.
     pub fn listen_ahead(&mut self) {
         let Some(tree) = self.warm.as_ref().filter(|_| self.is_heard()) else { return };
-        let now = Instant::now();
+        self.ahead.set(Some(Instant::now()));
         let heard = self.listen(tree);
         self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
-        self.ahead.set(Some(now));
     }
 
     /// Asks what changed, if anybody can tell and it was not done since `asked`.

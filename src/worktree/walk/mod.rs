@@ -200,7 +200,7 @@ impl<'a> Walker<'a> {
             configured,
             never: request.never.iter().filter_map(|path| identity(path)).collect(),
             stack: Vec::new(),
-            buffer: vec![MaybeUninit::uninit(); BUFFER],
+            buffer: Box::new_uninit_slice(BUFFER).into_vec(),
             ordinary: 0,
             budget: if unlimited { (u64::MAX, u64::MAX) } else { (TARGET_FILES, TARGET_BYTES) },
             found: Found {
