@@ -13,7 +13,7 @@ use super::recent::Recent;
 
 use super::state::State;
 use super::workspace::Workspace;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Result};
 use crate::model::change::{Changes, Ears, Why};
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::cost::Cost;
