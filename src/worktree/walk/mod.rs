@@ -34,9 +34,9 @@ use super::probe::perm_of;
 use super::read::{self, Mark};
 use super::request::{Flow, Request, TARGET_BYTES, TARGET_FILES};
 use crate::error::{Code, Error, IoContext, Result};
-use crate::filter::{Level, level, verdict};
+use crate::filter::{Level, generated, level, verdict};
 use crate::model::coverage::{Extent, Pattern, SkipReason};
-use crate::model::id::ObjectId;
+use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::stamp::{Known, Stamp};
 
@@ -309,7 +309,9 @@ impl<'a> Walker<'a> {
             self.child(&place, &here, &names, (name, seen));
         }
         let whole = place.shown() && self.stack.len() - first == names.len();
-        self.record(&place, perm_of(facts.st_mode), whole);
+        let applied = held.as_ref().and_then(|held| ObjectId::of(ObjectKind::Blob, &held.bytes).ok());
+        let marks = names.iter().filter(|name| generated::is_mark(name)).map(Into::into).collect();
+        self.record(&place, perm_of(facts.st_mode), whole, (applied, marks));
         self.hold(first, &place, held);
         if self.stack[first..].iter().any(|item| matches!(item, Item::Dir(_))) {
             self.stack[first..].sort_unstable_by(|a, b| b.order(a));
@@ -387,11 +389,12 @@ impl<'a> Walker<'a> {
     }
 
     /// Records the directory itself.
-    fn record(&mut self, place: &Place, perm: u16, whole: bool) {
+    fn record(&mut self, place: &Place, perm: u16, whole: bool, rules: (Option<ObjectId>, Box<[Box<[u8]>]>)) {
         let named = self.targets.contains(&place.path)
             || (place.in_extent && place.keeps() && self.sticky.contains(&place.path));
         let recorded = place.shown() || named;
-        self.found.visited.push(Visited { place: place.clone(), perm, recorded, whole });
+        let (applied, marks) = rules;
+        self.found.visited.push(Visited { place: place.clone(), perm, recorded, whole, applied, marks });
     }
 
     fn is_full(&self) -> bool {

@@ -169,23 +169,31 @@ impl Warm {
     }
 
     /// The directory that a path rules, if it has changed in a way that may show or hide what is in there.
+    ///
+    /// It is compared with what was applied, not with what was captured: a file that changes between the two would hide
+    /// for good that the rules are old.
     fn ruled(&self, root: &Root, path: &RelPath) -> Option<RelPath> {
         let dir = path.parent()?;
         let node = self.node(&dir)?;
         let name = path.name();
-        if name == b".git" {
-            return Some(dir);
-        }
-        let leaf = node.leaf(name);
-        if name == b".gitignore" || name == generated::CACHE_TAG {
-            let now = read::whole(root, path, self.rules.limits.file_bytes.min(WHOLE)).ok();
-            let now = now.and_then(|content| ObjectId::of(ObjectKind::Blob, &content.bytes).ok());
-            return (now != leaf.map(|leaf| leaf.known.id)).then_some(dir);
-        }
-        // What was left out may have been there or not.
-        let before = leaf.is_some() || node.dir(name).is_some();
-        let same = before == root.lstat(path).is_ok() && (before || node.whole);
-        (generated::is_mark(name) && !same).then_some(dir)
+        let open = node.state.is_open();
+        let content = || read::whole(root, path, self.rules.limits.file_bytes.min(WHOLE)).ok();
+        let changed = match name {
+            b".git" => true,
+            b".gitignore" => {
+                let now = content().and_then(|content| ObjectId::of(ObjectKind::Blob, &content.bytes).ok());
+                open && now != node.applied
+            }
+            generated::CACHE_TAG => {
+                !open || content().is_some_and(|content| content.bytes.starts_with(generated::CACHE_SIGNATURE))
+            }
+            mark if generated::is_mark(mark) => {
+                let known = node.marks.iter().any(|known| **known == *mark);
+                !open || known != root.lstat(path).is_ok()
+            }
+            _ => false,
+        };
+        changed.then_some(dir)
     }
 
     /// The path itself, or the highest directory above it that was not looked into.
