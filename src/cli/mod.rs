@@ -16,6 +16,7 @@ mod install;
 mod look;
 mod print;
 mod restore;
+mod scratch;
 mod status;
 mod verbs;
 
