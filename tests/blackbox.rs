@@ -2,6 +2,8 @@
 
 #[path = "blackbox/attacks.rs"]
 mod attacks;
+#[path = "blackbox/bench.rs"]
+mod bench;
 #[path = "blackbox/capture.rs"]
 mod capture;
 #[path = "shared/conversations.rs"]

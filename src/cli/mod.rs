@@ -5,6 +5,7 @@
 #[macro_use]
 mod text;
 
+mod bench;
 mod classify;
 mod config;
 mod context;
@@ -126,6 +127,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::On) => status::on(&mut context),
         Some(Verb::Install(args)) => install::install(&context, args),
         Some(Verb::Uninstall(args)) => install::uninstall(&context, args),
+        Some(Verb::Bench(args)) => bench::bench(&context, args),
         Some(Verb::Demo(args)) => demo::demo(args),
     };
     exit.map(ExitCode::from)

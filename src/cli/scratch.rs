@@ -45,9 +45,17 @@ impl Scratch {
     /// # Errors
     /// When the program does not know where it is.
     pub fn command(&self, args: &[&str]) -> Result<Command> {
+        self.command_in(&self.workspace(), args)
+    }
+
+    /// The same in another directory.
+    ///
+    /// # Errors
+    /// As [`Scratch::command`].
+    pub fn command_in(&self, dir: &Path, args: &[&str]) -> Result<Command> {
         let program = std::env::current_exe().at("finding", "the running program")?;
         let mut command = Command::new(program);
-        command.args(args).current_dir(self.workspace());
+        command.args(args).current_dir(dir);
         command.env("PITON_HOME", self.dir.join("piton-home")).env("XDG_CONFIG_HOME", self.dir.join("no-config"));
         Ok(command)
     }
