@@ -41,8 +41,10 @@ pub(super) struct Warmth {
     again: BTreeSet<RelPath>,
     /// Whether the tree was brought up to date, although the capture needed more than it.
     renewed: bool,
+    /// Below which others are to be watched from now on.
+    ruled: BTreeSet<RelPath>,
     /// What is to be watched from now on, and looked at again.
-    unheard: BTreeSet<RelPath>,
+    reached: BTreeSet<RelPath>,
     /// What asking what changed took, once it was asked.
     sync_us: Option<u64>,
 }
@@ -106,7 +108,8 @@ impl Timeline {
             dirty: mem::replace(&mut self.dirty, Changes::Everything(Why::FirstLook)),
             again: mem::take(&mut self.again),
             renewed: false,
-            unheard: BTreeSet::new(),
+            ruled: BTreeSet::new(),
+            reached: BTreeSet::new(),
             sync_us: None,
         }
     }
@@ -198,16 +201,16 @@ impl Timeline {
         };
         let (plain, nothing) = (Take { targets: Vec::new(), ..take.clone() }, Before::nothing());
         let never = [self.home.path().to_owned()];
-        let (stats, unheard) = match tree.renew(&self.request(&plain, &nothing, &never), &dirty, batch, control)? {
-            Renewed::Done { stats, unheard } => (stats, unheard),
-            Renewed::Rescan(why) => {
-                tracing::debug!(why, "everything is looked at");
-                warmth.dirty = Changes::Everything(Why::FirstLook);
-                return Ok(None);
-            }
-        };
-        let told = |path: &RelPath| warmth.dirty.covers(path) || !warmth.again.contains(path);
-        warmth.unheard = unheard.into_iter().filter(told).collect();
+        let (stats, ruled, reached) =
+            match tree.renew(&self.request(&plain, &nothing, &never), &dirty, batch, control)? {
+                Renewed::Done { stats, ruled, reached } => (stats, ruled, reached),
+                Renewed::Rescan(why) => {
+                    tracing::debug!(why, "everything is looked at");
+                    warmth.dirty = Changes::Everything(Why::FirstLook);
+                    return Ok(None);
+                }
+            };
+        (warmth.ruled, warmth.reached) = (ruled, reached);
         warmth.renewed = true;
         if !take.targets.iter().all(|target| tree.holds(&self.workspace.path, target)) {
             return Ok(None);
@@ -266,7 +269,7 @@ impl Timeline {
             self.unsaved = self.unsaved || seen.stats.hashed > 0 || warmth.dirty != Changes::none();
             self.note_touched(mem::replace(&mut warmth.dirty, Changes::none()));
             (self.stamps, self.warm, self.dirty) = (warmth.stamps, warmth.tree, Changes::none());
-            self.heed(warmth.unheard);
+            self.heed(&warmth.ruled, warmth.reached);
             return Ok(());
         };
         let plain = self.extent(take) == Extent::Tree && take.targets.is_empty() && !take.kind.is_typed();
@@ -288,15 +291,15 @@ impl Timeline {
     }
 
     /// Has changes heard that were not until now, and what may have changed there meanwhile looked at again.
-    fn heed(&mut self, unheard: BTreeSet<RelPath>) {
+    fn heed(&mut self, ruled: &BTreeSet<RelPath>, reached: BTreeSet<RelPath>) {
         let (Some(warm), Some(ears)) = (&mut self.warm, &self.ears) else { return };
         if let Some(paths) = warm.take_unheard() {
             ears.borrow_mut().distrust(paths);
         }
-        for dir in &unheard {
+        for dir in ruled.iter().chain(&reached) {
             ears.borrow_mut().follow(dir, &|dir| warm.admits(&self.workspace.path, dir));
         }
-        self.again = unheard;
+        self.again = reached;
     }
 
     /// The present state, where the warm tree is known to hold it.

@@ -91,6 +91,11 @@ pub fn made_inside(name: &[u8], inside: &dyn Fn(&[u8]) -> bool) -> bool {
     })
 }
 
+/// Whether directories of this name may be generated.
+pub fn may_be_made(name: &[u8]) -> bool {
+    rows(name).next().is_some()
+}
+
 /// First bytes and lengths of marks: most names are none, and every name of a walk is asked for.
 static SHAPES: LazyLock<([bool; 256], u64)> = LazyLock::new(|| {
     let mut shapes = ([false; 256], 0);

@@ -34,7 +34,7 @@ impl Timeline {
         self.warm = Some(tree);
         if let Some(dirty) = outcome? {
             self.dirty = dirty;
-            self.heed(BTreeSet::new());
+            self.heed(&BTreeSet::new(), BTreeSet::new());
         }
         Ok(())
     }
