@@ -8,6 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use super::*;
 use crate::checkpoint::take::Take;
 use crate::checkpoint::{Home, Workspace};
+use crate::dice::Dice;
 use crate::model::checkpoint::Kind;
 use crate::model::coverage::Extent;
 use crate::model::id::{ObjectId, ObjectKind};
@@ -16,11 +17,6 @@ use crate::model::policy::Policy;
 use crate::model::sink::HashOnly;
 use crate::model::stamp::KnownPaths;
 use crate::worktree::{Flow, Request, Target, capture};
-
-#[path = "../../../tests/shared/dice.rs"]
-mod dice;
-
-use dice::Dice;
 
 /// One random edit; what cannot be done is no matter.
 fn edit(root: &Path, outside: &Path, dice: &mut Dice) -> String {

@@ -311,7 +311,10 @@ impl<'a> Walker<'a> {
         let whole = place.shown() && self.stack.len() - first == names.len();
         let applied = held.as_ref().and_then(|held| ObjectId::of(ObjectKind::Blob, &held.bytes).ok());
         let marks = names.iter().filter(|name| generated::is_mark(name)).map(Into::into).collect();
-        self.record(&place, perm_of(facts.st_mode), whole, (applied, marks));
+        self.record(&place, perm_of(facts.st_mode), whole);
+        if let Some(visited) = self.found.visited.last_mut() {
+            (visited.applied, visited.marks) = (applied, marks);
+        }
         self.hold(first, &place, held);
         if self.stack[first..].iter().any(|item| matches!(item, Item::Dir(_))) {
             self.stack[first..].sort_unstable_by(|a, b| b.order(a));
@@ -389,12 +392,12 @@ impl<'a> Walker<'a> {
     }
 
     /// Records the directory itself.
-    fn record(&mut self, place: &Place, perm: u16, whole: bool, rules: (Option<ObjectId>, Box<[Box<[u8]>]>)) {
+    fn record(&mut self, place: &Place, perm: u16, whole: bool) {
         let named = self.targets.contains(&place.path)
             || (place.in_extent && place.keeps() && self.sticky.contains(&place.path));
         let recorded = place.shown() || named;
-        let (applied, marks) = rules;
-        self.found.visited.push(Visited { place: place.clone(), perm, recorded, whole, applied, marks });
+        let place = place.clone();
+        self.found.visited.push(Visited { place, perm, recorded, whole, applied: None, marks: Box::default() });
     }
 
     fn is_full(&self) -> bool {

@@ -6,15 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::*;
+use crate::dice::Dice;
 use crate::filter::generated;
 use crate::model::build::build;
 use crate::model::change::{Dirty, Reach};
 use crate::worktree::{Renewed, Warm};
-
-#[path = "../../../../tests/shared/dice.rs"]
-mod dice;
-
-use dice::Dice;
 
 type Facts = (u32, u64, u64, i64, i64, i64);
 
@@ -217,7 +213,8 @@ fn a_second_name_has_the_first_looked_at_too() {
 
 #[test]
 fn rules_that_change_while_their_files_are_looked_at_are_followed_the_next_time() {
-    let table: &[(&str, fn(&Path))] = &[
+    type Change = fn(&Path);
+    let table: &[(&str, Change)] = &[
         (".gitignore", |file| fs::write(file, "y.log\n").unwrap()),
         (".gitignore", |file| fs::remove_file(file).unwrap()),
         ("package.json", |file| fs::remove_file(file).unwrap()),
