@@ -14,6 +14,8 @@ mod crowd;
 mod dice;
 #[path = "blackbox/disks.rs"]
 mod disks;
+#[path = "blackbox/doctor.rs"]
+mod doctor;
 #[path = "shared/ends.rs"]
 mod ends;
 #[path = "blackbox/environment.rs"]

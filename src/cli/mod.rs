@@ -11,6 +11,7 @@ mod config;
 mod context;
 mod daemon;
 mod demo;
+mod doctor;
 mod hook;
 mod hook_answer;
 mod install;
@@ -120,6 +121,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Restore(args)) => restore::restore(&mut context, args),
         Some(Verb::Undo(args)) => restore::undo(&mut context, args),
         Some(Verb::Redo(args)) => restore::redo(&mut context, args),
+        Some(Verb::Doctor) => doctor::doctor(&context),
         Some(Verb::Status) => status::status(&mut context),
         Some(Verb::Classify(args)) => classify::classify(&mut context, args),
         Some(Verb::Config(args)) => config::config(&mut context, args),
