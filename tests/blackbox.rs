@@ -36,6 +36,8 @@ mod lessons;
 mod mcp;
 #[path = "blackbox/restore.rs"]
 mod restore;
+#[path = "blackbox/settings.rs"]
+mod settings;
 #[path = "blackbox/sidecar.rs"]
 mod sidecar;
 #[path = "blackbox/slow.rs"]

@@ -4,7 +4,7 @@
 //! percent-quoted path. Another content at the same path is not trusted.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
@@ -16,8 +16,13 @@ fn line_of(file: &Path, content: &[u8]) -> Result<String> {
     Ok(format!("{id} {}", quote(file.as_os_str().as_bytes())))
 }
 
+/// The file that holds them.
+pub(super) fn place(home: &Path) -> PathBuf {
+    home.join("trusted")
+}
+
 fn lines(home: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(home.join("trusted")).unwrap_or_default();
+    let text = std::fs::read_to_string(place(home)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
@@ -36,5 +41,5 @@ pub fn trust(home: &Path, file: &Path, content: &[u8]) -> Result<()> {
     let mut kept: Vec<String> =
         lines(home).into_iter().filter(|known| known.split_once(' ').is_none_or(|(_, known)| known != path)).collect();
     kept.push(line);
-    replace_file(&home.join("trusted"), format!("{}\n", kept.join("\n")).as_bytes())
+    replace_file(&place(home), format!("{}\n", kept.join("\n")).as_bytes())
 }
