@@ -34,6 +34,8 @@ mod kills;
 mod lessons;
 #[path = "blackbox/mcp.rs"]
 mod mcp;
+#[path = "blackbox/peers.rs"]
+mod peers;
 #[path = "blackbox/restore.rs"]
 mod restore;
 #[path = "blackbox/settings.rs"]
