@@ -1,6 +1,7 @@
 //! `piton install` and `uninstall`: hooks in agent clients. What goes where is said by `agents/`; here files are read, replaced
 //! and backed up. All files of a client are worked out before the first one is written.
 
+mod backups;
 pub(super) mod client_file;
 
 use std::path::{Path, PathBuf};
