@@ -31,7 +31,7 @@ fn a_tree_is_measured_beside_git_and_left_as_it_is() {
     }
     let lab = Lab::new();
     for n in 0..20 {
-        lab.write(&format!("src/f{n}"), &"line\n".repeat(n + 1));
+        lab.write(&format!("src/f{n}"), "line\n".repeat(n + 1));
     }
     lab.write(".env", "SECRET=1");
     let aside = lab.root().join("aside");

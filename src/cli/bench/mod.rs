@@ -74,7 +74,7 @@ fn listing(root: &Path) -> Result<Vec<PathBuf>> {
     while let Some(dir) = pending.pop() {
         for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
             let entry = entry.at("listing", &dir)?;
-            let kind = entry.file_type().at("looking at", &entry.path())?;
+            let kind = entry.file_type().at("looking at", entry.path())?;
             if kind.is_dir() {
                 pending.push(entry.path());
             } else if kind.is_file() {

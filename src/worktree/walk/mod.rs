@@ -389,7 +389,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Records the directory itself.
-    fn record(&mut self, place: &Place, perm: u16, whole: bool, rules: (Option<ObjectId>, Box<[Box<[u8]>]>)) {
+    fn record(&mut self, place: &Place, perm: u16, whole: bool, rules: Applied) {
         let named = self.targets.contains(&place.path)
             || (place.in_extent && place.keeps() && self.sticky.contains(&place.path));
         let recorded = place.shown() || named;
@@ -451,6 +451,9 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 }
+
+/// Of a directory: the blob of its ignore file that was applied, and the names that told what in it is generated.
+type Applied = (Option<ObjectId>, Box<[Box<[u8]>]>);
 
 /// How `path` stands to the path of `name` in `dir`.
 fn order_of(path: &RelPath, dir: &RelPath, name: &[u8]) -> Ordering {

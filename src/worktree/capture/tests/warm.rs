@@ -217,7 +217,8 @@ fn a_second_name_has_the_first_looked_at_too() {
 
 #[test]
 fn rules_that_change_while_their_files_are_looked_at_are_followed_the_next_time() {
-    let table: &[(&str, fn(&Path))] = &[
+    type Change = fn(&Path);
+    let table: &[(&str, Change)] = &[
         (".gitignore", |file| fs::write(file, "y.log\n").unwrap()),
         (".gitignore", |file| fs::remove_file(file).unwrap()),
         ("package.json", |file| fs::remove_file(file).unwrap()),
