@@ -14,6 +14,8 @@ mod crowd;
 mod dice;
 #[path = "blackbox/disks.rs"]
 mod disks;
+#[path = "blackbox/doctor.rs"]
+mod doctor;
 #[path = "shared/ends.rs"]
 mod ends;
 #[path = "blackbox/environment.rs"]
@@ -32,8 +34,12 @@ mod kills;
 mod lessons;
 #[path = "blackbox/mcp.rs"]
 mod mcp;
+#[path = "blackbox/peers.rs"]
+mod peers;
 #[path = "blackbox/restore.rs"]
 mod restore;
+#[path = "blackbox/settings.rs"]
+mod settings;
 #[path = "blackbox/sidecar.rs"]
 mod sidecar;
 #[path = "blackbox/slow.rs"]

@@ -6,6 +6,7 @@ mod all;
 pub mod diff;
 pub mod export;
 pub mod find;
+pub mod health;
 pub mod home;
 pub mod interrupted;
 pub mod journal;

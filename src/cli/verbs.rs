@@ -50,6 +50,8 @@ pub enum Verb {
     Redo(StepArgs),
     /// Show the state of this workspace's protection
     Status,
+    /// Look at each door from end to end, and say how to mend what is wrong
+    Doctor,
     /// Say what a shell command would do
     Classify(ClassifyArgs),
     /// Show, check or trust configuration

@@ -163,11 +163,9 @@ impl<A: Send + 'static> Worker<A> {
         self.waiting.load(Ordering::SeqCst) > 0
     }
 
-    /// Puts another policy in force after the jobs that wait.
-    pub fn set_policy(&self, policy: Policy) {
-        if !self.send(Job::Policy(policy)) {
-            tracing::warn!("the worker is too busy to take the new configuration");
-        }
+    /// Puts another policy in force after the jobs that wait; `false` when the inbox is full, or closed.
+    pub fn set_policy(&self, policy: Policy) -> bool {
+        self.send(Job::Policy(policy))
     }
 
     /// Has captures given up at their next look-up.

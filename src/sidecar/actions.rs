@@ -98,6 +98,9 @@ impl Session {
         let home = self.engine.home().clone();
         let (run, turn) = self.run_and_turn();
         let place = self.engine.open(&root)?;
+        if root != session {
+            self.follow_settings(&place);
+        }
         let rules = place.in_force();
         let asked = Instant::now();
         if self.talk().turns.slot(&place.workspace.id).is_none() {
