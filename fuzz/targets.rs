@@ -127,7 +127,7 @@ static CONTEXT: LazyLock<Context> = LazyLock::new(|| Context {
     workspace: PathBuf::from("/home/u/w"),
     home: Some(PathBuf::from("/home/u")),
     temp_dirs: vec![PathBuf::from("/tmp")],
-    piton_home: Some(PathBuf::from("/home/u/.local/share/piton")),
+    piton: vec![PathBuf::from("/home/u/.local/share/piton")],
     aliases: Vec::new(),
 });
 

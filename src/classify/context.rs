@@ -17,8 +17,8 @@ pub struct Context {
     pub home: Option<PathBuf>,
     /// Directories whose content nobody misses.
     pub temp_dirs: Vec<PathBuf>,
-    /// Where piton keeps its store.
-    pub piton_home: Option<PathBuf>,
+    /// Where piton keeps its store, and the user's settings.
+    pub piton: Vec<PathBuf>,
 }
 
 /// A place, finer than a [`Scope`].
@@ -31,7 +31,7 @@ pub enum Whereabouts {
     AboveWorkspace,
     /// The home directory itself, or a dotfile in it.
     HomeSettings,
-    /// Piton's own store, or something that contains it and is not above the workspace.
+    /// Piton's own store or settings, or something that contains them and is not above the workspace.
     Piton,
 }
 
@@ -48,7 +48,7 @@ impl Context {
         if is_device(path) {
             return Whereabouts::Plain(Scope::Device);
         }
-        if self.piton_home.as_deref().is_some_and(|home| path.starts_with(home)) {
+        if self.piton.iter().any(|own| path.starts_with(own)) {
             return Whereabouts::Piton;
         }
         if path.starts_with(&self.workspace) {
@@ -57,7 +57,7 @@ impl Context {
         if self.workspace.starts_with(path) {
             return Whereabouts::AboveWorkspace;
         }
-        if self.piton_home.as_deref().is_some_and(|home| home.starts_with(path)) {
+        if self.piton.iter().any(|own| own.starts_with(path)) {
             return Whereabouts::Piton;
         }
         if self.temp_dirs.iter().any(|temp| path.starts_with(temp)) {

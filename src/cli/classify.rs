@@ -31,7 +31,7 @@ impl Judge {
                 workspace: context.root()?.canonicalize().or_else(|_| context.root())?,
                 home: std::env::home_dir(),
                 temp_dirs: crate::engine::place::temp_dirs(),
-                piton_home: Some(context.home.path().to_owned()),
+                piton: crate::engine::place::own_dirs(&context.home),
             },
             policy: effective.policy,
         })

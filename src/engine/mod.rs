@@ -58,7 +58,7 @@ impl<A: Send + 'static> Place<A> {
             aliases: Vec::new(),
             home: std::env::home_dir(),
             temp_dirs: place::temp_dirs(),
-            piton_home: Some(home.path().to_owned()),
+            piton: place::own_dirs(home),
         }
     }
 }

@@ -114,6 +114,9 @@ fn aimed_at_piton() {
         "kill $(pgrep piton)",
         "git -C ~/.local/share/piton/store.git gc",
         "echo x > ~/.local/share/piton/store.git/HEAD",
+        "echo guard: off > ~/.config/piton/config.yaml",
+        "sed -i s/turn/off/ ~/.config/piton/config.yaml",
+        "rm -rf ~/.config",
         "systemctl --user stop piton",
         "piton uninstall",
         "sudo rm -rf ~/.local/share",
@@ -131,6 +134,7 @@ fn aimed_at_piton() {
         "piton undo",
         "pgrep piton",
         "ls ~/.local/share/piton",
+        "cat ~/.config/piton/config.yaml",
         "echo piton off",
         "git log --grep piton",
     ] {

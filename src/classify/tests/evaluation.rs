@@ -47,7 +47,7 @@ pub fn context() -> Context {
         aliases: Vec::new(),
         home: Some(PathBuf::from("/home/dev")),
         temp_dirs: vec![PathBuf::from("/tmp"), PathBuf::from("/var/tmp")],
-        piton_home: Some(PathBuf::from("/home/dev/.local/share/piton")),
+        piton: vec![PathBuf::from("/home/dev/.local/share/piton"), PathBuf::from("/home/dev/.config/piton")],
     }
 }
 
