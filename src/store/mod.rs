@@ -22,6 +22,7 @@ mod loose;
 mod pack;
 mod patch;
 mod present;
+mod quarantine;
 mod reader;
 mod ready;
 mod recompress;
@@ -36,8 +37,10 @@ use git2::{ObjectType, Oid, Repository};
 
 pub use batch::{Batch, BatchStats, Landing, NewCommit};
 pub use consolidate::BOUNDS;
+pub use layout::FSCK_IGNORED;
 pub use log::Log;
 pub use patch::{FilePatch, between};
+pub use quarantine::{Arrival, Quarantine};
 pub use reader::Reader;
 pub use recompress::{COMMAND, IDLE, Slice};
 pub use refs::{RefEntry, RefMarks};
