@@ -71,6 +71,9 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
         })?),
     };
     let mut timeline = context.timeline()?;
+    if args.remote {
+        return super::remote::list(context, &mut timeline, args, kind);
+    }
     let path = args.path.as_ref().map(|path| context.path(timeline.workspace(), path)).transpose()?;
     let query = Query { run: args.run.clone(), kind, path, before: None, limit: args.limit, with_base: args.all };
     let listing = timeline.listing(&query, &|| Flow::Continue)?;
@@ -178,7 +181,9 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         print::local_time(&record.time),
         record.run
     );
+    let from = if timeline.is_foreign(checkpoint) { record.workspace.clone() } else { String::new() };
     for (name, value) in [
+        ("of", from),
         ("turn", record.turn.clone().unwrap_or_default()),
         ("effects", effects.join(", ")),
         ("flags", record.flags.join(", ")),

@@ -12,12 +12,14 @@ mod context;
 mod daemon;
 mod demo;
 mod doctor;
+mod git;
 mod hook;
 mod hook_answer;
 mod install;
 mod look;
 mod mcp_proxy;
 mod print;
+mod remote;
 mod restore;
 mod scratch;
 mod status;
@@ -107,6 +109,10 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         None => status::overview(&mut context),
         // It starts without a home too, see above.
         Some(Verb::McpProxy(args)) => return mcp_proxy::proxy(cli, args),
+        Some(Verb::Git(args)) => return git::git(&context, args),
+        Some(Verb::Env(args)) => git::env(&context, args),
+        Some(Verb::Push(args)) => remote::push(&context, args),
+        Some(Verb::Fetch(args)) => remote::fetch(&context, args),
         Some(Verb::Sidecar(args)) => serve(&context, args),
         Some(Verb::Daemon(args)) => daemon::daemon(&context, &args.verb),
         // Its own arguments are read before those of all others, see `main`.
