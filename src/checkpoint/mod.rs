@@ -26,6 +26,7 @@ pub mod state;
 pub mod take;
 pub mod timeline;
 pub mod undo;
+pub mod validate;
 pub mod view;
 mod warmth;
 pub mod workspace;

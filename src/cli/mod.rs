@@ -12,6 +12,7 @@ mod context;
 mod daemon;
 mod demo;
 mod doctor;
+mod doctor_refs;
 mod git;
 mod hook;
 mod hook_answer;
@@ -125,7 +126,8 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Restore(args)) => restore::restore(&mut context, args),
         Some(Verb::Undo(args)) => restore::undo(&mut context, args),
         Some(Verb::Redo(args)) => restore::redo(&mut context, args),
-        Some(Verb::Doctor) => doctor::doctor(&context),
+        Some(Verb::Doctor(args)) if args.refs => doctor_refs::doctor(&context, args),
+        Some(Verb::Doctor(_)) => doctor::doctor(&context),
         Some(Verb::Status) => status::status(&mut context),
         Some(Verb::Classify(args)) => classify::classify(&mut context, args),
         Some(Verb::Config(args)) => config::config(&mut context, args),

@@ -60,7 +60,7 @@ pub enum Verb {
     /// Show the state of this workspace's protection
     Status,
     /// Look at each door from end to end, and say how to mend what is wrong
-    Doctor,
+    Doctor(DoctorArgs),
     /// Say what a shell command would do
     Classify(ClassifyArgs),
     /// Show, check or trust configuration
@@ -134,6 +134,16 @@ pub struct GitArgs {
     /// A verb of git and its arguments; `--unsafe` before it lets any pass
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "[--unsafe] VERB")]
     pub rest: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Look instead whether every checkpoint that refs, state, journals and logs name is there
+    #[arg(long)]
+    pub refs: bool,
+    /// Put refs back that can be derived; nothing is deleted
+    #[arg(long, requires = "refs")]
+    pub repair: bool,
 }
 
 #[derive(Debug, Args)]

@@ -271,6 +271,24 @@ impl Store {
         }
     }
 
+    /// Every commit in the store, named or not.
+    ///
+    /// # Errors
+    /// When the object database cannot be listed.
+    pub fn commits(&self) -> Result<Vec<ObjectId>> {
+        let odb = self.repo.odb().map_err(git_error)?;
+        let mut found = HashSet::new();
+        let mut note = |oid: &Oid| {
+            // What cannot be read is no commit.
+            if odb.read_header(*oid).is_ok_and(|(_, kind)| kind == ObjectType::Commit) {
+                found.insert(from_oid(*oid));
+            }
+            true
+        };
+        odb.foreach(|oid| note(oid)).map_err(git_error)?;
+        Ok(found.into_iter().collect())
+    }
+
     /// Lines that differ between two contents.
     ///
     /// # Errors

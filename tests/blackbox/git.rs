@@ -312,3 +312,30 @@ fn what_is_printed_for_shells_is_quoted() {
     let view = lab.piton(&["env", "--json"]).json()["GIT_DIR"].as_str().unwrap().to_owned();
     assert!(Path::new(&view).join("HEAD").is_file());
 }
+
+#[test]
+fn the_doctor_names_lost_refs_and_puts_back_what_can_be_derived() {
+    let Some(lab) = recorded() else { return };
+    let doctor = |args: &[&str]| lab.piton(&[&["doctor", "--refs"], args].concat());
+    assert_eq!(doctor(&[]).code, 0, "{:?}", doctor(&[]));
+    let workspace = lab.piton(&["status", "--json"]).json()["workspace"]["id"].as_str().unwrap().to_owned();
+    let (leaf, lost) = (format!("refs/piton/{workspace}/manual/1"), format!("refs/piton/{workspace}/manual/99"));
+    let before = lab.piton(&["list", "--json"]).json()["checkpoints"].clone();
+    std::fs::write(lab.store().join(&leaf), "").unwrap();
+    std::fs::write(lab.store().join(&lost), "0123456789012345678901234567890123456789\n").unwrap();
+    let found = doctor(&[]);
+    assert_eq!(found.code, 6, "{found:?}");
+    assert!(found.stdout.contains(&format!("`--repair` would put `{leaf}` at ")), "{found:?}");
+    assert_eq!(std::fs::read(lab.store().join(&leaf)).unwrap(), b"", "nothing is changed by looking");
+    let kinds: Vec<_> =
+        doctor(&["--json"]).json()["findings"].as_array().unwrap().iter().map(|it| it["kind"].clone()).collect();
+    assert_eq!(kinds, ["torn-ref", "no-commit"]);
+    let repaired = doctor(&["--repair"]);
+    assert_eq!(repaired.code, 4, "one cannot be derived: {repaired:?}");
+    assert!(repaired.stderr.contains(&format!("repairing: put `{leaf}` at ")), "{repaired:?}");
+    assert!(lab.store().join(&lost).is_file(), "nothing is deleted");
+    assert_eq!(lab.piton(&["list", "--json"]).json()["checkpoints"], before);
+    std::fs::remove_file(lab.store().join(&lost)).unwrap();
+    assert_eq!(doctor(&["--repair"]).code, 0);
+    assert_eq!(lab.piton(&["doctor", "--repair"]).code, 2);
+}

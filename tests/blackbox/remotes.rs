@@ -169,6 +169,8 @@ fn another_machine_gets_runs_and_restores_them() {
     assert_eq!(fetched(&other).len(), 5);
     assert!(!other.home.join("piton/workspaces").join(workspace(&other)).join("fetch.git").exists());
     other.store_git(&["fsck", "--full"]);
+    let doctor = other.piton(&["doctor", "--refs"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
 }
 
 #[test]
