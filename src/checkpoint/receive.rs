@@ -14,15 +14,19 @@ use std::process::Command;
 
 use super::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use super::view::is_ref_name;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::git::{self, Reach};
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
 use crate::store::{Arrival, FSCK_IGNORED, Quarantine, Store};
+use crate::sys::durable::unique_suffix;
 use crate::sys::lock::{FileLock, Mode};
 
 /// Longest history of a run that is taken over.
 const LONGEST: usize = 10_000;
+
+/// How directories begin into which git fetches.
+const ASIDE: &str = "fetch-";
 
 /// What a fetch brought.
 #[derive(Debug, Default)]
@@ -88,9 +92,12 @@ impl Timeline {
     /// # Errors
     /// When there is no git; those of locks and of the store. What was taken over before an error stands.
     pub fn receive(&mut self, remote: &OsStr) -> Result<Received> {
-        let dir = self.workspace.dir.join("fetch.git");
         // One at a time; never waited for by who holds another lock.
-        let _ours = FileLock::acquire(&dir.with_extension("lock"), Mode::Exclusive, "fetching", LOCK_WAIT)?;
+        let ours = self.workspace.dir.join("fetch.lock");
+        let _ours = FileLock::acquire(&ours, Mode::Exclusive, "fetching", LOCK_WAIT)?;
+        self.sweep_fetches()?;
+        // A git whose piton was killed may still write into its own.
+        let dir = self.workspace.dir.join(format!("{ASIDE}{}.git", unique_suffix()));
         let mut quarantine = self.store.quarantine(&dir, &self.known_refs()?)?;
         let whole = fetch(&quarantine, remote, &self.workspace.id)?;
         let mut received = Received { whole, ..Received::default() };
@@ -116,6 +123,20 @@ impl Timeline {
         }
         self.take_over(&quarantine, accepted, &mut received)?;
         Ok(received)
+    }
+
+    /// Removes what killed fetches left.
+    fn sweep_fetches(&self) -> Result<()> {
+        let dir = &self.workspace.dir;
+        for entry in std::fs::read_dir(dir).at("listing", dir)? {
+            let entry = entry.at("listing", dir)?;
+            if entry.file_name().to_string_lossy().starts_with(ASIDE)
+                && let Err(error) = std::fs::remove_dir_all(entry.path())
+            {
+                tracing::warn!(%error, "what a killed fetch left stays for now");
+            }
+        }
+        Ok(())
     }
 
     /// What need not be sent: what was fetched before, and one's own.
@@ -266,7 +287,7 @@ impl Timeline {
         }
         let text =
             format!("checkpoint {} was fetched from another machine: no run goes on from it", checkpoint.id.short());
-        Err(Error::new(crate::error::Code::OtherWorkspace, text).hint("restore it instead of rolling back to it"))
+        Err(Error::new(Code::OtherWorkspace, text).hint("restore it instead of rolling back to it"))
     }
 }
 

@@ -98,8 +98,11 @@ pub fn env(context: &Context, args: &EnvArgs) -> Result<Exit> {
             line(&mut text, "# to leave: set -e ", names.join(" ").as_bytes());
         }
     }
-    std::io::stdout().write_all(&text).at("writing", OsStr::new("stdout"))?;
-    Ok(Exit::Done)
+    match std::io::stdout().write_all(&text) {
+        // Whoever read has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+        written => written.at("writing", OsStr::new("stdout")).map(|()| Exit::Done),
+    }
 }
 
 fn line(text: &mut Vec<u8>, start: &str, rest: &[u8]) {

@@ -24,7 +24,6 @@ const READS: &[&str] = &[
     "diff-index",
     "diff-tree",
     "for-each-ref",
-    "fsck",
     "grep",
     "log",
     "ls-files",
@@ -80,7 +79,7 @@ const BARRED: &[(&str, &str, &str)] = &[
     ("*", "--output", "write what it prints to a file with the shell's `>`"),
     ("archive", "--remote", "an archive of this workspace needs no server"),
     ("archive", "--exec", "an archive of this workspace needs no server"),
-    ("fsck", "--lost-found", "`piton doctor --refs` names what nothing names"),
+    ("cat-file", "--batch-all-objects", "`git rev-list --all --objects` names what belongs to this workspace"),
     ("grep", "--open-files-in-pager", "open what it prints yourself"),
     ("push", "--receive-pack", "`piton push REMOTE` sends to any server"),
     ("push", "--exec", "`piton push REMOTE` sends to any server"),
@@ -218,7 +217,8 @@ fn only_makes(options: &[&str]) -> Result<(), Refusal> {
         Some(&"create" | &"verify" | &"list-heads") | None => Ok(()),
         Some(other) => Err(Refusal {
             what: format!("`git bundle {other}`"),
-            instead: "`piton fetch FILE` brings in what a bundle holds".to_owned(),
+            instead: "`git clone FILE DIR` unpacks a bundle elsewhere; `piton fetch` takes what `piton push` sent"
+                .to_owned(),
         }),
     }
 }
@@ -246,6 +246,9 @@ fn instead_of(verb: &str) -> &'static str {
         "config" => "`piton config show` has piton's settings; git's own play no part here",
         "difftool" | "mergetool" => "`piton git diff A B` shows the difference",
         "filter-branch" | "fast-import" | "fast-export" => "a checkpoint's id never changes",
+        "fsck" => {
+            "it would tell of all workspaces: `git --git-dir STORE fsck --full`, and `piton doctor --refs` for the names"
+        }
         "help" => "`git help VERB` without piton",
         _ => "verbs that only read pass: log, show, diff, ls-tree, cat-file, grep, blame, archive, status, …",
     }
@@ -316,7 +319,8 @@ mod tests {
             "grep -nOsh x",
             "grep --open=sh x",
             "grep --open-files-in-pager=sh x",
-            "fsck --lost",
+            "fsck",
+            "cat-file --batch-check --batch-all",
             "push --receive-pack=sh x",
             "push --rec sh x",
             "branch new",

@@ -4,7 +4,6 @@
 //! durable, before a ref of ours names something in them. *Invariant:* nothing comes over if the store lost objects meanwhile:
 //! what was borrowed may be among them.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{Store, layout, lazy, ready};
@@ -80,16 +79,12 @@ impl Drop for Quarantine {
 }
 
 impl Store {
-    /// Makes a repository at `dir`, three directories below piton's own; what a killed process left there goes. `known` is what
-    /// need not be sent again. The caller sees to it that nobody else uses the same place.
+    /// Makes a repository at `dir`, three directories below piton's own, where nothing is yet. `known` is what need not be sent
+    /// again.
     ///
     /// # Errors
     /// Those of writing.
     pub fn quarantine(&self, dir: &Path, known: &[(String, ObjectId)]) -> Result<Quarantine> {
-        match std::fs::remove_dir_all(dir) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io(error, "removing", dir)),
-            _ => {}
-        }
         for inner in ["objects/info", "objects/pack", "refs/heads"] {
             create_private_dir(&dir.join(inner))?;
         }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use super::git::{id, recorded, run};
-use super::support::{Lab, Sidecar, git, tree};
+use super::support::{Lab, Sidecar, tree};
 
 /// A bare repository, and a server for it where git has one.
 struct Remote {
@@ -167,7 +167,8 @@ fn another_machine_gets_runs_and_restores_them() {
     let got = other.piton(&["fetch", &remote.url, "--json"]);
     assert_eq!(got.json()["new"], json!([format!("{theirs}/heads/run-1")]), "{got:?}");
     assert_eq!(fetched(&other).len(), 5);
-    assert!(!other.home.join("piton/workspaces").join(workspace(&other)).join("fetch.git").exists());
+    let records = std::fs::read_dir(other.home.join("piton/workspaces").join(workspace(&other))).unwrap();
+    assert!(!records.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("fetch-")));
     other.store_git(&["fsck", "--full"]);
     let doctor = other.piton(&["doctor", "--refs"]);
     assert_eq!(doctor.code, 0, "{doctor:?}");
@@ -290,5 +291,65 @@ fn a_remote_that_means_harm_does_none() {
     let got = other.piton(&["fetch", &remote.url, "--json"]);
     assert_eq!((got.code, got.json()["new"].as_array().map(Vec::len)), (4, Some(0)), "{got:?}");
     assert_eq!(fetched(&other), before);
-    assert_eq!(git(&lab, &["version"]).is_some(), other.piton(&["git", "fsck"]).code == 0);
+    other.store_git(&["fsck", "--full"]);
+    let doctor = other.piton(&["doctor", "--refs"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+}
+
+#[test]
+fn the_users_way_to_a_server_is_taken_and_their_hooks_are_not() {
+    let Some(lab) = recorded() else { return };
+    let remote = Remote::new();
+    let hooks = lab.root().join("hooks");
+    std::fs::create_dir(&hooks).unwrap();
+    lab.sh("for hook in pre-push reference-transaction post-merge; do printf '#!/bin/sh\\nexit 1\\n' > ../hooks/$hook; chmod +x ../hooks/$hook; done");
+    let config = format!(
+        "[url \"{}\"]\n\tinsteadOf = short:\n[core]\n\thooksPath = {}\n[push]\n\tgpgSign = true\n[fetch]\n\tprune = true\n",
+        remote.url,
+        hooks.display()
+    );
+    std::fs::write(lab.home.join(".gitconfig"), &config).unwrap();
+    let sent = lab.piton(&["push", "short:"]);
+    assert_eq!((sent.code, remote.refs().len()), (0, 3), "{sent:?}");
+    let other = Lab::new();
+    other.write("a", "a");
+    other.take("a");
+    // Where the user keeps it is the user's to say.
+    std::fs::write(other.root().join("elsewhere"), &config).unwrap();
+    let mut command = other.command(env!("CARGO_BIN_EXE_piton"), &other.work);
+    command.env("GIT_CONFIG_GLOBAL", other.root().join("elsewhere")).env("GIT_DIR", "/nonexistent");
+    let output = command.args(["fetch", "short:"]).output().unwrap();
+    assert_eq!((output.status.code(), fetched(&other).len()), (Some(0), 3), "{output:?}");
+    assert_eq!(lab.piton(&["git", "push", "short:", "HEAD:refs/heads/by-hand"]).code, 0);
+    assert!(remote.refs().contains(&"refs/heads/by-hand".to_owned()));
+}
+
+#[test]
+fn a_fetch_that_is_killed_leaves_nothing_half_done() {
+    let Some(lab) = recorded() else { return };
+    let remote = Remote::new();
+    lab.sh("seq 1 20000 > many; for n in $(seq 300); do echo $n > f$n; done");
+    lab.take("more");
+    assert_eq!(lab.piton(&["push", &remote.url]).code, 0);
+    let other = Lab::new();
+    other.write("a", "a");
+    other.take("a");
+    for round in 0..12_u64 {
+        let mut command = other.command(env!("CARGO_BIN_EXE_piton"), &other.work);
+        let mut child =
+            command.args(["fetch", &remote.url]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // A little further each time, by work that takes about as long.
+        for _ in 0..round {
+            other.piton(&["status"]);
+        }
+        // It may have ended by itself.
+        let _ = child.kill();
+        child.wait().unwrap();
+        let doctor = other.piton(&["doctor", "--refs"]);
+        assert_eq!(doctor.code, 0, "round {round}: {doctor:?}");
+    }
+    let got = other.piton(&["fetch", &remote.url]);
+    assert_eq!((got.code, fetched(&other).len()), (0, 4), "{got:?}");
+    other.store_git(&["fsck", "--full"]);
+    assert_eq!(other.piton(&["list", "--json"]).json()["total"], 1);
 }
