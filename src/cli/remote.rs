@@ -30,6 +30,12 @@ fn remote(typed: &OsStr) -> Result<OsString> {
     Ok(typed.to_owned())
 }
 
+fn got_through(whole: bool) {
+    if !whole {
+        print::say("piton: git did not get through; what it said stands above.");
+    }
+}
+
 /// What git said of one push.
 #[derive(Default)]
 struct Sent {
@@ -60,6 +66,7 @@ pub fn push(context: &Context, args: &PushArgs) -> Result<Exit> {
         sent.whole &= whole;
         String::from_utf8_lossy(&text).lines().for_each(|line| note(&mut sent, line));
     }
+    got_through(sent.whole);
     say_sent(context, args, &sending.withheld, &sent)?;
     Ok(match () {
         () if !sent.whole => Exit::Failed,
@@ -113,6 +120,7 @@ fn say_sent(
 pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit> {
     let remote = remote(&args.remote)?;
     let received = context.timeline()?.receive(&remote)?;
+    got_through(received.whole);
     if context.json {
         let refused: Vec<_> = received.refused.iter().map(|(name, why)| json!({ "name": name, "why": why })).collect();
         print::json(

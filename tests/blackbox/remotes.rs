@@ -92,6 +92,12 @@ impl Remote {
     }
 }
 
+/// An entry of a tree.
+fn entry(mode: &str, name: &str, id: &str) -> Vec<u8> {
+    let raw: Vec<u8> = (0..20).map(|i| u8::from_str_radix(&id[i * 2..i * 2 + 2], 16).unwrap()).collect();
+    [mode.as_bytes(), b" ", name.as_bytes(), b"\0", &raw].concat()
+}
+
 fn workspace(lab: &Lab) -> String {
     lab.piton(&["status", "--json"]).json()["workspace"]["id"].as_str().unwrap().to_owned()
 }
@@ -217,8 +223,6 @@ fn a_remote_that_means_harm_does_none() {
     let good = remote.git(&["cat-file", "-p", &format!("refs/piton/{theirs}/manual/1")], b"");
     let (_, rest) = good.split_once('\n').unwrap();
     let blob = remote.object("blob", b"evil\n");
-    let raw = |id: &str| (0..20).map(|i| u8::from_str_radix(&id[i * 2..i * 2 + 2], 16).unwrap()).collect::<Vec<u8>>();
-    let entry = |mode: &str, name: &str, id: &str| [mode.as_bytes(), b" ", name.as_bytes(), b"\0", &raw(id)].concat();
     let shard = |text: &str| {
         let meta = remote.object("blob", text.as_bytes());
         let tree = remote.object("tree", &entry("100644", "meta", &meta));
@@ -352,4 +356,43 @@ fn a_fetch_that_is_killed_leaves_nothing_half_done() {
     assert_eq!((got.code, fetched(&other).len()), (0, 4), "{got:?}");
     other.store_git(&["fsck", "--full"]);
     assert_eq!(other.piton(&["list", "--json"]).json()["total"], 1);
+}
+
+#[test]
+fn trees_that_lead_elsewhere_do_not_come_in() {
+    let Some(lab) = recorded() else { return };
+    let (remote, other) = (Remote::new(), Lab::new());
+    assert_eq!(lab.piton(&["push", &remote.url]).code, 0);
+    other.write("a", "a");
+    other.take("a");
+    assert_eq!(other.piton(&["fetch", &remote.url]).code, 0);
+    let (before, theirs) = (fetched(&other), workspace(&lab));
+    let good = remote.git(&["cat-file", "-p", &format!("refs/piton/{theirs}/manual/1")], b"");
+    let (_, rest) = good.split_once('\n').unwrap();
+    let blob = remote.object("blob", b"evil\n");
+    let inner = remote.object("tree", &entry("100644", "file", &blob));
+    let table = [
+        ("a parent", entry("40000", "..", &inner)),
+        ("git's directory", entry("40000", ".git", &inner)),
+        ("git's directory by another name", entry("40000", "GIT~1", &inner)),
+        ("a path", entry("100644", "../outside", &blob)),
+        ("no name", entry("100644", "", &blob)),
+        ("a file twice", [entry("100644", "a", &blob), entry("100644", "a", &blob)].concat()),
+        ("something missing", entry("100644", "a", "1234567812345678123456781234567812345678")),
+    ];
+    for (n, (name, content)) in (50..).zip(table) {
+        let tree = remote.object("tree", &content);
+        let text = format!("tree {tree}\n{rest}\n").replace("Ordinal: 1\n", &format!("Ordinal: {n}\n"));
+        let commit = remote.object("commit", text.as_bytes());
+        let leaf = format!("refs/piton/{theirs}/manual/{n}");
+        remote.name(&leaf, &commit);
+        let got = other.piton(&["fetch", &remote.url]);
+        assert_eq!(got.code, 1, "{name}: {got:?}");
+        assert!(got.stderr.contains("did not get through"), "{name}: {got:?}");
+        assert_eq!(fetched(&other), before, "{name}");
+        assert_eq!(other.piton(&["restore", &commit, "--yes"]).code, 3, "{name}");
+        remote.git(&["update-ref", "-d", &leaf], b"");
+    }
+    assert_eq!(other.piton(&["fetch", &remote.url]).code, 0);
+    other.store_git(&["fsck", "--full"]);
 }
