@@ -14,6 +14,7 @@ pub mod daemon;
 pub mod engine;
 pub mod error;
 pub mod filter;
+pub mod git;
 pub mod mcp;
 pub mod model;
 pub mod protocol;

@@ -22,6 +22,8 @@ mod ends;
 mod environment;
 #[path = "blackbox/faults.rs"]
 mod faults;
+#[path = "blackbox/git.rs"]
+mod git;
 #[path = "blackbox/hooks.rs"]
 mod hooks;
 #[path = "blackbox/input.rs"]
@@ -36,6 +38,8 @@ mod lessons;
 mod mcp;
 #[path = "blackbox/peers.rs"]
 mod peers;
+#[path = "blackbox/remotes.rs"]
+mod remotes;
 #[path = "blackbox/restore.rs"]
 mod restore;
 #[path = "blackbox/settings.rs"]

@@ -15,6 +15,7 @@ const RANKS: &[(&str, i8)] = &[
     ("engine", 4),
     ("checkpoint", 3),
     ("agents", 2),
+    ("git", 2),
     ("mcp", 2),
     ("store", 2),
     ("watch", 2),

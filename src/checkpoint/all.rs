@@ -130,6 +130,12 @@ impl Timeline {
     }
 
     fn read(&mut self, id: ObjectId, name: &str) -> Result<Checkpoint> {
+        let own = self.workspace.id.clone();
+        self.read_of(id, name, &own)
+    }
+
+    /// A checkpoint that must be of the workspace with this id.
+    pub(super) fn read_of(&mut self, id: ObjectId, name: &str, workspace: &str) -> Result<Checkpoint> {
         if !self.cache.contains_key(&id) {
             let commit = self.store.read_commit(&id)?;
             let record = Record::parse(&commit.message).ok_or_else(|| {
@@ -138,7 +144,7 @@ impl Timeline {
             self.cache.insert(id, (commit.tree, commit.parents, record));
         }
         let (tree, parents, record) = self.cache[&id].clone();
-        if record.workspace != self.workspace.id {
+        if record.workspace != workspace {
             return Err(Error::new(Code::OtherWorkspace, format!("checkpoint {} is of another workspace", id.short())));
         }
         Ok(Checkpoint { id, tree, parents, record, name: name.to_owned() })

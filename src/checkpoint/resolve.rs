@@ -7,15 +7,32 @@ use crate::model::checkpoint::Record;
 use crate::model::id::ObjectKind;
 
 impl Timeline {
-    /// Finds the one checkpoint that `selector` names.
+    /// Finds the one checkpoint that `selector` names: of this workspace, or one that was fetched, by its id.
     ///
     /// # Errors
     /// `no-such-checkpoint`, `ambiguous-checkpoint` with candidates, `pruned`, `not-a-checkpoint` (an id of a file or
     /// directory), `other-workspace`, `bad-request` for a malformed selector.
     pub fn resolve(&mut self, selector: &str) -> Result<Checkpoint> {
+        let foreign = match Selector::parse(selector)? {
+            Selector::Prefix(_) => self.foreign()?.0,
+            _ => Vec::new(),
+        };
+        self.resolve_among(selector, foreign)
+    }
+
+    /// As [`Timeline::resolve`], of this workspace alone.
+    ///
+    /// # Errors
+    /// As [`Timeline::resolve`].
+    pub fn resolve_own(&mut self, selector: &str) -> Result<Checkpoint> {
+        self.resolve_among(selector, Vec::new())
+    }
+
+    fn resolve_among(&mut self, selector: &str, foreign: Vec<Checkpoint>) -> Result<Checkpoint> {
         let parsed = Selector::parse(selector)?;
         let (all, _) = self.checkpoints()?;
-        let found = matches(&parsed, &all);
+        let mut found = matches(&parsed, &all);
+        found.extend(matches(&parsed, &foreign));
         match found.as_slice() {
             [one] => Ok((*one).clone()),
             [] => Err(self.explain_missing(&parsed, selector, &all)),
@@ -80,7 +97,7 @@ impl Timeline {
     /// # Errors
     /// `stale-selection` naming the newest one.
     pub fn require_newest(&mut self, seen: &str) -> Result<()> {
-        let seen = self.resolve(seen)?;
+        let seen = self.resolve_own(seen)?;
         let (all, _) = self.checkpoints()?;
         match all.last().filter(|newest| newest.record.ordinal > seen.record.ordinal) {
             None => Ok(()),

@@ -212,7 +212,12 @@ impl Timeline {
 
     fn load_target(&mut self, restore: &Restore) -> Result<Loaded> {
         let (all, _) = self.checkpoints()?;
-        let checkpoint = all.into_iter().find(|checkpoint| checkpoint.id == restore.target).ok_or_else(|| {
+        let own = all.into_iter().find(|checkpoint| checkpoint.id == restore.target);
+        let found = match own {
+            Some(own) => Some(own),
+            None => self.foreign()?.0.into_iter().find(|checkpoint| checkpoint.id == restore.target),
+        };
+        let checkpoint = found.ok_or_else(|| {
             Error::new(
                 Code::NoSuchCheckpoint,
                 format!("checkpoint {} is not in this workspace", restore.target.short()),
@@ -239,7 +244,11 @@ impl Timeline {
             OpKind::Undo => "undo, back to",
             OpKind::Redo => "redo, to",
         };
-        let reason = format!("before {verb} checkpoint {}", loaded.checkpoint.record.ordinal);
+        let target = match self.is_foreign(&loaded.checkpoint) {
+            true => format!("{} of another machine", loaded.checkpoint.id.short()),
+            false => format!("checkpoint {}", loaded.checkpoint.record.ordinal),
+        };
+        let reason = format!("before {verb} {target}");
         Take {
             targets: paths.into_iter().map(|path| Target { path: path.clone(), recursive: false }).collect(),
             unlimited: true,
@@ -331,7 +340,13 @@ impl Timeline {
 
     /// Recorded effects that going back to `target` does not undo.
     fn externals_after(&self, target: &Checkpoint) -> Result<Vec<External>> {
-        Ok(self.history()?.external_since(target.record.ordinal).cloned().collect())
+        let history = self.history()?;
+        if self.is_foreign(target) {
+            // Its number counts elsewhere; times are all that both have.
+            let later = history.externals.into_iter().filter(|external| external.time >= target.record.time);
+            return Ok(later.collect());
+        }
+        Ok(history.external_since(target.record.ordinal).cloned().collect())
     }
 }
 

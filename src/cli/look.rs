@@ -71,6 +71,9 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
         })?),
     };
     let mut timeline = context.timeline()?;
+    if args.remote {
+        return super::remote::list(context, &mut timeline, args, kind);
+    }
     let path = args.path.as_ref().map(|path| context.path(timeline.workspace(), path)).transpose()?;
     let query = Query { run: args.run.clone(), kind, path, before: None, limit: args.limit, with_base: args.all };
     let listing = timeline.listing(&query, &|| Flow::Continue)?;
@@ -103,7 +106,7 @@ fn list_text(timeline: &Timeline, rows: &[Row], total: usize) -> String {
         if let Some(stat) = row.stat.filter(|stat| stat.files > 0) {
             notes.push(format!("({})", stat_text(&stat)));
         }
-        notes.extend(record.flags.iter().map(|flag| format!("[{flag}]")));
+        notes.extend(record.flags.iter().map(|flag| format!("[{}]", printable(flag))));
         notes.extend(record.pinned.then(|| "[pinned]".to_owned()));
         notes.extend(row.external.iter().map(|class| format!("[then {}, not undone by files]", class.as_str())));
         add_line!(
@@ -176,9 +179,11 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         "\nkind     {}\ntime     {}\nrun      {}\n",
         record.kind.as_str(),
         print::local_time(&record.time),
-        record.run
+        printable(&record.run)
     );
+    let from = if timeline.is_foreign(checkpoint) { record.workspace.clone() } else { String::new() };
     for (name, value) in [
+        ("of", from),
         ("turn", record.turn.clone().unwrap_or_default()),
         ("effects", effects.join(", ")),
         ("flags", record.flags.join(", ")),

@@ -12,12 +12,15 @@ mod context;
 mod daemon;
 mod demo;
 mod doctor;
+mod doctor_refs;
+mod git;
 mod hook;
 mod hook_answer;
 mod install;
 mod look;
 mod mcp_proxy;
 mod print;
+mod remote;
 mod restore;
 mod scratch;
 mod status;
@@ -107,6 +110,10 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         None => status::overview(&mut context),
         // It starts without a home too, see above.
         Some(Verb::McpProxy(args)) => return mcp_proxy::proxy(cli, args),
+        Some(Verb::Git(args)) => return git::git(&context, args),
+        Some(Verb::Env(args)) => git::env(&context, args),
+        Some(Verb::Push(args)) => remote::push(&context, args),
+        Some(Verb::Fetch(args)) => remote::fetch(&context, args),
         Some(Verb::Sidecar(args)) => serve(&context, args),
         Some(Verb::Daemon(args)) => daemon::daemon(&context, &args.verb),
         // Its own arguments are read before those of all others, see `main`.
@@ -119,7 +126,8 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Restore(args)) => restore::restore(&mut context, args),
         Some(Verb::Undo(args)) => restore::undo(&mut context, args),
         Some(Verb::Redo(args)) => restore::redo(&mut context, args),
-        Some(Verb::Doctor) => doctor::doctor(&context),
+        Some(Verb::Doctor(args)) if args.refs => doctor_refs::doctor(&context, args),
+        Some(Verb::Doctor(_)) => doctor::doctor(&context),
         Some(Verb::Status) => status::status(&mut context),
         Some(Verb::Classify(args)) => classify::classify(&mut context, args),
         Some(Verb::Config(args)) => config::config(&mut context, args),

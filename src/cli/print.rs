@@ -131,6 +131,7 @@ pub fn ask(question: &str) -> Answer {
 pub fn local_time(rfc3339: &str) -> String {
     match rfc3339.parse::<jiff::Timestamp>() {
         Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
-        Err(_) => rfc3339.to_owned(),
+        // Whoever wrote the record wrote this.
+        Err(_) => printable(rfc3339),
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// The checkpoint sidecar for coding agents
 ///
@@ -42,6 +42,15 @@ pub enum Verb {
     Diff(DiffArgs),
     /// Find the versions of a path in all checkpoints
     Find(FindArgs),
+    /// Run git on a view of this workspace's checkpoints: git log, show, diff, grep, … (docs/CLI.md)
+    #[command(disable_help_flag = true)]
+    Git(GitArgs),
+    /// Print variables with which an ordinary git works on that view: eval "$(piton env)"
+    Env(EnvArgs),
+    /// Send this workspace's runs and checkpoints to a git server
+    Push(PushArgs),
+    /// Bring other machines' runs and checkpoints in, to look at and to restore from
+    Fetch(FetchArgs),
     /// Bring files back
     Restore(RestoreArgs),
     /// Undo the last restore
@@ -51,7 +60,7 @@ pub enum Verb {
     /// Show the state of this workspace's protection
     Status,
     /// Look at each door from end to end, and say how to mend what is wrong
-    Doctor,
+    Doctor(DoctorArgs),
     /// Say what a shell command would do
     Classify(ClassifyArgs),
     /// Show, check or trust configuration
@@ -121,6 +130,60 @@ pub struct HookArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct GitArgs {
+    /// A verb of git and its arguments; `--unsafe` before it lets any pass
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "[--unsafe] VERB")]
+    pub rest: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Look instead whether every checkpoint that refs, state, journals and logs name is there
+    #[arg(long)]
+    pub refs: bool,
+    /// Put refs back that can be derived; nothing is deleted
+    #[arg(long, requires = "refs")]
+    pub repair: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PushArgs {
+    /// An address or a path
+    pub remote: OsString,
+    /// Only those of a run
+    #[arg(long)]
+    pub run: Option<String>,
+    /// Checkpoints that hold secrets too
+    #[arg(long)]
+    pub with_secrets: bool,
+    /// Only say what would be sent
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct FetchArgs {
+    /// An address or a path
+    pub remote: OsString,
+}
+
+#[derive(Debug, Args)]
+pub struct EnvArgs {
+    /// The shell that reads it
+    #[arg(long, value_enum, default_value_t = Shell::Sh)]
+    pub shell: Shell,
+}
+
+/// Whose words are printed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Shell {
+    /// Any shell after Bourne's
+    #[value(alias = "bash", alias = "zsh")]
+    Sh,
+    Fish,
+}
+
+#[derive(Debug, Args)]
 pub struct McpProxyArgs {
     /// The server and its arguments
     #[arg(last = true, required = true, value_name = "SERVER")]
@@ -153,6 +216,9 @@ pub struct ListArgs {
     /// Base captures too
     #[arg(long)]
     pub all: bool,
+    /// Those that were fetched from other machines instead
+    #[arg(long)]
+    pub remote: bool,
     /// Only checkpoints after which this path changed
     #[arg(last = true, value_name = "PATH")]
     pub path: Option<PathBuf>,

@@ -140,7 +140,7 @@ impl Record {
         if !self.flags.is_empty() {
             add("Flags", self.flags.join(" "));
         }
-        if self.flags.iter().any(|flag| flag == "secrets") {
+        if self.holds_secrets() {
             add("Secrets", "yes".to_owned());
         }
         if self.pinned {
@@ -151,6 +151,11 @@ impl Record {
     /// Whether it holds the whole workspace (as far as the rules let it in), not only some named paths.
     pub fn is_whole(&self) -> bool {
         !self.flags.iter().any(|flag| flag == "paths")
+    }
+
+    /// Whether it holds files that are secrets.
+    pub fn holds_secrets(&self) -> bool {
+        self.flags.iter().any(|flag| flag == "secrets")
     }
 
     /// Reads a message back; `None` when it is not one of ours.

@@ -57,7 +57,7 @@ pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Cont
 pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Control<'_>) -> Called {
     let before = match &query.before {
         None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(timeline.resolve(text)?.record.ordinal),
+        Some(Value::String(text)) => Some(timeline.resolve_own(text)?.record.ordinal),
         Some(other) => Some(other.as_u64().ok_or_else(|| {
             Error::new(Code::BadRequest, "`before` must be the number of a checkpoint, or a selector").field("before")
         })?),
@@ -162,6 +162,10 @@ pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control:
 /// A restore; a rollback also detaches the run.
 pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, moves: bool, control: Control<'_>) -> Called {
     let restore = wanted(timeline, rollback, run)?;
+    if moves {
+        let target = timeline.resolve(&rollback.sha)?;
+        timeline.refuse_foreign(&target)?;
+    }
     if let Some(expect) = &rollback.expect {
         timeline.require_newest(expect)?;
     }

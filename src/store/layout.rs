@@ -10,7 +10,7 @@ use git2::{ConfigLevel, Repository, RepositoryOpenFlags};
 
 use super::git_error;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::sys::durable::{create_private_dir, replace_file, sync_dir, unique_suffix};
+use crate::sys::durable::{create_private_dir, replace_cache, replace_file, sync_dir, unique_suffix};
 
 /// The format this version reads and writes.
 const FORMAT: u32 = 1;
@@ -21,7 +21,7 @@ const LIBGIT_CONFIG: &str = "piton-libgit.config";
 const HEAD: &str = "ref: refs/heads/local\n";
 
 /// Findings of `git fsck` about the *content* of user files; they say nothing of the store.
-const FSCK_IGNORED: &[&str] = &[
+pub const FSCK_IGNORED: &[&str] = &[
     "gitmodulesBlob",
     "gitmodulesLarge",
     "gitmodulesMissing",
@@ -94,6 +94,13 @@ fn create(home: &Path, git_dir: &Path) -> Result<()> {
         }
         Err(error) => Err(Error::io(error, "renaming the new store", &aside)),
     }
+}
+
+/// Configuration and HEAD of a repository beside the store.
+pub fn configure_aside(git_dir: &Path) -> Result<()> {
+    replace_cache(&git_dir.join("config"), config_text().as_bytes())?;
+    replace_cache(&git_dir.join(LIBGIT_CONFIG), b"")?;
+    replace_cache(&git_dir.join("HEAD"), HEAD.as_bytes())
 }
 
 /// git removes directories that become empty, `refs/heads` among them, and does not take a directory without them for a

@@ -22,6 +22,7 @@ mod loose;
 mod pack;
 mod patch;
 mod present;
+mod quarantine;
 mod reader;
 mod ready;
 mod recompress;
@@ -36,8 +37,10 @@ use git2::{ObjectType, Oid, Repository};
 
 pub use batch::{Batch, BatchStats, Landing, NewCommit};
 pub use consolidate::BOUNDS;
+pub use layout::FSCK_IGNORED;
 pub use log::Log;
 pub use patch::{FilePatch, between};
+pub use quarantine::{Arrival, Quarantine};
 pub use reader::Reader;
 pub use recompress::{COMMAND, IDLE, Slice};
 pub use refs::{RefEntry, RefMarks};
@@ -266,6 +269,24 @@ impl Store {
             Err(error) if error.code() == git2::ErrorCode::User => Ok(found),
             Err(error) => Err(git_error(error)),
         }
+    }
+
+    /// Every commit in the store, named or not.
+    ///
+    /// # Errors
+    /// When the object database cannot be listed.
+    pub fn commits(&self) -> Result<Vec<ObjectId>> {
+        let odb = self.repo.odb().map_err(git_error)?;
+        let mut found = HashSet::new();
+        let mut note = |oid: &Oid| {
+            // What cannot be read is no commit.
+            if odb.read_header(*oid).is_ok_and(|(_, kind)| kind == ObjectType::Commit) {
+                found.insert(from_oid(*oid));
+            }
+            true
+        };
+        odb.foreach(|oid| note(oid)).map_err(git_error)?;
+        Ok(found.into_iter().collect())
     }
 
     /// Lines that differ between two contents.

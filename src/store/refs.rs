@@ -132,8 +132,11 @@ impl Store {
         lock.put(new, synced)
     }
 
-    /// Has a ref be somewhere, durably, wherever it was.
-    pub(super) fn put_ref(&self, name: &str, target: ObjectId) -> Result<()> {
+    /// Has a ref be somewhere, durably, wherever it was. The caller holds the workspace lock.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub fn put_ref(&self, name: &str, target: ObjectId) -> Result<()> {
         self.remove_stale_lock(name)?;
         Locked::create(&self.git_dir.join(name))?.put(target, true)
     }

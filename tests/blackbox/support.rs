@@ -28,7 +28,7 @@ pub fn not_allowed(what: &str) {
 pub struct Lab {
     pub home: PathBuf,
     pub work: PathBuf,
-    scratch: tempfile::TempDir,
+    pub scratch: tempfile::TempDir,
 }
 
 #[derive(Debug, PartialEq, Eq)]

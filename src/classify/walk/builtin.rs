@@ -173,7 +173,31 @@ fn switches_off(words: &[&str]) -> bool {
         ] => true,
         ["config", "set" | "unset" | "trust", ..] => true,
         ["git", sub, ..] => {
-            !matches!(*sub, "log" | "show" | "diff" | "status" | "fsck" | "ls-tree" | "cat-file" | "branch")
+            const READS: &[&str] = &[
+                "annotate",
+                "archive",
+                "blame",
+                "branch",
+                "bundle",
+                "cat-file",
+                "describe",
+                "diff",
+                "for-each-ref",
+                "fsck",
+                "grep",
+                "log",
+                "ls-files",
+                "ls-tree",
+                "merge-base",
+                "name-rev",
+                "rev-list",
+                "rev-parse",
+                "shortlog",
+                "show",
+                "show-ref",
+                "status",
+            ];
+            !READS.contains(sub)
         }
         _ => false,
     }

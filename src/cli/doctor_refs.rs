@@ -1,0 +1,74 @@
+//! `piton doctor --refs`: does everything that names a checkpoint find it?
+
+use serde_json::json;
+
+use super::verbs::DoctorArgs;
+use super::{Context, Exit, print};
+use crate::checkpoint::validate::{Finding, check, repair};
+use crate::error::Result;
+use crate::model::text::printable;
+use crate::store::Store;
+use crate::sys::clock::boot_id;
+
+/// `piton doctor --refs [--repair]`.
+///
+/// # Errors
+/// When refs or records cannot be listed.
+pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
+    let store = Store::open(context.home.path())?;
+    store.recover(&context.home.workspaces(), &boot_id())?;
+    let mut findings = check(&context.home, &store)?;
+    if !context.json {
+        print::data(&text(&findings))?;
+    }
+    let mut done = Vec::new();
+    // What is mended may be what something else was missing.
+    for _ in 0..3 {
+        let due: Vec<Finding> = findings.iter().filter(|it| it.repair.is_some() && args.repair).cloned().collect();
+        if due.is_empty() {
+            break;
+        }
+        for finding in due {
+            let line = finding.repair.as_ref().map(ToString::to_string).unwrap_or_default();
+            print::say(&format!("repairing: {line}"));
+            match repair(&context.home, &store, &finding) {
+                Ok(()) => done.push(line),
+                Err(error) => print::warning(&error.text()),
+            }
+        }
+        findings = check(&context.home, &store)?;
+    }
+    let left = findings.iter().any(|finding| finding.damage.is_harm());
+    if context.json {
+        let found: Vec<_> = findings.iter().map(value).collect();
+        print::json(&json!({ "findings": found, "repaired": done }))?;
+    } else if args.repair {
+        print::data(&format!("Repaired {}.\n{}", done.len(), if left { text(&findings) } else { String::new() }))?;
+    }
+    Ok(match (left, done.is_empty()) {
+        (false, _) => Exit::Done,
+        (true, true) => Exit::Damaged,
+        (true, false) => Exit::Part,
+    })
+}
+
+fn value(finding: &Finding) -> serde_json::Value {
+    let repair = finding.repair.as_ref().map(ToString::to_string);
+    json!({ "workspace": finding.workspace, "kind": finding.damage.word(), "what": finding.damage.to_string(),
+        "harm": finding.damage.is_harm(), "repair": repair })
+}
+
+fn text(findings: &[Finding]) -> String {
+    if findings.is_empty() {
+        return "Every checkpoint that something names is there.\n".to_owned();
+    }
+    let mut text = String::new();
+    for finding in findings {
+        let of = if finding.workspace.is_empty() { String::new() } else { format!("{}: ", finding.workspace) };
+        add_line!(text, "{of}{}", printable(&finding.damage.to_string()));
+        if let Some(repair) = &finding.repair {
+            add_line!(text, "  `--repair` would {}", printable(&repair.to_string()));
+        }
+    }
+    text
+}

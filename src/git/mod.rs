@@ -1,0 +1,166 @@
+//! An ordinary git, run on repositories of piton's own: views of a workspace, and quarantines of what was fetched (rank 2).
+//!
+//! No checkpoint and no restore needs it; `piton git`, `push` and `fetch` do. *Invariant:* no repository of the user is named to
+//! it, and nothing of the caller's `GIT_*` reaches it, but for what concerns the way to a server and only on that way.
+
+mod quote;
+mod verbs;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{ErrorKind, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+pub use quote::{config_value, fish, sh};
+pub use verbs::{Asked, Refusal, judge, needs_index};
+
+use crate::error::{Code, Error, IoContext, Result};
+
+/// What must hold whatever any configuration says.
+const ISOLATED: &[(&str, &str)] = &[
+    ("core.hooksPath", "/dev/null"),
+    ("core.attributesFile", "/dev/null"),
+    ("core.excludesFile", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.autocrlf", "false"),
+    ("core.logAllRefUpdates", "false"),
+    ("commit.gpgSign", "false"),
+    ("tag.gpgSign", "false"),
+    ("push.gpgSign", "false"),
+    ("push.followTags", "false"),
+    ("push.recurseSubmodules", "no"),
+    ("fetch.recurseSubmodules", "false"),
+    ("fetch.prune", "false"),
+    ("fetch.writeCommitGraph", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+];
+
+/// Variables of the caller that say how a server is reached, and where the user's own configuration is.
+const ON_THE_WAY: &[&str] = &[
+    "GIT_ALLOW_PROTOCOL",
+    "GIT_ASKPASS",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_HTTP_LOW_SPEED_LIMIT",
+    "GIT_HTTP_LOW_SPEED_TIME",
+    "GIT_HTTP_USER_AGENT",
+    "GIT_PROTOCOL_FROM_USER",
+    "GIT_PROXY_COMMAND",
+    "GIT_PROXY_SSL_CAINFO",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "GIT_SSL_CERT",
+    "GIT_SSL_KEY",
+    "GIT_SSL_NO_VERIFY",
+    "GIT_TERMINAL_PROMPT",
+];
+
+/// How far a git goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It stays here: no configuration but the repository's own and ours.
+    Here,
+    /// To a server: credential helpers, ssh and proxies of the user work, and so the user's configuration is read.
+    Server,
+}
+
+/// A git on a repository of ours, with further settings that win over all configuration.
+pub fn command(git_dir: &Path, work_tree: Option<&Path>, reach: Reach, settings: &[(&str, &str)]) -> Command {
+    let mut command = Command::new("git");
+    let caller: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
+    for name in caller.iter().filter(|name| is_scrubbed(name, reach)) {
+        command.env_remove(name);
+    }
+    command.env("GIT_DIR", git_dir);
+    if let Some(work_tree) = work_tree {
+        command.env("GIT_WORK_TREE", work_tree);
+    }
+    if reach == Reach::Here {
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+    }
+    let all = ISOLATED.iter().chain(settings);
+    for (at, (key, value)) in all.clone().enumerate() {
+        command.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
+    }
+    command.env("GIT_CONFIG_COUNT", all.count().to_string());
+    command
+}
+
+fn is_scrubbed(name: &OsStr, reach: Reach) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("GIT_") && !(reach == Reach::Server && ON_THE_WAY.contains(&name.as_ref()))
+}
+
+/// Becomes that git: standard streams, terminal and exit code are its own. Comes back only with an error.
+pub fn become_it(mut command: Command) -> Error {
+    missing(command.exec())
+}
+
+/// Runs it, its talk going to stderr; gives what it printed, and whether it succeeded.
+///
+/// # Errors
+/// When there is no git.
+pub fn run(command: &mut Command, input: Option<&[u8]>) -> Result<(Vec<u8>, bool)> {
+    let stdin = if input.is_some() { Stdio::piped() } else { Stdio::inherit() };
+    let mut child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().map_err(missing)?;
+    let (pipe, input) = (child.stdin.take(), input.unwrap_or_default());
+    let output = std::thread::scope(|scope| {
+        if let Some(mut pipe) = pipe {
+            // Who ends before it has read everything says so by its exit code.
+            scope.spawn(move || drop(pipe.write_all(input)));
+        }
+        child.wait_with_output()
+    });
+    let output = output.at("waiting for", "git")?;
+    Ok((output.stdout, output.status.success()))
+}
+
+/// Runs it; what it prints, if it succeeded.
+///
+/// # Errors
+/// When there is no git; `internal` when it failed.
+pub fn printed(command: &mut Command, input: Option<&[u8]>) -> Result<Vec<u8>> {
+    match run(command, input)? {
+        (text, true) => Ok(text),
+        (_, false) => {
+            let verb = command.get_args().next().unwrap_or_default().to_string_lossy().into_owned();
+            Err(Error::new(Code::Internal, format!("`git {verb}` failed")).hint("what it said stands above"))
+        }
+    }
+}
+
+fn missing(error: std::io::Error) -> Error {
+    if error.kind() == ErrorKind::NotFound {
+        return Error::new(Code::Internal, "there is no `git` on the PATH")
+            .hint("install git (2.32 or later); all other verbs of piton go without it");
+    }
+    Error::io(error, "starting", Path::new("git"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leads_to_a_server_is_kept_on_the_way_there_only() {
+        for (name, here, server) in [
+            ("GIT_DIR", true, true),
+            ("GIT_CONFIG_PARAMETERS", true, true),
+            ("GIT_CONFIG_COUNT", true, true),
+            ("GIT_EXTERNAL_DIFF", true, true),
+            ("GIT_SSH_COMMAND", true, false),
+            ("GIT_CONFIG_GLOBAL", true, false),
+            ("SSH_AUTH_SOCK", false, false),
+            ("PATH", false, false),
+        ] {
+            assert_eq!(is_scrubbed(OsStr::new(name), Reach::Here), here, "{name}");
+            assert_eq!(is_scrubbed(OsStr::new(name), Reach::Server), server, "{name}");
+        }
+    }
+}

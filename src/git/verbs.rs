@@ -1,0 +1,349 @@
+//! What an ordinary git may be asked on a view: verbs that only read, `push` and `bundle`. Pure.
+//!
+//! The verbs stand in a list, and so do the options of theirs that write or run a program; everything else needs `--unsafe`. git
+//! takes an option by any beginning of its name: so does this.
+
+use std::ffi::OsString;
+
+/// Verbs that read.
+const READS: &[&str] = &[
+    "annotate",
+    "archive",
+    "blame",
+    "branch",
+    "bundle",
+    "cat-file",
+    "check-attr",
+    "check-ignore",
+    "check-ref-format",
+    "cherry",
+    "count-objects",
+    "describe",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "for-each-ref",
+    "grep",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "merge-base",
+    "name-rev",
+    "push",
+    "range-diff",
+    "rev-list",
+    "rev-parse",
+    "shortlog",
+    "show",
+    "show-branch",
+    "show-ref",
+    "status",
+    "version",
+    "whatchanged",
+];
+
+/// Verbs that look at the work tree, and so at an index.
+const WITH_INDEX: &[&str] = &[
+    "annotate",
+    "blame",
+    "check-attr",
+    "check-ignore",
+    "describe",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "grep",
+    "ls-files",
+    "status",
+];
+
+/// Options before the verb that change nothing but how it is shown or how paths are read.
+const HARMLESS: &[&str] = &[
+    "--no-pager",
+    "-P",
+    "--paginate",
+    "-p",
+    "--literal-pathspecs",
+    "--glob-pathspecs",
+    "--noglob-pathspecs",
+    "--icase-pathspecs",
+    "--no-optional-locks",
+    "--no-replace-objects",
+    "--version",
+    "-v",
+];
+
+/// Options of a verb (`*`: of all) that write a file or run a program, and what to do instead.
+const BARRED: &[(&str, &str, &str)] = &[
+    ("*", "--output", "write what it prints to a file with the shell's `>`"),
+    ("archive", "--remote", "an archive of this workspace needs no server"),
+    ("archive", "--exec", "an archive of this workspace needs no server"),
+    ("cat-file", "--batch-all-objects", "`git rev-list --all --objects` names what belongs to this workspace"),
+    ("grep", "--open-files-in-pager", "open what it prints yourself"),
+    ("push", "--receive-pack", "`piton push REMOTE` sends to any server"),
+    ("push", "--exec", "`piton push REMOTE` sends to any server"),
+];
+
+/// What listing branches may be asked with.
+const LISTING: &[&str] = &[
+    "--list",
+    "--all",
+    "--remotes",
+    "--verbose",
+    "--contains",
+    "--no-contains",
+    "--merged",
+    "--no-merged",
+    "--points-at",
+    "--sort",
+    "--format",
+    "--column",
+    "--no-column",
+    "--color",
+    "--no-color",
+    "--show-current",
+    "--ignore-case",
+    "--abbrev",
+    "--no-abbrev",
+    "--omit-empty",
+];
+
+/// Those with which a name is a pattern or a commit, not a branch to be made.
+const SELECTING: &[&str] = &["--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
+
+/// A line that may be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The verb; empty when there is none (`--version`).
+    pub verb: String,
+    /// Whether it sends away what the view holds.
+    pub sends: bool,
+}
+
+/// A line that is not run, and what to use instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub what: String,
+    pub instead: String,
+}
+
+/// Whether a verb looks at the work tree.
+pub fn needs_index(verb: &str) -> bool {
+    WITH_INDEX.contains(&verb)
+}
+
+/// Judges what stands behind `piton git`.
+///
+/// # Errors
+/// Why it is refused.
+pub fn judge(args: &[OsString]) -> Result<Asked, Refusal> {
+    let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let at = words.iter().position(|word| !word.starts_with('-')).unwrap_or(words.len());
+    if let Some(option) = words[..at].iter().find(|word| !HARMLESS.contains(&word.as_str())) {
+        let name = option.split('=').next().unwrap_or_default();
+        let instead = "it can run programs or lead to another repository".to_owned();
+        return Err(Refusal { what: format!("the option `{name}` before the verb"), instead });
+    }
+    let Some(verb) = words.get(at).cloned() else {
+        return Ok(Asked { verb: String::new(), sends: false });
+    };
+    if !READS.contains(&verb.as_str()) {
+        return Err(Refusal { what: format!("`git {verb}`"), instead: instead_of(&verb).to_owned() });
+    }
+    let rest = &words[at + 1..];
+    let end = rest.iter().position(|word| word == "--").unwrap_or(rest.len());
+    let options: Vec<&str> = rest[..end].iter().map(String::as_str).collect();
+    for option in &options {
+        barred(&verb, option)?;
+    }
+    match verb.as_str() {
+        "branch" => only_lists(&options)?,
+        "bundle" => only_makes(&options)?,
+        _ => {}
+    }
+    let sends = verb == "push" || (verb == "bundle" && options.contains(&"create"));
+    Ok(Asked { verb, sends })
+}
+
+fn barred(verb: &str, option: &str) -> Result<(), Refusal> {
+    let name = option.split('=').next().unwrap_or_default();
+    let refuse = |name: &str, instead: &str| {
+        Err(Refusal { what: format!("the option `{name}` of `git {verb}`"), instead: instead.to_owned() })
+    };
+    if name.starts_with("--") {
+        let found = BARRED
+            .iter()
+            .find(|(of, whole, _)| (*of == "*" || *of == verb) && name.len() > "--".len() && whole.starts_with(name));
+        return found.map_or(Ok(()), |(_, whole, instead)| refuse(whole, instead));
+    }
+    let letters = name.strip_prefix('-').unwrap_or_default();
+    match verb {
+        // Behind an option that takes a value stands the value.
+        "grep" if letters.chars().take_while(|c| !"efABCm".contains(*c)).any(|c| c == 'O') => {
+            refuse("-O", "open what it prints yourself")
+        }
+        "archive" if letters.contains('o') => refuse("-o", "write what it prints to a file with the shell's `>`"),
+        _ => Ok(()),
+    }
+}
+
+fn only_lists(options: &[&str]) -> Result<(), Refusal> {
+    let refuse = |what: String| {
+        let instead = "branches are this workspace's runs: `git branch --list` shows them, piton moves them".to_owned();
+        Err(Refusal { what, instead })
+    };
+    let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
+    for option in options.iter().filter(|option| option.starts_with('-')) {
+        let letters = option.strip_prefix('-').unwrap_or_default();
+        let short = !letters.starts_with('-') && !letters.is_empty() && letters.chars().all(|c| "arvlqi".contains(c));
+        if !short && !LISTING.contains(&name(option).as_str()) {
+            return refuse(format!("the option `{}` of `git branch`", name(option)));
+        }
+    }
+    let lists = options.iter().any(|option| {
+        let short = option.strip_prefix('-').is_some_and(|rest| !rest.starts_with('-') && rest.contains('l'));
+        short || SELECTING.contains(&name(option).as_str())
+    });
+    let makes = options.iter().any(|option| !option.starts_with('-'));
+    if makes && !lists {
+        return refuse("`git branch` with a name".to_owned());
+    }
+    Ok(())
+}
+
+fn only_makes(options: &[&str]) -> Result<(), Refusal> {
+    match options.iter().find(|option| !option.starts_with('-')) {
+        Some(&"create" | &"verify" | &"list-heads") | None => Ok(()),
+        Some(other) => Err(Refusal {
+            what: format!("`git bundle {other}`"),
+            instead: "`git clone FILE DIR` unpacks a bundle elsewhere; `piton fetch` takes what `piton push` sent"
+                .to_owned(),
+        }),
+    }
+}
+
+fn instead_of(verb: &str) -> &'static str {
+    match verb {
+        "add" | "commit" | "commit-tree" | "stash" | "write-tree" | "hash-object" => {
+            "`piton checkpoint [LABEL]` records the workspace"
+        }
+        "checkout" | "checkout-index" | "clean" | "mv" | "read-tree" | "reset" | "restore" | "revert" | "rm"
+        | "switch" | "apply" | "am" | "cherry-pick" | "merge" | "rebase" => {
+            "`piton restore N [PATH…]` brings files back, with a preview, and `piton undo` takes it back"
+        }
+        "worktree" | "clone" | "submodule" => "`piton restore N --to DIR` writes a checkpoint elsewhere",
+        "tag" | "update-ref" | "symbolic-ref" | "notes" | "replace" => {
+            "`piton checkpoint LABEL --pin` gives a name that stays"
+        }
+        "fetch" | "pull" | "remote" | "fetch-pack" => "`piton fetch REMOTE` brings in another machine's runs",
+        "send-pack" => "`piton push REMOTE` sends this workspace's runs",
+        "gc" | "maintenance" | "prune" | "prune-packed" | "repack" | "pack-refs" | "pack-objects"
+        | "unpack-objects" | "index-pack" | "commit-graph" | "multi-pack-index" => {
+            "piton keeps its store small by itself; `retention` in the settings says what is kept"
+        }
+        "reflog" => "`piton list` shows what was recorded; refs of checkpoints never move",
+        "config" => "`piton config show` has piton's settings; git's own play no part here",
+        "difftool" | "mergetool" => "`piton git diff A B` shows the difference",
+        "filter-branch" | "fast-import" | "fast-export" => "a checkpoint's id never changes",
+        "fsck" => {
+            "it would tell of all workspaces: `git --git-dir STORE fsck --full`, and `piton doctor --refs` for the names"
+        }
+        "help" => "`git help VERB` without piton",
+        _ => "verbs that only read pass: log, show, diff, ls-tree, cat-file, grep, blame, archive, status, …",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_refused(line: &str) -> bool {
+        let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        judge(&args).is_err()
+    }
+
+    #[test]
+    fn what_reads_passes() {
+        for line in [
+            "log --oneline --all",
+            "log --all --graph --oneline",
+            "--no-pager log --all --follow -- path",
+            "-p log",
+            "diff a b -- --output=x",
+            "show id:path",
+            "ls-tree --name-only id",
+            "log --output-indicator-new=x",
+            "grep -n -eTODO",
+            "grep -neO",
+            "grep --or x",
+            "branch",
+            "branch -av",
+            "branch --list",
+            "branch --list run*",
+            "branch -l x",
+            "branch --contains abc run*",
+            "branch --sort=-committerdate",
+            "bundle create out.bundle --all",
+            "bundle verify x",
+            "push origin",
+            "archive HEAD",
+            "archive --format=tar -9 HEAD",
+            "status --porcelain",
+            "--version",
+        ] {
+            assert!(!is_refused(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_writes_or_runs_something_does_not() {
+        for line in [
+            "-c core.pager=x log",
+            "-c alias.x=!sh x",
+            "--exec-path=/tmp log",
+            "--git-dir=/x log",
+            "--work-tree=/x status",
+            "-C /x log",
+            "--config-env=a=b log",
+            "--namespace=x log",
+            "--attr-source=x log",
+            "log --output=x",
+            "log --outp x",
+            "diff --output x",
+            "archive -o x HEAD",
+            "archive -vo x HEAD",
+            "archive --out=x HEAD",
+            "archive --remote=ssh://x --exec=sh HEAD",
+            "grep -Osh x",
+            "grep -nOsh x",
+            "grep --open=sh x",
+            "grep --open-files-in-pager=sh x",
+            "fsck",
+            "cat-file --batch-check --batch-all",
+            "push --receive-pack=sh x",
+            "push --rec sh x",
+            "branch new",
+            "branch -d x",
+            "branch -D x",
+            "branch -vd x",
+            "branch -m a b",
+            "branch --list -d x",
+            "branch --sort=x new",
+            "branch --sort x new",
+            "branch --edit-description",
+            "branch -f a b",
+            "branch -u x",
+            "bundle unbundle x",
+            "difftool",
+            "help -w log",
+            "an-alias",
+            "var GIT_EDITOR",
+        ] {
+            assert!(is_refused(line), "{line}");
+        }
+        for verb in "gc prune update-ref reflog repack commit checkout reset tag fetch config worktree".split(' ') {
+            assert!(is_refused(verb), "{verb}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Objects from elsewhere: a repository aside, into which an ordinary git fetches, and from which packs and refs come over.
+//!
+//! It borrows the store's objects, so that what is there already is not sent again. *Invariant:* its packs are in the store,
+//! durable, before a ref of ours names something in them. *Invariant:* nothing comes over if the store lost objects meanwhile:
+//! what was borrowed may be among them.
+
+use std::path::{Path, PathBuf};
+
+use super::{Store, layout, lazy, ready};
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::id::ObjectId;
+use crate::sys::durable::{create_private_dir, replace_cache, sync_dir};
+
+/// A repository aside; it goes when it is dropped.
+pub struct Quarantine {
+    store: Store,
+    /// The store's epoch when objects began to be borrowed.
+    epoch: String,
+}
+
+/// A ref that comes over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    pub name: String,
+    pub old: Option<ObjectId>,
+    pub new: ObjectId,
+}
+
+impl Quarantine {
+    /// As a store, for reading; the packs that came in are seen.
+    ///
+    /// # Errors
+    /// Those of opening.
+    pub fn store(&mut self) -> Result<&Store> {
+        self.store.reopen()?;
+        Ok(&self.store)
+    }
+
+    /// Where it is.
+    pub fn git_dir(&self) -> &Path {
+        &self.store.git_dir
+    }
+
+    /// Has its refs be these.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn set_refs(&self, refs: &[(String, ObjectId)]) -> Result<()> {
+        let dir = self.git_dir();
+        let loose = dir.join("refs");
+        std::fs::remove_dir_all(&loose).at("removing", &loose)?;
+        create_private_dir(&loose.join("heads"))?;
+        let mut sorted: Vec<String> = refs.iter().map(|(name, id)| format!("{name} {id}")).collect();
+        sorted.sort();
+        let line =
+            |entry: &String| entry.split_once(' ').map(|(name, id)| format!("{id} {name}\n")).unwrap_or_default();
+        let text: String = sorted.iter().map(line).collect();
+        replace_cache(&dir.join("packed-refs"), text.as_bytes())
+    }
+
+    fn packs(&self) -> Result<Vec<PathBuf>> {
+        let dir = self.git_dir().join("objects/pack");
+        let mut packs = Vec::new();
+        for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
+            let path = entry.at("listing", &dir)?.path();
+            if path.extension().is_some_and(|kind| kind == "idx") && path.with_extension("pack").is_file() {
+                packs.push(path.with_extension(""));
+            }
+        }
+        Ok(packs)
+    }
+}
+
+impl Drop for Quarantine {
+    fn drop(&mut self) {
+        // What stays is removed before the next one is made.
+        let _ = std::fs::remove_dir_all(&self.store.git_dir);
+    }
+}
+
+impl Store {
+    /// Makes a repository at `dir`, three directories below piton's own, where nothing is yet. `known` is what need not be sent
+    /// again.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn quarantine(&self, dir: &Path, known: &[(String, ObjectId)]) -> Result<Quarantine> {
+        for inner in ["objects/info", "objects/pack", "refs/heads"] {
+            create_private_dir(&dir.join(inner))?;
+        }
+        let epoch = self.epoch()?;
+        layout::configure_aside(dir)?;
+        replace_cache(&dir.join("objects/info/alternates"), b"../../../../store.git/objects\n")?;
+        let repo = layout::open_repository(dir)?;
+        let store = Store {
+            repo,
+            home: self.home.clone(),
+            git_dir: dir.to_owned(),
+            packs: layout::packs_changed(dir)?,
+            recompressing: None,
+            refused: Vec::new(),
+            ready: ready::Ready::default(),
+        };
+        let quarantine = Quarantine { store, epoch };
+        quarantine.set_refs(known)?;
+        Ok(quarantine)
+    }
+
+    /// Brings packs over, durably, and then moves refs. The caller holds the workspace's lock, and the store's shared.
+    ///
+    /// # Errors
+    /// `busy` when the store lost objects meanwhile; `conflict`, `disk-full`, `permission`. Refs before the one that failed have moved.
+    pub fn adopt(&self, quarantine: &Quarantine, arrivals: &[Arrival]) -> Result<()> {
+        if self.epoch()? != quarantine.epoch {
+            return Err(Error::new(Code::Busy, "the store changed while it was being fetched into").hint("try again"));
+        }
+        // What is borrowed may be in records that nobody waited for.
+        lazy::sync_logs(&self.home)?;
+        let dir = self.git_dir.join("objects/pack");
+        for pack in quarantine.packs()? {
+            let place = |kind: &str| {
+                let (from, name) = (pack.with_extension(kind), pack.with_extension(kind));
+                let to = dir.join(name.file_name().unwrap_or_default());
+                std::fs::File::open(&from).and_then(|file| file.sync_all()).at("syncing", &from)?;
+                // A pack is named by its content.
+                if to.is_file() { Ok(()) } else { std::fs::rename(&from, &to).at("renaming", &from) }
+            };
+            place("pack")?;
+            place("idx")?;
+        }
+        sync_dir(&dir)?;
+        arrivals.iter().try_for_each(|arrival| self.update_ref(&arrival.name, arrival.old, arrival.new))
+    }
+}

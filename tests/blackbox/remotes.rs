@@ -1,0 +1,398 @@
+//! `piton push` and `piton fetch`: two homes and a bare repository between them, and a remote that means harm.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::git::{id, recorded, run};
+use super::support::{Lab, Sidecar, tree};
+
+/// A bare repository, and a server for it where git has one.
+struct Remote {
+    dir: PathBuf,
+    url: String,
+    server: Option<Child>,
+    _scratch: tempfile::TempDir,
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        if let Some(server) = &mut self.server {
+            // It may have ended by itself.
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}
+
+impl Remote {
+    /// Served by `git daemon` on the loopback, else by its path.
+    fn new() -> Remote {
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = scratch.path().join("shared.git");
+        let plain = |args: &[&str]| {
+            Command::new("git").env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").args(args).output().unwrap()
+        };
+        assert!(plain(&["init", "-q", "--bare", dir.to_str().unwrap()]).status.success());
+        let exec_path = String::from_utf8(plain(&["--exec-path"]).stdout).unwrap();
+        let url = dir.to_str().unwrap().to_owned();
+        let mut remote = Remote { dir, url, server: None, _scratch: scratch };
+        let daemon = Path::new(exec_path.trim()).join("git-daemon");
+        if daemon.exists() {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let base = remote.dir.parent().unwrap().to_str().unwrap().to_owned();
+            // Not through `git daemon`, which would leave it behind when it is killed.
+            let mut server = Command::new(daemon)
+                .env_clear()
+                .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+                .args(["--verbose", "--listen=127.0.0.1", "--export-all", "--enable=receive-pack"])
+                .args([format!("--port={port}"), format!("--base-path={base}")])
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+            assert!(lines.any(|line| line.unwrap().contains("Ready to rumble")));
+            // It goes on telling: somebody has to listen.
+            std::thread::spawn(move || lines.for_each(drop));
+            remote.url = format!("git://127.0.0.1:{port}/shared.git");
+            remote.server = Some(server);
+        } else {
+            println!("skipped: git has no daemon on this machine; the remote is a path");
+        }
+        remote
+    }
+
+    fn git(&self, args: &[&str], input: &[u8]) -> String {
+        let mut command = Command::new("git");
+        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("GIT_DIR", &self.dir).args(args);
+        command.args::<[&str; 0], _>([]).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", "/nonexistent");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "git {args:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn refs(&self) -> Vec<String> {
+        self.git(&["for-each-ref", "--format=%(refname)"], b"").lines().map(str::to_owned).collect()
+    }
+
+    /// Gives a name to an object, whatever it is.
+    fn name(&self, name: &str, id: &str) {
+        self.git(&["update-ref", name, id], b"");
+    }
+
+    /// An object as somebody makes it who means harm.
+    fn object(&self, kind: &str, content: &[u8]) -> String {
+        self.git(&["hash-object", "-t", kind, "--literally", "-w", "--stdin"], content)
+    }
+}
+
+/// An entry of a tree.
+fn entry(mode: &str, name: &str, id: &str) -> Vec<u8> {
+    let raw: Vec<u8> = (0..20).map(|i| u8::from_str_radix(&id[i * 2..i * 2 + 2], 16).unwrap()).collect();
+    [mode.as_bytes(), b" ", name.as_bytes(), b"\0", &raw].concat()
+}
+
+fn workspace(lab: &Lab) -> String {
+    lab.piton(&["status", "--json"]).json()["workspace"]["id"].as_str().unwrap().to_owned()
+}
+
+fn fetched(lab: &Lab) -> Vec<Value> {
+    let listed = lab.piton(&["list", "--remote", "--all", "--json"]);
+    assert!([0, 3].contains(&listed.code), "{listed:?}");
+    listed.json()["checkpoints"].as_array().unwrap().clone()
+}
+
+#[test]
+fn another_machine_gets_runs_and_restores_them() {
+    let Some(lab) = recorded() else { return };
+    let remote = Remote::new();
+    lab.sh("mkdir -p deep/er empty; chmod 750 deep; printf '\\000\\377' > deep/er/bytes; chmod 4755 deep/er/bytes; ln -s ../nowhere deep/link");
+    lab.sh("echo x > .GIT; chmod 600 b; printf 'broken [' > .gitmodules; printf 'x\\r\\n' > crlf; echo '* text' > .gitattributes");
+    let number = lab.take("everything");
+    let (everything, theirs) = (tree(&lab.work), workspace(&lab));
+    let dry = lab.piton(&["push", &remote.url, "--dry-run", "--json"]);
+    assert_eq!((dry.code, dry.json()["sent"].as_u64()), (0, Some(4)), "{dry:?}");
+    assert!(remote.refs().is_empty());
+    let sent = lab.piton(&["push", &remote.url, "--run", "run-1", "--json"]);
+    assert_eq!((sent.code, sent.json()["sent"].as_u64()), (0, Some(1)), "{sent:?}");
+    assert_eq!(remote.refs(), [format!("refs/heads/piton/{theirs}/run-1")]);
+    let sent = lab.piton(&["push", &remote.url, "--json"]);
+    assert_eq!((sent.json()["sent"].as_u64(), sent.json()["known"].as_u64()), (Some(3), Some(1)), "{sent:?}");
+    assert_eq!(lab.piton(&["push", &remote.url, "--run", "none"]).code, 3);
+    assert_eq!(lab.piton(&["push", "/nonexistent/x.git"]).code, 1);
+    assert_eq!(lab.piton(&["push", "--upload-pack=touch"]).code, 2);
+
+    let other = Lab::new();
+    other.write("mine", "m\n");
+    other.take("mine");
+    let sent = other.piton(&["push", &remote.url]);
+    assert_eq!(sent.code, 0, "several machines share a remote: {sent:?}");
+    let got = other.piton(&["fetch", &remote.url, "--json"]);
+    assert_eq!((got.code, got.json()["new"].as_array().map(Vec::len)), (0, Some(4)), "{got:?}");
+    let again = other.piton(&["fetch", &remote.url, "--json"]);
+    assert_eq!((again.code, again.json()["known"].as_u64()), (0, Some(4)), "{again:?}");
+    assert_eq!(fetched(&other).len(), 4);
+    let shown = other.piton(&["git", "for-each-ref", "--format=%(refname)"]).stdout;
+    assert!(shown.contains(&format!("refs/remotes/{theirs}/run-1\n")), "{shown}");
+    // Numbers are one's own; ids are anybody's.
+    assert_eq!(other.piton(&["list", "--json"]).json()["total"], 1);
+    let third = id(&lab, number);
+    assert_eq!(other.piton(&["show", &number.to_string()]).code, 3);
+    assert!(other.piton(&["show", &third]).stdout.contains(&theirs));
+    assert_eq!(other.piton(&["show", &format!("{third}:crlf")]).stdout, "x\r\n");
+    assert!(other.piton(&["diff", &id(&lab, 1), &third[..12]]).stdout.contains("+two"));
+    let before = tree(&other.work);
+    let mut sidecar = Sidecar::start(&other, &[]);
+    sidecar.ask(json!({"type": "hello", "protocol": 1, "client": "test"}));
+    let refused = sidecar.ask(json!({"type": "rollback.toCheckpoint", "sha": third}));
+    assert_eq!(refused["error"]["code"], "other-workspace", "{refused}");
+    assert_eq!(sidecar.finish(), 0);
+    assert_eq!(tree(&other.work), before);
+    let restored = other.piton(&["restore", &third[..12], "--yes", "--json"]);
+    assert_eq!(restored.code, 0, "{restored:?}");
+    assert_eq!(tree(&other.work), everything);
+    assert_eq!(other.piton(&["git", "rev-parse", "HEAD"]).stdout.trim(), third);
+    assert_eq!(other.piton(&["undo", "--yes"]).code, 0);
+    assert_eq!(tree(&other.work), before);
+    // Retention counts and drops one's own alone.
+    for n in 0..4 {
+        other.write("mine", format!("{n}\n"));
+        let output = other.piton(&["checkpoint", &format!("n{n}"), "--set", "retention.per_workspace=1"]);
+        assert_eq!(output.code, 0, "{output:?}");
+    }
+    assert_eq!(fetched(&other).len(), 4);
+    // What is new comes with the next one; a run goes forward.
+    run(&lab, "run-1", "more of it\n");
+    assert_eq!(lab.piton(&["push", &remote.url]).code, 0);
+    let got = other.piton(&["fetch", &remote.url, "--json"]);
+    assert_eq!(got.json()["new"], json!([format!("{theirs}/heads/run-1")]), "{got:?}");
+    assert_eq!(fetched(&other).len(), 5);
+    let records = std::fs::read_dir(other.home.join("piton/workspaces").join(workspace(&other))).unwrap();
+    assert!(!records.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("fetch-")));
+    other.store_git(&["fsck", "--full"]);
+    let doctor = other.piton(&["doctor", "--refs"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+}
+
+#[test]
+fn secrets_stay_here_until_they_are_asked_for() {
+    let Some(lab) = recorded() else { return };
+    let remote = Remote::new();
+    lab.write(".env", "TOKEN=1\n");
+    let kept = lab.piton(&["checkpoint", "with secrets", "--set", "secrets=always", "--json"]);
+    assert_eq!(kept.code, 0, "{kept:?}");
+    let secret = format!("checkpoint {}", kept.json()["checkpoint"]["n"]);
+    // A run whose first checkpoint holds one, and what was recorded on top of it without.
+    std::fs::create_dir_all(lab.home.join("config/piton")).unwrap();
+    std::fs::write(lab.home.join("config/piton/config.yaml"), "secrets: always\n").unwrap();
+    run(&lab, "leaky", "1\n");
+    std::fs::remove_file(lab.home.join("config/piton/config.yaml")).unwrap();
+    std::fs::remove_file(lab.work.join(".env")).unwrap();
+    run(&lab, "leaky", "2\n");
+    let sent = lab.piton(&["push", &remote.url, "--json"]);
+    assert_eq!(sent.code, 4, "{sent:?}");
+    let withheld: Vec<Value> =
+        sent.json()["withheld"].as_array().unwrap().iter().map(|it| it["what"].clone()).collect();
+    assert_eq!(withheld, [json!("run leaky"), json!(secret)], "{sent:?}");
+    assert_eq!(remote.refs().len(), 3, "{:?}", remote.refs());
+    let everything = remote.git(&["rev-list", "--all", "--objects"], b"");
+    assert!(!everything.contains(".env"), "{everything}");
+    assert!(lab.piton(&["push", &remote.url]).stdout.contains(&format!("{secret} holds secrets")));
+    // git itself would not ask.
+    for line in ["push --all", "bundle create ../x.bundle --all"] {
+        let args: Vec<&str> = ["git"].into_iter().chain(line.split(' ')).chain([remote.url.as_str()]).collect();
+        let args = if line.starts_with("push") { &args[..] } else { &args[..args.len() - 1] };
+        assert_eq!(lab.piton(args).code, 5, "{line}");
+    }
+    assert_eq!(lab.piton(&["push", &remote.url, "--with-secrets"]).code, 0);
+    assert_eq!(remote.refs().len(), 5);
+}
+
+#[test]
+fn a_remote_that_means_harm_does_none() {
+    let Some(lab) = recorded() else { return };
+    let remote = Remote::new();
+    assert_eq!(lab.piton(&["push", &remote.url]).code, 0);
+    let theirs = workspace(&lab);
+    let good = remote.git(&["cat-file", "-p", &format!("refs/piton/{theirs}/manual/1")], b"");
+    let (_, rest) = good.split_once('\n').unwrap();
+    let blob = remote.object("blob", b"evil\n");
+    let shard = |text: &str| {
+        let meta = remote.object("blob", text.as_bytes());
+        let tree = remote.object("tree", &entry("100644", "meta", &meta));
+        let piton = remote.object("tree", &entry("40000", "tree", &tree));
+        remote.object("tree", &[entry("40000", ".piton", &piton), entry("100644", "a", &blob)].concat())
+    };
+    let plain = remote.object("tree", &entry("100644", "a", &blob));
+    let commit = |tree: &str, n: u64, text: &str| {
+        remote.object(
+            "commit",
+            format!("tree {tree}\n{text}\n").replace("Ordinal: 1\n", &format!("Ordinal: {n}\n")).as_bytes(),
+        )
+    };
+    let stranger = remote.object(
+        "commit",
+        format!("tree {plain}\nauthor a <a@b> 1 +0000\ncommitter a <a@b> 1 +0000\n\nno checkpoint\n").as_bytes(),
+    );
+    let forged = commit(&shard("mode 4777 ../outside\nskip no-such-reason 1 a\n"), 70, rest);
+    remote.name(&format!("refs/piton/{theirs}/manual/70"), &forged);
+    let grafted = commit(&plain, 75, &format!("parent {stranger}\n{rest}"));
+    for (name, id) in [
+        (format!("refs/heads/piton/{theirs}/plain"), &stranger),
+        (format!("refs/piton/{theirs}/manual/71"), &commit(&plain, 72, rest)),
+        (format!("refs/piton/{theirs}/auto/73"), &commit(&plain, 73, rest)),
+        (format!("refs/piton/{theirs}/manual/74"), &blob),
+        (format!("refs/piton/{theirs}/manual/75"), &grafted),
+        (format!("refs/piton/{theirs}/manual/076"), &commit(&plain, 76, rest)),
+        (format!("refs/piton/{theirs}/exit/77"), &commit(&plain, 77, rest)),
+        (format!("refs/heads/piton/{theirs}/leaf"), &commit(&plain, 78, rest)),
+        ("refs/piton/0000000000000000/manual/1".to_owned(), &commit(&plain, 1, rest)),
+        ("refs/piton/UPPER/manual/1".to_owned(), &forged),
+        ("refs/heads/piton/x/y/z/$(touch-evil)`".to_owned(), &forged),
+        ("refs/heads/unrelated".to_owned(), &stranger),
+    ] {
+        remote.name(&name, id);
+    }
+    let other = Lab::new();
+    other.write("a", "mine\n");
+    other.take("mine");
+    // Somebody gives names of ours to what is theirs.
+    remote.name(&format!("refs/piton/{}/manual/9", workspace(&other)), &forged);
+    let world = tree(&other.root().join("work"));
+    let got = other.piton(&["fetch", &remote.url, "--json"]);
+    assert_eq!(got.code, 4, "{got:?}");
+    assert_eq!(got.json()["refused"].as_array().unwrap().len(), 11, "{got:?}");
+    assert_eq!(fetched(&other).len(), 4, "the three good ones, and the forged record in a checkpoint's shape");
+    let listed = other.piton(&["list", "--json"]).json();
+    assert_eq!(listed["total"], 1, "{listed}");
+    // What was refused did not come into the store.
+    for id in [&stranger, &grafted] {
+        let mut command = other.command("git", &other.work);
+        let there =
+            command.arg("--git-dir").arg(other.store()).args(["cat-file", "-e", id]).stderr(Stdio::null()).status();
+        assert!(!there.unwrap().success(), "{id}");
+    }
+    assert_eq!(tree(&other.work), world);
+    for args in [vec!["show", &forged], vec!["diff", &forged], vec!["restore", &forged, "--yes"]] {
+        let output = other.piton(&args);
+        assert!((0..=6).contains(&output.code) && !output.stderr.contains("panicked"), "{args:?}: {output:?}");
+        assert!(!other.root().join("outside").exists());
+        assert_eq!(std::fs::read_dir(other.root()).unwrap().count(), 2, "{args:?}");
+    }
+    // A run that goes back, and a checkpoint that became another.
+    let run = format!("refs/heads/piton/{theirs}/run-1");
+    let typed = remote.git(&["cat-file", "-p", &run], b"");
+    let (_, rest) = typed.split_once('\n').unwrap();
+    remote.name(&run, &remote.object("commit", format!("tree {plain}\n{rest}\n").as_bytes()));
+    remote.name(&format!("refs/piton/{theirs}/manual/70"), &commit(&plain, 70, good.split_once('\n').unwrap().1));
+    let before = fetched(&other);
+    let got = other.piton(&["fetch", &remote.url, "--json"]);
+    assert_eq!((got.code, got.json()["new"].as_array().map(Vec::len)), (4, Some(0)), "{got:?}");
+    assert_eq!(fetched(&other), before);
+    other.store_git(&["fsck", "--full"]);
+    let doctor = other.piton(&["doctor", "--refs"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+}
+
+#[test]
+fn the_users_way_to_a_server_is_taken_and_their_hooks_are_not() {
+    let Some(lab) = recorded() else { return };
+    let remote = Remote::new();
+    let hooks = lab.root().join("hooks");
+    std::fs::create_dir(&hooks).unwrap();
+    lab.sh("for hook in pre-push reference-transaction post-merge; do printf '#!/bin/sh\\nexit 1\\n' > ../hooks/$hook; chmod +x ../hooks/$hook; done");
+    let config = format!(
+        "[url \"{}\"]\n\tinsteadOf = short:\n[core]\n\thooksPath = {}\n[push]\n\tgpgSign = true\n[fetch]\n\tprune = true\n",
+        remote.url,
+        hooks.display()
+    );
+    std::fs::write(lab.home.join(".gitconfig"), &config).unwrap();
+    let sent = lab.piton(&["push", "short:"]);
+    assert_eq!((sent.code, remote.refs().len()), (0, 3), "{sent:?}");
+    let other = Lab::new();
+    other.write("a", "a");
+    other.take("a");
+    // Where the user keeps it is the user's to say.
+    std::fs::write(other.root().join("elsewhere"), &config).unwrap();
+    let mut command = other.command(env!("CARGO_BIN_EXE_piton"), &other.work);
+    command.env("GIT_CONFIG_GLOBAL", other.root().join("elsewhere")).env("GIT_DIR", "/nonexistent");
+    let output = command.args(["fetch", "short:"]).output().unwrap();
+    assert_eq!((output.status.code(), fetched(&other).len()), (Some(0), 3), "{output:?}");
+    assert_eq!(lab.piton(&["git", "push", "short:", "HEAD:refs/heads/by-hand"]).code, 0);
+    assert!(remote.refs().contains(&"refs/heads/by-hand".to_owned()));
+}
+
+#[test]
+fn a_fetch_that_is_killed_leaves_nothing_half_done() {
+    let Some(lab) = recorded() else { return };
+    let remote = Remote::new();
+    lab.sh("seq 1 20000 > many; for n in $(seq 300); do echo $n > f$n; done");
+    lab.take("more");
+    assert_eq!(lab.piton(&["push", &remote.url]).code, 0);
+    let other = Lab::new();
+    other.write("a", "a");
+    other.take("a");
+    for round in 0..12_u64 {
+        let mut command = other.command(env!("CARGO_BIN_EXE_piton"), &other.work);
+        let mut child =
+            command.args(["fetch", &remote.url]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // A little further each time, by work that takes about as long.
+        for _ in 0..round {
+            other.piton(&["status"]);
+        }
+        // It may have ended by itself.
+        let _ = child.kill();
+        child.wait().unwrap();
+        let doctor = other.piton(&["doctor", "--refs"]);
+        assert_eq!(doctor.code, 0, "round {round}: {doctor:?}");
+    }
+    let got = other.piton(&["fetch", &remote.url]);
+    assert_eq!((got.code, fetched(&other).len()), (0, 4), "{got:?}");
+    other.store_git(&["fsck", "--full"]);
+    assert_eq!(other.piton(&["list", "--json"]).json()["total"], 1);
+}
+
+#[test]
+fn trees_that_lead_elsewhere_do_not_come_in() {
+    let Some(lab) = recorded() else { return };
+    let (remote, other) = (Remote::new(), Lab::new());
+    assert_eq!(lab.piton(&["push", &remote.url]).code, 0);
+    other.write("a", "a");
+    other.take("a");
+    assert_eq!(other.piton(&["fetch", &remote.url]).code, 0);
+    let (before, theirs) = (fetched(&other), workspace(&lab));
+    let good = remote.git(&["cat-file", "-p", &format!("refs/piton/{theirs}/manual/1")], b"");
+    let (_, rest) = good.split_once('\n').unwrap();
+    let blob = remote.object("blob", b"evil\n");
+    let inner = remote.object("tree", &entry("100644", "file", &blob));
+    let table = [
+        ("a parent", entry("40000", "..", &inner)),
+        ("git's directory", entry("40000", ".git", &inner)),
+        ("git's directory by another name", entry("40000", "GIT~1", &inner)),
+        ("a path", entry("100644", "../outside", &blob)),
+        ("no name", entry("100644", "", &blob)),
+        ("a file twice", [entry("100644", "a", &blob), entry("100644", "a", &blob)].concat()),
+        ("something missing", entry("100644", "a", "1234567812345678123456781234567812345678")),
+    ];
+    for (n, (name, content)) in (50..).zip(table) {
+        let tree = remote.object("tree", &content);
+        let text = format!("tree {tree}\n{rest}\n").replace("Ordinal: 1\n", &format!("Ordinal: {n}\n"));
+        let commit = remote.object("commit", text.as_bytes());
+        let leaf = format!("refs/piton/{theirs}/manual/{n}");
+        remote.name(&leaf, &commit);
+        let got = other.piton(&["fetch", &remote.url]);
+        assert_eq!(got.code, 1, "{name}: {got:?}");
+        assert!(got.stderr.contains("did not get through"), "{name}: {got:?}");
+        assert_eq!(fetched(&other), before, "{name}");
+        assert_eq!(other.piton(&["restore", &commit, "--yes"]).code, 3, "{name}");
+        remote.git(&["update-ref", "-d", &leaf], b"");
+    }
+    assert_eq!(other.piton(&["fetch", &remote.url]).code, 0);
+    other.store_git(&["fsck", "--full"]);
+}
