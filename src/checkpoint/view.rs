@@ -72,7 +72,7 @@ impl View {
         };
         // What is known of unchanged files is kept, where there is an index that can be read.
         let merged = std::fs::copy(&index, &aside).is_ok()
-            && git::run(git(&["read-tree", "-m", &tree]).stderr(std::process::Stdio::null()), None)?.1;
+            && git::run(git(&["read-tree", "-m", "-i", &tree]).stderr(std::process::Stdio::null()), None)?.1;
         if !merged {
             gone(&aside)?;
             git::printed(&mut git(&["read-tree", &tree]), None)?;

@@ -102,13 +102,13 @@ pub fn become_it(mut command: Command) -> Error {
     missing(command.exec())
 }
 
-/// Runs it, its talk going to stderr; gives what it printed, and whether it succeeded.
+/// Runs it, its talk going where the command says, else to stderr; gives what it printed, and whether it succeeded.
 ///
 /// # Errors
 /// When there is no git.
 pub fn run(command: &mut Command, input: Option<&[u8]>) -> Result<(Vec<u8>, bool)> {
     let stdin = if input.is_some() { Stdio::piped() } else { Stdio::inherit() };
-    let mut child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().map_err(missing)?;
+    let mut child = command.stdin(stdin).stdout(Stdio::piped()).spawn().map_err(missing)?;
     let (pipe, input) = (child.stdin.take(), input.unwrap_or_default());
     let output = std::thread::scope(|scope| {
         if let Some(mut pipe) = pipe {

@@ -126,6 +126,11 @@ fn the_work_tree_is_compared_with_where_the_workspace_stands() {
     assert_eq!(ours(&lab, &["diff", "HEAD", "--stat"]).stdout, "", "after an undo");
     lab.take("fourth");
     assert!(ours(&lab, &["log", "-1", "--format=%s"]).stdout.contains("fourth"));
+    lab.write("src/a", "five\n");
+    lab.take("fifth");
+    lab.write("src/a", "six\n");
+    let status = ours(&lab, &["status", "--porcelain"]);
+    assert_eq!((status.stdout.as_str(), status.stderr.as_str()), (" M src/a\n", ""), "the index moves quietly");
     assert_eq!(tree_of_git(&lab), own, "the user's own repository");
 }
 
