@@ -4,6 +4,8 @@
 mod attacks;
 #[path = "blackbox/capture.rs"]
 mod capture;
+#[path = "blackbox/codons.rs"]
+mod codons;
 #[path = "shared/conversations.rs"]
 mod conversations;
 #[path = "blackbox/crowd.rs"]

@@ -8,6 +8,7 @@ use super::seen::Into;
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
+use crate::filter::Tracked;
 use crate::model::build;
 use crate::model::checkpoint::Kind;
 use crate::model::coverage::Coverage;
@@ -72,9 +73,9 @@ impl Timeline {
         if let Some(present) = self.look_warm(take)? {
             return Ok(present);
         }
-        let (all, _) = self.checkpoints()?;
+        let all = self.all()?;
         let warmth = self.take_warmth();
-        let before = self.known_now(&all, warmth.stamps()?)?;
+        let before = self.known_now(&all.checkpoints, warmth.stamps()?)?;
         let seen = self.capture_with(take, &before, Into::Nothing, control);
         // Only what was known before stays known: content that was merely hashed is not in the store.
         self.keep(warmth, before);
@@ -232,7 +233,14 @@ impl Content {
 /// Whether a path differs only because one side looked at it and the other did not: a target of one, a skip of the other.
 fn is_capture_gap(change: &Change, from: &Coverage, to: &Coverage, may_exist: &dyn Fn(&RelPath) -> bool) -> bool {
     let path = &change.path;
+    let narrowed = |coverage: &Coverage| !coverage.tracked.is_empty() || !coverage.read_only.is_empty();
+    let untracked = |coverage: &Coverage| {
+        narrowed(coverage)
+            && Tracked::new(&coverage.tracked, &coverage.read_only).is_ok_and(|tracked| !tracked.matches(path))
+    };
     match (change.old, change.new) {
+        (None, Some(_)) if untracked(from) => true,
+        (Some(_), None) if untracked(to) => true,
         (None, Some(_)) => to.targeted.contains(path) || from.skip_of(path).is_some(),
         (Some(_), None) => to.skip_of(path).is_some() || (from.targeted.contains(path) && may_exist(path)),
         _ => false,

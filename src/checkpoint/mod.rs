@@ -2,6 +2,9 @@
 //!
 //! Drives `worktree` → `store`, which never meet. Knows no terminal, no protocol, no watcher.
 
+mod branches;
+pub mod codon;
+mod commits;
 pub mod diff;
 pub mod export;
 pub mod find;
@@ -10,12 +13,16 @@ pub mod interrupted;
 pub mod journal;
 pub mod listing;
 pub mod mishaps;
+pub mod narrow;
 mod number;
 pub mod operations;
 mod recent;
 mod resolve;
 pub mod restore;
 pub mod retention;
+pub mod rollback;
+pub mod run;
+pub mod runs;
 mod seen;
 pub mod selector;
 pub mod state;

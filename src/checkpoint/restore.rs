@@ -14,7 +14,7 @@ use super::journal::{Begin, End, External, Journal, Line, OpKind, quoted, unquot
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
-use crate::filter::{CoverageView, Denial, Judge, Verdict};
+use crate::filter::{CoverageView, Denial, Judge, Tracked, Verdict};
 use crate::model::checkpoint::Kind;
 use crate::model::coverage::{Coverage, SkipReason};
 use crate::model::id::ObjectId;
@@ -110,7 +110,7 @@ impl Timeline {
         if let Some(begin) = self.history()?.interrupted {
             return Err(refusal(&begin));
         }
-        self.run_restore(restore, None, control)
+        self.run_restore(restore, None, &|_| {}, control)
     }
 
     /// Goes on with an interrupted restore, or gives it up; either way the tree is whole afterwards.
@@ -134,7 +134,7 @@ impl Timeline {
             keep_new: go_on && begin.keep_new,
             over: begin.over.clone(),
         };
-        self.run_restore(&restore, Some(Resume { begin, go_on }), control)
+        self.run_restore(&restore, Some(Resume { begin, go_on }), &|_| {}, control)
     }
 
     fn clean_up_after(&self, planned: &BTreeSet<RelPath>) -> Result<()> {
@@ -146,10 +146,11 @@ impl Timeline {
         Ok(())
     }
 
-    fn run_restore(
+    pub(super) fn run_restore(
         &mut self,
         restore: &Restore,
         resume: Option<Resume>,
+        tell: &dyn Fn(Stage<'_>),
         control: &dyn Fn() -> Flow,
     ) -> Result<Restored> {
         let loaded = self.load_target(restore)?;
@@ -163,6 +164,7 @@ impl Timeline {
             (None, warm) => Cow::Owned(warm.map(Warm::manifest).unwrap_or_default()),
         };
         let plan = self.plan_for(restore, &loaded, (&present, &seen.coverage))?;
+        tell(Stage::Planned(&plan, &loaded.checkpoint));
         let conflicts: Vec<(RelPath, String)> =
             plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
         if plan.changes_nothing() && resume.is_none() {
@@ -203,6 +205,7 @@ impl Timeline {
             }
             Ok(outcome) => outcome,
         };
+        tell(Stage::Applied(&plan));
         outcome.kept.splice(0..0, kept(&plan));
         self.conclude(&begin, resume.as_ref(), &outcome)?;
         let operation = Some(begin.op);
@@ -211,8 +214,9 @@ impl Timeline {
     }
 
     fn load_target(&mut self, restore: &Restore) -> Result<Loaded> {
-        let (all, _) = self.checkpoints()?;
-        let checkpoint = all.into_iter().find(|checkpoint| checkpoint.id == restore.target).ok_or_else(|| {
+        let all = self.all()?;
+        let found = all.checkpoints.iter().find(|checkpoint| checkpoint.id == restore.target).cloned();
+        let checkpoint = found.ok_or_else(|| {
             Error::new(
                 Code::NoSuchCheckpoint,
                 format!("checkpoint {} is not in this workspace", restore.target.short()),
@@ -269,7 +273,17 @@ impl Timeline {
             .filter(|(path, entry)| path.name() == b".gitignore" && entry.kind == EntryKind::File);
         let rules_known = self.store.missing(&mut rules.map(|(_, entry)| entry.id))?.is_empty();
         let judge = Judge::new(&loaded.coverage, &view);
+        // Inputs that are read-only now are no business of a run's, whatever the target knew of them.
+        let inputs: &[String] = if loaded.checkpoint.record.kind.is_typed() { &self.policy.read_only } else { &[] };
+        let allowed = Tracked::new(&[], inputs)?;
+        // A directory that patterns say nothing of goes with what they track in it.
+        let holds_files = |dir: &RelPath| present.inside(dir).any(|(_, entry)| entry.kind != EntryKind::Dir);
+        let goes_along = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::Dir && holds_files(path);
         let covered = |path: &RelPath, entry: &Entry| match judge.verdict(path, entry) {
+            Verdict::Yes | Verdict::No(Denial::Untracked) if !stepping && !allowed.matches(path) => {
+                Err("a read-only input".to_owned())
+            }
+            Verdict::No(Denial::Untracked) if rules_known && goes_along(path, entry) => Ok(()),
             _ if !stepping && !rules_known => Err("the checkpoint's ignore rules are lost".to_owned()),
             Verdict::No(why) if !stepping => Err(denial_text(why)),
             Verdict::No(_) | Verdict::Yes => Ok(()),
@@ -312,6 +326,7 @@ impl Timeline {
     fn conclude(&mut self, begin: &Begin, resume: Option<&Resume>, outcome: &Outcome) -> Result<()> {
         let journal = Journal::in_dir(&self.workspace.dir);
         if resume.is_some_and(|resume| !resume.go_on) {
+            self.move_with(begin, true)?;
             return journal.append(&[Line::Aborted { op: begin.op.clone() }]);
         }
         let mut changed: BTreeSet<RelPath> = outcome.changed().cloned().collect();
@@ -319,6 +334,7 @@ impl Timeline {
             // What the interrupted attempt had changed already is part of the operation too.
             changed.extend(unquoted(&begin.planned)?);
         }
+        self.move_with(begin, false)?;
         let (all, _) = self.checkpoints()?;
         let end = End {
             op: begin.op.clone(),
@@ -329,14 +345,42 @@ impl Timeline {
         journal.append(&[Line::Restored(end)])
     }
 
+    /// Moves the run of a rollback with its files, and back when the rollback is undone or given up.
+    fn move_with(&self, begin: &Begin, given_up: bool) -> Result<()> {
+        let history = self.history()?;
+        match begin.kind {
+            OpKind::Restore => Ok(()),
+            OpKind::Rollback if given_up => self.move_back(&begin.run, begin.target),
+            OpKind::Rollback => self.move_run(&begin.run, begin.target),
+            OpKind::Undo | OpKind::Redo if given_up => Ok(()),
+            OpKind::Undo => match history.undo.last().and_then(|step| step.moved.as_ref()) {
+                Some((run, target)) => self.move_back(run, *target),
+                None => Ok(()),
+            },
+            OpKind::Redo => match history.redo.last().and_then(|step| step.moved.as_ref()) {
+                Some((run, target)) => self.move_run(run, *target),
+                None => Ok(()),
+            },
+        }
+    }
+
     /// Recorded effects that going back to `target` does not undo.
     fn externals_after(&self, target: &Checkpoint) -> Result<Vec<External>> {
         Ok(self.history()?.external_since(target.record.ordinal).cloned().collect())
     }
 }
 
+/// How far a restore has come.
+#[derive(Clone, Copy, Debug)]
+pub enum Stage<'p> {
+    /// What is there is saved, and this is about to be done; to go back to that checkpoint.
+    Planned(&'p Plan, &'p Checkpoint),
+    /// The files are back.
+    Applied(&'p Plan),
+}
+
 /// An interrupted operation that is taken up again.
-struct Resume {
+pub(super) struct Resume {
     begin: Begin,
     /// Finish it; else go back to where it began.
     go_on: bool,
@@ -373,6 +417,7 @@ fn denial_text(why: Denial) -> String {
         Denial::TooLarge => "larger than the checkpoint's size cap".to_owned(),
         Denial::Skipped(why) => format!("left out of the checkpoint: {why}"),
         Denial::OutsideExtent => "the checkpoint looked at other paths only".to_owned(),
+        Denial::Untracked => "no pattern of tracked files covered it".to_owned(),
         Denial::Partial => "the checkpoint did not see everything".to_owned(),
     }
 }

@@ -151,6 +151,8 @@ impl Timeline {
     /// The same, with the workspace lock held by the caller; also gives what was captured.
     pub(super) fn take_locked(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<(Taken, Seen)> {
         let started = Instant::now();
+        let widened = self.widened(take)?;
+        let take = widened.as_ref().unwrap_or(take);
         self.require_workspace()?;
         self.refuse_too_broad(take)?;
         let _shared = self.store.lock_shared(take.kind.as_str(), LOCK_WAIT)?;
@@ -178,7 +180,9 @@ impl Timeline {
         seen.cost.list_us = list_us;
         let previous = self.newest_of_run(all, &take.run);
         let newest = all.iter().rev().find(|checkpoint| checkpoint.record.is_whole());
-        let base = previous.or(newest);
+        let narrowed = all.iter().rev().find(|c| c.record.kind.is_typed() && c.record.run == take.run);
+        let tracked = !seen.coverage.tracked.is_empty() || !seen.coverage.read_only.is_empty();
+        let base = narrowed.filter(|_| tracked).or(previous).or(newest);
         let changed = match base {
             Some(base) => self.count_changes(base.tree, seen.root, &seen.fresh)?,
             None => seen.totals.0,
@@ -193,9 +197,7 @@ impl Timeline {
         }
         let batch = batch.map_or_else(|| self.store.batch(), Ok)?;
         let checkpoint = self.commit(take, &mut seen, all, batch)?;
-        if !take.kind.is_typed() {
-            self.add(known, &checkpoint);
-        }
+        self.add(known, &checkpoint);
         self.put_back(warmth, before, &seen, take)?;
         Ok((self.account(taken(checkpoint, false, changed, &seen, started)), seen))
     }
@@ -272,7 +274,7 @@ impl Timeline {
                 self.save_state(&state);
             }
         }
-        Ok(Checkpoint { id, tree: seen.root, parents, record, name })
+        Ok(Checkpoint { id, tree: seen.root, parents, record: record.into(), name: name.into() })
     }
 
     fn branch_target(&self, name: &str) -> Result<Option<ObjectId>> {
@@ -317,6 +319,7 @@ impl Timeline {
         let flags = [
             ("partial", coverage.is_partial()),
             ("paths", coverage.extent != Extent::Tree),
+            ("tracked", !coverage.tracked.is_empty() || !coverage.read_only.is_empty()),
             ("targeted", targeted && take.kind != Kind::PreRestore),
             ("secrets", holds_secrets && secrets()),
             ("unstable", !coverage.unstable.is_empty()),
@@ -336,6 +339,7 @@ impl Timeline {
         }
         self.flush()?;
         self.tidy()?;
+        self.keep_commits()?;
         self.store.prepare();
         Ok(())
     }
@@ -349,6 +353,7 @@ impl Timeline {
         let Some(_lock) = self.lock_if_free("settling")? else { return Ok(()) };
         self.save_stamps()?;
         self.flush_much()?;
+        self.keep_commits()?;
         self.tidy()
     }
 

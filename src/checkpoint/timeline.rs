@@ -1,10 +1,12 @@
 //! The checkpoints of one workspace: reading them, finding one, knowing the newest.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::commits::{Commits, Said};
 use super::home::Home;
 use super::journal::{Journal, Line};
 use super::operations::History;
@@ -12,7 +14,7 @@ use super::recent::Recent;
 
 use super::state::State;
 use super::workspace::Workspace;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Result};
 use crate::model::change::{Changes, Ears, Why};
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::cost::Cost;
@@ -37,9 +39,9 @@ pub struct Checkpoint {
     pub id: ObjectId,
     pub tree: ObjectId,
     pub parents: Vec<ObjectId>,
-    pub record: Record,
+    pub record: Arc<Record>,
     /// The ref that keeps it (for a typed one: its run's branch).
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 /// The checkpoints of one workspace, and everything that acts on them.
@@ -66,7 +68,7 @@ pub struct Timeline {
     pub(super) audited: u64,
     /// What the last checkpoint cost.
     pub(super) cost: Option<Cost>,
-    cache: HashMap<ObjectId, (ObjectId, Vec<ObjectId>, Record)>,
+    pub(super) commits: RefCell<Commits>,
     /// Refs as they were listed, by prefix.
     listings: RefCell<BTreeMap<String, Listing>>,
     /// What the listings came to, as long as both of them stand.
@@ -76,13 +78,15 @@ pub struct Timeline {
     held: RefCell<Held>,
     /// What is not durable elsewhere yet; open as long as nobody else had the lock.
     log: RefCell<Option<Log>>,
+    /// Codons that this process has begun, by run.
+    pub(super) codons: BTreeMap<String, FileLock>,
 }
 
 /// All checkpoints, oldest first, and what is wrong with refs that could not be read.
 #[derive(Clone, Default)]
 pub(super) struct All {
     pub(super) checkpoints: Vec<Checkpoint>,
-    broken: Vec<String>,
+    pub(super) broken: Vec<String>,
 }
 
 /// Refs as they were listed or written.
@@ -114,7 +118,8 @@ impl Timeline {
             touched: VecDeque::new(),
             audited: 0,
             cost: None,
-            cache: HashMap::new(),
+            commits: RefCell::default(),
+            codons: BTreeMap::new(),
             listings: RefCell::default(),
             all: RefCell::default(),
             recent: RefCell::default(),
@@ -188,6 +193,11 @@ impl Timeline {
         let (entries, marks) = self.store.refs_marked(prefix)?;
         listings.insert(prefix.to_owned(), Listing { entries: entries.clone(), marks });
         Ok(entries)
+    }
+
+    /// Where what commits say is kept.
+    pub(super) fn commits_file(&self) -> PathBuf {
+        self.workspace.dir.join("commits")
     }
 
     /// Whether nobody else has moved such refs since they were listed.
@@ -331,116 +341,12 @@ impl Timeline {
         }
     }
 
-    fn read_all(&mut self) -> Result<All> {
-        let mut all = Vec::new();
-        let mut broken = Vec::new();
-        for leaf in self.refs(&self.leaf_prefix())? {
-            match self.tip_of(&leaf).and_then(|id| self.read(id, &leaf.name)) {
-                Ok(checkpoint) => all.push(checkpoint),
-                Err(error) => broken.push(format!("{}: {}", leaf.name, error.text())),
-            }
-        }
-        for branch in self.refs(&self.branch_prefix())? {
-            if let Err(error) = self.tip_of(&branch).and_then(|tip| self.chain(tip, &branch.name, &mut all)) {
-                broken.push(format!("{}: {}", branch.name, error.text()));
-            }
-        }
-        all.sort_by_key(|checkpoint| checkpoint.record.ordinal);
-        all.dedup_by_key(|checkpoint| checkpoint.id);
-        Ok(All { checkpoints: all, broken })
-    }
-
-    /// Adds a leaf that was just recorded to all that were known before it.
-    pub(super) fn add(&mut self, mut all: Arc<All>, leaf: &Checkpoint) {
-        let Checkpoint { id, tree, parents, record, .. } = leaf.clone();
-        self.cache.insert(id, (tree, parents, record));
-        Arc::make_mut(&mut all).checkpoints.push(leaf.clone());
+    /// Adds one that was just recorded to all that were known before it.
+    pub(super) fn add(&mut self, mut all: Arc<All>, newest: &Checkpoint) {
+        let Checkpoint { id, tree, parents, record, .. } = newest.clone();
+        self.commits.get_mut().put(id, Said { tree, parents, record });
+        Arc::make_mut(&mut all).checkpoints.push(newest.clone());
         *self.all.borrow_mut() = Some(all);
-    }
-
-    fn tip_of(&self, entry: &RefEntry) -> Result<ObjectId> {
-        entry.target.clone().map_err(|what| Error::new(Code::StoreDamaged, format!("a broken ref: {what}")))
-    }
-
-    /// Follows first parents from a branch's tip; parents of another branch are included once (sorted out later).
-    fn chain(&mut self, tip: ObjectId, name: &str, all: &mut Vec<Checkpoint>) -> Result<()> {
-        let mut next = Some(tip);
-        while let Some(id) = next {
-            let checkpoint = self.read(id, name)?;
-            next = checkpoint.parents.first().copied().filter(|_| checkpoint.record.kind.is_typed());
-            if checkpoint.record.kind.is_typed() && !all.iter().any(|known| known.id == id) {
-                all.push(checkpoint);
-            }
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, id: ObjectId, name: &str) -> Result<Checkpoint> {
-        if !self.cache.contains_key(&id) {
-            let commit = self.store.read_commit(&id)?;
-            let record = Record::parse(&commit.message).ok_or_else(|| {
-                Error::new(Code::NotACheckpoint, format!("commit {} was not made by piton", id.short()))
-            })?;
-            self.cache.insert(id, (commit.tree, commit.parents, record));
-        }
-        let (tree, parents, record) = self.cache[&id].clone();
-        if record.workspace != self.workspace.id {
-            return Err(Error::new(Code::OtherWorkspace, format!("checkpoint {} is of another workspace", id.short())));
-        }
-        Ok(Checkpoint { id, tree, parents, record, name: name.to_owned() })
-    }
-
-    /// The tree of a checkpoint.
-    pub(super) fn tree_of(&self, id: &ObjectId) -> Result<ObjectId> {
-        match self.cache.get(id) {
-            Some((tree, ..)) => Ok(*tree),
-            None => Ok(self.store.read_commit(id)?.tree),
-        }
-    }
-
-    /// The branch on which a run's next typed checkpoint goes, and its parent.
-    pub(super) fn run_tip(&self, run: &str) -> Result<(String, Option<ObjectId>)> {
-        if let Some(detached) = self.state().detached.get(run) {
-            return Ok((detached.branch.clone(), Some(detached.from)));
-        }
-        let mut branch = format!("{}{run}", self.branch_prefix());
-        let refs = self.refs(&self.branch_prefix())?;
-        // After a rollback a run goes on under `<run>.2`, `<run>.3`, …: the newest of them is where it stands.
-        for n in 2u32.. {
-            let next = format!("{}{run}.{n}", self.branch_prefix());
-            if !refs.iter().any(|entry| entry.name == next) {
-                break;
-            }
-            branch = next;
-        }
-        let tip = refs.iter().find(|entry| entry.name == branch).map(|entry| self.tip_of(entry)).transpose()?;
-        Ok((branch, tip))
-    }
-
-    /// The name of the branch on which a run's next typed checkpoint goes, without `refs/heads/`.
-    ///
-    /// # Errors
-    /// Those of listing refs.
-    pub fn branch_of(&self, run: &str) -> Result<String> {
-        let (branch, _) = self.run_tip(run)?;
-        Ok(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned())
-    }
-
-    /// Has a run's next typed checkpoint open a new branch from `from`; gives the branch's name. Its old branch stays.
-    ///
-    /// # Errors
-    /// Those of the lock and of writing the state.
-    pub fn detach(&self, run: &str, from: ObjectId) -> Result<String> {
-        let prefix = self.branch_prefix();
-        let refs = self.store.refs(&prefix)?;
-        let taken = |name: &str| refs.iter().any(|entry| entry.name == name);
-        let first = format!("{prefix}{run}");
-        let later = (2u32..).map(|n| format!("{prefix}{run}.{n}"));
-        let branch = std::iter::once(first).chain(later).find(|name| !taken(name)).unwrap_or_default();
-        self.change_state(|state| {
-            state.detached.insert(run.to_owned(), super::state::Detached { branch: branch.clone(), from });
-        })?;
-        Ok(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned())
     }
 
     /// The newest checkpoint that `unchanged` is measured by: of this run, base captures left out.
@@ -475,6 +381,6 @@ pub(super) mod tests {
             flags: vec![],
             pinned: false,
         };
-        Checkpoint { id, tree: ObjectId::EMPTY_TREE, parents: vec![], record, name: String::new() }
+        Checkpoint { id, tree: ObjectId::EMPTY_TREE, parents: vec![], record: Arc::new(record), name: "".into() }
     }
 }

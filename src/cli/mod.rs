@@ -16,6 +16,8 @@ mod install;
 mod look;
 mod print;
 mod restore;
+mod rollback;
+mod runs;
 mod status;
 mod verbs;
 
@@ -116,6 +118,8 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Diff(args)) => look::diff(&mut context, args),
         Some(Verb::Find(args)) => look::find(&mut context, args),
         Some(Verb::Restore(args)) => restore::restore(&mut context, args),
+        Some(Verb::Rollback(args)) => rollback::rollback(&mut context, args),
+        Some(Verb::Runs(args)) => runs::runs(&mut context, args),
         Some(Verb::Undo(args)) => restore::undo(&mut context, args),
         Some(Verb::Redo(args)) => restore::redo(&mut context, args),
         Some(Verb::Status) => status::status(&mut context),

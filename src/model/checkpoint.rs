@@ -94,7 +94,7 @@ pub struct Record {
     pub bytes: u64,
     /// How many paths were skipped and listed.
     pub skipped: u64,
-    /// `partial`, `paths` (only some paths), `targeted`, `secrets`, `unstable`.
+    /// `partial`, `paths` (only some paths), `tracked` (only tracked files), `targeted`, `secrets`, `unstable`.
     pub flags: Vec<String>,
     pub pinned: bool,
 }
@@ -150,39 +150,63 @@ impl Record {
 
     /// Whether it holds the whole workspace (as far as the rules let it in), not only some named paths.
     pub fn is_whole(&self) -> bool {
-        !self.flags.iter().any(|flag| flag == "paths")
+        !self.flags.iter().any(|flag| flag == "paths" || flag == "tracked")
     }
 
-    /// Reads a message back; `None` when it is not one of ours.
+    /// Reads a message back; `None` when it is not one of ours. Of a field that stands twice the last one counts: trailers come
+    /// after everything else.
     pub fn parse(message: &str) -> Option<Record> {
         let (_, body) = message.split_once("\n\n")?;
-        let field = |key: &str| {
-            let lines = body.lines().rev();
-            lines.filter_map(|line| line.split_once(": ")).find(|(name, _)| *name == key).map(|(_, value)| value)
-        };
-        let text = |key: &str| field(key).map(str::to_owned);
-        let number = |key: &str| field(key).and_then(|value| value.parse::<u64>().ok());
-        let words = |key: &str| field(key).unwrap_or("").split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let mut fields = [None; FIELDS.len()];
+        for (name, value) in body.lines().filter_map(|line| line.split_once(": ")) {
+            if let Some(at) = FIELDS.iter().position(|field| *field == name) {
+                fields[at] = Some(value);
+            }
+        }
+        let [kind, ordinal, workspace, run, turn, codon_id, codon, reason, time, duration, ..] = fields;
+        let [.., effects, files, bytes, skipped, flags, pinned] = fields;
+        let text = |field: Option<&str>| field.map(str::to_owned);
+        let number = |field: Option<&str>| field.and_then(|value| value.parse::<u64>().ok());
         Some(Record {
-            kind: Kind::parse(field("Kind")?)?,
-            ordinal: number("Ordinal")?,
-            workspace: text("Workspace")?,
-            run: text("Run")?,
-            turn: text("Turn"),
-            codon_id: text("Codon-Id"),
-            codon_name: text("Codon"),
-            reason: text("Reason").unwrap_or_default(),
-            time: text("Timestamp")?,
-            duration_ms: field("Duration").and_then(|value| value.strip_suffix("ms")?.parse().ok()),
-            effects: words("Effects").iter().filter_map(|word| parse_class(word)).collect(),
-            files: number("Files").unwrap_or(0),
-            bytes: number("Bytes").unwrap_or(0),
-            skipped: number("Skipped").unwrap_or(0),
-            flags: words("Flags"),
-            pinned: field("Pinned") == Some("yes"),
+            kind: Kind::parse(kind?)?,
+            ordinal: number(ordinal)?,
+            workspace: text(workspace)?,
+            run: text(run)?,
+            turn: text(turn),
+            codon_id: text(codon_id),
+            codon_name: text(codon),
+            reason: text(reason).unwrap_or_default(),
+            time: text(time)?,
+            duration_ms: duration.and_then(|value| value.strip_suffix("ms")?.parse().ok()),
+            effects: effects.unwrap_or("").split_whitespace().filter_map(parse_class).collect(),
+            files: number(files).unwrap_or(0),
+            bytes: number(bytes).unwrap_or(0),
+            skipped: number(skipped).unwrap_or(0),
+            flags: flags.unwrap_or("").split_whitespace().map(str::to_owned).collect(),
+            pinned: pinned == Some("yes"),
         })
     }
 }
+
+/// What a message is read for, in the order in which [`Record::parse`] takes it apart.
+const FIELDS: [&str; 16] = [
+    "Kind",
+    "Ordinal",
+    "Workspace",
+    "Run",
+    "Turn",
+    "Codon-Id",
+    "Codon",
+    "Reason",
+    "Timestamp",
+    "Duration",
+    "Effects",
+    "Files",
+    "Bytes",
+    "Skipped",
+    "Flags",
+    "Pinned",
+];
 
 fn parse_class(word: &str) -> Option<Class> {
     serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()

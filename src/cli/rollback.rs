@@ -1,0 +1,71 @@
+//! `piton rollback`: a run goes back, and on from there.
+
+use super::restore::{ask_first, finished};
+use super::verbs::RollbackArgs;
+use super::{Context, Exit, print};
+use crate::checkpoint::restore::Restore;
+use crate::checkpoint::rollback::{Aim, Point};
+use crate::checkpoint::timeline::Timeline;
+use crate::error::{Code, Error, Result};
+use crate::model::text::printable;
+use crate::sidecar::shared;
+use crate::worktree::Flow;
+
+pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
+    let aim = aim(&args.target)?;
+    let mut timeline = context.timeline()?;
+    timeline.refuse_interrupted()?;
+    let run = run(&mut timeline, args.run.as_deref())?;
+    let target = timeline.aim(&aim, &run)?;
+    timeline.refuse_running(&run)?;
+    let restore = Restore::to(target.id, &run, Vec::new(), args.keep_new);
+    let preview = timeline.preview(&restore, &|| Flow::Continue)?;
+    let moves_only = preview.plan.changes_nothing() && !args.preview;
+    if !context.json && moves_only {
+        print::data(&format!("No file changes; run {run} goes on from checkpoint {}.\n", target.record.ordinal))?;
+    } else if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), &format!("Roll run {run} back"))?
+        && (exit != Exit::Nothing || args.preview)
+    {
+        return Ok(exit);
+    }
+    let rolled = timeline.rollback(&restore, &|_| {}, &|| Flow::Continue)?;
+    print::settled(timeline.leave());
+    if context.json {
+        print::json(&shared::rolled_back(&rolled))?;
+        let part = !rolled.restored.outcome.failed.is_empty() || !rolled.restored.conflicts.is_empty();
+        return Ok(if part { Exit::Part } else { Exit::Done });
+    }
+    let exit = finished(context, &rolled.restored, "Rolled back")?;
+    print::data(&format!("Run {} goes on upon {}; its old timeline stays.\n", rolled.run, rolled.next_branch))?;
+    // The run has moved, even where no file had to.
+    Ok(if exit == Exit::Nothing { Exit::Done } else { exit })
+}
+
+fn aim(words: &[String]) -> Result<Aim> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["last-success"] => Ok(Aim::LastSuccess),
+        ["codon", id] => Ok(Aim::Codon { id: (*id).to_owned(), point: Point::End }),
+        ["codon", id, word] => match Point::parse(word) {
+            Some(point) => Ok(Aim::Codon { id: (*id).to_owned(), point }),
+            None => Err(Error::new(Code::BadRequest, format!("`{}` is no type of checkpoint", printable(word)))
+                .hint(format!("the types are: {}", Point::WORDS.join(", ")))),
+        },
+        [selector] => Ok(Aim::Checkpoint((*selector).to_owned())),
+        _ => Err(Error::new(Code::BadRequest, "that names no target")
+            .hint("say `last-success`, `codon ID [TYPE]` or a checkpoint")),
+    }
+}
+
+/// The run that goes back.
+fn run(timeline: &mut Timeline, named: Option<&str>) -> Result<String> {
+    let Some(named) = named else {
+        return Ok(timeline.newest_run()?.unwrap_or_else(|| "local".to_owned()));
+    };
+    let run = shared::run_id(named);
+    if timeline.has_run(&run)? {
+        return Ok(run);
+    }
+    Err(Error::new(Code::NoSuchRun, format!("there is no run `{}` in this workspace", printable(named)))
+        .hint("`piton runs` lists them"))
+}
