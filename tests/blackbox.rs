@@ -34,6 +34,8 @@ mod lessons;
 mod mcp;
 #[path = "blackbox/restore.rs"]
 mod restore;
+#[path = "blackbox/rollback.rs"]
+mod rollback;
 #[path = "blackbox/sidecar.rs"]
 mod sidecar;
 #[path = "blackbox/slow.rs"]

@@ -7,10 +7,11 @@
 use std::collections::HashSet;
 
 use super::take::Take;
-use super::timeline::Timeline;
+use super::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
-use crate::filter::{Tracked, literal_roots};
+use crate::filter::{CoverageView, Judge, Tracked, Verdict, literal_roots};
 use crate::model::coverage::Coverage;
+use crate::model::id::ObjectId;
 use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
@@ -82,10 +83,55 @@ impl Timeline {
     fn recorded_before(&self, run: &str, read_only: &[String]) -> Result<HashSet<RelPath>> {
         let (_, tip) = self.run_tip(run)?;
         let Some(tree) = self.typed_at(tip)?.map(|checkpoint| checkpoint.tree) else { return Ok(HashSet::new()) };
-        let (manifest, _) = self.load(&tree, &|_| true)?;
         let allowed = Tracked::new(&[], read_only)?;
-        let files = manifest.iter().filter(|(path, entry)| entry.kind != EntryKind::Dir && allowed.matches(path));
-        Ok(files.map(|(path, _)| path.clone()).collect())
+        Ok(self.files_of(&tree)?.into_iter().filter(|path| allowed.matches(path)).collect())
+    }
+
+    /// Files of a run that came to be after `target`, although its patterns say nothing of them: a later typed checkpoint of its run
+    /// recorded them, and the last whole checkpoint before it shows that they were not there. Any other file that `target`
+    /// did not look for may be somebody's.
+    pub(super) fn made_since(
+        &self,
+        target: &Checkpoint,
+        coverage: &Coverage,
+        present: &Manifest,
+    ) -> Result<HashSet<RelPath>> {
+        if coverage.tracked.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let run = &target.record.run;
+        let newest =
+            self.all()?.checkpoints.iter().rev().find(|c| c.record.run == *run && c.record.kind.is_typed()).cloned();
+        let mut recorded = self.recorded_before(run, &coverage.read_only)?;
+        if let Some(newest) = newest {
+            recorded.extend(self.files_of(&newest.tree)?);
+        }
+        let all = self.all()?;
+        let before = |c: &&Checkpoint| c.record.ordinal < target.record.ordinal && c.record.is_whole();
+        let Some(witness) = all.checkpoints.iter().rev().find(before) else { return Ok(HashSet::new()) };
+        let (manifest, witnessed) = self.contents(witness)?;
+        let is_rule = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::File && path.name() == b".gitignore";
+        let rules = manifest.iter().filter(|(path, entry)| is_rule(path, entry)).map(|(_, entry)| entry.id);
+        if !self.store.missing(&mut rules.into_iter())?.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let gitignore = |dir: &RelPath| {
+            let entry = manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
+            // They are all there.
+            self.store.read_blob(&entry.id).ok()
+        };
+        let exists = |path: &RelPath| manifest.contains(path);
+        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        let judge = Judge::new(&witnessed, &view);
+        let made = present.iter().filter(|(path, entry)| {
+            recorded.contains(*path) && !manifest.contains(path) && judge.verdict(path, entry) == Verdict::Yes
+        });
+        Ok(made.map(|(path, _)| path.clone()).collect())
+    }
+
+    fn files_of(&self, tree: &ObjectId) -> Result<Vec<RelPath>> {
+        let (manifest, _) = self.load(tree, &|_| true)?;
+        Ok(manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect())
     }
 
     /// What the patterns in force for a run match now, and what they miss; `None` where everything is tracked.

@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 
 use super::interrupted::{RESTORING, refusal};
 use super::journal::{Begin, End, External, Journal, Line, OpKind, quoted, unquoted};
+use super::operations::Step;
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
@@ -167,7 +168,7 @@ impl Timeline {
         tell(Stage::Planned(&plan, &loaded.checkpoint));
         let conflicts: Vec<(RelPath, String)> =
             plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
-        if plan.changes_nothing() && resume.is_none() {
+        if plan.changes_nothing() && resume.is_none() && !self.moves_run(restore)? {
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             let outcome = Outcome { kept: kept(&plan), ..Outcome::default() };
             let target = loaded.checkpoint;
@@ -276,6 +277,7 @@ impl Timeline {
         // Inputs that are read-only now are no business of a run's, whatever the target knew of them.
         let inputs: &[String] = if loaded.checkpoint.record.kind.is_typed() { &self.policy.read_only } else { &[] };
         let allowed = Tracked::new(&[], inputs)?;
+        let made = self.made_since(&loaded.checkpoint, &loaded.coverage, present)?;
         // A directory that patterns say nothing of goes with what they track in it.
         let holds_files = |dir: &RelPath| present.inside(dir).any(|(_, entry)| entry.kind != EntryKind::Dir);
         let goes_along = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::Dir && holds_files(path);
@@ -284,6 +286,7 @@ impl Timeline {
                 Err("a read-only input".to_owned())
             }
             Verdict::No(Denial::Untracked) if rules_known && goes_along(path, entry) => Ok(()),
+            Verdict::No(Denial::Untracked) if rules_known && made.contains(path) => Ok(()),
             _ if !stepping && !rules_known => Err("the checkpoint's ignore rules are lost".to_owned()),
             Verdict::No(why) if !stepping => Err(denial_text(why)),
             Verdict::No(_) | Verdict::Yes => Ok(()),
@@ -343,6 +346,17 @@ impl Timeline {
             ordinal: self.next_ordinal(&all) - 1,
         };
         journal.append(&[Line::Restored(end)])
+    }
+
+    /// Whether a run moves with the files: then it is an operation even where no file changes.
+    fn moves_run(&self, restore: &Restore) -> Result<bool> {
+        let moved = |step: Option<&Step>| step.is_some_and(|step| step.moved.is_some());
+        Ok(match restore.kind {
+            OpKind::Restore => false,
+            OpKind::Rollback => true,
+            OpKind::Undo => moved(self.history()?.undo.last()),
+            OpKind::Redo => moved(self.history()?.redo.last()),
+        })
     }
 
     /// Moves the run of a rollback with its files, and back when the rollback is undone or given up.

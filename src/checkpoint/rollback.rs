@@ -166,7 +166,8 @@ impl Timeline {
         })
     }
 
-    /// Rolls a run back: restores, and has its next typed checkpoint open a new branch from the target.
+    /// Rolls a run back: restores, and has its next typed checkpoint open a new branch from the target. The run moves even where
+    /// no file has to change.
     ///
     /// # Errors
     /// Before anything is touched: `codon-running` while a codon of the run runs, `rollback-in-progress` while somebody
@@ -190,10 +191,6 @@ impl Timeline {
         self.refuse_running(&restore.run)?;
         let restore = Restore { kind: OpKind::Rollback, ..restore.clone() };
         let restored = self.run_restore(&restore, None, tell, control)?;
-        if restored.operation.is_none() {
-            // Files are as they are to be; the run moves all the same.
-            self.move_run(&restore.run, restore.target)?;
-        }
         let next_branch = self.branch_of(&restore.run)?;
         Ok(RolledBack { restored, run: restore.run, next_branch })
     }

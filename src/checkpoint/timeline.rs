@@ -329,7 +329,7 @@ impl Timeline {
     }
 
     /// As [`Timeline::checkpoints`], at the price of a few looks where nothing has moved.
-    pub(super) fn all(&mut self) -> Result<Arc<All>> {
+    pub(super) fn all(&self) -> Result<Arc<All>> {
         let known = self.all.borrow().clone();
         match known.filter(|_| self.stands(&self.leaf_prefix()) && self.stands(&self.branch_prefix())) {
             Some(all) => Ok(all),

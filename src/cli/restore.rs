@@ -109,7 +109,12 @@ pub(super) fn ask_first(
     if only {
         return Ok(Some(Exit::Done));
     }
-    match if yes { Answer::Yes } else { ask(&format!("{verb}?")) } {
+    if yes { Ok(None) } else { agreed(verb) }
+}
+
+/// Asks; `Some` unless the answer is yes.
+pub(super) fn agreed(question: &str) -> Result<Option<Exit>> {
+    match ask(&format!("{question}?")) {
         Answer::Yes => Ok(None),
         Answer::No => {
             print::say("Nothing was changed.");

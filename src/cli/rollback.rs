@@ -1,9 +1,9 @@
 //! `piton rollback`: a run goes back, and on from there.
 
-use super::restore::{ask_first, finished};
+use super::restore::{agreed, ask_first, finished};
 use super::verbs::RollbackArgs;
 use super::{Context, Exit, print};
-use crate::checkpoint::restore::Restore;
+use crate::checkpoint::restore::{Preview, Restore};
 use crate::checkpoint::rollback::{Aim, Point};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
@@ -20,12 +20,12 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     timeline.refuse_running(&run)?;
     let restore = Restore::to(target.id, &run, Vec::new(), args.keep_new);
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;
-    let moves_only = preview.plan.changes_nothing() && !args.preview;
-    if !context.json && moves_only {
-        print::data(&format!("No file changes; run {run} goes on from checkpoint {}.\n", target.record.ordinal))?;
-    } else if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), &format!("Roll run {run} back"))?
-        && (exit != Exit::Nothing || args.preview)
-    {
+    let question = format!("Roll run {run} back");
+    if !preview.plan.changes_nothing() || args.preview || (context.json && !args.yes) {
+        if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), &question)? {
+            return Ok(exit);
+        }
+    } else if let Some(exit) = ask_to_move(context, &preview, args.yes, &question)? {
         return Ok(exit);
     }
     let rolled = timeline.rollback(&restore, &|_| {}, &|| Flow::Continue)?;
@@ -39,6 +39,15 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     print::data(&format!("Run {} goes on upon {}; its old timeline stays.\n", rolled.run, rolled.next_branch))?;
     // The run has moved, even where no file had to.
     Ok(if exit == Exit::Nothing { Exit::Done } else { exit })
+}
+
+/// No file changes, but the run moves: that is asked too.
+fn ask_to_move(context: &Context, preview: &Preview, yes: bool, question: &str) -> Result<Option<Exit>> {
+    if !context.json {
+        let n = preview.target.record.ordinal;
+        print::data(&format!("Back to checkpoint {n}: no file changes, the run goes on from there.\n"))?;
+    }
+    if yes { Ok(None) } else { agreed(question) }
 }
 
 fn aim(words: &[String]) -> Result<Aim> {

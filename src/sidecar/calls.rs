@@ -115,7 +115,8 @@ pub fn show(timeline: &mut Timeline, sha: &str) -> Called {
     body(&json!({
         "checkpoint": {
             "id": checkpoint.id.to_string(), "n": record.ordinal, "kind": record.kind.as_str(), "run": record.run,
-            "turn": record.turn, "time": record.time, "reason": record.reason, "files": record.files,
+            "turn": record.turn, "codonId": record.codon_id, "codonName": record.codon_name,
+            "durationMs": record.duration_ms, "time": record.time, "reason": record.reason, "files": record.files,
             "bytes": record.bytes, "flags": record.flags, "pinned": record.pinned, "effects": record.effects,
             "parents": checkpoint.parents.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "tree": checkpoint.tree.to_string(),

@@ -40,14 +40,16 @@ fn codon(sidecar: &mut Sidecar, how: &str, codon: &str, patterns: &[&str]) -> u6
 }
 
 fn id_of(lab: &Lab, n: u64) -> String {
-    lab.piton(&["show", &n.to_string(), "--json"]).json()["checkpoint"]["id"].as_str().unwrap().to_owned()
+    lab.piton(&["show", &n.to_string(), "--json"]).json()["id"].as_str().unwrap().to_owned()
 }
 
 /// The files of a checkpoint.
 fn files(lab: &Lab, n: u64) -> Vec<String> {
     let shown = lab.piton(&["show", &n.to_string(), "--json"]).json();
     let paths = shown["paths"]["items"].as_array().unwrap();
-    paths.iter().map(|item| item["path"].as_str().unwrap().to_owned()).collect()
+    let paths: Vec<String> = paths.iter().map(|item| item["path"].as_str().unwrap().to_owned()).collect();
+    let is_dir = |path: &String| paths.iter().any(|other| other.starts_with(&format!("{path}/")));
+    paths.iter().filter(|path| !is_dir(path)).cloned().collect()
 }
 
 #[test]
@@ -270,10 +272,12 @@ fn patterns_are_the_same_whether_scanned_or_heard() {
 fn ignored_outputs_are_recorded_when_the_settings_say_so() {
     let lab = Lab::new();
     lab.write(".gitignore", "dist/\n.env\nnode_modules/\n");
-    for path in ["dist/app.js", "dist/.env", "dist/node_modules/x.js", "src/a.js", "other/x"] {
+    for path in ["dist/app.js", "dist/.env", "dist/package.json", "dist/node_modules/x.js", "src/a.js", "other/x"] {
         lab.write(path, path);
     }
-    for (setting, expected) in [("false", &["src/a.js"][..]), ("true", &["dist/app.js", "src/a.js"])] {
+    for (setting, expected) in
+        [("false", &["src/a.js"][..]), ("true", &["dist/app.js", "dist/package.json", "src/a.js"])]
+    {
         let set = format!("tracked_files_override_ignore={setting}");
         let mut sidecar = Sidecar::start(&lab, &["--set", &set]);
         sidecar.ask(json!({"type": "run.start", "run": format!("r-{setting}")}));
