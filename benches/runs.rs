@@ -72,7 +72,8 @@ fn make(root: &Path, home: &Home, (runs, codons): (usize, usize)) -> Result<()> 
         for n in 0..codons {
             let id = format!("codon-{n}");
             let tracked = vec![format!("src/f{n}*")];
-            timeline.start_codon(&name, &Codon { id: id.clone(), name: Some(format!("Step {n}")), tracked })?;
+            timeline
+                .start_codon(&name, &Codon { id: id.clone(), name: Some(format!("Step {n}")), tracked, client: 0 })?;
             write(root, n % 50, &format!("{name} {id}"));
             let mark = Mark { kind: Kind::Completed, id: Some(id), name: None, reason: None, turn: None };
             timeline.mark_codon(&name, &mark, &|| Flow::Continue)?;

@@ -35,6 +35,8 @@ pub struct Codon {
     pub name: Option<String>,
     /// Patterns that are tracked from now on.
     pub tracked: Vec<String>,
+    /// Which of this process's clients begins it.
+    pub client: u64,
 }
 
 /// What has become of a codon.
@@ -74,7 +76,7 @@ impl Timeline {
             tracked.extend(new);
             state.running = Some(Running { id: codon.id.clone(), name, since: now_ms() });
         })?;
-        self.codons.insert(run.to_owned(), held);
+        self.codons.insert(run.to_owned(), (codon.client, held));
         Ok(state.tracked.unwrap_or_default())
     }
 
@@ -134,14 +136,21 @@ impl Timeline {
         self.change_run(run, |state| state.running = None).map(drop)
     }
 
-    /// Records that the client of a run went away: while a codon ran, or (if `open`) while the run was open.
+    /// Records that a client of a run went away: while a codon that it had begun ran, or (if `open`) while the run was open.
     ///
     /// # Errors
     /// Those of taking a checkpoint.
-    pub fn exit(&mut self, run: &str, turn: Option<String>, open: bool, control: &dyn Fn() -> Flow) -> Result<()> {
+    pub fn exit(
+        &mut self,
+        run: &str,
+        (client, open): (u64, bool),
+        turn: Option<String>,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<()> {
         let _lock = self.lock(Kind::Exit.as_str())?;
-        let cut_off = self.codons.contains_key(run);
-        if cut_off || open {
+        let begun_by = self.codons.get(run).map(|(begun_by, _)| *begun_by);
+        // A codon of another client of the same run goes on.
+        if begun_by == Some(client) || (open && begun_by.is_none()) {
             self.exit_locked(run, turn, control)?;
         }
         Ok(())
@@ -217,5 +226,33 @@ fn not_running(run: &str, id: Option<&str>, running: Option<Running>) -> Error {
     match running {
         Some(running) => error.hint(format!("`{}` is", running.id)).candidates(vec![running.id]),
         None => error.hint("say `codon.start` first"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Home, Workspace};
+    use super::*;
+
+    #[test]
+    fn a_client_that_goes_away_cuts_off_its_own_codon_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap().join("work");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(root.join("a"), "1").unwrap();
+        let home = Home::at(&dir.path().join("home")).unwrap();
+        let policy = crate::settings::load(None, home.path(), &[]).unwrap().policy;
+        let mut timeline = Timeline::open(&home, Workspace::open(&home, &root).unwrap(), policy).unwrap();
+        let go_on = || Flow::Continue;
+        let codon = |client| Codon { id: "build".into(), name: None, tracked: Vec::new(), client };
+        timeline.start_codon("r", &codon(1)).unwrap();
+        assert_eq!(timeline.start_codon("r", &codon(2)).unwrap_err().code(), Code::CodonRunning);
+        for (client, open, left, running) in
+            [(2, false, 0, true), (2, true, 0, true), (1, false, 1, false), (1, true, 2, false)]
+        {
+            timeline.exit("r", (client, open), None, &go_on).unwrap();
+            assert_eq!(timeline.all().unwrap().checkpoints.len(), left, "{client} {open}");
+            assert_eq!(timeline.running_codon("r").unwrap().is_some(), running, "{client} {open}");
+        }
     }
 }

@@ -82,6 +82,10 @@ impl Run {
     /// # Errors
     /// When the file is there and cannot be opened.
     pub fn load(workspace: &Path, run: &str) -> Result<Option<Run>> {
+        // Commits tell of runs too, and they may be anybody's.
+        if run.contains('/') || run.starts_with('.') {
+            return Ok(None);
+        }
         let path = dir(workspace).join(run);
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

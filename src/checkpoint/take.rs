@@ -362,7 +362,9 @@ impl Timeline {
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
         self.note_numbers(all)?;
-        let needed = self.history()?.needed();
+        let mut needed = self.history()?.needed();
+        // A run that is to go on from a checkpoint keeps it.
+        needed.extend(self.state().detached.into_values().map(|detached| detached.from));
         for (id, reason) in super::retention::plan(all, &needed, &self.policy.retention) {
             if let Some(checkpoint) = all.iter().find(|checkpoint| checkpoint.id == id) {
                 tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");

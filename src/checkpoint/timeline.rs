@@ -78,8 +78,8 @@ pub struct Timeline {
     held: RefCell<Held>,
     /// What is not durable elsewhere yet; open as long as nobody else had the lock.
     log: RefCell<Option<Log>>,
-    /// Codons that this process has begun, by run.
-    pub(super) codons: BTreeMap<String, FileLock>,
+    /// Codons that this process has begun, by run: the client that did, and the run's lock.
+    pub(super) codons: BTreeMap<String, (u64, FileLock)>,
 }
 
 /// All checkpoints, oldest first, and what is wrong with refs that could not be read.

@@ -103,6 +103,7 @@ impl Session {
             id: start.codon_id.clone(),
             name: start.name.clone(),
             tracked: start.tracked_files.clone().unwrap_or_default(),
+            client: self.number,
         };
         self.codon_runs.insert(run.clone());
         self.submit_call("codon.start", id, move |timeline, _| {
@@ -149,8 +150,8 @@ impl Session {
             runs.insert(own.clone());
         }
         for run in runs {
-            let (open, turn) = (open && run == own, turn.clone());
-            let submitted = self.quietly(move |timeline, control| timeline.exit(&run, turn, open, control));
+            let (who, turn) = ((self.number, open && run == own), turn.clone());
+            let submitted = self.quietly(move |timeline, control| timeline.exit(&run, who, turn, control));
             if let Err(error) = submitted {
                 tracing::error!(%error, "no exit checkpoint");
             }

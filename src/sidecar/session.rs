@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,9 @@ use crate::model::policy::Guard;
 use crate::model::text::{cut, printable};
 use crate::protocol::{Body, ErrorReply, HelloReply, Id, Line, Request, line, parse};
 use crate::sys::clock::now_ms;
+
+/// Sessions that this process has begun.
+static SESSIONS: AtomicU64 = AtomicU64::new(1);
 
 /// Faults that are remembered.
 const MAX_FAULTS: usize = 20;
@@ -63,6 +67,8 @@ pub struct Session {
     interrupted_in: Option<PathBuf>,
     looked: bool,
     pub(super) talk: SharedTalk,
+    /// By which this session and the others of the process are told apart.
+    pub(super) number: u64,
     /// As it calls itself.
     pub(super) client: Option<String>,
     /// Runs of which this session has begun codons.
@@ -89,6 +95,7 @@ impl Session {
             interrupted_in: None,
             looked: false,
             talk: Arc::new(Mutex::new(Talk::unnamed())),
+            number: SESSIONS.fetch_add(1, Ordering::Relaxed),
             client: None,
             codon_runs: BTreeSet::new(),
             hears: true,

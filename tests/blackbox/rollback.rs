@@ -420,3 +420,51 @@ fn the_command_line_previews_asks_and_rolls_back() {
     assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
     assert_eq!(tree(&lab.work), before);
 }
+
+#[test]
+fn a_rollback_that_was_cut_off_moves_the_run_or_moves_it_back() {
+    for (verb, branch, patterns) in [("--continue", "r-1.2", 0), ("--abort", "r-1", 3)] {
+        let lab = Lab::new();
+        let mut sidecar = session(&lab, "r-1");
+        let ids = pipeline(&lab, &mut sidecar);
+        let before = tree(&lab.work);
+        ok(sidecar.ask(json!({"type": "rollback.toCheckpoint", "sha": id(&ids, "observe:completed")})));
+        ok(sidecar.ask(json!({"type": "run.end"})));
+        assert_eq!(sidecar.finish(), 0);
+        let after = tree(&lab.work);
+        // As a crash leaves it before the last line: files and run are moved, and nobody knows.
+        lab.sh("cd \"$PITON_HOME\"/workspaces/*/ && sed -i '$d' journal");
+        let refused = lab.piton(&["rollback", "last-success", "--yes", "--json"]);
+        assert_eq!((refused.code, refused.error().as_str()), (5, "rollback-in-progress"), "{refused:?}");
+        let ended = lab.piton(&["restore", verb]);
+        assert_eq!((ended.code, tree(&lab.work)), (0, if verb == "--abort" { before } else { after }), "{ended:?}");
+        let mut again = session(&lab, "r-1");
+        let list = ok(again.ask(json!({"type": "checkpoint.list"})));
+        assert_eq!(list["currentBranch"].as_str().unwrap().rsplit('/').next(), Some(branch), "{verb}");
+        let runs = ok(again.ask(json!({"type": "run.list"})));
+        assert_eq!(runs["runs"][0]["trackedFiles"].as_array().map_or(0, Vec::len), patterns, "{verb}: {runs}");
+    }
+}
+
+#[test]
+fn a_fork_keeps_the_checkpoint_that_it_goes_on_from() {
+    let lab = Lab::new();
+    lab.write("a", "0");
+    let leaf = lab.take("to be gone on from");
+    let leaf = lab.piton(&["show", &leaf.to_string(), "--json"]).json()["id"].as_str().unwrap().to_owned();
+    let mut sidecar = session(&lab, "r-1");
+    ok(sidecar.ask(json!({"type": "run.fork", "sha": leaf, "run": "r-2"})));
+    assert_eq!(sidecar.finish(), 0);
+    for n in 1..5 {
+        lab.write("a", n.to_string());
+        assert_eq!(lab.piton(&["checkpoint", &format!("{n}"), "--set", "retention.per_workspace=2"]).code, 0);
+    }
+    let mut sidecar = session(&lab, "r-2");
+    start(&mut sidecar, "one", "One", &[]);
+    let first = end(&mut sidecar, "complete");
+    assert_eq!(ok(sidecar.ask(json!({"type": "rollback.toCheckpoint", "sha": leaf})))["to"], json!(leaf));
+    assert_eq!(lab.read("a"), "0");
+    if let Some(parent) = lab.store_git(&["rev-parse", &format!("{first}^")]) {
+        assert_eq!(parent.trim(), leaf);
+    }
+}
