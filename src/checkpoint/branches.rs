@@ -41,14 +41,17 @@ impl Timeline {
         }
         // Where timelines share checkpoints, the one that ended first made them.
         tips.sort_by_key(|tip| tip.record.ordinal);
-        let mut claimed = HashSet::new();
+        // As many as the file told of, mostly.
+        let many = self.commits.borrow().len();
+        let mut claimed = HashSet::with_capacity(many);
+        all.reserve(many);
         for tip in tips {
             let name = Arc::clone(&tip.name);
             if let Err(error) = self.chain(tip, &mut claimed, &mut all) {
                 fault(&name, &error);
             }
         }
-        all.sort_by_key(|checkpoint| checkpoint.record.ordinal);
+        all.sort_by_cached_key(|checkpoint| checkpoint.record.ordinal);
         all.dedup_by_key(|checkpoint| checkpoint.id);
         if self.commits.borrow().unsaved() >= MANY {
             self.keep_commits_if_free(&epoch);

@@ -47,6 +47,10 @@ impl Commits {
         self.known.insert(id, said);
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
     /// How many the file lacks.
     pub(super) fn unsaved(&self) -> usize {
         self.unsaved.len()
@@ -58,7 +62,9 @@ impl Commits {
             return Ok(());
         }
         let bytes = content(path)?;
-        for frame in frames(&bytes, epoch).0 {
+        let (frames, _) = frames(&bytes, epoch);
+        self.known.reserve(frames.len());
+        for frame in frames {
             if let Some((id, said)) = decode(frame) {
                 self.known.entry(id).or_insert(said);
             }

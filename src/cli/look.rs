@@ -84,6 +84,7 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     } else {
         print::data(&list_text(&timeline, &listing.rows, listing.total))?;
     }
+    Context::leave(timeline);
     Ok(if damaged {
         Exit::Damaged
     } else if empty {

@@ -23,6 +23,7 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     let question = format!("Roll run {run} back");
     if !preview.plan.changes_nothing() || args.preview || (context.json && !args.yes) {
         if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), &question)? {
+            Context::leave(timeline);
             return Ok(exit);
         }
     } else if let Some(exit) = ask_to_move(context, &preview, args.yes, &question)? {

@@ -25,11 +25,13 @@ pub fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
         print::data(&text)?;
     }
     faults.iter().for_each(|fault| print::warning(fault));
-    Ok(match (faults.is_empty(), rows.is_empty()) {
+    let exit = match (faults.is_empty(), rows.is_empty()) {
         (false, _) => Exit::Damaged,
         (true, true) => Exit::Nothing,
         (true, false) => Exit::Done,
-    })
+    };
+    Context::leave(timeline);
+    Ok(exit)
 }
 
 /// Newest first.
