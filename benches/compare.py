@@ -5,7 +5,8 @@ usage: compare.py [--files 10000 | --tree DIR] [--reps 5] [--changes 0,1,10,1000
 
 Generates a tree (gen_tree.py), and after each edit (mutate.py) measures the baselines (baseline.py) and piton's command
 line. piton's rows are whole processes (`piton checkpoint`), as the baselines' are; `engine` is the time the engine itself
-says it took, without process start, settings and retention. Medians of --reps; the first snapshot is one run. Shared machines drift by 2-4x: compare rows of one run, never figures of two.
+says it took, without process start, settings and retention. `git status` (with an untracked cache) is what git takes to see
+that nothing changed, where its index is up to date. Medians of --reps; the first snapshot is one run. Shared machines drift by 2-4x: compare rows of one run, never figures of two.
 """
 import argparse, json, os, shutil, statistics, subprocess, sys, tempfile, time
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -21,6 +22,23 @@ def take(binary, tree, env):
     if run.returncode:
         raise SystemExit("piton failed: " + run.stderr.decode())
     return wall, used, json.loads(run.stdout)["checkpoint"]
+
+
+class Status:
+    """A repository whose index and untracked cache know the tree."""
+    def __init__(self, tree, path):
+        self.store = baseline.Store(tree, path, True)
+        self.store.git("config", "core.untrackedCache", "true")
+        self.store.env["GIT_OPTIONAL_LOCKS"] = "1"
+
+    def ready(self):
+        """The index takes in what is there, and a first status fills the cache."""
+        self.store.git("add", "-A")
+        for _ in range(2):
+            self.store.git("status", "--porcelain")
+
+    def measure(self):
+        return (*baseline.timed(lambda store: store.git("status", "--porcelain"), self.store), None)
 
 
 def row(samples):
@@ -39,8 +57,12 @@ def measure(binary, tree, changes, reps, scratch):
     env = {**os.environ, "PITON_HOME": home, "XDG_CONFIG_HOME": os.path.join(home, "none")}
     stores = {name: baseline.Store(tree, os.path.join(scratch, name + ".git"), True) for name, _ in baseline.BASELINES}
 
-    def all_sides(expected):
+    status = Status(tree, os.path.join(scratch, "status.git"))
+
+    def all_sides(expected, with_status=False):
         out = {}
+        if with_status:
+            out["status"] = status.measure()
         for name, fn in baseline.BASELINES:
             out[name] = (*baseline.timed(fn, stores[name]), None)
         wall, used, block = take(binary, tree, env)
@@ -49,15 +71,17 @@ def measure(binary, tree, changes, reps, scratch):
         out["piton"] = (wall, used, block["ms"])
         return out
 
-    rows = {"files": len(files), **{name: {} for name in (*stores, "piton")}}
+    rows = {"files": len(files), **{name: {} for name in (*stores, "piton", "status")}}
     for name, sample in all_sides("taken").items():
         rows[name]["first"] = row([sample])
     for count in changes:
         samples = []
+        if not count:
+            status.ready()
         for i in range(reps):
             if count:
                 mutate(files, min(count, len(files)), 7_000_000 + 1000 * count + i)
-            samples.append(all_sides("taken" if count else "unchanged"))
+            samples.append(all_sides("taken" if count else "unchanged", not count))
         for name in samples[0]:
             rows[name][f"changed_{count}"] = row([sample[name] for sample in samples])
     return rows
@@ -92,6 +116,8 @@ def main():
     for step in steps:
         cells = [f"{out[name][step]['wall_ms']:.1f} ({out[name][step]['cpu_ms']:.0f})" for name in ("git", "hermes", "piton")]
         print(f"| {step} | " + " | ".join(cells) + f" | {out['piton'][step]['engine_ms']:.1f} |")
+    if "changed_0" in out["status"]:
+        print(f"\n`git status` with an untracked cache, nothing changed: {out['status']['changed_0']['wall_ms']:.1f} ms")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Round trips of one running sidecar: what an agent waits for.
 
-usage: warm.py TREE [--reps 40] [--changes 1,10,1000] [--piton target/release/piton] [--json]
+usage: warm.py TREE [--reps 40] [--changes 1,10,1000] [--beside 5] [--piton target/release/piton] [--json]
 
 One `piton sidecar` guards TREE. For each row a turn is opened, files are edited (mutate.py), and the time from sending
 `shell.before` to its reply is taken: with edits since the last checkpoint, with none, and for later actions of a turn that
-has its checkpoint. Medians, and the 95th percentile. Shared machines drift by 2-4x: compare rows of one run only.
+has its checkpoint. Medians, and the 95th percentile. `--beside N`: in the first N rounds of a row git and hermes (baseline.py)
+record the same edits, in the same run. Shared machines drift by 2-4x: compare rows of one run only.
 """
 import argparse, json, os, select, statistics, subprocess, sys, tempfile, time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import baseline
 from mutate import listing, mutate
 
 
@@ -69,7 +71,27 @@ def spread(times):
     return {"ms": statistics.median(times), "p95": times[min(len(times) - 1, int(len(times) * 0.95))]}
 
 
-def measure(binary, tree, changes, reps, home, settings=""):
+class Beside:
+    """The baselines, whose stores know the tree, for the first rounds of each row."""
+    def __init__(self, tree, home, rounds):
+        self.rounds = rounds
+        names = baseline.BASELINES if rounds else ()
+        self.sides = [(name, fn, baseline.Store(tree, os.path.join(home, name + ".git"), True)) for name, fn in names]
+        for _, fn, store in self.sides:
+            fn(store)
+
+    def record(self, rep, times):
+        for name, fn, store in self.sides if rep < self.rounds else ():
+            times.setdefault(name, []).append(baseline.timed(fn, store)[0])
+
+    def told(self, times, ms):
+        """Medians, and how many times faster piton is."""
+        medians = {name: statistics.median(walls) for name, walls in times.items()}
+        return {**medians, **{f"{name} times": median / ms for name, median in medians.items()}}
+
+
+def measure(binary, tree, changes, reps, home, settings="", rounds=0):
+    beside = Beside(tree, home, rounds)
     sidecar = Sidecar(binary, tree, home, settings)
     started = time.monotonic()
     sidecar.ask({"type": "hello"})
@@ -81,8 +103,6 @@ def measure(binary, tree, changes, reps, home, settings=""):
             # The base capture of the turn, and what idle time does then, are not what is measured.
             sidecar.until(lambda status: status["watcher"] in ("warm", "scan", "none") and status["baseline"] == "ready")
             time.sleep(0.15)
-        if turn is None:
-            pass
         reply, ms = sidecar.ask({"type": "shell.before", "command": command})
         status = reply["checkpoint"]["status"]
         if status not in expected:
@@ -93,15 +113,17 @@ def measure(binary, tree, changes, reps, home, settings=""):
     rows = {"ready": {"ms": (time.monotonic() - started) * 1000}}
     files = listing(tree)
     name = os.path.relpath(files[len(files) // 2], tree)
-    none, held, bare = [], [], []
-    for _ in range(reps):
+    none, held, bare, quiet = [], [], [], {}
+    for rep in range(reps):
         none.append(before(("unchanged",), f"rm {name}")[0])
         for _ in range(3):
             held.append(before(("held",), f"rm {name}", turn=False)[0])
             bare.append(before(("held",), "make", turn=False)[0])
+        beside.record(rep, quiet)
     rows["unchanged"], rows["held, naming a file"], rows["held, naming nothing"] = spread(none), spread(held), spread(bare)
+    rows["unchanged"].update(beside.told(quiet, rows["unchanged"]["ms"]))
     for count in changes:
-        times, engine = [], []
+        times, engine, others = [], [], {}
         for i in range(reps if count < 100 else max(5, reps // 5)):
             sidecar.ask({"type": "turn.start", "turn": f"t{next(turns)}"})
             sidecar.until(lambda status: status["watcher"] in ("warm", "scan", "none") and status["baseline"] == "ready")
@@ -109,8 +131,9 @@ def measure(binary, tree, changes, reps, home, settings=""):
             mutate(files, min(count, len(files)), 5_000_000 + 1000 * count + i)
             ms, block = before(("taken",), f"rm {name}", turn=False)
             times.append(ms), engine.append(sidecar.ask({"type": "status"})[0]["cost"])
+            beside.record(i, others)
         steps = {key: statistics.median(cost[key] or 0 for cost in engine) for key in engine[0]}
-        rows[f"changed {count}"] = {**spread(times), **steps}
+        rows[f"changed {count}"] = {**spread(times), **beside.told(others, statistics.median(times)), **steps}
     status, _ = sidecar.ask({"type": "status"})
     rows["memory"] = dict(zip(("resident_kb", "peak_kb"), sidecar.memory()))
     rows["watching"] = {"word": status["watcher"], **status.get("watching", {})}
@@ -124,11 +147,12 @@ def main():
     p.add_argument("--reps", type=int, default=40)
     p.add_argument("--changes", default="1,10,1000")
     p.add_argument("--settings", default="")
+    p.add_argument("--beside", type=int, default=0)
     p.add_argument("--piton", default=os.path.join(HERE, "..", "target", "release", "piton"))
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     with tempfile.TemporaryDirectory(prefix="piton-warm-") as home:
-        rows = measure(os.path.abspath(a.piton), a.tree, [int(n) for n in a.changes.split(",") if n], a.reps, home, a.settings)
+        rows = measure(os.path.abspath(a.piton), a.tree, [int(n) for n in a.changes.split(",") if n], a.reps, home, a.settings, a.beside)
     if a.json:
         print(json.dumps(rows))
         return

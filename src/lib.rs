@@ -23,3 +23,8 @@ pub mod store;
 pub mod sys;
 pub mod watch;
 pub mod worktree;
+
+/// Numbers for edits at random.
+#[cfg(test)]
+#[path = "../tests/shared/dice.rs"]
+mod dice;

@@ -2,6 +2,8 @@
 
 #[path = "blackbox/attacks.rs"]
 mod attacks;
+#[path = "blackbox/bench.rs"]
+mod bench;
 #[path = "blackbox/capture.rs"]
 mod capture;
 #[path = "blackbox/codons.rs"]
@@ -14,6 +16,8 @@ mod crowd;
 mod dice;
 #[path = "blackbox/disks.rs"]
 mod disks;
+#[path = "blackbox/doctor.rs"]
+mod doctor;
 #[path = "shared/ends.rs"]
 mod ends;
 #[path = "blackbox/environment.rs"]
@@ -32,10 +36,14 @@ mod kills;
 mod lessons;
 #[path = "blackbox/mcp.rs"]
 mod mcp;
+#[path = "blackbox/peers.rs"]
+mod peers;
 #[path = "blackbox/restore.rs"]
 mod restore;
 #[path = "blackbox/rollback.rs"]
 mod rollback;
+#[path = "blackbox/settings.rs"]
+mod settings;
 #[path = "blackbox/sidecar.rs"]
 mod sidecar;
 #[path = "blackbox/slow.rs"]

@@ -20,7 +20,11 @@ impl Ask {
     /// Reads a prompt: the line that was typed, or what a client made of it with the text of the custom command. Any other
     /// prompt is the model's, also one that only begins like a command.
     pub fn parse(prompt: &str) -> Option<Ask> {
-        let (line, rest) = prompt.trim().split_once('\n').unwrap_or((prompt.trim(), ""));
+        let prompt = prompt.trim();
+        // `opencode run` puts what it was given in several words in quotes.
+        let quoted = prompt.strip_prefix("\"/").and_then(|inner| inner.strip_suffix('"'));
+        let prompt = if quoted.is_some_and(|inner| !inner.contains('"')) { prompt.trim_matches('"') } else { prompt };
+        let (line, rest) = prompt.split_once('\n').unwrap_or((prompt, ""));
         if !rest.trim().is_empty() && !rest.trim_start().starts_with(NOTE) {
             return None;
         }
@@ -73,6 +77,11 @@ mod tests {
             ("/rollback diff", to("diff", None)),
             ("/rollback undo", Some(Ask::Undo)),
             ("/undo", Some(Ask::Undo)),
+            ("\"/rollback undo\"", Some(Ask::Undo)),
+            ("\"/rollback 12 a b\"", to("12", Some("a b"))),
+            ("\"/rollback\" is a word", None),
+            ("\"/rollback\" or \"/undo\"", None),
+            ("\"say /rollback\"", None),
             ("/undo everything you did", None),
             ("/rollback 3\n\n(piton answers this command itself.)", to("3", None)),
             ("/rollback 3\nand then run the tests", None),

@@ -85,7 +85,7 @@ pub struct Hook {
 }
 
 /// What stands in a shim for the program's path, as a literal with its quotes.
-const PLACE: &str = "\"@PITON@\"";
+pub(super) const PLACE: &str = "\"@PITON@\"";
 
 /// Every file of ours alone has this in one of its first lines.
 const OWN: &str = "Written by `piton install";
@@ -159,7 +159,7 @@ fn refuse_foreign(text: Option<&str>) -> Result<()> {
 }
 
 /// Whether a file is piton's alone, by its head.
-fn is_own(text: &str) -> bool {
+pub(super) fn is_own(text: &str) -> bool {
     text.lines().take(8).any(|line| line.contains(OWN))
 }
 
@@ -178,15 +178,20 @@ fn quoted(word: &str) -> String {
 }
 
 /// Tells whether a command is one of ours, also one that an older piton wrote, with another path.
-fn ours(client: Client) -> impl Fn(&str) -> bool {
-    move |command: &str| {
-        let Some((program, event)) = command.rsplit_once(&format!(" hook {} ", client.name())) else {
-            return false;
-        };
-        let name = program.trim().trim_end_matches('\'').rsplit('/').next().unwrap_or_default();
-        let event = event.trim();
-        name.trim_start_matches('\'').starts_with("piton") && !event.is_empty() && !event.contains(char::is_whitespace)
-    }
+pub(super) fn ours(client: Client) -> impl Fn(&str) -> bool {
+    move |command: &str| separated(client, command).is_some()
+}
+
+/// The program and the event of a command that is ours.
+pub(super) fn separated(client: Client, command: &str) -> Option<(String, &str)> {
+    let (program, event) = command.rsplit_once(&format!(" hook {} ", client.name()))?;
+    let (program, event) = (program.trim(), event.trim());
+    let name = program.trim_end_matches('\'').rsplit('/').next().unwrap_or_default();
+    let is_ours =
+        name.trim_start_matches('\'').starts_with("piton") && !event.is_empty() && !event.contains(char::is_whitespace);
+    let quoted = program.strip_prefix('\'').and_then(|program| program.strip_suffix('\''));
+    let program = quoted.map_or_else(|| program.to_owned(), |program| program.replace("'\\''", "'"));
+    is_ours.then_some((program, event))
 }
 
 impl Hooks {

@@ -18,6 +18,7 @@ mod cursor;
 mod droid;
 mod edit;
 pub mod event;
+pub mod fixture;
 mod gemini_cli;
 mod goose;
 mod hermes_agent;
@@ -25,12 +26,14 @@ pub mod install;
 mod opencode;
 mod payload;
 mod pi;
+pub mod presence;
 mod qwen_code;
 pub mod reply;
 mod shape;
 pub mod stream;
 #[cfg(test)]
 mod tests;
+pub mod trust;
 
 pub use ask::Ask;
 pub use event::{Act, Event, Kind, Outcome};

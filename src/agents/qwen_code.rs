@@ -6,7 +6,8 @@ use super::shape::{CLAUDE, Shape};
 
 const SETTINGS: Content =
     Content::Json(Hooks { style: Style::Groups, unit: Unit::Milliseconds, hooks: super::claude_code::HOOKS });
-const ROLLBACK: Content = Content::Whole(include_str!("../../hooks/rollback.md"));
+/// Its placeholder is that of Gemini CLI, in a file of the form of Claude Code.
+const ROLLBACK: Content = Content::Whole(include_str!("../../hooks/rollback-qwen.md"));
 const UNDO: Content = Content::Whole(include_str!("../../hooks/undo.md"));
 
 pub const DOOR: Door = Door {
@@ -15,7 +16,8 @@ pub const DOOR: Door = Door {
     captured: true,
     program: "qwen",
     place: Spot { env: None, dir: ".qwen", path: "" },
-    shape: Shape { shells: &["run_shell_command"], ..CLAUDE },
+    // What was typed, where the prompt is the text of a custom command.
+    shape: Shape { shells: &["run_shell_command"], prompt: &["/submitted_prompt", "/prompt"], ..CLAUDE },
     reply: super::reply::claude,
     hears: super::hears_claude,
     user: &[

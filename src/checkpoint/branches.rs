@@ -6,9 +6,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::all::All;
 use super::commits::Said;
 use super::state::{Detached, State};
-use super::timeline::{All, Checkpoint, Timeline};
+use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Record;
 use crate::model::id::ObjectId;

@@ -2,12 +2,14 @@
 //!
 //! Drives `worktree` → `store`, which never meet. Knows no terminal, no protocol, no watcher.
 
+mod all;
 mod branches;
 pub mod codon;
 mod commits;
 pub mod diff;
 pub mod export;
 pub mod find;
+pub mod health;
 pub mod home;
 pub mod interrupted;
 pub mod journal;

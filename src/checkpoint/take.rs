@@ -46,6 +46,9 @@ pub struct Take {
     pub pinned: bool,
     /// Only these paths; empty means everything.
     pub only: Vec<RelPath>,
+    /// When it was asked for: what [`Timeline::listen_ahead`] has heard since need not be asked again. Changes after that moment
+    /// need not be in the checkpoint.
+    pub asked: Option<Instant>,
 }
 
 impl Take {
@@ -70,6 +73,7 @@ impl Take {
             always: kind.is_typed(),
             pinned: false,
             only: Vec::new(),
+            asked: None,
         }
     }
 }
@@ -162,7 +166,7 @@ impl Timeline {
         let list_us = started.elapsed().as_micros() as u64;
         // Only what succeeds is put back: after an error the next capture scans.
         let mut warmth = self.take_warmth();
-        self.hear(&mut warmth)?;
+        self.hear(&mut warmth, take.asked)?;
         let (mut seen, before, batch) = match self.see_quiet(take, &mut warmth) {
             Some(seen) => (seen, None, None),
             None => {

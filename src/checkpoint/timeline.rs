@@ -1,12 +1,13 @@
 //! The checkpoints of one workspace: reading them, finding one, knowing the newest.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::commits::{Commits, Said};
+use super::all::{All, Listing};
+use super::commits::Commits;
 use super::home::Home;
 use super::journal::{Journal, Line};
 use super::operations::History;
@@ -21,7 +22,7 @@ use crate::model::cost::Cost;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::policy::{Durability, Policy};
-use crate::store::{Batch, BatchStats, Landing, Log, RefEntry, RefMarks, Store};
+use crate::store::{Batch, BatchStats, Landing, Log, Store};
 use crate::sys::clock::boot_id;
 use crate::sys::lock::{FileLock, Held, Mode};
 use crate::worktree::Warm;
@@ -62,6 +63,8 @@ pub struct Timeline {
     /// Of that, what is looked at again because it was not watched when it was looked at before.
     pub(super) again: BTreeSet<RelPath>,
     pub(super) ears: Option<RefCell<Box<dyn Ears>>>,
+    /// Since when everything was heard that is in `dirty`, if that was done ahead of a capture.
+    pub(super) ahead: Cell<Option<Instant>>,
     /// What the last captures looked at because it had changed, and when (the file system's clock).
     pub(super) touched: VecDeque<(i64, Changes)>,
     /// How many files audits have read again.
@@ -70,9 +73,9 @@ pub struct Timeline {
     pub(super) cost: Option<Cost>,
     pub(super) commits: RefCell<Commits>,
     /// Refs as they were listed, by prefix.
-    listings: RefCell<BTreeMap<String, Listing>>,
+    pub(super) listings: RefCell<BTreeMap<String, Listing>>,
     /// What the listings came to, as long as both of them stand.
-    all: RefCell<Option<Arc<All>>>,
+    pub(super) all: RefCell<Option<Arc<All>>>,
     pub(super) recent: RefCell<Recent>,
     /// The last holding of the workspace's lock.
     held: RefCell<Held>,
@@ -80,19 +83,6 @@ pub struct Timeline {
     log: RefCell<Option<Log>>,
     /// Codons that this process has begun, by run: the client that did, and the run's lock.
     pub(super) codons: BTreeMap<String, (u64, FileLock)>,
-}
-
-/// All checkpoints, oldest first, and what is wrong with refs that could not be read.
-#[derive(Clone, Default)]
-pub(super) struct All {
-    pub(super) checkpoints: Vec<Checkpoint>,
-    pub(super) broken: Vec<String>,
-}
-
-/// Refs as they were listed or written.
-struct Listing {
-    entries: Vec<RefEntry>,
-    marks: RefMarks,
 }
 
 impl Timeline {
@@ -115,6 +105,7 @@ impl Timeline {
             dirty: Changes::Everything(Why::FirstLook),
             again: BTreeSet::new(),
             ears: None,
+            ahead: Cell::default(),
             touched: VecDeque::new(),
             audited: 0,
             cost: None,
@@ -182,33 +173,9 @@ impl Timeline {
         Ok(lock)
     }
 
-    /// The refs whose names begin with `prefix`. What was listed before holds as long as nobody else had the lock and the
-    /// directories stand as they were: an ordinary git at work is noticed by them.
-    pub(super) fn refs(&self, prefix: &str) -> Result<Vec<RefEntry>> {
-        let mut listings = self.listings.borrow_mut();
-        if let Some(listing) = listings.get(prefix).filter(|listing| listing.marks.stand()) {
-            return Ok(listing.entries.clone());
-        }
-        self.all.take();
-        let (entries, marks) = self.store.refs_marked(prefix)?;
-        listings.insert(prefix.to_owned(), Listing { entries: entries.clone(), marks });
-        Ok(entries)
-    }
-
     /// Where what commits say is kept.
     pub(super) fn commits_file(&self) -> PathBuf {
         self.workspace.dir.join("commits")
-    }
-
-    /// Whether nobody else has moved such refs since they were listed.
-    fn stands(&self, prefix: &str) -> bool {
-        self.listings.borrow().get(prefix).is_some_and(|listing| listing.marks.stand())
-    }
-
-    /// Before a ref is written: the marks taken after it tell nothing of what others did before, another capture beside this
-    /// one for example.
-    fn forget_moved(&self) {
-        self.listings.borrow_mut().retain(|_, listing| listing.marks.stand());
     }
 
     /// Writes the objects of a checkpoint and moves its ref, under the workspace lock.
@@ -257,23 +224,6 @@ impl Timeline {
         Ok(())
     }
 
-    fn note_ref(&self, name: &str, target: Option<ObjectId>) {
-        self.all.take();
-        let mut listings = self.listings.borrow_mut();
-        for (_, listing) in listings.iter_mut().filter(|(prefix, _)| name.starts_with(prefix.as_str())) {
-            let at = listing.entries.binary_search_by(|entry| entry.name.as_str().cmp(name));
-            match (at, target) {
-                (Ok(at), Some(id)) => listing.entries[at].target = Ok(id),
-                (Err(at), Some(id)) => {
-                    listing.entries.insert(at, RefEntry { name: name.to_owned(), target: Ok(id) });
-                }
-                (Ok(at), None) => _ = listing.entries.remove(at),
-                (Err(_), None) => {}
-            }
-            listing.marks = listing.marks.after(self.store.git_dir(), name);
-        }
-    }
-
     /// The workspace's journal, added up.
     ///
     /// # Errors
@@ -317,36 +267,6 @@ impl Timeline {
 
     pub(super) fn branch_prefix(&self) -> String {
         format!("refs/heads/{}/", self.workspace.id)
-    }
-
-    /// All checkpoints, oldest first, and what is wrong with refs that could not be read.
-    ///
-    /// # Errors
-    /// When the store cannot be listed. Single broken refs are reported, not fatal.
-    pub fn checkpoints(&mut self) -> Result<(Vec<Checkpoint>, Vec<String>)> {
-        let all = self.all()?;
-        Ok((all.checkpoints.clone(), all.broken.clone()))
-    }
-
-    /// As [`Timeline::checkpoints`], at the price of a few looks where nothing has moved.
-    pub(super) fn all(&self) -> Result<Arc<All>> {
-        let known = self.all.borrow().clone();
-        match known.filter(|_| self.stands(&self.leaf_prefix()) && self.stands(&self.branch_prefix())) {
-            Some(all) => Ok(all),
-            None => {
-                let all = Arc::new(self.read_all()?);
-                *self.all.borrow_mut() = Some(Arc::clone(&all));
-                Ok(all)
-            }
-        }
-    }
-
-    /// Adds one that was just recorded to all that were known before it.
-    pub(super) fn add(&mut self, mut all: Arc<All>, newest: &Checkpoint) {
-        let Checkpoint { id, tree, parents, record, .. } = newest.clone();
-        self.commits.get_mut().put(id, Said { tree, parents, record });
-        Arc::make_mut(&mut all).checkpoints.push(newest.clone());
-        *self.all.borrow_mut() = Some(all);
     }
 
     /// The newest checkpoint that `unchanged` is measured by: of this run, base captures left out.

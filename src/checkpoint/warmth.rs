@@ -4,17 +4,20 @@
 //! else. Until a look in idle time has shown that nothing was missed between the scan and the first thing heard, every
 //! capture scans. After any error the memory is dropped, and the next capture scans.
 
+mod idle;
+
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
+pub use self::idle::Audit;
 use super::diff::Present;
 use super::seen::{Before, Scan, Seen, cost_of, shape};
 use super::take::Take;
 use super::timeline::Timeline;
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::model::build::build;
 use crate::model::change::{Changes, Dirty, Ears, Reach, Why};
 use crate::model::cost::Cost;
@@ -26,7 +29,7 @@ use crate::model::tree::Mode;
 use crate::store::Batch;
 use crate::sys::clock::file_clock;
 use crate::worktree::stamps::{Built, Stamps};
-use crate::worktree::{Differences, Flow, Renewed, Stats, Target, Warm};
+use crate::worktree::{Flow, Renewed, Stats, Target, Warm};
 
 /// What is kept, taken out of the timeline while a capture is at work.
 pub(super) struct Warmth {
@@ -38,8 +41,10 @@ pub(super) struct Warmth {
     again: BTreeSet<RelPath>,
     /// Whether the tree was brought up to date, although the capture needed more than it.
     renewed: bool,
+    /// Below which others are to be watched from now on.
+    ruled: BTreeSet<RelPath>,
     /// What is to be watched from now on, and looked at again.
-    unheard: BTreeSet<RelPath>,
+    reached: BTreeSet<RelPath>,
     /// What asking what changed took, once it was asked.
     sync_us: Option<u64>,
 }
@@ -63,16 +68,6 @@ impl Warmth {
 
 /// Captures whose changes are remembered, for those who were answered before theirs was finished.
 const TOUCHED: usize = 64;
-
-/// Files whose content an audit reads again; the next one goes on behind them.
-const SAMPLE: usize = 256;
-
-/// What a listener has found out by looking, not by hearing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Audit {
-    /// Paths that had changed and nobody had told of.
-    pub missed: usize,
-}
 
 impl Timeline {
     /// Keeps what is captured in memory from now on.
@@ -113,7 +108,8 @@ impl Timeline {
             dirty: mem::replace(&mut self.dirty, Changes::Everything(Why::FirstLook)),
             again: mem::take(&mut self.again),
             renewed: false,
-            unheard: BTreeSet::new(),
+            ruled: BTreeSet::new(),
+            reached: BTreeSet::new(),
             sync_us: None,
         }
     }
@@ -131,17 +127,28 @@ impl Timeline {
         self.ears.as_ref().map_or(Changes::Everything(Why::FirstLook), |ears| ears.borrow_mut().listen(&admits))
     }
 
-    /// Asks what changed, if anybody can tell.
-    pub(super) fn hear(&self, warmth: &mut Warmth) -> Result<()> {
+    /// Asks what changed for a capture that is about to be asked for, while its cause is still being thought about.
+    pub fn listen_ahead(&mut self) {
+        let Some(tree) = self.warm.as_ref().filter(|_| self.is_heard()) else { return };
+        self.ahead.set(Some(Instant::now()));
+        let heard = self.listen(tree);
+        self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
+    }
+
+    /// Asks what changed, if anybody can tell and it was not done since `asked`.
+    pub(super) fn hear(&self, warmth: &mut Warmth, asked: Option<Instant>) -> Result<()> {
+        let ahead = self.ahead.take().filter(|ahead| asked.is_some_and(|asked| *ahead >= asked));
         let epoch = self.store.epoch()?;
         let current = warmth.stamps.as_ref().is_some_and(|stamps| stamps.epoch == epoch);
         let (Some(tree), true) = (&warmth.tree, current && self.ears.is_some()) else {
             return Ok(());
         };
-        let asked = Instant::now();
-        let heard = self.listen(tree);
-        warmth.dirty = mem::replace(&mut warmth.dirty, Changes::none()).and(heard);
-        warmth.sync_us = Some(asked.elapsed().as_micros() as u64);
+        let started = Instant::now();
+        if ahead.is_none() {
+            let heard = self.listen(tree);
+            warmth.dirty = mem::replace(&mut warmth.dirty, Changes::none()).and(heard);
+        }
+        warmth.sync_us = Some(started.elapsed().as_micros() as u64);
         Ok(())
     }
 
@@ -194,16 +201,16 @@ impl Timeline {
         };
         let (plain, nothing) = (Take { targets: Vec::new(), ..take.clone() }, Before::nothing());
         let never = [self.home.path().to_owned()];
-        let (stats, unheard) = match tree.renew(&self.request(&plain, &nothing, &never), &dirty, batch, control)? {
-            Renewed::Done { stats, unheard } => (stats, unheard),
-            Renewed::Rescan(why) => {
-                tracing::debug!(why, "everything is looked at");
-                warmth.dirty = Changes::Everything(Why::FirstLook);
-                return Ok(None);
-            }
-        };
-        let told = |path: &RelPath| warmth.dirty.covers(path) || !warmth.again.contains(path);
-        warmth.unheard = unheard.into_iter().filter(told).collect();
+        let (stats, ruled, reached) =
+            match tree.renew(&self.request(&plain, &nothing, &never), &dirty, batch, control)? {
+                Renewed::Done { stats, ruled, reached } => (stats, ruled, reached),
+                Renewed::Rescan(why) => {
+                    tracing::debug!(why, "everything is looked at");
+                    warmth.dirty = Changes::Everything(Why::FirstLook);
+                    return Ok(None);
+                }
+            };
+        (warmth.ruled, warmth.reached) = (ruled, reached);
         warmth.renewed = true;
         if !take.targets.iter().all(|target| tree.holds(&self.workspace.path, target)) {
             return Ok(None);
@@ -265,7 +272,7 @@ impl Timeline {
             self.unsaved = self.unsaved || seen.stats.hashed > 0 || warmth.dirty != Changes::none();
             self.note_touched(mem::replace(&mut warmth.dirty, Changes::none()));
             (self.stamps, self.warm, self.dirty) = (warmth.stamps, warmth.tree, Changes::none());
-            self.heed(warmth.unheard);
+            self.heed(&warmth.ruled, warmth.reached);
             return Ok(());
         };
         let plain = self.extent(take) == Extent::Tree && take.targets.is_empty() && !take.kind.is_typed();
@@ -287,93 +294,15 @@ impl Timeline {
     }
 
     /// Has changes heard that were not until now, and what may have changed there meanwhile looked at again.
-    fn heed(&mut self, unheard: BTreeSet<RelPath>) {
+    fn heed(&mut self, ruled: &BTreeSet<RelPath>, reached: BTreeSet<RelPath>) {
         let (Some(warm), Some(ears)) = (&mut self.warm, &self.ears) else { return };
         if let Some(paths) = warm.take_unheard() {
             ears.borrow_mut().distrust(paths);
         }
-        for dir in &unheard {
+        for dir in ruled.iter().chain(&reached) {
             ears.borrow_mut().follow(dir, &|dir| warm.admits(&self.workspace.path, dir));
         }
-        self.again = unheard;
-    }
-
-    /// In idle time: has the trees of a warm tree ready, and begins to trust what is heard, once a look has shown what
-    /// changed before. `control` may stop it; what it has not come to is done the next time.
-    ///
-    /// # Errors
-    /// `shutting-down` when it was stopped; those of looking. Captures scan then, as before.
-    pub fn warm_up(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
-        let Some(mut tree) = self.warm.take() else { return Ok(()) };
-        let outcome = self.prepare(&mut tree, control);
-        // Whatever was built stays right.
-        self.warm = Some(tree);
-        if let Some(dirty) = outcome? {
-            self.dirty = dirty;
-            self.heed(BTreeSet::new());
-        }
-        Ok(())
-    }
-
-    fn prepare(&self, tree: &mut Warm, control: &dyn Fn() -> Flow) -> Result<Option<Changes>> {
-        // Only what the store has counts as built: a capture with targets has other trees than the workspace without them.
-        let stored = tree.build(&mut |_, id, _| match self.store.has(&id)? {
-            true => Ok(()),
-            false => Err(Error::new(Code::Conflict, "not stored yet")),
-        });
-        if let Err(error) = stored
-            && error.code() != Code::Conflict
-        {
-            return Err(error);
-        }
-        let Some(ears) = self.ears.as_ref().filter(|_| matches!(self.dirty, Changes::Everything(_))) else {
-            return Ok(None);
-        };
-        let (plain, nothing, never) = (Take::any(), Before::nothing(), [self.home.path().to_owned()]);
-        let request = self.request(&plain, &nothing, &never);
-        if !tree.serves(&request) {
-            return Ok(None);
-        }
-        ears.borrow_mut().follow(&RelPath::root(), &|dir| tree.admits(&self.workspace.path, dir));
-        // From here on changes are told; what came before is seen.
-        self.listen(tree);
-        let Differences { changed, doubtful } = tree.differences(&request, control)?;
-        Ok(Some(Changes::Paths(changed).and(Changes::Paths(doubtful))))
-    }
-
-    /// In idle time: looks at everything and counts what had changed without anybody telling.
-    ///
-    /// # Errors
-    /// As [`Timeline::warm_up`].
-    pub fn audit(&mut self, control: &dyn Fn() -> Flow) -> Result<Audit> {
-        let Some(mut tree) = self.warm.take_if(|_| self.ears.is_some() && matches!(self.dirty, Changes::Paths(_)))
-        else {
-            return Ok(Audit::default());
-        };
-        let (plain, nothing, never) = (Take::any(), Before::nothing(), [self.home.path().to_owned()]);
-        let request = self.request(&plain, &nothing, &never);
-        let from = self.audited;
-        let found = tree.differences(&request, control).and_then(|found| {
-            let rewritten = tree.recheck(&request, (from, SAMPLE), control)?;
-            let rewritten = Dirty::new(rewritten.into_iter().map(|path| (path, Reach::Entry)));
-            Ok((Changes::Paths(found.changed).and(Changes::Paths(rewritten)), found.doubtful))
-        });
-        let heard = self.listen(&tree);
-        // Whatever was found out about single files stays right.
-        self.warm = Some(tree);
-        let told = mem::replace(&mut self.dirty, Changes::none()).and(heard);
-        let untold = |path: &RelPath| !told.covers(path) && !self.again.contains(path);
-        let (missed, dirty) = match found {
-            Ok((Changes::Paths(found), doubtful)) => {
-                let missed = found.iter().filter(|(path, _)| untold(path)).count();
-                (Ok(missed), Changes::Paths(found).and(Changes::Paths(doubtful)))
-            }
-            Ok((everything, _)) => (Ok(0), everything),
-            Err(error) => (Err(error), Changes::none()),
-        };
-        self.dirty = told.and(dirty);
-        self.audited += SAMPLE as u64;
-        missed.map(|missed| Audit { missed })
+        self.again = reached;
     }
 
     /// The present state, where the warm tree is known to hold it.

@@ -327,7 +327,11 @@ fn quoted(word: &str) -> String {
 }
 
 fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<Found>, Understanding) {
-    let mut paths: Vec<(String, Class)> = call.paths.iter().map(|path| (path.clone(), class)).collect();
+    let patches = PATCH_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_str()).chain(call.input.as_str());
+    let patched: Vec<(String, Class)> = patches.flat_map(patched).collect();
+    // What the patch says of a path is more than that it is concerned.
+    let said = |path: &String| patched.iter().find(|(named, _)| named == path).map_or(class, |(_, class)| *class);
+    let mut paths: Vec<(String, Class)> = call.paths.iter().map(|path| (path.clone(), said(path))).collect();
     let mut known: HashSet<String> = call.paths.iter().cloned().collect();
     let mut add = |path: &str, class: Class| {
         let path = path.strip_prefix("file://").unwrap_or(path);
@@ -346,9 +350,8 @@ fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<Found>, U
             add(path, class);
         }
     }
-    let patches = PATCH_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_str()).chain(call.input.as_str());
-    for (path, class) in patches.flat_map(patched) {
-        add(&path, class);
+    for (path, class) in &patched {
+        add(path, *class);
     }
     let found = if paths.is_empty() {
         vec![Found::new(class, call.tool, "tool", (0, 0))]
@@ -370,14 +373,16 @@ fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<Found
 /// Files named by a patch: `*** Update File: x`, `+++ b/x`.
 pub fn patched(patch: &str) -> Vec<(String, Class)> {
     let mut files = Vec::new();
-    for line in patch.lines() {
+    let mut lines = patch.lines().peekable();
+    while let Some(line) = lines.next() {
         let line = line.trim_end();
+        let goes = lines.peek().is_some_and(|next| next.trim_end() == "+++ /dev/null");
         let named = [
             ("*** Update File: ", Class::FileOverwrite),
             ("*** Add File: ", Class::FileOverwrite),
             ("*** Delete File: ", Class::FileDelete),
             ("*** Move to: ", Class::FileMove),
-            ("--- a/", Class::FileOverwrite),
+            ("--- a/", if goes { Class::FileDelete } else { Class::FileOverwrite }),
             ("+++ b/", Class::FileOverwrite),
         ];
         for (prefix, class) in named {

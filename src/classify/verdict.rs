@@ -88,7 +88,7 @@ fn reversible(class: Class, scope: Scope) -> bool {
 }
 
 /// The sentence for people when a rule has none of its own.
-fn sentence(class: Class, verb: &str) -> String {
+fn sentence(class: Class, scope: Scope, verb: &str) -> String {
     let undo = "bringing files back will not undo that";
     match class {
         Class::Database => format!("`{verb}` may change a database; {undo}."),
@@ -115,9 +115,16 @@ fn sentence(class: Class, verb: &str) -> String {
         | Class::FileWrite
         | Class::FileMove
         | Class::FilePerm
-        | Class::VcsDiscard => {
-            format!("`{verb}` changes files outside the workspace.")
-        }
+        | Class::VcsDiscard => match scope {
+            Scope::Workspace => format!("`{verb}` changes or removes files of the workspace."),
+            Scope::OtherWorkspace
+            | Scope::Home
+            | Scope::System
+            | Scope::Temp
+            | Scope::Device
+            | Scope::Remote
+            | Scope::Unknown => format!("`{verb}` changes files outside the workspace."),
+        },
         Class::Unknown => format!("`{verb}` was not understood."),
     }
 }
@@ -192,7 +199,7 @@ fn wanted(found: &Found, severity: Severity, rule: Option<&ClassRule>) -> (bool,
 }
 
 fn add_warning(warnings: &mut Vec<Warning>, found: &Found, severity: Severity) {
-    let message = found.say.clone().unwrap_or_else(|| sentence(found.class, &found.verb));
+    let message = found.say.clone().unwrap_or_else(|| sentence(found.class, found.scope, &found.verb));
     let code = if found.class == Class::Piton {
         "piton-aimed-at".to_owned()
     } else {

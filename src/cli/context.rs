@@ -28,8 +28,7 @@ impl Context {
     /// When piton's own directory cannot be made.
     pub fn new(cli: &Cli) -> Result<Context> {
         let cwd = std::env::current_dir().ok();
-        let flags = cli.set.iter().map(|text| pair(text)).collect::<Result<_>>()?;
-        let named = cli.workspace.as_ref().map(|path| cwd.as_deref().unwrap_or(Path::new("")).join(path));
+        let (flags, named) = (flags(cli)?, named(cli, cwd.as_deref()));
         Ok(Context { home: Home::locate()?, json: cli.json, flags, named, cwd })
     }
 
@@ -134,6 +133,19 @@ impl Context {
                 .hint(format!("the workspace is {}", workspace.path.display()))),
         }
     }
+}
+
+/// Settings from the command line.
+///
+/// # Errors
+/// `bad-request` for what is not `KEY=VALUE`.
+pub fn flags(cli: &Cli) -> Result<Vec<(String, String)>> {
+    cli.set.iter().map(|text| pair(text)).collect()
+}
+
+/// The directory named with `--workspace`.
+pub fn named(cli: &Cli, cwd: Option<&Path>) -> Option<PathBuf> {
+    cli.workspace.as_ref().map(|path| cwd.unwrap_or(Path::new("")).join(path))
 }
 
 fn pair(text: &str) -> Result<(String, String)> {

@@ -5,13 +5,13 @@
 //! and brought back, and the result is checked byte by byte.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::scratch::{Scratch, Sidecar};
 use super::verbs::DemoArgs;
 use super::{Exit, print};
 use crate::error::{Code, Error, IoContext, Result};
@@ -34,11 +34,11 @@ const WORKSPACE: &[(&str, u32, &[u8])] = &[
 type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
 pub fn demo(args: &DemoArgs) -> Result<Exit> {
-    let scratch = Scratch::create(args.keep)?;
+    let scratch = Scratch::create(&std::env::temp_dir(), "piton-demo", "notes", args.keep)?;
     lay_out(&scratch.workspace())?;
     print::data(&format!("A scratch copy of examples/workspace is in {}\n", scratch.workspace().display()))?;
     let mut before_loss = Tree::new();
-    let mut sidecar = Sidecar::start(&scratch)?;
+    let mut sidecar = Sidecar::start(scratch.command(&["sidecar"])?)?;
     for text in SESSION.lines() {
         let line = text.replace("$WORKSPACE", &scratch.workspace().to_string_lossy());
         let event: Value = serde_json::from_str(&line)
@@ -60,7 +60,7 @@ pub fn demo(args: &DemoArgs) -> Result<Exit> {
 /// Lists, diffs and restores with the verbs a person would use, and checks the result.
 fn bring_back(scratch: &Scratch, before: &Tree, after: &Tree) -> Result<Exit> {
     scratch.piton(&["list"])?;
-    let number = scratch.before_loss()?;
+    let number = before_loss(scratch)?;
     scratch.piton(&["diff", &number])?;
     scratch.piton(&["restore", &number, "--yes"])?;
     let exact = tree_of(&scratch.workspace())? == *before;
@@ -79,112 +79,15 @@ fn bring_back(scratch: &Scratch, before: &Tree, after: &Tree) -> Result<Exit> {
     Ok(if exact && undone && redone { Exit::Done } else { Exit::Failed })
 }
 
-/// A private scratch directory, removed at the end unless it is to be kept.
-struct Scratch {
-    dir: PathBuf,
-    keep: bool,
-}
-
-impl Scratch {
-    fn create(keep: bool) -> Result<Scratch> {
-        let name = format!("piton-demo-{}", crate::sys::durable::unique_suffix());
-        let dir = std::env::temp_dir().join(format!("{name}-{}", crate::sys::clock::now_ms()));
-        std::fs::DirBuilder::new().mode(0o700).create(&dir).at("creating", &dir)?;
-        let dir = dir.canonicalize().at("resolving", &dir)?;
-        Ok(Scratch { dir, keep })
-    }
-
-    fn workspace(&self) -> PathBuf {
-        self.dir.join("notes")
-    }
-
-    /// The program itself, with a store and settings of its own.
-    fn command(&self, args: &[&str]) -> Result<Command> {
-        let program = std::env::current_exe().at("finding", "the running program")?;
-        let mut command = Command::new(program);
-        command.args(args).current_dir(self.workspace());
-        command.env("PITON_HOME", self.dir.join("piton-home")).env("XDG_CONFIG_HOME", self.dir.join("no-config"));
-        Ok(command)
-    }
-
-    fn piton(&self, args: &[&str]) -> Result<()> {
-        print::data(&format!("\n$ piton {}\n", args.join(" ")))?;
-        let status = self.command(args)?.status().at("running", "piton")?;
-        if status.success() {
-            return Ok(());
-        }
-        Err(Error::new(Code::Internal, format!("`piton {}` ended with {status}", args.join(" "))))
-    }
-
-    /// The number of the checkpoint that was taken before `rm -rf`.
-    fn before_loss(&self) -> Result<String> {
-        let output = self.command(&["list", "--json"])?.output().at("running", "piton")?;
-        let list: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|error| Error::new(Code::Internal, "the list is not JSON").caused_by(error))?;
-        let rows = list["checkpoints"].as_array().cloned().unwrap_or_default();
-        let row = rows.iter().find(|row| row["reason"].as_str().is_some_and(|reason| reason.contains("rm -rf")));
-        row.map(|row| row["n"].to_string())
-            .ok_or_else(|| Error::new(Code::NoSuchCheckpoint, "no checkpoint was taken before `rm -rf`"))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if self.keep {
-            print::say(&format!("kept: {}", self.dir.display()));
-        } else if let Err(error) = std::fs::remove_dir_all(&self.dir) {
-            print::warning(&format!("{} could not be removed: {error}", self.dir.display()));
-        }
-    }
-}
-
-/// A sidecar process and its pipes.
-struct Sidecar {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
-}
-
-impl Sidecar {
-    fn start(scratch: &Scratch) -> Result<Sidecar> {
-        let workspace = scratch.workspace();
-        let mut command = scratch.command(&["sidecar", "--workspace"])?;
-        let command = command.arg(&workspace).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().at("starting", "the sidecar")?;
-        let missing = || Error::new(Code::Internal, "the sidecar has no pipes");
-        let stdin = child.stdin.take().ok_or_else(missing)?;
-        let stdout = BufReader::new(child.stdout.take().ok_or_else(missing)?);
-        Ok(Sidecar { child, stdin: Some(stdin), stdout })
-    }
-
-    /// Sends a line; waits for its reply when it has an id.
-    fn exchange(&mut self, line: &str, id: &Value) -> Result<Option<Value>> {
-        if let Some(stdin) = &mut self.stdin {
-            writeln!(stdin, "{line}").at("writing to", "the sidecar")?;
-        }
-        if id.is_null() {
-            return Ok(None);
-        }
-        let mut text = String::new();
-        while self.stdout.read_line(&mut text).at("reading from", "the sidecar")? > 0 {
-            let reply: Value = serde_json::from_str(&text)
-                .map_err(|error| Error::new(Code::Internal, "a reply is not JSON").caused_by(error))?;
-            if reply["id"] == *id {
-                return Ok(Some(reply));
-            }
-            text.clear();
-        }
-        Err(Error::new(Code::Internal, "the sidecar ended without a reply"))
-    }
-
-    fn finish(mut self) -> Result<()> {
-        self.stdin = None;
-        let status = self.child.wait().at("waiting for", "the sidecar")?;
-        if status.success() {
-            return Ok(());
-        }
-        Err(Error::new(Code::Internal, format!("the sidecar ended with {status}")))
-    }
+/// The number of the checkpoint that was taken before `rm -rf`.
+fn before_loss(scratch: &Scratch) -> Result<String> {
+    let output = scratch.command(&["list", "--json"])?.output().at("running", "piton")?;
+    let list: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| Error::new(Code::Internal, "the list is not JSON").caused_by(error))?;
+    let rows = list["checkpoints"].as_array().cloned().unwrap_or_default();
+    let row = rows.iter().find(|row| row["reason"].as_str().is_some_and(|reason| reason.contains("rm -rf")));
+    row.map(|row| row["n"].to_string())
+        .ok_or_else(|| Error::new(Code::NoSuchCheckpoint, "no checkpoint was taken before `rm -rf`"))
 }
 
 fn lay_out(workspace: &Path) -> Result<()> {

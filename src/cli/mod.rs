@@ -5,19 +5,23 @@
 #[macro_use]
 mod text;
 
+mod bench;
 mod classify;
 mod config;
 mod context;
 mod daemon;
 mod demo;
+mod doctor;
 mod hook;
 mod hook_answer;
 mod install;
 mod look;
+mod mcp_proxy;
 mod print;
 mod restore;
 mod rollback;
 mod runs;
+mod scratch;
 mod status;
 mod verbs;
 
@@ -31,7 +35,7 @@ use crate::agents::Client;
 use crate::error::{Code, Error, Result};
 use crate::sidecar;
 use context::Context;
-use verbs::{Cli, McpProxyArgs, SidecarArgs, Verb};
+use verbs::{Cli, SidecarArgs, Verb};
 
 /// Exit codes of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,18 +100,15 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The exit code is the server's own.
-fn proxy(context: &Context, args: &McpProxyArgs) -> Result<ExitCode> {
-    let (home, workspace, flags) = (context.home.clone(), context.named_workspace(), context.flags.clone());
-    let code = sidecar::proxy(sidecar::Proxied { home, workspace, flags, command: args.command.clone() })?;
-    Ok(ExitCode::from(code))
-}
-
 fn run(cli: &Cli) -> Result<ExitCode> {
+    if let Some(Verb::McpProxy(args)) = &cli.verb {
+        return mcp_proxy::proxy(cli, args);
+    }
     let mut context = Context::new(cli)?;
     let exit = match &cli.verb {
         None => status::overview(&mut context),
-        Some(Verb::McpProxy(args)) => return proxy(&context, args),
+        // It starts without a home too, see above.
+        Some(Verb::McpProxy(args)) => return mcp_proxy::proxy(cli, args),
         Some(Verb::Sidecar(args)) => serve(&context, args),
         Some(Verb::Daemon(args)) => daemon::daemon(&context, &args.verb),
         // Its own arguments are read before those of all others, see `main`.
@@ -122,6 +123,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Runs(args)) => runs::runs(&mut context, args),
         Some(Verb::Undo(args)) => restore::undo(&mut context, args),
         Some(Verb::Redo(args)) => restore::redo(&mut context, args),
+        Some(Verb::Doctor) => doctor::doctor(&context),
         Some(Verb::Status) => status::status(&mut context),
         Some(Verb::Classify(args)) => classify::classify(&mut context, args),
         Some(Verb::Config(args)) => config::config(&mut context, args),
@@ -129,6 +131,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::On) => status::on(&mut context),
         Some(Verb::Install(args)) => install::install(&context, args),
         Some(Verb::Uninstall(args)) => install::uninstall(&context, args),
+        Some(Verb::Bench(args)) => bench::bench(&context, args),
         Some(Verb::Demo(args)) => demo::demo(args),
     };
     exit.map(ExitCode::from)

@@ -54,6 +54,8 @@ pub enum Verb {
     Redo(StepArgs),
     /// Show the state of this workspace's protection
     Status,
+    /// Look at each door from end to end, and say how to mend what is wrong
+    Doctor,
     /// Say what a shell command would do
     Classify(ClassifyArgs),
     /// Show, check or trust configuration
@@ -71,6 +73,8 @@ pub enum Verb {
     /// Answer one hook of an agent client: what `piton install` puts into its configuration
     #[command(disable_help_flag = true)]
     Hook(HookArgs),
+    /// Measure checkpoints of a copy of this tree, beside plain git
+    Bench(BenchArgs),
     /// Stream a realistic agent session through the sidecar and bring its losses back
     Demo(DemoArgs),
 }
@@ -306,6 +310,26 @@ pub struct InstallArgs {
     /// Only show what would be changed
     #[arg(long)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Rounds of each step
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = at_least_one)]
+    pub reps: usize,
+    /// How many files to change, a step each
+    #[arg(long, value_delimiter = ',', default_value = "1,10,1000", value_name = "N,…")]
+    pub changes: Vec<usize>,
+    /// Where the copy is made [default: the system's directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("a number from 1 on".to_owned()),
+        Ok(number) => Ok(number),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -35,6 +35,43 @@ pub enum Served {
     Alone,
 }
 
+/// Who is at the daemon's socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// There is no socket.
+    Nobody,
+    /// A socket that a daemon left behind which did not end by itself.
+    Dead,
+    /// Somebody who does not greet in time.
+    Silent,
+    /// Another user.
+    Foreign(u32),
+    Daemon(Greeting),
+}
+
+/// Looks who is there. Nobody is started for it, and nobody is asked to end.
+///
+/// # Errors
+/// Those of the system.
+pub fn probe(home: &Home) -> Result<Probe> {
+    let dir = dir(home);
+    if dir.join("socket").symlink_metadata().is_err() {
+        return Ok(Probe::Nobody);
+    }
+    let Ok(stream) = address(&dir, "socket").and_then(|(_open, path)| UnixStream::connect(path)) else {
+        return Ok(Probe::Dead);
+    };
+    let peer = process::peer(&stream)?;
+    if peer != process::user() {
+        return Ok(Probe::Foreign(peer));
+    }
+    let mut link = Link { stream, unread: Vec::new(), next: 0, served: Served::Alone };
+    // One that hangs up says as little as one that is silent.
+    let line = link.line(Instant::now() + HANDSHAKE * 10).ok().flatten();
+    let greeting = line.and_then(|line| serde_json::from_slice::<Greeting>(&line).ok());
+    Ok(greeting.filter(|greeting| greeting.v == 1).map_or(Probe::Silent, Probe::Daemon))
+}
+
 /// A connection that speaks the line protocol.
 pub struct Link {
     stream: UnixStream,

@@ -11,7 +11,7 @@
 mod link;
 mod serve;
 
-pub use link::{Link, Served};
+pub use link::{Link, Probe, Served, probe};
 pub use serve::{Ended, run};
 
 use std::path::{Path, PathBuf};

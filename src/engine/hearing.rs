@@ -103,3 +103,6 @@ impl Ears for Ear {
         self.watcher.set_always_dirty(paths.iter().cloned());
     }
 }
+
+#[cfg(test)]
+mod tests;

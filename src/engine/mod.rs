@@ -8,6 +8,7 @@ pub mod act;
 pub mod guard;
 pub mod hearing;
 pub mod place;
+mod rules;
 pub mod talk;
 pub mod worker;
 
@@ -16,11 +17,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::checkpoint::{Home, Timeline, Workspace};
+use crate::checkpoint::{Home, Timeline, Workspace, mishaps};
 use crate::classify::{Classifier, Context};
 use crate::error::Result;
-use crate::model::policy::Policy;
-use crate::settings::{self, Effective};
+use crate::settings::Effective;
+pub use rules::InForce;
+use rules::Rules;
 use talk::Talks;
 use worker::Worker;
 
@@ -39,29 +41,13 @@ type Entry<A> = Mutex<Option<Arc<Place<A>>>>;
 pub struct Place<A: Send + 'static> {
     pub workspace: Workspace,
     pub worker: Worker<A>,
-    in_force: Mutex<Arc<InForce>>,
-}
-
-/// What the configuration says.
-pub struct InForce {
-    pub policy: Policy,
-    pub classifier: Classifier,
-    /// What the configuration's reading left aside.
-    pub warnings: Vec<String>,
-}
-
-impl InForce {
-    fn load(root: &Path, home: &Home, flags: &[(String, String)]) -> Result<InForce> {
-        let effective = settings::load(Some(root), home.path(), flags)?;
-        let classifier = classifier(&effective)?;
-        Ok(InForce { policy: effective.policy, classifier, warnings: effective.warnings })
-    }
+    rules: Rules,
 }
 
 impl<A: Send + 'static> Place<A> {
     /// The configuration as it is now.
     pub fn in_force(&self) -> Arc<InForce> {
-        Arc::clone(&self.in_force.lock().unwrap_or_else(PoisonError::into_inner))
+        self.rules.in_force()
     }
 
     /// The surroundings of an action that starts in `cwd`, which is a real name.
@@ -86,6 +72,11 @@ impl<A: Send + 'static> Engine<A> {
     /// piton's own directory.
     pub fn home(&self) -> &Home {
         &self.home
+    }
+
+    /// Settings from the command line.
+    pub fn flags(&self) -> &[(String, String)] {
+        &self.flags
     }
 
     /// The sessions that have names.
@@ -116,10 +107,10 @@ impl<A: Send + 'static> Engine<A> {
 
     fn start(&self, root: &Path) -> Result<Place<A>> {
         let workspace = Workspace::open(&self.home, root)?;
-        let in_force = InForce::load(root, &self.home, &self.flags)?;
-        let timeline = Timeline::open(&self.home, workspace.clone(), in_force.policy.clone())?;
+        let rules = Rules::load(root, &self.home, &self.flags)?;
+        let timeline = Timeline::open(&self.home, workspace.clone(), rules.in_force().policy.clone())?;
         let worker = Worker::start(timeline);
-        Ok(Place { workspace, worker, in_force: Mutex::new(Arc::new(in_force)) })
+        Ok(Place { workspace, worker, rules })
     }
 
     /// The root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the client's own.
@@ -146,16 +137,39 @@ impl<A: Send + 'static> Engine<A> {
     /// Reads the configuration of every open workspace again; what was wrong is told and the old one stays.
     ///
     /// # Errors
-    /// Those of [`settings::load`] and of the rules; the first one met.
+    /// Those of [`crate::settings::load`] and of the rules; the first one met.
     pub fn reload(&self) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         for place in self.places() {
-            let in_force = InForce::load(&place.workspace.path, &self.home, &self.flags)?;
-            place.worker.set_policy(in_force.policy.clone());
-            warnings.extend(in_force.warnings.iter().cloned());
-            *place.in_force.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(in_force);
+            warnings.extend(self.follow(&place, true)?.into_iter().flat_map(|read| read.warnings.clone()));
         }
         Ok(warnings)
+    }
+
+    /// Reads the configuration of a workspace again if one of its files changed since; what is in force then, if it is
+    /// something else. A mistake is told once, and stands in `status`; the old configuration stays until it is mended.
+    ///
+    /// # Errors
+    /// As [`Engine::reload`].
+    pub fn renew(&self, place: &Place<A>) -> Result<Option<Arc<InForce>>> {
+        self.follow(place, false).map_err(|error| {
+            let error = error.context("what was in force stays");
+            // Nobody may be there to be told; if this cannot be written down either, the error itself is all there is.
+            let _ = mishaps::note(&self.home, &format!("settings: {}", error.text()));
+            error
+        })
+    }
+
+    fn follow(&self, place: &Place<A>, asked: bool) -> Result<Option<Arc<InForce>>> {
+        let from = (place.workspace.path.as_path(), &self.home, self.flags.as_slice());
+        place.rules.follow(asked, from, |policy| place.worker.set_policy(policy))
+    }
+
+    /// A workspace, if it is open.
+    pub fn opened(&self, root: &Path) -> Option<Arc<Place<A>>> {
+        let entry = Arc::clone(self.entries().get(root)?);
+        // One that is just being opened reads its configuration now.
+        entry.try_lock().ok()?.clone()
     }
 
     /// All open workspaces, without those that are just being opened.

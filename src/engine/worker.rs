@@ -44,6 +44,8 @@ pub struct Asker<A> {
 enum Job<A> {
     Do(Asker<A>, Work<A>),
     Policy(Policy),
+    /// Hear ahead of a job that may follow.
+    Listen,
 }
 
 /// How often beginning to hear gives way to a job before it does not.
@@ -132,6 +134,14 @@ impl<A: Send + 'static> Worker<A> {
         accepted
     }
 
+    /// Has what changed be heard, ahead of a job that will ask for it. Where jobs wait, theirs comes first.
+    pub fn listen(&self) {
+        if !self.is_busy() {
+            // If it is not taken, the job asks for itself.
+            let _ = self.send(Job::Listen);
+        }
+    }
+
     /// Has a job done in between while another one captures. It is dropped, unanswered, when none is at work.
     pub fn submit_urgent(&self, asker: Asker<A>, work: impl FnOnce(&mut Timeline, Control<'_>) -> A + Send + 'static) {
         self.urgent.lock().unwrap_or_else(PoisonError::into_inner).push((asker, Box::new(work)));
@@ -153,11 +163,9 @@ impl<A: Send + 'static> Worker<A> {
         self.waiting.load(Ordering::SeqCst) > 0
     }
 
-    /// Puts another policy in force after the jobs that wait.
-    pub fn set_policy(&self, policy: Policy) {
-        if !self.send(Job::Policy(policy)) {
-            tracing::warn!("the worker is too busy to take the new configuration");
-        }
+    /// Puts another policy in force after the jobs that wait; `false` when the inbox is full, or closed.
+    pub fn set_policy(&self, policy: Policy) -> bool {
+        self.send(Job::Policy(policy))
     }
 
     /// Has captures given up at their next look-up.
@@ -191,11 +199,14 @@ impl<A: Send + 'static> Desk<A> {
         let mut chore = None;
         loop {
             match next(inbox, since, chore) {
-                Ok(job) => {
-                    match job {
-                        Job::Policy(policy) => self.set_policy(policy),
-                        Job::Do(asker, work) => self.one(&asker, work),
-                    }
+                // No job of anybody's: the chores go on as if nothing had been.
+                Ok(Job::Listen) => self.timeline.listen_ahead(),
+                Ok(Job::Policy(policy)) => {
+                    self.set_policy(policy);
+                    (since, chore) = (Instant::now(), Some(Chore::Hear));
+                }
+                Ok(Job::Do(asker, work)) => {
+                    self.one(&asker, work);
                     (since, chore) = (Instant::now(), Some(Chore::Hear));
                 }
                 Err(RecvTimeoutError::Timeout) => {

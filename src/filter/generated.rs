@@ -5,6 +5,8 @@
 //! counterexamples cannot be made again), `.ipynb_checkpoints` (copies of the user's own text), `.idea` and `.vscode`
 //! (settings).
 
+use std::sync::LazyLock;
+
 /// Where the proof stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
@@ -89,8 +91,31 @@ pub fn made_inside(name: &[u8], inside: &dyn Fn(&[u8]) -> bool) -> bool {
     })
 }
 
+/// Whether directories of this name may be generated.
+pub fn may_be_made(name: &[u8]) -> bool {
+    rows(name).next().is_some()
+}
+
+/// First bytes and lengths of marks: most names are none, and every name of a walk is asked for.
+static SHAPES: LazyLock<([bool; 256], u64)> = LazyLock::new(|| {
+    let mut shapes = ([false; 256], 0);
+    for maker in TABLE.iter().flat_map(|(_, maker, _)| match maker {
+        Itself => &[],
+        Beside(makers) | Inside(makers) => *makers,
+    }) {
+        shapes.0[usize::from(maker.as_bytes()[0])] = true;
+        shapes.1 |= 1 << maker.len();
+    }
+    shapes
+});
+
 /// Whether a file of this name can tell that a directory beside or around it is generated.
 pub fn is_mark(name: &[u8]) -> bool {
+    let (firsts, lengths) = &*SHAPES;
+    let shaped = name.first().is_some_and(|first| firsts[usize::from(*first)]);
+    if !shaped || name.len() > 63 || lengths >> name.len() & 1 == 0 {
+        return false;
+    }
     TABLE.iter().any(|(_, maker, _)| match maker {
         Itself => false,
         Beside(makers) | Inside(makers) => makers.iter().any(|maker| maker.as_bytes() == name),
@@ -127,6 +152,17 @@ mod tests {
             let made = made_beside(name.as_bytes(), &|maker| has(beside, maker))
                 || made_inside(name.as_bytes(), &|maker| has(inside, maker));
             assert_eq!(made, *expected, "{name} beside {beside:?} inside {inside:?}");
+        }
+    }
+
+    #[test]
+    fn marks_are_what_makers_leave() {
+        for mark in ["package.json", "Cargo.toml", "pyvenv.cfg", ".yarn-state.yml", "Podfile.lock", "cabal.project"] {
+            assert!(is_mark(mark.as_bytes()), "{mark}");
+        }
+        let long = "package.json".repeat(9);
+        for other in ["", "package.jsom", "Package.json", "node_modules", "Cargo.lock", &long] {
+            assert!(!is_mark(other.as_bytes()), "{other}");
         }
     }
 

@@ -3,6 +3,7 @@
 //! A message is never changed. What is not understood passes, and calls nothing a reader: a tool counts as one that writes
 //! until the server itself has said otherwise.
 
+pub mod notice;
 #[cfg(test)]
 mod tests;
 

@@ -254,22 +254,25 @@ impl ErrorReply {
     }
 }
 
-/// One line: version, type, id, `ok`, and the fields of `body`.
+/// What every line carries, and its own fields.
+#[derive(Serialize)]
+struct Envelope<'l, B: Serialize> {
+    v: u64,
+    #[serde(rename = "type")]
+    name: &'l str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'l Id>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ok: Option<bool>,
+    #[serde(flatten)]
+    body: &'l B,
+}
+
+/// One line: version, type, id, `ok`, and the fields of `body`, none of which bears one of these names.
 pub fn line(name: &str, id: Option<&Id>, ok: bool, body: &impl Serialize) -> Vec<u8> {
-    let mut object = Map::new();
-    object.insert("v".to_owned(), VERSION.into());
-    object.insert("type".to_owned(), name.into());
-    if let Some(id) = id {
-        object.insert("id".to_owned(), json!(id));
-    }
-    if name != "notice" {
-        object.insert("ok".to_owned(), ok.into());
-    }
+    let ok = (name != "notice").then_some(ok);
     // Every body is a struct or map with string keys: it always serialises to an object.
-    if let Ok(Value::Object(fields)) = serde_json::to_value(body) {
-        object.extend(fields);
-    }
-    let mut bytes = Value::Object(object).to_string().into_bytes();
+    let mut bytes = serde_json::to_vec(&Envelope { v: VERSION, name, id, ok, body }).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }

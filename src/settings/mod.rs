@@ -5,6 +5,7 @@
 //! A broken user file is an error with line and column; a broken workspace file is a warning and disarms nothing.
 
 mod keys;
+pub mod marks;
 pub mod trust;
 mod yaml;
 

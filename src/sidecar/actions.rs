@@ -98,7 +98,15 @@ impl Session {
         let home = self.engine.home().clone();
         let (run, turn) = self.run_and_turn();
         let place = self.engine.open(&root)?;
+        if root != session {
+            self.follow_settings(&place);
+        }
         let rules = place.in_force();
+        let asked = Instant::now();
+        if self.talk().turns.slot(&place.workspace.id).is_none() {
+            // The action is judged meanwhile.
+            place.worker.listen();
+        }
         let verdict = place::judged(place.context(&home, &action.cwd), |context| judge(&rules, context));
         let paths: Vec<String> = verdict.targets.iter().cloned().chain(place::expanded(&verdict.patterns)).collect();
         let targets = place::targets(&place.workspace.path, &action.cwd, &paths);
@@ -142,6 +150,7 @@ impl Session {
             turn: turn.clone(),
             effects,
             targets,
+            asked: Some(asked),
             always: verdict.warnings.iter().any(|warning| warning.class.is_external()),
             ..Take::of(Kind::Auto, &run, &cut(&printable(&redact(&action.reason)), MAX_REASON))
         };

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::aloud::{Aloud, say};
 use super::proxy::Proxied;
 use super::{GRACE, Shared, converse};
+use crate::checkpoint::Home;
 use crate::engine::Engine;
 use crate::error::{Code, Error, Result};
 use crate::mcp::Call;
@@ -65,8 +66,8 @@ impl Holds {
     ///
     /// # Errors
     /// When there is no socket to be had.
-    pub fn start(options: &Proxied) -> Result<Holds> {
-        let engine: Shared = Arc::new(Engine::new(options.home.clone(), options.flags.clone()));
+    pub fn start(home: &Home, options: &Proxied) -> Result<Holds> {
+        let engine: Shared = Arc::new(Engine::new(home.clone(), options.flags.clone()));
         let socket = |error| Error::new(Code::Internal, format!("no socket for the guard: {error}")).caused_by(error);
         let (ours, theirs) = UnixStream::pair().map_err(socket)?;
         ours.set_write_timeout(Some(SLACK)).map_err(socket)?;

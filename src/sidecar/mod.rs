@@ -36,7 +36,7 @@ use input::Input;
 use output::Output;
 use session::{Root, Session};
 
-pub use proxy::{Proxied, proxy};
+pub use proxy::{Guarding, Proxied, proxy};
 pub use stream::follow;
 
 /// An engine that several clients share.

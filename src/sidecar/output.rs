@@ -1,4 +1,5 @@
-//! The writer: replies are written by a thread of its own, so that a client that does not read never stops the guard.
+//! The writer: what cannot be written at once is written by a thread of its own, so that a client that does not read never stops
+//! the guard.
 
 use std::io::{ErrorKind, Write, stdout};
 use std::sync::Arc;

@@ -19,16 +19,26 @@ use super::aloud::say;
 use super::holds::{Answer, Holds};
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, Result};
+use crate::mcp::notice::{announces_logging, log_message};
 use crate::mcp::{Call, Tools, refusal};
 use crate::sys::child;
 
 /// Longest message that is read; a longer one passes in pieces, and counts as a call that writes.
 const MAX_MESSAGE: usize = 8 << 20;
 
+/// Who guards.
+#[derive(Clone, Debug)]
+pub enum Guarding {
+    /// An engine over this home.
+    By(Home),
+    /// Nobody can, and why: every message passes.
+    Nobody(String),
+}
+
 /// How the proxy is started.
 #[derive(Clone, Debug)]
 pub struct Proxied {
-    pub home: Home,
+    pub guarding: Guarding,
     /// Absent: found from the working directory, or from the paths of a call.
     pub workspace: Option<PathBuf>,
     /// Settings from the command line.
@@ -57,11 +67,21 @@ pub fn proxy(options: Proxied) -> Result<u8> {
     let waited = server.await_end();
     let tools = Arc::new(Mutex::new(Tools::default()));
     let out = Arc::new(Mutex::new(()));
-    let mut holds = Holds::start(&options)?;
-    let ending = holds.ending();
+    let unguarded = match &options.guarding {
+        Guarding::By(_) => None,
+        Guarding::Nobody(why) => Some(format!("NOT GUARDED, calls that write pass without a checkpoint: {why}")),
+    };
+    if let Some(text) = &unguarded {
+        say(text);
+    }
+    let mut holds = match &options.guarding {
+        Guarding::By(home) => Some(Holds::start(home, &options)?),
+        Guarding::Nobody(_) => None,
+    };
+    let ending = holds.as_mut().and_then(Holds::ending);
     let mut up = Up { tools: Arc::clone(&tools), out: Arc::clone(&out), holds, server: input };
     std::thread::spawn(move || up.run(BufReader::with_capacity(1 << 16, stdin())));
-    down(output, &tools, &out);
+    down(output, &tools, &out, unguarded);
     // The client sees the end of the stream also while the server goes on without it.
     if let Err(error) = child::close_stdout() {
         tracing::warn!(%error, "the end of the server's output cannot be handed on");
@@ -161,7 +181,8 @@ fn rest(input: &mut impl BufRead, mut out: impl Write) -> std::io::Result<()> {
 }
 
 /// From the server to the client, until one of them closes.
-fn down(output: ChildStdout, tools: &Mutex<Tools>, out: &Mutex<()>) {
+/// `notice` goes to the client as soon as the server has said that it sends log messages.
+fn down(output: ChildStdout, tools: &Mutex<Tools>, out: &Mutex<()>, mut notice: Option<String>) {
     let mut output = BufReader::with_capacity(1 << 16, output);
     while let Some(message) = next(&mut output) {
         // Before the client has it: its next call may be of what is told here.
@@ -173,6 +194,9 @@ fn down(output: ChildStdout, tools: &Mutex<Tools>, out: &Mutex<()>) {
         let mut passed = client.write_all(&message.bytes).and_then(|()| client.flush());
         if !message.whole {
             passed = passed.and_then(|()| rest(&mut output, &mut client));
+        } else if let Some(text) = notice.take_if(|_| announces_logging(&message.bytes)) {
+            let told = log_message(&format!("piton: {text}"));
+            passed = passed.and_then(|()| client.write_all(&told)).and_then(|()| client.flush());
         }
         drop(alone);
         if let Err(error) = passed {
@@ -188,7 +212,8 @@ struct Up {
     tools: Arc<Mutex<Tools>>,
     /// Held for a whole message to the client.
     out: Arc<Mutex<()>>,
-    holds: Holds,
+    /// None where nobody guards.
+    holds: Option<Holds>,
     server: ChildStdin,
 }
 
@@ -218,7 +243,11 @@ impl Up {
             let tool = "a message too long to be read".to_owned();
             vec![Call { id: None, tool, arguments: serde_json::Value::Null, external: false }]
         };
-        calls.iter().find_map(|call| match self.holds.before(call) {
+        let Some(holds) = &mut self.holds else {
+            calls.iter().for_each(|call| say(&format!("nobody guards: `{}` passes without a checkpoint", call.tool)));
+            return None;
+        };
+        calls.iter().find_map(|call| match holds.before(call) {
             Answer::Pass => None,
             Answer::Deny(reason) => Some(reason),
         })

@@ -108,7 +108,7 @@ impl Session {
 
     /// The longest accepted line; read once, before any workspace is known.
     pub fn line_limit(&self) -> usize {
-        let settings = crate::settings::load(None, self.engine.home().path(), &[]);
+        let settings = crate::settings::load(None, self.engine.home().path(), self.engine.flags());
         settings.map_or(8 << 20, |effective| effective.policy.limits.line_bytes)
     }
 
@@ -139,6 +139,11 @@ impl Session {
 
     fn request(&mut self, request: Request) -> Result<()> {
         let (id, name) = (request.id, request.body.name());
+        if let Root::Known(root) = &self.root
+            && let Some(place) = self.engine.opened(root)
+        {
+            self.follow_settings(&place);
+        }
         match request.body {
             Body::Hello(hello) => {
                 match (hello.workspace, hello.cwd) {
@@ -204,7 +209,7 @@ impl Session {
             Body::ConfigReload => {
                 let warnings = self.engine.reload()?;
                 self.reply(name, id, &json!({ "warnings": warnings }));
-                self.output.notice("config.reloaded", &json!({}));
+                self.output.notice("config.reloaded", &json!({ "warnings": warnings }));
                 Ok(())
             }
             body => self.call(name, id, body),
@@ -288,6 +293,15 @@ impl Session {
             self.interrupted_in = Some(place.workspace.dir.clone());
         }
         Ok(place)
+    }
+
+    /// Obeys what was edited since the last event.
+    pub(super) fn follow_settings(&mut self, place: &Place<Answer>) {
+        match self.engine.renew(place) {
+            Ok(None) => {}
+            Ok(Some(read)) => self.output.notice("config.reloaded", &json!({ "warnings": read.warnings })),
+            Err(error) => self.told_fault(&error),
+        }
     }
 
     /// The directory of an event, by its real name. The session's own root is that whatever stands there now.

@@ -164,7 +164,7 @@ pub fn open_repository(git_dir: &Path) -> Result<Repository> {
 }
 
 /// Empties libgit2's search paths for user and system configuration, once for the process.
-fn isolate() {
+pub(super) fn isolate() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for level in [ConfigLevel::System, ConfigLevel::Global, ConfigLevel::XDG, ConfigLevel::ProgramData] {

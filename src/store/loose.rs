@@ -1,5 +1,6 @@
 //! Loose objects: `objects/xx/yyyy…`, zlib over git's header and the content.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Read, Write};
@@ -11,6 +12,7 @@ use std::thread::Builder;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
+use libdeflater::{CompressionLvl, Compressor};
 
 use super::damaged;
 use super::deflate::{self, Effort};
@@ -25,14 +27,30 @@ pub fn path_of(git_dir: &Path, id: &ObjectId) -> PathBuf {
     git_dir.join("objects").join(&hex[..2]).join(&hex[2..])
 }
 
-/// Compresses an object as a loose file holds it.
+/// Files up to this size take one block of most file systems, compressed or not.
+const BLOCK: usize = 4000;
+
+thread_local! {
+    /// Only puts the frame of zlib around the content.
+    static FRAME: RefCell<Compressor> = RefCell::new(Compressor::new(CompressionLvl::new(0).unwrap_or_default()));
+}
+
+/// Compresses an object as a loose file holds it. A small one would gain nothing by it, and stays as it is.
 pub fn compress(kind: ObjectKind, content: &[u8]) -> Result<Vec<u8>> {
     let mut plain = Vec::with_capacity(content.len() + 32);
     plain.extend_from_slice(format!("{} {}\0", kind.as_str(), content.len()).as_bytes());
     plain.extend_from_slice(content);
     let mut out = Vec::new();
-    deflate::zlib(&plain, Effort::Fast, &mut out)?;
-    Ok(out)
+    if plain.len() > BLOCK {
+        deflate::zlib(&plain, Effort::Fast, &mut out)?;
+        return Ok(out);
+    }
+    FRAME.with_borrow_mut(|frame| {
+        out.resize(frame.zlib_compress_bound(plain.len()), 0);
+        let written = frame.zlib_compress(&plain, &mut out);
+        out.truncate(written.map_err(|_| Error::new(Code::Internal, "an object could not be framed"))?);
+        Ok(out)
+    })
 }
 
 /// A temporary file in the object directory, removed unless it is put in its place.

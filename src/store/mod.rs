@@ -12,6 +12,8 @@ mod batch;
 mod consolidate;
 mod debris;
 mod deflate;
+pub mod foreign;
+pub mod health;
 mod index;
 mod layout;
 mod lazy;

@@ -3,8 +3,8 @@
 //! Lock order: workspace before store, never the reverse. The file's text (pid, start time, verb) is for messages only.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::error::{Code, Error, IoContext, Result};
 
 /// Longest text of a lock that is read.
-const MAX_TEXT: u64 = 4096;
+const MAX_TEXT: usize = 4096;
 
 /// Shared or exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl FileLock {
         let mut texts = (String::new(), String::new());
         if mode == Mode::Exclusive {
             // A lock without its text is still a lock; without it nobody is taken for the last holder.
-            texts = describe(&mut file, verb).unwrap_or_default();
+            texts = describe(&file, verb).unwrap_or_default();
         }
         Ok(FileLock { _file: file, path: path.to_owned(), texts })
     }
@@ -120,16 +120,16 @@ pub struct Held(String);
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Writes who holds the lock; gives the text that was there, and the new one.
-fn describe(file: &mut File, verb: &str) -> std::io::Result<(String, String)> {
+fn describe(file: &File, verb: &str) -> std::io::Result<(String, String)> {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let since = super::clock::rfc3339(super::clock::now_ms());
     let text = format!("pid {} since {since} doing {verb} (lock {number})\n", std::process::id());
-    let mut before = Vec::new();
-    file.take(MAX_TEXT).read_to_end(&mut before)?;
+    let mut before = [0; MAX_TEXT];
+    let length = file.read_at(&mut before, 0)?;
+    let before = &before[..length];
     // Longer texts are blanked at their end: the file is written once, and never empty in between.
     let blank = before.len().saturating_sub(text.len());
-    file.rewind()?;
-    file.write_all(format!("{text}{:blank$}", "").as_bytes())?;
+    file.write_all_at(format!("{text}{:blank$}", "").as_bytes(), 0)?;
     Ok((String::from_utf8_lossy(before.trim_ascii_end()).into_owned(), text.trim_end().to_owned()))
 }
 

@@ -23,6 +23,7 @@
 mod cookie;
 mod git_files;
 mod heard;
+pub mod limits;
 mod marks;
 mod places;
 mod refusal;

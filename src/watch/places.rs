@@ -139,6 +139,10 @@ impl Places {
     /// A new round, after the news since the last: what went under its name, and what came.
     pub(super) fn begin(&mut self, gone: &BTreeSet<RelPath>, came: &BTreeSet<RelPath>) {
         self.round += 1;
+        if gone.is_empty() && came.is_empty() {
+            return;
+        }
+        // Even without any to take back, notify is asked: it answers when it has itself let go of what went.
         let mut misplaced = Vec::new();
         for top in gone {
             for path in self.below(top) {

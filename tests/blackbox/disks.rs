@@ -88,6 +88,25 @@ fn a_full_store() {
 }
 
 #[test]
+fn a_full_disk_is_found_by_looking() {
+    let lab = Lab::new();
+    passes(mounted(
+        &lab,
+        &format!(
+            r#"{CHECK}
+            mkdir "$ROOT/small"; mount -t tmpfs -o size=4m none "$ROOT/small"; export PITON_HOME="$ROOT/small/piton"
+            "$PITON" checkpoint one >/dev/null
+            code 0 'All is well' "$PITON" doctor
+            head -c 8000000 /dev/zero > "$ROOT/small/fill" 2>/dev/null || true
+            code 1 'free some space' "$PITON" doctor
+            rm "$ROOT/small/fill"
+            code 0 'All is well' "$PITON" doctor
+            "#
+        ),
+    ));
+}
+
+#[test]
 fn a_full_workspace() {
     let lab = Lab::new();
     passes(mounted(

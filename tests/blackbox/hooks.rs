@@ -260,6 +260,10 @@ fn ten_at_once_start_one_daemon() {
 fn a_killed_daemon_loses_nothing() {
     let rounds = if full() { 50 } else { 5 };
     let hooked = Hooked::new(false);
+    // More checkpoints than are kept: here each of them is asked for again.
+    let settings = hooked.lab.home.join("config/piton");
+    std::fs::create_dir_all(&settings).unwrap();
+    std::fs::write(settings.join("config.yaml"), "retention: {enabled: false}\n").unwrap();
     let mut dice = Dice(4711);
     let mut held: Vec<(String, String)> = Vec::new();
     for round in 0..rounds {
@@ -285,7 +289,7 @@ fn a_killed_daemon_loses_nothing() {
     }
     for (id, content) in &held {
         let shown = hooked.lab.piton(&["show", &format!("{id}:a")]);
-        assert_eq!((shown.code, &shown.stdout), (0, content), "{id}");
+        assert_eq!((shown.code, &shown.stdout), (0, content), "{id}: {}", shown.stderr);
     }
     if let Some(said) = hooked.lab.store_git(&["fsck", "--full", "--strict", "--no-dangling"]) {
         assert!(!said.contains("error") && !said.contains("missing"), "{said}");

@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, lacking};
+use crate::support::{Lab, WAIT, lacking};
 
 /// The real server, pinned.
 const PACKAGE: &str = "@modelcontextprotocol/server-filesystem";
@@ -109,6 +110,15 @@ fn listed(lab: &Lab) -> Vec<Value> {
     if listed.code == 3 { Vec::new() } else { listed.json()["checkpoints"].as_array().unwrap().clone() }
 }
 
+/// Waits until there are so many: a capture of just the named paths, taken while the base capture was at work, is dropped
+/// after the answer.
+fn settles_at(lab: &Lab, count: usize) {
+    let began = Instant::now();
+    while listed(lab).len() != count {
+        assert!(began.elapsed() < WAIT, "{:?}, not {count}", listed(lab));
+    }
+}
+
 #[test]
 fn calls_that_write_wait_for_their_checkpoint_and_others_do_not() {
     if !has("python3") {
@@ -117,9 +127,15 @@ fn calls_that_write_wait_for_their_checkpoint_and_others_do_not() {
     let lab = Lab::new();
     lab.write("a.txt", "one\n");
     let mut client = Client::start(&lab, &[], &["python3", "-c", SERVER]);
+    // While the base capture is at work, what a call names would be captured by itself first.
+    let until = Instant::now() + WAIT;
+    while lab.piton(&["list", "--all"]).code == 3 {
+        assert!(Instant::now() < until, "there never was a base capture");
+        std::thread::yield_now();
+    }
     // Of a tool that nobody has told of yet, the worst is expected.
     client.call(1, "look", json!({"path": "a.txt"}));
-    assert_eq!(listed(&lab).len(), 1);
+    settles_at(&lab, 1);
     client.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
     assert_eq!(client.answer(2)["result"]["tools"].as_array().unwrap().len(), 5);
     lab.write("a.txt", "two\n");
@@ -213,7 +229,7 @@ fn whatever_bytes_pass_unchanged() {
     assert!(received == bytes, "{} bytes became {}", bytes.len(), received.len());
     assert_eq!(client.finish().0, 0);
     // The call with its escapes, and the message too long to be read.
-    assert_eq!(listed(&lab).len(), 1);
+    settles_at(&lab, 1);
 }
 
 #[test]
@@ -286,6 +302,57 @@ fn the_workspace_of_a_call_is_that_of_its_paths() {
     client.finish();
     let there = lab.piton_in(&other, &["list", "--json"]).json();
     assert_eq!((&there["total"], listed(&lab).len()), (&json!(1), 0), "{there}");
+}
+
+/// A server that says that it logs, or that it does not.
+const LOGGING: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "initialize":
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"capabilities": json.loads(sys.argv[1])}}), flush=True)
+    if message["method"] == "tools/call":
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}), flush=True)
+"#;
+
+#[test]
+fn without_a_home_messages_pass_unguarded_and_aloud() {
+    if !has("python3") {
+        return;
+    }
+    let lab = Lab::new();
+    std::fs::write(lab.home.join("piton"), "not a directory").unwrap();
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
+    for (capabilities, told) in [(r#"{"logging": {}}"#, true), ("{}", false)] {
+        let mut client = Client::start(&lab, &[], &["python3", "-c", LOGGING, capabilities]);
+        client.send(&initialize);
+        assert!(client.answer(1)["result"].is_object());
+        if told {
+            let notice = client.receive();
+            assert_eq!((&notice["method"], notice.get("id")), (&json!("notifications/message"), None));
+            assert!(notice["params"]["data"].as_str().unwrap().contains("NOT GUARDED"), "{notice}");
+        }
+        assert!(client.call(2, "wipe", json!({}))["result"].is_object());
+        let (code, _, received, said) = client.finish();
+        assert_eq!((code, String::from_utf8_lossy(&received).matches("NOT GUARDED").count()), (0, usize::from(told)));
+        assert!(said.contains("NOT GUARDED") && said.contains("must be a directory"), "{said}");
+        assert!(said.contains("`wipe` passes without a checkpoint"), "{said}");
+    }
+    // Where the policy lets nothing pass unguarded, the server does not start.
+    for (file, text, why) in [
+        (lab.home.join("config/piton/config.yaml"), "on_failure: hold\n", "on_failure"),
+        (lab.home.join("config/piton/config.yaml"), "policy:\n  file-delete: {answer: deny}\n", "policy"),
+        (lab.work.join(".piton.yaml"), "on_failure: hold\n", "on_failure"),
+    ] {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, text).unwrap();
+        let output = lab.piton(&["mcp-proxy", "--", "sh", "-c", "touch started"]);
+        assert!(output.code != 0 && output.stderr.contains(&format!("`{why}` lets nothing pass")), "{output:?}");
+        assert!(!lab.work.join("started").exists());
+        std::fs::remove_file(file).unwrap();
+    }
+    let output = lab.piton(&["--set", "on_failure=hold", "mcp-proxy", "--", "true"]);
+    assert!(output.code != 0 && output.stderr.contains("`on_failure`"), "{output:?}");
 }
 
 /// The real filesystem server, installed once into a cache; `None`, said aloud, where that is not possible.

@@ -443,6 +443,12 @@ const QWEN_CODE: Conversation = &[
         r#"{"session_id":"s","cwd":"/w","hook_event_name":"UserPromptSubmit","prompt_id":"s####0","prompt":""}"#,
         "s s####0 /w: unused",
     ),
+    // A custom command: what was typed stands beside the text that it became.
+    (
+        "UserPromptSubmit",
+        r#"{"session_id":"s","cwd":"/w","hook_event_name":"UserPromptSubmit","prompt_id":"s####0","prompt":"/rollback $ARGUMENTS\n\n(a note)\n\n/rollback diff 1","submitted_prompt":"/rollback diff 1"}"#,
+        "s s####0 /w: ask Diff { checkpoint: \"1\" }",
+    ),
     (
         "Stop",
         r#"{"session_id":"s","cwd":"/w","hook_event_name":"Stop","prompt_id":"s####0","context_usage":5e-05}"#,

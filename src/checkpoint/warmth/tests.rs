@@ -98,6 +98,29 @@ fn what_is_told_is_looked_at_and_nothing_else() {
 }
 
 #[test]
+fn what_was_heard_ahead_is_enough_for_who_asked_before() {
+    let mut lab = Lab::new();
+    let asked = Instant::now();
+    lab.write("f", "changed");
+    lab.tell(&["f"]);
+    lab.timeline.listen_ahead();
+    // Told since, and not asked for any more: what changed after the question may be left to the next one.
+    lab.write("a/g", "changed");
+    lab.tell(&["a/g"]);
+    let take = Take { asked: Some(asked), ..Take::of(Kind::Auto, "r", "test") };
+    let first = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
+    assert_eq!((first.changed, first.cost.dirty), (1, Some(1)));
+    // It serves once, and nobody who asks later.
+    let second = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
+    assert_eq!((second.changed, second.cost.dirty), (1, Some(1)));
+    lab.timeline.listen_ahead();
+    lab.write("a/h", "changed");
+    lab.tell(&["a/h"]);
+    let later = Take { asked: Some(Instant::now()), ..take };
+    assert_eq!(lab.timeline.take(&later, &|| Flow::Continue).unwrap().changed, 1);
+}
+
+#[test]
 fn a_restore_looks_at_what_is_told_and_leaves_the_rest_as_it_is() {
     let mut lab = Lab::new();
     let target = lab.take().checkpoint.id;

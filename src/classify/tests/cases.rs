@@ -202,6 +202,11 @@ fn answers_hold_actions() {
     assert_eq!((judged("git push").needs, judged("git push").hold), (Needs::Nothing, None));
     assert!(judged("psql -c 'DELETE FROM t'").hold.is_some_and(|reason| reason.starts_with("the policy asks")));
     assert!(judged("psql -c 'DELETE FROM t'; rm a").hold.is_some_and(|reason| reason.starts_with("the policy denies")));
+    // What is said of a file is where it lies.
+    for (line, where_it_is) in [("rm a", "of the workspace."), ("rm /home/dev/other/x", "outside the workspace.")] {
+        let warnings = judged(line).warnings;
+        assert!(warnings.len() == 1 && warnings[0].message.ends_with(where_it_is), "{line}: {warnings:?}");
+    }
     assert!(judged("frobnicate now").hold.is_some());
     for line in ["psql -c 'SELECT 1'", "rm -rf /tmp/x", "mkdir a", "echo 'rm a'"] {
         assert_eq!(judged(line).hold, None, "{line}");

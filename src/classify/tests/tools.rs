@@ -40,6 +40,24 @@ fn tools_that_write_name_their_targets() {
 }
 
 #[test]
+fn what_a_patch_deletes_is_a_deletion_with_and_without_paths() {
+    let codex = "*** Begin Patch\n*** Delete File: c.txt\n*** Update File: a.txt\n@@\n-a\n+b\n*** End Patch";
+    let unified = "--- a/c.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-c\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+b\n";
+    for patch in [codex, unified] {
+        for paths in [&[][..], &["c.txt", "a.txt"], &["a.txt", "c.txt"], &["c.txt"]] {
+            let verdict = judged("apply_patch", &json!({ "patch": patch }), paths, None);
+            let class = |name: &str| {
+                let of = |effect: &&crate::model::effect::Effect| effect.target.as_deref() == Some(name);
+                verdict.effects.iter().find(of).map(|effect| effect.class)
+            };
+            assert_eq!(class("c.txt"), Some(Class::FileDelete), "{paths:?} {patch}");
+            assert_eq!(class("a.txt"), Some(Class::FileOverwrite), "{paths:?} {patch}");
+            assert_eq!(verdict.effects.len(), 2, "{:?}", verdict.effects);
+        }
+    }
+}
+
+#[test]
 fn tools_that_read_are_silent() {
     for tool in
         ["Read", "read_file", "Grep", "glob", "list_directory", "LS", "web_search", "TodoWrite", "mcp__x__get_issue"]

@@ -6,10 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::backups;
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::sys::clock::{now_ms, rfc3339};
-use crate::sys::durable::{create_private_dir, replace_file, replace_with_mode, sync_dir};
+use crate::sys::clock::now_ms;
+use crate::sys::durable::{replace_file, replace_with_mode, sync_dir};
 
 /// A file as it was found.
 pub struct ClientFile {
@@ -101,11 +102,7 @@ impl ClientFile {
         let Some(text) = &self.text else {
             return Ok(());
         };
-        let time = rfc3339(now_ms()).replace(':', "");
-        let inner = self.real.strip_prefix("/").unwrap_or(&self.real);
-        let copy = home.path().join("backups").join(time).join(inner);
-        create_private_dir(copy.parent().unwrap_or(home.path()))?;
-        replace_file(&copy, text.as_bytes())
+        backups::keep(home, &self.real, text, now_ms())
     }
 }
 

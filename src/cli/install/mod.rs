@@ -1,7 +1,8 @@
 //! `piton install` and `uninstall`: hooks in agent clients. What goes where is said by `agents/`; here files are read, replaced
 //! and backed up. All files of a client are worked out before the first one is written.
 
-mod client_file;
+mod backups;
+pub(super) mod client_file;
 
 use std::path::{Path, PathBuf};
 
@@ -55,13 +56,13 @@ pub fn uninstall(context: &Context, args: &InstallArgs) -> Result<Exit> {
 }
 
 /// Where the files of this call lie.
-struct Scope {
-    root: PathBuf,
-    project: bool,
+pub(super) struct Scope {
+    pub(super) root: PathBuf,
+    pub(super) project: bool,
 }
 
 impl Scope {
-    fn of(context: &Context, project: bool) -> Result<Scope> {
+    pub(super) fn of(context: &Context, project: bool) -> Result<Scope> {
         let root = if project { context.root()? } else { home()? };
         Ok(Scope { root, project })
     }
@@ -72,18 +73,18 @@ impl Scope {
         Client::ALL.into_iter().filter(move |client| !files(*client, project).is_empty())
     }
 
-    fn path(&self, file: &File) -> PathBuf {
+    pub(super) fn path(&self, file: &File) -> PathBuf {
         file.spot.below(&self.root, variable)
     }
 }
 
-fn home() -> Result<PathBuf> {
+pub(super) fn home() -> Result<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute()).ok_or_else(|| {
         Error::new(Code::BadPath, "no home directory is known").hint("set HOME to an absolute path, or use --project")
     })
 }
 
-fn variable(name: &str) -> Option<PathBuf> {
+pub(super) fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
@@ -95,12 +96,12 @@ fn on_path(name: &str) -> impl Iterator<Item = PathBuf> {
     dirs.into_iter().map(move |dir| dir.join(&name)).filter(|path| path.is_file())
 }
 
-fn is_there(client: Client, home: &Path) -> bool {
+pub(super) fn is_there(client: Client, home: &Path) -> bool {
     client.place().below(home, variable).is_dir() || on_path(client.program()).next().is_some()
 }
 
 /// The path that hooks call: the one on the path if it leads here, which stays right when piton is renewed.
-fn program() -> Result<String> {
+pub(super) fn program() -> Result<String> {
     let here = std::env::current_exe().at("finding", "piton itself")?;
     let same = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == here);
     let path = on_path("piton").find(same).unwrap_or(here);

@@ -231,7 +231,7 @@ impl Ahead {
 
     /// A scout's life.
     pub(super) fn scout(&self, root: &Root) {
-        let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
+        let mut buffer = Box::new_uninit_slice(BUFFER);
         let mut queue = self.lock();
         loop {
             if queue.closed {

@@ -34,9 +34,9 @@ use super::probe::perm_of;
 use super::read::{self, Mark};
 use super::request::{Flow, Request, TARGET_BYTES, TARGET_FILES};
 use crate::error::{Code, Error, IoContext, Result};
-use crate::filter::{Level, level, verdict};
+use crate::filter::{Level, generated, level, verdict};
 use crate::model::coverage::{Extent, Pattern, SkipReason};
-use crate::model::id::ObjectId;
+use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::stamp::{Known, Stamp};
 
@@ -200,7 +200,7 @@ impl<'a> Walker<'a> {
             configured,
             never: request.never.iter().filter_map(|path| identity(path)).collect(),
             stack: Vec::new(),
-            buffer: vec![MaybeUninit::uninit(); BUFFER],
+            buffer: Box::new_uninit_slice(BUFFER).into_vec(),
             ordinary: 0,
             budget: if unlimited { (u64::MAX, u64::MAX) } else { (TARGET_FILES, TARGET_BYTES) },
             found: Found {
@@ -309,7 +309,12 @@ impl<'a> Walker<'a> {
             self.child(&place, &here, &names, (name, seen));
         }
         let whole = place.shown() && self.stack.len() - first == names.len();
+        let applied = held.as_ref().and_then(|held| ObjectId::of(ObjectKind::Blob, &held.bytes).ok());
+        let marks = names.iter().filter(|name| generated::is_mark(name)).map(Into::into).collect();
         self.record(&place, perm_of(facts.st_mode), whole);
+        if let Some(visited) = self.found.visited.last_mut() {
+            (visited.applied, visited.marks) = (applied, marks);
+        }
         self.hold(first, &place, held);
         if self.stack[first..].iter().any(|item| matches!(item, Item::Dir(_))) {
             self.stack[first..].sort_unstable_by(|a, b| b.order(a));
@@ -391,7 +396,8 @@ impl<'a> Walker<'a> {
         let named = self.targets.contains(&place.path)
             || (place.in_extent && place.keeps() && self.sticky.contains(&place.path));
         let recorded = place.shown() || named;
-        self.found.visited.push(Visited { place: place.clone(), perm, recorded, whole });
+        let place = place.clone();
+        self.found.visited.push(Visited { place, perm, recorded, whole, applied: None, marks: Box::default() });
     }
 
     fn is_full(&self) -> bool {

@@ -7,6 +7,7 @@ use super::super::git_dir::{GitDir, Marks};
 use super::super::keep::PathList;
 use super::Candidate;
 use crate::filter::Level;
+use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 
 /// What the rules say of a directory.
@@ -47,6 +48,10 @@ pub(in super::super) struct Visited {
     pub(in super::super) recorded: bool,
     /// Whether nothing that stands in it was left out.
     pub(in super::super) whole: bool,
+    /// The blob of its ignore file that was applied.
+    pub(in super::super) applied: Option<ObjectId>,
+    /// Names in it that told which directories are generated.
+    pub(in super::super) marks: Box<[Box<[u8]>]>,
 }
 
 impl State {

@@ -79,9 +79,10 @@ impl Warm {
         paths.extend(unseen.into_iter().map(|path| (path, Reach::Entry)));
         let mut nodes: BTreeMap<RelPath, &Node> = BTreeMap::new();
         self.root.visit_dirs(&RelPath::root(), &mut |path, node| _ = nodes.insert(path, node));
-        for visited in found.visited.iter().filter(|visited| !visited.place.path.is_root()) {
+        for visited in &found.visited {
             let path = &visited.place.path;
-            if !nodes.remove(path).is_some_and(|node| is_same(node, visited)) {
+            let node = if path.is_root() { Some(&self.root) } else { nodes.remove(path) };
+            if !node.is_some_and(|node| is_same(node, visited)) {
                 paths.push((path.clone(), Reach::Subtree));
             }
         }
@@ -104,5 +105,8 @@ pub struct Differences {
 }
 
 fn is_same(node: &Node, visited: &Visited) -> bool {
-    node.perm == visited.perm && node.recorded == visited.recorded && node.state == visited.place.state
+    let root = visited.place.path.is_root();
+    let itself = root || (node.perm == visited.perm && node.recorded == visited.recorded);
+    let ruled = node.applied == visited.applied && node.marks == visited.marks;
+    itself && ruled && node.state == visited.place.state
 }

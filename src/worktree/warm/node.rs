@@ -54,6 +54,10 @@ pub(super) struct Node {
     pub(super) recorded: bool,
     /// Whether nothing that stands in it itself was left out.
     pub(super) whole: bool,
+    /// The blob of the ignore file that was applied.
+    pub(super) applied: Option<ObjectId>,
+    /// Names that told which directories are generated.
+    pub(super) marks: Box<[Box<[u8]>]>,
     /// Sorted by name.
     pub(super) leaves: Vec<Leaf>,
     /// Sorted by name.
@@ -70,6 +74,8 @@ impl Node {
             perm: visited.perm,
             recorded: visited.recorded,
             whole: visited.whole,
+            applied: visited.applied,
+            marks: visited.marks.clone(),
             leaves: Vec::new(),
             dirs: Vec::new(),
             built: Built::Stale,

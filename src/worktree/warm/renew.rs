@@ -1,6 +1,7 @@
 //! Bringing a warm tree up to date: which names to look at again, and what was found there put in place.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,9 +27,10 @@ use crate::worktree::walk::{self, Again, Found, Repo};
 pub enum Renewed {
     Done {
         stats: Stats,
-        /// Directories below which changes may not be heard yet: they came into reach by rules that changed, or by what
-        /// git tracks in them.
-        unheard: BTreeSet<RelPath>,
+        /// Directories whose rules have changed: others below them are to be watched than before.
+        ruled: BTreeSet<RelPath>,
+        /// Directories that have come into reach, so that changes in them may have gone unheard until now.
+        reached: BTreeSet<RelPath>,
     },
     /// Everything has to be looked at; the reason, for logs. What the tree knows still holds, but it is to be dropped.
     Rescan(&'static str),
@@ -41,8 +43,8 @@ const TOO_MANY: &str = "there are more files than a checkpoint may hold";
 struct Looked {
     started: Instant,
     stats: Stats,
-    /// Closed directories in open ones that were looked into.
-    closed: BTreeSet<RelPath>,
+    /// The highest directories that were looked into and were not within reach before.
+    reached: BTreeSet<RelPath>,
     /// Devices and inodes of captured files that were not known to have several names.
     linked: HashSet<(u64, u64)>,
 }
@@ -68,26 +70,31 @@ impl Warm {
             return Ok(Renewed::Rescan("the root is another directory"));
         }
         let started = Instant::now();
-        let (paths, ruled) = match self.paths(&root, dirty) {
+        let (paths, mut ruled) = match self.paths(&root, dirty) {
             Ok(found) => found,
             Err(why) => return Ok(Renewed::Rescan(why)),
         };
         if paths.is_empty() {
-            return Ok(Renewed::Done { stats: Stats::default(), unheard: BTreeSet::new() });
+            return Ok(Renewed::Done { stats: Stats::default(), ruled, reached: BTreeSet::new() });
         }
         let looked =
             |warm: &mut Warm, paths: &BTreeSet<RelPath>| warm.look_again(request, &root, paths, (sink, control));
         let Some(first) = looked(self, &paths)? else { return Ok(Renewed::Rescan(TOO_MANY)) };
-        let (mut stats, mut unheard) = (first.stats, first.closed);
+        let (mut stats, mut reached) = (first.stats, first.reached);
         stats.walk_us += (first.started - started).as_micros() as u64;
-        unheard.extend(ruled);
         let others = self.other_names(&first.linked);
         if !others.is_empty() {
-            let Some(second) = looked(self, &others)? else { return Ok(Renewed::Rescan(TOO_MANY)) };
+            let others = Dirty::new(others.into_iter().map(|path| (path, Reach::Entry)));
+            let (paths, others_ruled) = match self.paths(&root, &others) {
+                Ok(found) => found,
+                Err(why) => return Ok(Renewed::Rescan(why)),
+            };
+            let Some(second) = looked(self, &paths)? else { return Ok(Renewed::Rescan(TOO_MANY)) };
             stats.add(&second.stats);
-            unheard.extend(second.closed);
+            reached.extend(second.reached);
+            ruled.extend(others_ruled);
         }
-        Ok(Renewed::Done { stats, unheard })
+        Ok(Renewed::Done { stats, ruled, reached })
     }
 
     /// Looks again at what is at and below some paths; `None` where there is too much of it.
@@ -114,11 +121,25 @@ impl Warm {
         let mut stats = gathered.stats;
         stats.walk_us = (walked - started).as_micros() as u64;
         stats.hash_us = walked.elapsed().as_micros() as u64;
-        let closed = closed_tops(&found).collect();
+        let reached = self.reached(request.root, &found);
         let linked = gathered.known.iter().filter(|(path, known)| has_names(known) && !self.unheard.contains(path));
         let linked = linked.map(|(_, known)| (known.stamp.dev, known.stamp.ino)).collect();
         self.put(paths, gathered, found);
-        Ok((self.files <= self.rules.limits.files).then_some(Looked { started, stats, closed, linked }))
+        Ok((self.files <= self.rules.limits.files).then_some(Looked { started, stats, reached, linked }))
+    }
+
+    /// The highest of the directories looked into of which nobody was told that they matter: rules, or what is captured in them,
+    /// brought them up just now. Where a file beside or inside decides, it may have been there a moment ago.
+    fn reached(&self, root: &Path, found: &Found) -> BTreeSet<RelPath> {
+        let mut reached: BTreeSet<RelPath> = BTreeSet::new();
+        for path in found.visited.iter().map(|visited| &visited.place.path) {
+            let below = std::iter::successors(path.parent(), RelPath::parent).any(|above| reached.contains(&above));
+            let known = || self.node(path).is_some();
+            if !below && !known() && (generated::may_be_made(path.name()) || !self.admits(root, path)) {
+                reached.insert(path.clone());
+            }
+        }
+        reached
     }
 
     /// The captured names of files that have come to have several, but for those whose changes are known to go unheard.
@@ -157,6 +178,10 @@ impl Warm {
                 paths.insert(self.reachable(path));
             }
         }
+        // In a directory that is looked at as a whole, only its rule files are named.
+        for path in dirty.rule_files() {
+            ruled.extend(self.ruled(root, path));
+        }
         self.follow_repositories(&mut ruled);
         paths.extend(ruled.iter().cloned());
         if paths.contains(&RelPath::root()) {
@@ -169,23 +194,31 @@ impl Warm {
     }
 
     /// The directory that a path rules, if it has changed in a way that may show or hide what is in there.
+    ///
+    /// It is compared with what was applied, not with what was captured: a file that changes between the two would hide
+    /// for good that the rules are old.
     fn ruled(&self, root: &Root, path: &RelPath) -> Option<RelPath> {
         let dir = path.parent()?;
         let node = self.node(&dir)?;
         let name = path.name();
-        if name == b".git" {
-            return Some(dir);
-        }
-        let leaf = node.leaf(name);
-        if name == b".gitignore" || name == generated::CACHE_TAG {
-            let now = read::whole(root, path, self.rules.limits.file_bytes.min(WHOLE)).ok();
-            let now = now.and_then(|content| ObjectId::of(ObjectKind::Blob, &content.bytes).ok());
-            return (now != leaf.map(|leaf| leaf.known.id)).then_some(dir);
-        }
-        // What was left out may have been there or not.
-        let before = leaf.is_some() || node.dir(name).is_some();
-        let same = before == root.lstat(path).is_ok() && (before || node.whole);
-        (generated::is_mark(name) && !same).then_some(dir)
+        let open = node.state.is_open();
+        let content = || read::whole(root, path, self.rules.limits.file_bytes.min(WHOLE)).ok();
+        let changed = match name {
+            b".git" => true,
+            b".gitignore" => {
+                let now = content().and_then(|content| ObjectId::of(ObjectKind::Blob, &content.bytes).ok());
+                open && now != node.applied
+            }
+            generated::CACHE_TAG => {
+                !open || content().is_some_and(|content| content.bytes.starts_with(generated::CACHE_SIGNATURE))
+            }
+            mark if generated::is_mark(mark) => {
+                let known = node.marks.iter().any(|known| **known == *mark);
+                !open || known != root.lstat(path).is_ok()
+            }
+            _ => false,
+        };
+        changed.then_some(dir)
     }
 
     /// The path itself, or the highest directory above it that was not looked into.
@@ -336,22 +369,6 @@ impl Warm {
             self.own = None;
         }
     }
-}
-
-/// Closed directories in open ones that were looked into for what is in them.
-fn closed_tops(found: &Found) -> impl Iterator<Item = RelPath> {
-    let closed: BTreeSet<&RelPath> = found
-        .visited
-        .iter()
-        .filter(|visited| !visited.place.state.is_open())
-        .map(|visited| &visited.place.path)
-        .collect();
-    let tops: Vec<RelPath> = closed
-        .iter()
-        .filter(|path| path.parent().is_none_or(|parent| !closed.contains(&parent)))
-        .map(|path| (*path).clone())
-        .collect();
-    tops.into_iter()
 }
 
 fn at_or_below<'m, V>(map: &'m BTreeMap<RelPath, V>, top: &RelPath) -> impl Iterator<Item = (&'m RelPath, &'m V)> {

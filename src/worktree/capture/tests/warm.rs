@@ -6,14 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::*;
+use crate::dice::Dice;
+use crate::filter::generated;
 use crate::model::build::build;
 use crate::model::change::{Dirty, Reach};
 use crate::worktree::{Renewed, Warm};
-
-#[path = "../../../../tests/shared/dice.rs"]
-mod dice;
-
-use dice::Dice;
 
 type Facts = (u32, u64, u64, i64, i64, i64);
 
@@ -212,4 +209,39 @@ fn a_second_name_has_the_first_looked_at_too() {
     compare(&bench, &mut warm, "after the write");
     let both: BTreeSet<RelPath> = [path("a/f"), path("b/name")].into();
     assert_eq!(warm.take_unheard(), Some(&both), "from now on both are looked at each time");
+}
+
+#[test]
+fn rules_that_change_while_their_files_are_looked_at_are_followed_the_next_time() {
+    type Change = fn(&Path);
+    let table: &[(&str, Change)] = &[
+        (".gitignore", |file| fs::write(file, "y.log\n").unwrap()),
+        (".gitignore", |file| fs::remove_file(file).unwrap()),
+        ("package.json", |file| fs::remove_file(file).unwrap()),
+        ("target/CACHEDIR.TAG", |file| fs::write(file, generated::CACHE_SIGNATURE).unwrap()),
+    ];
+    for (name, change) in table {
+        let files = ["in/.gitignore", "in/package.json", "in/x.log", "in/node_modules/f", "in/target/CACHEDIR.TAG"];
+        let mut bench = Bench::with(&files);
+        bench.write("in/.gitignore", "x.log\n");
+        let mut warm = start(&mut bench);
+        let rel = path(&format!("in/{name}"));
+        let file = bench.at(&format!("in/{name}"));
+        // Touched, so that it is looked at again; and changed between the look at what it says and the look at itself.
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+        let pending = std::cell::Cell::new(true);
+        let meanwhile = || {
+            if pending.replace(false) {
+                change(&file);
+            }
+            Flow::Continue
+        };
+        let dirty = || Dirty::new([(rel.clone(), Reach::Entry)]);
+        warm.renew(&bench.request(), &dirty(), &MemorySink::default(), &meanwhile).unwrap();
+        assert!(!pending.get(), "{name}");
+        bench.known = Arc::new(warm.known());
+        let told = warm.renew(&bench.request(), &dirty(), &MemorySink::default(), &|| Flow::Continue).unwrap();
+        assert!(matches!(told, Renewed::Done { .. }), "{name}: {told:?}");
+        compare(&bench, &mut warm, name);
+    }
 }

@@ -1,0 +1,89 @@
+//! What is there of an installation: whose hooks a client's file holds, and which program they call. Text in, values out.
+
+use std::cell::RefCell;
+
+use super::Client;
+use super::edit::{json, yaml};
+use super::install::{Content, File, PLACE, is_own, ours, separated};
+use crate::error::Result;
+
+/// What a file of an installation holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Nothing of piton's.
+    None,
+    /// All of this version's, calling this program.
+    Current(Vec<Call>),
+    /// Some, or an older version's, or calling another program.
+    Stale(Vec<Call>),
+}
+
+/// One place that calls piton.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The program's path.
+    pub program: String,
+    /// The client's event; none where a shim calls for all of them.
+    pub event: Option<String>,
+    /// The line as the client runs it; none for a shim, which spawns the program itself.
+    pub command: Option<String>,
+}
+
+impl File {
+    /// What the file holds, where `program` is what its hooks are to call.
+    ///
+    /// # Errors
+    /// As [`File::merge`].
+    pub fn presence(&self, client: Client, program: &str, text: Option<&str>) -> Result<Presence> {
+        let Some(text) = text else { return Ok(Presence::None) };
+        let is_there = match self.content {
+            Content::Json(_) | Content::Yaml(_) => self.remove(client, text)?.as_deref() != Some(text),
+            Content::Whole(_) | Content::Shim(_) | Content::Script { .. } => is_own(text),
+        };
+        if !is_there {
+            return Ok(Presence::None);
+        }
+        let calls = self.calls(client, text)?;
+        let current = self.merge(client, program, Some(text))? == text;
+        Ok(if current { Presence::Current(calls) } else { Presence::Stale(calls) })
+    }
+
+    /// The places that call piton.
+    fn calls(&self, client: Client, text: &str) -> Result<Vec<Call>> {
+        let heard: RefCell<Vec<Call>> = RefCell::default();
+        let is_ours = ours(client);
+        let hear = |command: &str| {
+            let call = is_ours(command).then(|| call(client, command)).flatten();
+            if let Some(call) = call.filter(|call| !heard.borrow().contains(call)) {
+                heard.borrow_mut().push(call);
+            }
+            is_ours(command)
+        };
+        match self.content {
+            Content::Json(hooks) => drop(json::remove(text, hooks.style, &hear)?),
+            Content::Yaml(_) => drop(yaml::remove(text, &hear)?),
+            Content::Whole(_) => {}
+            Content::Shim(shim) => return Ok(spawned(shim, text).into_iter().collect()),
+            Content::Script { .. } => {
+                text.lines().filter_map(|line| line.strip_prefix("exec ")).for_each(|command| {
+                    hear(command);
+                });
+            }
+        }
+        Ok(heard.into_inner())
+    }
+}
+
+fn call(client: Client, command: &str) -> Option<Call> {
+    let (program, event) = separated(client, command)?;
+    Some(Call { program, event: Some(event.to_owned()), command: Some(command.to_owned()) })
+}
+
+/// The program that a shim spawns: the literal in the line where its template has the place for one.
+fn spawned(shim: &str, text: &str) -> Option<Call> {
+    let before = shim.lines().find_map(|line| Some(line.split_once(PLACE)?.0))?;
+    let rest = text.lines().find_map(|line| line.strip_prefix(before))?;
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+    let program = values.next()?.ok()?;
+    Some(Call { program, event: None, command: None })
+}

@@ -1,0 +1,200 @@
+//! The agent clients: hooks that are there, of this version, calling a program that is there, which the client itself lets run, and
+//! which answer.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::trial::{Called, Scratch};
+use super::{Report, Surroundings, quoted_path};
+use crate::agents::Client;
+use crate::agents::install::{File, Spot, files};
+use crate::agents::presence::{Call, Presence};
+use crate::agents::trust::Asked;
+use crate::cli::install::client_file::ClientFile;
+use crate::cli::install::{Scope, home, is_there, program, variable};
+use crate::error::Result;
+use crate::model::text::count;
+
+pub fn check(at: &Surroundings<'_>, report: &mut Report) {
+    let (program, home) = match (program(), home()) {
+        (Ok(program), Ok(home)) => (program, home),
+        (Err(error), _) | (_, Err(error)) => {
+            return report.open("clients", error.text(), "then ask again");
+        }
+    };
+    let mut scratch = None;
+    let mut any = false;
+    let user = Scope { root: home.clone(), project: false };
+    // Where the home directory itself is asked about, there is no project.
+    let project = at.root.clone().filter(|root| *root != home).map(|root| Scope { root, project: true });
+    for client in Client::ALL {
+        let scopes = [Some(&user), project.as_ref()];
+        let found: Vec<Found<'_>> =
+            scopes.into_iter().flatten().map(|scope| Found::read(client, scope, &program)).collect();
+        let hooked = found.iter().any(|found| found.any());
+        any |= hooked || is_there(client, &home);
+        if !hooked && is_there(client, &home) {
+            let text = format!("{} is here and has no hooks of piton's: it is not guarded", client.title());
+            report.wrong(client.name(), text, format!("piton install {}", client.name()));
+        }
+        for found in found.iter().filter(|found| found.any()) {
+            found.judge(at, &mut scratch, report);
+        }
+    }
+    if !any {
+        report.note("clients", "none of the clients piton knows was found here");
+    }
+}
+
+/// What one client's files of one scope hold.
+struct Found<'s> {
+    client: Client,
+    scope: &'s Scope,
+    rows: Vec<(&'static File, PathBuf, Result<Presence>)>,
+}
+
+impl Found<'_> {
+    fn read<'s>(client: Client, scope: &'s Scope, program: &str) -> Found<'s> {
+        let rows = files(client, scope.project).iter().map(|file| {
+            let path = scope.path(file);
+            let presence = ClientFile::read(&path).and_then(|there| file.presence(client, program, there.text()));
+            (file, path, presence)
+        });
+        Found { client, scope, rows: rows.collect() }
+    }
+
+    /// Whether anything of piton's is here, or may be in what cannot be read.
+    fn any(&self) -> bool {
+        self.rows.iter().any(|(_, _, presence)| !matches!(presence, Ok(Presence::None)))
+    }
+
+    fn name(&self) -> String {
+        let project = if self.scope.project { " (project)" } else { "" };
+        format!("{}{project}", self.client.name())
+    }
+
+    fn install(&self) -> String {
+        let name = self.client.name();
+        if self.scope.project {
+            format!("cd {} && piton install --project {name}", quoted_path(&self.scope.root))
+        } else {
+            format!("piton install {name}")
+        }
+    }
+
+    fn judge(&self, at: &Surroundings<'_>, scratch: &mut Option<Scratch>, report: &mut Report) {
+        for (_, path, presence) in &self.rows {
+            if let Err(error) = presence {
+                let text = format!("{}: {}", path.display(), error.text());
+                return report.open(self.name(), text, format!("mend that file, then: {}", self.install()));
+            }
+        }
+        let calls: Vec<&Call> = self.rows.iter().flat_map(|(_, _, presence)| calls(presence)).collect();
+        if let Some(call) = calls.iter().find(|call| !is_program(Path::new(&call.program))) {
+            let text = format!("its hooks call {}, which is not there or cannot be run", call.program);
+            return report.wrong(self.name(), text, self.install());
+        }
+        let stale = |presence: &Result<Presence>| matches!(presence, Ok(Presence::None | Presence::Stale(_)));
+        if let Some((_, path, _)) = self.rows.iter().find(|(_, _, presence)| stale(presence)) {
+            let text =
+                format!("{} is not as this piton writes it: some hooks lack, or call another one", path.display());
+            return report.wrong(self.name(), text, self.install());
+        }
+        for (file, path, _) in &self.rows {
+            let runs = path.metadata().is_ok_and(|facts| facts.permissions().mode() & 0o100 != 0);
+            if file.executable() && !runs {
+                let text = format!("{} is not executable, so the client passes over it", path.display());
+                return report.wrong(self.name(), text, format!("chmod u+x {}", quoted_path(path)));
+            }
+        }
+        let doubts = self.doubts(at);
+        let trusted = doubts.is_empty();
+        for doubt in doubts {
+            report.open(self.name(), doubt.what, doubt.step);
+        }
+        if let Some(called) = self.called() {
+            self.attempt(&called, calls.len(), trusted, scratch, report);
+        }
+    }
+
+    /// What the client itself has against them.
+    fn doubts(&self, at: &Surroundings<'_>) -> Vec<crate::agents::trust::Doubt> {
+        let Some((_, path, _)) = self.rows.first() else { return Vec::new() };
+        let commands: Vec<(String, String)> = self
+            .rows
+            .iter()
+            .flat_map(|(_, _, presence)| calls(presence))
+            .filter_map(|call| Some((call.event.clone()?, call.command.clone()?)))
+            .collect();
+        let Ok(home) = home() else { return Vec::new() };
+        let read = |spot: &Spot| std::fs::read_to_string(spot.below(&home, variable)).ok();
+        let folder = at.root.clone().unwrap_or_default();
+        self.client.doubts(&Asked {
+            project: self.scope.project,
+            folder: &folder,
+            file: &path.canonicalize().unwrap_or_else(|_| path.clone()),
+            commands: &commands,
+            read: &read,
+            variable: &|name| std::env::var(name).ok(),
+        })
+    }
+
+    /// How the client calls what comes before an action.
+    fn called(&self) -> Option<Called> {
+        let event = self.client.fixture("", "/", "")?.event;
+        let mut shim = None;
+        for (file, path, presence) in &self.rows {
+            for call in calls(presence) {
+                match (&call.event, &call.command) {
+                    (Some(told), Some(_)) if told == event && file.executable() => {
+                        return Some(Called::Script(path.clone()));
+                    }
+                    (Some(told), Some(line)) if told == event => return Some(Called::Line(line.clone())),
+                    (None, _) => shim = Some(Called::Program(call.program.clone())),
+                    _ => {}
+                }
+            }
+        }
+        shim
+    }
+
+    fn attempt(
+        &self,
+        called: &Called,
+        hooks: usize,
+        trusted: bool,
+        scratch: &mut Option<Scratch>,
+        report: &mut Report,
+    ) {
+        let made = match scratch.take() {
+            Some(made) => Ok(made),
+            None => Scratch::create(),
+        };
+        let tried = made.and_then(|made| scratch.insert(made).try_hook(self.client, called));
+        match tried {
+            Err(error) => {
+                report.open(self.name(), format!("tried, its hook failed: {}", error.text()), "see the message")
+            }
+            Ok(took) if trusted => {
+                let text = format!(
+                    "{}; one was tried and had a checkpoint taken, in {} ms",
+                    count(hooks as u64, "hook"),
+                    took.as_millis()
+                );
+                report.well(self.name(), text);
+            }
+            Ok(_) => {}
+        }
+    }
+}
+
+fn calls(presence: &Result<Presence>) -> &[Call] {
+    match presence {
+        Ok(Presence::Current(calls) | Presence::Stale(calls)) => calls,
+        Ok(Presence::None) | Err(_) => &[],
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+}

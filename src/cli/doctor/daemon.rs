@@ -1,0 +1,49 @@
+//! The daemon: its directory, its socket, who answers there.
+
+use std::path::Path;
+
+use super::ground::private;
+use super::{Report, Surroundings, quoted_path};
+use crate::daemon::{Probe, dir, probe};
+use crate::sys::lock::holder;
+use crate::sys::process;
+
+pub fn check(at: &Surroundings<'_>, report: &mut Report) {
+    let home = &at.context.home;
+    let dir = dir(home);
+    match dir.symlink_metadata() {
+        Err(_) => return report.note("daemon", "none has run yet; the first hook starts one"),
+        Ok(facts) if !facts.is_dir() => {
+            let text = format!("{} is no directory: no daemon can run, and every hook starts an engine", dir.display());
+            return report.wrong("daemon", text, format!("rm {}", quoted_path(&dir)));
+        }
+        Ok(_) => {}
+    }
+    if !private(&dir, 0o700, "daemon", report) || !private(&dir.join("socket"), 0o600, "daemon", report) {
+        return;
+    }
+    match probe(home) {
+        Err(error) => report.open("daemon", error.text(), "see the message"),
+        Ok(Probe::Nobody) => report.note("daemon", "none runs now; the next hook starts one"),
+        Ok(Probe::Dead) => {
+            report.wrong("daemon", "it was killed and has left its socket behind", "piton daemon start");
+        }
+        Ok(Probe::Silent) => silent(&dir, report),
+        Ok(Probe::Foreign(user)) => {
+            let text = format!("the user {user} answers at your daemon's socket; no hook talks to it");
+            report.wrong("daemon", text, format!("rm {}", quoted_path(&dir.join("socket"))));
+        }
+        Ok(Probe::Daemon(greeting)) if greeting.build != process::build() => {
+            let text = format!("the daemon (pid {}) is of another build of piton than this one", greeting.pid);
+            report.wrong("daemon", text, "piton daemon stop");
+        }
+        Ok(Probe::Daemon(greeting)) => report.well("daemon", format!("it runs (pid {})", greeting.pid)),
+    }
+}
+
+fn silent(dir: &Path, report: &mut Report) {
+    let by = holder(&dir.join("lock"));
+    let by = if by.is_empty() { "nobody known".to_owned() } else { by };
+    let text = format!("whoever is at the daemon's socket does not greet ({by}); every hook starts an engine");
+    report.open("daemon", text, "end that process; the next hook starts a new daemon");
+}

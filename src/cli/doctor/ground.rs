@@ -1,0 +1,100 @@
+//! What everything stands on: piton's own directories, the disk, the kernel's limits on watchers, the workspace's git.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use super::{Report, Surroundings, quoted_path};
+use crate::checkpoint::Timeline;
+use crate::model::manifest::EntryKind;
+use crate::model::text::printable;
+use crate::sys::room::Room;
+use crate::sys::{mount, process};
+use crate::watch::limits::{Limits, PLACE};
+
+pub fn check(at: &Surroundings<'_>, report: &mut Report) {
+    let home = at.context.home.path();
+    if private(home, 0o700, "home", report) {
+        report.well("home", home.to_string_lossy());
+    }
+    disk(home, report);
+    watches(at, report);
+    if let Some(root) = &at.root {
+        fsmonitor(root, report);
+    }
+}
+
+/// Whether a file or directory of piton's is this user's alone; says so if it is not. What is not there is no finding.
+pub fn private(path: &Path, mode: u32, about: &str, report: &mut Report) -> bool {
+    let Ok(facts) = path.symlink_metadata() else { return true };
+    if facts.uid() != process::user() {
+        let text = format!("{} belongs to the user {}, not to you", path.display(), facts.uid());
+        report.open(about, text, "have it given back to you (`chown`, as root), or set PITON_HOME to another place");
+        return false;
+    }
+    let bits = facts.permissions().mode() & 0o777;
+    if bits & 0o077 != 0 || bits & mode != mode {
+        let text = format!("{} has the mode {bits:o}, and should have {mode:o}", path.display());
+        report.wrong(about, text, format!("chmod {mode:o} {}", quoted_path(path)));
+        return false;
+    }
+    true
+}
+
+fn disk(home: &Path, report: &mut Report) {
+    match Room::at(home).and_then(|room| room.require_floor(home).map(|()| room)) {
+        Ok(room) => report.well("disk", format!("{:.1} GB are free", room.free as f64 / 1e9)),
+        Err(error) => report.open("disk", error.text(), "free some space; until then no new content is captured"),
+    }
+}
+
+fn watches(at: &Surroundings<'_>, report: &mut Report) {
+    let directories = directories(at);
+    if let Some(root) = &at.root
+        && let Ok(Some(name)) = mount::foreign(root)
+    {
+        report.note("watcher", format!("not all changes on {name} are seen from here: every checkpoint scans"));
+        return;
+    }
+    let short = Limits::read(Path::new(PLACE)).short(directories.unwrap_or(0));
+    for limit in &short {
+        let text = format!("{} is {}: {}", limit.key, limit.is, limit.why);
+        let command = format!("sudo sysctl -w {}={}", limit.key, limit.wanted);
+        report.wrong("watcher", text, command);
+    }
+    if short.is_empty() {
+        let needs = directories.map_or_else(String::new, |number| {
+            format!(
+                " for this workspace's {}",
+                if number == 1 { "directory".to_owned() } else { format!("{number} directories") }
+            )
+        });
+        report.well("watcher", format!("the kernel allows enough watches{needs}"));
+    }
+}
+
+/// Directories of the workspace, as the newest checkpoint has them.
+fn directories(at: &Surroundings<'_>) -> Option<u64> {
+    let context = at.context;
+    // Whatever is wrong with these is told by the checks they belong to.
+    let workspace = context.known_workspace().ok()??;
+    let policy = context.settings().ok()?.policy;
+    if super::store::waits(&context.home) {
+        return None;
+    }
+    let mut timeline = Timeline::open(&context.home, workspace, policy).ok()?;
+    let newest = timeline.checkpoints().ok()?.0.pop()?;
+    let (manifest, _) = timeline.contents(&newest).ok()?;
+    Some(1 + manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir).count() as u64)
+}
+
+/// Piton has nothing in this place; whoever looks for why git is slow should see who has.
+fn fsmonitor(root: &Path, report: &mut Report) {
+    match crate::store::foreign::setting(root, "core.fsmonitor").as_deref() {
+        None | Some("false" | "") => {}
+        Some("true") => report.note("git", "`core.fsmonitor` is git's own; piton does not use it"),
+        Some(program) => report.note(
+            "git",
+            format!("`core.fsmonitor` belongs to another program ({}); piton does not take it", printable(program)),
+        ),
+    }
+}

@@ -1,0 +1,48 @@
+//! Settings: mistakes, what waits to be trusted, guards that are off.
+
+use super::{Report, Surroundings, quoted_path};
+use crate::checkpoint::state::State;
+use crate::model::policy::Guard;
+use crate::sys::clock::now_ms;
+
+/// What a warning says that only waits for the user's trust.
+const TRUST: &str = "piton config trust";
+
+pub fn check(at: &Surroundings<'_>, report: &mut Report) {
+    let context = at.context;
+    let effective = match context.settings() {
+        Ok(effective) => effective,
+        Err(error) => return report.open("settings", error.text(), "mend the line it names (docs/CONFIG.md)"),
+    };
+    if let Err(error) = crate::engine::classifier(&effective) {
+        report.open("settings", error.text(), "mend the rule it names (docs/CONFIG.md)");
+    }
+    let workspace = at.root.as_deref().map(quoted_path);
+    for warning in &effective.warnings {
+        match workspace.as_ref().filter(|_| warning.contains(TRUST)) {
+            Some(root) => report.wrong("settings", warning, format!("piton --workspace {root} config trust")),
+            None => report.open("settings", warning, "mend the line it names (docs/CONFIG.md)"),
+        }
+    }
+    if effective.policy.guard == Guard::Off {
+        let place = effective.origin("guard");
+        report.open(
+            "guard",
+            format!("`guard: off` is set ({place}): nothing is captured before a loss"),
+            "take it out",
+        );
+    }
+    let known = context.known_workspace().ok().flatten();
+    if let Some(known) = known.filter(|known| State::load(&known.dir).is_off(now_ms())) {
+        let text = format!("the guard of {} is switched off", known.path.display());
+        report.wrong("guard", text, format!("piton --workspace {} on", quoted_path(&known.path)));
+    }
+    if effective.warnings.is_empty() {
+        let sources = effective.policy.sources.len();
+        report.well("settings", if sources == 0 { "the defaults hold".to_owned() } else { files(sources) });
+    }
+}
+
+fn files(number: usize) -> String {
+    format!("read from {}", crate::model::text::count(number as u64, "file"))
+}

@@ -1,0 +1,106 @@
+//! The store and the records of workspaces: packs, refs, logs, interrupted restores, what hooks wrote down.
+
+use super::ground::private;
+use super::{Report, Surroundings, quoted_path};
+use crate::checkpoint::{Home, health, mishaps};
+use crate::error::Code;
+use crate::model::text::count;
+use crate::store::Store;
+use crate::store::health::Ailment;
+
+/// Refs and packs that are told one by one.
+const SHOWN: usize = 20;
+
+/// Mishaps that are told.
+const NEWEST: usize = 3;
+
+pub fn check(at: &Surroundings<'_>, report: &mut Report) {
+    let home = &at.context.home;
+    let dir = home.path().join("store.git");
+    if dir.symlink_metadata().is_err() {
+        report.note("store", "there is none yet; the first checkpoint makes it");
+    } else if private(&dir, 0o700, "store", report) {
+        examine(home, report);
+    }
+    records(home, report);
+    let told = mishaps::newest(home);
+    for line in told.iter().rev().take(NEWEST).rev() {
+        report.note("mishap", line);
+    }
+    if !told.is_empty() {
+        let text = format!("{} of hooks stand in the record", count(told.len() as u64, "mishap"));
+        let command = format!("rm {}", quoted_path(&home.path().join("mishaps")));
+        report.wrong("mishaps", format!("{text}; once they are understood, it can go"), command);
+    }
+}
+
+/// Whether a power cut has left logs that nobody has applied yet.
+pub fn waits(home: &Home) -> bool {
+    health::records(home).is_ok_and(|records| !records.unapplied.is_empty())
+}
+
+fn examine(home: &Home, report: &mut Report) {
+    let store = match Store::open(home.path()) {
+        Ok(store) => store,
+        Err(error) => {
+            report.damaged |= error.code() == Code::StoreDamaged;
+            return report.open("store", error.text(), "see the message; nothing was changed");
+        }
+    };
+    let ailments = match store.ailments() {
+        Ok(ailments) => ailments,
+        Err(error) => {
+            report.damaged |= error.code() == Code::StoreDamaged;
+            return report.open("store", error.text(), "mend what the message names, and ask again");
+        }
+    };
+    report.damaged |= !ailments.is_empty();
+    for ailment in ailments.iter().take(SHOWN) {
+        match ailment {
+            Ailment::PackWithoutIndex(pack) => {
+                let text = format!("{} has no index: its objects are not found", pack.display());
+                report.wrong("store", text, format!("git index-pack {}", quoted_path(pack)));
+            }
+            Ailment::IndexWithoutPack(index) => {
+                let text = format!("{} is the index of a pack that is gone, with what only that held", index.display());
+                report.wrong("store", text, format!("rm {}", quoted_path(index)));
+            }
+            Ailment::BrokenRef(file, why) => {
+                let text = format!("the ref {} is broken ({why}): its checkpoint is not listed", file.display());
+                report.wrong("store", text, format!("rm {}", quoted_path(file)));
+            }
+        }
+    }
+    if ailments.len() > SHOWN {
+        report.note("store", format!("and {} more", ailments.len() - SHOWN));
+    }
+    if ailments.is_empty() {
+        report.well("store", store.git_dir().to_string_lossy());
+    }
+}
+
+fn records(home: &Home, report: &mut Report) {
+    let records = match health::records(home) {
+        Ok(records) => records,
+        Err(error) => return report.open("workspaces", error.text(), "mend what the message names, and ask again"),
+    };
+    for dir in &records.unreadable {
+        let text = format!("the record {} cannot be read; its checkpoints stay in the store", dir.display());
+        report.open("workspaces", text, "bring `workspace.json` back from a backup, or remove the directory");
+    }
+    for (workspace, begin) in &records.interrupted {
+        let text = format!("the restore {} of {} was interrupted", begin.op, workspace.path.display());
+        let command = format!("piton --workspace {} restore --continue", quoted_path(&workspace.path));
+        report.wrong("restore", format!("{text} (`--abort` in place of `--continue` gives it up)"), command);
+    }
+    if !records.unapplied.is_empty() {
+        let text = format!(
+            "{} of before the machine was started last wait to be applied",
+            count(records.unapplied.len() as u64, "log")
+        );
+        report.wrong("logs", text, "piton status");
+    }
+    if records.unreadable.is_empty() && records.interrupted.is_empty() && records.unapplied.is_empty() {
+        report.well("workspaces", format!("{} known", count(records.known.len() as u64, "workspace")));
+    }
+}

@@ -1,0 +1,153 @@
+//! Running a hook as its client does: the very line that is installed, given what the client would send before it removes a file, in a
+//! scratch directory with a home of its own. Nothing is removed; a checkpoint has to be there all the same.
+
+use std::io::{Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::agents::Client;
+use crate::checkpoint::{Home, mishaps};
+use crate::daemon::{self, Link, Probe};
+use crate::error::{Code, Error, IoContext, Result};
+use crate::sys::lock::{FileLock, Mode};
+use crate::sys::process;
+
+/// How long the scratch daemon may take to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a hook is called.
+pub enum Called {
+    /// A line for a shell.
+    Line(String),
+    /// A script that is the hook.
+    Script(PathBuf),
+    /// A program that a shim spawns.
+    Program(String),
+}
+
+/// The scratch directory; it goes, and its daemon ends, with the value.
+pub struct Scratch {
+    dir: PathBuf,
+    home: Home,
+    tried: u32,
+}
+
+impl Scratch {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub fn create() -> Result<Scratch> {
+        let name = format!("piton-doctor-{}-{}", crate::sys::durable::unique_suffix(), crate::sys::clock::now_ms());
+        let dir = std::env::temp_dir().join(name);
+        std::fs::DirBuilder::new().mode(0o700).create(&dir).at("creating", &dir)?;
+        let dir = dir.canonicalize().at("resolving", &dir)?;
+        Ok(Scratch { home: Home::at(&dir.join("home"))?, dir, tried: 0 })
+    }
+
+    /// Calls the hook; how long it took, if all went as it should.
+    ///
+    /// # Errors
+    /// What did not.
+    pub fn try_hook(&mut self, client: Client, called: &Called) -> Result<Duration> {
+        self.tried += 1;
+        let work = self.dir.join(format!("work-{}", self.tried));
+        std::fs::create_dir(&work).at("creating", &work)?;
+        let file = work.join("a");
+        std::fs::write(&file, "kept\n").at("writing", &file)?;
+        let session = format!("doctor-{}", self.tried);
+        let bad = |why: String| Error::new(Code::Internal, why);
+        let fixture = client
+            .fixture(&session, &work.to_string_lossy(), "rm a")
+            .ok_or_else(|| bad("there is no payload to try it with".to_owned()))?;
+        let began = Instant::now();
+        let mut command = match called {
+            Called::Line(line) => {
+                let mut command = Command::new("/bin/sh");
+                command.args(["-c", line]);
+                command
+            }
+            Called::Script(path) => Command::new(path),
+            Called::Program(program) => {
+                let mut command = Command::new(program);
+                command.args(["hook", client.name(), fixture.event]);
+                command
+            }
+        };
+        command.current_dir(&work).env("PITON_HOME", self.home.path());
+        let said = run(command, fixture.payload.as_bytes(), client.patience(fixture.event))?;
+        let took = began.elapsed();
+        if !said.trim().is_empty() && serde_json::from_str::<Value>(&said).is_err() {
+            return Err(bad(format!("the hook's answer is no JSON: {}", crate::model::text::cut(&said, 80))));
+        }
+        if let Some(mishap) = mishaps::newest(&self.home).pop() {
+            return Err(bad(format!("the hook could not answer: {mishap}")));
+        }
+        self.require_checkpoint(client, &session, &work)?;
+        Ok(took)
+    }
+
+    /// Asks the engine that answered the hook, behind all that it has to do.
+    fn require_checkpoint(&self, client: Client, session: &str, work: &Path) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        let mut link = Link::open(&self.home)?;
+        let name = client.name();
+        link.send(json!({ "type": "hello", "client": name, "session": format!("{name}.{session}"),
+            "cwd": work.to_string_lossy() }))?;
+        let id = link.send(json!({ "type": "checkpoint.list", "kind": "auto" }))?;
+        let reply = link.reply(id, until)?.unwrap_or_default();
+        if reply["total"].as_u64().unwrap_or(0) > 0 {
+            return Ok(());
+        }
+        Err(Error::new(Code::Internal, "the hook answered, and took no checkpoint before the loss it was told of"))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Ok(Probe::Daemon(greeting)) = daemon::probe(&self.home)
+            && process::ask_to_end(greeting.pid).is_ok()
+        {
+            let lock = daemon::dir(&self.home).join("lock");
+            // One that does not end finds its directory gone.
+            let _ = FileLock::acquire(&lock, Mode::Exclusive, "stopping", PATIENCE);
+        }
+        // What stays behind lies where nobody misses it.
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Runs it to its end; what it printed.
+fn run(mut command: Command, input: &[u8], patience: Duration) -> Result<String> {
+    let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = started.map_err(|error| Error::new(Code::Internal, format!("the hook cannot be run: {error}")))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A hook that has seen enough may close its input.
+        let _ = stdin.write_all(input);
+    }
+    let (sender, printed) = channel();
+    if let Some(mut stdout) = child.stdout.take() {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            // Read as far as it goes; nobody waits any more when the hook was given up.
+            let _ = stdout.read_to_end(&mut text).map(|_| sender.send(text));
+        });
+    }
+    let Ok(text) = printed.recv_timeout(patience) else {
+        // It may have ended just now.
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(Error::new(Code::Busy, format!("the hook did not end within {} s", patience.as_secs())));
+    };
+    let status =
+        child.wait().map_err(|error| Error::new(Code::Internal, format!("the hook cannot be waited for: {error}")))?;
+    if !status.success() {
+        return Err(Error::new(Code::Internal, format!("the hook ended with {status}, and should always with 0")));
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}

@@ -1,0 +1,47 @@
+//! The verb `mcp-proxy`. Without a place for checkpoints the server is reached all the same: unguarded and aloud, unless a policy says
+//! that nothing is to pass then.
+
+use std::process::ExitCode;
+
+use super::context::{flags, named};
+use super::verbs::{Cli, McpProxyArgs};
+use crate::checkpoint::Home;
+use crate::checkpoint::workspace::root_for;
+use crate::error::{Error, Result};
+use crate::model::effect::Stance;
+use crate::model::policy::{OnFailure, Policy};
+use crate::settings;
+use crate::sidecar::{self, Guarding, Proxied};
+
+/// Runs it; the exit code is the server's own.
+pub fn proxy(cli: &Cli, args: &McpProxyArgs) -> Result<ExitCode> {
+    let cwd = std::env::current_dir().ok();
+    let (flags, workspace) = (flags(cli)?, named(cli, cwd.as_deref()));
+    let guarding = match Home::locate() {
+        Ok(home) => Guarding::By(home),
+        Err(error) => {
+            let root = workspace.clone().or_else(|| Some(root_for(cwd.as_deref()?, &[])));
+            // Without a home nothing is trusted, and so a workspace's file cannot have weakened it.
+            let known = settings::load(root.as_deref(), "/nonexistent".as_ref(), &flags);
+            match known.ok().and_then(|known| holds(&known.policy)) {
+                Some(why) => return Err(refusal(error, why)),
+                None => Guarding::Nobody(error.text()),
+            }
+        }
+    };
+    let code = sidecar::proxy(Proxied { guarding, workspace, flags, command: args.command.clone() })?;
+    Ok(ExitCode::from(code))
+}
+
+/// By which setting nothing is to pass unguarded.
+fn holds(policy: &Policy) -> Option<&'static str> {
+    let refuses = policy.classes.iter().any(|rule| rule.answer.is_some_and(|answer| answer >= Stance::Ask));
+    match policy.on_failure {
+        OnFailure::Hold => Some("on_failure"),
+        OnFailure::Proceed => refuses.then_some("policy"),
+    }
+}
+
+fn refusal(error: Error, why: &str) -> Error {
+    error.context(format!("the MCP server was not started, because `{why}` lets nothing pass unguarded"))
+}

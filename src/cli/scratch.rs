@@ -1,0 +1,143 @@
+//! A scratch directory in which piton shows what it does, and the sidecar that runs there.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+use super::print;
+use crate::error::{Code, Error, IoContext, Result};
+
+/// A private scratch directory, removed at the end unless it is to be kept.
+pub struct Scratch {
+    dir: PathBuf,
+    name: &'static str,
+    keep: bool,
+}
+
+impl Scratch {
+    /// Below a directory, with a workspace of that name in it, which is not made yet.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(above: &Path, prefix: &str, name: &'static str, keep: bool) -> Result<Scratch> {
+        let unique = crate::sys::durable::unique_suffix();
+        let dir = above.join(format!("{prefix}-{unique}-{}", crate::sys::clock::now_ms()));
+        std::fs::DirBuilder::new().mode(0o700).create(&dir).at("creating", &dir)?;
+        let dir = dir.canonicalize().at("resolving", &dir)?;
+        Ok(Scratch { dir, name, keep })
+    }
+
+    /// The directory itself.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The workspace in it.
+    pub fn workspace(&self) -> PathBuf {
+        self.dir.join(self.name)
+    }
+
+    /// The program itself, in the workspace, with a store and settings of its own.
+    ///
+    /// # Errors
+    /// When the program does not know where it is.
+    pub fn command(&self, args: &[&str]) -> Result<Command> {
+        self.command_in(&self.workspace(), args)
+    }
+
+    /// The same in another directory.
+    ///
+    /// # Errors
+    /// As [`Scratch::command`].
+    pub fn command_in(&self, dir: &Path, args: &[&str]) -> Result<Command> {
+        let program = std::env::current_exe().at("finding", "the running program")?;
+        let mut command = Command::new(program);
+        command.args(args).current_dir(dir);
+        command.env("PITON_HOME", self.dir.join("piton-home")).env("XDG_CONFIG_HOME", self.dir.join("no-config"));
+        Ok(command)
+    }
+
+    /// Shows a command, and runs it.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn piton(&self, args: &[&str]) -> Result<()> {
+        print::data(&format!("\n$ piton {}\n", args.join(" ")))?;
+        let status = self.command(args)?.status().at("running", "piton")?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Error::new(Code::Internal, format!("`piton {}` ended with {status}", args.join(" "))))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.keep {
+            print::say(&format!("kept: {}", self.dir.display()));
+        } else if let Err(error) = std::fs::remove_dir_all(&self.dir) {
+            print::warning(&format!("{} could not be removed: {error}", self.dir.display()));
+        }
+    }
+}
+
+/// A sidecar process and its pipes.
+pub struct Sidecar {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Sidecar {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn start(mut command: Command) -> Result<Sidecar> {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().at("starting", "the sidecar")?;
+        let missing = || Error::new(Code::Internal, "the sidecar has no pipes");
+        let stdin = child.stdin.take().ok_or_else(missing)?;
+        let stdout = BufReader::new(child.stdout.take().ok_or_else(missing)?);
+        Ok(Sidecar { child, stdin: Some(stdin), stdout })
+    }
+
+    /// Sends a line; waits for its reply when it has an id.
+    ///
+    /// # Errors
+    /// When the sidecar has ended, or says what is not JSON.
+    pub fn exchange(&mut self, line: &str, id: &Value) -> Result<Option<Value>> {
+        if let Some(stdin) = &mut self.stdin {
+            writeln!(stdin, "{line}").at("writing to", "the sidecar")?;
+        }
+        if id.is_null() {
+            return Ok(None);
+        }
+        let mut text = String::new();
+        while self.stdout.read_line(&mut text).at("reading from", "the sidecar")? > 0 {
+            let reply: Value = serde_json::from_str(&text)
+                .map_err(|error| Error::new(Code::Internal, "a reply is not JSON").caused_by(error))?;
+            if reply["id"] == *id {
+                return Ok(Some(reply));
+            }
+            text.clear();
+        }
+        Err(Error::new(Code::Internal, "the sidecar ended without a reply"))
+    }
+
+    /// Ends its input, and waits until it has ended.
+    ///
+    /// # Errors
+    /// When it failed.
+    pub fn finish(mut self) -> Result<()> {
+        self.stdin = None;
+        let status = self.child.wait().at("waiting for", "the sidecar")?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Error::new(Code::Internal, format!("the sidecar ended with {status}")))
+    }
+}

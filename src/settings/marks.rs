@@ -1,0 +1,98 @@
+//! By which an edit of the settings' files is noticed: what the file system says of them, a few calls in all.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::{WORKSPACE_FILE, trust, user_file};
+use crate::model::stamp::Stamp;
+use crate::sys::clock::file_clock;
+
+/// The files as they were at one time. To be taken before they are read, so that what changes meanwhile is noticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    at: i64,
+    files: [Found; 3],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Found {
+    No,
+    Unreadable(ErrorKind),
+    File(Stamp),
+}
+
+impl Marks {
+    /// As they are now.
+    pub fn of(workspace: &Path, home: &Path) -> Marks {
+        // Before they are looked at: what is written later must not seem older.
+        let at = file_clock();
+        let files = [user_file().unwrap_or_default(), workspace.join(WORKSPACE_FILE), trust::place(home)];
+        Marks { at, files: files.map(|path| found(&path)) }
+    }
+
+    /// Whether `now` proves that what was read then would be read now. A file that was written just before it was read may
+    /// have been written again without a trace.
+    pub fn stand(&self, now: &Marks) -> bool {
+        let proven = |file: &Found| match file {
+            Found::File(stamp) => stamp.proves_content_read_at(self.at),
+            Found::No | Found::Unreadable(_) => true,
+        };
+        self.files == now.files && self.files.iter().all(proven)
+    }
+}
+
+/// Behind links, as settings are read; that the workspace's own file may be none does not hide what it leads to.
+fn found(path: &Path) -> Found {
+    let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+    match path.metadata() {
+        Ok(facts) => Found::File(Stamp {
+            size: facts.size(),
+            mtime: nanoseconds(facts.mtime(), facts.mtime_nsec()),
+            ctime: nanoseconds(facts.ctime(), facts.ctime_nsec()),
+            dev: facts.dev(),
+            ino: facts.ino(),
+            mode: facts.mode(),
+            links: facts.nlink(),
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Found::No,
+        Err(error) => Found::Unreadable(error.kind()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_is_noticed_and_a_fresh_file_is_read_once_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let marks = || Marks::of(dir.path(), &dir.path().join("home"));
+        let none = marks();
+        assert!(none.stand(&marks()));
+        let file = dir.path().join(WORKSPACE_FILE);
+        std::fs::write(&file, "guard: turn\n").unwrap();
+        assert!(!none.stand(&marks()), "it came");
+        grow_old(&file);
+        let known = marks();
+        assert!(known.stand(&marks()), "nothing moved since");
+        std::fs::write(&file, "guard: on\n\n\n").unwrap();
+        let fresh = marks();
+        assert!(!known.stand(&fresh), "it was written, with the same length");
+        // Written in the very moment in which it was read: not trusted yet.
+        assert!(!Marks { at: fresh.at - 1_000_000_000, ..fresh.clone() }.stand(&marks()));
+        std::fs::remove_file(&file).unwrap();
+        assert!(!fresh.stand(&marks()), "it went");
+    }
+
+    /// Waits until the file is older than its clock's step.
+    fn grow_old(file: &Path) {
+        loop {
+            let Found::File(stamp) = found(file) else { panic!("it is gone") };
+            if stamp.proves_content_read_at(file_clock()) {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+}

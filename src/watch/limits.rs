@@ -1,0 +1,92 @@
+//! What the kernel allows one user's watchers, against what a workspace needs.
+
+use std::path::{Path, PathBuf};
+
+/// Where the kernel tells them.
+pub const PLACE: &str = "/proc/sys/fs/inotify";
+
+/// Instances that a few open workspaces need beside the editors and terminals of a desktop.
+const FEW_INSTANCES: u64 = 64;
+
+/// Events that one checkout of a large tree makes at once.
+const FEW_EVENTS: u64 = 8192;
+
+/// The part of the watches that one workspace may take before other programs miss them, in percent.
+const SHARE: u64 = 80;
+
+/// The limits that are in force; one that cannot be read is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub watches: Option<u64>,
+    pub instances: Option<u64>,
+    pub events: Option<u64>,
+}
+
+/// A limit that is too small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Short {
+    /// As `sysctl` calls it.
+    pub key: &'static str,
+    pub is: u64,
+    pub wanted: u64,
+    /// What happens without more.
+    pub why: String,
+}
+
+impl Limits {
+    /// Reads them from a directory like [`PLACE`].
+    pub fn read(dir: &Path) -> Limits {
+        let number = |name: &str| -> Option<u64> {
+            let path: PathBuf = dir.join(name);
+            std::fs::read_to_string(path).ok()?.trim().parse().ok()
+        };
+        Limits {
+            watches: number("max_user_watches"),
+            instances: number("max_user_instances"),
+            events: number("max_queued_events"),
+        }
+    }
+
+    /// Those that are too small for a workspace of so many directories.
+    pub fn short(&self, directories: u64) -> Vec<Short> {
+        let mut short = Vec::new();
+        let mut want = |key, is: Option<u64>, wanted: u64, why: String| {
+            if let Some(is) = is.filter(|is| *is < wanted) {
+                short.push(Short { key, is, wanted, why });
+            }
+        };
+        let watches = directories.saturating_mul(100) / SHARE;
+        let why = format!("the workspace has {directories} directories, and what is not watched is scanned");
+        want("fs.inotify.max_user_watches", self.watches, watches.next_power_of_two().max(8192), why);
+        let why = "other programs' watchers leave none for piton's, and every checkpoint scans".to_owned();
+        want("fs.inotify.max_user_instances", self.instances, FEW_INSTANCES, why);
+        let why = "many changes at once overflow the queue, and the next checkpoint scans".to_owned();
+        want("fs.inotify.max_queued_events", self.events, FEW_EVENTS, why);
+        short
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_limits_are_told_with_what_is_wanted() {
+        let dir = tempfile::tempdir().unwrap();
+        let limits = |watches: &str, instances: &str, events: &str| {
+            std::fs::write(dir.path().join("max_user_watches"), watches).unwrap();
+            std::fs::write(dir.path().join("max_user_instances"), instances).unwrap();
+            std::fs::write(dir.path().join("max_queued_events"), events).unwrap();
+            Limits::read(dir.path())
+        };
+        let told = |limits: Limits, directories: u64| -> Vec<(&'static str, u64)> {
+            limits.short(directories).into_iter().map(|short| (short.key, short.wanted)).collect()
+        };
+        assert_eq!(told(limits("524288\n", "128\n", "16384\n"), 100_000), []);
+        assert_eq!(told(limits("8192\n", "128\n", "16384\n"), 5_000), []);
+        assert_eq!(told(limits("8192\n", "128\n", "16384\n"), 50_000), [("fs.inotify.max_user_watches", 65536)]);
+        let all = told(limits("100", "8", "16"), 10);
+        assert_eq!(all.len(), 3, "{all:?}");
+        assert_eq!(told(Limits::read(Path::new("/nonexistent")), 1_000_000), []);
+    }
+}
