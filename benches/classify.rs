@@ -29,6 +29,7 @@ fn policy() -> Policy {
         secrets: Secrets::OnTarget,
         exclude: Vec::new(),
         tracked_files: Vec::new(),
+        tracked_override: false,
         read_only: Vec::new(),
         limits: Limits { file_bytes: 1 << 20, files: 1000, line_bytes: 1 << 23, memory: 192_000_000 },
         retention: Retention { enabled: true, auto_per_run: 20, per_workspace: 50 },

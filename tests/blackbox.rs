@@ -6,6 +6,8 @@ mod attacks;
 mod bench;
 #[path = "blackbox/capture.rs"]
 mod capture;
+#[path = "blackbox/codons.rs"]
+mod codons;
 #[path = "shared/conversations.rs"]
 mod conversations;
 #[path = "blackbox/crowd.rs"]
@@ -42,6 +44,8 @@ mod peers;
 mod remotes;
 #[path = "blackbox/restore.rs"]
 mod restore;
+#[path = "blackbox/rollback.rs"]
+mod rollback;
 #[path = "blackbox/settings.rs"]
 mod settings;
 #[path = "blackbox/sidecar.rs"]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::commits::Said;
 use super::timeline::{Checkpoint, Timeline};
-use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::Record;
+use crate::error::Result;
 use crate::model::id::ObjectId;
 use crate::store::{RefEntry, RefMarks};
 
@@ -12,7 +12,7 @@ use crate::store::{RefEntry, RefMarks};
 #[derive(Clone, Default)]
 pub(super) struct All {
     pub(super) checkpoints: Vec<Checkpoint>,
-    broken: Vec<String>,
+    pub(super) broken: Vec<String>,
 }
 
 /// Refs as they were listed or written.
@@ -73,7 +73,7 @@ impl Timeline {
     }
 
     /// As [`Timeline::checkpoints`], at the price of a few looks where nothing has moved.
-    pub(super) fn all(&mut self) -> Result<Arc<All>> {
+    pub(super) fn all(&self) -> Result<Arc<All>> {
         let known = self.all.borrow().clone();
         match known.filter(|_| self.stands(&self.leaf_prefix()) && self.stands(&self.branch_prefix())) {
             Some(all) => Ok(all),
@@ -85,68 +85,11 @@ impl Timeline {
         }
     }
 
-    fn read_all(&mut self) -> Result<All> {
-        let mut all = Vec::new();
-        let mut broken = Vec::new();
-        for leaf in self.refs(&self.leaf_prefix())? {
-            match self.tip_of(&leaf).and_then(|id| self.read(id, &leaf.name)) {
-                Ok(checkpoint) => all.push(checkpoint),
-                Err(error) => broken.push(format!("{}: {}", leaf.name, error.text())),
-            }
-        }
-        for branch in self.refs(&self.branch_prefix())? {
-            if let Err(error) = self.tip_of(&branch).and_then(|tip| self.chain(tip, &branch.name, &mut all)) {
-                broken.push(format!("{}: {}", branch.name, error.text()));
-            }
-        }
-        all.sort_by_key(|checkpoint| checkpoint.record.ordinal);
-        all.dedup_by_key(|checkpoint| checkpoint.id);
-        Ok(All { checkpoints: all, broken })
-    }
-
-    /// Adds a leaf that was just recorded to all that were known before it.
-    pub(super) fn add(&mut self, mut all: Arc<All>, leaf: &Checkpoint) {
-        let Checkpoint { id, tree, parents, record, .. } = leaf.clone();
-        self.cache.insert(id, (tree, parents, record));
-        Arc::make_mut(&mut all).checkpoints.push(leaf.clone());
+    /// Adds one that was just recorded to all that were known before it.
+    pub(super) fn add(&mut self, mut all: Arc<All>, newest: &Checkpoint) {
+        let Checkpoint { id, tree, parents, record, .. } = newest.clone();
+        self.commits.get_mut().put(id, Said { tree, parents, record });
+        Arc::make_mut(&mut all).checkpoints.push(newest.clone());
         *self.all.borrow_mut() = Some(all);
-    }
-
-    pub(super) fn tip_of(&self, entry: &RefEntry) -> Result<ObjectId> {
-        entry.target.clone().map_err(|what| Error::new(Code::StoreDamaged, format!("a broken ref: {what}")))
-    }
-
-    /// Follows first parents from a branch's tip; parents of another branch are included once (sorted out later).
-    fn chain(&mut self, tip: ObjectId, name: &str, all: &mut Vec<Checkpoint>) -> Result<()> {
-        let mut next = Some(tip);
-        while let Some(id) = next {
-            let checkpoint = self.read(id, name)?;
-            next = checkpoint.parents.first().copied().filter(|_| checkpoint.record.kind.is_typed());
-            if checkpoint.record.kind.is_typed() && !all.iter().any(|known| known.id == id) {
-                all.push(checkpoint);
-            }
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, id: ObjectId, name: &str) -> Result<Checkpoint> {
-        let own = self.workspace.id.clone();
-        self.read_of(id, name, &own)
-    }
-
-    /// A checkpoint that must be of the workspace with this id.
-    pub(super) fn read_of(&mut self, id: ObjectId, name: &str, workspace: &str) -> Result<Checkpoint> {
-        if !self.cache.contains_key(&id) {
-            let commit = self.store.read_commit(&id)?;
-            let record = Record::parse(&commit.message).ok_or_else(|| {
-                Error::new(Code::NotACheckpoint, format!("commit {} was not made by piton", id.short()))
-            })?;
-            self.cache.insert(id, (commit.tree, commit.parents, record));
-        }
-        let (tree, parents, record) = self.cache[&id].clone();
-        if record.workspace != workspace {
-            return Err(Error::new(Code::OtherWorkspace, format!("checkpoint {} is of another workspace", id.short())));
-        }
-        Ok(Checkpoint { id, tree, parents, record, name: name.to_owned() })
     }
 }

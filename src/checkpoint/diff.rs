@@ -8,6 +8,7 @@ use super::seen::Into;
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
+use crate::filter::Tracked;
 use crate::model::build;
 use crate::model::checkpoint::Kind;
 use crate::model::coverage::Coverage;
@@ -72,9 +73,9 @@ impl Timeline {
         if let Some(present) = self.look_warm(take)? {
             return Ok(present);
         }
-        let (all, _) = self.checkpoints()?;
+        let all = self.all()?;
         let warmth = self.take_warmth();
-        let before = self.known_now(&all, warmth.stamps()?)?;
+        let before = self.known_now(&all.checkpoints, warmth.stamps()?)?;
         let seen = self.capture_with(take, &before, Into::Nothing, control);
         // Only what was known before stays known: content that was merely hashed is not in the store.
         self.keep(warmth, before);
@@ -136,6 +137,7 @@ impl Timeline {
     pub fn changes_between(&self, old: &Checkpoint, new: &Checkpoint) -> Result<Vec<Change>> {
         let changes = self.changes(old.tree, new.tree, &HashMap::new())?;
         let (from, to) = (self.coverage(&old.tree)?, self.coverage(&new.tree)?);
+        let (from, to) = (looked(&from)?, looked(&to)?);
         Ok(changes.into_iter().filter(|change| !is_capture_gap(change, &from, &to, &|_| true)).collect())
     }
 
@@ -157,7 +159,8 @@ impl Timeline {
             let looked = path.under(&self.workspace.path).symlink_metadata();
             !looked.is_err_and(|error| gone(&error))
         };
-        let gap = |change: &Change| is_capture_gap(change, &from, &present.coverage, &exists);
+        let (from, to) = (looked(&from)?, looked(&present.coverage)?);
+        let gap = |change: &Change| is_capture_gap(change, &from, &to, &exists);
         Ok(changes.into_iter().filter(|change| !gap(change)).collect())
     }
 
@@ -229,12 +232,23 @@ impl Content {
     }
 }
 
+/// What one side looked at, and by which patterns, if by any.
+type Looked<'c> = (&'c Coverage, Option<Tracked>);
+
+fn looked(coverage: &Coverage) -> Result<Looked<'_>> {
+    let narrowed = !coverage.tracked.is_empty() || !coverage.read_only.is_empty();
+    let tracked = narrowed.then(|| Tracked::new(&coverage.tracked, &coverage.read_only)).transpose()?;
+    Ok((coverage, tracked))
+}
+
 /// Whether a path differs only because one side looked at it and the other did not: a target of one, a skip of the other.
-fn is_capture_gap(change: &Change, from: &Coverage, to: &Coverage, may_exist: &dyn Fn(&RelPath) -> bool) -> bool {
+fn is_capture_gap(change: &Change, from: &Looked, to: &Looked, may_exist: &dyn Fn(&RelPath) -> bool) -> bool {
     let path = &change.path;
     match (change.old, change.new) {
-        (None, Some(_)) => to.targeted.contains(path) || from.skip_of(path).is_some(),
-        (Some(_), None) => to.skip_of(path).is_some() || (from.targeted.contains(path) && may_exist(path)),
+        (None, Some(_)) if from.1.as_ref().is_some_and(|tracked| !tracked.matches(path)) => true,
+        (Some(_), None) if to.1.as_ref().is_some_and(|tracked| !tracked.matches(path)) => true,
+        (None, Some(_)) => to.0.targeted.contains(path) || from.0.skip_of(path).is_some(),
+        (Some(_), None) => to.0.skip_of(path).is_some() || (from.0.targeted.contains(path) && may_exist(path)),
         _ => false,
     }
 }

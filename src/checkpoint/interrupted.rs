@@ -32,6 +32,18 @@ pub fn interrupted(dir: &Path) -> Result<Option<Begin>> {
     }
 }
 
+/// Refuses while somebody restores.
+///
+/// # Errors
+/// `rollback-in-progress`.
+pub(super) fn in_progress(dir: &Path) -> Result<()> {
+    if !holder(&dir.join("lock")).contains(&format!("doing {RESTORING}")) {
+        return Ok(());
+    }
+    Err(Error::new(Code::RollbackInProgress, "a restore or rollback is being done in this workspace")
+        .hint("try again when it has finished"))
+}
+
 /// What is said of it.
 pub(super) fn refusal(begin: &Begin) -> Error {
     let text = format!("restore {} to checkpoint {} was interrupted", begin.op, begin.target.short());

@@ -50,7 +50,8 @@ impl Timeline {
     /// # Errors
     /// `store-damaged`; a workspace that is gone is listed without what happened after the newest.
     pub fn listing(&mut self, query: &Query, control: &dyn Fn() -> Flow) -> Result<Listing> {
-        let (all, mut faults) = self.checkpoints()?;
+        let known = self.all()?;
+        let (all, mut faults) = (known.checkpoints.as_slice(), known.broken.clone());
         let present = match self.present(control) {
             Ok(present) => Some(present),
             Err(error) if error.code() == Code::WorkspaceGone => None,
@@ -62,11 +63,15 @@ impl Timeline {
         let externals = self.history()?.externals;
         let mut rows = Vec::new();
         let mut total = 0;
-        for (at, checkpoint) in all.iter().enumerate().rev() {
+        // What comes next, for what happened after a checkpoint; and of what is shown.
+        let (mut next, mut shown): (Option<&Checkpoint>, Option<&Checkpoint>) = (None, None);
+        for checkpoint in all.iter().rev() {
+            let base = checkpoint.record.kind == Kind::Turn;
+            let next = following(&mut next, checkpoint, is_whole(checkpoint) && !base);
+            let shown = following(&mut shown, checkpoint, !base || query.with_base);
             if !wanted(checkpoint, query) || (query.path.is_some() && !is_whole(checkpoint)) {
                 continue;
             }
-            let next = all[at + 1..].iter().find(|next| is_whole(next) && next.record.kind != Kind::Turn);
             if let Some(path) = &query.path
                 && !self.after(checkpoint, next, present.as_ref())?.iter().any(|change| change.path.starts_with(path))
             {
@@ -81,7 +86,6 @@ impl Timeline {
                 false => None,
             };
             // Base captures are not shown: what happened after one belongs to the checkpoint before it.
-            let shown = all[at + 1..].iter().find(|next| next.record.kind != Kind::Turn || query.with_base);
             let until = shown.map_or(u64::MAX, |next| next.record.ordinal);
             let after = externals.iter().filter(|e| (checkpoint.record.ordinal..until).contains(&e.after));
             let mut external: Vec<Class> = after.map(|external| external.class).collect();
@@ -102,6 +106,15 @@ impl Timeline {
         changes.retain(is_file_change);
         Ok(changes)
     }
+}
+
+/// What was there before, `seen` from the newest on; `checkpoint` takes its place if it counts.
+fn following<'c>(
+    seen: &mut Option<&'c Checkpoint>,
+    checkpoint: &'c Checkpoint,
+    counts: bool,
+) -> Option<&'c Checkpoint> {
+    if counts { seen.replace(checkpoint) } else { *seen }
 }
 
 fn wanted(checkpoint: &Checkpoint, query: &Query) -> bool {

@@ -3,6 +3,9 @@
 //! Drives `worktree` → `store`, which never meet. Knows no terminal, no protocol, no watcher.
 
 mod all;
+mod branches;
+pub mod codon;
+mod commits;
 pub mod diff;
 pub mod export;
 pub mod find;
@@ -12,6 +15,7 @@ pub mod interrupted;
 pub mod journal;
 pub mod listing;
 pub mod mishaps;
+pub mod narrow;
 mod number;
 pub mod operations;
 pub mod receive;
@@ -19,6 +23,9 @@ mod recent;
 mod resolve;
 pub mod restore;
 pub mod retention;
+pub mod rollback;
+pub mod run;
+pub mod runs;
 mod seen;
 pub mod selector;
 pub mod send;

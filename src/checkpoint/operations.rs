@@ -9,6 +9,8 @@ pub struct Step {
     /// The operation it steps over.
     pub op: String,
     pub kind: OpKind,
+    /// The run that a rollback moved, and where to.
+    pub moved: Option<(String, ObjectId)>,
     /// The checkpoint to go to.
     pub to: ObjectId,
     /// Exactly the paths that the operation changed (percent-quoted).
@@ -59,7 +61,9 @@ impl History {
                 let Some(begin) = self.interrupted.take_if(|begin| begin.op == end.op) else {
                     return;
                 };
+                let own = (begin.kind == OpKind::Rollback).then(|| (begin.run.clone(), begin.target));
                 let step = Step {
+                    moved: own,
                     op: begin.over.clone().unwrap_or_else(|| begin.op.clone()),
                     kind: begin.kind,
                     to: begin.pre_restore,
@@ -72,18 +76,18 @@ impl History {
         }
     }
 
-    fn finish(&mut self, kind: OpKind, step: Step) {
+    fn finish(&mut self, kind: OpKind, mut step: Step) {
         match kind {
             OpKind::Restore | OpKind::Rollback => {
                 self.redo.clear();
                 self.undo.push(step);
             }
             OpKind::Undo => {
-                self.undo.pop();
+                step.moved = self.undo.pop().and_then(|undone| undone.moved);
                 self.redo.push(step);
             }
             OpKind::Redo => {
-                self.redo.pop();
+                step.moved = self.redo.pop().and_then(|redone| redone.moved);
                 self.undo.push(step);
             }
         }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::process::Command;
+use std::sync::Arc;
 
 use super::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use super::view::is_ref_name;
@@ -64,10 +65,11 @@ impl Timeline {
         let (mut all, mut broken) = (BTreeMap::new(), Vec::new());
         for entry in self.refs(&prefix)? {
             let workspace = entry.name[prefix.len()..].split('/').next().unwrap_or_default().to_owned();
-            let mut next = self.tip_of(&entry).map(Some);
+            let mut next = super::branches::tip_of(&entry).map(Some);
             let mut left = LONGEST;
+            let name: Arc<str> = entry.name.as_str().into();
             while let Ok(Some(id)) = next {
-                next = self.read_of(id, &entry.name, &workspace).map(|checkpoint| {
+                next = self.read_of(id, &name, &workspace).map(|checkpoint| {
                     let parent = checkpoint.parents.first().copied();
                     let typed = checkpoint.record.kind.is_typed();
                     let is_new = all.insert((workspace.clone(), checkpoint.record.ordinal, id), checkpoint).is_none();

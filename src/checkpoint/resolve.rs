@@ -30,12 +30,13 @@ impl Timeline {
 
     fn resolve_among(&mut self, selector: &str, foreign: Vec<Checkpoint>) -> Result<Checkpoint> {
         let parsed = Selector::parse(selector)?;
-        let (all, _) = self.checkpoints()?;
-        let mut found = matches(&parsed, &all);
+        let known = self.all()?;
+        let all = known.checkpoints.as_slice();
+        let mut found = matches(&parsed, all);
         found.extend(matches(&parsed, &foreign));
         match found.as_slice() {
             [one] => Ok((*one).clone()),
-            [] => Err(self.explain_missing(&parsed, selector, &all)),
+            [] => Err(self.explain_missing(&parsed, selector, all)),
             many => {
                 let candidates: Vec<String> = many.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
                 let short: Vec<String> =
@@ -58,6 +59,18 @@ impl Timeline {
                 none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
             }
             Selector::Prefix(hex) => self.explain_prefix(hex),
+            Selector::Codon { run, codon, point } => {
+                let of_run = || all.iter().filter(|checkpoint| checkpoint.record.run == *run);
+                let known = of_run().any(|checkpoint| checkpoint.record.codon_id.as_deref() == Some(codon));
+                match (of_run().next(), point) {
+                    (Some(_), Some(point)) if known => {
+                        let text = format!("`{selector}`: that codon has no `{}` checkpoint", point.as_str());
+                        none(Code::NoSuchType, text)
+                    }
+                    (Some(_), _) => none(Code::NoSuchCodon, format!("`{selector}`: that run has no such codon")),
+                    (None, _) => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
+                }
+            }
             _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
         }
     }

@@ -11,10 +11,11 @@ use std::ops::ControlFlow;
 
 use super::interrupted::{RESTORING, refusal};
 use super::journal::{Begin, End, External, Journal, Line, OpKind, quoted, unquoted};
+use super::operations::Step;
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
-use crate::filter::{CoverageView, Denial, Judge, Verdict};
+use crate::filter::{CoverageView, Denial, Judge, Tracked, Verdict};
 use crate::model::checkpoint::Kind;
 use crate::model::coverage::{Coverage, SkipReason};
 use crate::model::id::ObjectId;
@@ -110,7 +111,7 @@ impl Timeline {
         if let Some(begin) = self.history()?.interrupted {
             return Err(refusal(&begin));
         }
-        self.run_restore(restore, None, control)
+        self.run_restore(restore, None, &|_| {}, control)
     }
 
     /// Goes on with an interrupted restore, or gives it up; either way the tree is whole afterwards.
@@ -134,7 +135,7 @@ impl Timeline {
             keep_new: go_on && begin.keep_new,
             over: begin.over.clone(),
         };
-        self.run_restore(&restore, Some(Resume { begin, go_on }), control)
+        self.run_restore(&restore, Some(Resume { begin, go_on }), &|_| {}, control)
     }
 
     fn clean_up_after(&self, planned: &BTreeSet<RelPath>) -> Result<()> {
@@ -146,10 +147,11 @@ impl Timeline {
         Ok(())
     }
 
-    fn run_restore(
+    pub(super) fn run_restore(
         &mut self,
         restore: &Restore,
         resume: Option<Resume>,
+        tell: &dyn Fn(Stage<'_>),
         control: &dyn Fn() -> Flow,
     ) -> Result<Restored> {
         let loaded = self.load_target(restore)?;
@@ -163,9 +165,10 @@ impl Timeline {
             (None, warm) => Cow::Owned(warm.map(Warm::manifest).unwrap_or_default()),
         };
         let plan = self.plan_for(restore, &loaded, (&present, &seen.coverage))?;
+        tell(Stage::Planned(&plan, &loaded.checkpoint));
         let conflicts: Vec<(RelPath, String)> =
             plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
-        if plan.changes_nothing() && resume.is_none() {
+        if plan.changes_nothing() && resume.is_none() && !self.moves_run(restore)? {
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             let outcome = Outcome { kept: kept(&plan), ..Outcome::default() };
             let target = loaded.checkpoint;
@@ -203,6 +206,7 @@ impl Timeline {
             }
             Ok(outcome) => outcome,
         };
+        tell(Stage::Applied(&plan));
         outcome.kept.splice(0..0, kept(&plan));
         self.conclude(&begin, resume.as_ref(), &outcome)?;
         let operation = Some(begin.op);
@@ -211,8 +215,8 @@ impl Timeline {
     }
 
     fn load_target(&mut self, restore: &Restore) -> Result<Loaded> {
-        let (all, _) = self.checkpoints()?;
-        let own = all.into_iter().find(|checkpoint| checkpoint.id == restore.target);
+        let all = self.all()?;
+        let own = all.checkpoints.iter().find(|checkpoint| checkpoint.id == restore.target).cloned();
         let found = match own {
             Some(own) => Some(own),
             None => self.foreign()?.0.into_iter().find(|checkpoint| checkpoint.id == restore.target),
@@ -278,7 +282,19 @@ impl Timeline {
             .filter(|(path, entry)| path.name() == b".gitignore" && entry.kind == EntryKind::File);
         let rules_known = self.store.missing(&mut rules.map(|(_, entry)| entry.id))?.is_empty();
         let judge = Judge::new(&loaded.coverage, &view);
+        // Inputs that are read-only now are no business of a run's, whatever the target knew of them.
+        let inputs: &[String] = if loaded.checkpoint.record.kind.is_typed() { &self.policy.read_only } else { &[] };
+        let allowed = Tracked::new(&[], inputs)?;
+        let made = self.made_since(&loaded.checkpoint, &loaded.coverage, present)?;
+        // A directory that patterns say nothing of goes with what they track in it.
+        let holds_files = |dir: &RelPath| present.inside(dir).any(|(_, entry)| entry.kind != EntryKind::Dir);
+        let goes_along = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::Dir && holds_files(path);
         let covered = |path: &RelPath, entry: &Entry| match judge.verdict(path, entry) {
+            Verdict::Yes | Verdict::No(Denial::Untracked) if !stepping && !allowed.matches(path) => {
+                Err("a read-only input".to_owned())
+            }
+            Verdict::No(Denial::Untracked) if rules_known && goes_along(path, entry) => Ok(()),
+            Verdict::No(Denial::Untracked) if rules_known && made.contains(path) => Ok(()),
             _ if !stepping && !rules_known => Err("the checkpoint's ignore rules are lost".to_owned()),
             Verdict::No(why) if !stepping => Err(denial_text(why)),
             Verdict::No(_) | Verdict::Yes => Ok(()),
@@ -321,6 +337,7 @@ impl Timeline {
     fn conclude(&mut self, begin: &Begin, resume: Option<&Resume>, outcome: &Outcome) -> Result<()> {
         let journal = Journal::in_dir(&self.workspace.dir);
         if resume.is_some_and(|resume| !resume.go_on) {
+            self.move_with(begin, true)?;
             return journal.append(&[Line::Aborted { op: begin.op.clone() }]);
         }
         let mut changed: BTreeSet<RelPath> = outcome.changed().cloned().collect();
@@ -328,6 +345,7 @@ impl Timeline {
             // What the interrupted attempt had changed already is part of the operation too.
             changed.extend(unquoted(&begin.planned)?);
         }
+        self.move_with(begin, false)?;
         let (all, _) = self.checkpoints()?;
         let end = End {
             op: begin.op.clone(),
@@ -336,6 +354,36 @@ impl Timeline {
             ordinal: self.next_ordinal(&all) - 1,
         };
         journal.append(&[Line::Restored(end)])
+    }
+
+    /// Whether a run moves with the files: then it is an operation even where no file changes.
+    fn moves_run(&self, restore: &Restore) -> Result<bool> {
+        let moved = |step: Option<&Step>| step.is_some_and(|step| step.moved.is_some());
+        Ok(match restore.kind {
+            OpKind::Restore => false,
+            OpKind::Rollback => true,
+            OpKind::Undo => moved(self.history()?.undo.last()),
+            OpKind::Redo => moved(self.history()?.redo.last()),
+        })
+    }
+
+    /// Moves the run of a rollback with its files, and back when the rollback is undone or given up.
+    fn move_with(&self, begin: &Begin, given_up: bool) -> Result<()> {
+        let history = self.history()?;
+        match begin.kind {
+            OpKind::Restore => Ok(()),
+            OpKind::Rollback if given_up => self.move_back(&begin.run, begin.target),
+            OpKind::Rollback => self.move_run(&begin.run, begin.target),
+            OpKind::Undo | OpKind::Redo if given_up => Ok(()),
+            OpKind::Undo => match history.undo.last().and_then(|step| step.moved.as_ref()) {
+                Some((run, target)) => self.move_back(run, *target),
+                None => Ok(()),
+            },
+            OpKind::Redo => match history.redo.last().and_then(|step| step.moved.as_ref()) {
+                Some((run, target)) => self.move_run(run, *target),
+                None => Ok(()),
+            },
+        }
     }
 
     /// Recorded effects that going back to `target` does not undo.
@@ -350,8 +398,17 @@ impl Timeline {
     }
 }
 
+/// How far a restore has come.
+#[derive(Clone, Copy, Debug)]
+pub enum Stage<'p> {
+    /// What is there is saved, and this is about to be done; to go back to that checkpoint.
+    Planned(&'p Plan, &'p Checkpoint),
+    /// The files are back.
+    Applied(&'p Plan),
+}
+
 /// An interrupted operation that is taken up again.
-struct Resume {
+pub(super) struct Resume {
     begin: Begin,
     /// Finish it; else go back to where it began.
     go_on: bool,
@@ -388,6 +445,7 @@ fn denial_text(why: Denial) -> String {
         Denial::TooLarge => "larger than the checkpoint's size cap".to_owned(),
         Denial::Skipped(why) => format!("left out of the checkpoint: {why}"),
         Denial::OutsideExtent => "the checkpoint looked at other paths only".to_owned(),
+        Denial::Untracked => "no pattern of tracked files covered it".to_owned(),
         Denial::Partial => "the checkpoint did not see everything".to_owned(),
     }
 }

@@ -91,7 +91,7 @@ mod tests {
             checkpoint(5, Kind::Manual, "local"),
             checkpoint(6, Kind::Auto, "a"),
         ];
-        all[1].record.pinned = true;
+        std::sync::Arc::make_mut(&mut all[1].record).pinned = true;
         assert_eq!(dropped(&all, &[], &limits(20, 3)), [4]);
         assert_eq!(dropped(&all, &[], &limits(20, 1)), [1, 4, 5]);
     }

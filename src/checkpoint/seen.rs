@@ -143,8 +143,8 @@ impl Timeline {
             Into::Batch(batch) => capture(&request, batch, control)?,
             Into::Nothing => capture(&request, &HashOnly, control)?,
         };
-        if take.kind.is_typed() {
-            self.narrow_to_tracked(&mut capture.manifest)?;
+        if let Some(narrow) = self.narrowing(take)? {
+            narrow.apply(&mut capture.manifest, &mut capture.coverage);
         }
         let shape = if request.extent == Extent::Tree && !take.kind.is_typed() && capture.stats.targeted == 0 {
             Some(shape(&capture.manifest, &capture.coverage)?)
@@ -200,29 +200,6 @@ impl Timeline {
             Scope::Tree if take.only.is_empty() => Extent::Tree,
             Scope::Tree => Extent::Paths(take.only.clone()),
         }
-    }
-
-    /// Whether typed checkpoints record less than everything.
-    pub(super) fn is_narrowed(&self) -> Result<bool> {
-        let tracked = crate::filter::Tracked::new(&self.policy.tracked_files, &self.policy.read_only)?;
-        Ok(!tracked.is_everything())
-    }
-
-    /// Typed checkpoints record what the run tracks; nothing else is ever narrowed.
-    pub(super) fn narrow_to_tracked(&self, manifest: &mut Manifest) -> Result<()> {
-        let tracked = crate::filter::Tracked::new(&self.policy.tracked_files, &self.policy.read_only)?;
-        if tracked.is_everything() {
-            return Ok(());
-        }
-        let files = manifest.iter().filter(|(path, entry)| entry.kind != EntryKind::Dir && tracked.matches(path));
-        let mut narrowed: Manifest = files.map(|(path, entry)| (path.clone(), *entry)).collect();
-        for (dir, entry) in manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
-            if narrowed.inside(dir).next().is_some() {
-                narrowed.insert(dir.clone(), *entry);
-            }
-        }
-        *manifest = narrowed;
-        Ok(())
     }
 
     /// Remembers stamps for the next capture; [`Timeline::settle`] writes them.

@@ -1,8 +1,9 @@
 //! How people and agents name a checkpoint. Pure.
 //!
 //! All digits: the permanent number (`12`, `#12`). Four or more hex digits: an id prefix (`id:1234` when all digits).
-//! `@{0}` is the newest, `@{1}` the one before. `run:codon[:type]` is a codon's checkpoint. Anything else is a label.
+//! `@{0}` is the newest, `@{1}` the one before. `run:codon[:type]` is a codon's checkpoint (`start` and `end` are types too). Anything else is a label.
 
+use super::rollback::Point;
 use super::timeline::Checkpoint;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
@@ -19,7 +20,8 @@ pub enum Selector {
     Codon {
         run: String,
         codon: String,
-        kind: Option<Kind>,
+        /// The newest of any type when absent.
+        point: Option<Point>,
     },
     Label(String),
 }
@@ -71,10 +73,10 @@ fn is_hex(text: &str) -> bool {
 fn named(text: &str) -> Selector {
     match text.split(':').collect::<Vec<_>>().as_slice() {
         [run, codon] if !run.is_empty() && !codon.is_empty() && !codon.starts_with(' ') => {
-            Selector::Codon { run: (*run).to_owned(), codon: (*codon).to_owned(), kind: None }
+            Selector::Codon { run: (*run).to_owned(), codon: (*codon).to_owned(), point: None }
         }
-        [run, codon, kind] if Kind::parse(kind).is_some() => {
-            Selector::Codon { run: (*run).to_owned(), codon: (*codon).to_owned(), kind: Kind::parse(kind) }
+        [run, codon, word] if Point::parse(word).is_some() => {
+            Selector::Codon { run: (*run).to_owned(), codon: (*codon).to_owned(), point: Point::parse(word) }
         }
         _ => Selector::Label(text.to_owned()),
     }
@@ -91,13 +93,16 @@ pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkp
             let mut visible = all.iter().rev().filter(|checkpoint| checkpoint.record.kind != Kind::Turn);
             visible.nth(*steps).into_iter().collect()
         }
-        Selector::Codon { run, codon, kind } => {
-            let mut of_codon = all.iter().filter(|checkpoint| {
-                checkpoint.record.run == *run
-                    && checkpoint.record.codon_id.as_deref() == Some(codon)
-                    && kind.is_none_or(|kind| checkpoint.record.kind == kind)
-            });
-            of_codon.next_back().into_iter().chain(labelled(all, selector)).take(1).collect()
+        Selector::Codon { run, codon, point } => {
+            let of_codon = || {
+                let of_run = all.iter().rev().filter(|checkpoint| checkpoint.record.run == *run);
+                of_run.filter(|checkpoint| checkpoint.record.codon_id.as_deref() == Some(codon))
+            };
+            let found = match point {
+                None => of_codon().next(),
+                Some(point) => point.kinds().iter().find_map(|kind| of_codon().find(|c| c.record.kind == *kind)),
+            };
+            found.into_iter().chain(labelled(all, selector)).take(1).collect()
         }
         Selector::Label(_) => labelled(all, selector).collect(),
     }
@@ -106,7 +111,7 @@ pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkp
 fn labelled<'c>(all: &'c [Checkpoint], selector: &Selector) -> impl Iterator<Item = &'c Checkpoint> {
     let label = match selector {
         Selector::Label(label) => label.clone(),
-        Selector::Codon { run, codon, kind: None } => format!("{run}:{codon}"),
+        Selector::Codon { run, codon, point: None } => format!("{run}:{codon}"),
         _ => String::new(),
     };
     all.iter().filter(move |checkpoint| checkpoint.record.kind == Kind::Manual && checkpoint.record.reason == label)
@@ -119,7 +124,7 @@ mod tests {
     #[test]
     fn forms() {
         let prefix = |text: &str| Selector::Prefix(text.into());
-        let codon = |kind| Selector::Codon { run: "r-1".into(), codon: "build#2".into(), kind };
+        let codon = |point| Selector::Codon { run: "r-1".into(), codon: "build#2".into(), point };
         let table = [
             ("12", Selector::Ordinal(12)),
             ("#12", Selector::Ordinal(12)),
@@ -128,7 +133,9 @@ mod tests {
             ("id:1234", prefix("1234")),
             ("@{0}", Selector::Back(0)),
             ("r-1:build#2", codon(None)),
-            ("r-1:build#2:completed", codon(Some(Kind::Completed))),
+            ("r-1:build#2:completed", codon(Some(Point::Of(Kind::Completed)))),
+            ("r-1:build#2:start", codon(Some(Point::Start))),
+            ("r-1:build#2:auto", Selector::Label("r-1:build#2:auto".into())),
             ("before the refactor", Selector::Label("before the refactor".into())),
             ("abc", Selector::Label("abc".into())),
         ];

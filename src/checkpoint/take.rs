@@ -155,6 +155,8 @@ impl Timeline {
     /// The same, with the workspace lock held by the caller; also gives what was captured.
     pub(super) fn take_locked(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<(Taken, Seen)> {
         let started = Instant::now();
+        let widened = self.widened(take)?;
+        let take = widened.as_ref().unwrap_or(take);
         self.require_workspace()?;
         self.refuse_too_broad(take)?;
         let _shared = self.store.lock_shared(take.kind.as_str(), LOCK_WAIT)?;
@@ -182,7 +184,9 @@ impl Timeline {
         seen.cost.list_us = list_us;
         let previous = self.newest_of_run(all, &take.run);
         let newest = all.iter().rev().find(|checkpoint| checkpoint.record.is_whole());
-        let base = previous.or(newest);
+        let narrowed = all.iter().rev().find(|c| c.record.kind.is_typed() && c.record.run == take.run);
+        let tracked = !seen.coverage.tracked.is_empty() || !seen.coverage.read_only.is_empty();
+        let base = narrowed.filter(|_| tracked).or(previous).or(newest);
         let changed = match base {
             Some(base) => self.count_changes(base.tree, seen.root, &seen.fresh)?,
             None => seen.totals.0,
@@ -197,9 +201,7 @@ impl Timeline {
         }
         let batch = batch.map_or_else(|| self.store.batch(), Ok)?;
         let checkpoint = self.commit(take, &mut seen, all, batch)?;
-        if !take.kind.is_typed() {
-            self.add(known, &checkpoint);
-        }
+        self.add(known, &checkpoint);
         self.put_back(warmth, before, &seen, take)?;
         Ok((self.account(taken(checkpoint, false, changed, &seen, started)), seen))
     }
@@ -276,7 +278,7 @@ impl Timeline {
                 self.save_state(&state);
             }
         }
-        Ok(Checkpoint { id, tree: seen.root, parents, record, name })
+        Ok(Checkpoint { id, tree: seen.root, parents, record: record.into(), name: name.into() })
     }
 
     fn branch_target(&self, name: &str) -> Result<Option<ObjectId>> {
@@ -321,6 +323,7 @@ impl Timeline {
         let flags = [
             ("partial", coverage.is_partial()),
             ("paths", coverage.extent != Extent::Tree),
+            ("tracked", !coverage.tracked.is_empty() || !coverage.read_only.is_empty()),
             ("targeted", targeted && take.kind != Kind::PreRestore),
             ("secrets", holds_secrets && secrets()),
             ("unstable", !coverage.unstable.is_empty()),
@@ -340,6 +343,7 @@ impl Timeline {
         }
         self.flush()?;
         self.tidy()?;
+        self.keep_commits()?;
         self.store.prepare();
         Ok(())
     }
@@ -353,6 +357,7 @@ impl Timeline {
         let Some(_lock) = self.lock_if_free("settling")? else { return Ok(()) };
         self.save_stamps()?;
         self.flush_much()?;
+        self.keep_commits()?;
         self.tidy()
     }
 
@@ -361,7 +366,9 @@ impl Timeline {
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
         self.note_numbers(all)?;
-        let needed = self.history()?.needed();
+        let mut needed = self.history()?.needed();
+        // A run that is to go on from a checkpoint keeps it.
+        needed.extend(self.state().detached.into_values().map(|detached| detached.from));
         for (id, reason) in super::retention::plan(all, &needed, &self.policy.retention) {
             if let Some(checkpoint) = all.iter().find(|checkpoint| checkpoint.id == id) {
                 tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");

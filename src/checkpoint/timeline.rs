@@ -1,11 +1,13 @@
 //! The checkpoints of one workspace: reading them, finding one, knowing the newest.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::all::{All, Listing};
+use super::commits::Commits;
 use super::home::Home;
 use super::journal::{Journal, Line};
 use super::operations::History;
@@ -38,9 +40,9 @@ pub struct Checkpoint {
     pub id: ObjectId,
     pub tree: ObjectId,
     pub parents: Vec<ObjectId>,
-    pub record: Record,
+    pub record: Arc<Record>,
     /// The ref that keeps it (for a typed one: its run's branch).
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 /// The checkpoints of one workspace, and everything that acts on them.
@@ -69,7 +71,7 @@ pub struct Timeline {
     pub(super) audited: u64,
     /// What the last checkpoint cost.
     pub(super) cost: Option<Cost>,
-    pub(super) cache: HashMap<ObjectId, (ObjectId, Vec<ObjectId>, Record)>,
+    pub(super) commits: RefCell<Commits>,
     /// Refs as they were listed, by prefix.
     pub(super) listings: RefCell<BTreeMap<String, Listing>>,
     /// What the listings came to, as long as both of them stand.
@@ -79,6 +81,8 @@ pub struct Timeline {
     held: RefCell<Held>,
     /// What is not durable elsewhere yet; open as long as nobody else had the lock.
     log: RefCell<Option<Log>>,
+    /// Codons that this process has begun, by run: the client that did, and the run's lock.
+    pub(super) codons: BTreeMap<String, (u64, FileLock)>,
 }
 
 impl Timeline {
@@ -105,7 +109,8 @@ impl Timeline {
             touched: VecDeque::new(),
             audited: 0,
             cost: None,
-            cache: HashMap::new(),
+            commits: RefCell::default(),
+            codons: BTreeMap::new(),
             listings: RefCell::default(),
             all: RefCell::default(),
             recent: RefCell::default(),
@@ -166,6 +171,11 @@ impl Timeline {
         }
         *self.held.borrow_mut() = lock.held();
         Ok(lock)
+    }
+
+    /// Where what commits say is kept.
+    pub(super) fn commits_file(&self) -> PathBuf {
+        self.workspace.dir.join("commits")
     }
 
     /// Writes the objects of a checkpoint and moves its ref, under the workspace lock.
@@ -259,59 +269,6 @@ impl Timeline {
         format!("refs/heads/{}/", self.workspace.id)
     }
 
-    /// The tree of a checkpoint.
-    pub(super) fn tree_of(&self, id: &ObjectId) -> Result<ObjectId> {
-        match self.cache.get(id) {
-            Some((tree, ..)) => Ok(*tree),
-            None => Ok(self.store.read_commit(id)?.tree),
-        }
-    }
-
-    /// The branch on which a run's next typed checkpoint goes, and its parent.
-    pub(super) fn run_tip(&self, run: &str) -> Result<(String, Option<ObjectId>)> {
-        if let Some(detached) = self.state().detached.get(run) {
-            return Ok((detached.branch.clone(), Some(detached.from)));
-        }
-        let mut branch = format!("{}{run}", self.branch_prefix());
-        let refs = self.refs(&self.branch_prefix())?;
-        // After a rollback a run goes on under `<run>.2`, `<run>.3`, …: the newest of them is where it stands.
-        for n in 2u32.. {
-            let next = format!("{}{run}.{n}", self.branch_prefix());
-            if !refs.iter().any(|entry| entry.name == next) {
-                break;
-            }
-            branch = next;
-        }
-        let tip = refs.iter().find(|entry| entry.name == branch).map(|entry| self.tip_of(entry)).transpose()?;
-        Ok((branch, tip))
-    }
-
-    /// The name of the branch on which a run's next typed checkpoint goes, without `refs/heads/`.
-    ///
-    /// # Errors
-    /// Those of listing refs.
-    pub fn branch_of(&self, run: &str) -> Result<String> {
-        let (branch, _) = self.run_tip(run)?;
-        Ok(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned())
-    }
-
-    /// Has a run's next typed checkpoint open a new branch from `from`; gives the branch's name. Its old branch stays.
-    ///
-    /// # Errors
-    /// Those of the lock and of writing the state.
-    pub fn detach(&self, run: &str, from: ObjectId) -> Result<String> {
-        let prefix = self.branch_prefix();
-        let refs = self.store.refs(&prefix)?;
-        let taken = |name: &str| refs.iter().any(|entry| entry.name == name);
-        let first = format!("{prefix}{run}");
-        let later = (2u32..).map(|n| format!("{prefix}{run}.{n}"));
-        let branch = std::iter::once(first).chain(later).find(|name| !taken(name)).unwrap_or_default();
-        self.change_state(|state| {
-            state.detached.insert(run.to_owned(), super::state::Detached { branch: branch.clone(), from });
-        })?;
-        Ok(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned())
-    }
-
     /// The newest checkpoint that `unchanged` is measured by: of this run, base captures left out.
     pub(super) fn newest_of_run<'c>(&self, all: &'c [Checkpoint], run: &str) -> Option<&'c Checkpoint> {
         let counts = |record: &Record| record.run == run && record.kind != Kind::Turn && record.is_whole();
@@ -344,6 +301,6 @@ pub(super) mod tests {
             flags: vec![],
             pinned: false,
         };
-        Checkpoint { id, tree: ObjectId::EMPTY_TREE, parents: vec![], record, name: String::new() }
+        Checkpoint { id, tree: ObjectId::EMPTY_TREE, parents: vec![], record: Arc::new(record), name: "".into() }
     }
 }

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::model::build::build;
 use crate::model::change::{Changes, Dirty, Ears, Reach, Why};
 use crate::model::cost::Cost;
-use crate::model::coverage::Extent;
+use crate::model::coverage::{Coverage, Extent};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::sink::ObjectSink;
@@ -237,15 +237,18 @@ impl Timeline {
             }
             Ok(())
         };
-        let (root, totals) = if take.kind.is_typed() && self.is_narrowed()? {
-            let mut manifest = tree.manifest();
-            self.narrow_to_tracked(&mut manifest)?;
-            (build(&manifest, tree.coverage(), &mut emit)?, manifest.totals())
-        } else {
-            (tree.build(&mut emit)?, tree.totals())
+        let exists = |path: &RelPath| path.under(&self.workspace.path).symlink_metadata().is_ok();
+        let (root, totals, coverage) = match self.narrowing(take)?.filter(|narrow| !narrow.spares(&exists)) {
+            Some(narrow) => {
+                // The tree itself holds everything, and goes on doing so.
+                let (mut manifest, mut coverage) = (tree.manifest(), Coverage::clone(tree.coverage()));
+                narrow.apply(&mut manifest, &mut coverage);
+                (build(&manifest, &coverage, &mut emit)?, manifest.totals(), Arc::new(coverage))
+            }
+            None => (tree.build(&mut emit)?, tree.totals(), Arc::clone(tree.coverage())),
         };
         Ok(Seen {
-            coverage: Arc::clone(tree.coverage()),
+            coverage,
             totals,
             stats,
             warnings: tree.warnings().to_vec(),

@@ -4,14 +4,23 @@ use serde_json::json;
 
 use super::verbs::{ConfigAction, ConfigArgs};
 use super::{Context, Exit, print};
+use crate::checkpoint::Timeline;
+use crate::checkpoint::narrow::TrackedNow;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::text::printable;
-use crate::settings::{WORKSPACE_FILE, trust, user_file};
+use crate::model::path::RelPath;
+use crate::model::text::{count, printable};
+use crate::protocol::List;
+use crate::settings::{Effective, WORKSPACE_FILE, trust, user_file};
+use crate::sidecar::shared::run_id;
+use crate::worktree::Flow;
+
+/// Paths of a list that are shown.
+const SHOWN: usize = 20;
 
 pub fn config(context: &mut Context, args: &ConfigArgs) -> Result<Exit> {
-    match args.action {
+    match &args.action {
         ConfigAction::Show => show(context),
-        ConfigAction::Check => check(context),
+        ConfigAction::Check { run } => check(context, run.as_deref()),
         ConfigAction::Trust => trust_file(context),
     }
 }
@@ -38,12 +47,18 @@ fn show(context: &Context) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn check(context: &Context) -> Result<Exit> {
+fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
     let effective = context.settings()?;
     crate::engine::classifier(&effective)?;
+    let tracked = tracked(context, &effective, run)?;
+    let missed = tracked.as_ref().is_some_and(|(_, now)| !now.missed.is_empty());
     if context.json {
         let sources: Vec<String> = effective.policy.sources.iter().map(|path| path.display().to_string()).collect();
-        print::json(&json!({ "sources": sources, "warnings": effective.warnings }))?;
+        let tracked = tracked.map(|(run, now)| {
+            json!({ "run": run, "patterns": now.patterns, "matched": List::of_paths(now.matched.iter()),
+                "missed": List::of_paths(now.missed.iter()) })
+        });
+        print::json(&json!({ "sources": sources, "warnings": effective.warnings, "tracked": tracked }))?;
     } else {
         effective.warnings.iter().for_each(|warning| print::warning(warning));
         let mut text = String::new();
@@ -54,9 +69,39 @@ fn check(context: &Context) -> Result<Exit> {
         for source in &effective.policy.sources {
             add_line!(text, "read {}", print::path(source));
         }
+        if let Some((run, now)) = &tracked {
+            add_line!(text, "typed checkpoints of run {run} record {}:", printable(&now.patterns.join("  ")));
+            add_line!(text, "  {}", some_of(&now.matched));
+        }
         print::data(&text)?;
+        if let Some((run, now)) = tracked.filter(|_| missed) {
+            let what = count(now.missed.len() as u64, "file");
+            let paths = some_of(&now.missed);
+            print::warning(&format!(
+                "{what} created in run {run}, covered by no pattern and in no typed checkpoint: {paths}"
+            ));
+        }
     }
-    Ok(if effective.warnings.is_empty() { Exit::Done } else { Exit::Part })
+    Ok(if effective.warnings.is_empty() && !missed { Exit::Done } else { Exit::Part })
+}
+
+/// What patterns come to, where there are any, in a workspace that is known.
+fn tracked(context: &Context, effective: &Effective, run: Option<&str>) -> Result<Option<(String, TrackedNow)>> {
+    let Some(workspace) = context.known_workspace()? else { return Ok(None) };
+    let mut timeline = Timeline::open(&context.home, workspace, effective.policy.clone())?;
+    let run = match run {
+        Some(run) => run_id(run),
+        None => timeline.newest_run()?.unwrap_or_else(|| "local".to_owned()),
+    };
+    Ok(timeline.tracked_now(&run, &|| Flow::Continue)?.map(|now| (run, now)))
+}
+
+/// The first of some paths, and how many there are.
+fn some_of(paths: &[RelPath]) -> String {
+    let first: Vec<String> = paths.iter().take(SHOWN).map(RelPath::display).collect();
+    let more = if paths.len() > SHOWN { format!(", and {} more", paths.len() - SHOWN) } else { String::new() };
+    let none = if paths.is_empty() { "no file" } else { "" };
+    format!("{none}{}{more}", first.join(", "))
 }
 
 fn trust_file(context: &Context) -> Result<Exit> {

@@ -99,6 +99,12 @@ impl Context {
         Ok(timeline)
     }
 
+    /// Done with a timeline that was only looked at: the process ends, and thousands of checkpoints need not be taken apart
+    /// first.
+    pub fn leave(timeline: Timeline) {
+        std::mem::forget(timeline);
+    }
+
     /// Paths as they were typed, relative to the working directory, as paths of the workspace.
     ///
     /// # Errors

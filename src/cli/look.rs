@@ -10,7 +10,7 @@ use crate::checkpoint::take::{Take, Taken, listed_skips};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::model::build::stored_path;
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::{Kind, Record};
 use crate::model::path::RelPath;
 use crate::model::redact::redact;
 use crate::model::text::{bytes, count, printable};
@@ -87,6 +87,7 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     } else {
         print::data(&list_text(&timeline, &listing.rows, listing.total))?;
     }
+    Context::leave(timeline);
     Ok(if damaged {
         Exit::Damaged
     } else if empty {
@@ -165,7 +166,8 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     if context.json {
         print::json(&json!({
             "n": record.ordinal, "id": checkpoint.id.to_string(), "kind": record.kind.as_str(), "run": record.run,
-            "turn": record.turn, "time": record.time, "reason": record.reason, "files": record.files,
+            "turn": record.turn, "codonId": record.codon_id, "codonName": record.codon_name,
+            "durationMs": record.duration_ms, "time": record.time, "reason": record.reason, "files": record.files,
             "bytes": record.bytes, "flags": record.flags, "pinned": record.pinned, "effects": record.effects,
             "skipped": List::of_reasons(skips.iter().map(|(path, why)| (path, why.to_string()))),
             "paths": List::of_paths(manifest.iter().map(|(path, _)| path)),
@@ -185,6 +187,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     for (name, value) in [
         ("of", from),
         ("turn", record.turn.clone().unwrap_or_default()),
+        ("codon", codon_text(record)),
         ("effects", effects.join(", ")),
         ("flags", record.flags.join(", ")),
     ] {
@@ -205,6 +208,13 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     }
     print::data(&text)?;
     Ok(Exit::Done)
+}
+
+fn codon_text(record: &Record) -> String {
+    let Some(id) = &record.codon_id else { return String::new() };
+    let name = record.codon_name.as_deref().filter(|name| name != id).unwrap_or_default();
+    let took = record.duration_ms.map(|ms| format!(" ({ms} ms)")).unwrap_or_default();
+    format!("{id} {name}{took}")
 }
 
 fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, path: &RelPath) -> Result<Exit> {

@@ -22,6 +22,8 @@ mod mcp_proxy;
 mod print;
 mod remote;
 mod restore;
+mod rollback;
+mod runs;
 mod scratch;
 mod status;
 mod verbs;
@@ -124,6 +126,8 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Diff(args)) => look::diff(&mut context, args),
         Some(Verb::Find(args)) => look::find(&mut context, args),
         Some(Verb::Restore(args)) => restore::restore(&mut context, args),
+        Some(Verb::Rollback(args)) => rollback::rollback(&mut context, args),
+        Some(Verb::Runs(args)) => runs::runs(&mut context, args),
         Some(Verb::Undo(args)) => restore::undo(&mut context, args),
         Some(Verb::Redo(args)) => restore::redo(&mut context, args),
         Some(Verb::Doctor(args)) if args.refs => doctor_refs::doctor(&context, args),

@@ -87,7 +87,12 @@ fn export(
 }
 
 /// Shows the preview and asks; `Some` when nothing is to be done, or not yet.
-fn ask_first(context: &Context, preview: &Preview, (yes, only): (bool, bool), verb: &str) -> Result<Option<Exit>> {
+pub(super) fn ask_first(
+    context: &Context,
+    preview: &Preview,
+    (yes, only): (bool, bool),
+    verb: &str,
+) -> Result<Option<Exit>> {
     if context.json && (only || !yes) {
         print::json(&shared::preview(preview))?;
         return Ok(Some(if only { Exit::Done } else { Exit::Refused }));
@@ -108,7 +113,12 @@ fn ask_first(context: &Context, preview: &Preview, (yes, only): (bool, bool), ve
     if only {
         return Ok(Some(Exit::Done));
     }
-    match if yes { Answer::Yes } else { ask(&format!("{verb}?")) } {
+    if yes { Ok(None) } else { agreed(verb) }
+}
+
+/// Asks; `Some` unless the answer is yes.
+pub(super) fn agreed(question: &str) -> Result<Option<Exit>> {
+    match ask(&format!("{question}?")) {
         Answer::Yes => Ok(None),
         Answer::No => {
             print::say("Nothing was changed.");
@@ -171,7 +181,7 @@ fn section(text: &mut String, title: &str, rows: Vec<(String, String)>) {
     }
 }
 
-fn finished(context: &Context, restored: &Restored, verb: &str) -> Result<Exit> {
+pub(super) fn finished(context: &Context, restored: &Restored, verb: &str) -> Result<Exit> {
     let outcome = &restored.outcome;
     let part = !outcome.failed.is_empty() || !restored.conflicts.is_empty();
     if context.json {

@@ -53,6 +53,10 @@ pub enum Verb {
     Fetch(FetchArgs),
     /// Bring files back
     Restore(RestoreArgs),
+    /// Roll a run back: bring files back, and have the run go on from there
+    Rollback(RollbackArgs),
+    /// List runs, with their timelines
+    Runs(RunsArgs),
     /// Undo the last restore
     Undo(StepArgs),
     /// Redo what was undone
@@ -279,6 +283,36 @@ pub struct RestoreArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct RollbackArgs {
+    /// `last-success`, `codon ID [TYPE]` (start, end, rig-setup, completed, error, skipped), or a checkpoint (number, id, @{0},
+    /// RUN:CODON:TYPE, label)
+    #[arg(required = true, num_args = 1..=3, value_name = "TARGET")]
+    pub target: Vec<String>,
+    /// The run [default: the one that recorded a codon last]
+    #[arg(long)]
+    pub run: Option<String>,
+    /// Keep files created since
+    #[arg(long)]
+    pub keep_new: bool,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    pub preview: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RunsArgs {
+    /// Show sub-agents' runs, forks and timelines below what they come from
+    #[arg(long)]
+    pub tree: bool,
+    /// Most runs to list, the newest of them
+    #[arg(long, short = 'n', default_value_t = 50)]
+    pub limit: usize,
+}
+
+#[derive(Debug, Args)]
 pub struct StepArgs {
     /// Do not ask
     #[arg(long, short = 'y')]
@@ -308,8 +342,12 @@ pub struct ConfigArgs {
 pub enum ConfigAction {
     /// Print every value with its origin
     Show,
-    /// Read all layers and report mistakes
-    Check,
+    /// Read all layers and report mistakes; list what patterns of tracked files match, and outputs that they miss
+    Check {
+        /// The run whose patterns are meant [default: the one that recorded a codon last]
+        #[arg(long)]
+        run: Option<String>,
+    },
     /// Trust this workspace's `.piton.yaml` as it is now
     Trust,
 }

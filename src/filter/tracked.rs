@@ -37,9 +37,19 @@ impl Tracked {
         Ok(Tracked { positive, negative: set(&negative)? })
     }
 
+    /// What matches nothing.
+    pub fn nothing() -> Tracked {
+        Tracked { positive: Some(GlobSet::empty()), negative: GlobSet::empty() }
+    }
+
     /// Whether nothing is narrowed.
     pub fn is_everything(&self) -> bool {
         self.positive.is_none() && self.negative.is_empty()
+    }
+
+    /// Whether only read-only inputs are left out.
+    pub fn is_all_but_inputs(&self) -> bool {
+        self.positive.is_none()
     }
 
     /// Whether a file is tracked.
@@ -47,6 +57,17 @@ impl Tracked {
         let wanted = self.positive.as_ref().is_none_or(|set| set.is_match(path.to_path()));
         wanted && !self.negative.is_match(path.to_path())
     }
+}
+
+/// The directories (or files) below which everything lies that the positive ones of `patterns` can match: what stands before
+/// their first special character. The root, an empty text, where a pattern begins with one.
+pub fn literal_roots(patterns: &[String]) -> Vec<String> {
+    let positive = patterns.iter().map(|pattern| strip(pattern)).filter(|pattern| !pattern.starts_with('!'));
+    let literal = |component: &&str| !component.contains(['*', '?', '[', '{', '\\']);
+    let root = |pattern: &str| {
+        pattern.split('/').take_while(literal).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+    };
+    positive.map(root).collect()
 }
 
 fn strip(pattern: &str) -> &str {
@@ -101,6 +122,8 @@ mod tests {
         for (patterns, path, expected) in table {
             assert_eq!(matching(patterns, &[], path), *expected, "{patterns:?} {path}");
         }
+        let roots = literal_roots(&["./src/**/*.ts".into(), "!a".into(), "*.md".into(), "out/log.txt".into()]);
+        assert_eq!(roots, ["src", "", "out/log.txt"]);
         assert!(!matching(&[], &["read_only_data_source/"], "read_only_data_source/x"));
         assert!(Tracked::new(&["a[".to_owned()], &[]).is_err());
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::level::{self, Level, Ruling};
-use super::{generated, secret};
+use super::{Tracked, generated, secret};
 use crate::model::coverage::{Coverage, Extent, SkipReason};
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RelPath;
@@ -40,6 +40,8 @@ pub enum Denial {
     /// The path, or a directory above it, is listed as left out.
     Skipped(SkipReason),
     OutsideExtent,
+    /// No pattern of tracked files covers it, or it was a read-only input.
+    Untracked,
     /// The checkpoint was over the count guard, or its ignore rules are not all known.
     Partial,
 }
@@ -63,6 +65,7 @@ pub struct Judge<'a> {
     coverage: &'a Coverage,
     tree: &'a CoverageView<'a>,
     configured: Option<Arc<Level>>,
+    tracked: Tracked,
     over_count: bool,
     dirs: RefCell<HashMap<RelPath, Inside>>,
 }
@@ -76,6 +79,8 @@ impl<'a> Judge<'a> {
         Judge {
             coverage,
             tree,
+            // Patterns that cannot be read, which piton would not have recorded, cover nothing.
+            tracked: Tracked::new(&coverage.tracked, &coverage.read_only).unwrap_or_else(|_| Tracked::nothing()),
             configured: Level::push(None, &RelPath::root(), coverage.configured.iter().map(String::as_str)),
             over_count: coverage.skipped.values().any(|reason| *reason == SkipReason::OverCount),
             dirs: RefCell::default(),
@@ -98,7 +103,8 @@ impl<'a> Judge<'a> {
             return Some(Denial::Excluded);
         }
         let skipped = self.coverage.skip_of(path).map(Denial::Skipped);
-        skipped.or(self.over_count.then_some(Denial::Partial))
+        let untracked = (!self.tracked.matches(path)).then_some(Denial::Untracked);
+        skipped.or(untracked).or(self.over_count.then_some(Denial::Partial))
     }
 
     fn by_rules(&self, path: &RelPath, entry: &Entry) -> Option<Denial> {
@@ -277,6 +283,23 @@ mod tests {
         assert_eq!(judge(&coverage, "ignored", entry(EntryKind::File, 0)), Verdict::Yes);
         let large = entry(EntryKind::File, coverage.file_cap + 1);
         assert_eq!(judge(&coverage, "large", large), no(Denial::TooLarge));
+    }
+
+    #[test]
+    fn what_no_pattern_tracks_is_denied() {
+        let file = entry(EntryKind::File, 1);
+        let coverage = Coverage {
+            tracked: vec!["src/**/*.ts".into(), "!src/gen".into()],
+            read_only: vec!["input/".into()],
+            ..Coverage::default()
+        };
+        for (text, tracked) in [("src/a/b.ts", true), ("src/b.js", false), ("src/gen/a.ts", false), ("input/x", false)]
+        {
+            let expected = if tracked { Verdict::Yes } else { Verdict::No(Denial::Untracked) };
+            assert_eq!(judge(&coverage, text, file), expected, "{text}");
+        }
+        let bad = Coverage { tracked: vec!["a[".into()], ..Coverage::default() };
+        assert_eq!(judge(&bad, "a", file), Verdict::No(Denial::Untracked));
     }
 
     #[test]

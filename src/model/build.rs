@@ -293,6 +293,8 @@ mod tests {
             secrets: true,
             excludes: vec![Pattern { base: path("a"), text: "*.o # x".into() }],
             configured: vec!["/big data/".into()],
+            tracked: vec!["src/**/*.ts".into(), "!src/gen 1".into()],
+            read_only: vec!["input/".into()],
             targeted: vec![path("a/secret")],
             unstable: vec![path("a/run")],
             defaults: Defaults { file: 0o640, executable: 0o755, dir: 0o755 },

@@ -94,7 +94,7 @@ pub struct Record {
     pub bytes: u64,
     /// How many paths were skipped and listed.
     pub skipped: u64,
-    /// `partial`, `paths` (only some paths), `targeted`, `secrets`, `unstable`.
+    /// `partial`, `paths` (only some paths), `tracked` (only tracked files), `targeted`, `secrets`, `unstable`.
     pub flags: Vec<String>,
     pub pinned: bool,
 }
@@ -150,7 +150,7 @@ impl Record {
 
     /// Whether it holds the whole workspace (as far as the rules let it in), not only some named paths.
     pub fn is_whole(&self) -> bool {
-        !self.flags.iter().any(|flag| flag == "paths")
+        !self.flags.iter().any(|flag| flag == "paths" || flag == "tracked")
     }
 
     /// Whether it holds files that are secrets.
@@ -158,35 +158,67 @@ impl Record {
         self.flags.iter().any(|flag| flag == "secrets")
     }
 
-    /// Reads a message back; `None` when it is not one of ours.
+    /// Reads a message back; `None` when it is not one of ours. Of a field that stands twice the last one counts: trailers come
+    /// after everything else.
     pub fn parse(message: &str) -> Option<Record> {
         let (_, body) = message.split_once("\n\n")?;
-        let field = |key: &str| {
-            let lines = body.lines().rev();
-            lines.filter_map(|line| line.split_once(": ")).find(|(name, _)| *name == key).map(|(_, value)| value)
-        };
-        let text = |key: &str| field(key).map(str::to_owned);
-        let number = |key: &str| field(key).and_then(|value| value.parse::<u64>().ok());
-        let words = |key: &str| field(key).unwrap_or("").split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let mut fields = [None; FIELDS];
+        for line in body.lines() {
+            // No name of a field has a colon in it.
+            let Some((name, value)) = line.split_once(':') else { continue };
+            if let (Some(at), Some(value)) = (field(name), value.strip_prefix(' ')) {
+                fields[at] = Some(value);
+            }
+        }
+        let [kind, ordinal, workspace, run, turn, codon_id, codon, reason, time, duration, ..] = fields;
+        let [.., effects, files, bytes, skipped, flags, pinned] = fields;
+        let text = |field: Option<&str>| field.map(str::to_owned);
+        let number = |field: Option<&str>| field.and_then(|value| value.parse::<u64>().ok());
         Some(Record {
-            kind: Kind::parse(field("Kind")?)?,
-            ordinal: number("Ordinal")?,
-            workspace: text("Workspace")?,
-            run: text("Run")?,
-            turn: text("Turn"),
-            codon_id: text("Codon-Id"),
-            codon_name: text("Codon"),
-            reason: text("Reason").unwrap_or_default(),
-            time: text("Timestamp")?,
-            duration_ms: field("Duration").and_then(|value| value.strip_suffix("ms")?.parse().ok()),
-            effects: words("Effects").iter().filter_map(|word| parse_class(word)).collect(),
-            files: number("Files").unwrap_or(0),
-            bytes: number("Bytes").unwrap_or(0),
-            skipped: number("Skipped").unwrap_or(0),
-            flags: words("Flags"),
-            pinned: field("Pinned") == Some("yes"),
+            kind: Kind::parse(kind?)?,
+            ordinal: number(ordinal)?,
+            workspace: text(workspace)?,
+            run: text(run)?,
+            turn: text(turn),
+            codon_id: text(codon_id),
+            codon_name: text(codon),
+            reason: text(reason).unwrap_or_default(),
+            time: text(time)?,
+            duration_ms: duration.and_then(|value| value.strip_suffix("ms")?.parse().ok()),
+            effects: effects.unwrap_or("").split_whitespace().filter_map(parse_class).collect(),
+            files: number(files).unwrap_or(0),
+            bytes: number(bytes).unwrap_or(0),
+            skipped: number(skipped).unwrap_or(0),
+            flags: flags.unwrap_or("").split_whitespace().map(str::to_owned).collect(),
+            pinned: pinned == Some("yes"),
         })
     }
+}
+
+/// How many fields a message is read for.
+const FIELDS: usize = 16;
+
+/// The place of a field in what [`Record::parse`] takes apart. Thousands of messages are read at once: no list is searched.
+fn field(name: &str) -> Option<usize> {
+    Some(match name {
+        "Kind" => 0,
+        "Ordinal" => 1,
+        "Workspace" => 2,
+        "Run" => 3,
+        "Turn" => 4,
+        "Codon-Id" => 5,
+        "Codon" => 6,
+        "Reason" => 7,
+        "Timestamp" => 8,
+        "Duration" => 9,
+        "Effects" => 10,
+        "Files" => 11,
+        "Bytes" => 12,
+        "Skipped" => 13,
+        "Flags" => 14,
+        "Pinned" => 15,
+        _ => return None,
+    })
 }
 
 fn parse_class(word: &str) -> Option<Class> {

@@ -140,6 +140,10 @@ pub struct Coverage {
     pub excludes: Vec<Pattern>,
     /// Configured excludes, stronger than every `.gitignore`, relative to the root.
     pub configured: Vec<String>,
+    /// Patterns of tracked files: a typed checkpoint recorded nothing else. Empty: everything.
+    pub tracked: Vec<String>,
+    /// Patterns of inputs that a typed checkpoint left out, because there were such files.
+    pub read_only: Vec<String>,
     /// What was left out, by path. A skipped directory stands for everything below it.
     pub skipped: BTreeMap<RelPath, SkipReason>,
     /// Paths captured only because an action was about to destroy them: their absence elsewhere says nothing.
@@ -176,6 +180,8 @@ impl Default for Coverage {
             secrets: false,
             excludes: Vec::new(),
             configured: Vec::new(),
+            tracked: Vec::new(),
+            read_only: Vec::new(),
             skipped: BTreeMap::new(),
             targeted: Vec::new(),
             unstable: Vec::new(),

@@ -122,6 +122,8 @@ fn info_lines(coverage: &Coverage) -> Vec<String> {
         lines.push(format!("exclude {} {}", quote(pattern.base.as_bytes()), quote(pattern.text.as_bytes())));
     }
     lines.extend(coverage.configured.iter().map(|text| format!("configured {}", quote(text.as_bytes()))));
+    lines.extend(coverage.tracked.iter().map(|text| format!("tracked {}", quote(text.as_bytes()))));
+    lines.extend(coverage.read_only.iter().map(|text| format!("read-only {}", quote(text.as_bytes()))));
     lines.extend(coverage.targeted.iter().map(|path| format!("targeted {}", quote(path.as_bytes()))));
     lines.extend(coverage.unstable.iter().map(|path| format!("unstable {}", quote(path.as_bytes()))));
     if coverage.defaults != standard.defaults {
@@ -229,6 +231,8 @@ fn decode_info(bytes: &[u8], coverage: &mut Coverage) -> Result<()> {
                 coverage.excludes.push(Pattern { base: quoted_path(base)?, text: quoted_text(pattern)? });
             }
             ["configured", pattern] => coverage.configured.push(quoted_text(pattern)?),
+            ["tracked", pattern] => coverage.tracked.push(quoted_text(pattern)?),
+            ["read-only", pattern] => coverage.read_only.push(quoted_text(pattern)?),
             ["targeted", path] => coverage.targeted.push(quoted_path(path)?),
             ["unstable", path] => coverage.unstable.push(quoted_path(path)?),
             ["defaults", file, executable, dir] => {

@@ -108,6 +108,8 @@ pub struct Policy {
     pub exclude: Vec<String>,
     /// What *typed* checkpoints record; empty means everything.
     pub tracked_files: Vec<String>,
+    /// Whether patterns of tracked files beat ignore rules.
+    pub tracked_override: bool,
     /// Read-only inputs: never part of typed checkpoints.
     pub read_only: Vec<String>,
     pub limits: Limits,

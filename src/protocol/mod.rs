@@ -6,6 +6,7 @@ mod base64;
 mod codec;
 mod reply;
 mod request;
+mod runs;
 
 pub use codec::{Line, LineReader};
 pub use reply::{
@@ -13,9 +14,10 @@ pub use reply::{
     PlanLists, PreviewReply, RestoreReply, StatBlock, TargetBlock, line,
 };
 pub use request::{
-    After, Body, Classify, Create, Diff, Failure, Hello, Id, ListQuery, Request, Rollback, RunEnd, RunStart, RunStatus,
-    ShellBefore, Show, Step, ToolBefore, Turn, parse,
+    After, Body, Classify, Create, Diff, Failure, Hello, Id, ListQuery, Request, ShellBefore, Show, Step, ToolBefore,
+    Turn, parse,
 };
+pub use runs::{CheckpointType, CodonEnd, CodonStart, Rollback, RunEnd, RunFork, RunStart, RunStatus, To};
 
 /// The only version there is.
 pub const VERSION: u64 = 1;

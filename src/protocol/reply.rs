@@ -166,6 +166,11 @@ pub struct TargetBlock {
     pub n: u64,
     pub kind: &'static str,
     pub time: String,
+    pub run: String,
+    #[serde(rename = "codonId", skip_serializing_if = "Option::is_none")]
+    pub codon_id: Option<String>,
+    #[serde(rename = "codonName", skip_serializing_if = "Option::is_none")]
+    pub codon_name: Option<String>,
 }
 
 /// What a restore would do.
@@ -209,6 +214,9 @@ pub struct RestoreReply {
     pub pre_restore: Option<String>,
     pub detached: bool,
     pub next_branch: Option<String>,
+    /// The run that was moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     pub done: Done,
     pub warnings: Vec<Value>,
     pub state: Vec<String>,

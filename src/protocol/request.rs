@@ -8,6 +8,7 @@ use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 
 use super::VERSION;
+use super::runs::{CodonEnd, CodonStart, Rollback, RunEnd, RunFork, RunStart};
 use crate::error::{Code, Error};
 use crate::model::checkpoint::Kind;
 
@@ -49,29 +50,6 @@ pub struct Hello {
     pub hears: Option<bool>,
     /// Whether the client waits for the answer before it acts. One that does not is protected at the start of a turn.
     pub waits: Option<bool>,
-}
-
-/// A run begins.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct RunStart {
-    pub run: Option<String>,
-    pub parent: Option<String>,
-    pub goal: Option<String>,
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RunStatus {
-    Completed,
-    Error,
-}
-
-/// A run ends.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct RunEnd {
-    pub status: Option<RunStatus>,
 }
 
 /// A turn begins or ends.
@@ -167,19 +145,6 @@ pub struct Diff {
     pub paths: Option<Vec<String>>,
 }
 
-/// A restore, a rollback or its preview.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Rollback {
-    pub sha: String,
-    #[serde(default)]
-    pub paths: Option<Vec<String>>,
-    #[serde(default)]
-    pub keep_new: bool,
-    /// The newest checkpoint the client has seen; if there is a newer one, nothing is done.
-    #[serde(default)]
-    pub expect: Option<String>,
-}
-
 /// A step back or forth.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -210,12 +175,21 @@ pub enum Body {
     ToolAfter(After),
     ShellBefore(ShellBefore),
     ShellAfter(After),
+    RunFork(RunFork),
+    RunList,
+    CodonStart(CodonStart),
+    CodonRigSetup(CodonEnd),
+    CodonComplete(CodonEnd),
+    CodonFail(CodonEnd),
+    CodonSkip(CodonEnd),
     Create(Create),
     List(ListQuery),
     Show(Show),
     Diff(Diff),
     Preview(Rollback),
     Rollback(Rollback),
+    ToCodon(Rollback),
+    ToLastSuccess(Rollback),
     Restore(Rollback),
     Undo(Step),
     Redo(Step),
@@ -251,10 +225,6 @@ const TYPES: &[&str] = &[
     "ping",
     "config.reload",
     "shutdown",
-];
-
-/// Types that later versions bring.
-const LATER: &[&str] = &[
     "run.fork",
     "run.list",
     "codon.start",
@@ -264,9 +234,10 @@ const LATER: &[&str] = &[
     "codon.skip",
     "rollback.toCodon",
     "rollback.toLastSuccess",
-    "state.put",
-    "state.get",
 ];
+
+/// Types that later versions bring.
+const LATER: &[&str] = &["state.put", "state.get"];
 
 impl Body {
     /// The `type` that replies carry.
@@ -295,6 +266,15 @@ impl Body {
             Body::Ping => 20,
             Body::ConfigReload => 21,
             Body::Shutdown => 22,
+            Body::RunFork(_) => 23,
+            Body::RunList => 24,
+            Body::CodonStart(_) => 25,
+            Body::CodonRigSetup(_) => 26,
+            Body::CodonComplete(_) => 27,
+            Body::CodonFail(_) => 28,
+            Body::CodonSkip(_) => 29,
+            Body::ToCodon(_) => 30,
+            Body::ToLastSuccess(_) => 31,
         };
         TYPES[at]
     }
@@ -365,9 +345,18 @@ fn read_body(mut map: Map<String, Value>) -> Result<Body, Error> {
         "checkpoint.list" => Body::List(checked_list(fields(map)?)?),
         "checkpoint.show" => Body::Show(fields(map)?),
         "checkpoint.diff" => Body::Diff(fields(map)?),
-        "rollback.preview" => Body::Preview(fields(map)?),
-        "rollback.toCheckpoint" => Body::Rollback(fields(map)?),
-        "restore" => Body::Restore(fields(map)?),
+        "run.fork" => Body::RunFork(fields(map)?),
+        "run.list" => Body::RunList,
+        "codon.start" => Body::CodonStart(fields(map)?),
+        "codon.rigSetup" => Body::CodonRigSetup(fields(map)?),
+        "codon.complete" => Body::CodonComplete(fields(map)?),
+        "codon.fail" => Body::CodonFail(fields(map)?),
+        "codon.skip" => Body::CodonSkip(fields(map)?),
+        "rollback.preview" => Body::Preview(Rollback::aimed(fields(map)?)?),
+        "rollback.toCheckpoint" => Body::Rollback(Rollback::at_checkpoint(fields(map)?)?),
+        "rollback.toCodon" => Body::ToCodon(Rollback::at_codon(fields(map)?)?),
+        "rollback.toLastSuccess" => Body::ToLastSuccess(Rollback::at_last_success(fields(map)?)),
+        "restore" => Body::Restore(Rollback::at_checkpoint(fields(map)?)?),
         "undo" => Body::Undo(fields(map)?),
         "redo" => Body::Redo(fields(map)?),
         "classify" => Body::Classify(fields(map)?),
@@ -432,8 +421,12 @@ mod tests {
         assert_eq!(request.body.name(), "shell.before");
         assert_eq!(parse(br#"{"type":"ping"}"#, 1).unwrap().id, None);
         for name in TYPES {
-            let full =
-                serde_json::json!({"type": name, "turn": "t", "tool": "x", "command": "c", "sha": "1", "from": "1"});
+            let full = serde_json::json!({"type": name, "turn": "t", "tool": "x", "command": "c", "sha": "1", "from": "1",
+                "codonId": "c"});
+            let mut full = full;
+            if *name == "rollback.preview" {
+                full["codonId"] = Value::Null;
+            }
             assert_eq!(parse(full.to_string().as_bytes(), 1).unwrap().body.name(), *name);
         }
     }
@@ -450,7 +443,17 @@ mod tests {
             (deep.as_bytes(), Code::BadJson, None),
             (br#"{"v":2,"type":"ping"}"#, Code::UnsupportedVersion, Some("v")),
             (br#"{"type":"pong"}"#, Code::UnknownType, Some("type")),
-            (br#"{"type":"codon.start"}"#, Code::UnknownType, Some("type")),
+            (br#"{"type":"state.put"}"#, Code::UnknownType, Some("type")),
+            (br#"{"type":"codon.start"}"#, Code::BadRequest, Some("codonId")),
+            (br#"{"type":"rollback.toCheckpoint"}"#, Code::BadRequest, Some("sha")),
+            (br#"{"type":"rollback.toCodon","checkpointType":"end"}"#, Code::BadRequest, Some("codonId")),
+            (
+                br#"{"type":"rollback.toCodon","codonId":"c","checkpointType":"exit"}"#,
+                Code::BadRequest,
+                Some("checkpointType"),
+            ),
+            (br#"{"type":"rollback.preview"}"#, Code::BadRequest, Some("sha")),
+            (br#"{"type":"rollback.preview","sha":"1","lastSuccess":true}"#, Code::BadRequest, Some("sha")),
             (br#"{}"#, Code::UnknownType, Some("type")),
             (long_id.as_bytes(), Code::BadRequest, Some("id")),
             (br#"{"id":{},"type":"ping"}"#, Code::BadRequest, Some("id")),

@@ -82,6 +82,14 @@ pub const KEYS: &[Key] = &[
         },
     },
     Key {
+        name: "tracked_files_override_ignore",
+        apply: |policy, value| {
+            policy.tracked_override = value.as_bool().ok_or_else(|| wants("true or false", value))?;
+            Ok(())
+        },
+        widens: |old, new| new.tracked_override || !old.tracked_override,
+    },
+    Key {
         name: "read_only",
         apply: |policy, value| {
             policy.read_only = globs(value)?;
@@ -203,6 +211,7 @@ pub fn blank_policy() -> Policy {
         secrets: Secrets::OnTarget,
         exclude: Vec::new(),
         tracked_files: Vec::new(),
+        tracked_override: false,
         read_only: Vec::new(),
         limits: Limits { file_bytes: 0, files: 0, line_bytes: 0, memory: 0 },
         retention: Retention { enabled: true, auto_per_run: 0, per_workspace: 0 },

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::checkpoint::journal::External;
 use crate::checkpoint::restore::{Preview, Restored};
+use crate::checkpoint::rollback::RolledBack;
 use crate::checkpoint::take::{Taken, listed_skips};
 use crate::checkpoint::timeline::Checkpoint;
 use crate::engine::act::Protected;
@@ -18,6 +19,8 @@ pub enum Answer {
     /// The capture of just the named paths.
     Beside(Result<Box<Taken>, Error>),
     Base(Result<Box<Taken>, Error>),
+    /// What is told while a job goes on; nobody's reply.
+    Notice(&'static str, Value),
     /// A request's reply body, and notices that follow it.
     Reply(Result<Value, Error>, Vec<(&'static str, Value)>),
     /// A note or an `exit` checkpoint.
@@ -56,6 +59,9 @@ pub fn target(checkpoint: &Checkpoint) -> TargetBlock {
         n: checkpoint.record.ordinal,
         kind: checkpoint.record.kind.as_str(),
         time: checkpoint.record.time.clone(),
+        run: checkpoint.record.run.clone(),
+        codon_id: checkpoint.record.codon_id.clone(),
+        codon_name: checkpoint.record.codon_name.clone(),
     }
 }
 
@@ -117,6 +123,16 @@ pub fn restored(restored: &Restored) -> RestoreReply {
             .is_none()
             .then(|| "nothing to do: the files are as the checkpoint has them".to_owned()),
         ..RestoreReply::default()
+    }
+}
+
+/// A rollback's body.
+pub fn rolled_back(rolled: &RolledBack) -> RestoreReply {
+    RestoreReply {
+        detached: true,
+        next_branch: Some(rolled.next_branch.clone()),
+        run: Some(rolled.run.clone()),
+        ..restored(&rolled.restored)
     }
 }
 

@@ -1,12 +1,16 @@
 //! Requests that the worker answers: each a function of the timeline.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::answers::{self, block};
+use super::words::run_id;
 use crate::checkpoint::diff::is_file_change;
 use crate::checkpoint::listing::{Listing, Query};
-use crate::checkpoint::restore::Restore;
+use crate::checkpoint::restore::{Restore, Stage};
+use crate::checkpoint::rollback::{Aim, Point};
 use crate::checkpoint::take::Take;
 use crate::checkpoint::timeline::Timeline;
 use crate::checkpoint::undo::Direction;
@@ -14,8 +18,10 @@ use crate::engine::worker::Control;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::path::RelPath;
-use crate::protocol::{Create, Diff, DiffReply, List, ListItem, ListQuery, ListReply, Rollback, StatBlock, Step};
+use crate::model::text::printable;
+use crate::protocol::{Create, Diff, DiffReply, List, ListItem, ListQuery, ListReply, Rollback, StatBlock, Step, To};
 use crate::worktree::Target;
+use crate::worktree::restore::Plan;
 
 /// Longest patch in a reply, in bytes.
 const MAX_PATCH: usize = 256 << 10;
@@ -38,7 +44,7 @@ fn path_in(timeline: &Timeline, text: &str) -> Result<RelPath> {
     }
 }
 
-fn body(value: &impl Serialize) -> Called {
+pub(super) fn body(value: &impl Serialize) -> Called {
     let value = serde_json::to_value(value)
         .map_err(|error| Error::new(Code::Internal, "a reply could not be written").caused_by(error))?;
     Ok((value, Vec::new()))
@@ -78,7 +84,7 @@ pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Cont
 /// A listing as replies and `--json` carry it.
 pub fn list_reply(listing: Listing, current_branch: String) -> ListReply {
     let items = listing.rows.into_iter().map(|row| {
-        let record = row.checkpoint.record;
+        let record = Arc::unwrap_or_clone(row.checkpoint.record);
         let stat = row.stat.unwrap_or_default();
         ListItem {
             n: record.ordinal,
@@ -109,7 +115,8 @@ pub fn show(timeline: &mut Timeline, sha: &str) -> Called {
     body(&json!({
         "checkpoint": {
             "id": checkpoint.id.to_string(), "n": record.ordinal, "kind": record.kind.as_str(), "run": record.run,
-            "turn": record.turn, "time": record.time, "reason": record.reason, "files": record.files,
+            "turn": record.turn, "codonId": record.codon_id, "codonName": record.codon_name,
+            "durationMs": record.duration_ms, "time": record.time, "reason": record.reason, "files": record.files,
             "bytes": record.bytes, "flags": record.flags, "pinned": record.pinned, "effects": record.effects,
             "parents": checkpoint.parents.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "tree": checkpoint.tree.to_string(),
@@ -155,28 +162,95 @@ pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Control<'_>) -> Calle
 }
 
 pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Control<'_>) -> Called {
-    let restore = wanted(timeline, rollback, run)?;
+    let run = run_of(timeline, rollback, run)?;
+    let restore = wanted(timeline, rollback, &run)?;
     body(&answers::preview(&timeline.preview(&restore, control)?))
 }
 
-/// A restore; a rollback also detaches the run.
-pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, moves: bool, control: Control<'_>) -> Called {
+pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Control<'_>) -> Called {
     let restore = wanted(timeline, rollback, run)?;
-    if moves {
-        let target = timeline.resolve(&rollback.sha)?;
-        timeline.refuse_foreign(&target)?;
-    }
     if let Some(expect) = &rollback.expect {
         timeline.require_newest(expect)?;
     }
     let restored = timeline.restore(&restore, control)?;
-    let mut reply = answers::restored(&restored);
-    if moves && restored.operation.is_some() {
-        reply.next_branch = Some(timeline.detach(run, restored.target.id)?);
-        reply.detached = true;
-    }
     let notices = rolled_back(&restored);
-    body(&reply).map(|(value, _)| (value, notices))
+    body(&answers::restored(&restored)).map(|(value, _)| (value, notices))
+}
+
+/// A restore that also moves a run. `tell` gives notices on while it is done.
+pub fn rollback(
+    timeline: &mut Timeline,
+    rollback: &Rollback,
+    run: &str,
+    tell: &dyn Fn(&'static str, Value),
+    control: Control<'_>,
+) -> Called {
+    let run = run_of(timeline, rollback, run)?;
+    let restore = wanted(timeline, rollback, &run)?;
+    if let Some(expect) = &rollback.expect {
+        timeline.require_newest(expect)?;
+    }
+    let from = timeline.branch_of(&run)?;
+    let staged = |stage: Stage<'_>| told(stage, (&run, &from), tell);
+    let rolled = timeline.rollback(&restore, &staged, control)?;
+    let record = &rolled.restored.target.record;
+    let completed = json!({
+        "run": rolled.run, "fromBranch": from, "nextBranch": rolled.next_branch,
+        "to": rolled.restored.target.id.to_string(), "codonId": record.codon_id, "codonName": record.codon_name,
+        "checkpointType": record.kind.as_str(), "operation": rolled.restored.operation, "autoRestart": rollback.auto_restart,
+    });
+    let mut notices = rolled_back(&rolled.restored);
+    notices.push(("rollback.completed", completed));
+    body(&answers::rolled_back(&rolled)).map(|(value, _)| (value, notices))
+}
+
+/// Paths of a rollback from which on it tells how far it has come.
+const MANY: usize = 1000;
+
+fn told(stage: Stage<'_>, (run, branch): (&str, &str), tell: &dyn Fn(&'static str, Value)) {
+    let progress = |plan: &Plan, step: u64, message: &str| {
+        if plan.changes() >= MANY {
+            let paths = crate::model::text::count(plan.changes() as u64, "path");
+            tell(
+                "rollback.progress",
+                json!({ "currentStep": step, "totalSteps": 2, "message": format!("{message}: {paths}") }),
+            );
+        }
+    };
+    match stage {
+        Stage::Planned(plan, target) => {
+            let record = &target.record;
+            tell(
+                "rollback.started",
+                json!({ "run": run, "fromBranch": branch, "to": target.id.to_string(),
+                "codonId": record.codon_id, "codonName": record.codon_name, "checkpointType": record.kind.as_str(),
+                "paths": plan.changes() }),
+            );
+            progress(plan, 1, "what is there is saved; bringing files back");
+        }
+        Stage::Applied(plan) => progress(plan, 2, "files are back"),
+    }
+}
+
+/// The run that is meant: the one that is named, else the client's own; for a client whose run has no codons the one that
+/// recorded a codon last.
+fn run_of(timeline: &mut Timeline, rollback: &Rollback, own: &str) -> Result<String> {
+    if let Some(named) = &rollback.run {
+        return known_run(timeline, named);
+    }
+    let is_free = matches!(rollback.to, To::Checkpoint(_)) || timeline.has_codons(own)?;
+    let newest = if is_free { None } else { timeline.newest_run()? };
+    Ok(newest.unwrap_or_else(|| own.to_owned()))
+}
+
+/// A run by the client's name of it.
+fn known_run(timeline: &mut Timeline, named: &str) -> Result<String> {
+    let run = run_id(named);
+    if timeline.has_run(&run)? {
+        return Ok(run);
+    }
+    let text = format!("there is no run `{}` in this workspace", printable(named));
+    Err(Error::new(Code::NoSuchRun, text).field("run").hint("`run.list` and `piton runs` name the runs"))
 }
 
 fn rolled_back(restored: &crate::checkpoint::restore::Restored) -> Vec<(&'static str, Value)> {
@@ -195,7 +269,15 @@ fn rolled_back(restored: &crate::checkpoint::restore::Restored) -> Vec<(&'static
 
 fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Restore> {
     let paths = paths(timeline, rollback.paths.as_deref())?;
-    let target = timeline.resolve(&rollback.sha)?;
+    let aim = match &rollback.to {
+        To::Checkpoint(selector) => Aim::Checkpoint(selector.clone()),
+        To::LastSuccess => Aim::LastSuccess,
+        To::Codon(id, kind) => {
+            let point = Point::parse(kind.as_str()).unwrap_or(Point::End);
+            Aim::Codon { id: id.clone(), point }
+        }
+    };
+    let target = timeline.aim(&aim, run)?;
     Ok(Restore::to(target.id, run, paths, rollback.keep_new))
 }
 

@@ -14,6 +14,7 @@ mod notes;
 mod output;
 mod pending;
 mod proxy;
+mod runs;
 mod session;
 mod settled;
 mod stream;
@@ -179,7 +180,9 @@ fn receive(inputs: &Receiver<Input>, deadline: Option<Instant>) -> Option<Input>
 
 /// How the domain stands in replies: `--json` of the command line is the same.
 pub mod shared {
+    pub use super::answers::rolled_back;
     pub use super::answers::{block, preview, restored, status};
     pub use super::calls::{list_reply, nothing};
-    pub use super::words::guard_word;
+    pub use super::runs::{list as run_list, status_word};
+    pub use super::words::{guard_word, run_id};
 }

@@ -1,6 +1,8 @@
 //! One client's session: its workspace, run and turn, and what each line does.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -22,8 +24,12 @@ use crate::engine::{Engine, Place, place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::policy::Guard;
+use crate::model::text::{cut, printable};
 use crate::protocol::{Body, ErrorReply, HelloReply, Id, Line, Request, line, parse};
 use crate::sys::clock::now_ms;
+
+/// Sessions that this process has begun.
+static SESSIONS: AtomicU64 = AtomicU64::new(1);
 
 /// Faults that are remembered.
 const MAX_FAULTS: usize = 20;
@@ -52,7 +58,7 @@ impl Root {
 /// The session.
 pub struct Session {
     pub(super) engine: Arc<Engine<Answer>>,
-    finished: Finished<Answer>,
+    pub(super) finished: Finished<Answer>,
     pub(super) output: Output,
     pub(super) pending: Table,
     /// By its real name once it was opened.
@@ -61,6 +67,12 @@ pub struct Session {
     interrupted_in: Option<PathBuf>,
     looked: bool,
     pub(super) talk: SharedTalk,
+    /// By which this session and the others of the process are told apart.
+    pub(super) number: u64,
+    /// As it calls itself.
+    pub(super) client: Option<String>,
+    /// Runs of which this session has begun codons.
+    pub(super) codon_runs: BTreeSet<String>,
     /// Whether replies reach the model.
     pub(super) hears: bool,
     /// Whether the client waits for answers before it acts.
@@ -83,6 +95,9 @@ impl Session {
             interrupted_in: None,
             looked: false,
             talk: Arc::new(Mutex::new(Talk::unnamed())),
+            number: SESSIONS.fetch_add(1, Ordering::Relaxed),
+            client: None,
+            codon_runs: BTreeSet::new(),
             hears: true,
             waits: true,
             base_ready: false,
@@ -136,6 +151,7 @@ impl Session {
                     (None, Some(cwd)) if cwd.is_absolute() => self.root = Root::Around(cwd),
                     (None, _) => {}
                 }
+                self.client = hello.client.as_deref().map(|client| cut(&printable(client), 64)).or(self.client.take());
                 self.hears = hello.hears.unwrap_or(true);
                 self.waits = hello.waits.unwrap_or(self.waits);
                 let known = hello.session.as_deref().is_some_and(|session| self.go_on_with(&run_id(session)));
@@ -145,10 +161,17 @@ impl Session {
                 }
                 self.hello(id)
             }
-            Body::RunStart(start) => self.run_start(id, start.run.as_deref()),
-            Body::RunEnd(_) => {
-                self.run_end(id);
-                Ok(())
+            Body::RunStart(start) => self.run_start(id, &start),
+            Body::RunEnd(end) => self.run_end(id, &end),
+            Body::RunFork(fork) => self.run_fork(id, &fork),
+            Body::RunList => self.run_list(id),
+            Body::CodonStart(start) => self.codon_start(id, &start),
+            Body::CodonRigSetup(end) => self.codon_end(name, id, (Kind::RigSetup, &end)),
+            Body::CodonComplete(end) => self.codon_end(name, id, (Kind::Completed, &end)),
+            Body::CodonFail(end) => self.codon_end(name, id, (Kind::Error, &end)),
+            Body::CodonSkip(end) => self.codon_end(name, id, (Kind::Skipped, &end)),
+            Body::Rollback(rollback) | Body::ToCodon(rollback) | Body::ToLastSuccess(rollback) => {
+                self.roll_back(name, id, rollback)
             }
             Body::TurnStart(turn) => self.turn_start(id, &turn),
             Body::TurnEnd(turn) => {
@@ -202,8 +225,7 @@ impl Session {
             Body::Show(show) => calls::show(timeline, &show.sha),
             Body::Diff(diff) => calls::diff(timeline, &diff, control),
             Body::Preview(rollback) => calls::preview(timeline, &rollback, &run, control),
-            Body::Restore(rollback) => calls::restore(timeline, &rollback, &run, false, control),
-            Body::Rollback(rollback) => calls::restore(timeline, &rollback, &run, true, control),
+            Body::Restore(rollback) => calls::restore(timeline, &rollback, &run, control),
             Body::Undo(step) => calls::step(timeline, Direction::Undo, &step, &run, control),
             Body::Redo(step) => calls::step(timeline, Direction::Redo, &step, &run, control),
             other => Err(Error::new(Code::Internal, format!("`{}` is not a call", other.name()))),
@@ -371,31 +393,6 @@ impl Session {
             self.pending.put(ticket, Pending::Base);
         }
         Ok(())
-    }
-
-    /// Begins the end: the `exit` checkpoint of an open run.
-    pub fn end(&mut self) {
-        if !std::mem::take(&mut self.talk().open_run) {
-            return;
-        }
-        let (run, turn) = self.run_and_turn();
-        let ticket = self.pending.ticket();
-        let take = Take {
-            codon_id: Some("session".to_owned()),
-            codon_name: Some("The agent's stream ended".to_owned()),
-            turn,
-            ..Take::of(Kind::Exit, &run, "the agent's stream ended while the run was open")
-        };
-        let submitted = self.place().map(|place| {
-            place.worker.submit(self.asker(ticket), move |timeline, control| {
-                Answer::Quiet(timeline.take(&take, control).map(drop))
-            })
-        });
-        match submitted {
-            Ok(true) => self.pending.put(ticket, Pending::Quiet),
-            Ok(false) => tracing::error!("no exit checkpoint: the worker is busy"),
-            Err(error) => tracing::error!(%error, "no exit checkpoint"),
-        }
     }
 
     /// Whether the checkpoint of a turn's start is waited for.

@@ -40,6 +40,7 @@ impl Session {
                 notices.into_iter().for_each(|(name, body)| self.output.notice(name, &body));
             }
             (Some(Pending::Call(_, id)), _) => self.output.send(ErrorReply::line(id.as_ref(), &died())),
+            (None, Some(Answer::Notice(name, body))) => self.output.notice(name, &body),
             (Some(Pending::Quiet), Some(Answer::Quiet(Ok(())))) | (None, _) => {}
             (Some(Pending::Quiet | Pending::Beside(_)), answer) => {
                 let error = match answer {

@@ -1,4 +1,4 @@
-//! A session's run and turn.
+//! A session's turns.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -11,30 +11,8 @@ use crate::engine::talk::Talk;
 use crate::error::{Code, Error, Result};
 use crate::model::text::{cut, printable};
 use crate::protocol::{Id, Turn};
-use crate::sys::clock::now_ms;
 
 impl Session {
-    pub(super) fn run_start(&mut self, id: Option<Id>, name: Option<&str>) -> Result<()> {
-        let run = run_id(name.unwrap_or(&format!("r-{}", now_ms())));
-        self.go_on_with(&run);
-        self.talk().open_run = true;
-        self.base_capture()?;
-        let workspace = self.place()?.workspace.id.clone();
-        let branch = format!("{workspace}/{run}");
-        self.reply("run.start", id, &json!({ "run": run, "branch": branch }));
-        Ok(())
-    }
-
-    pub(super) fn run_end(&mut self, id: Option<Id>) {
-        let mut talk = self.talk();
-        talk.open_run = false;
-        talk.turns.end();
-        talk.keep();
-        let run = talk.run.clone();
-        drop(talk);
-        self.reply("run.end", id, &json!({ "run": run }));
-    }
-
     pub(super) fn turn_start(&mut self, id: Option<Id>, turn: &Turn) -> Result<()> {
         if turn.turn.is_empty() {
             return Err(Error::new(Code::BadRequest, "`turn` must name the turn").field("turn"));

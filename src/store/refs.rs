@@ -1,7 +1,7 @@
 //! Refs: our own reader, which reports broken ones, and compare-and-swap writes.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -306,13 +306,24 @@ fn collect(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<Object
             if entry.file_type().at("reading the type of", entry.path())?.is_dir() {
                 pending.push(name);
             } else if !name.ends_with(".lock") {
-                let content = std::fs::read(entry.path());
+                let content = content(&entry.path());
                 let target = content.map_err(|error| error.to_string()).and_then(|content| parse(&content));
                 found.insert(name, target);
             }
         }
     }
     Ok(())
+}
+
+/// The content of a ref's file. There may be thousands: a short one, as all are, takes one read.
+fn content(path: &Path) -> std::io::Result<Vec<u8>> {
+    let (mut file, mut start) = (std::fs::File::open(path)?, [0; 256]);
+    let length = file.read(&mut start)?;
+    let mut content = start[..length].to_vec();
+    if length == start.len() {
+        file.read_to_end(&mut content)?;
+    }
+    Ok(content)
 }
 
 fn parse(content: &[u8]) -> Result<ObjectId, String> {

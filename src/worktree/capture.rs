@@ -184,6 +184,8 @@ impl Gathered {
             secrets: request.secrets == Secrets::Always,
             excludes: found.excludes,
             configured: request.exclude.to_vec(),
+            tracked: Vec::new(),
+            read_only: Vec::new(),
             skipped: self.skipped,
             targeted: self.targeted,
             unstable: self.unstable,

@@ -1,16 +1,52 @@
 //! Single looks at the work tree, outside of a capture.
 
 use std::io::Read;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::path::Path;
 
+use rustix::fs::FileType;
+
+use super::beneath::{Root, names_in};
 use super::git_dir::GitDir;
 use crate::error::{IoContext, Result};
+use crate::filter::generated::made_beside;
+use crate::filter::verdict::is_never_captured;
 use crate::model::path::RelPath;
 use crate::sys::dir::{Dir, Kind};
+
+/// Bytes of names that are asked for at once.
+const BUFFER: usize = 64 << 10;
 
 /// Whether a directory is a linked worktree (`git worktree add`) of some repository.
 pub fn is_linked_worktree(dir: &Path) -> bool {
     GitDir::of(dir).is_some_and(|git| git.linked)
+}
+
+/// The files and links at and below a path, whatever ignore rules say; in nothing that a tool made and can make again, and in
+/// nothing that is never captured.
+///
+/// # Errors
+/// When the root cannot be opened. What cannot be read below it is passed over: the capture says so.
+pub fn files_below(root: &Path, path: &RelPath) -> Result<Vec<RelPath>> {
+    let open = Root::open(root)?;
+    let (mut found, mut pending) = (Vec::new(), vec![path.clone()]);
+    let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
+    while let Some(path) = pending.pop() {
+        let Ok(stat) = open.lstat(&path) else { continue };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile | FileType::Symlink => found.push(path),
+            FileType::Directory => {
+                let names = open.open_dir(&path).and_then(|dir| names_in(dir.as_fd(), &mut buffer));
+                let Ok(names) = names else { continue };
+                let beside = |name: &[u8]| names.contains(name);
+                let wanted = names.iter().filter(|name| !is_never_captured(name) && !made_beside(name, &beside));
+                pending.extend(wanted.map(|name| path.join(name)));
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 /// The content of a small file or link as it is now, `None` above `max` bytes; an absent one is empty.

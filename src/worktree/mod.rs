@@ -27,7 +27,7 @@ mod walk;
 mod warm;
 
 pub use capture::capture;
-pub use look::{is_linked_worktree, read_small};
+pub use look::{files_below, is_linked_worktree, read_small};
 pub use probe::{Probe, ProbeKind, probe, stamp_of};
 pub use request::{Capture, Flow, Request, Stats, TARGET_BYTES, TARGET_FILES, Target};
 pub use warm::{Differences, Renewed, Warm};

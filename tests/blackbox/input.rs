@@ -87,11 +87,15 @@ fn fields_of_the_wrong_type_are_named() {
         run.start.goal run.end.status turn.start.turn turn.start.run turn.start.prompt turn.end.turn tool.before.tool \
         tool.before.action tool.before.cwd tool.after.action shell.before.command shell.before.shell shell.before.cwd \
         shell.before.action checkpoint.create.label checkpoint.list.run checkpoint.list.kind checkpoint.list.path \
+        run.start.client run.fork.sha run.fork.run run.fork.parent run.fork.goal codon.start.codonId codon.start.name \
+        codon.start.run codon.complete.codonId codon.fail.reason codon.skip.name codon.rigSetup.run \
+        rollback.toCodon.codonId rollback.toCodon.checkpointType rollback.toLastSuccess.run rollback.preview.codonId \
         checkpoint.show.sha checkpoint.diff.from checkpoint.diff.to rollback.preview.sha restore.sha restore.expect \
         rollback.toCheckpoint.sha undo.run undo.turn redo.run classify.command classify.cwd";
     let others = "hello.pid tool.before.paths tool.before.writes tool.before.deadline_ms shell.before.deadline_ms \
         tool.after.ok shell.after.exit shell.after.signal checkpoint.create.paths checkpoint.create.pin \
-        checkpoint.list.limit checkpoint.list.before checkpoint.diff.paths restore.paths restore.keep_new \
+        checkpoint.list.limit codon.start.trackedFiles rollback.toCodon.paths rollback.toLastSuccess.keep_new rollback.preview.lastSuccess \
+        rollback.toCodon.autoRestart checkpoint.list.before checkpoint.diff.paths restore.paths restore.keep_new \
         undo.preview undo.paths";
     for (names, is_string) in [(strings, true), (others, false)] {
         for name in names.split_whitespace() {
@@ -99,7 +103,10 @@ fn fields_of_the_wrong_type_are_named() {
             for value in &wrong {
                 let fits = match value {
                     Value::String(_) => is_string || name == "checkpoint.list.before",
-                    Value::Bool(_) => matches!(field, "writes" | "ok" | "pin" | "keep_new" | "preview"),
+                    Value::Bool(_) => matches!(
+                        field,
+                        "writes" | "ok" | "pin" | "keep_new" | "preview" | "lastSuccess" | "autoRestart"
+                    ),
                     _ => false,
                 };
                 if fits {

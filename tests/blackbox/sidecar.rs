@@ -216,7 +216,7 @@ fn bad_lines_get_codes_and_the_stream_goes_on() {
         (b"{\"type\":\"pong\"}\r\n", "unknown-type"),
         (b"{\"v\":7,\"type\":\"ping\"}\n", "unsupported-version"),
         (b"{\"type\":\"shell.before\"}\n", "bad-request"),
-        (b"{\"type\":\"codon.start\"}\n", "unknown-type"),
+        (b"{\"type\":\"state.put\"}\n", "unknown-type"),
         (long.as_bytes(), "line-too-long"),
     ];
     for (line, code) in lines {

@@ -63,6 +63,7 @@ pub fn policy() -> Policy {
         secrets: Secrets::OnTarget,
         exclude: Vec::new(),
         tracked_files: Vec::new(),
+        tracked_override: false,
         read_only: Vec::new(),
         limits: Limits { file_bytes: 1 << 20, files: 1000, line_bytes: 1 << 23, memory: 192_000_000 },
         retention: Retention { enabled: true, auto_per_run: 50, per_workspace: 500 },

@@ -1,0 +1,188 @@
+//! What typed checkpoints record: the files that the patterns in force track, and those that were recorded before.
+//!
+//! Nothing else is ever narrowed, so that a narrow pattern loses nothing: `auto`, `manual` and `pre-restore` checkpoints see
+//! the whole workspace. The patterns are recorded with the checkpoint: they say what its absences mean, and what a run goes
+//! on with when its state is lost.
+
+use std::collections::HashSet;
+
+use super::take::Take;
+use super::timeline::{Checkpoint, Timeline};
+use crate::error::Result;
+use crate::filter::{CoverageView, Judge, Tracked, Verdict, literal_roots};
+use crate::model::coverage::Coverage;
+use crate::model::id::ObjectId;
+use crate::model::manifest::{Entry, EntryKind, Manifest};
+use crate::model::path::RelPath;
+use crate::model::policy::Secrets;
+use crate::worktree::{Flow, Target, files_below};
+
+/// What a typed checkpoint of a run is narrowed to.
+pub(super) struct Narrow {
+    tracked: Tracked,
+    patterns: Vec<String>,
+    read_only: Vec<String>,
+    /// What the run's last typed checkpoint holds: once recorded, a file stays recorded while it exists.
+    kept: HashSet<RelPath>,
+}
+
+/// What patterns come to in the workspace as it is.
+#[derive(Clone, Debug)]
+pub struct TrackedNow {
+    pub patterns: Vec<String>,
+    /// Files that typed checkpoints record.
+    pub matched: Vec<RelPath>,
+    /// Files that came to be during the run and that no pattern covers: no typed checkpoint has them.
+    pub missed: Vec<RelPath>,
+}
+
+impl Narrow {
+    /// Whether nothing that `exists` could be left out.
+    pub(super) fn spares(&self, exists: &dyn Fn(&RelPath) -> bool) -> bool {
+        let there =
+            |root: &String| RelPath::parse(root.as_bytes()).map_or(true, |root| root.is_root() || exists(&root));
+        self.tracked.is_all_but_inputs() && !literal_roots(&self.read_only).iter().any(there)
+    }
+
+    /// Leaves out what is not recorded, with the directories in which nothing is, and says so in the coverage.
+    pub(super) fn apply(&self, manifest: &mut Manifest, coverage: &mut Coverage) {
+        let recorded = |path: &RelPath| self.tracked.matches(path) || self.kept.contains(path);
+        let left_out = |path: &RelPath, entry: &Entry| entry.kind != EntryKind::Dir && !recorded(path);
+        if self.patterns.is_empty() && !manifest.iter().any(|(path, entry)| left_out(path, entry)) {
+            return;
+        }
+        let files = manifest.iter().filter(|(path, entry)| entry.kind != EntryKind::Dir && recorded(path));
+        let mut narrowed: Manifest = files.map(|(path, entry)| (path.clone(), *entry)).collect();
+        for (dir, entry) in manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
+            if narrowed.inside(dir).next().is_some() {
+                narrowed.insert(dir.clone(), *entry);
+            }
+        }
+        *manifest = narrowed;
+        (coverage.tracked, coverage.read_only) = (self.patterns.clone(), self.read_only.clone());
+    }
+}
+
+impl Timeline {
+    /// What a take is narrowed to; `None` when it is not.
+    pub(super) fn narrowing(&self, take: &Take) -> Result<Option<Narrow>> {
+        if !take.kind.is_typed() {
+            return Ok(None);
+        }
+        let patterns = self.patterns_of(&take.run)?;
+        let read_only = self.policy.read_only.clone();
+        let tracked = Tracked::new(&patterns, &read_only)?;
+        if tracked.is_everything() {
+            return Ok(None);
+        }
+        let kept = if patterns.is_empty() { HashSet::new() } else { self.recorded_before(&take.run, &read_only)? };
+        Ok(Some(Narrow { tracked, patterns, read_only, kept }))
+    }
+
+    /// The files of the newest typed checkpoint on which a run stands.
+    fn recorded_before(&self, run: &str, read_only: &[String]) -> Result<HashSet<RelPath>> {
+        let (_, tip) = self.run_tip(run)?;
+        let Some(tree) = self.typed_at(tip)?.map(|checkpoint| checkpoint.tree) else { return Ok(HashSet::new()) };
+        let allowed = Tracked::new(&[], read_only)?;
+        Ok(self.files_of(&tree)?.into_iter().filter(|path| allowed.matches(path)).collect())
+    }
+
+    /// Files of a run that came to be after `target`, although its patterns say nothing of them: a later typed checkpoint of its run
+    /// recorded them, and the last whole checkpoint before it shows that they were not there. Any other file that `target`
+    /// did not look for may be somebody's.
+    pub(super) fn made_since(
+        &self,
+        target: &Checkpoint,
+        coverage: &Coverage,
+        present: &Manifest,
+    ) -> Result<HashSet<RelPath>> {
+        if coverage.tracked.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let run = &target.record.run;
+        let newest =
+            self.all()?.checkpoints.iter().rev().find(|c| c.record.run == *run && c.record.kind.is_typed()).cloned();
+        let mut recorded = self.recorded_before(run, &coverage.read_only)?;
+        if let Some(newest) = newest {
+            recorded.extend(self.files_of(&newest.tree)?);
+        }
+        let all = self.all()?;
+        let before = |c: &&Checkpoint| c.record.ordinal < target.record.ordinal && c.record.is_whole();
+        let Some(witness) = all.checkpoints.iter().rev().find(before) else { return Ok(HashSet::new()) };
+        let (manifest, witnessed) = self.contents(witness)?;
+        let is_rule = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::File && path.name() == b".gitignore";
+        let rules = manifest.iter().filter(|(path, entry)| is_rule(path, entry)).map(|(_, entry)| entry.id);
+        if !self.store.missing(&mut rules.into_iter())?.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let gitignore = |dir: &RelPath| {
+            let entry = manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
+            // They are all there.
+            self.store.read_blob(&entry.id).ok()
+        };
+        let exists = |path: &RelPath| manifest.contains(path);
+        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        let judge = Judge::new(&witnessed, &view);
+        let made = present.iter().filter(|(path, entry)| {
+            recorded.contains(*path) && !manifest.contains(path) && judge.verdict(path, entry) == Verdict::Yes
+        });
+        Ok(made.map(|(path, _)| path.clone()).collect())
+    }
+
+    fn files_of(&self, tree: &ObjectId) -> Result<Vec<RelPath>> {
+        let (manifest, _) = self.load(tree, &|_| true)?;
+        Ok(manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect())
+    }
+
+    /// What the patterns in force for a run match now, and what they miss; `None` where everything is tracked.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn tracked_now(&mut self, run: &str, control: &dyn Fn() -> Flow) -> Result<Option<TrackedNow>> {
+        let patterns = self.patterns_of(run)?;
+        if patterns.is_empty() {
+            return Ok(None);
+        }
+        let tracked = Tracked::new(&patterns, &self.policy.read_only)?;
+        let inputs = Tracked::new(&[], &self.policy.read_only)?;
+        let present = self.present(control)?;
+        let all = self.all()?;
+        // What the run found when it began.
+        let first = all.checkpoints.iter().find(|c| c.record.run == run && c.record.is_whole());
+        let found = first.map(|first| self.load(&first.tree, &|_| true)).transpose()?.map(|(manifest, _)| manifest);
+        let is_new = |path: &RelPath| found.as_ref().is_some_and(|found| !found.contains(path));
+        let mut now = TrackedNow { patterns, matched: Vec::new(), missed: Vec::new() };
+        for (path, _) in present.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir) {
+            if tracked.matches(path) {
+                now.matched.push(path.clone());
+            } else if inputs.matches(path) && is_new(path) {
+                now.missed.push(path.clone());
+            }
+        }
+        Ok(Some(now))
+    }
+
+    /// The same take with the ignored files that patterns track, where the settings say that patterns beat ignore rules.
+    pub(super) fn widened(&self, take: &Take) -> Result<Option<Take>> {
+        if !take.kind.is_typed() || !self.policy.tracked_override {
+            return Ok(None);
+        }
+        let patterns = self.patterns_of(&take.run)?;
+        if patterns.is_empty() {
+            return Ok(None);
+        }
+        let tracked = Tracked::new(&patterns, &self.policy.read_only)?;
+        let secret = |path: &RelPath| crate::filter::secret::is_secret(path.name());
+        let wanted =
+            |path: &RelPath| tracked.matches(path) && (self.policy.secrets == Secrets::Always || !secret(path));
+        let mut targets = take.targets.clone();
+        for root in literal_roots(&patterns) {
+            let root = RelPath::parse(root.as_bytes()).unwrap_or_default();
+            let files = files_below(&self.workspace.path, &root)?.into_iter().filter(|path| wanted(path));
+            targets.extend(files.map(|path| Target { path, recursive: false }));
+        }
+        targets.sort_by(|a, b| a.path.cmp(&b.path));
+        targets.dedup();
+        Ok(Some(Take { targets, ..take.clone() }))
+    }
+}

@@ -1,0 +1,81 @@
+//! `piton rollback`: a run goes back, and on from there.
+
+use super::restore::{agreed, ask_first, finished};
+use super::verbs::RollbackArgs;
+use super::{Context, Exit, print};
+use crate::checkpoint::restore::{Preview, Restore};
+use crate::checkpoint::rollback::{Aim, Point};
+use crate::checkpoint::timeline::Timeline;
+use crate::error::{Code, Error, Result};
+use crate::model::text::printable;
+use crate::sidecar::shared;
+use crate::worktree::Flow;
+
+pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
+    let aim = aim(&args.target)?;
+    let mut timeline = context.timeline()?;
+    timeline.refuse_interrupted()?;
+    let run = run(&mut timeline, args.run.as_deref())?;
+    let target = timeline.aim(&aim, &run)?;
+    timeline.refuse_running(&run)?;
+    let restore = Restore::to(target.id, &run, Vec::new(), args.keep_new);
+    let preview = timeline.preview(&restore, &|| Flow::Continue)?;
+    let question = format!("Roll run {run} back");
+    if !preview.plan.changes_nothing() || args.preview || (context.json && !args.yes) {
+        if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), &question)? {
+            Context::leave(timeline);
+            return Ok(exit);
+        }
+    } else if let Some(exit) = ask_to_move(context, &preview, args.yes, &question)? {
+        return Ok(exit);
+    }
+    let rolled = timeline.rollback(&restore, &|_| {}, &|| Flow::Continue)?;
+    print::settled(timeline.leave());
+    if context.json {
+        print::json(&shared::rolled_back(&rolled))?;
+        let part = !rolled.restored.outcome.failed.is_empty() || !rolled.restored.conflicts.is_empty();
+        return Ok(if part { Exit::Part } else { Exit::Done });
+    }
+    let exit = finished(context, &rolled.restored, "Rolled back")?;
+    print::data(&format!("Run {} goes on upon {}; its old timeline stays.\n", rolled.run, rolled.next_branch))?;
+    // The run has moved, even where no file had to.
+    Ok(if exit == Exit::Nothing { Exit::Done } else { exit })
+}
+
+/// No file changes, but the run moves: that is asked too.
+fn ask_to_move(context: &Context, preview: &Preview, yes: bool, question: &str) -> Result<Option<Exit>> {
+    if !context.json {
+        let n = preview.target.record.ordinal;
+        print::data(&format!("Back to checkpoint {n}: no file changes, the run goes on from there.\n"))?;
+    }
+    if yes { Ok(None) } else { agreed(question) }
+}
+
+fn aim(words: &[String]) -> Result<Aim> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["last-success"] => Ok(Aim::LastSuccess),
+        ["codon", id] => Ok(Aim::Codon { id: (*id).to_owned(), point: Point::End }),
+        ["codon", id, word] => match Point::parse(word) {
+            Some(point) => Ok(Aim::Codon { id: (*id).to_owned(), point }),
+            None => Err(Error::new(Code::BadRequest, format!("`{}` is no type of checkpoint", printable(word)))
+                .hint(format!("the types are: {}", Point::WORDS.join(", ")))),
+        },
+        [selector] => Ok(Aim::Checkpoint((*selector).to_owned())),
+        _ => Err(Error::new(Code::BadRequest, "that names no target")
+            .hint("say `last-success`, `codon ID [TYPE]` or a checkpoint")),
+    }
+}
+
+/// The run that goes back.
+fn run(timeline: &mut Timeline, named: Option<&str>) -> Result<String> {
+    let Some(named) = named else {
+        return Ok(timeline.newest_run()?.unwrap_or_else(|| "local".to_owned()));
+    };
+    let run = shared::run_id(named);
+    if timeline.has_run(&run)? {
+        return Ok(run);
+    }
+    Err(Error::new(Code::NoSuchRun, format!("there is no run `{}` in this workspace", printable(named)))
+        .hint("`piton runs` lists them"))
+}

@@ -1,0 +1,109 @@
+//! `piton runs`: the runs of a workspace and their timelines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::verbs::RunsArgs;
+use super::{Context, Exit, print};
+use crate::checkpoint::runs::{Branch, Row};
+use crate::error::Result;
+use crate::model::text::{count, printable};
+use crate::sidecar::shared;
+
+pub fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
+    let mut timeline = context.timeline()?;
+    let (rows, faults) = timeline.runs()?;
+    let shown = &rows[rows.len().saturating_sub(args.limit)..];
+    if context.json {
+        print::json(&shared::run_list(shown, &faults))?;
+    } else if rows.is_empty() {
+        print::data("No runs yet.\n")?;
+    } else {
+        let mut text = if args.tree { tree(shown) } else { list(shown) };
+        if shown.len() < rows.len() {
+            add_line!(text, "… and {} before them; -n shows more", rows.len() - shown.len());
+        }
+        print::data(&text)?;
+    }
+    faults.iter().for_each(|fault| print::warning(fault));
+    let exit = match (faults.is_empty(), rows.is_empty()) {
+        (false, _) => Exit::Damaged,
+        (true, true) => Exit::Nothing,
+        (true, false) => Exit::Done,
+    };
+    Context::leave(timeline);
+    Ok(exit)
+}
+
+/// Newest first.
+fn list(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows.iter().rev() {
+        add_line!(text, "{}", line(row));
+    }
+    text
+}
+
+fn line(row: &Row) -> String {
+    let mut text = format!("{}  {}", print::bold(&row.run), shared::status_word(row));
+    if let Some(codon) = &row.running {
+        text.push_str(&format!(" {}", printable(&codon.id)));
+    }
+    text.push_str(&format!("  {}", count(row.checkpoints, "checkpoint")));
+    if row.branches.len() > 1 {
+        text.push_str(&format!(", {}", count(row.branches.len() as u64, "timeline")));
+    }
+    if let Some(last) = &row.last {
+        let codon = printable(last.record.codon_id.as_deref().unwrap_or_default());
+        text.push_str(&format!("  last {} {codon} ({})", last.record.kind.as_str(), last.record.ordinal));
+    }
+    let since = print::faint(&print::local_time(&row.since));
+    text.push_str(&format!("  {since}"));
+    if let Some(goal) = &row.state.goal {
+        text.push_str(&format!("  {}", printable(goal)));
+    }
+    text
+}
+
+/// Oldest first; each run below the one it comes from.
+fn tree(rows: &[Row]) -> String {
+    let known: BTreeSet<&str> = rows.iter().map(|row| row.run.as_str()).collect();
+    let mut below: BTreeMap<Option<&str>, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        let above = row.above().filter(|above| known.contains(above) && *above != row.run);
+        below.entry(above).or_default().push(row);
+    }
+    let mut text = String::new();
+    let mut shown = BTreeSet::new();
+    let tops = below.get(&None).cloned().unwrap_or_default();
+    let mut pending: Vec<(usize, &Row)> = tops.into_iter().rev().map(|row| (0, row)).collect();
+    while let Some((depth, row)) = pending.pop() {
+        branch_lines(&mut text, depth, row);
+        shown.insert(row.run.as_str());
+        let children = below.get(&Some(row.run.as_str())).into_iter().flatten().rev();
+        pending.extend(children.filter(|child| !shown.contains(child.run.as_str())).map(|child| (depth + 1, *child)));
+    }
+    // Runs that name each other as parents stand below nothing.
+    for row in rows.iter().filter(|row| !shown.contains(row.run.as_str())) {
+        branch_lines(&mut text, 0, row);
+    }
+    text
+}
+
+fn branch_lines(text: &mut String, depth: usize, row: &Row) {
+    let indent = "  ".repeat(depth);
+    let forked = row.state.origin.as_ref().map(|origin| format!("  forked from {}:{}", origin.run, origin.ordinal));
+    add_line!(text, "{indent}{}{}", line(row), forked.unwrap_or_default());
+    if row.branches.len() > 1 {
+        for branch in &row.branches {
+            add_line!(text, "{indent}  {}", timeline_line(branch));
+        }
+    }
+}
+
+fn timeline_line(branch: &Branch) -> String {
+    let own = count(branch.checkpoints.len() as u64, "checkpoint");
+    let from =
+        branch.from.as_ref().map(|origin| format!(", goes on from checkpoint {} of {}", origin.ordinal, origin.run));
+    let name = branch.name.rsplit('/').next().unwrap_or_default();
+    format!("timeline {name}: {own}{}", from.unwrap_or_default())
+}

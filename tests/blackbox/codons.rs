@@ -1,0 +1,358 @@
+//! Runs and their codons: typed checkpoints, the patterns that they record by, and what is left when a run is cut off.
+
+use serde_json::{Value, json};
+
+use crate::support::{Lab, Sidecar, WAIT};
+
+/// A sidecar in run `r-1`.
+fn running(lab: &Lab) -> Sidecar {
+    let mut sidecar = Sidecar::start(lab, &[]);
+    let run = sidecar.ask(json!({"type": "run.start", "run": "r-1", "goal": "build it", "client": "test"}));
+    assert_eq!((&run["ok"], &run["run"]), (&json!(true), &json!("r-1")), "{run}");
+    sidecar
+}
+
+fn start(sidecar: &mut Sidecar, codon: &str, patterns: &[&str]) -> Value {
+    let name = format!("The {codon}");
+    ok(sidecar.ask(json!({"type": "codon.start", "codonId": codon, "name": name, "trackedFiles": patterns})))
+}
+
+fn ok(reply: Value) -> Value {
+    assert_eq!(reply["ok"], true, "{reply}");
+    reply
+}
+
+fn code(reply: &Value) -> &str {
+    reply["error"]["code"].as_str().unwrap_or("none")
+}
+
+/// Says what became of a codon; gives the number of the checkpoint.
+fn end(sidecar: &mut Sidecar, how: &str, codon: &str) -> u64 {
+    let reply = ok(sidecar.ask(json!({"type": format!("codon.{how}"), "codonId": codon})));
+    assert_eq!((&reply["checkpoint"]["status"], &reply["codonId"]), (&json!("taken"), &json!(codon)), "{reply}");
+    reply["checkpoint"]["n"].as_u64().unwrap()
+}
+
+/// A codon from its start to its end.
+fn codon(sidecar: &mut Sidecar, how: &str, codon: &str, patterns: &[&str]) -> u64 {
+    start(sidecar, codon, patterns);
+    end(sidecar, how, codon)
+}
+
+fn id_of(lab: &Lab, n: u64) -> String {
+    lab.piton(&["show", &n.to_string(), "--json"]).json()["id"].as_str().unwrap().to_owned()
+}
+
+/// The files of a checkpoint.
+fn files(lab: &Lab, n: u64) -> Vec<String> {
+    let shown = lab.piton(&["show", &n.to_string(), "--json"]).json();
+    let paths = shown["paths"]["items"].as_array().unwrap();
+    let paths: Vec<String> = paths.iter().map(|item| item["path"].as_str().unwrap().to_owned()).collect();
+    let is_dir = |path: &String| paths.iter().any(|other| other.starts_with(&format!("{path}/")));
+    paths.iter().filter(|path| !is_dir(path)).cloned().collect()
+}
+
+#[test]
+fn each_type_is_recorded_always_and_says_what_it_is() {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    let mut sidecar = running(&lab);
+    start(&mut sidecar, "build#2", &[]);
+    // Nothing changes in between: each is recorded all the same.
+    let table = [
+        ("rig-setup", end(&mut sidecar, "rigSetup", "build#2")),
+        ("completed", end(&mut sidecar, "complete", "build#2")),
+        ("error", codon(&mut sidecar, "fail", "build#2", &[])),
+        ("skipped", codon(&mut sidecar, "skip", "build#2", &[])),
+    ];
+    let never_begun = ok(sidecar.ask(json!({"type": "codon.skip", "codonId": "later", "name": "Later"})));
+    assert_eq!(never_begun["checkpoint"]["kind"], "skipped");
+    assert_eq!(sidecar.finish(), 0);
+    let mut ids = std::collections::BTreeSet::new();
+    for (kind, n) in table {
+        let id = id_of(&lab, n);
+        let Some(message) = lab.store_git(&["log", "-1", "--format=%B", &id]) else { return };
+        let lines: Vec<&str> = message.lines().collect();
+        assert_eq!(lines[0], format!("{kind}:build#2 [run:r-1] The build#2"));
+        assert_eq!((lines[1], lines[2]), ("", "Codon: The build#2"));
+        assert_eq!(lines[3], format!("Status: {kind}"));
+        let time = lines[4].strip_prefix("Timestamp: ").unwrap();
+        assert!(time.len() == 24 && time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
+        let duration = lines[5].strip_prefix("Duration: ").and_then(|text| text.strip_suffix("ms")).unwrap();
+        assert!(duration.parse::<u128>().unwrap() < WAIT.as_millis(), "{duration}");
+        let trailers = lab.store_git(&["log", "-1", "--format=%(trailers:key=Codon-Id,valueonly)", &id]).unwrap();
+        assert_eq!(trailers.trim(), "build#2");
+        ids.insert(id);
+    }
+    assert_eq!(ids.len(), 4);
+    // One chain, on the run's own branch.
+    let branch = lab.store_git(&["for-each-ref", "--format=%(refname)", "refs/heads"]).unwrap();
+    assert!(branch.trim().ends_with("/r-1"), "{branch}");
+    let log = lab.store_git(&["log", "--format=%s", branch.trim()]).unwrap();
+    let kinds: Vec<&str> = log.lines().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(kinds, ["exit", "skipped", "skipped", "error", "completed", "rig-setup"]);
+    assert_eq!(lab.store_git(&["log", "--all", "--grep=build#2", "--format=%h"]).unwrap().lines().count(), 4);
+    lab.store_git(&["fsck", "--strict"]).unwrap();
+}
+
+#[test]
+fn what_is_no_codon_is_refused() {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    let mut sidecar = running(&lab);
+    let ask = |sidecar: &mut Sidecar, kind: &str, fields: Value| {
+        let mut request = json!({ "type": kind });
+        request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let reply = sidecar.ask(request);
+        (code(&reply).to_owned(), reply["error"]["field"].as_str().unwrap_or("").to_owned())
+    };
+    let long = "x".repeat(129);
+    let table = [
+        ("codon.complete", json!({}), "no-such-codon", "codonId"),
+        ("codon.complete", json!({"codonId": "build"}), "no-such-codon", "codonId"),
+        ("codon.fail", json!({"codonId": "build"}), "no-such-codon", "codonId"),
+        ("codon.rigSetup", json!({"codonId": "build"}), "no-such-codon", "codonId"),
+        ("codon.start", json!({"codonId": ""}), "bad-request", "codonId"),
+        ("codon.start", json!({"codonId": "a:b"}), "bad-request", "codonId"),
+        ("codon.start", json!({"codonId": "a\nb"}), "bad-request", "codonId"),
+        ("codon.start", json!({"codonId": " a"}), "bad-request", "codonId"),
+        ("codon.start", json!({"codonId": long}), "bad-request", "codonId"),
+        ("codon.start", json!({"codonId": 5}), "bad-request", "codonId"),
+        ("codon.start", json!({"codonId": "a", "trackedFiles": "src"}), "bad-request", "trackedFiles"),
+        ("codon.start", json!({"codonId": "a", "trackedFiles": ["a["]}), "bad-request", "trackedFiles"),
+    ];
+    for (kind, fields, expected, field) in table {
+        let got = ask(&mut sidecar, kind, fields.clone());
+        assert_eq!((got.0.as_str(), got.1.as_str()), (expected, field), "{kind} {fields}");
+    }
+    start(&mut sidecar, "build", &[]);
+    assert_eq!(ask(&mut sidecar, "codon.start", json!({"codonId": "test"})).0, "codon-running");
+    let other = sidecar.ask(json!({"type": "codon.complete", "codonId": "test"}));
+    assert_eq!((code(&other), &other["error"]["candidates"]), ("no-such-codon", &json!(["build"])));
+    // Another process is told the same.
+    let mut second = running(&lab);
+    for kind in ["codon.start", "codon.complete"] {
+        assert_eq!(ask(&mut second, kind, json!({"codonId": "build"})).0, "codon-running", "{kind}");
+    }
+    // Without an id the running one is meant.
+    assert_eq!(ok(sidecar.ask(json!({"type": "codon.complete"})))["codonId"], "build");
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn a_codon_that_is_cut_off_leaves_an_exit() {
+    // The end of the stream, SIGTERM, and the run's own end.
+    for (number, how) in ["end", "signal", "run.end"].into_iter().enumerate() {
+        let lab = Lab::new();
+        lab.write("a", "1");
+        let mut sidecar = running(&lab);
+        start(&mut sidecar, "build#2", &[]);
+        lab.write("a", "half done");
+        match how {
+            "signal" => lab.sh(&format!("kill -TERM {}", sidecar.child.id())),
+            "run.end" => drop(ok(sidecar.ask(json!({"type": "run.end", "status": "error"})))),
+            _ => {}
+        }
+        let ended = if how == "signal" { sidecar.wait() } else { sidecar.finish() };
+        assert_eq!(ended, 0, "{how}");
+        let list = lab.piton(&["list", "--json", "--kind", "exit"]).json();
+        assert_eq!(list["total"], 1, "{how}: {list}");
+        let row = &list["checkpoints"][0];
+        assert_eq!((&row["codonId"], &row["codonName"]), (&json!("build#2"), &json!("The build#2")), "{how}");
+        assert_eq!(lab.piton(&["show", &format!("{}:a", row["n"])]).stdout, "half done");
+        let runs = lab.piton(&["runs", "--json"]).json();
+        let expected = ["open", "open", "error"][number];
+        assert_eq!((&runs["runs"][0]["status"], &runs["runs"][0]["codon"]), (&json!(expected), &Value::Null), "{runs}");
+        // Nobody is at it any more: the next one goes on.
+        let mut again = running(&lab);
+        assert_eq!(codon(&mut again, "complete", "build#2", &[]), row["n"].as_u64().unwrap() + 1);
+    }
+}
+
+#[test]
+fn a_killed_codon_does_not_run_for_ever() {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    let mut sidecar = running(&lab);
+    let done = codon(&mut sidecar, "complete", "plan", &[]);
+    start(&mut sidecar, "build", &[]);
+    let seen = lab.piton(&["runs", "--json"]).json();
+    assert_eq!((&seen["runs"][0]["status"], &seen["runs"][0]["codon"]), (&json!("running"), &json!("build")));
+    assert_eq!(lab.piton(&["rollback", "last-success", "--yes", "--json"]).error(), "codon-running");
+    sidecar.child.kill().unwrap();
+    sidecar.child.wait().unwrap();
+    assert_eq!(lab.piton(&["runs", "--json"]).json()["runs"][0]["status"], "open");
+    let rolled = lab.piton(&["rollback", "last-success", "--yes", "--json"]);
+    assert_eq!((rolled.code, &rolled.json()["to"]), (0, &json!(id_of(&lab, done))), "{rolled:?}");
+}
+
+#[test]
+fn patterns_accumulate_and_what_was_recorded_stays() {
+    let lab = Lab::new();
+    for path in
+        ["src/a.ts", "src/.dot.ts", "src/gen/x.ts", "src/a.js", "docs/b.md", "read_only_data_source/in.csv", "out"]
+    {
+        lab.write(path, path);
+    }
+    let mut sidecar = running(&lab);
+    let first = codon(&mut sidecar, "complete", "one", &["./src/**/*.ts", "!src/gen"]);
+    assert_eq!(files(&lab, first), ["src/.dot.ts", "src/a.ts"], "dot files match, `!` subtracts, `./` is nothing");
+    let begun = start(&mut sidecar, "two", &["docs", "read_only_data_source", "!src/a.ts"]);
+    assert_eq!(
+        begun["trackedFiles"],
+        json!(["./src/**/*.ts", "!src/gen", "docs", "read_only_data_source", "!src/a.ts"])
+    );
+    let second = end(&mut sidecar, "complete", "two");
+    assert_eq!(files(&lab, second), ["docs/b.md", "src/.dot.ts", "src/a.ts"], "what was recorded stays recorded");
+    // A rule that comes later ignores nothing that was recorded; what is gone is gone.
+    lab.write(".gitignore", "*.md\n");
+    lab.sh("rm src/.dot.ts; echo new > docs/new.md; echo c > docs/c.txt");
+    let third = codon(&mut sidecar, "complete", "three", &[]);
+    assert_eq!(files(&lab, third), ["docs/b.md", "docs/c.txt", "src/a.ts"], "ignore rules beat patterns");
+    // Whatever is not typed sees everything.
+    let manual = sidecar.ask(json!({"type": "checkpoint.create", "label": "all"}))["checkpoint"]["n"].as_u64().unwrap();
+    for path in ["out", "src/a.js", "src/gen/x.ts", "read_only_data_source/in.csv", "src/a.ts"] {
+        assert!(files(&lab, manual).iter().any(|file| file == path), "{path}");
+    }
+    assert_eq!(sidecar.finish(), 0);
+    // The state of the run is found again from its checkpoints.
+    let run =
+        std::fs::read_dir(lab.home.join("piton/workspaces")).unwrap().next().unwrap().unwrap().path().join("runs/r-1");
+    std::fs::remove_file(&run).unwrap();
+    let mut again = Sidecar::start(&lab, &[]);
+    again.ask(json!({"type": "hello", "session": "r-1"}));
+    let begun = start(&mut again, "four", &["out"]);
+    assert_eq!(begun["trackedFiles"].as_array().unwrap().len(), 6, "{begun}");
+    assert_eq!(files(&lab, end(&mut again, "complete", "four")), ["docs/b.md", "docs/c.txt", "out", "src/a.ts"]);
+    // A list without positives matches nothing; a run without codons goes by the configuration.
+    let mut other = Sidecar::start(&lab, &["--set", "tracked_files=[\"docs\"]"]);
+    other.ask(json!({"type": "run.start", "run": "r-2"}));
+    assert_eq!(files(&lab, codon(&mut other, "complete", "none", &["!src"])), Vec::<String>::new());
+    other.ask(json!({"type": "run.start", "run": "r-3"}));
+    assert_eq!(other.finish(), 0);
+    let exit = lab.piton(&["list", "--json", "--run", "r-3", "--kind", "exit"]).json();
+    assert_eq!(
+        files(&lab, exit["checkpoints"][0]["n"].as_u64().unwrap()),
+        ["docs/b.md", "docs/c.txt", "docs/new.md"][..2]
+    );
+}
+
+#[test]
+fn patterns_are_the_same_whether_scanned_or_heard() {
+    let lab = Lab::new();
+    for n in 0..30 {
+        lab.write(&format!("src/d{}/f{n}.ts", n % 3), format!("{n}"));
+        lab.write(&format!("junk/{n}"), "j");
+    }
+    let mut sidecar = running(&lab);
+    start(&mut sidecar, "one", &["src/**"]);
+    // Warm from here on, or scanning: both must see the same, and leave the tree that others use as it is.
+    for round in 0..6 {
+        lab.write("src/d1/f1.ts", format!("round {round}"));
+        lab.write("junk/1", format!("round {round}"));
+        let typed = ok(sidecar.ask(json!({"type": "codon.rigSetup"})))["checkpoint"].clone();
+        let whole =
+            sidecar.ask(json!({"type": "checkpoint.create", "label": format!("{round}")}))["checkpoint"].clone();
+        assert_eq!((&typed["files"], &whole["files"]), (&json!(30), &json!(60)), "{round}");
+        assert_eq!(typed["flags"], json!(["tracked"]));
+        let show = |of: &Value, path: &str| lab.piton(&["show", &format!("{}:{path}", of["n"])]).stdout;
+        let now = format!("round {round}");
+        assert_eq!((show(&typed, "src/d1/f1.ts"), show(&whole, "src/d1/f1.ts")), (now.clone(), now.clone()));
+        assert_eq!(show(&whole, "junk/1"), now);
+        let mut status = sidecar.ask(json!({"type": "status"}));
+        while round == 0 && status["watcher"] == "cold" {
+            status = sidecar.ask(json!({"type": "status"}));
+        }
+    }
+    lab.store_git(&["fsck", "--strict"]);
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn ignored_outputs_are_recorded_when_the_settings_say_so() {
+    let lab = Lab::new();
+    lab.write(".gitignore", "dist/\n.env\nnode_modules/\n");
+    for path in ["dist/app.js", "dist/.env", "dist/package.json", "dist/node_modules/x.js", "src/a.js", "other/x"] {
+        lab.write(path, path);
+    }
+    for (setting, expected) in
+        [("false", &["src/a.js"][..]), ("true", &["dist/app.js", "dist/package.json", "src/a.js"])]
+    {
+        let set = format!("tracked_files_override_ignore={setting}");
+        let mut sidecar = Sidecar::start(&lab, &["--set", &set]);
+        sidecar.ask(json!({"type": "run.start", "run": format!("r-{setting}")}));
+        assert_eq!(files(&lab, codon(&mut sidecar, "complete", "build", &["dist/**", "src"])), expected, "{setting}");
+    }
+    // A workspace may switch it on: it records more.
+    lab.write(".piton.yaml", "tracked_files_override_ignore: true\n");
+    assert_eq!(lab.piton(&["config", "check"]).code, 0);
+}
+
+#[test]
+fn outputs_that_no_pattern_covers_are_named() {
+    let lab = Lab::new();
+    lab.write("src/a.ts", "1");
+    lab.write("notes", "from before");
+    let mut sidecar = running(&lab);
+    ok(sidecar.ask(json!({"type": "checkpoint.create", "label": "as it began"})));
+    start(&mut sidecar, "one", &["src/**"]);
+    lab.write("src/b.ts", "1");
+    assert_eq!(lab.piton(&["config", "check"]).code, 0);
+    lab.write("report.html", "out");
+    let check = lab.piton(&["config", "check", "--run", "r-1", "--json"]);
+    let tracked = &check.json()["tracked"];
+    assert_eq!((check.code, &tracked["run"], &tracked["patterns"]), (4, &json!("r-1"), &json!(["src/**"])));
+    assert_eq!(tracked["matched"]["total"], 2);
+    assert_eq!(tracked["missed"], json!({"total": 1, "items": [{"path": "report.html"}]}), "{check:?}");
+    end(&mut sidecar, "complete", "one");
+    let said = lab.piton(&["config", "check"]);
+    assert!(said.code == 4 && said.stderr.contains("report.html") && !said.stderr.contains("notes"), "{said:?}");
+}
+
+#[test]
+fn runs_keep_their_lineage() {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "hello", "client": "claude-code"}));
+    let made = ok(sidecar.ask(json!({"type": "run.start", "goal": "sort the mail"})));
+    let parent = made["run"].as_str().unwrap().to_owned();
+    assert_eq!(made["branch"].as_str().unwrap().rsplit('/').next(), Some(parent.as_str()));
+    let point = codon(&mut sidecar, "complete", "plan", &["a"]);
+    ok(sidecar.ask(json!({"type": "run.start", "run": "Sub Agent", "parent": parent})));
+    codon(&mut sidecar, "complete", "look", &[]);
+    ok(sidecar.ask(json!({"type": "run.end", "status": "completed"})));
+    let fork = ok(sidecar.ask(json!({"type": "run.fork", "sha": id_of(&lab, point), "run": "fork-1"})));
+    assert_eq!((&fork["from"]["run"], &fork["from"]["n"]), (&json!(parent), &json!(point)), "{fork}");
+    assert_eq!(code(&sidecar.ask(json!({"type": "run.fork", "sha": id_of(&lab, point), "run": "fork-1"}))), "conflict");
+    assert_eq!(code(&sidecar.ask(json!({"type": "run.fork", "sha": "9999"}))), "no-such-checkpoint");
+    ok(sidecar.ask(json!({"type": "run.start", "run": "fork-1"})));
+    let forked = codon(&mut sidecar, "complete", "again", &["b"]);
+    let next = ok(sidecar.ask(json!({"type": "run.start", "run": "r-9"})))["run"].clone();
+    assert!(json!(parent).as_str() < next.as_str() || next == "r-9", "made ids sort by time");
+    let list = ok(sidecar.ask(json!({"type": "run.list"})));
+    let row = |name: &str| {
+        let rows = list["runs"].as_array().unwrap();
+        rows.iter().find(|row| row["run"] == name || row["named"] == name).unwrap_or_else(|| panic!("{name}: {list}"))
+    };
+    assert_eq!((&row(&parent)["client"], &row(&parent)["goal"]), (&json!("claude-code"), &json!("sort the mail")));
+    assert_eq!((&row("Sub Agent")["parent"], &row("Sub Agent")["status"]), (&json!(parent), &json!("completed")));
+    let fork = row("fork-1");
+    assert_eq!((&fork["from"]["run"], &fork["branches"][0]["from"]["type"]), (&json!(parent), &json!("fork")));
+    assert_eq!((&fork["trackedFiles"], &fork["last"]["n"]), (&json!(["b"]), &json!(forked)), "{fork}");
+    assert_eq!(row(&parent)["branches"][0]["from"], Value::Null);
+    assert_eq!(sidecar.finish(), 0);
+    if let Some(parents) = lab.store_git(&["rev-parse", &format!("{}^", id_of(&lab, forked))]) {
+        assert_eq!(parents.trim(), id_of(&lab, point));
+    }
+    let tree = lab.piton(&["runs", "--tree"]);
+    let lines: Vec<&str> = tree.stdout.lines().collect();
+    let at = |text: &str| lines.iter().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{tree:?}"));
+    assert!(lines[at("  s-")].starts_with("  s-") && lines[at("fork-1")].starts_with("  fork-1"), "{tree:?}");
+    assert!(at(&parent) < at("  s-") && lines[at("fork-1")].contains("forked from"), "{tree:?}");
+    // Lost files of runs are found again as far as checkpoints tell.
+    lab.sh("rm -r \"$PITON_HOME\"/workspaces/*/runs");
+    let list = lab.piton(&["runs", "--json"]).json();
+    let fork = list["runs"].as_array().unwrap().iter().find(|row| row["run"] == "fork-1").unwrap().clone();
+    assert_eq!((&fork["branches"][0]["from"]["run"], &fork["goal"]), (&json!(parent), &Value::Null), "{fork}");
+}
