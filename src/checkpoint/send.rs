@@ -85,6 +85,7 @@ impl Timeline {
                 continue;
             }
             seen.push(next);
+            // Whatever keeps it from being read keeps it from being sent, and it is named as such.
             let commit = self.store.read_commit(&next).ok();
             match commit.as_ref().and_then(|commit| Record::parse(&commit.message)) {
                 Some(record) if record.holds_secrets() => back = Some(Back::Secrets(record.ordinal)),

@@ -27,6 +27,7 @@ impl Context {
     /// # Errors
     /// When piton's own directory cannot be made.
     pub fn new(cli: &Cli) -> Result<Context> {
+        // Gone, mostly; who needs it says so.
         let cwd = std::env::current_dir().ok();
         let (flags, named) = (flags(cli)?, named(cli, cwd.as_deref()));
         Ok(Context { home: Home::locate()?, json: cli.json, flags, named, cwd })

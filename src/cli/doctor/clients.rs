@@ -127,6 +127,7 @@ impl Found<'_> {
             .filter_map(|call| Some((call.event.clone()?, call.command.clone()?)))
             .collect();
         let Ok(home) = home() else { return Vec::new() };
+        // What piton cannot read there the client cannot either: to both it is as if it were not there.
         let read = |spot: &Spot| std::fs::read_to_string(spot.below(&home, variable)).ok();
         let folder = at.root.clone().unwrap_or_default();
         self.client.doubts(&Asked {

@@ -114,7 +114,7 @@ impl Drop for Scratch {
             && process::ask_to_end(greeting.pid).is_ok()
         {
             let lock = daemon::dir(&self.home).join("lock");
-            // One that does not end finds its directory gone.
+            // Waited for, and not needed: a daemon that does not end in time finds its directory gone.
             let _ = FileLock::acquire(&lock, Mode::Exclusive, "stopping", PATIENCE);
         }
         // What stays behind lies where nobody misses it.
