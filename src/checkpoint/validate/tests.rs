@@ -68,7 +68,7 @@ fn damages_are_named_and_what_can_be_derived_is_repaired() {
         (
             "a leaf under another number",
             |p| {
-                std::fs::rename(p.path(&leaf_of(p)), p.path(&leaf_of(p).replace("/3", "/33"))).unwrap();
+                std::fs::rename(p.path(&leaf_of(p)), p.path(&format!("{}3", leaf_of(p)))).unwrap();
             },
             &["not-as-named"],
             false,
