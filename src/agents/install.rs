@@ -6,6 +6,7 @@ use super::Client;
 use super::edit::json::Node;
 use super::edit::{json, yaml};
 use crate::error::{Code, Error, Result};
+use crate::model::text::shell_word;
 
 /// One file of an installation.
 #[derive(Clone, Copy, Debug)]
@@ -165,16 +166,7 @@ pub(super) fn is_own(text: &str) -> bool {
 
 /// The command of a hook: one line for a shell, and as well for clients that only split it into words.
 pub fn command(program: &str, client: Client, event: &str) -> String {
-    format!("{} hook {} {event}", quoted(program), client.name())
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./+,@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+    format!("{} hook {} {event}", shell_word(program), client.name())
 }
 
 /// Tells whether a command is one of ours, also one that an older piton wrote, with another path.

@@ -10,6 +10,7 @@ use super::expand::{Arg, Shell};
 use super::found::{Found, Site, place, settle};
 use super::verdict::Understanding;
 use crate::model::effect::Class;
+use crate::model::text::shell_word;
 
 /// A tool call as its client describes it.
 #[derive(Clone, Copy, Debug)]
@@ -311,18 +312,9 @@ fn command_line(input: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Array(words) => {
             let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-            (!words.is_empty()).then(|| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
+            (!words.is_empty()).then(|| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
         }
         _ => None,
-    }
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,+@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

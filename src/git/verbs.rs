@@ -5,43 +5,7 @@
 
 use std::ffi::OsString;
 
-/// Verbs that read.
-const READS: &[&str] = &[
-    "annotate",
-    "archive",
-    "blame",
-    "branch",
-    "bundle",
-    "cat-file",
-    "check-attr",
-    "check-ignore",
-    "check-ref-format",
-    "cherry",
-    "count-objects",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "for-each-ref",
-    "grep",
-    "log",
-    "ls-files",
-    "ls-tree",
-    "merge-base",
-    "name-rev",
-    "push",
-    "range-diff",
-    "rev-list",
-    "rev-parse",
-    "shortlog",
-    "show",
-    "show-branch",
-    "show-ref",
-    "status",
-    "version",
-    "whatchanged",
-];
+use crate::model::git_verbs::READS;
 
 /// Verbs that look at the work tree, and so at an index.
 const WITH_INDEX: &[&str] = &[

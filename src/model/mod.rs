@@ -6,6 +6,7 @@ pub mod checkpoint;
 pub mod cost;
 pub mod coverage;
 pub mod effect;
+pub mod git_verbs;
 pub mod id;
 pub mod manifest;
 pub mod meta;

@@ -30,6 +30,17 @@ pub fn cut(text: &str, max: usize) -> String {
     }
 }
 
+/// A word for a shell: as it is where no shell, and no client that only splits at blanks, reads anything into it; else in single
+/// quotes.
+pub fn shell_word(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./+,@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 /// `1 file`, `2 files`.
 pub fn count(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }

@@ -711,3 +711,15 @@ fn who_has_gits_fsmonitor_is_told() {
     git(&clinic.lab, &["config", "--unset", "core.fsmonitor"]);
     assert_eq!(clinic.row("git", "another program (mine)").unwrap()["state"], "note");
 }
+
+#[test]
+fn a_working_directory_that_is_gone_is_told() {
+    let clinic = Clinic::new();
+    let script = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" doctor --json";
+    let mut command = clinic.lab.command("/bin/sh", &clinic.lab.work);
+    let output = command.args(["-c", script, env!("CARGO_BIN_EXE_piton")]).output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    let row = told["rows"].as_array().unwrap().iter().find(|row| row["about"] == "workspace").unwrap();
+    assert_eq!((row["state"].as_str(), output.status.code()), (Some("wrong"), Some(1)), "{row}");
+    assert!(row["text"].as_str().unwrap().contains("was not looked at"), "{row}");
+}

@@ -6,6 +6,7 @@ use crate::classify::context::{Whereabouts, resolve};
 use crate::classify::expand::{Arg, Origin, Shell, Value};
 use crate::classify::found::{Found, place};
 use crate::model::effect::{Class, Severity};
+use crate::model::git_verbs::READS;
 
 impl Walk<'_> {
     /// Handles builtins; whether the command was one.
@@ -172,33 +173,7 @@ fn switches_off(words: &[&str]) -> bool {
             ..,
         ] => true,
         ["config", "set" | "unset" | "trust", ..] => true,
-        ["git", sub, ..] => {
-            const READS: &[&str] = &[
-                "annotate",
-                "archive",
-                "blame",
-                "branch",
-                "bundle",
-                "cat-file",
-                "describe",
-                "diff",
-                "for-each-ref",
-                "fsck",
-                "grep",
-                "log",
-                "ls-files",
-                "ls-tree",
-                "merge-base",
-                "name-rev",
-                "rev-list",
-                "rev-parse",
-                "shortlog",
-                "show",
-                "show-ref",
-                "status",
-            ];
-            !READS.contains(sub)
-        }
+        ["git", sub, ..] => !READS.contains(sub),
         _ => false,
     }
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Exit, print};
 use crate::error::Result;
+use crate::model::text::shell_word;
 
 /// The checks, in the order in which they are made: what rests on what stands behind it.
 const CHECKS: &[(&str, Check)] = &[
@@ -94,23 +95,22 @@ impl Report {
     }
 }
 
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,+@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 fn quoted_path(path: &Path) -> String {
-    quoted(&path.to_string_lossy())
+    shell_word(&path.to_string_lossy())
 }
 
 pub fn doctor(context: &Context) -> Result<Exit> {
-    let root = context.root().ok();
-    let surroundings = Surroundings { context, root };
     let mut report = Report::default();
+    let root = match context.root() {
+        Ok(root) => Some(root),
+        Err(error) => {
+            report.check = "ground";
+            let text = format!("{error}; what concerns a workspace was not looked at");
+            report.open("workspace", text, "change into a project, or name one with --workspace");
+            None
+        }
+    };
+    let surroundings = Surroundings { context, root };
     for (name, check) in CHECKS {
         report.check = name;
         check(&surroundings, &mut report);

@@ -8,6 +8,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::dice::Dice;
 
 const WRITERS: u64 = 4;
 
@@ -56,30 +57,18 @@ fn follow(root: &Path, changes: &Changes, known: &mut Look) {
     }
 }
 
-/// A generator of numbers: the same seed, the same edits.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % below
+/// A path of few names, so that writers meet.
+fn some_path(dice: &mut Dice, root: &Path) -> PathBuf {
+    let mut path = root.to_owned();
+    for _ in 0..=dice.roll(4) {
+        path.push(dice.of(&["a", "b", "c", "d", "closed", "e"]));
     }
-
-    /// A path of few names, so that writers meet.
-    fn path(&mut self, root: &Path) -> PathBuf {
-        let mut path = root.to_owned();
-        for _ in 0..=self.roll(4) {
-            path.push(["a", "b", "c", "d", "closed", "e"][self.roll(6) as usize]);
-        }
-        path
-    }
+    path
 }
 
 /// One edit; most that cannot be done are no matter.
 fn edit(dice: &mut Dice, root: &Path, outside: &Path) {
-    let (one, two) = (dice.path(root), dice.path(root));
+    let (one, two) = (some_path(dice, root), some_path(dice, root));
     let aside = outside.join(format!("o{}", dice.roll(6)));
     let size = dice.roll(100) as usize;
     let _ = match dice.roll(16) {
