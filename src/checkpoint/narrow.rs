@@ -5,7 +5,10 @@
 //! on with when its state is lost.
 
 use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
+use super::run::Run;
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
@@ -15,6 +18,8 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
+use crate::settings::WORKSPACE_FILE;
+use crate::sys::clock::rfc3339;
 use crate::worktree::{Flow, Target, files_below};
 
 /// What a typed checkpoint of a run is narrowed to.
@@ -34,6 +39,18 @@ pub struct TrackedNow {
     pub matched: Vec<RelPath>,
     /// Files that came to be during the run and that no pattern covers: no typed checkpoint has them.
     pub missed: Vec<RelPath>,
+}
+
+/// By how much the times that file systems give may be behind the clock.
+const TICK_MS: i64 = 10;
+
+/// The checkpoint that shows best what a run found when it began: its own first one where that saw everything, else the last
+/// one before it that did, else the run's first one that did.
+fn found_by<'a>(run: &str, all: &'a [Checkpoint]) -> Option<&'a Checkpoint> {
+    let own = |c: &&Checkpoint| c.record.run == run;
+    let first = all.iter().find(own)?;
+    let before = all.iter().rev().filter(|c| c.record.ordinal <= first.record.ordinal);
+    before.chain(all.iter().filter(own)).find(|c| c.record.is_whole())
 }
 
 impl Narrow {
@@ -147,15 +164,20 @@ impl Timeline {
         let inputs = Tracked::new(&[], &self.policy.read_only)?;
         let present = self.present(control)?;
         let all = self.all()?;
-        // What the run found when it began.
-        let first = all.checkpoints.iter().find(|c| c.record.run == run && c.record.is_whole());
-        let found = first.map(|first| self.load(&first.tree, &|_| true)).transpose()?.map(|(manifest, _)| manifest);
-        let is_new = |path: &RelPath| found.as_ref().is_some_and(|found| !found.contains(path));
+        let found = found_by(run, &all.checkpoints).map(|found| self.load(&found.tree, &|_| true)).transpose()?;
+        // What is in no checkpoint of before may be older than the run all the same: then nothing has touched it since.
+        let started = Run::load(&self.workspace.dir, run)?.and_then(|run| run.started).unwrap_or_default();
+        let touched = |path: &RelPath| {
+            let facts = path.under(&self.workspace.path).symlink_metadata();
+            let ctime = |facts: std::fs::Metadata| facts.ctime() * 1000 + facts.ctime_nsec() / 1_000_000;
+            facts.is_ok_and(|facts| rfc3339(ctime(facts) + TICK_MS) >= started)
+        };
+        let is_new = |path: &RelPath| found.as_ref().is_some_and(|(found, _)| !found.contains(path)) && touched(path);
         let mut now = TrackedNow { patterns, matched: Vec::new(), missed: Vec::new() };
         for (path, _) in present.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir) {
             if tracked.matches(path) {
                 now.matched.push(path.clone());
-            } else if inputs.matches(path) && is_new(path) {
+            } else if inputs.matches(path) && is_new(path) && path.to_path() != Path::new(WORKSPACE_FILE) {
                 now.missed.push(path.clone());
             }
         }

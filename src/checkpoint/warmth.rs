@@ -29,7 +29,7 @@ use crate::model::tree::Mode;
 use crate::store::Batch;
 use crate::sys::clock::file_clock;
 use crate::worktree::stamps::{Built, Stamps};
-use crate::worktree::{Flow, Renewed, Stats, Target, Warm};
+use crate::worktree::{Flow, Renewed, Stats, Target, Warm, probe};
 
 /// What is kept, taken out of the timeline while a capture is at work.
 pub(super) struct Warmth {
@@ -362,8 +362,13 @@ impl Timeline {
             let late = known.entries().iter().filter(|(_, known)| known.stamp.ctime >= since);
             return late.map(|(path, _)| path.clone()).collect();
         };
-        let late = told.iter().map(|(path, _)| path).filter(|path| {
-            self.dirty.covers(path) || tree.known_of(path).is_none_or(|known| known.stamp.ctime >= since)
+        // What is told of late, or twice, may be as it was captured: then its times are older than `since`.
+        let as_captured = |path: &RelPath, stamp| {
+            probe(&self.workspace.path, path).is_ok_and(|now| now.is_some_and(|now| now.stamp == stamp))
+        };
+        let late = told.iter().map(|(path, _)| path).filter(|path| match tree.known_of(path) {
+            Some(known) if known.stamp.ctime < since => self.dirty.covers(path) && !as_captured(path, known.stamp),
+            _ => true,
         });
         late.cloned().collect()
     }

@@ -310,6 +310,23 @@ fn outputs_that_no_pattern_covers_are_named() {
 }
 
 #[test]
+fn outputs_are_new_beside_what_stood_before_the_run() {
+    let lab = Lab::new();
+    lab.write("src/a.ts", "1");
+    lab.take("before");
+    // Older than the run, and in no checkpoint.
+    lab.write("notes", "from before");
+    let mut sidecar = running(&lab);
+    // No checkpoint of the run sees more than its patterns.
+    start(&mut sidecar, "one", &["src/**"]);
+    lab.write("report.html", "out");
+    end(&mut sidecar, "complete", "one");
+    let check = lab.piton(&["config", "check", "--run", "r-1", "--json"]);
+    let missed = &check.json()["tracked"]["missed"];
+    assert_eq!(*missed, json!({"total": 1, "items": [{"path": "report.html"}]}), "{check:?}");
+}
+
+#[test]
 fn runs_keep_their_lineage() {
     let lab = Lab::new();
     lab.write("a", "1");

@@ -143,6 +143,30 @@ fn a_restore_looks_at_what_is_told_and_leaves_the_rest_as_it_is() {
 }
 
 #[test]
+fn what_changed_meanwhile_is_told_and_what_is_only_told_of_late_is_not() {
+    let mut lab = Lab::new();
+    lab.write("f", "before the question");
+    lab.tell(&["f"]);
+    lab.take();
+    let changed = |lab: &Lab| lab.at("f").metadata().map(|at| at.ctime() * 1_000_000_000 + at.ctime_nsec()).unwrap();
+    // The file system's clock moves in ticks.
+    let mut asked = file_clock();
+    while asked <= changed(&lab) {
+        asked = file_clock();
+    }
+    lab.tell(&["f"]);
+    assert_eq!(lab.timeline.touched_since(asked), []);
+    let path = |name: &str| RelPath::parse(name.as_bytes()).unwrap();
+    lab.write("a/g", "after it");
+    std::fs::remove_file(lab.at("a/h")).unwrap();
+    lab.tell(&["f", "a/g", "a/h"]);
+    assert_eq!(lab.timeline.touched_since(asked), [path("a/g"), path("a/h")]);
+    // And once it is captured.
+    lab.take();
+    assert_eq!(lab.timeline.touched_since(asked), [path("a/g"), path("a/h")]);
+}
+
+#[test]
 fn an_audit_finds_and_counts_what_nobody_told_of() {
     let mut lab = Lab::new();
     assert_eq!(lab.audit(), 0);
