@@ -3,7 +3,7 @@
 //! Only leaves are counted and dropped; typed checkpoints are a run's history and are not touched here. Retention is per
 //! workspace: one busy workspace never evicts another's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::timeline::Checkpoint;
 use crate::model::checkpoint::Kind;
@@ -38,9 +38,11 @@ pub fn plan(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<
         let older = older.iter().filter(|checkpoint| may_go(checkpoint));
         dropped.extend(older.map(|checkpoint| (checkpoint.id, DropReason::Superseded)));
     }
-    let runs: BTreeSet<&str> = all.iter().map(|checkpoint| checkpoint.record.run.as_str()).collect();
-    for run in runs {
-        let autos = all.iter().filter(|c| c.record.kind == Kind::Auto && c.record.run == run).collect::<Vec<_>>();
+    let mut runs: BTreeMap<&str, Vec<&Checkpoint>> = BTreeMap::new();
+    for checkpoint in all.iter().filter(|checkpoint| checkpoint.record.kind == Kind::Auto) {
+        runs.entry(&checkpoint.record.run).or_default().push(checkpoint);
+    }
+    for autos in runs.into_values() {
         let over = autos.len().saturating_sub(limits.auto_per_run as usize);
         let going = autos.into_iter().take(over).filter(may_go);
         dropped.extend(going.map(|checkpoint| (checkpoint.id, DropReason::AutoPerRun)));

@@ -11,3 +11,4 @@ pub mod mount;
 pub mod pipe;
 pub mod process;
 pub mod room;
+pub mod soon;
