@@ -14,6 +14,12 @@ use crate::sys::process;
 /// How long a daemon that was asked to end may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// When another one is started: the first may have found the lock of one that was about to end.
+const ONCE_MORE: Duration = Duration::from_secs(5);
+
+/// How often is looked whether it greets.
+const RETRY: Duration = Duration::from_millis(5);
+
 pub fn daemon(context: &Context, verb: &DaemonVerb) -> Result<Exit> {
     match verb {
         DaemonVerb::Run { idle, detached } => {
@@ -44,10 +50,17 @@ fn greeting(context: &Context, begin: bool) -> Result<Option<Greeting>> {
 
 fn start(context: &Context) -> Result<Exit> {
     let until = Instant::now() + PATIENCE;
+    let mut begun: Option<Instant> = None;
     loop {
-        if let Some(greeting) = greeting(context, true)? {
+        // Not one process for each look: what is slow to start would still come when the daemon has been stopped again.
+        let begin = begun.is_none_or(|begun| begun.elapsed() >= ONCE_MORE);
+        if let Some(greeting) = greeting(context, begin)? {
             return tell(context, Some(&greeting));
         }
+        if begin {
+            begun = Some(Instant::now());
+        }
+        std::thread::sleep(RETRY);
         if Instant::now() >= until {
             let log = daemon::dir(&context.home).join("log");
             return Err(Error::new(Code::Busy, "the daemon was started and does not answer")

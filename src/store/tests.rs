@@ -216,7 +216,7 @@ fn all_is_there(store: &Store, commits: &[ObjectId]) {
 
 /// Consolidates. A process that another test just started may hold a copy of a lock until it has replaced itself.
 fn consolidated(store: &mut Store, bounds: consolidate::Bounds) {
-    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    let deadline = std::time::Instant::now() + Duration::from_secs(120);
     while !store.consolidate(bounds).unwrap() {
         assert!(std::time::Instant::now() < deadline, "the lock is never free");
     }
@@ -344,7 +344,7 @@ fn stored_bytes(store: &Store) -> u64 {
 
 /// Compresses to the end. A process that another test just started may hold a copy of a lock until it has replaced itself.
 fn recompressed(store: &mut Store, slice: Slice) {
-    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    let deadline = std::time::Instant::now() + Duration::from_secs(120);
     while !light(store).is_empty() {
         store.recompress(slice, &|| true).unwrap();
         assert!(std::time::Instant::now() < deadline, "the lock is never free");

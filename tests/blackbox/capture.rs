@@ -250,8 +250,7 @@ fn default_excludes_need_their_maker() {
 #[test]
 fn configured_excludes_of_the_user_hold() {
     let lab = Lab::new();
-    std::fs::create_dir_all(lab.home.join("config/piton")).unwrap();
-    std::fs::write(lab.home.join("config/piton/config.yaml"), "exclude: [\"*.bin\", \"/data/\"]\n").unwrap();
+    lab.set("exclude: [\"*.bin\", \"/data/\"]\n");
     for name in ["a.bin", "data/x", "sub/data/y", "z"] {
         lab.write(name, "x");
     }

@@ -678,7 +678,7 @@ fn odd_text_in_settings_and_in_logs_is_harmless() {
         let output = script(&lab, &[("PITON_LOG", "trace")], &format!("\"$PITON\" {}", args.join(" ")));
         assert!(harmless(&output.stdout) && harmless(&output.stderr), "{args:?}: {output:?}");
     }
-    let user = lab.home.join("config/piton/config.yaml");
+    let user = lab.user_file();
     std::fs::create_dir_all(user.parent().unwrap()).unwrap();
     for text in
         ["guard: \"\\e[31m\"\n", "\"\\e[31m\": 1\n", "guard: [\u{9b}\n", "x: \u{202e}\n", "rules: [\"\\e[31m\"]\n"]

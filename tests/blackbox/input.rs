@@ -573,16 +573,10 @@ const MISTAKES: [Mistake; 27] = [
     mistake(b"guard: \xff\n", "", "not UTF-8"),
 ];
 
-fn user_file(lab: &Lab) -> std::path::PathBuf {
-    let dir = lab.home.join("config/piton");
-    std::fs::create_dir_all(&dir).unwrap();
-    dir.join("config.yaml")
-}
-
 #[test]
 fn mistakes_in_the_users_file_have_a_place() {
     let lab = Lab::new();
-    let file = user_file(&lab);
+    let file = lab.user_file();
     for Mistake { text, place, says } in MISTAKES {
         std::fs::write(&file, text).unwrap();
         let shown = String::from_utf8_lossy(text);
@@ -606,7 +600,7 @@ fn mistakes_in_the_users_file_have_a_place() {
 #[test]
 fn configuration_files_that_are_bombs_or_no_files() {
     let lab = Lab::new();
-    let user = user_file(&lab);
+    let user = lab.user_file();
     let own = lab.work.join(".piton.yaml");
     let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
     for (before, name) in ('a'..'i').zip('b'..) {
@@ -667,7 +661,7 @@ fn a_workspace_file_disarms_nothing() {
         assert_eq!(check.code, 4, "{shown}: {check:?}");
         let mut sidecar = Sidecar::start(&lab, &[]);
         let hello = sidecar.ask(json!({"type": "hello"}));
-        assert_eq!((&hello["guard"], &hello["limits"]["deadline_ms"]), (&json!("turn"), &json!(3000)), "{shown}");
+        assert_eq!((&hello["guard"], &hello["limits"]["deadline_ms"]), (&json!("turn"), &json!(60_000)), "{shown}");
         assert!(!hello["faults"].as_array().unwrap().is_empty(), "{shown}: it is said: {hello}");
         sidecar.ask(json!({"type": "run.start", "run": "r"}));
         assert_eq!(status(&sidecar.ask(shell("rm a.txt"))), "taken", "{shown}");
@@ -679,7 +673,7 @@ fn a_workspace_file_disarms_nothing() {
 #[test]
 fn bad_settings_of_a_running_sidecar() {
     let (lab, mut sidecar) = guarded();
-    let file = user_file(&lab);
+    let file = lab.user_file();
     assert_eq!(status(&sidecar.ask(shell("rm a.txt"))), "taken");
     std::fs::write(&file, "guard: of\n").unwrap();
     let reply = sidecar.ask(json!({"type": "config.reload"}));

@@ -340,8 +340,8 @@ fn without_a_home_messages_pass_unguarded_and_aloud() {
     }
     // Where the policy lets nothing pass unguarded, the server does not start.
     for (file, text, why) in [
-        (lab.home.join("config/piton/config.yaml"), "on_failure: hold\n", "on_failure"),
-        (lab.home.join("config/piton/config.yaml"), "policy:\n  file-delete: {answer: deny}\n", "policy"),
+        (lab.user_file(), "on_failure: hold\n", "on_failure"),
+        (lab.user_file(), "policy:\n  file-delete: {answer: deny}\n", "policy"),
         (lab.work.join(".piton.yaml"), "on_failure: hold\n", "on_failure"),
     ] {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -189,10 +189,9 @@ fn secrets_stay_here_until_they_are_asked_for() {
     assert_eq!(kept.code, 0, "{kept:?}");
     let secret = format!("checkpoint {}", kept.json()["checkpoint"]["n"]);
     // A run whose first checkpoint holds one, and what was recorded on top of it without.
-    std::fs::create_dir_all(lab.home.join("config/piton")).unwrap();
-    std::fs::write(lab.home.join("config/piton/config.yaml"), "secrets: always\n").unwrap();
+    lab.set("secrets: always\n");
     run(&lab, "leaky", "1\n");
-    std::fs::remove_file(lab.home.join("config/piton/config.yaml")).unwrap();
+    lab.set("");
     std::fs::remove_file(lab.work.join(".env")).unwrap();
     run(&lab, "leaky", "2\n");
     let sent = lab.piton(&["push", &remote.url, "--json"]);

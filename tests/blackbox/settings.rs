@@ -1,7 +1,6 @@
 //! Settings that are edited while a sidecar or a daemon runs: obeyed from the next request on, and a mistake disarms nothing.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -16,12 +15,6 @@ fn status(reply: &Value) -> &str {
     reply["checkpoint"]["status"].as_str().unwrap_or("?")
 }
 
-fn user_file(lab: &Lab) -> PathBuf {
-    let dir = lab.home.join("config/piton");
-    std::fs::create_dir_all(&dir).unwrap();
-    dir.join("config.yaml")
-}
-
 fn is_mistake(value: &Value) -> bool {
     value["type"] == "error" && value["error"]["message"].as_str().is_some_and(|text| text.contains("config.yaml:1"))
 }
@@ -30,7 +23,7 @@ fn is_mistake(value: &Value) -> bool {
 fn a_running_sidecar_obeys_an_edit() {
     let lab = Lab::new();
     lab.write("a.txt", "one\n");
-    let file = user_file(&lab);
+    let file = lab.user_file();
     let mut sidecar = Sidecar::start(&lab, &["--set", "deadline_ms=20000"]);
     let turn = |sidecar: &mut Sidecar, name: &str| {
         lab.write("a.txt", name);
@@ -96,7 +89,7 @@ fn a_workspaces_own_file_and_its_trust_are_followed() {
 fn quick_edits_are_all_obeyed() {
     let lab = Lab::new();
     lab.write("a.txt", "one\n");
-    let file = user_file(&lab);
+    let file = lab.user_file();
     let mut sidecar = Sidecar::start(&lab, &[]);
     let mut open = std::fs::File::create(&file).unwrap();
     for round in 0..300 {
@@ -114,7 +107,6 @@ fn quick_edits_are_all_obeyed() {
 fn a_running_daemon_obeys_an_edit() {
     let lab = Lab::new();
     lab.write("a.txt", "one\n");
-    let file = user_file(&lab);
     let hook = |turn: &str| {
         lab.write("a.txt", turn);
         let payload = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "prompt_id": turn, "cwd": lab.work,
@@ -135,13 +127,13 @@ fn a_running_daemon_obeys_an_edit() {
     let pid = || lab.piton(&["daemon", "status", "--json"]).json()["daemon"]["pid"].clone();
     let first = pid();
     assert!(hook("turn-1"));
-    std::fs::write(&file, "guard: off\n").unwrap();
+    lab.set("guard: off\n");
     assert!(!hook("turn-2") && !hook("turn-3"), "nothing is captured");
-    std::fs::write(&file, "guard: turn # again\n").unwrap();
+    lab.set("guard: turn # again\n");
     assert!(hook("turn-4"));
-    std::fs::write(&file, "guard: [turn\n").unwrap();
+    lab.set("guard: [turn\n");
     assert!(hook("turn-5") && hook("turn-6"), "a mistake disarms nothing");
-    std::fs::remove_file(&file).unwrap();
+    lab.set("");
     let mishaps = lab.piton(&["status", "--json"]).json()["mishaps"].to_string();
     assert_eq!(mishaps.matches("settings: what was in force stays").count(), 1, "{mishaps}");
     assert_eq!(pid(), first, "it is the same daemon");

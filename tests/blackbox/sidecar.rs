@@ -26,7 +26,9 @@ fn guarded() -> (Lab, Sidecar) {
 
 #[test]
 fn hello_says_what_is_guarded() {
-    let (lab, mut sidecar) = guarded();
+    let lab = Lab::new();
+    std::fs::remove_file(lab.user_file()).unwrap();
+    let mut sidecar = Sidecar::start(&lab, &[]);
     let hello =
         sidecar.ask(json!({"v": 1, "type": "hello", "client": "test", "session": "S 1", "workspace": lab.work}));
     assert_eq!((&hello["ok"], &hello["type"], &hello["v"]), (&json!(true), &json!("hello"), &json!(1)));

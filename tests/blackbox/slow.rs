@@ -117,8 +117,7 @@ fn a_store_that_stands_still_makes_a_checkpoint_late_and_no_answer() {
 #[test]
 fn a_workspace_that_crawls_makes_a_checkpoint_late_and_no_answer() {
     let lab = Lab::new();
-    std::fs::create_dir_all(lab.home.join("config/piton")).unwrap();
-    std::fs::write(lab.home.join("config/piton/config.yaml"), "watcher: none\n").unwrap();
+    std::fs::write(lab.user_file(), "watcher: none\n").unwrap();
     (0..6).for_each(|n| lab.write(&format!("d{n}/f"), "x"));
     lab.take("so that only looking is slow");
     // Each listing of a directory waits for a fifth of a second.

@@ -274,8 +274,7 @@ fn four_writers_and_a_checkpoint_every_50_milliseconds() {
     }
     let (barriers, pace) = if full() { (200, Duration::from_millis(50)) } else { (8, Duration::from_millis(20)) };
     let lab = Lab::new();
-    fs::create_dir_all(lab.home.join("config/piton")).unwrap();
-    fs::write(lab.home.join("config/piton/config.yaml"), SETTINGS).unwrap();
+    fs::write(lab.user_file(), SETTINGS).unwrap();
     for path in ["a/b/c/f", "b/c/f", "c/f", "d/f", "f", "ig/f"] {
         lab.write(path, path);
     }
@@ -505,8 +504,7 @@ fn without_a_watcher_everything_is_looked_at() {
     for (setting, word) in [("none", "none"), ("poll", "scan")] {
         let lab = Lab::new();
         lab.write("a/f", "x");
-        fs::create_dir_all(lab.home.join("config/piton")).unwrap();
-        fs::write(lab.home.join("config/piton/config.yaml"), format!("watcher: {setting}\n")).unwrap();
+        lab.set(&format!("watcher: {setting}\n"));
         let mut sidecar = Sidecar::start(&lab, &[]);
         assert_eq!(sidecar.ask(json!({"type": "hello"}))["watcher"], word);
         let mut guarded = Guarded { lab, sidecar, turn: 0, last: Value::Null };

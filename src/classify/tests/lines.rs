@@ -23,7 +23,8 @@ fn lines_call_for_what_they_should() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A bound on the work per line, loose enough for a debug build on a busy machine.
+/// Nothing blows up: a bound that a debug build on a machine that stands still now and then keeps all the same. What a line costs
+/// is counted in instructions (`benches/instructions`).
 #[test]
 fn lines_are_quick() {
     let lines: Vec<&str> = include_str!("../../../tests/data/lines.txt").lines().collect();
@@ -34,5 +35,5 @@ fn lines_are_quick() {
     }
     let each = started.elapsed() / u32::try_from(lines.len()).expect("a short list");
     println!("{each:?} a line");
-    assert!(each < std::time::Duration::from_millis(5), "{each:?}");
+    assert!(each < std::time::Duration::from_millis(100), "{each:?}");
 }
