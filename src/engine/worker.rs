@@ -20,7 +20,6 @@ use crate::error::Code;
 use crate::model::checkpoint::Kind;
 use crate::model::policy::{Policy, Watching};
 use crate::store::IDLE;
-use crate::sys::soon::soon;
 use crate::worktree::Flow;
 
 /// Jobs that may wait.
@@ -198,15 +197,10 @@ impl<A: Send + 'static> Desk<A> {
     fn work(&mut self, inbox: &Receiver<Job<A>>) {
         let mut since = Instant::now();
         let mut chore = None;
-        let mut ahead = None;
         loop {
-            match ahead.take().map_or_else(|| next(inbox, since, chore), Ok) {
+            match next(inbox, since, chore) {
                 // No job of anybody's: the chores go on as if nothing had been.
-                Ok(Job::Listen) => {
-                    self.timeline.listen_ahead();
-                    // The job that this was done for is on its way.
-                    ahead = soon(|| inbox.try_recv().ok());
-                }
+                Ok(Job::Listen) => self.timeline.listen_ahead(),
                 Ok(Job::Policy(policy)) => {
                     self.set_policy(policy);
                     (since, chore) = (Instant::now(), Some(Chore::Hear));

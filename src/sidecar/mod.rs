@@ -31,7 +31,6 @@ use crate::checkpoint::Home;
 use crate::engine::Engine;
 use crate::engine::worker::Finished;
 use crate::error::Result;
-use crate::sys::soon::soon;
 use answers::Answer;
 use input::Input;
 use output::Output;
@@ -172,10 +171,6 @@ fn receive(inputs: &Receiver<Input>, deadline: Option<Instant>) -> Option<Input>
     let Some(deadline) = deadline else {
         return inputs.recv().ok();
     };
-    // Somebody waits for an answer that a worker may be about to give.
-    if let Some(input) = soon(|| inputs.try_recv().ok()) {
-        return Some(input);
-    }
     match inputs.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         Ok(input) => Some(input),
         Err(RecvTimeoutError::Timeout) => Some(Input::Tick),

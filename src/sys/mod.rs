@@ -11,4 +11,3 @@ pub mod mount;
 pub mod pipe;
 pub mod process;
 pub mod room;
-pub mod soon;

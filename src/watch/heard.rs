@@ -16,7 +16,6 @@ use super::git_files;
 use super::marks::Marks;
 use crate::model::change::{Reach, Why};
 use crate::model::path::RelPath;
-use crate::sys::soon::soon;
 
 /// What a database writes beside its file; a change of it is one of the file, whose own may go unseen.
 const NEIGHBOURS: &[&[u8]] = &[b"-wal", b"-journal", b"-shm"];
@@ -110,9 +109,6 @@ impl Shared {
 
     /// Waits until `done` says so; whether it did by the deadline.
     pub(super) fn wait(&self, deadline: Instant, done: impl Fn(&Heard) -> bool) -> bool {
-        if soon(|| done(&self.lock()).then_some(())).is_some() {
-            return true;
-        }
         let mut heard = self.lock();
         while !done(&heard) {
             let left = deadline.saturating_duration_since(Instant::now());
