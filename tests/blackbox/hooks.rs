@@ -65,10 +65,14 @@ impl Hooked {
         )
     }
 
-    fn checkpoints(&self) -> Vec<u64> {
+    fn rows(&self) -> Vec<Value> {
         let list = self.lab.piton(&["list", "--json", "--kind", "auto"]);
         let list = if list.code == 3 { json!({ "checkpoints": [] }) } else { list.json() };
-        list["checkpoints"].as_array().unwrap().iter().map(|row| row["n"].as_u64().unwrap()).collect()
+        list["checkpoints"].as_array().unwrap().clone()
+    }
+
+    fn checkpoints(&self) -> Vec<u64> {
+        self.rows().iter().map(|row| row["n"].as_u64().unwrap()).collect()
     }
 
     /// Waits until there are so many: a capture of just the named paths, taken while the base capture was at work, is dropped
@@ -88,12 +92,11 @@ impl Hooked {
     fn whole(&self) -> Vec<u64> {
         let began = Instant::now();
         loop {
-            let list = self.lab.piton(&["list", "--json", "--kind", "auto"]).json();
-            let rows = list["checkpoints"].as_array().unwrap();
+            let rows = self.rows();
             if !rows.iter().any(|row| row["flags"].as_array().unwrap().contains(&json!("partial"))) {
                 return rows.iter().map(|row| row["n"].as_u64().unwrap()).collect();
             }
-            assert!(began.elapsed() < WAIT, "{list}");
+            assert!(began.elapsed() < WAIT, "{rows:?}");
         }
     }
 

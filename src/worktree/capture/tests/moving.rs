@@ -79,7 +79,6 @@ fn a_file_that_never_holds_still_is_captured_and_said_to_be_unstable() {
     const SIZE: u64 = (16 << 20) - 4;
     let mut bench = Bench::with(&["still"]);
     bench.limits.file_bytes = u64::MAX;
-    let bench = bench;
     bench.write("busy", vec![b'x'; SIZE as usize]);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
