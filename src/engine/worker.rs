@@ -25,7 +25,8 @@ use crate::worktree::Flow;
 /// Jobs that may wait.
 const INBOX: usize = 256;
 
-/// Where answers go, with the ticket of the job. `None`: the job died (a bug, caught so that guarding goes on).
+/// Where answers go, with the ticket of the job; called on the worker's thread, so that it should be quick, and panic never.
+/// `None`: the job died (a bug, caught so that guarding goes on).
 pub type Finished<A> = Arc<dyn Fn(u64, Option<A>) + Send + Sync>;
 
 /// What a job may ask while it works.
@@ -317,8 +318,9 @@ impl<A: Send + 'static> Desk<A> {
         self.urgent.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let warm = self.timeline.is_heard();
         note(&self.hearing, |hearing| hearing.warm = warm);
-        (asker.finished)(asker.ticket, caught.ok());
+        // Whoever asked may ask again at once, and is to find nobody at work.
         self.waiting.fetch_sub(1, Ordering::SeqCst);
+        (asker.finished)(asker.ticket, caught.ok());
     }
 
     fn save(&mut self) {

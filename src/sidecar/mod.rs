@@ -1,13 +1,14 @@
 //! The sidecar: the line protocol on stdin and stdout (rank 5).
 //!
-//! One loop thread owns all session state. Readers, signals and workers send to it; it sends to workers and to the
-//! writer, and waits for none of them: a checkpoint that is not there by its deadline is answered `late`, and the agent
-//! goes on.
+//! A session is shared by its reader, the workers and a clock, each of which does what it has for it under the session's
+//! lock. Under that nobody waits for a worker or for the client: a checkpoint that is not there by its deadline is answered
+//! `late`, and the agent goes on.
 
 mod actions;
 mod aloud;
 mod answers;
 mod calls;
+mod conversation;
 mod holds;
 mod input;
 mod notes;
@@ -24,15 +25,14 @@ mod words;
 use std::io::{Read, Write, stdin};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use crate::checkpoint::Home;
 use crate::engine::Engine;
-use crate::engine::worker::Finished;
 use crate::error::Result;
 use answers::Answer;
-use input::Input;
+use conversation::{Conversation, News, hear};
 use output::Output;
 use session::{Root, Session};
 
@@ -46,8 +46,6 @@ pub type Shared = Arc<Engine<Answer>>;
 pub const GRACE: Duration = Duration::from_secs(10);
 /// How long a client's pending work may take where nobody waits for the end.
 const LONG: Duration = Duration::from_secs(3600);
-/// Inputs that may wait for the loop; few, because each may be a line as long as the limit.
-const QUEUE: usize = 16;
 
 /// How the sidecar is started.
 #[derive(Clone, Debug)]
@@ -75,106 +73,72 @@ pub enum Ended {
 /// # Errors
 /// When the signals cannot be watched.
 pub fn run(options: Options) -> Result<Ended> {
-    guard(options, Output::to_stdout(), |sender, limit| input::read_lines(stdin(), sender, limit))
+    guard(options, Output::to_stdout(), |conversation, limit| input::read_lines(stdin(), conversation, limit))
 }
 
 /// Runs a session whose lines come from a thread that `read` starts.
-fn guard(options: Options, output: Output, read: impl FnOnce(SyncSender<Input>, usize)) -> Result<Ended> {
-    let (sender, inputs) = mpsc::sync_channel::<Input>(QUEUE);
-    input::watch_signals(sender.clone())?;
+fn guard(options: Options, output: Output, read: impl FnOnce(Arc<Conversation>, usize)) -> Result<Ended> {
     let engine = Arc::new(Engine::new(options.home.clone(), options.flags.clone()));
     let root = Root::of_process(options.workspace);
-    let mut session = Session::new(Arc::clone(&engine), told(&sender), output, root);
-    read(sender, session.line_limit());
-    let asked = serve(&inputs, &mut session);
-    if asked == Asked::Force {
-        return Ok(Ended::Forced);
-    }
+    let (conversation, told) = Conversation::new(Arc::clone(&engine), output, root);
+    input::watch_signals(conversation.news())?;
+    begin(&conversation, read);
+    serve(&told, &conversation);
     let deadline = Instant::now() + options.grace;
-    let finished = finish(&inputs, &mut session, deadline);
-    let closed = finished && engine.close(deadline);
-    session.close(deadline);
+    let closed = finish(&told, &conversation, deadline) && engine.close(deadline);
+    conversation.close(deadline);
     Ok(if closed { Ended::Clean } else { Ended::Forced })
 }
 
 /// Serves one of several clients that share an engine: until its input ends, and nothing it asked for is pending any more.
 pub fn converse(engine: Shared, input: impl Read + Send + 'static, output: impl Write + Send + 'static) {
-    let (sender, inputs) = mpsc::sync_channel::<Input>(QUEUE);
-    let mut session = Session::new(engine, told(&sender), Output::start(output), Root::Unknown);
-    input::read_lines(input, sender, session.line_limit());
-    serve(&inputs, &mut session);
-    finish(&inputs, &mut session, Instant::now() + LONG);
-    session.close(Instant::now());
+    let (conversation, told) = Conversation::new(engine, Output::start(output), Root::Unknown);
+    begin(&conversation, |conversation, limit| input::read_lines(input, conversation, limit));
+    serve(&told, &conversation);
+    finish(&told, &conversation, Instant::now() + LONG);
+    conversation.close(Instant::now());
 }
 
-/// By which workers tell a session what a job came to.
-fn told(sender: &SyncSender<Input>) -> Finished<Answer> {
-    let sender = sender.clone();
-    // A session that is gone has nothing pending.
-    Arc::new(move |ticket, answer| drop(sender.send(Input::Finished(ticket, answer))))
+fn begin(conversation: &Arc<Conversation>, read: impl FnOnce(Arc<Conversation>, usize)) {
+    if let Some(limit) = conversation.with(|session| session.line_limit()) {
+        read(Arc::clone(conversation), limit);
+    }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    End,
-    Force,
-}
-
-/// Serves until the end is asked for.
-fn serve(inputs: &Receiver<Input>, session: &mut Session) -> Asked {
+/// Keeps the deadlines until the end is asked for.
+fn serve(told: &Receiver<News>, conversation: &Conversation) {
     let mut gates = Vec::new();
     loop {
-        if !session.is_starting() {
-            gates.clear();
-        }
-        match receive(inputs, session.next_deadline()) {
-            Some(Input::Gate(gate)) => gates.push(gate),
-            Some(Input::Fault(error)) => session.told_fault(&error),
-            Some(Input::Farewell(name, body)) => session.output.at_the_end(name, body),
-            Some(Input::Line(line)) => {
-                if session.line(line) {
-                    return Asked::End;
-                }
+        let open_gates = |session: &mut Session| {
+            if !session.is_starting() {
+                gates.clear();
             }
-            Some(Input::End) | None => return Asked::End,
-            Some(Input::Signal) => return Asked::End,
-            Some(Input::Finished(ticket, answer)) => session.finished(ticket, answer),
-            Some(Input::Tick) => session.deadlines(Instant::now()),
+            (!gates.is_empty(), ())
+        };
+        let Some(((), next)) = conversation.look(open_gates) else { return };
+        match hear(told, next) {
+            Some(News::Gate(gate)) => gates.push(gate),
+            Some(News::Look) => {}
+            Some(News::End | News::Signal) | None => return,
         }
     }
 }
 
 /// Ends in order: the `exit` checkpoint of an open run, then whatever is pending, until the deadline. A second signal
 /// forces. Says whether all was done.
-fn finish(inputs: &Receiver<Input>, session: &mut Session, deadline: Instant) -> bool {
-    session.end();
-    while session.is_pending() {
-        let next = session.next_deadline().map_or(deadline, |next| next.min(deadline));
-        match receive(inputs, Some(next)) {
-            Some(Input::Finished(ticket, answer)) => session.finished(ticket, answer),
-            Some(Input::Signal) => return false,
-            Some(Input::Line(_) | Input::Gate(_) | Input::End) => {}
-            Some(Input::Fault(error)) => session.told_fault(&error),
-            Some(Input::Farewell(name, body)) => session.output.at_the_end(name, body),
-            Some(Input::Tick) => session.deadlines(Instant::now()),
-            None => break,
+fn finish(told: &Receiver<News>, conversation: &Conversation, deadline: Instant) -> bool {
+    conversation.end();
+    loop {
+        match conversation.look(|session| (true, session.is_pending())) {
+            Some((false, _)) => return true,
+            Some((true, next)) if Instant::now() < deadline => {
+                let next = next.map_or(deadline, |next| next.min(deadline));
+                if matches!(hear(told, Some(next)), Some(News::Signal) | None) {
+                    return false;
+                }
+            }
+            Some((true, _)) | None => return false,
         }
-        if Instant::now() >= deadline {
-            return false;
-        }
-    }
-    true
-}
-
-/// The next input, or a tick at `deadline`; `None` when nobody can send any more.
-fn receive(inputs: &Receiver<Input>, deadline: Option<Instant>) -> Option<Input> {
-    let Some(deadline) = deadline else {
-        return inputs.recv().ok();
-    };
-    match inputs.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-        Ok(input) => Some(input),
-        Err(RecvTimeoutError::Timeout) => Some(Input::Tick),
-        Err(RecvTimeoutError::Disconnected) => None,
     }
 }
 

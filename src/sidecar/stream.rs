@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write, stderr, stdin, stdout};
-use std::sync::mpsc::{SyncSender, channel};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use serde_json::{Map, Value, json};
 
 use super::aloud::Aloud;
-use super::input::Input;
+use super::conversation::{Conversation, News};
 use super::output::Output;
 use super::{Ended, Options, guard};
 use crate::agents::stream::Reader;
@@ -28,9 +29,9 @@ pub fn follow(options: Options, client: Client, tee: bool) -> Result<Ended> {
     let reader = Reader::new(client, &now_ms().to_string())?;
     let output = if tee { Output::start(Aloud::new(stderr())) } else { Output::to_stdout() };
     let choose = options.workspace.is_none();
-    guard(options, output, move |sender, limit| {
+    guard(options, output, move |conversation, limit| {
         std::thread::spawn(move || {
-            let mut feed = Feed { reader, sender, choose, greeted: false, counts: Counts::default() };
+            let mut feed = Feed { reader, conversation, choose, greeted: false, counts: Counts::default() };
             if tee { feed.run(Tee { input: stdin(), copy: Some(stdout()) }, limit) } else { feed.run(stdin(), limit) }
         });
     })
@@ -68,14 +69,14 @@ struct Counts {
 /// The thread that reads a stream.
 struct Feed {
     reader: Reader,
-    sender: SyncSender<Input>,
+    conversation: Arc<Conversation>,
     /// Whether the stream may say which workspace it is about.
     choose: bool,
     greeted: bool,
     counts: Counts,
 }
 
-/// The loop is gone: nothing more to be done.
+/// The session takes no more: nothing is left to be done.
 struct Gone;
 
 impl Feed {
@@ -96,12 +97,9 @@ impl Feed {
         }
         let Counts { lines, turns, actions, skipped } = &self.counts;
         let ended = json!({ "lines": lines, "turns": turns, "actions": actions, "skipped": skipped });
-        // A loop that is gone needs no end.
-        let _ = self.send(Input::Farewell("stream.ended", ended)).and_then(|()| self.send(Input::End));
-    }
-
-    fn send(&self, input: Input) -> Result<(), Gone> {
-        self.sender.send(input).map_err(|_| Gone)
+        self.conversation.with(|session| session.output.at_the_end("stream.ended", ended));
+        // A clock that is gone needs no end.
+        let _ = self.conversation.tell(News::End);
     }
 
     fn line(&mut self, line: Line) -> Result<(), Gone> {
@@ -130,7 +128,7 @@ impl Feed {
         if *count > 1 {
             return Ok(());
         }
-        self.send(Input::Fault(error.line(number)))
+        self.conversation.with(|session| session.told_fault(&error.line(number))).ok_or(Gone)
     }
 
     fn event(&mut self, event: Event, id: &mut Ids) -> Result<(), Gone> {
@@ -149,7 +147,9 @@ impl Feed {
         if starts {
             // Nothing is ever sent through it: it is dropped once the turn has its checkpoint.
             let (gate, opened) = channel();
-            self.send(Input::Gate(gate))?;
+            if !self.conversation.tell(News::Gate(gate)) {
+                return Err(Gone);
+            }
             // That it was dropped is the answer.
             let _ = opened.recv();
         }
@@ -173,7 +173,8 @@ impl Feed {
         if !matches!(name, "turn.end" | "tool.after" | "shell.after") {
             body.insert("id".into(), id.next().into());
         }
-        self.send(Input::Line(Line::Text(Value::Object(body).to_string().into_bytes(), id.line)))
+        let line = Line::Text(Value::Object(body).to_string().into_bytes(), id.line);
+        if self.conversation.line(line) { Ok(()) } else { Err(Gone) }
     }
 }
 
