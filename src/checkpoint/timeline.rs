@@ -63,6 +63,8 @@ pub struct Timeline {
     /// Of that, what is looked at again because it was not watched when it was looked at before.
     pub(super) again: BTreeSet<RelPath>,
     pub(super) ears: Option<RefCell<Box<dyn Ears>>>,
+    /// Whether they were begun for the tree that is warm now.
+    pub(super) ears_follow: bool,
     /// Since when everything was heard that is in `dirty`, if that was done ahead of a capture.
     pub(super) ahead: Cell<Option<Instant>>,
     /// What the last captures looked at because it had changed, and when (the file system's clock).
@@ -105,6 +107,7 @@ impl Timeline {
             dirty: Changes::Everything(Why::FirstLook),
             again: BTreeSet::new(),
             ears: None,
+            ears_follow: false,
             ahead: Cell::default(),
             touched: VecDeque::new(),
             audited: 0,

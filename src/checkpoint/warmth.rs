@@ -99,6 +99,7 @@ impl Timeline {
     pub fn set_ears(&mut self, ears: Option<Box<dyn Ears>>) {
         self.dirty = Changes::Everything(Why::FirstLook);
         self.ears = ears.map(RefCell::new);
+        self.ears_follow = true;
     }
 
     pub(super) fn take_warmth(&mut self) -> Warmth {
@@ -281,6 +282,7 @@ impl Timeline {
             self.note_touched(Changes::Everything(Why::FirstLook));
             let (nothing, never) = (Before::nothing(), [self.home.path().to_owned()]);
             self.warm = Warm::new(&self.request(take, &nothing, &never), &scan.capture)?;
+            self.ears_follow = false;
             if let (Some(_), Some(stamps)) = (&self.warm, &mut self.stamps) {
                 // The tree knows both from now on; what was built of a scan is soon of another moment.
                 (stamps.known, stamps.built) = (Arc::default(), None);

@@ -13,8 +13,9 @@ use crate::watch::{Options, Refusal, Watcher};
 /// Longest wait for what has happened to be told; longer, and everything is looked at instead.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long the start may place watches at once. What is left counts as changed until it is watched.
-const START_WITHIN: Duration = Duration::from_millis(300);
+/// How long watches may be placed at once, so that an event can come in between. What is left counts as changed until it is
+/// watched.
+const SLICE: Duration = Duration::from_millis(30);
 
 /// Most directories without a watch that are listed.
 const MAX_LISTED: usize = 20;
@@ -60,7 +61,7 @@ pub fn note(shared: &Shared, change: impl FnOnce(&mut Hearing)) {
 /// Why it is not watched; every checkpoint scans then.
 pub fn start(timeline: &Timeline, shared: &Shared) -> Result<Ear, Refusal> {
     let workspace = timeline.workspace();
-    let options = Options { start_within: START_WITHIN, ..Options::new(workspace.dir.join("cookies")) };
+    let options = Options { start_within: SLICE, ..Options::new(workspace.dir.join("cookies")) };
     let rules = |dir: &RelPath| timeline.admits(dir);
     let watcher = Watcher::start(Path::new(&workspace.path), &rules, options)?;
     let ear = Ear { watcher, clock: Clock::default(), shared: Arc::clone(shared) };
@@ -95,8 +96,14 @@ impl Ears for Ear {
     }
 
     fn follow(&mut self, dir: &RelPath, admits: Admits<'_>) {
-        self.watcher.rewatch(dir, admits, Instant::now() + START_WITHIN);
+        self.watcher.rewatch(dir, admits, Instant::now() + SLICE);
         self.tell();
+    }
+
+    fn settle(&mut self, admits: Admits<'_>) -> bool {
+        let is_left = self.watcher.settle(admits, Instant::now() + SLICE);
+        self.tell();
+        is_left
     }
 
     fn distrust(&mut self, paths: &BTreeSet<RelPath>) {

@@ -214,6 +214,10 @@ pub trait Ears: Send {
     /// unheard.
     fn follow(&mut self, dir: &RelPath, admits: Admits<'_>);
 
+    /// Goes on for a moment with what takes long: beginning to hear in a large tree. Whether something is left; until nothing
+    /// is, [`Ears::listen`] names it as changed.
+    fn settle(&mut self, admits: Admits<'_>) -> bool;
+
     /// Paths to be told of each time, because their changes may go unheard.
     fn distrust(&mut self, paths: &BTreeSet<RelPath>);
 }

@@ -27,6 +27,8 @@ pub(super) struct Heard {
     pub(super) gone: BTreeSet<RelPath>,
     /// Directories (or files) that came under these names and have no watches yet.
     pub(super) came: BTreeSet<RelPath>,
+    /// Directories that were not reached in time, and have watches already or wait for them. Of these there are no news.
+    pub(super) left: BTreeSet<RelPath>,
     /// The instance of notify that is listened to; what older ones still tell is ignored.
     pub(super) instance: u64,
     /// Whether that instance cannot be trusted any more.
@@ -49,6 +51,7 @@ impl Heard {
             marks: Marks::new(cap),
             gone: BTreeSet::new(),
             came: BTreeSet::new(),
+            left: BTreeSet::new(),
             instance: 0,
             afresh: false,
             cookie: (0, 0),
@@ -66,6 +69,7 @@ impl Heard {
         self.afresh = true;
         self.gone.clear();
         self.came.clear();
+        self.left.clear();
         self.deleted = 0;
     }
 

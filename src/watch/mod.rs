@@ -154,7 +154,7 @@ impl Watcher {
             (Err(why), _) | (Ok(_), Err(why)) => Err(why),
             (Ok(tick), Ok(())) => heard.marks.since(tick),
         };
-        let waiting: Vec<RelPath> = heard.came.iter().cloned().collect();
+        let waiting: Vec<RelPath> = heard.came.union(&heard.left).cloned().collect();
         let clock = Clock::new(self.id, heard.marks.cut());
         drop(heard);
         (clock, found.map_or_else(Changes::Everything, |paths| self.changes(paths, waiting)))
@@ -241,34 +241,48 @@ impl Watcher {
         self.places = Some(Places::new(notify, &self.root, self.cookies.dir(), self.options.max_watches)?);
         let mut heard = self.shared.lock();
         heard.afresh = false;
-        heard.came.insert(RelPath::root());
+        heard.left.insert(RelPath::root());
         Ok(())
     }
 
     /// Lets go of what went, gives watches to what came, and marks it.
     fn reconcile(&mut self, rules: Rules<'_>, deadline: Instant) {
         let Some(places) = &mut self.places else { return };
-        let (gone, came) = {
+        let (gone, came, left) = {
             let mut heard = self.shared.lock();
             if heard.afresh {
                 return;
             }
             // What could not be read may have become readable.
-            let mut came = std::mem::take(&mut heard.came);
-            came.extend(places.uncovered().keys().filter(|path| heard.marks.is_fresh(path)).cloned());
-            (std::mem::take(&mut heard.gone), came)
+            let mut left = std::mem::take(&mut heard.left);
+            left.extend(places.uncovered().keys().filter(|path| heard.marks.is_fresh(path)).cloned());
+            (std::mem::take(&mut heard.gone), std::mem::take(&mut heard.came), left)
         };
         places.begin(&gone, &came);
-        for path in self.place(came, rules, deadline) {
+        self.place_and_mark(&came | &left, rules, deadline);
+    }
+
+    /// Goes on with placing what did not get its watches in time. Whether something is left.
+    pub fn settle(&mut self, rules: Rules<'_>, deadline: Instant) -> bool {
+        let left = std::mem::take(&mut self.shared.lock().left);
+        if left.is_empty() {
+            return false;
+        }
+        self.place_and_mark(left, rules, deadline);
+        !self.shared.lock().left.is_empty()
+    }
+
+    fn place_and_mark(&mut self, wanted: BTreeSet<RelPath>, rules: Rules<'_>, deadline: Instant) {
+        for path in self.place(wanted, rules, deadline) {
             // Only now: what was written before its watch was there is found by who looks after this.
             self.shared.lock().marks.mark(path, Reach::Subtree);
         }
     }
 
-    /// Places watches, and returns what got some. What has to wait stays in `came`.
-    fn place(&mut self, came: BTreeSet<RelPath>, rules: Rules<'_>, deadline: Instant) -> BTreeSet<RelPath> {
-        let Some(places) = &mut self.places else { return came };
-        let left = places.place(came.clone(), rules, deadline);
+    /// Places watches, and returns what got some. What has to wait is `left`.
+    fn place(&mut self, wanted: BTreeSet<RelPath>, rules: Rules<'_>, deadline: Instant) -> BTreeSet<RelPath> {
+        let Some(places) = &mut self.places else { return wanted };
+        let left = places.place(wanted.clone(), rules, deadline);
         let mut heard = self.shared.lock();
         if places.is_worn() {
             heard.lose(Why::ManyGone);
@@ -277,9 +291,9 @@ impl Watcher {
                 heard.marks.lose(Why::Uncovered);
             }
             (heard.deleted, heard.patience) = (0, places.patience());
-            heard.came.extend(left);
+            heard.left.extend(left);
         }
-        came
+        wanted
     }
 
     /// Marks, what waits for its watch, what can have none, and what is always dirty.

@@ -174,14 +174,15 @@ impl Places {
         let mut next: Vec<RelPath> =
             tops.into_iter().filter(|top| top.is_root() || admits(top, rules)).filter(may_be_dir).collect();
         while !next.is_empty() && !self.worn {
-            if Instant::now() >= deadline {
-                return next;
-            }
             let batch = next.split_off(next.len().saturating_sub(BATCH));
             let refused = self.watch(&batch);
             for path in batch {
                 let refused = refused.get(&path).copied();
                 self.settle(path, refused, rules, &mut next);
+            }
+            // Not before: however little time there is, it gets on.
+            if Instant::now() >= deadline {
+                return next;
             }
         }
         Vec::new()

@@ -50,15 +50,29 @@ impl Timeline {
         {
             return Err(error);
         }
-        let Some(ears) = self.ears.as_ref().filter(|_| matches!(self.dirty, Changes::Everything(_))) else {
-            return Ok(None);
+        let Some(ears) = &self.ears else { return Ok(None) };
+        let admits = |dir: &RelPath| tree.admits(&self.workspace.path, dir);
+        let settle = || {
+            while ears.borrow_mut().settle(&admits) {
+                if control() == Flow::Stop {
+                    return Err(Error::new(Code::ShuttingDown, "a job came before everything was watched"));
+                }
+            }
+            Ok(())
         };
+        settle()?;
+        if !matches!(self.dirty, Changes::Everything(_)) {
+            return Ok(None);
+        }
         let (plain, nothing, never) = (Take::any(), Before::nothing(), [self.home.path().to_owned()]);
         let request = self.request(&plain, &nothing, &never);
         if !tree.serves(&request) {
             return Ok(None);
         }
-        ears.borrow_mut().follow(&RelPath::root(), &|dir| tree.admits(&self.workspace.path, dir));
+        if !self.ears_follow {
+            ears.borrow_mut().follow(&RelPath::root(), &admits);
+            settle()?;
+        }
         // From here on changes are told; what came before is seen.
         self.listen(tree);
         let Differences { changed, doubtful } = tree.differences(&request, control)?;
