@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, ResolveFlags, Stat, fstat, openat, openat2, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat, fstat, openat, openat2, statat};
 use rustix::io::Errno;
 
 use super::names::Names;
@@ -101,7 +101,8 @@ pub(super) fn names_in(dir: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) -> R
         let entry = entry?;
         let name: &CStr = entry.file_name();
         if name != c"." && name != c".." {
-            names.push(name.to_bytes());
+            let dir = if entry.file_type() == FileType::Directory { entry.ino() } else { 0 };
+            names.push_dir(name.to_bytes(), dir);
         }
     }
     names.sort();

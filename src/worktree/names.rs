@@ -4,24 +4,41 @@
 #[derive(Default)]
 pub(super) struct Names {
     bytes: Vec<u8>,
-    /// Where each name starts and ends.
-    spans: Vec<(usize, usize)>,
+    spans: Vec<Span>,
+}
+
+/// Where a name starts and ends.
+struct Span {
+    start: usize,
+    end: usize,
+    /// The inode of what the listing says is a directory; 0 where it says something else, or nothing.
+    dir: u64,
+}
+
+impl Span {
+    fn of<'n>(&self, bytes: &'n [u8]) -> &'n [u8] {
+        &bytes[self.start..self.end]
+    }
 }
 
 impl Names {
     /// Adds a name; [`Names::sort`] comes after the last.
     pub(super) fn push(&mut self, name: &[u8]) {
+        self.push_dir(name, 0);
+    }
+
+    /// Adds the name of a directory with this inode.
+    pub(super) fn push_dir(&mut self, name: &[u8], dir: u64) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(name);
-        self.spans.push((start, self.bytes.len()));
+        self.spans.push(Span { start, end: self.bytes.len(), dir });
     }
 
     /// Sorts, and drops what stands twice.
     pub(super) fn sort(&mut self) {
         let bytes = &self.bytes;
-        let name = |(start, end): &(usize, usize)| &bytes[*start..*end];
-        self.spans.sort_unstable_by(|a, b| name(a).cmp(name(b)));
-        self.spans.dedup_by(|a, b| name(a) == name(b));
+        self.spans.sort_unstable_by(|a, b| a.of(bytes).cmp(b.of(bytes)));
+        self.spans.dedup_by(|a, b| a.of(bytes) == b.of(bytes));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -29,10 +46,15 @@ impl Names {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.spans.iter().map(|(start, end)| &self.bytes[*start..*end])
+        self.spans.iter().map(|span| span.of(&self.bytes))
+    }
+
+    /// Each name, with the inode of what the listing said is a directory.
+    pub(super) fn with_dirs(&self) -> impl Iterator<Item = (&[u8], Option<u64>)> {
+        self.spans.iter().map(|span| (span.of(&self.bytes), Some(span.dir).filter(|dir| *dir != 0)))
     }
 
     pub(super) fn contains(&self, name: &[u8]) -> bool {
-        self.spans.binary_search_by(|(start, end)| self.bytes[*start..*end].cmp(name)).is_ok()
+        self.spans.binary_search_by(|span| span.of(&self.bytes).cmp(name)).is_ok()
     }
 }

@@ -69,15 +69,25 @@ pub(super) fn store(
     (cap, whole): (u64, u64),
     sink: &dyn ObjectSink,
 ) -> Result<Stored, Refusal> {
-    attempts(root, path, cap, &mut |opened, last| {
+    // As much as was there when it turned out shorter than it had said.
+    let mut short = None;
+    let stored = attempts(root, path, cap, &mut |opened, last| {
         if opened.before.size > whole {
-            return opened.stream(sink, last);
+            return opened.stream(sink, last, (u64::MAX, &mut short));
         }
         let Some(content) = opened.whole(last)? else {
             return Ok(None);
         };
         store_bytes(&content.bytes, content.mark, sink).map(Some)
-    })
+    });
+    match (stored, short) {
+        (Err(Refusal::Skip(SkipReason::Vanished)), Some(most)) => {
+            // It shrank under the last attempt too: so much of it was there a moment ago.
+            let streamed = Opened::open(root, path, cap)?.stream(sink, true, (most, &mut short))?;
+            streamed.ok_or(Refusal::Skip(SkipReason::Vanished))
+        }
+        (stored, _) => stored,
+    }
 }
 
 /// Hands content that was read already to the sink.
@@ -144,21 +154,30 @@ impl Opened {
         Ok(Some(Content { bytes, mark: self.mark(still) }))
     }
 
-    /// Streams a large file; `None` when it moved and there is another attempt.
-    fn stream(mut self, sink: &dyn ObjectSink, last: bool) -> Result<Option<Stored>, Refusal> {
-        let size = self.before.size;
+    /// Streams a large file, at most `most` bytes of it; `None` when it moved and there is another attempt. What was there of
+    /// one that turns out shorter than it said comes in `short`.
+    fn stream(
+        mut self,
+        sink: &dyn ObjectSink,
+        last: bool,
+        (most, short): (u64, &mut Option<u64>),
+    ) -> Result<Option<Stored>, Refusal> {
+        let size = self.before.size.min(most);
         let mut source = Source { file: (&mut self.file).take(size), left: size, failed: None };
         let written = sink.write_stream(size, &mut source);
         let (left, failed) = (source.left, source.failed);
         if let Some(error) = failed {
             return Err(refusal_of(&error));
         }
-        let still = left == 0 && self.holds_still()?;
+        let still = left == 0 && size == self.before.size && self.holds_still()?;
         match written {
             Ok(id) if still || last => Ok(Some(Stored { id, bytes: size, mark: self.mark(still) })),
             Ok(_) => Ok(None),
-            // Shorter than it said: only another attempt can help.
-            Err(error) if error.code() == Code::Conflict && left > 0 => Ok(None),
+            // Shorter than it said, and the length had to be told first: only another attempt can help.
+            Err(error) if error.code() == Code::Conflict && left > 0 => {
+                *short = Some(size - left);
+                Ok(None)
+            }
             Err(error) if error.code() == Code::Conflict => Err(Refusal::Skip(SkipReason::Collision)),
             Err(error) => Err(Refusal::Fatal(error)),
         }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{Stat, fstat, readlinkat};
+use rustix::fs::{FileType, Stat, fstat, readlinkat};
 use rustix::io::Errno;
 
 use super::super::beneath::{Root, lstat_in, names_in};
@@ -54,15 +54,23 @@ pub(super) struct Listing {
     pub(super) facts: Stat,
     /// Sorted by bytes.
     pub(super) names: Names,
-    /// `lstat` of each name.
+    /// What stands under each name.
     pub(super) seen: Vec<Seen>,
 }
 
-/// `lstat` of one name, and the file system's clock just before.
+/// `lstat` of one name, and the file system's clock just before. Of what a listing calls a directory only type and inode
+/// are true: the rest is seen when it is opened.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
     pub(super) at: i64,
     pub(super) stamp: Result<Stamp, Errno>,
+}
+
+impl Seen {
+    fn listed_dir(ino: u64) -> Seen {
+        let mode = FileType::Directory.as_raw_mode();
+        Seen { at: 0, stamp: Ok(Stamp { size: 0, mtime: 0, ctime: 0, dev: 0, ino, mode, links: 1 }) }
+    }
 }
 
 /// The directory in which the walk is; opened, if it is not, when it is first asked.
@@ -284,6 +292,6 @@ fn read(root: &Root, path: &RelPath, buffer: &mut [MaybeUninit<u8>]) -> Option<L
         return None;
     }
     let here = Here::new(root, path.clone(), Some(dir));
-    let seen = names.iter().map(|name| here.see(name)).collect();
+    let seen = names.with_dirs().map(|(name, dir)| dir.map_or_else(|| here.see(name), Seen::listed_dir)).collect();
     Some(Listing { dir: None, facts, names, seen })
 }

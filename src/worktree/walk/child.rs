@@ -1,6 +1,6 @@
 //! One entry of a directory: whether it becomes a candidate, a directory to visit, a listed gap, or nothing.
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::super::names::Names;
@@ -28,7 +28,7 @@ impl Walker<'_> {
         };
         let kind = FileType::from_raw_mode(stamp.mode);
         if kind == FileType::Directory {
-            return self.child_dir(place, here, names, place.path.join(name), &stamp);
+            return self.child_dir(place, here, names, place.path.join(name), stamp.ino);
         }
         let (path, known) = match self.known(&place.path, name) {
             Some((path, known)) => (path.clone(), Some(known)),
@@ -51,8 +51,9 @@ impl Walker<'_> {
         }
     }
 
-    fn child_dir(&mut self, place: &Place, here: &Here<'_>, names: &Names, path: RelPath, stamp: &Stamp) {
-        if self.never.contains(&(stamp.dev, stamp.ino)) {
+    fn child_dir(&mut self, place: &Place, here: &Here<'_>, names: &Names, path: RelPath, ino: u64) {
+        let is_never = |facts: Stat| self.never.contains(&(facts.st_dev, facts.st_ino));
+        if self.never.iter().any(|never| never.1 == ino) && here.lstat(path.name()).is_ok_and(is_never) {
             return self.skip(&path, SkipReason::Store);
         }
         let rule = self.dir_rule(place, here, names, &path);
