@@ -20,6 +20,7 @@ use crate::error::Code;
 use crate::model::checkpoint::Kind;
 use crate::model::policy::{Policy, Watching};
 use crate::store::IDLE;
+use crate::sys::memory;
 use crate::worktree::Flow;
 
 /// Jobs that may wait.
@@ -63,7 +64,7 @@ enum Chore {
     Recompress,
     /// Scan where nothing is heard, so that new content is read before an event waits for it (`watcher: poll`).
     Poll,
-    /// Write the stamps, and look whether anything was missed.
+    /// Write the stamps, look whether anything was missed, and give memory back.
     Audit,
 }
 
@@ -297,6 +298,8 @@ impl<A: Send + 'static> Desk<A> {
             }),
             Err(error) => tracing::debug!(%error, "not audited"),
         }
+        // Nobody has asked for long: what a large checkpoint needed is not needed now.
+        memory::give_back();
     }
 
     fn one(&mut self, asker: &Asker<A>, work: Work<A>) {

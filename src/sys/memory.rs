@@ -14,6 +14,21 @@ pub fn resident() -> Option<u64> {
     None
 }
 
+/// Gives what was freed and is kept for later back to the system; for idle times, because it is asked for again page by page.
+/// Where the allocator cannot be told, nothing happens.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "glibc's allocator has no safe interface of its own")]
+pub fn give_back() {
+    // SAFETY: takes one integer by value and only touches the allocator's own free memory, under its locks.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Gives what was freed back to the system, where the allocator can be told.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn give_back() {}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
@@ -24,5 +39,18 @@ mod tests {
         let block = std::hint::black_box(vec![1u8; 64 << 20]);
         assert!(resident().unwrap() > before + (32 << 20));
         drop(block);
+    }
+
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn what_is_freed_is_given_back() {
+        let pieces: Vec<Vec<u8>> = (0..64 << 10).map(|_| vec![1u8; 1 << 10]).collect();
+        // Keeps the end of the heap in use, so that only what is told gives the middle back.
+        let last = std::hint::black_box(vec![1u8; 1 << 10]);
+        drop(pieces);
+        let before = resident().unwrap();
+        give_back();
+        assert!(resident().unwrap() + (32 << 20) < before, "{before}");
+        drop(last);
     }
 }
