@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Round trips of one running sidecar: what an agent waits for.
 
-usage: warm.py TREE [--reps 40] [--changes 1,10,1000] [--beside 5] [--piton target/release/piton] [--json]
+usage: warm.py TREE [--reps 40] [--changes 1,10,1000] [--beside 5] [--idle 2] [--piton target/release/piton] [--json]
 
 One `piton sidecar` guards TREE. For each row a turn is opened, files are edited (mutate.py), and the time from sending
-`shell.before` to its reply is taken: with edits since the last checkpoint, with none, and for later actions of a turn that
-has its checkpoint. Medians, and the 95th percentile. `--beside N`: in the first N rounds of a row git and hermes (baseline.py)
+`shell.before` to its reply is taken: with edits since the last checkpoint, with none (after a rest, and at once), and for later
+actions of a turn that has its checkpoint; a `ping` shows what of it is the pipe's. Medians, and the 95th percentile. `--beside N`: in the first N rounds of a row git and hermes (baseline.py)
 record the same edits, in the same run. Shared machines drift by 2-4x: compare rows of one run only.
 """
 import argparse, json, os, select, statistics, subprocess, sys, tempfile, time
@@ -13,6 +13,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import baseline
 from mutate import listing, mutate
+
+# Seconds in which nothing is asked before a request that is measured: longer than idle work waits, and long enough for
+# processors to go to sleep, which is then a good part of what is measured. "At once" is without.
+REST = 0.15
 
 
 class Sidecar:
@@ -25,13 +29,15 @@ class Sidecar:
         self.number, self.rest = 0, b""
 
     def line(self):
+        """A line, and the time at which it was there."""
         while b"\n" not in self.rest:
             piece = os.read(self.process.stdout.fileno(), 1 << 16)
             if not piece:
                 raise SystemExit("the sidecar ended")
             self.rest += piece
+        came = time.perf_counter()
         line, self.rest = self.rest.split(b"\n", 1)
-        return json.loads(line)
+        return json.loads(line), came
 
     def ask(self, body):
         """Sends a request; gives its reply and the milliseconds in between."""
@@ -40,9 +46,9 @@ class Sidecar:
         started = time.perf_counter()
         self.process.stdin.write(text)
         while True:
-            reply = self.line()
+            reply, came = self.line()
             if reply.get("id") == self.number:
-                return reply, (time.perf_counter() - started) * 1000
+                return reply, (came - started) * 1000
 
     def until(self, wanted, patience=300):
         """Asks for the status until `wanted` holds; gives the seconds that took."""
@@ -90,19 +96,19 @@ class Beside:
         return {**medians, **{f"{name} times": median / ms for name, median in medians.items()}}
 
 
-def measure(binary, tree, changes, reps, home, settings="", rounds=0):
+def measure(binary, tree, changes, reps, home, settings="", rounds=0, idle=0):
     beside = Beside(tree, home, rounds)
     sidecar = Sidecar(binary, tree, home, settings)
     started = time.monotonic()
     sidecar.ask({"type": "hello"})
     turns = iter(range(1, 1 << 30))
 
-    def before(expected, command, turn=True):
+    def before(expected, command, turn=True, rest=REST):
         if turn:
             sidecar.ask({"type": "turn.start", "turn": f"t{next(turns)}"})
             # The base capture of the turn, and what idle time does then, are not what is measured.
             sidecar.until(lambda status: status["watcher"] in ("warm", "scan", "none") and status["baseline"] == "ready")
-            time.sleep(0.15)
+            time.sleep(rest)
         reply, ms = sidecar.ask({"type": "shell.before", "command": command})
         status = reply["checkpoint"]["status"]
         if status not in expected:
@@ -113,28 +119,40 @@ def measure(binary, tree, changes, reps, home, settings="", rounds=0):
     rows = {"ready": {"ms": (time.monotonic() - started) * 1000}}
     files = listing(tree)
     name = os.path.relpath(files[len(files) // 2], tree)
-    none, held, bare, quiet = [], [], [], {}
+    none, busy, held, bare, pings, quiet = [], [], [], [], [], {}
     for rep in range(reps):
         none.append(before(("unchanged",), f"rm {name}")[0])
         for _ in range(3):
             held.append(before(("held",), f"rm {name}", turn=False)[0])
             bare.append(before(("held",), "make", turn=False)[0])
+            pings.append(sidecar.ask({"type": "ping"})[1])
+        busy.append(before(("unchanged",), f"rm {name}", rest=0)[0])
         beside.record(rep, quiet)
-    rows["unchanged"], rows["held, naming a file"], rows["held, naming nothing"] = spread(none), spread(held), spread(bare)
+    rows["ping"], rows["held, naming nothing"], rows["held, naming a file"] = spread(pings), spread(bare), spread(held)
+    rows["unchanged, at once"], rows["unchanged"] = spread(busy), spread(none)
     rows["unchanged"].update(beside.told(quiet, rows["unchanged"]["ms"]))
+
+    def changed(count, seed, rest):
+        sidecar.ask({"type": "turn.start", "turn": f"t{next(turns)}"})
+        sidecar.until(lambda status: status["watcher"] in ("warm", "scan", "none") and status["baseline"] == "ready")
+        time.sleep(rest)
+        mutate(files, min(count, len(files)), seed)
+        return before(("taken",), f"rm {name}", turn=False)[0]
+
     for count in changes:
+        repeat = reps if count < 100 else max(5, reps // 5)
+        busy = [changed(count, 6_000_000 + 1000 * count + i, 0) for i in range(repeat)]
+        beside.record(0, {})
         times, engine, others = [], [], {}
-        for i in range(reps if count < 100 else max(5, reps // 5)):
-            sidecar.ask({"type": "turn.start", "turn": f"t{next(turns)}"})
-            sidecar.until(lambda status: status["watcher"] in ("warm", "scan", "none") and status["baseline"] == "ready")
-            time.sleep(0.15)
-            mutate(files, min(count, len(files)), 5_000_000 + 1000 * count + i)
-            ms, block = before(("taken",), f"rm {name}", turn=False)
-            times.append(ms), engine.append(sidecar.ask({"type": "status"})[0]["cost"])
+        for i in range(repeat):
+            times.append(changed(count, 5_000_000 + 1000 * count + i, REST))
+            engine.append(sidecar.ask({"type": "status"})[0]["cost"])
             beside.record(i, others)
         steps = {key: statistics.median(cost[key] or 0 for cost in engine) for key in engine[0]}
+        rows[f"changed {count}, at once"] = spread(busy)
         rows[f"changed {count}"] = {**spread(times), **beside.told(others, statistics.median(times)), **steps}
     status, _ = sidecar.ask({"type": "status"})
+    time.sleep(idle)
     rows["memory"] = dict(zip(("resident_kb", "peak_kb"), sidecar.memory()))
     rows["watching"] = {"word": status["watcher"], **status.get("watching", {})}
     sidecar.close()
@@ -148,11 +166,12 @@ def main():
     p.add_argument("--changes", default="1,10,1000")
     p.add_argument("--settings", default="")
     p.add_argument("--beside", type=int, default=0)
+    p.add_argument("--idle", type=float, default=2, help="seconds of rest before memory is looked at; after 30 freed memory is given back")
     p.add_argument("--piton", default=os.path.join(HERE, "..", "target", "release", "piton"))
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     with tempfile.TemporaryDirectory(prefix="piton-warm-") as home:
-        rows = measure(os.path.abspath(a.piton), a.tree, [int(n) for n in a.changes.split(",") if n], a.reps, home, a.settings, a.beside)
+        rows = measure(os.path.abspath(a.piton), a.tree, [int(n) for n in a.changes.split(",") if n], a.reps, home, a.settings, a.beside, a.idle)
     if a.json:
         print(json.dumps(rows))
         return
