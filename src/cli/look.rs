@@ -24,8 +24,9 @@ pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> 
     let mut timeline = context.timeline()?;
     let only = context.paths(timeline.workspace(), &args.paths)?;
     let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
-    let label = redact(args.label.as_deref().unwrap_or("by hand"));
-    let always = args.pin || args.label.is_some();
+    let label = args.label.as_deref().or(args.message.as_deref());
+    let always = args.pin || label.is_some();
+    let label = redact(label.unwrap_or("by hand"));
     let take = Take { only, targets, always, pinned: args.pin, ..Take::of(Kind::Manual, "local", &label) };
     let taken = timeline.take(&take, &|| Flow::Continue)?;
     print::settled(timeline.leave());

@@ -198,6 +198,9 @@ pub struct McpProxyArgs {
 pub struct CheckpointArgs {
     /// A label to find it by
     pub label: Option<String>,
+    /// The label, as git calls it
+    #[arg(short, long, value_name = "LABEL", conflicts_with = "label")]
+    pub message: Option<String>,
     /// Never drop it
     #[arg(long)]
     pub pin: bool,

@@ -194,8 +194,9 @@ fn large_special_and_unwanted_files_are_listed() {
     }
     assert_eq!(held(&lab, 1), [".env.example", "ok"]);
     lab.write("big", "small now");
-    lab.piton(&["checkpoint", "two", "--set", "limits.file_mb=1"]);
+    lab.piton(&["checkpoint", "-m", "two", "--set", "limits.file_mb=1"]);
     assert!(holds(&lab, 2, "big"));
+    lab.piton(&["show", "two"]);
     lab.write("big", vec![b'y'; 2_000_000]);
     lab.piton(&["checkpoint", "three", "--set", "limits.file_mb=1"]);
     assert!(skipped(&lab, 3).iter().any(|(path, why)| path == "big" && why.contains("too large")));

@@ -310,6 +310,10 @@ fn four_writers_and_a_checkpoint_every_50_milliseconds() {
                     std::thread::sleep(pace);
                     between.push(guarded.take());
                 }
+                if barrier % 25 == 3 {
+                    overflow(&guarded, "d");
+                    scene.touched.lock().unwrap().extend(FLOODED.map(|name| format!("d/{name}")));
+                }
                 let stopped = scene.gate.write().unwrap();
                 taken += between.len() + 1;
                 let touched = std::mem::take(&mut *scene.touched.lock().unwrap());
@@ -348,6 +352,7 @@ fn four_writers_and_a_checkpoint_every_50_milliseconds() {
         status = guarded.status();
     }
     assert_eq!(status["watching"]["divergences"], 0, "{status}");
+    assert!(status["watching"]["overflows"].as_u64().unwrap() > 0, "{status}");
     println!(
         "{taken} checkpoints, {} edits, {barriers} barriers; watching {}",
         scene.edits.load(Ordering::Relaxed),
@@ -464,6 +469,30 @@ fn what_the_system_may_not_tell_is_captured_all_the_same() {
     assert_eq!(status["watching"]["divergences"], 0, "{status}");
 }
 
+/// What [`overflow`] writes.
+const FLOODED: [&str; 3] = ["flood-1", "flood-2", "last"];
+
+/// Has more happen below a directory, while the sidecar stands still, than the kernel keeps events.
+fn overflow(guarded: &Guarded, dir: &str) {
+    let signal = |name: &str| {
+        let id = guarded.sidecar.child.id().to_string();
+        assert!(Command::new("kill").args([format!("-{name}"), id]).status().unwrap().success());
+    };
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let limit: usize = limit.trim().parse().unwrap();
+    let dir = guarded.lab.work.join(dir);
+    // A writer may have taken it away.
+    fs::create_dir_all(&dir).unwrap();
+    signal("STOP");
+    let files = [FLOODED[0], FLOODED[1]].map(|name| fs::File::create(dir.join(name)).unwrap());
+    for _ in 0..limit {
+        // By turns: the kernel drops an event that equals the last one.
+        files.iter().for_each(|file| std::os::unix::fs::FileExt::write_all_at(file, b"x", 0).unwrap());
+    }
+    fs::write(dir.join(FLOODED[2]), "x").unwrap();
+    signal("CONT");
+}
+
 #[test]
 fn a_queue_that_overflows_is_got_over() {
     if !has_git() {
@@ -474,18 +503,7 @@ fn a_queue_that_overflows_is_got_over() {
     let mut guarded = Guarded::new(lab);
     guarded.take();
     guarded.await_word("warm");
-    // A reader that stands still: the kernel keeps some 16,000 events and drops the rest.
-    let signal = |child: &std::process::Child, name: &str| {
-        let sent = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-    };
-    signal(&guarded.sidecar.child, "STOP");
-    for n in 0..12_000 {
-        let path = guarded.lab.work.join(format!("a/n{}", n % 500));
-        fs::write(&path, n.to_string()).unwrap();
-    }
-    fs::write(guarded.lab.work.join("a/last"), "x").unwrap();
-    signal(&guarded.sidecar.child, "CONT");
+    overflow(&guarded, "a");
     let id = guarded.take();
     is_exact(&guarded.lab, &guarded.tree(&id), "after the overflow");
     guarded.await_word("warm");
