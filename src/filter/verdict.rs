@@ -147,17 +147,26 @@ impl<'a> Judge<'a> {
     }
 
     fn dir_denial(&self, level: Option<&Arc<Level>>, path: &RelPath, parent: &RelPath) -> Option<Denial> {
-        let exists = self.tree.exists;
-        match directory_rule(self.configured.as_ref(), level, path, &|name| exists(&parent.join(name))) {
+        match directory_rule(self.configured.as_ref(), level, path, &|name| self.may_stand(level, &parent.join(name))) {
             DirRule::Excluded => Some(Denial::Excluded),
             DirRule::Ignored => Some(Denial::Ignored),
             DirRule::Forced => None,
             DirRule::Open => {
-                let inside = |name: &[u8]| exists(&path.join(name));
-                let made = generated::made_inside(path.name(), &inside) || inside(generated::CACHE_TAG);
-                made.then_some(Denial::Ignored)
+                let own = match self.level_of(level.cloned(), path) {
+                    Ok(own) => own,
+                    Err(denial) => return Some(denial),
+                };
+                let inside = |name: &[u8]| self.may_stand(own.as_ref(), &path.join(name));
+                let tagged = (self.tree.exists)(&path.join(generated::CACHE_TAG));
+                (tagged || generated::made_inside(path.name(), &inside)).then_some(Denial::Ignored)
             }
         }
+    }
+
+    /// Whether a maker's mark may have stood there: the checkpoint has it, or would not have it if it had. `level` are the
+    /// rules of its directory.
+    fn may_stand(&self, level: Option<&Arc<Level>>, mark: &RelPath) -> bool {
+        (self.tree.exists)(mark) || self.coverage.skip_of(mark).is_some() || self.file_denial(level, mark).is_some()
     }
 
     fn file_denial(&self, level: Option<&Arc<Level>>, path: &RelPath) -> Option<Denial> {
@@ -283,6 +292,30 @@ mod tests {
         assert_eq!(judge(&coverage, "ignored", entry(EntryKind::File, 0)), Verdict::Yes);
         let large = entry(EntryKind::File, coverage.file_cap + 1);
         assert_eq!(judge(&coverage, "large", large), no(Denial::TooLarge));
+    }
+
+    #[test]
+    fn a_mark_that_is_ignored_itself_may_have_stood_there() {
+        let gitignore = |dir: &RelPath| dir.is_root().then(|| b"*\n!*/\n!keep\n!*.js\n".to_vec());
+        let view = CoverageView { gitignore: &gitignore, exists: &|_| false };
+        let mut coverage = Coverage::default();
+        let verdict =
+            |coverage: &Coverage, text| would_capture(&path(text), &entry(EntryKind::File, 1), coverage, &view);
+        let ignored = Verdict::No(Denial::Ignored);
+        for (text, expected) in [
+            ("a.js", Verdict::Yes),
+            ("src/a.js", Verdict::Yes),
+            ("node_modules/a.js", ignored),
+            ("venv/a.js", ignored),
+            ("sub/node_modules/a.js", ignored),
+        ] {
+            assert_eq!(verdict(&coverage, text), expected, "{text}");
+        }
+        let none = CoverageView { gitignore: &|_| None, exists: &|_| false };
+        coverage.skipped.insert(path("package.json"), SkipReason::TooLarge(9));
+        let file = entry(EntryKind::File, 1);
+        assert_eq!(would_capture(&path("node_modules/a.js"), &file, &coverage, &none), ignored);
+        assert_eq!(would_capture(&path("sub/node_modules/a.js"), &file, &coverage, &none), Verdict::Yes);
     }
 
     #[test]

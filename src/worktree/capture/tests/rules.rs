@@ -169,7 +169,7 @@ mod agreement {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::filter::{CoverageView, Verdict, would_capture};
+    use crate::filter::{CoverageView, Verdict, generated, would_capture};
 
     const PATTERNS: &[&str] =
         &["*.o", "/a", "b/", "!a/x.o", "a/**/c", "!*.o", "*", "!*/", "node_modules", "!b", "\\#x"];
@@ -227,11 +227,13 @@ mod agreement {
             for path in list {
                 let entry = Entry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 1 };
                 let verdict = would_capture(&path, &entry, &capture.coverage, &view);
-                let tagged = verdict != Verdict::Yes && path.parent().is_some_and(|dir| {
-                    // A tag without its signature is doubt for the verdict, and doubt keeps.
-                    std::iter::successors(Some(dir), RelPath::parent).any(|dir| exists(&dir.join(b"CACHEDIR.TAG")))
+                let doubtful = verdict != Verdict::Yes && path.parent().is_some_and(|dir| {
+                    // A tag without its signature is doubt for the verdict, and so is a mark that is ignored itself.
+                    // Doubt keeps.
+                    let doubt = |dir: RelPath| exists(&dir.join(b"CACHEDIR.TAG")) || generated::may_be_made(dir.name());
+                    std::iter::successors(Some(dir), RelPath::parent).any(doubt)
                 });
-                prop_assert!(tagged || (verdict == Verdict::Yes) == capture.manifest.contains(&path), "{path:?} {verdict:?}");
+                prop_assert!(doubtful || (verdict == Verdict::Yes) == capture.manifest.contains(&path), "{path:?} {verdict:?}");
             }
         }
     }
