@@ -26,6 +26,10 @@ impl Ears for Told {
 
     fn follow(&mut self, _dir: &RelPath, _admits: Admits<'_>) {}
 
+    fn settle(&mut self, _admits: Admits<'_>) -> bool {
+        false
+    }
+
     fn distrust(&mut self, _paths: &BTreeSet<RelPath>) {}
 }
 

@@ -75,7 +75,7 @@ impl Timeline {
         }
         let all = self.all()?;
         let warmth = self.take_warmth();
-        let before = self.known_now(&all.checkpoints, warmth.stamps()?)?;
+        let before = self.known_now(take, &all.checkpoints, warmth.stamps()?)?;
         let seen = self.capture_with(take, &before, Into::Nothing, control);
         // Only what was known before stays known: content that was merely hashed is not in the store.
         self.keep(warmth, before);

@@ -20,8 +20,9 @@ use crate::model::sink::{HashOnly, ObjectSink};
 use crate::model::tree;
 use crate::store::Batch;
 use crate::sys::clock::boot_id;
+use crate::sys::memory;
 use crate::worktree::stamps::{Built, Stamps};
-use crate::worktree::{Capture, Flow, Request, Stats, capture};
+use crate::worktree::{Capture, Early, Flow, Request, Stats, capture};
 
 /// What a look at the workspace under its rules gave, before anything names it.
 pub(super) struct Seen {
@@ -81,6 +82,8 @@ pub(super) struct Before {
     pub stamps: Stamps,
     /// Captured before, but without stamps.
     pub sticky: BTreeSet<RelPath>,
+    /// Who looks already.
+    pub early: Option<Arc<Early>>,
 }
 
 /// Where captured content goes.
@@ -94,14 +97,17 @@ pub(super) enum Into<'b, 's> {
 impl Timeline {
     /// What is known from earlier captures, checked against the store when that may have lost objects. What was in
     /// memory is handed in.
-    pub(super) fn known_now(&self, all: &[Checkpoint], held: Option<Stamps>) -> Result<Before> {
+    pub(super) fn known_now(&self, take: &Take, all: &[Checkpoint], held: Option<Stamps>) -> Result<Before> {
         let epoch = self.store.epoch()?;
         let boot = boot_id();
         if let Some(stamps) = held.filter(|stamps| stamps.epoch == epoch && stamps.boot == boot) {
-            return Ok(Before { stamps, sticky: BTreeSet::new() });
+            return Ok(Before { stamps, sticky: BTreeSet::new(), early: None });
         }
         let file = self.workspace.dir.join("stamps");
-        let loaded = crate::worktree::stamps::load(&file)?;
+        let (whole, mut early) = (self.extent(take) == Extent::Tree, None);
+        let loaded = crate::worktree::stamps::load(&file, &mut |dirs| {
+            early = whole.then(|| Early::start(&self.workspace.path, dirs)).flatten().map(Arc::new);
+        })?;
         let sticky = if loaded.is_none() { self.sticky_from(all)? } else { BTreeSet::new() };
         let mut stamps =
             loaded.unwrap_or_else(|| Stamps { epoch: epoch.clone(), boot: boot.clone(), ..Stamps::default() });
@@ -113,7 +119,7 @@ impl Timeline {
             stamps.epoch = epoch;
             stamps.boot = boot;
         }
-        Ok(Before { stamps, sticky })
+        Ok(Before { stamps, sticky, early })
     }
 
     /// Without stamps: what the newest whole checkpoint holds stays captured.
@@ -151,8 +157,9 @@ impl Timeline {
         } else {
             None
         };
-        if *capture.known == *before.stamps.known {
-            capture.known = Arc::clone(&before.stamps.known);
+        if capture.same {
+            let same = std::mem::replace(&mut capture.known, Arc::clone(&before.stamps.known));
+            memory::drop_beside(same, capture.stats.files);
             let built = before.stamps.built.filter(|built| Some(built.shape) == shape);
             if let Some(built) = built.filter(|_| capture.stats.hashed == 0)
                 && self.store.has(&built.root)?
@@ -191,6 +198,7 @@ impl Timeline {
             exclude: &self.policy.exclude,
             never,
             defaults: before.stamps.defaults,
+            early: before.early.as_deref(),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::store::{BOUNDS, Batch, NewCommit, Slice};
 use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::memory;
 use crate::worktree::stamps::Stamps;
 use crate::worktree::{Flow, Target};
 
@@ -101,9 +102,13 @@ impl Timeline {
     /// recorded then.
     pub fn take(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Taken> {
         let lock = self.lock(take.kind.as_str())?;
-        let taken = self.take_locked(take, control).map(|(taken, _)| taken);
+        let taken = self.take_locked(take, control);
         drop(lock);
-        taken
+        taken.map(|(taken, seen)| {
+            let files = seen.totals.0;
+            memory::drop_beside(seen, files);
+            taken
+        })
     }
 
     /// Takes a checkpoint beside another capture of the same thread, which holds the workspace lock already.
@@ -222,7 +227,7 @@ impl Timeline {
         batch: &Batch<'_>,
         control: &dyn Fn() -> Flow,
     ) -> Result<(Seen, Before)> {
-        let known = self.known_now(all, held)?;
+        let known = self.known_now(take, all, held)?;
         let seen = match self.capture_with(take, &known, Into::Batch(batch), control) {
             Err(error) if error.code() == Code::StoreDamaged => {
                 tracing::warn!(%error, "the store lost objects that stamps name; scanning everything");
@@ -358,7 +363,11 @@ impl Timeline {
         self.save_stamps()?;
         self.flush_much()?;
         self.keep_commits()?;
-        self.tidy()
+        let tidied = self.tidy();
+        let stamps = self.stamps.take();
+        let known = stamps.as_ref().map_or(0, |stamps| stamps.known.entries().len());
+        memory::drop_beside(stamps, known as u64);
+        tidied
     }
 
     /// Under the workspace lock: drops what retention does not keep, and what killed processes left.

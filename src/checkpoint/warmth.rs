@@ -417,7 +417,7 @@ fn stamps_of(tree: &Warm, stamps: Stamps) -> Result<Stamps> {
 impl Before {
     /// Nothing is known.
     fn nothing() -> Before {
-        Before { stamps: Stamps::default(), sticky: BTreeSet::new() }
+        Before { stamps: Stamps::default(), sticky: BTreeSet::new(), early: None }
     }
 }
 

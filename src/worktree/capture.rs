@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Instant;
 
 use super::beneath::Root;
@@ -22,6 +24,7 @@ use crate::model::policy::Secrets;
 use crate::model::sink::ObjectSink;
 use crate::model::stamp::{Known, KnownPaths};
 use crate::model::tree::Mode;
+use crate::sys::memory;
 
 /// Captures the work tree: what `request` covers is in the manifest, its content in `sink`.
 ///
@@ -47,6 +50,8 @@ pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: &dyn Fn() 
     };
     gathered.read(request, &root, &files, (sink, control))?;
     gathered.skipped.append(&mut found.skipped);
+    let count = files.len() as u64;
+    memory::drop_beside(files, count);
     let mut capture = gathered.finish(request, found);
     capture.stats.walk_us = (walked - started).as_micros() as u64;
     capture.stats.hash_us = walked.elapsed().as_micros() as u64;
@@ -81,6 +86,9 @@ pub(super) fn refuse_never(request: &Request<'_>) -> Result<()> {
     Ok(())
 }
 
+/// From so many files on, a second thread is worth its beginning.
+const MANY: usize = if cfg!(test) { 8 } else { 8192 };
+
 /// What was read so far.
 #[derive(Default)]
 pub(super) struct Gathered {
@@ -101,12 +109,10 @@ impl Gathered {
         (sink, control): (&dyn ObjectSink, &dyn Fn() -> Flow),
     ) -> Result<()> {
         let mut jobs = Vec::new();
-        for (index, file) in files.iter().enumerate() {
-            if index % 64 == 0 && control() == Flow::Stop {
-                return Err(stopped());
-            }
+        for index in self.reuse(files, control)? {
+            let file = &files[index];
             match &file.source {
-                Source::Known(id) => self.reused(file, *id),
+                Source::Known(_) => {}
                 Source::Held(held) => self.settle(file, read::store_bytes(&held.0, held.1, sink))?,
                 Source::Unread => jobs.push(Job {
                     index,
@@ -120,6 +126,50 @@ impl Gathered {
             self.settle(&files[done.index], done.outcome)?;
         }
         Ok(())
+    }
+
+    /// Takes those whose content is known, many of them on two threads; where the others stand.
+    fn reuse(&mut self, files: &[Candidate], control: &dyn Fn() -> Flow) -> Result<Vec<usize>> {
+        let (first, second) = files.split_at(if files.len() < MANY { files.len() } else { files.len() / 2 });
+        std::thread::scope(|scope| {
+            let room = |files: &[Candidate]| Gathered {
+                entries: Vec::with_capacity(files.len()),
+                known: Vec::with_capacity(files.len()),
+                ..Gathered::default()
+            };
+            let beside = move || {
+                let mut gathered = room(second);
+                let others = gathered.reuse_in_turn(second, &|| Flow::Continue);
+                (gathered, others)
+            };
+            let thread = if second.is_empty() { None } else { Builder::new().spawn_scoped(scope, beside).ok() };
+            let mut others = self.reuse_in_turn(first, control)?;
+            let (gathered, more) = match thread.map(ScopedJoinHandle::join) {
+                Some(Ok(found)) => found,
+                // Without a thread, or after a bug in it, here.
+                _ => beside(),
+            };
+            self.entries.extend(gathered.entries);
+            self.known.extend(gathered.known);
+            self.targeted.extend(gathered.targeted);
+            self.stats.add(&gathered.stats);
+            others.extend(more?.into_iter().map(|index| first.len() + index));
+            Ok(others)
+        })
+    }
+
+    fn reuse_in_turn(&mut self, files: &[Candidate], control: &dyn Fn() -> Flow) -> Result<Vec<usize>> {
+        let mut others = Vec::new();
+        for (index, file) in files.iter().enumerate() {
+            if index % 64 == 0 && control() == Flow::Stop {
+                return Err(stopped());
+            }
+            match file.source {
+                Source::Known(id) => self.reused(file, id),
+                Source::Held(_) | Source::Unread => others.push(index),
+            }
+        }
+        Ok(others)
     }
 
     fn reused(&mut self, file: &Candidate, id: ObjectId) {
@@ -166,6 +216,24 @@ impl Gathered {
 
     fn finish(mut self, request: &Request<'_>, found: Found) -> Capture {
         self.retain_known(request);
+        let known = std::mem::take(&mut self.known);
+        let many = known.len() >= MANY;
+        let ordered = move || {
+            let known = KnownPaths::new(known);
+            (known == *request.known, known)
+        };
+        std::thread::scope(|scope| {
+            let known = if many { Ok(scope.spawn(ordered)) } else { Err(ordered()) };
+            let mut capture = self.put_together(request, found);
+            let (same, known) =
+                known.map_or_else(|known| known, |thread| thread.join().unwrap_or_else(|bug| resume_unwind(bug)));
+            (capture.known, capture.same) = (Arc::new(known), same);
+            capture
+        })
+    }
+
+    /// All but what is known.
+    fn put_together(mut self, request: &Request<'_>, found: Found) -> Capture {
         let dir = |visited: &Visited| (visited.place.path.clone(), Entry::dir(visited.perm));
         let (recorded, passed): (Vec<_>, Vec<_>) =
             found.visited.iter().filter(|visited| !visited.place.path.is_root()).partition(|visited| visited.recorded);
@@ -195,7 +263,8 @@ impl Gathered {
         Capture {
             manifest,
             coverage,
-            known: Arc::new(KnownPaths::new(self.known)),
+            known: Arc::default(),
+            same: false,
             stats: self.stats,
             warnings: found.warnings,
             visits: Visits(found.visited),

@@ -30,4 +30,5 @@ pub use capture::capture;
 pub use look::{files_below, is_linked_worktree, read_small};
 pub use probe::{Probe, ProbeKind, probe, stamp_of};
 pub use request::{Capture, Flow, Request, Stats, TARGET_BYTES, TARGET_FILES, Target};
+pub use walk::Early;
 pub use warm::{Differences, Renewed, Warm};

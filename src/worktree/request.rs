@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::walk::Visited;
+use super::walk::{Early, Visited};
 use crate::model::coverage::{Coverage, Defaults, Extent};
 use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;
@@ -49,6 +49,8 @@ pub struct Request<'a> {
     pub never: &'a [PathBuf],
     /// The usual permission bits of the previous checkpoint, kept when given.
     pub defaults: Option<Defaults>,
+    /// Scouts that began when the capture did, for a walk of the whole tree.
+    pub early: Option<&'a Early>,
 }
 
 /// The result of a capture.
@@ -60,6 +62,8 @@ pub struct Capture {
     /// those that only a target brought in. A sticky file that could not be taken this time (too large, unreadable)
     /// stays here with its old id, unproven, so that it is taken again when that is possible.
     pub known: Arc<KnownPaths>,
+    /// Whether that is what [`Request::known`] was.
+    pub same: bool,
     pub stats: Stats,
     /// What the user should hear, as sentences.
     pub warnings: Vec<String>,

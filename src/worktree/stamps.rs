@@ -2,12 +2,14 @@
 //!
 //! A cache and nothing more: when it is missing, torn, of another version or of another epoch, the next capture reads
 //! every file again. Layout: magic, version, CRC-32 of the body, body. The body holds numbers as LEB128 and paths with
-//! the length they share with their predecessor.
+//! the length they share with their predecessor. The directories of the known files come before these, so that they can
+//! be read from the disk while the rest is decoded.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::git_dir::read_regular;
+use super::walk::dirs_of;
 use crate::error::{IoContext, Result};
 use crate::model::coverage::Defaults;
 use crate::model::id::ObjectId;
@@ -16,7 +18,7 @@ use crate::model::stamp::{Known, KnownPaths, Stamp};
 use crate::sys::durable;
 
 const MAGIC: &[u8; 8] = b"PTNSTAMP";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HEADER: usize = 16;
 /// Largest file that is read: some ten million paths.
 const CAP: u64 = 1 << 30;
@@ -55,12 +57,15 @@ pub enum Outcome {
     Unusable(&'static str),
 }
 
+/// Who is told the directories of the known files, in the order of a walk, as soon as they are decoded.
+pub type Begin<'b> = &'b mut dyn FnMut(Vec<RelPath>);
+
 /// Reads the stamps, if there are usable ones.
 ///
 /// # Errors
 /// When the file exists and cannot be read.
-pub fn load(file: &Path) -> Result<Option<Stamps>> {
-    match read(file)? {
+pub fn load(file: &Path, begin: Begin<'_>) -> Result<Option<Stamps>> {
+    match read(file, begin)? {
         Outcome::Found(stamps) => Ok(Some(stamps)),
         Outcome::Missing | Outcome::Unusable(_) => Ok(None),
     }
@@ -70,11 +75,11 @@ pub fn load(file: &Path) -> Result<Option<Stamps>> {
 ///
 /// # Errors
 /// As [`load`].
-pub fn read(file: &Path) -> Result<Outcome> {
+pub fn read(file: &Path, begin: Begin<'_>) -> Result<Outcome> {
     let Some(bytes) = read_regular(file, CAP).at("reading the stamps", file)? else {
         return Ok(Outcome::Missing);
     };
-    Ok(match decode(&bytes) {
+    Ok(match decode_with(&bytes, begin) {
         Ok(stamps) => Outcome::Found(stamps),
         Err(why) => Outcome::Unusable(why),
     })
@@ -110,21 +115,31 @@ pub fn encode(stamps: &Stamps) -> Vec<u8> {
             body.extend(root.as_bytes());
         }
     }
-    put(&mut body, stamps.known.entries().len() as u64);
+    let dirs = dirs_of(&stamps.known);
+    put(&mut body, dirs.len() as u64);
     let mut previous: &[u8] = &[];
+    for dir in &dirs {
+        put_path(&mut body, &mut previous, dir);
+    }
+    put(&mut body, stamps.known.entries().len() as u64);
+    previous = &[];
     for (path, known) in stamps.known.entries() {
-        let path = path.as_bytes();
-        let shared = path.iter().zip(previous).take_while(|(a, b)| a == b).count();
-        put(&mut body, shared as u64);
-        put_bytes(&mut body, &path[shared..]);
+        put_path(&mut body, &mut previous, path);
         put_known(&mut body, known);
-        previous = path;
     }
     let mut bytes = MAGIC.to_vec();
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(crc32fast::hash(&body).to_le_bytes());
     bytes.append(&mut body);
     bytes
+}
+
+fn put_path<'p>(body: &mut Vec<u8>, previous: &mut &'p [u8], path: &'p RelPath) {
+    let path = path.as_bytes();
+    let shared = path.iter().zip(*previous).take_while(|(a, b)| a == b).count();
+    put(body, shared as u64);
+    put_bytes(body, &path[shared..]);
+    *previous = path;
 }
 
 fn put_known(body: &mut Vec<u8>, known: &Known) {
@@ -158,6 +173,10 @@ const BAD: &str = "holds impossible values";
 /// # Errors
 /// Why they are of no use, for logs.
 pub fn decode(bytes: &[u8]) -> Result<Stamps, &'static str> {
+    decode_with(bytes, &mut |_| ())
+}
+
+fn decode_with(bytes: &[u8], begin: Begin<'_>) -> Result<Stamps, &'static str> {
     let (header, body) = bytes.split_at_checked(HEADER).ok_or(CUT)?;
     if header[..8] != *MAGIC {
         return Err("is no stamps file");
@@ -168,10 +187,10 @@ pub fn decode(bytes: &[u8]) -> Result<Stamps, &'static str> {
     if header[12..] != crc32fast::hash(body).to_le_bytes() {
         return Err("has a wrong checksum");
     }
-    decode_body(&mut Reader(body))
+    decode_body(&mut Reader(body), begin)
 }
 
-fn decode_body(reader: &mut Reader<'_>) -> Result<Stamps, &'static str> {
+fn decode_body(reader: &mut Reader<'_>, begin: Begin<'_>) -> Result<Stamps, &'static str> {
     let mut stamps = Stamps {
         epoch: reader.text()?,
         boot: reader.text()?,
@@ -181,17 +200,18 @@ fn decode_body(reader: &mut Reader<'_>) -> Result<Stamps, &'static str> {
         built: reader.built()?,
         known: Arc::default(),
     };
+    let mut name: Vec<u8> = Vec::new();
+    let count = reader.number()?;
+    let mut dirs = Vec::with_capacity((reader.0.len() / 2).min(count as usize));
+    for _ in 0..count {
+        dirs.push(reader.path(&mut name)?);
+    }
+    begin(dirs);
+    name.clear();
     let count = reader.number()?;
     let mut entries = Vec::with_capacity((reader.0.len() / 64).min(count as usize));
-    let mut name: Vec<u8> = Vec::new();
     for _ in 0..count {
-        let shared = reader.number()? as usize;
-        if shared > name.len() {
-            return Err(BAD);
-        }
-        name.truncate(shared);
-        name.extend_from_slice(reader.bytes()?);
-        let path = RelPath::parse(&name).map_err(|_| BAD)?;
+        let path = reader.path(&mut name)?;
         entries.push((path, reader.known()?));
     }
     if !reader.0.is_empty() {
@@ -235,6 +255,17 @@ impl<'a> Reader<'a> {
 
     fn text(&mut self) -> Result<String, &'static str> {
         String::from_utf8(self.bytes()?.to_vec()).map_err(|_| BAD)
+    }
+
+    /// The next path; `name` holds the one before, and then this one.
+    fn path(&mut self, name: &mut Vec<u8>) -> Result<RelPath, &'static str> {
+        let shared = self.number()? as usize;
+        if shared > name.len() {
+            return Err(BAD);
+        }
+        name.truncate(shared);
+        name.extend_from_slice(self.bytes()?);
+        RelPath::parse(name).map_err(|_| BAD)
     }
 
     fn perm(&mut self) -> Result<u16, &'static str> {
@@ -323,10 +354,16 @@ mod tests {
     fn what_is_saved_is_loaded() {
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join("stamps");
-        assert_eq!(load(&file).unwrap(), None);
+        let load = |file: &Path| {
+            let mut dirs = Vec::new();
+            let stamps = super::load(file, &mut |told| dirs = told).unwrap();
+            assert_eq!(dirs, stamps.as_ref().map_or_else(Vec::new, |stamps| dirs_of(&stamps.known)));
+            stamps
+        };
+        assert_eq!(load(&file), None);
         for stamps in [sample(), Stamps::default()] {
             save(&file, &stamps).unwrap();
-            assert_eq!(load(&file).unwrap(), Some(stamps));
+            assert_eq!(load(&file), Some(stamps));
         }
     }
 
@@ -337,7 +374,7 @@ mod tests {
         let good = encode(&sample());
         let read = |bytes: &[u8]| {
             std::fs::write(&file, bytes).unwrap();
-            read(&file).unwrap()
+            read(&file, &mut |_| ()).unwrap()
         };
         for cut in 0..good.len() {
             assert!(matches!(read(&good[..cut]), Outcome::Unusable(_)), "cut at {cut}");
@@ -348,7 +385,7 @@ mod tests {
             assert!(matches!(read(&changed), Outcome::Unusable(_)), "changed at {at}");
         }
         let body = |count: u64| {
-            let mut body = vec![0; 6];
+            let mut body = vec![0; 7];
             put(&mut body, count);
             [&good[..12], &crc32fast::hash(&body).to_le_bytes(), &body].concat()
         };

@@ -122,6 +122,7 @@ impl Lab {
             exclude: &[],
             never: &[],
             defaults: None,
+            early: None,
         };
         capture(&request, &HashOnly, &|| Flow::Continue).unwrap().manifest
     }

@@ -98,6 +98,7 @@ impl Bench {
             exclude: &self.exclude,
             never: &self.never,
             defaults: self.defaults,
+            early: None,
         }
     }
 

@@ -36,7 +36,12 @@ const READY: usize = 50_000;
 const MAX_NAMES: usize = 10_000;
 
 /// Most scouts: beyond it the kernel's directory cache gains little.
-pub(super) const MAX_SCOUTS: usize = 3;
+const MAX_SCOUTS: usize = 3;
+
+/// How many scouts there are: one core is the walk's own.
+pub(super) fn scouts() -> usize {
+    std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1).min(MAX_SCOUTS)
+}
 
 /// Longest time between two calls of `control`.
 const PAUSE: Duration = Duration::from_millis(5);

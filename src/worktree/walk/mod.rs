@@ -7,6 +7,7 @@
 
 mod ahead;
 mod child;
+mod early;
 mod enter;
 mod place;
 mod plan;
@@ -21,11 +22,13 @@ use std::thread::Builder;
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
-use self::ahead::{Ahead, BUFFER, Here, Listing, MAX_SCOUTS, Seen};
+use self::ahead::{Ahead, BUFFER, Here, Listing, Seen};
+pub use self::early::Early;
 pub(super) use self::enter::tracked;
 use self::place::Item;
 pub(super) use self::place::{Place, Repo, Repository, State, Visited};
 use self::plan::Plan;
+pub(super) use self::plan::dirs_of;
 use super::beneath::{Root, names_in};
 use super::hash::stopped;
 use super::keep::PathList;
@@ -95,10 +98,15 @@ pub(super) struct Found {
 /// Walks the extent and the targets of `request`.
 pub(super) fn walk(request: &Request<'_>, root: &Root, control: &dyn Fn() -> Flow) -> Result<Found> {
     // Of a part of the workspace only some of what is known is looked at.
-    let ahead = if request.extent == Extent::Tree { Ahead::of(Plan::new(request.known)) } else { Ahead::default() };
-    let scouts = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1).min(MAX_SCOUTS);
+    let whole = request.extent == Extent::Tree;
+    if let Some(ahead) = request.early.filter(|_| whole).and_then(|early| early.begin(root)) {
+        let found = walk_with(request, root, ahead, control);
+        ahead.close();
+        return found;
+    }
+    let ahead = if whole { Ahead::of(Plan::of(dirs_of(request.known))) } else { Ahead::default() };
     std::thread::scope(|scope| {
-        for _ in 0..scouts {
+        for _ in 0..ahead::scouts() {
             let thread = Builder::new().name("scout".to_owned());
             // Without scouts the walk reads everything itself.
             let _ = thread.spawn_scoped(scope, || ahead.scout(root));

@@ -50,22 +50,27 @@ fn walk_order(a: &RelPath, b: &RelPath) -> Ordering {
     })
 }
 
-impl Plan {
-    /// The directories in which `known` has files; the root is none of them.
-    pub(super) fn new(known: &KnownPaths) -> Plan {
-        let mut dirs: Vec<RelPath> = Vec::new();
-        let mut last: &[u8] = b"";
-        for (path, _) in known.entries() {
-            let path = path.as_bytes();
-            let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-            if path[..end] != *last {
-                last = &path[..end];
-                // The root's own files come between.
-                dirs.extend(RelPath::parse(last).ok().filter(|dir| !dir.is_root()));
-            }
+/// The directories in which `known` has files, in the order of the walk; the root is none of them.
+pub(in super::super) fn dirs_of(known: &KnownPaths) -> Vec<RelPath> {
+    let mut dirs: Vec<RelPath> = Vec::new();
+    let mut last: &[u8] = b"";
+    for (path, _) in known.entries() {
+        let path = path.as_bytes();
+        let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        if path[..end] != *last {
+            last = &path[..end];
+            // The root's own files come between.
+            dirs.extend(RelPath::parse(last).ok().filter(|dir| !dir.is_root()));
         }
-        dirs.sort_unstable_by(walk_order);
-        dirs.dedup();
+    }
+    dirs.sort_unstable_by(walk_order);
+    dirs.dedup();
+    dirs
+}
+
+impl Plan {
+    /// Directories as [`dirs_of`] gives them.
+    pub(super) fn of(dirs: Vec<RelPath>) -> Plan {
         let slots = dirs.iter().map(|_| Mutex::new(Slot::Waiting)).collect();
         Plan { dirs, slots, ..Plan::default() }
     }
@@ -159,7 +164,7 @@ mod tests {
         let stamp = Stamp { size: 0, mtime: 0, ctime: 0, dev: 0, ino: 0, mode: 0, links: 1 };
         let known = Known { stamp, id: ObjectId::from_bytes([0; 20]), proven: true };
         let entry = |path: &&str| (RelPath::parse(path.as_bytes()).unwrap(), known);
-        Plan::new(&KnownPaths::new(paths.iter().map(entry).collect()))
+        Plan::of(dirs_of(&KnownPaths::new(paths.iter().map(entry).collect())))
     }
 
     fn dirs(plan: &Plan) -> Vec<String> {

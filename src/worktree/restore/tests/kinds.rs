@@ -127,6 +127,7 @@ fn captured(world: &World) -> Capture {
         exclude: &[],
         never: &[],
         defaults: None,
+        early: None,
     };
     capture(&request, &world.blobs, &|| Flow::Continue).unwrap()
 }
