@@ -82,7 +82,7 @@ pub(super) struct Before {
     pub stamps: Stamps,
     /// Captured before, but without stamps.
     pub sticky: BTreeSet<RelPath>,
-    /// Who looks already.
+    /// Scouts that are on their way.
     pub early: Option<Arc<Early>>,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Instant;
 
@@ -216,17 +216,20 @@ impl Gathered {
 
     fn finish(mut self, request: &Request<'_>, found: Found) -> Capture {
         self.retain_known(request);
-        let known = std::mem::take(&mut self.known);
-        let many = known.len() >= MANY;
-        let ordered = move || {
-            let known = KnownPaths::new(known);
+        let many = self.known.len() >= MANY;
+        let known = Mutex::new(std::mem::take(&mut self.known));
+        let ordered = || {
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = KnownPaths::new(std::mem::take(&mut *known));
             (known == *request.known, known)
         };
         std::thread::scope(|scope| {
-            let known = if many { Ok(scope.spawn(ordered)) } else { Err(ordered()) };
+            let thread = if many { Builder::new().spawn_scoped(scope, ordered).ok() } else { None };
             let mut capture = self.put_together(request, found);
-            let (same, known) =
-                known.map_or_else(|known| known, |thread| thread.join().unwrap_or_else(|bug| resume_unwind(bug)));
+            let (same, known) = match thread {
+                Some(thread) => thread.join().unwrap_or_else(|bug| resume_unwind(bug)),
+                None => ordered(),
+            };
             (capture.known, capture.same) = (Arc::new(known), same);
             capture
         })
