@@ -123,7 +123,7 @@ impl Places {
 
     /// How many directories may go before a new instance is cheaper than letting go of each.
     pub(super) fn patience(&self) -> usize {
-        (CHEAP_LOOKS / self.placed.len().max(1)).max(MANY)
+        patience(self.placed.len())
     }
 
     /// About how long it takes to place all watches anew.
@@ -301,7 +301,8 @@ impl Places {
     }
 
     fn unwatch(&mut self, paths: Vec<RelPath>) {
-        if paths.len() > self.patience() {
+        // They are forgotten here, and notify still knows them.
+        if paths.len() > patience(self.placed.len() + paths.len()) {
             self.worn = true;
             return;
         }
@@ -322,6 +323,11 @@ impl Places {
     fn at(&self, path: &RelPath) -> PathBuf {
         path.under(&self.root)
     }
+}
+
+/// How many of so many watches may be let go of one by one.
+fn patience(watches: usize) -> usize {
+    (CHEAP_LOOKS / watches.max(1)).max(MANY)
 }
 
 /// The path and those below it, as far as they are in the map.
