@@ -43,11 +43,7 @@ pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: &dyn Fn() 
     select::guard(&mut found, request.limits.files);
     let walked = Instant::now();
     let files = std::mem::take(&mut found.files);
-    let mut gathered = Gathered {
-        entries: Vec::with_capacity(files.len() + found.visited.len()),
-        known: Vec::with_capacity(files.len()),
-        ..Gathered::default()
-    };
+    let mut gathered = Gathered::with_room(files.len());
     gathered.read(request, &root, &files, (sink, control))?;
     gathered.skipped.append(&mut found.skipped);
     let count = files.len() as u64;
@@ -101,6 +97,10 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
+    fn with_room(files: usize) -> Gathered {
+        Gathered { entries: Vec::with_capacity(files), known: Vec::with_capacity(files), ..Gathered::default() }
+    }
+
     pub(super) fn read(
         &mut self,
         request: &Request<'_>,
@@ -132,13 +132,8 @@ impl Gathered {
     fn reuse(&mut self, files: &[Candidate], control: &dyn Fn() -> Flow) -> Result<Vec<usize>> {
         let (first, second) = files.split_at(if files.len() < MANY { files.len() } else { files.len() / 2 });
         std::thread::scope(|scope| {
-            let room = |files: &[Candidate]| Gathered {
-                entries: Vec::with_capacity(files.len()),
-                known: Vec::with_capacity(files.len()),
-                ..Gathered::default()
-            };
             let beside = move || {
-                let mut gathered = room(second);
+                let mut gathered = Gathered::with_room(second.len());
                 let others = gathered.reuse_in_turn(second, &|| Flow::Continue);
                 (gathered, others)
             };
