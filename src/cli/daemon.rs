@@ -26,6 +26,7 @@ pub fn daemon(context: &Context, verb: &DaemonVerb) -> Result<Exit> {
             if *detached {
                 process::leave_session();
             }
+            process::raise_descriptor_limit();
             Ok(match daemon::run(&context.home, Duration::from_secs(*idle))? {
                 Ended::Clean => Exit::Done,
                 Ended::Served => {

@@ -37,6 +37,7 @@ use clap::Parser;
 use crate::agents::Client;
 use crate::error::{Code, Error, Result};
 use crate::sidecar;
+use crate::sys::{process, remains};
 use context::Context;
 use verbs::{Cli, SidecarArgs, Verb};
 
@@ -94,13 +95,12 @@ pub fn main() -> ExitCode {
     trace();
     heed_file_limit();
     crate::sys::durable::make_private();
-    match run(&cli) {
-        Ok(exit) => exit,
-        Err(error) => {
-            print::error(&error, cli.json);
-            exit_of(&error).into()
-        }
-    }
+    let exit = run(&cli).unwrap_or_else(|error| {
+        print::error(&error, cli.json);
+        exit_of(&error).into()
+    });
+    remains::wait();
+    exit
 }
 
 fn run(cli: &Cli) -> Result<ExitCode> {
@@ -146,6 +146,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
 }
 
 fn serve(context: &Context, args: &SidecarArgs) -> Result<Exit> {
+    process::raise_descriptor_limit();
     let options = sidecar::Options {
         home: context.home.clone(),
         workspace: context.named_workspace(),

@@ -354,6 +354,15 @@ impl Dir {
         }
     }
 
+    /// A handle that keeps what a name stands for; no permission on it is needed.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn handle(&self, name: &[u8]) -> Result<OwnedFd> {
+        let path = self.child(name)?;
+        platform::open_handle(&self.fd, name).at("opening", path)
+    }
+
     /// Removes a name that is not a directory.
     ///
     /// # Errors

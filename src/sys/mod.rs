@@ -10,4 +10,5 @@ pub mod memory;
 pub mod mount;
 pub mod pipe;
 pub mod process;
+pub mod remains;
 pub mod room;

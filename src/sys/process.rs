@@ -4,6 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::error::{Error, Result};
 
 /// By which a rebuilt or replaced program is told from this one: version, and inode, size and time of the file that runs.
@@ -20,6 +22,19 @@ pub fn build() -> String {
 pub fn built_at() -> i64 {
     let facts = std::env::current_exe().and_then(std::fs::metadata);
     facts.map_or(0, |facts| facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec()))
+}
+
+/// Descriptors that a process which goes on asks for: it keeps files ready, and what it removed until that is freed.
+const DESCRIPTORS: u64 = 16 << 10;
+
+/// Takes as many descriptors as the system grants anyway, up to a bound; the usual 1,024 are for programs that call `select`.
+pub fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.unwrap_or(u64::MAX).min(DESCRIPTORS);
+    if limit.current.is_some_and(|current| current < wanted) {
+        // Who is refused keeps fewer.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum });
+    }
 }
 
 /// The user whose rights this process has.

@@ -14,6 +14,10 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
 use crate::sys::dir::{Dir, Kind};
+use crate::sys::remains::Remains;
+
+/// To free a file from this size on takes longer than to begin a thread.
+const LARGE: u64 = 16 << 20;
 
 /// Applies a plan below `root`. `control` is asked before every step; `Break` ends the restore there.
 ///
@@ -48,6 +52,7 @@ pub fn apply(
         plan,
         staged,
         loosened,
+        remains: remains(&root, plan),
         made: BTreeSet::new(),
         held: BTreeSet::new(),
         listed: BTreeSet::new(),
@@ -56,6 +61,15 @@ pub fn apply(
     };
     commit.run();
     Ok(finish(&root, commit))
+}
+
+/// Nobody waits until the file system has freed many displaced files, or a large one.
+fn remains(root: &Dir, plan: &Plan) -> Remains {
+    let displaced = || plan.replace.iter().map(|(_, from, _)| from).chain(plan.delete.iter().map(|(_, from)| from));
+    match displaced().count() > BULK || displaced().any(|from| from.size >= LARGE) {
+        true => Remains::beside(root),
+        false => Remains::none(),
+    }
 }
 
 /// Every file and link that gets new content: what is not there first.

@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RelPath;
 use crate::sys::dir::{Dir, Kind, Stat};
+use crate::sys::remains::Remains;
 
 const CHANGED: &str = "changed since the preview; not touched";
 const STOPPED: &str = "not done: the restore was stopped";
@@ -63,6 +64,8 @@ pub(super) struct Commit<'a> {
     pub plan: &'a Plan,
     pub staged: BTreeMap<RelPath, Staging>,
     pub loosened: Loosened,
+    /// Frees what was displaced.
+    pub remains: Remains,
     /// Directories made by this restore.
     pub made: BTreeSet<RelPath>,
     /// Directories that stay although a file was to take their place.
@@ -229,7 +232,7 @@ impl<'a> Commit<'a> {
     }
 
     fn hands(&self) -> Hands<'_> {
-        Hands { root: self.root, saved: self.saved, loosened: &self.loosened }
+        Hands { root: self.root, saved: self.saved, loosened: &self.loosened, remains: &self.remains }
     }
 
     fn parent(&self, path: &RelPath) -> Result<Dir> {
@@ -262,7 +265,7 @@ impl<'a> Commit<'a> {
         };
         let name = temporary_name();
         dir.create_dir(&name, 0o700)?;
-        let swapped = swap(&dir, &name, &dir, path.name(), &seen);
+        let swapped = swap(&self.remains, (&dir, &name), (&dir, path.name()), &seen);
         if matches!(swapped, Ok(true)) {
             self.made.insert(path.clone());
             return Ok(Done::Changed);
@@ -332,7 +335,8 @@ impl<'a> Commit<'a> {
         match self.prove(&dir, path, from)? {
             Proof::Absent => Ok(Done::Already),
             Proof::Differs => Ok(Done::Moved),
-            Proof::Exact(seen) => Ok(if set_aside(&dir, path.name(), &seen)? { Done::Changed } else { Done::Moved }),
+            Proof::Exact(seen) if set_aside(&self.remains, &dir, path.name(), &seen)? => Ok(Done::Changed),
+            Proof::Exact(_) => Ok(Done::Moved),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RelPath;
 use crate::sys::dir::Dir;
+use crate::sys::remains::Remains;
 
 /// What is needed to put one staged file in its place.
 #[derive(Clone, Copy)]
@@ -20,6 +21,7 @@ pub(super) struct Hands<'a> {
     pub root: &'a Dir,
     pub saved: &'a Saved<'a>,
     pub loosened: &'a Loosened,
+    pub remains: &'a Remains,
 }
 
 impl Hands<'_> {
@@ -66,7 +68,8 @@ impl Hands<'_> {
         let Proof::Exact(seen) = self.prove(&dir, path, from)? else {
             return Ok(Done::Moved);
         };
-        let swapped = swap(elsewhere.as_ref().unwrap_or(&dir), &staged.name, &dir, path.name(), &seen)?;
+        let new = (elsewhere.as_ref().unwrap_or(&dir), &*staged.name);
+        let swapped = swap(self.remains, new, (&dir, path.name()), &seen)?;
         Ok(if swapped { Done::Changed } else { Done::Moved })
     }
 

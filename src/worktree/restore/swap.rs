@@ -8,6 +8,7 @@
 
 use crate::error::{Code, Error, Result};
 use crate::sys::dir::{Dir, Kind, Stat};
+use crate::sys::remains::Remains;
 
 /// How the name begins of a file that could not go back to its own.
 const KEPT_PREFIX: &str = ".piton-kept";
@@ -15,12 +16,17 @@ const KEPT_PREFIX: &str = ".piton-kept";
 /// Puts `new` (in `from`) in the place of `name` (in `dir`), which was proved to be in state `seen`, and drops the old.
 ///
 /// `false` when it was not in that state any more, or was a directory that is not empty: it is in its place again.
-pub(super) fn swap(from: &Dir, new: &[u8], dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+pub(super) fn swap(
+    remains: &Remains,
+    (from, new): (&Dir, &[u8]),
+    (dir, name): (&Dir, &[u8]),
+    seen: &Stat,
+) -> Result<bool> {
     let ours = from.stat(new)?;
     if !from.exchange(new, dir, name)? {
-        return swap_plainly(from, new, dir, name, seen);
+        return swap_plainly(remains, (from, new), (dir, name), seen);
     }
-    let dropped = drop_displaced(from, new, seen);
+    let dropped = drop_displaced(remains, from, new, seen);
     if matches!(dropped, Ok(true)) {
         return dropped;
     }
@@ -32,35 +38,40 @@ pub(super) fn swap(from: &Dir, new: &[u8], dir: &Dir, name: &[u8], seen: &Stat) 
 }
 
 /// Drops a displaced object if it is the one that was seen.
-fn drop_displaced(dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+fn drop_displaced(remains: &Remains, dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
     match dir.stat(name)? {
         Some(displaced) if displaced.same_state(seen) => match displaced.kind {
             Kind::Dir => dir.rmdir(name),
-            Kind::File | Kind::Link | Kind::Other => dir.unlink(name).map(|()| true),
+            Kind::File | Kind::Link | Kind::Other => remains.unlink(dir, name, &displaced).map(|()| true),
         },
         Some(_) | None => Ok(false),
     }
 }
 
 /// For file systems without an exchange: the kinds decide how.
-pub(super) fn swap_plainly(from: &Dir, new: &[u8], dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+pub(super) fn swap_plainly(
+    remains: &Remains,
+    (from, new): (&Dir, &[u8]),
+    (dir, name): (&Dir, &[u8]),
+    seen: &Stat,
+) -> Result<bool> {
     let new_is_dir = from.stat(new)?.is_some_and(|stat| stat.kind == Kind::Dir);
     if seen.kind == Kind::Dir {
         return Ok(dir.rmdir(name)? && from.rename_new(new, dir, name)?);
     }
     if new_is_dir {
-        return Ok(set_aside(dir, name, seen)? && from.rename_new(new, dir, name)?);
+        return Ok(set_aside(remains, dir, name, seen)? && from.rename_new(new, dir, name)?);
     }
     from.rename(new, dir, name).map(|()| true)
 }
 
 /// Deletes the file or link `name`, which was proved to be in state `seen`; `false` when it was not any more.
-pub(super) fn set_aside(dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+pub(super) fn set_aside(remains: &Remains, dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
     let aside = super::clean::temporary_name();
     if !dir.rename_new(name, dir, &aside)? {
         return Ok(false);
     }
-    let dropped = drop_displaced(dir, &aside, seen);
+    let dropped = drop_displaced(remains, dir, &aside, seen);
     if matches!(dropped, Ok(true)) {
         return dropped;
     }

@@ -1,0 +1,204 @@
+//! What is left of a file whose last name went: its content, which the file system frees only then.
+//!
+//! That can take longer than everything else (ext4 mounted with `discard` and without a journal tells the disk of each file, and
+//! waits: 0.4 ms on a virtual disk; a large file takes long anywhere), and nobody needs to wait for it. So a handle holds
+//! the content on until one of a few threads closes it. A process that is killed leaves that to the kernel; one that ends by itself
+//! calls [`wait`], for otherwise the kernel would close all that is left one by one.
+
+use std::mem;
+use std::os::fd::OwnedFd;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+
+use rustix::process::{Resource, getrlimit};
+
+use super::dir::{Dir, Stat};
+use super::mount;
+use crate::error::Result;
+
+/// Threads that close what was gathered: they wait for the disk, not for processors.
+const CLOSERS: usize = 4;
+
+/// The part of a process's descriptors that may be held.
+const SHARE: u64 = 4;
+
+/// How many contents this process holds.
+static HELD: Mutex<u64> = Mutex::new(0);
+static LET_GO: Condvar = Condvar::new();
+
+/// Removes names, and leaves what is behind them to be freed beside: from when this is dropped on, so that whatever is still to
+/// be synced does not wait behind it, or sooner where it is much.
+pub struct Remains {
+    gathered: Mutex<Vec<Handle>>,
+    /// The file system on which holding on is known to do no harm.
+    dev: u64,
+    /// How many this process may hold.
+    most: u64,
+}
+
+/// An object without a name that this process keeps.
+struct Handle(Option<OwnedFd>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // First the content, then the word that it is gone.
+        drop(self.0.take());
+        *held() -= 1;
+        LET_GO.notify_all();
+    }
+}
+
+impl Remains {
+    /// For what is freed at once, by whoever removes it.
+    pub fn none() -> Remains {
+        Remains { gathered: Mutex::default(), dev: 0, most: 0 }
+    }
+
+    /// For names on the file system of `root`. Network file systems and the like do not bear it (they give what is held a new
+    /// name); there it is as [`Remains::none`].
+    pub fn beside(root: &Dir) -> Remains {
+        let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / SHARE;
+        Remains::at_most(most, root)
+    }
+
+    fn at_most(most: u64, root: &Dir) -> Remains {
+        let is_ours = cfg!(target_os = "linux") && matches!(mount::foreign(root.path()), Ok(None));
+        match root.stat_self() {
+            Ok(own) if is_ours => Remains { gathered: Mutex::default(), dev: own.dev, most },
+            _ => Remains::none(),
+        }
+    }
+
+    /// Removes a name that is not a directory; `seen` is what it stands for.
+    ///
+    /// # Errors
+    /// As [`Dir::unlink`].
+    pub fn unlink(&self, dir: &Dir, name: &[u8], seen: &Stat) -> Result<()> {
+        let handle = self.hold(dir, name, seen);
+        dir.unlink(name)?;
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        gathered.extend(handle);
+        // Half is let go of while the other half is gathered.
+        if gathered.len() as u64 > self.most / 2 {
+            let much = mem::take(&mut *gathered);
+            drop(gathered);
+            let_go(much);
+        }
+        Ok(())
+    }
+
+    /// `None` where there is nothing to gain, or no descriptor to spare.
+    fn hold(&self, dir: &Dir, name: &[u8], seen: &Stat) -> Option<Handle> {
+        if seen.dev != self.dev || seen.links > 1 {
+            return None;
+        }
+        {
+            let mut held = held();
+            if *held >= self.most {
+                return None;
+            }
+            *held += 1;
+        }
+        let handle = Handle(dir.handle(name).ok());
+        handle.0.is_some().then_some(handle)
+    }
+}
+
+impl Drop for Remains {
+    fn drop(&mut self) {
+        let_go(mem::take(self.gathered.get_mut().unwrap_or_else(PoisonError::into_inner)));
+    }
+}
+
+fn held() -> MutexGuard<'static, u64> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes on threads of their own; what no thread can be had for is closed here.
+fn let_go(mut handles: Vec<Handle>) {
+    let each = handles.len().div_ceil(CLOSERS);
+    while !handles.is_empty() {
+        let part = handles.split_off(handles.len().saturating_sub(each));
+        let _ = Builder::new().name("remains".to_owned()).spawn(move || drop(part));
+    }
+}
+
+/// Waits until nothing is held any more.
+pub fn wait() {
+    let _none = LET_GO.wait_while(held(), |held| *held > 0).unwrap_or_else(PoisonError::into_inner);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Files without a name that this process has open below `dir`.
+    #[cfg(target_os = "linux")]
+    fn nameless(dir: &Path) -> usize {
+        let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());
+        open.filter(|path| path.starts_with(dir) && path.as_os_str().as_bytes().ends_with(b" (deleted)")).count()
+    }
+
+    fn files(dir: &Path, count: usize) -> Vec<Vec<u8>> {
+        let names: Vec<Vec<u8>> = (0..count).map(|i| format!("file{i}").into_bytes()).collect();
+        for i in 0..count {
+            fs::write(dir.join(format!("file{i}")), vec![b'x'; 5000]).unwrap();
+        }
+        names
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn names_go_at_once_and_contents_until_it_is_waited_for() {
+        for most in [0, 3, u64::MAX] {
+            let temp = tempfile::tempdir().unwrap();
+            let root = Dir::open_root(temp.path()).unwrap();
+            let remains = Remains::at_most(most, &root);
+            for name in files(temp.path(), 100) {
+                let seen = root.stat(&name).unwrap().unwrap();
+                remains.unlink(&root, &name, &seen).unwrap();
+                assert_eq!(root.stat(&name).unwrap(), None);
+                assert!(nameless(temp.path()) as u64 <= most, "{most}");
+            }
+            drop(remains);
+            wait();
+            assert_eq!(nameless(temp.path()), 0, "{most}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_gathered_is_held_until_the_end() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = Dir::open_root(temp.path()).unwrap();
+        let remains = Remains::at_most(u64::MAX, &root);
+        files(temp.path(), 2);
+        fs::hard_link(temp.path().join("file1"), temp.path().join("other")).unwrap();
+        for name in [b"file0", b"file1"] {
+            let seen = root.stat(name).unwrap().unwrap();
+            remains.unlink(&root, name, &seen).unwrap();
+        }
+        assert_eq!(nameless(temp.path()), 1, "what has another name is not freed at all");
+        drop(remains);
+        wait();
+        assert_eq!(nameless(temp.path()), 0);
+    }
+
+    #[test]
+    fn what_is_not_there_or_cannot_be_held_is_as_ever() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = Dir::open_root(temp.path()).unwrap();
+        files(temp.path(), 1);
+        let seen = root.stat(b"file0").unwrap().unwrap();
+        for remains in [Remains::none(), Remains::beside(&root)] {
+            files(temp.path(), 1);
+            remains.unlink(&root, b"file0", &seen).unwrap();
+            assert!(remains.unlink(&root, b"file0", &seen).is_err());
+        }
+        wait();
+    }
+}
