@@ -23,6 +23,7 @@ use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
 use crate::store::Reader;
 use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::memory;
 use crate::worktree::restore::{BlobSource, Outcome, Plan, PlanInput, Saved, apply, plan};
 use crate::worktree::{Flow, Target, Warm};
 
@@ -211,7 +212,14 @@ impl Timeline {
         self.conclude(&begin, resume.as_ref(), &outcome)?;
         let operation = Some(begin.op);
         let pre_restore = Some(safety.checkpoint);
-        Ok(Restored { operation, target: loaded.checkpoint, pre_restore, outcome, conflicts, externals, warnings })
+        let Loaded { checkpoint: target, manifest, .. } = loaded;
+        let present = match present {
+            Cow::Owned(present) => present,
+            Cow::Borrowed(_) => Manifest::default(),
+        };
+        let parts = manifest.len() as u64;
+        memory::drop_beside((present, manifest, take, seen), parts);
+        Ok(Restored { operation, target, pre_restore, outcome, conflicts, externals, warnings })
     }
 
     fn load_target(&mut self, restore: &Restore) -> Result<Loaded> {
@@ -238,10 +246,12 @@ impl Timeline {
             Some(only) => only.contains(path),
             None => restore.paths.is_empty() || restore.paths.iter().any(|ancestor| path.starts_with(ancestor)),
         };
-        let held = loaded.manifest.iter().map(|(path, _)| path).filter(|path| selected(path));
+        let file = |path: &RelPath| Target { path: path.clone(), recursive: false };
+        let held = loaded.manifest.iter().map(|(path, _)| path);
+        let mut targets: Vec<Target> = held.filter(|path| selected(path)).map(file).collect();
         // What an operation created is saved too before it is taken away again, whatever the rules say of it.
         let created = restore.only.iter().flatten();
-        let paths: BTreeSet<&RelPath> = held.chain(created).collect();
+        targets.extend(created.filter(|path| !loaded.manifest.contains(path)).map(file));
         let verb = match restore.kind {
             OpKind::Restore => "restore to",
             OpKind::Rollback => "rollback to",
@@ -253,12 +263,7 @@ impl Timeline {
             false => format!("checkpoint {}", loaded.checkpoint.record.ordinal),
         };
         let reason = format!("before {verb} {target}");
-        Take {
-            targets: paths.into_iter().map(|path| Target { path: path.clone(), recursive: false }).collect(),
-            unlimited: true,
-            always: true,
-            ..Take::of(Kind::PreRestore, &restore.run, &reason)
-        }
+        Take { targets, unlimited: true, always: true, ..Take::of(Kind::PreRestore, &restore.run, &reason) }
     }
 
     fn plan_for(

@@ -29,7 +29,7 @@ use crate::model::tree::Mode;
 use crate::store::Batch;
 use crate::sys::clock::file_clock;
 use crate::worktree::stamps::{Built, Stamps};
-use crate::worktree::{Flow, Renewed, Stats, Target, Warm, probe};
+use crate::worktree::{Flow, Renewed, Request, Stats, Target, Warm, probe};
 
 /// What is kept, taken out of the timeline while a capture is at work.
 pub(super) struct Warmth {
@@ -164,7 +164,7 @@ impl Timeline {
             return None;
         }
         let root = tree.built().filter(|root| self.store.has(root).unwrap_or(false))?;
-        if !take.targets.iter().all(|target| tree.holds(&self.workspace.path, target)) {
+        if !tree.holds_all(&self.workspace.path, &take.targets) {
             return None;
         }
         warmth.renewed = true;
@@ -200,20 +200,19 @@ impl Timeline {
                 return Ok(None);
             }
         };
-        let (plain, nothing) = (Take { targets: Vec::new(), ..take.clone() }, Before::nothing());
-        let never = [self.home.path().to_owned()];
-        let (stats, ruled, reached) =
-            match tree.renew(&self.request(&plain, &nothing, &never), &dirty, batch, control)? {
-                Renewed::Done { stats, ruled, reached } => (stats, ruled, reached),
-                Renewed::Rescan(why) => {
-                    tracing::debug!(why, "everything is looked at");
-                    warmth.dirty = Changes::Everything(Why::FirstLook);
-                    return Ok(None);
-                }
-            };
+        let (nothing, never) = (Before::nothing(), [self.home.path().to_owned()]);
+        let plain = Request { targets: &[], ..self.request(take, &nothing, &never) };
+        let (stats, ruled, reached) = match tree.renew(&plain, &dirty, batch, control)? {
+            Renewed::Done { stats, ruled, reached } => (stats, ruled, reached),
+            Renewed::Rescan(why) => {
+                tracing::debug!(why, "everything is looked at");
+                warmth.dirty = Changes::Everything(Why::FirstLook);
+                return Ok(None);
+            }
+        };
         (warmth.ruled, warmth.reached) = (ruled, reached);
         warmth.renewed = true;
-        if !take.targets.iter().all(|target| tree.holds(&self.workspace.path, target)) {
+        if !tree.holds_all(&self.workspace.path, &take.targets) {
             return Ok(None);
         }
         let mut seen = self.built(take, tree, stats, batch)?;
@@ -316,7 +315,7 @@ impl Timeline {
         let heard = self.listen(tree);
         self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
         let quiet = matches!(&self.dirty, Changes::Paths(dirty) if dirty.is_empty()) && self.again.is_empty();
-        let held = quiet && take.targets.iter().all(|target| tree.holds(&self.workspace.path, target));
+        let held = quiet && tree.holds_all(&self.workspace.path, &take.targets);
         let Some(root) = tree.built().filter(|_| held) else { return Ok(None) };
         let (manifest, coverage) = (tree.manifest(), Arc::clone(tree.coverage()));
         Ok(Some(Present { manifest, coverage, root, fresh: HashMap::new() }))

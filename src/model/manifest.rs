@@ -1,5 +1,6 @@
 //! What a workspace holds at one moment: every captured path with its kind, permissions and content id.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -54,6 +55,13 @@ impl Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest(BTreeMap<RelPath, Entry>);
 
+/// A path at which two manifests differ, and what each has there.
+pub type Difference<'a> = (&'a RelPath, Option<&'a Entry>, Option<&'a Entry>);
+
+fn is_same(here: Option<(&RelPath, &Entry)>, there: Option<(&RelPath, &Entry)>) -> bool {
+    matches!((here, there), (Some((_, here)), Some((_, there))) if here.same(there))
+}
+
 impl Manifest {
     /// Nothing captured.
     pub fn new() -> Manifest {
@@ -101,6 +109,26 @@ impl Manifest {
         self.0.range((from, Bound::Unbounded)).take_while(move |(path, _)| path.starts_with(&dir))
     }
 
+    /// Paths at which this manifest and another are not the same to a restore, in byte order, with the entry of each.
+    pub fn differences<'a>(&'a self, other: &'a Manifest) -> Vec<Difference<'a>> {
+        let (mut these, mut others) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut found = Vec::new();
+        loop {
+            let order = match (these.peek(), others.peek()) {
+                (None, None) => return found,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((here, _)), Some((there, _))) => here.cmp(there),
+            };
+            let here = if order == Ordering::Greater { None } else { these.next() };
+            let there = if order == Ordering::Less { None } else { others.next() };
+            let (Some((path, _)), is_same) = (here.or(there), is_same(here, there)) else { continue };
+            if !is_same {
+                found.push((path, here.map(|(_, entry)| entry), there.map(|(_, entry)| entry)));
+            }
+        }
+    }
+
     /// Number of entries, directories included.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -130,6 +158,30 @@ mod tests {
 
     fn path(text: &str) -> RelPath {
         RelPath::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn differences_are_in_order_and_complete() {
+        let manifest = |text: &str| -> Manifest {
+            let entry = |word: &str| (path(&word[1..]), Entry::dir(0o700 + u16::from(word.as_bytes()[0] - b'0')));
+            text.split_whitespace().map(entry).collect()
+        };
+        for (here, there, expected) in [
+            ("", "", ""),
+            ("1a", "", "a1-"),
+            ("", "1a", "a-1"),
+            ("1a 1b 1b/c", "1a 1b 1b/c", ""),
+            ("1a 1b 1d", "1a 2b 1c", "b12 c-1 d1-"),
+            ("1b", "1a 1c", "a-1 b1- c-1"),
+            ("1a 1a/x 1a0", "1a 2a/x 1a0 1z", "a/x12 z-1"),
+        ] {
+            let side = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |entry| (entry.perm - 0o700).to_string());
+            let (here, there) = (manifest(here), manifest(there));
+            let found = here.differences(&there);
+            let found: Vec<String> =
+                found.iter().map(|(path, a, b)| [path.display(), side(*a), side(*b)].concat()).collect();
+            assert_eq!(found.join(" "), expected);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::reason::{ConflictReason, KeepReason};
 use crate::model::coverage::SkipReason;
 use crate::model::id::ObjectId;
-use crate::model::manifest::{Entry, EntryKind, Manifest};
+use crate::model::manifest::{Difference, Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
 
 /// What a restore is going to do. Every list is in byte order of its paths; no path is in two of them.
@@ -80,6 +80,7 @@ pub fn matches(manifest: &Manifest, select: &RelPath) -> bool {
 pub fn plan(input: &PlanInput<'_>) -> Plan {
     let mut planner = Planner {
         input,
+        differences: input.target.differences(input.present),
         select: input.select.iter().cloned().collect(),
         wanted: BTreeMap::new(),
         create: BTreeMap::new(),
@@ -105,7 +106,10 @@ struct Wanted {
 
 struct Planner<'a> {
     input: &'a PlanInput<'a>,
+    /// What stays as it is, mostly nearly everything, is not looked at again.
+    differences: Vec<Difference<'a>>,
     select: BTreeSet<RelPath>,
+    /// Entries of the target that are not there now, with all directories above them.
     wanted: BTreeMap<RelPath, Wanted>,
     create: BTreeMap<RelPath, Entry>,
     replace: BTreeMap<RelPath, (Entry, Entry)>,
@@ -135,21 +139,19 @@ impl Planner<'_> {
     /// Selected entries of the target, and the parents they need: those of the target, or plain ones where a damaged
     /// target lacks them.
     fn collect_wanted(&mut self) {
-        for (path, entry) in self.input.target.iter() {
-            if path.is_root() || !self.is_selected(path) {
-                continue;
-            }
+        for (path, entry, _) in &self.differences {
+            let Some(entry) = entry.copied().filter(|_| !path.is_root() && self.is_selected(path)) else { continue };
             for parent in upwards(path).skip(1).filter(|parent| !parent.is_root()) {
                 if self.wanted.contains_key(&parent) {
                     break; // and so are those above it
                 }
-                let entry = self.input.target.get(&parent).copied();
-                let entry = entry.filter(|entry| entry.kind == EntryKind::Dir).unwrap_or(Entry::dir(0o755));
-                self.wanted.insert(parent, Wanted { entry, selected: false });
+                let held = self.input.target.get(&parent).copied();
+                let selected = held.is_some() && self.is_selected(&parent);
+                let is_fit = |entry: &Entry| selected || entry.kind == EntryKind::Dir;
+                let entry = held.filter(is_fit).unwrap_or(Entry::dir(0o755));
+                self.wanted.insert(parent, Wanted { entry, selected });
             }
-            let selected = true;
-            let entry = *entry;
-            self.wanted.insert(path.clone(), Wanted { entry, selected });
+            self.wanted.insert((*path).clone(), Wanted { entry, selected: true });
         }
     }
 
@@ -163,9 +165,10 @@ impl Planner<'_> {
                 self.conflict.insert(path.clone(), not_saved(*reason));
             }
         }
-        for (path, from) in self.input.present.iter().rev() {
-            let absent = !self.wanted.contains_key(path) && !self.input.target.contains(path);
-            if !path.is_root() && absent && self.is_selected(path) {
+        for (path, to, from) in std::mem::take(&mut self.differences).into_iter().rev() {
+            let Some(from) = from.filter(|_| to.is_none() && !path.is_root()) else { continue };
+            // A damaged target may lack a directory of which it holds something.
+            if self.is_selected(path) && !matches(self.input.target, path) {
                 self.plan_removal(path, from);
             }
         }

@@ -212,6 +212,25 @@ impl Warm {
         captured.is_some() || probe(root, path).is_ok_and(|found| found.is_none())
     }
 
+    /// Whether [`Warm::holds`] is so of all; neighbours in the same directory are found together.
+    pub fn holds_all(&self, root: &Path, targets: &[Target]) -> bool {
+        let mut beside: Option<(&[u8], &Node)> = None;
+        targets.iter().all(|target| {
+            let bytes = target.path.as_bytes();
+            let (above, name) = bytes
+                .iter()
+                .rposition(|byte| *byte == b'/')
+                .map_or((&[][..], bytes), |slash| (&bytes[..slash], &bytes[slash + 1..]));
+            let node = match beside {
+                Some((dir, node)) if dir == above => Some(node),
+                _ => target.path.parent().and_then(|parent| self.node(&parent)),
+            };
+            beside = node.map(|node| (above, node));
+            let is_leaf = node.is_some_and(|node| node.leaf(name).is_some() && node.dir(name).is_none());
+            is_leaf || self.holds(root, target)
+        })
+    }
+
     /// Whether changes in a directory matter: one that was looked into, or a new one that the rules leave open.
     pub fn admits(&self, root: &Path, dir: &RelPath) -> bool {
         if dir.is_root() || self.node(dir).is_some() {
