@@ -73,6 +73,7 @@ impl Timeline {
     /// Keeps what is captured in memory from now on.
     pub fn keep_warm(&mut self) {
         self.keeps_warm = true;
+        self.store.puts_off();
     }
 
     /// Whether a warm tree is there, so that it is known in which directories changes matter.

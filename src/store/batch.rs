@@ -33,6 +33,9 @@ const MAX_LOOSE_BYTES: usize = 8 << 20;
 
 /// Where so many bytes are to come, they are not compressed yet.
 pub const LIGHT_FROM: u64 = 32 << 20;
+
+/// The same for a process that goes on, and compresses them as soon as nobody waits for it.
+pub const LIGHT_SOON: u64 = 4 << 20;
 /// Where so many objects are to come, what is there already is read at once instead of being asked for one by one.
 const MANY: usize = 1000;
 
@@ -98,6 +101,8 @@ pub struct Batch<'s> {
     odb: Odb<'s>,
     /// What was there already, where it was worth reading.
     present: OnceLock<Present>,
+    /// From how many bytes on they are not compressed yet.
+    light_from: u64,
     light: AtomicBool,
     inner: Mutex<Inner>,
     /// Those that nobody appends to at this moment.
@@ -119,6 +124,7 @@ impl<'s> Batch<'s> {
             git_dir: store.git_dir.clone(),
             odb,
             present: OnceLock::new(),
+            light_from: store.light_from,
             light: AtomicBool::new(false),
             inner: Mutex::new(inner),
             packs: Mutex::new(Vec::new()),
@@ -272,7 +278,7 @@ impl ObjectSink for Batch<'_> {
             // A second one would say the same.
             Present::read(&self.git_dir)?.map(|present| self.present.set(present));
         }
-        if bytes >= LIGHT_FROM {
+        if bytes >= self.light_from {
             let room = Room::at(&self.git_dir)?;
             // Room for both, the light and the compressed, and for others.
             let fits = room.free >= room.floor().saturating_add(bytes.saturating_mul(3));

@@ -62,6 +62,8 @@ pub struct Store {
     packs: (i64, i64),
     /// A light pack that is being compressed, with the locks that keeps.
     recompressing: Option<Box<recompress::Recompression>>,
+    /// From how many bytes on a batch is not compressed yet.
+    light_from: u64,
     /// Light packs that are damaged.
     refused: Vec<String>,
     ready: ready::Ready,
@@ -92,6 +94,7 @@ impl Store {
             git_dir,
             packs,
             recompressing: None,
+            light_from: batch::LIGHT_FROM,
             refused: Vec::new(),
             ready: ready::Ready::default(),
         })
@@ -134,6 +137,11 @@ impl Store {
     /// When the object database cannot be opened.
     pub fn batch(&self) -> Result<Batch<'_>> {
         Batch::new(self)
+    }
+
+    /// Says that this process goes on, and has [`Store::recompress`] do in idle time what a batch puts off: it may put off more.
+    pub fn puts_off(&mut self) {
+        self.light_from = batch::LIGHT_SOON;
     }
 
     /// Whether an object is there.

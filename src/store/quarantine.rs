@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Store, layout, lazy, ready};
+use super::{Store, batch, layout, lazy, ready};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::durable::{create_private_dir, replace_cache, sync_dir};
@@ -98,6 +98,7 @@ impl Store {
             git_dir: dir.to_owned(),
             packs: layout::packs_changed(dir)?,
             recompressing: None,
+            light_from: batch::LIGHT_FROM,
             refused: Vec::new(),
             ready: ready::Ready::default(),
         };

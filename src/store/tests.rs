@@ -354,6 +354,29 @@ fn recompressed(store: &mut Store, slice: Slice) {
 const AT_ONCE: Slice = Slice { age: Duration::ZERO, bytes: 300_000, pack: 200_000, goes_on: false };
 
 #[test]
+fn how_much_is_put_off_is_said_by_the_process() {
+    for (goes_on, bytes, expected) in [
+        (false, batch::LIGHT_SOON, 0),
+        (false, batch::LIGHT_FROM - 1, 0),
+        (false, batch::LIGHT_FROM, 1),
+        (true, batch::LIGHT_SOON - 1, 0),
+        (true, batch::LIGHT_SOON, 1),
+    ] {
+        let (_home, mut store) = store();
+        if goes_on {
+            store.puts_off();
+        }
+        let batch = store.batch().unwrap();
+        batch.expect(100, bytes).unwrap();
+        for i in 0..100 {
+            blob(&batch, format!("file {i}").as_bytes());
+        }
+        batch.finish().unwrap();
+        assert_eq!(light(&store).len(), expected, "{goes_on} {bytes}");
+    }
+}
+
+#[test]
 fn a_light_pack_becomes_dense_ones_and_no_reader_notices() {
     let (home, mut store, commit) = light_store();
     let stale = Store::open(home.path()).unwrap();
