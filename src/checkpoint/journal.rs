@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -109,6 +109,16 @@ pub struct Contents {
     pub damaged: u64,
     /// Bytes up to the end of the last whole line: what the next writer keeps.
     pub whole: u64,
+    /// Where reading began.
+    pub from: u64,
+}
+
+/// How far somebody has read a journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Device and inode.
+    object: (u64, u64),
+    whole: u64,
 }
 
 /// The journal file of one workspace.
@@ -127,13 +137,35 @@ impl Journal {
     /// # Errors
     /// When the file exists and cannot be read.
     pub fn read(&self) -> Result<Contents> {
-        let mut bytes = Vec::new();
-        match File::open(&self.path) {
-            Ok(mut file) => file.read_to_end(&mut bytes).at("reading the journal", &self.path)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        self.read_on(&mut Place::default())
+    }
+
+    /// Reads what was appended since `place`, and moves that behind it; everything, where the file is another one now or shorter.
+    /// Whole lines are never cut off, so that what was read once stays read.
+    ///
+    /// # Errors
+    /// As [`Journal::read`].
+    pub fn read_on(&self, place: &mut Place) -> Result<Contents> {
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                *place = Place::default();
+                return Ok(Contents::default());
+            }
             Err(error) => return Err(Error::io(error, "opening the journal", &self.path)),
         };
-        Ok(parse(&bytes))
+        let facts = file.metadata().at("examining the journal", &self.path)?;
+        let object = (facts.dev(), facts.ino());
+        if place.object != object || facts.len() < place.whole {
+            *place = Place { object, whole: 0 };
+        }
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(place.whole)).at("seeking in the journal", &self.path)?;
+        file.read_to_end(&mut bytes).at("reading the journal", &self.path)?;
+        let from = place.whole;
+        let contents = Contents { from, ..parse(&bytes) };
+        place.whole += contents.whole;
+        Ok(contents)
     }
 
     /// Appends lines and makes them durable. The caller holds the workspace lock.
@@ -141,14 +173,15 @@ impl Journal {
     /// # Errors
     /// `disk-full`, `permission`, `internal`; nothing that was there before is harmed.
     pub fn append(&self, lines: &[Line]) -> Result<()> {
-        let whole = self.read()?.whole;
         let mut file = OpenOptions::new()
+            .read(true)
             .write(true)
             .create(true)
             .truncate(false)
             .mode(0o600)
             .open(&self.path)
             .at("opening the journal", &self.path)?;
+        let whole = whole_lines(&mut file).at("reading the journal", &self.path)?;
         let mut bytes = Vec::new();
         for line in lines {
             bytes.extend_from_slice(&frame(line)?);
@@ -158,6 +191,23 @@ impl Journal {
         file.write_all(&bytes).at("appending to the journal", &self.path)?;
         file.sync_all().at("syncing the journal", &self.path)
     }
+}
+
+/// Bytes up to the end of the last whole line.
+fn whole_lines(file: &mut File) -> std::io::Result<u64> {
+    let mut block = [0; 4096];
+    let mut end = file.seek(SeekFrom::End(0))?;
+    while end > 0 {
+        let start = end.saturating_sub(block.len() as u64);
+        let part = &mut block[..usize::try_from(end - start).unwrap_or_default()];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(part)?;
+        if let Some(newline) = part.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + newline as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
 }
 
 /// A line as it stands in the file, its checksum before it and its newline behind it.
@@ -216,6 +266,34 @@ mod tests {
         std::fs::write(dir.path().join("journal"), &bytes).unwrap();
         let read = journal.read().unwrap();
         assert_eq!((read.lines, read.damaged), (vec![line("o-3")], 1));
+    }
+
+    #[test]
+    fn whoever_reads_on_reads_each_line_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let (journal, path) = (Journal::in_dir(dir.path()), dir.path().join("journal"));
+        let mut place = Place::default();
+        let mut news = || journal.read_on(&mut place).map(|contents| (contents.from == 0, contents.lines)).unwrap();
+        assert_eq!(news(), (true, vec![]));
+        journal.append(&[line("o-1"), line("o-2")]).unwrap();
+        assert_eq!(news(), (true, vec![line("o-1"), line("o-2")]));
+        assert_eq!(news(), (false, vec![]));
+        let mut torn = OpenOptions::new().append(true).open(&path).unwrap();
+        torn.write_all(&frame(&line("o-3")).unwrap()[..20]).unwrap();
+        assert_eq!(news(), (false, vec![]));
+        journal.append(&[line(&"long".repeat(5000))]).unwrap();
+        journal.append(&[line("o-4")]).unwrap();
+        assert_eq!(news(), (false, vec![line(&"long".repeat(5000)), line("o-4")]));
+        // Another file, and one that was cut.
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(dir.path().join("other"), &whole).unwrap();
+        std::fs::rename(dir.path().join("other"), &path).unwrap();
+        assert_eq!(news().1.len(), 4);
+        let first = frame(&line("o-1")).unwrap();
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(first.len() as u64).unwrap();
+        assert_eq!(news(), (true, vec![line("o-1")]));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(news(), (true, vec![]));
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Timeline {
                 None
             }
         };
-        let externals = self.history()?.externals;
+        let externals = &self.history()?.externals;
         let mut rows = Vec::new();
         let mut total = 0;
         // What comes next, for what happened after a checkpoint; and of what is shown.

@@ -21,7 +21,7 @@ pub struct Step {
 }
 
 /// The journal, added up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct History {
     /// Newest last.
     pub undo: Vec<Step>,
@@ -34,13 +34,24 @@ pub struct History {
     pub next: u64,
 }
 
+/// Nothing has happened yet.
+impl Default for History {
+    fn default() -> History {
+        History { undo: Vec::new(), redo: Vec::new(), interrupted: None, externals: Vec::new(), next: 1 }
+    }
+}
+
+impl Extend<Line> for History {
+    fn extend<I: IntoIterator<Item = Line>>(&mut self, lines: I) {
+        lines.into_iter().for_each(|line| self.add(line));
+    }
+}
+
 impl History {
     /// Adds up the lines of a journal.
     pub fn of(lines: Vec<Line>) -> History {
-        let mut history = History { next: 1, ..History::default() };
-        for line in lines {
-            history.add(line);
-        }
+        let mut history = History::default();
+        history.extend(lines);
         history
     }
 

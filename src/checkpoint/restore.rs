@@ -109,8 +109,8 @@ impl Timeline {
     /// failures of single paths are part of the result.
     pub fn restore(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Restored> {
         let _lock = self.lock(RESTORING)?;
-        if let Some(begin) = self.history()?.interrupted {
-            return Err(refusal(&begin));
+        if let Some(begin) = &self.history()?.interrupted {
+            return Err(refusal(begin));
         }
         self.run_restore(restore, None, &|_| {}, control)
     }
@@ -121,7 +121,7 @@ impl Timeline {
     /// `no-such-checkpoint` when none is interrupted; those of [`Timeline::restore`].
     pub fn resume(&mut self, go_on: bool, control: &dyn Fn() -> Flow) -> Result<Restored> {
         let _lock = self.lock(RESTORING)?;
-        let begin = self.history()?.interrupted.ok_or_else(|| {
+        let begin = self.history()?.interrupted.clone().ok_or_else(|| {
             Error::new(Code::NoSuchCheckpoint, "no restore was interrupted in this workspace").hint("nothing to do")
         })?;
         let only = begin.only.as_deref().map(unquoted).transpose()?;
@@ -396,8 +396,8 @@ impl Timeline {
         let history = self.history()?;
         if self.is_foreign(target) {
             // Its number counts elsewhere; times are all that both have.
-            let later = history.externals.into_iter().filter(|external| external.time >= target.record.time);
-            return Ok(later.collect());
+            let later = history.externals.iter().filter(|external| external.time >= target.record.time);
+            return Ok(later.cloned().collect());
         }
         Ok(history.external_since(target.record.ordinal).cloned().collect())
     }

@@ -185,8 +185,8 @@ impl Timeline {
                 self.lock(RESTORING)?
             }
         };
-        if let Some(begin) = self.history()?.interrupted {
-            return Err(refusal(&begin));
+        if let Some(begin) = &self.history()?.interrupted {
+            return Err(refusal(begin));
         }
         self.refuse_running(&restore.run)?;
         let (foreign, _) = self.foreign()?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::all::{All, Listing};
 use super::commits::Commits;
 use super::home::Home;
-use super::journal::{Journal, Line};
+use super::journal::{Journal, Line, Place};
 use super::operations::History;
 use super::recent::Recent;
 
@@ -83,6 +83,8 @@ pub struct Timeline {
     held: RefCell<Held>,
     /// What is not durable elsewhere yet; open as long as nobody else had the lock.
     log: RefCell<Option<Log>>,
+    /// The journal, added up as far as it was read.
+    history: RefCell<(Place, Arc<History>)>,
     /// Codons that this process has begun, by run: the client that did, and the run's lock.
     pub(super) codons: BTreeMap<String, (u64, FileLock)>,
 }
@@ -113,6 +115,7 @@ impl Timeline {
             audited: 0,
             cost: None,
             commits: RefCell::default(),
+            history: RefCell::default(),
             codons: BTreeMap::new(),
             listings: RefCell::default(),
             all: RefCell::default(),
@@ -231,12 +234,19 @@ impl Timeline {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn history(&self) -> Result<History> {
-        let contents = Journal::in_dir(&self.workspace.dir).read()?;
+    pub fn history(&self) -> Result<Arc<History>> {
+        let (place, history) = &mut *self.history.borrow_mut();
+        let contents = Journal::in_dir(&self.workspace.dir).read_on(place)?;
         if contents.damaged > 0 {
             tracing::warn!(lines = contents.damaged, "the journal has damaged lines, which are passed over");
         }
-        Ok(History::of(contents.lines))
+        if contents.from == 0 {
+            *history = Arc::default();
+        }
+        if !contents.lines.is_empty() {
+            Arc::make_mut(history).extend(contents.lines);
+        }
+        Ok(Arc::clone(history))
     }
 
     /// Appends to the journal, under the workspace lock.
