@@ -36,6 +36,7 @@ pub const LIGHT_FROM: u64 = 32 << 20;
 
 /// The same for a process that goes on, and compresses them as soon as nobody waits for it.
 pub const LIGHT_SOON: u64 = 4 << 20;
+
 /// Where so many objects are to come, what is there already is read at once instead of being asked for one by one.
 const MANY: usize = 1000;
 
