@@ -427,8 +427,8 @@ impl BlobSource for Blobs<'_> {
         Ok(self.0.has(id))
     }
 
-    fn read(&self, id: &ObjectId) -> Result<Option<Vec<u8>>> {
-        self.0.read_blob(id)
+    fn read(&self, id: &ObjectId, size: u64) -> Result<Option<Vec<u8>>> {
+        self.0.read_blob(id, size)
     }
 
     fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {

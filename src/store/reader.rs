@@ -28,13 +28,14 @@ impl<'s> Reader<'s> {
         self.odb.exists(to_oid(id))
     }
 
-    /// A blob's bytes, not proved to be those of its id; `None` for one that is too large to be held in memory and can be
-    /// streamed.
+    /// A blob's bytes, proved to be those of its id (libgit2 hashes whatever it reads); `None` for one that is too large to be held
+    /// in memory and can be streamed. It is said to have `size` bytes.
     ///
     /// # Errors
-    /// `store-damaged` when it is missing, cut or of another kind.
-    pub fn read_blob(&self, id: &ObjectId) -> Result<Option<Vec<u8>>> {
-        if loose::stored_size(&self.git_dir, id)?.is_some_and(|size| size >= LARGE) {
+    /// `store-damaged` when it is missing, cut, of another kind or not what its id says.
+    pub fn read_blob(&self, id: &ObjectId, size: u64) -> Result<Option<Vec<u8>>> {
+        // Compressing makes hardly anything larger: a small one need not be looked at first.
+        if size >= LARGE / 2 && loose::stored_size(&self.git_dir, id)?.is_some_and(|size| size >= LARGE) {
             return Ok(None);
         }
         read_from(&self.odb, &self.git_dir, id, ObjectType::Blob).map(Some)

@@ -23,11 +23,12 @@ pub trait BlobSource: Sync {
     /// When it is missing or damaged; those of `out`.
     fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64>;
 
-    /// The blob's whole content, if it is small enough to be held in memory; whoever asks proves that it is the right one.
+    /// The blob's whole content, proved to be that of its id, if it is small enough to be held in memory. `size` is what
+    /// the manifest says of it.
     ///
     /// # Errors
     /// As [`BlobSource::copy`].
-    fn read(&self, id: &ObjectId) -> Result<Option<Vec<u8>>>;
+    fn read(&self, id: &ObjectId, size: u64) -> Result<Option<Vec<u8>>>;
 }
 
 /// What the pre-restore checkpoint holds: only exactly this may be replaced or deleted.

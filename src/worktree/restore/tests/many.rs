@@ -113,11 +113,11 @@ impl BlobSource for Meddling<'_> {
         self.blobs.has(id)
     }
 
-    fn read(&self, id: &ObjectId) -> Result<Option<Vec<u8>>> {
+    fn read(&self, id: &ObjectId, size: u64) -> Result<Option<Vec<u8>>> {
         if self.read.fetch_add(1, Ordering::SeqCst) == 2 {
             (self.act)();
         }
-        self.blobs.read(id)
+        self.blobs.read(id, size)
     }
 
     fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {

@@ -175,7 +175,7 @@ impl BlobSource for FullDisk<'_> {
         self.0.has(id)
     }
 
-    fn read(&self, _: &ObjectId) -> Result<Option<Vec<u8>>> {
+    fn read(&self, _: &ObjectId, _: u64) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
 
