@@ -349,7 +349,9 @@ fn stored_bytes(store: &Store) -> u64 {
 
 /// Compresses to the end.
 fn recompressed(store: &mut Store, slice: Slice) {
-    again_until(store, &|store| light(store).is_empty(), &mut |store| drop(store.recompress(slice, &|| true).unwrap()));
+    again_until(store, &|store| light(store).is_empty(), &mut |store| {
+        store.recompress(slice, &|| true).unwrap();
+    });
 }
 
 /// A process that another test just started may hold a copy of a lock until it has replaced itself; nothing is done until then.
