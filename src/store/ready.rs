@@ -13,7 +13,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, CWD, linkat};
-use rustix::process::{Resource, getrlimit};
+
+use crate::sys::process::descriptor_limit;
 
 /// As many as a checkpoint of loose objects can need, with its ref.
 const ENOUGH: usize = super::batch::MAX_LOOSE;
@@ -39,7 +40,7 @@ impl Drop for Nameless {
 impl Ready {
     /// Makes files in `dir`, as many as there should be. Where the system has no such files, there are none.
     pub fn fill(&self, dir: &Path) {
-        let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / SHARE;
+        let most = descriptor_limit() / SHARE;
         let mut files = self.0.borrow_mut();
         while files.len() < ENOUGH && OPEN.load(Ordering::Relaxed) < most {
             let mut options = OpenOptions::new();

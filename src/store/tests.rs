@@ -221,12 +221,17 @@ fn all_is_there(store: &Store, commits: &[ObjectId]) {
     }
 }
 
-/// Consolidates. A process that another test just started may hold a copy of a lock until it has replaced itself.
-fn consolidated(store: &mut Store, bounds: consolidate::Bounds) {
+/// Does something until it is done. A process that another test just started may hold a copy of a lock until it has replaced
+/// itself; nothing is done until then.
+fn again_until(store: &mut Store, mut is_done: impl FnMut(&mut Store) -> bool) {
     let deadline = std::time::Instant::now() + Duration::from_secs(120);
-    while !store.consolidate(bounds).unwrap() {
+    while !is_done(store) {
         assert!(std::time::Instant::now() < deadline, "the lock is never free");
     }
+}
+
+fn consolidated(store: &mut Store, bounds: consolidate::Bounds) {
+    again_until(store, |store| store.consolidate(bounds).unwrap());
 }
 
 const FEW: consolidate::Bounds = consolidate::Bounds { packs: 5, left: 2, bytes: 1 << 30, loose: 6000 };

@@ -24,6 +24,11 @@ pub fn built_at() -> i64 {
     facts.map_or(0, |facts| facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec()))
 }
 
+/// How many descriptors this process may have.
+pub fn descriptor_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// Descriptors that a process which goes on asks for: it keeps files ready, and what it removed until that is freed.
 const DESCRIPTORS: u64 = 16 << 10;
 

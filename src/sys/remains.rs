@@ -10,10 +10,9 @@ use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
-use rustix::process::{Resource, getrlimit};
-
 use super::dir::{Dir, Stat};
 use super::mount;
+use super::process::descriptor_limit;
 use crate::error::Result;
 
 /// Threads that close what was gathered: they wait for the disk, not for processors.
@@ -57,7 +56,7 @@ impl Remains {
     /// For names on the file system of `root`. Network file systems and the like do not bear it (they give what is held a new
     /// name); there it is as [`Remains::none`].
     pub fn beside(root: &Dir) -> Remains {
-        let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / SHARE;
+        let most = descriptor_limit() / SHARE;
         Remains::at_most(most, root)
     }
 

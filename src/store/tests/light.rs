@@ -34,18 +34,10 @@ fn stored_bytes(store: &Store) -> u64 {
 
 /// Compresses to the end.
 fn recompressed(store: &mut Store, slice: Slice) {
-    again_until(store, &|store| light(store).is_empty(), &mut |store| {
+    again_until(store, |store| {
         store.recompress(slice, &|| true).unwrap();
+        light(store).is_empty()
     });
-}
-
-/// A process that another test just started may hold a copy of a lock until it has replaced itself; nothing is done until then.
-fn again_until(store: &mut Store, is_done: &dyn Fn(&Store) -> bool, act: &mut dyn FnMut(&mut Store)) {
-    let deadline = std::time::Instant::now() + Duration::from_secs(120);
-    while !is_done(store) {
-        act(store);
-        assert!(std::time::Instant::now() < deadline, "the lock is never free");
-    }
 }
 
 const AT_ONCE: Slice = Slice { age: Duration::ZERO, bytes: 300_000, pack: 200_000, goes_on: false };
@@ -116,17 +108,19 @@ fn what_is_compressed_is_not_done_again_and_a_writer_is_not_disturbed() {
     drop(store);
     // The unfinished pack of a process that goes away is gone with it; nobody else is kept from anything.
     let mut store = Store::open(home.path()).unwrap();
-    again_until(&mut store, &|store| temporaries(store) == 1, &mut |store| {
+    again_until(&mut store, |store| {
         let count = std::cell::Cell::new(0);
         store.recompress(IDLE, &|| count.replace(count.get() + 1) < 20).unwrap();
+        temporaries(store) == 1
     });
     drop(store);
     let mut store = Store::open(home.path()).unwrap();
     assert_eq!((temporaries(&store), stored_bytes(&store)), (0, some));
     // While somebody writes, the light pack stays beside the dense ones.
     let writer = store.lock_shared("writing", Duration::ZERO).unwrap();
-    again_until(&mut store, &|store| stored_bytes(store) > some, &mut |store| {
+    again_until(&mut store, |store| {
         assert!(!store.recompress(IDLE, &|| true).unwrap());
+        stored_bytes(store) > some
     });
     let both = stored_bytes(&store);
     assert!(!store.recompress(IDLE, &|| true).unwrap());

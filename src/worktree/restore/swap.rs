@@ -10,18 +10,16 @@ use crate::error::{Code, Error, Result};
 use crate::sys::dir::{Dir, Kind, Stat};
 use crate::sys::remains::Remains;
 
+/// A name, and the directory in which it stands.
+type Name<'a> = (&'a Dir, &'a [u8]);
+
 /// How the name begins of a file that could not go back to its own.
 const KEPT_PREFIX: &str = ".piton-kept";
 
 /// Puts `new` (in `from`) in the place of `name` (in `dir`), which was proved to be in state `seen`, and drops the old.
 ///
 /// `false` when it was not in that state any more, or was a directory that is not empty: it is in its place again.
-pub(super) fn swap(
-    remains: &Remains,
-    (from, new): (&Dir, &[u8]),
-    (dir, name): (&Dir, &[u8]),
-    seen: &Stat,
-) -> Result<bool> {
+pub(super) fn swap(remains: &Remains, (from, new): Name<'_>, (dir, name): Name<'_>, seen: &Stat) -> Result<bool> {
     let ours = from.stat(new)?;
     if !from.exchange(new, dir, name)? {
         return swap_plainly(remains, (from, new), (dir, name), seen);
@@ -51,8 +49,8 @@ fn drop_displaced(remains: &Remains, dir: &Dir, name: &[u8], seen: &Stat) -> Res
 /// For file systems without an exchange: the kinds decide how.
 pub(super) fn swap_plainly(
     remains: &Remains,
-    (from, new): (&Dir, &[u8]),
-    (dir, name): (&Dir, &[u8]),
+    (from, new): Name<'_>,
+    (dir, name): Name<'_>,
     seen: &Stat,
 ) -> Result<bool> {
     let new_is_dir = from.stat(new)?.is_some_and(|stat| stat.kind == Kind::Dir);
