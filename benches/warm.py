@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Round trips of one running sidecar: what an agent waits for.
 
-usage: warm.py TREE [--reps 40] [--changes 1,10,1000] [--beside 5] [--idle 2] [--piton target/release/piton] [--json]
+usage: warm.py TREE [--reps 40] [--changes 1,10,1000] [--beside 5] [--idle 2] [--piton target/release/piton] [--old PITON] [--json]
 
 One `piton sidecar` guards TREE. For each row a turn is opened, files are edited (mutate.py), and the time from sending
 `shell.before` to its reply is taken: with edits since the last checkpoint, with none (after a rest, and at once), and for later
 actions of a turn that has its checkpoint; a `ping` shows what of it is the pipe's. Medians, and the 95th percentile. `--beside N`: in the first N rounds of a row git and hermes (baseline.py)
-record the same edits, in the same run. Shared machines drift by 2-4x: compare rows of one run only.
+record the same edits, in the same run. `--old PITON`: another binary guards the same tree in the same run, the two in turn. Shared machines drift by 2-4x: compare rows of one run only.
 """
 import argparse, json, os, select, statistics, subprocess, sys, tempfile, time
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -96,66 +96,103 @@ class Beside:
         return {**medians, **{f"{name} times": median / ms for name, median in medians.items()}}
 
 
-def measure(binary, tree, changes, reps, home, settings="", rounds=0, idle=0):
-    beside = Beside(tree, home, rounds)
-    sidecar = Sidecar(binary, tree, home, settings)
-    started = time.monotonic()
-    sidecar.ask({"type": "hello"})
-    turns = iter(range(1, 1 << 30))
+class Side:
+    """One binary with a sidecar of its own on the tree, and the samples of its rows."""
+    def __init__(self, binary, tree, home, settings):
+        self.sidecar, self.samples, self.steps = Sidecar(binary, tree, home, settings), {}, {}
+        self.turns = iter(range(1, 1 << 30))
+        self.started = time.monotonic()
+        self.sidecar.ask({"type": "hello"})
 
-    def before(expected, command, turn=True, rest=REST):
-        if turn:
-            sidecar.ask({"type": "turn.start", "turn": f"t{next(turns)}"})
-            # The base capture of the turn, and what idle time does then, are not what is measured.
-            sidecar.until(lambda status: status["watcher"] in ("warm", "scan", "none") and status["baseline"] == "ready")
-            time.sleep(rest)
-        reply, ms = sidecar.ask({"type": "shell.before", "command": command})
+    def turn(self, rest=REST):
+        """Opens a turn, and waits for its base capture and idle work, which are not what is measured."""
+        self.sidecar.ask({"type": "turn.start", "turn": f"t{next(self.turns)}"})
+        self.sidecar.until(lambda status: status["watcher"] in ("warm", "scan", "none") and status["baseline"] == "ready")
+        time.sleep(rest)
+
+    def before(self, row, expected, command):
+        """Times one action, which must be answered with one of `expected`."""
+        reply, ms = self.sidecar.ask({"type": "shell.before", "command": command})
         status = reply["checkpoint"]["status"]
         if status not in expected:
             raise SystemExit(f"`{command}` was answered {status} where {expected} is right: {reply}")
-        return ms, reply["checkpoint"]
+        self.samples.setdefault(row, []).append(ms)
 
-    before(("taken", "unchanged"), "rm nothing-there")
-    rows = {"ready": {"ms": (time.monotonic() - started) * 1000}}
+    def ping(self):
+        self.samples.setdefault("ping", []).append(self.sidecar.ask({"type": "ping"})[1])
+
+    def note_cost(self, row):
+        self.steps.setdefault(row, []).append(self.sidecar.ask({"type": "status"})[0]["cost"])
+
+    def rows(self):
+        rows = {row: spread(times) for row, times in self.samples.items()}
+        for row, costs in self.steps.items():
+            rows[row].update({key: statistics.median(cost[key] or 0 for cost in costs) for key in costs[0]})
+        return rows
+
+
+def measure(binaries, tree, changes, reps, home, settings="", rounds=0, idle=0):
+    """The rows of the first binary; with a second one both see the same edits, in turn, and `times old` is the median of the
+    ratios pair by pair."""
+    beside = Beside(tree, home, rounds)
+    sides = [Side(binary, tree, os.path.join(home, f"side{at}"), settings) for at, binary in enumerate(binaries)]
+
+    def each(rep, work):
+        # Who comes second finds caches warm: they take turns.
+        for side in sides if rep % 2 == 0 else sides[::-1]:
+            work(side)
+
+    for side in sides:
+        side.turn()
+        side.before("ready", ("taken", "unchanged"), "rm nothing-there")
+        side.samples["ready"] = [(time.monotonic() - side.started) * 1000]
     files = listing(tree)
     name = os.path.relpath(files[len(files) // 2], tree)
-    none, busy, held, bare, pings, quiet = [], [], [], [], [], {}
-    for rep in range(reps):
-        none.append(before(("unchanged",), f"rm {name}")[0])
-        for _ in range(3):
-            held.append(before(("held",), f"rm {name}", turn=False)[0])
-            bare.append(before(("held",), "make", turn=False)[0])
-            pings.append(sidecar.ask({"type": "ping"})[1])
-        busy.append(before(("unchanged",), f"rm {name}", rest=0)[0])
-        beside.record(rep, quiet)
-    rows["ping"], rows["held, naming nothing"], rows["held, naming a file"] = spread(pings), spread(bare), spread(held)
-    rows["unchanged, at once"], rows["unchanged"] = spread(busy), spread(none)
-    rows["unchanged"].update(beside.told(quiet, rows["unchanged"]["ms"]))
+    others = {"unchanged": {}}
 
-    def changed(count, seed, rest):
-        sidecar.ask({"type": "turn.start", "turn": f"t{next(turns)}"})
-        sidecar.until(lambda status: status["watcher"] in ("warm", "scan", "none") and status["baseline"] == "ready")
-        time.sleep(rest)
+    def quiet(side):
+        side.turn()
+        side.before("unchanged", ("unchanged",), f"rm {name}")
+        for _ in range(3):
+            side.before("held, naming a file", ("held",), f"rm {name}")
+            side.before("held, naming nothing", ("held",), "make")
+            side.ping()
+        side.turn(rest=0)
+        side.before("unchanged, at once", ("unchanged",), f"rm {name}")
+
+    for rep in range(reps):
+        each(rep, quiet)
+        beside.record(rep, others["unchanged"])
+
+    def changed(row, count, seed, rest, rep):
+        for side in sides:
+            side.turn(rest if side is sides[-1] else 0)
         mutate(files, min(count, len(files)), seed)
-        return before(("taken",), f"rm {name}", turn=False)[0]
+        each(rep, lambda side: side.before(row, ("taken",), f"rm {name}"))
 
     for count in changes:
-        repeat = reps if count < 100 else max(5, reps // 5)
-        busy = [changed(count, 6_000_000 + 1000 * count + i, 0) for i in range(repeat)]
-        beside.record(0, {})
-        times, engine, others = [], [], {}
+        repeat, row = reps if count < 100 else max(5, reps // 5), f"changed {count}"
         for i in range(repeat):
-            times.append(changed(count, 5_000_000 + 1000 * count + i, REST))
-            engine.append(sidecar.ask({"type": "status"})[0]["cost"])
-            beside.record(i, others)
-        steps = {key: statistics.median(cost[key] or 0 for cost in engine) for key in engine[0]}
-        rows[f"changed {count}, at once"] = spread(busy)
-        rows[f"changed {count}"] = {**spread(times), **beside.told(others, statistics.median(times)), **steps}
-    status, _ = sidecar.ask({"type": "status"})
+            changed(f"{row}, at once", count, 6_000_000 + 1000 * count + i, 0, i)
+        beside.record(0, {})
+        for i in range(repeat):
+            changed(row, count, 5_000_000 + 1000 * count + i, REST, i)
+            each(i, lambda side: side.note_cost(row))
+            beside.record(i, others.setdefault(row, {}))
+    rows, pairs = sides[0].rows(), [side.samples for side in sides]
+    for row, times in others.items():
+        rows[row].update(beside.told(times, rows[row]["ms"]))
+    for row in rows if len(sides) > 1 else ():
+        new, old = pairs[0][row], pairs[1][row]
+        rows[row]["old ms"] = statistics.median(old)
+        rows[row]["times old"] = statistics.median(a / b for a, b in zip(new, old))
+    first = sides[0].sidecar
+    status, _ = first.ask({"type": "status"})
     time.sleep(idle)
-    rows["memory"] = dict(zip(("resident_kb", "peak_kb"), sidecar.memory()))
+    rows["memory"] = dict(zip(("resident_kb", "peak_kb"), first.memory()))
     rows["watching"] = {"word": status["watcher"], **status.get("watching", {})}
-    sidecar.close()
+    for side in sides:
+        side.sidecar.close()
     return rows
 
 
@@ -168,10 +205,12 @@ def main():
     p.add_argument("--beside", type=int, default=0)
     p.add_argument("--idle", type=float, default=2, help="seconds of rest before memory is looked at; after 30 freed memory is given back")
     p.add_argument("--piton", default=os.path.join(HERE, "..", "target", "release", "piton"))
+    p.add_argument("--old", help="another binary, measured beside")
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
+    binaries = [os.path.abspath(binary) for binary in (a.piton, a.old) if binary]
     with tempfile.TemporaryDirectory(prefix="piton-warm-") as home:
-        rows = measure(os.path.abspath(a.piton), a.tree, [int(n) for n in a.changes.split(",") if n], a.reps, home, a.settings, a.beside, a.idle)
+        rows = measure(binaries, a.tree, [int(n) for n in a.changes.split(",") if n], a.reps, home, a.settings, a.beside, a.idle)
     if a.json:
         print(json.dumps(rows))
         return
