@@ -40,6 +40,8 @@ mod lessons;
 mod mcp;
 #[path = "blackbox/peers.rs"]
 mod peers;
+#[path = "blackbox/recall.rs"]
+mod recall;
 #[path = "blackbox/remotes.rs"]
 mod remotes;
 #[path = "blackbox/restore.rs"]

@@ -24,12 +24,15 @@ use crate::model::path::RelPath;
 use crate::model::policy::{Durability, Policy};
 use crate::store::{Batch, BatchStats, Landing, Log, Store};
 use crate::sys::clock::boot_id;
-use crate::sys::lock::{FileLock, Held, Mode};
+use crate::sys::lock::{FileLock, Held, Mode, is_held_here};
 use crate::worktree::Warm;
 use crate::worktree::stamps::Stamps;
 
 /// How long an operation waits for a lock that somebody else holds.
 pub const LOCK_WAIT: Duration = Duration::from_secs(60);
+
+/// How long a capture beside another job waits for a lock that somebody else holds: that job waits meanwhile.
+const BESIDE_WAIT: Duration = Duration::from_secs(1);
 
 /// A process that ends leaves a log of fewer bytes to the next one: reading it takes less than a millisecond.
 const MUCH: u64 = 256 << 10;
@@ -168,8 +171,20 @@ impl Timeline {
         }
     }
 
+    /// The lock for a capture beside another job of the same thread; `None` if that job holds it.
+    pub(super) fn lock_beside(&self, verb: &str) -> Result<Option<FileLock>> {
+        if is_held_here(&self.lock_file()) {
+            return Ok(None);
+        }
+        self.lock_within(verb, BESIDE_WAIT).map(Some)
+    }
+
+    fn lock_file(&self) -> PathBuf {
+        self.workspace.dir.join("lock")
+    }
+
     fn lock_within(&self, verb: &str, wait: Duration) -> Result<FileLock> {
-        let lock = FileLock::acquire(&self.workspace.dir.join("lock"), Mode::Exclusive, verb, wait)?;
+        let lock = FileLock::acquire(&self.lock_file(), Mode::Exclusive, verb, wait)?;
         if !lock.follows(&self.held.borrow()) {
             // Somebody else may have moved refs since.
             self.listings.borrow_mut().clear();

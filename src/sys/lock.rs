@@ -8,6 +8,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use crate::error::{Code, Error, IoContext, Result};
@@ -29,6 +31,36 @@ pub struct FileLock {
     path: PathBuf,
     /// What the last exclusive holder before wrote, and what this one wrote.
     texts: (String, String),
+    /// Its entry in [`TAKEN`].
+    number: u64,
+}
+
+/// An exclusive lock that this process holds.
+struct Entry {
+    number: u64,
+    path: PathBuf,
+    /// The thread that took it.
+    thread: ThreadId,
+}
+
+/// The exclusive locks that this process holds. The kernel tells holders apart by open files, not by threads: without this list a
+/// thread would wait for itself.
+static TAKEN: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+fn taken() -> MutexGuard<'static, Vec<Entry>> {
+    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// True if the calling thread itself has taken the lock on `path` exclusively and holds it still.
+pub fn is_held_here(path: &Path) -> bool {
+    let here = std::thread::current().id();
+    taken().iter().any(|entry| entry.thread == here && entry.path == path)
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        taken().retain(|entry| entry.number != self.number);
+    }
 }
 
 impl FileLock {
@@ -50,11 +82,13 @@ impl FileLock {
             file = wait_for(file, mode, path, wait)?;
         }
         let mut texts = (String::new(), String::new());
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         if mode == Mode::Exclusive {
             // A lock without its text is still a lock; without it nobody is taken for the last holder.
-            texts = describe(&file, verb).unwrap_or_default();
+            texts = describe(&file, verb, number).unwrap_or_default();
+            taken().push(Entry { number, path: path.to_owned(), thread: std::thread::current().id() });
         }
-        Ok(FileLock { _file: file, path: path.to_owned(), texts })
+        Ok(FileLock { _file: file, path: path.to_owned(), texts, number })
     }
 
     /// Whether the last exclusive holder before was the one that held `earlier`.
@@ -120,8 +154,7 @@ pub struct Held(String);
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Writes who holds the lock; gives the text that was there, and the new one.
-fn describe(file: &File, verb: &str) -> std::io::Result<(String, String)> {
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+fn describe(file: &File, verb: &str, number: u64) -> std::io::Result<(String, String)> {
     let since = super::clock::rfc3339(super::clock::now_ms());
     let text = format!("pid {} since {since} doing {verb} (lock {number})\n", std::process::id());
     let mut before = [0; MAX_TEXT];
@@ -172,6 +205,25 @@ mod tests {
         assert!(waiting.iter().all(Result::is_ok), "{waiting:?}");
         // The impatient one's place in the queue holds nobody up for longer than it takes to let go.
         FileLock::acquire(&path, Mode::Exclusive, "testing", Duration::from_secs(60)).unwrap();
+    }
+
+    #[test]
+    fn a_thread_knows_which_locks_it_holds_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("lock"), dir.path().join("other"));
+        let take = |mode| FileLock::acquire(&path, mode, "testing", Duration::ZERO).unwrap();
+        drop(take(Mode::Shared));
+        assert!(!is_held_here(&path));
+        let first = take(Mode::Exclusive);
+        assert!(is_held_here(&path) && !is_held_here(&other));
+        std::thread::scope(|scope| {
+            assert!(!scope.spawn(|| is_held_here(&path)).join().unwrap(), "another thread holds it");
+            // Whoever lets go, it is not held any more.
+            scope.spawn(|| drop(first));
+        });
+        assert!(!is_held_here(&path));
+        let _shared = take(Mode::Shared);
+        assert!(!is_held_here(&path), "a shared lock keeps nobody out of what others read");
     }
 
     #[test]
