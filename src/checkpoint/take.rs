@@ -47,6 +47,8 @@ pub struct Take {
     pub pinned: bool,
     /// Only these paths; empty means everything.
     pub only: Vec<RelPath>,
+    /// The checkpoint that protects the turn already: what equals it, or the workspace's newest, is not recorded again.
+    pub held: Option<ObjectId>,
     /// When it was asked for: what [`Timeline::listen_ahead`] has heard since need not be asked again. Changes after that moment
     /// need not be in the checkpoint.
     pub asked: Option<Instant>,
@@ -74,6 +76,7 @@ impl Take {
             always: kind.is_typed(),
             pinned: false,
             only: Vec::new(),
+            held: None,
             asked: None,
         }
     }
@@ -128,6 +131,19 @@ impl Timeline {
     pub fn forget(&mut self, leaf: &Checkpoint) -> Result<()> {
         let _lock = self.lock("dropping a leaf")?;
         self.drop_ref(&leaf.name, leaf.id)
+    }
+
+    /// The checkpoints that may hold what an action of a turn is about to destroy: the workspace's newest, if `later` ones count, and
+    /// the turn's own. What retention has dropped protects nobody.
+    ///
+    /// # Errors
+    /// Those of listing.
+    pub fn protecting(&mut self, slot: Option<ObjectId>, later: bool) -> Result<Vec<Checkpoint>> {
+        let all = self.all()?;
+        let newest = all.checkpoints.iter().rev().find(|checkpoint| checkpoint.record.is_whole()).filter(|_| later);
+        let own = all.checkpoints.iter().rev().find(|checkpoint| Some(checkpoint.id) == slot);
+        let own = own.filter(|own| newest.is_none_or(|newest| newest.id != own.id));
+        Ok(newest.into_iter().chain(own).cloned().collect())
     }
 
     /// Whether a checkpoint holds everything that stands at `targets` now. No target is held by none.
@@ -198,9 +214,15 @@ impl Timeline {
             Some(base) => self.count_changes(base.tree, seen.root, &seen.fresh)?,
             None => seen.totals.0,
         };
-        // A base capture only keeps objects alive: any checkpoint of the same content does.
-        let measure = if take.kind == Kind::Turn { newest } else { previous };
-        if let Some(same) = measure.filter(|measure| measure.tree == seen.root && !take.always) {
+        // A base capture only keeps objects alive: any checkpoint of the same content does. So does a further one of a turn.
+        let own = take.held.and_then(|held| all.iter().rev().find(|checkpoint| checkpoint.id == held));
+        let measures = match (take.kind, take.held) {
+            (Kind::Turn, _) => [None, None, newest],
+            (_, Some(_)) => [own, previous, newest],
+            (_, None) => [None, previous, None],
+        };
+        let same = measures.into_iter().flatten().find(|measure| measure.tree == seen.root && !take.always);
+        if let Some(same) = same {
             let same = same.clone();
             batch.map(Batch::finish).transpose()?;
             self.put_back(warmth, before, &seen, take)?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::found::Found;
 use crate::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Stance, Verdict, Warning};
-use crate::model::policy::{ClassRule, Policy};
+use crate::model::policy::{ClassRule, Opaque, Policy};
 
 /// Most effects that an answer lists; what they call for counts beyond it.
 const MAX_EFFECTS: usize = 1000;
@@ -139,6 +139,8 @@ pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -
         warnings: Vec::new(),
         targets: Vec::new(),
         patterns: Vec::new(),
+        reaches_all: understanding.broken || (understanding.opaque && policy.opaque == Opaque::Checkpoint),
+        wiped: Vec::new(),
         hold: None,
         outside: Vec::new(),
     };
@@ -157,12 +159,16 @@ pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -
         }
         checkpoint |= saves;
         warn |= warns;
+        verdict.reaches_all |= saves && (found.path.is_none() || found.above_workspace);
         if warns {
             add_warning(&mut verdict.warnings, &found, severity);
         }
         if let Some(path) = found.path.as_ref().map(|path| path.to_string_lossy().into_owned()) {
             if found.scope != Scope::Workspace && verdict.outside.len() < MAX_OUTSIDE {
                 verdict.outside.push(path.clone());
+            }
+            if is_wiped(&found) && verdict.wiped.len() < MAX_OUTSIDE {
+                verdict.wiped.push(path.clone());
             }
             if is_destroyed(&found) && targets.insert(path.clone()) {
                 verdict.targets.push(path);
@@ -214,6 +220,15 @@ fn add_warning(warnings: &mut Vec<Warning>, found: &Found, severity: Severity) {
 /// Whether what is found destroys what stands at its path, and somebody would miss that.
 fn is_destroyed(found: &Found) -> bool {
     found.scope != Scope::Temp && found.class != Class::FileWrite
+}
+
+/// True if all that stands at the path goes, ignored files too. `git checkout .` replaces tracked files alone.
+fn is_wiped(found: &Found) -> bool {
+    match found.class {
+        Class::FileDelete | Class::FileMove => true,
+        Class::VcsDiscard => found.rule == "git-clean-ignored" || found.rule == "git-stash-all",
+        _ => false,
+    }
 }
 
 fn add_effect(effects: &mut Vec<Effect>, found: Found, severity: Severity) {

@@ -2,21 +2,34 @@
 
 use crate::checkpoint::journal::{External, Line};
 use crate::checkpoint::take::{Take, Taken};
-use crate::checkpoint::timeline::Timeline;
+use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::effect::{Class, Verdict};
 use crate::model::id::ObjectId;
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::worktree::Target;
 
+use super::guard::Slot;
 use super::worker::Control;
 
 /// What an action's checkpoint became.
 #[derive(Debug)]
 pub enum Protected {
     Taken(Box<Taken>),
-    /// The turn's checkpoint holds everything the action is about to destroy.
-    Held,
+    /// This checkpoint holds everything that the action may destroy, as it stands now.
+    Held(Slot),
+}
+
+/// The turn's protection, for an action that is not the first of its turn.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// The checkpoint that protects the turn.
+    pub slot: Slot,
+    /// True if the action may destroy more than its targets.
+    pub reaches_all: bool,
+    /// True if the client waits for answers: then every checkpoint of the turn came before the action it was taken for, and a later
+    /// one protects as well as the first.
+    pub waits: bool,
 }
 
 /// The classes of what an action does, for the record.
@@ -27,22 +40,37 @@ pub fn classes(verdict: &Verdict) -> Vec<Class> {
     classes
 }
 
-/// Holds or takes: an action whose targets changed since the turn's checkpoint `held` gets one of its own.
+/// Holds or takes: an action gets a checkpoint of its own if something that it may destroy changed since the last one.
 ///
 /// # Errors
 /// As [`Timeline::take`].
 pub fn protect(
     timeline: &mut Timeline,
     take: &Take,
-    held: Option<ObjectId>,
+    standing: Option<&Standing>,
     control: Control<'_>,
 ) -> Result<Protected> {
-    if let Some(held) = held
-        && timeline.holds(&held, &take.targets, control)?
-    {
-        return Ok(Protected::Held);
+    let taken = |taken: Taken| Protected::Taken(Box::new(taken));
+    let Some(standing) = standing else { return timeline.take(take, control).map(taken) };
+    let slot: Option<ObjectId> = standing.slot.id.parse().ok();
+    if !standing.reaches_all {
+        for checkpoint in timeline.protecting(slot, standing.waits)? {
+            if timeline.holds(&checkpoint.id, &take.targets, control)? {
+                return Ok(Protected::Held(slot_of(&checkpoint)));
+            }
+        }
+        return timeline.take(take, control).map(taken);
     }
-    timeline.take(take, control).map(|taken| Protected::Taken(Box::new(taken)))
+    // Taking compares everything with the last checkpoint, and records nothing where nothing differs.
+    let further = Take { held: slot, always: false, ..take.clone() };
+    let found = timeline.take(&further, control)?;
+    let protects = found.unchanged && (standing.waits || Some(found.checkpoint.id) == slot);
+    Ok(if protects { Protected::Held(slot_of(&found.checkpoint)) } else { taken(found) })
+}
+
+/// A checkpoint as the turn remembers it.
+pub fn slot_of(checkpoint: &Checkpoint) -> Slot {
+    Slot { id: checkpoint.id.to_string(), ordinal: checkpoint.record.ordinal }
 }
 
 /// Captures just the named paths while the worker is at something longer. Called inside the worker's own thread.
@@ -50,8 +78,14 @@ pub fn protect(
 /// # Errors
 /// As [`Timeline::take`].
 pub fn protect_beside(timeline: &mut Timeline, take: &Take, control: Control<'_>) -> Result<Taken> {
-    let only = take.targets.iter().map(|target: &Target| target.path.clone()).collect();
-    timeline.take_beside(&Take { only, ..take.clone() }, control)
+    let only = named(take).map(|target| target.path.clone()).collect();
+    let targets = named(take).cloned().collect();
+    timeline.take_beside(&Take { only, targets, ..take.clone() }, control)
+}
+
+/// The targets that are less than the whole workspace.
+pub fn named(take: &Take) -> impl Iterator<Item = &Target> {
+    take.targets.iter().filter(|target| !target.path.is_root())
 }
 
 /// Writes the external effects of an action into the journal, so that a later restore can name them.

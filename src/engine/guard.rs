@@ -31,7 +31,7 @@ pub enum Due {
     Nothing,
     /// The guard is switched off.
     Off,
-    /// A checkpoint of this turn protects it already.
+    /// The turn has a checkpoint. It protects the action if nothing that the action may reach has changed since.
     Held(Slot),
     Take,
 }
@@ -100,6 +100,8 @@ mod tests {
             warnings: vec![],
             targets: vec![],
             patterns: vec![],
+            reaches_all: false,
+            wiped: vec![],
             hold: None,
             outside: vec![],
         }

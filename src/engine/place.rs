@@ -32,26 +32,60 @@ fn leads_into(workspace: &Path, path: &Path) -> Option<(PathBuf, PathBuf)> {
     path.ancestors().find_map(|dir| Some((dir.to_owned(), inside(dir)?)))
 }
 
-/// The targets of an action that lie inside the workspace, as paths of it. `cwd` is a real name.
-pub fn targets(workspace: &Path, cwd: &Path, paths: &[String]) -> Vec<Target> {
-    let mut targets: Vec<Target> = paths.iter().filter_map(|path| inside(workspace, &cwd.join(path))).collect();
-    targets.sort_by(|a, b| a.path.cmp(&b.path));
-    targets.dedup();
-    targets
+/// What an action may destroy in a workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Paths that are captured whatever the rules say.
+    pub targets: Vec<Target>,
+    /// True if the action may reach more than `targets`.
+    pub is_everything: bool,
 }
 
-fn inside(workspace: &Path, path: &Path) -> Option<Target> {
+impl Reach {
+    /// True if the action reaches nothing in the workspace.
+    pub fn is_nothing(&self) -> bool {
+        self.targets.is_empty() && !self.is_everything
+    }
+}
+
+/// Resolves what an action may destroy in the workspace. `cwd` is a real name.
+///
+/// The workspace's root is a target only where everything in it goes, ignored files too; otherwise what the rules capture is all
+/// that the action reaches.
+pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Reach {
+    let wiped: Vec<PathBuf> = verdict.wiped.iter().map(|path| resolved(&cwd.join(path))).collect();
+    let expanded = expanded(&verdict.patterns);
+    let mut reach = Reach { is_everything: verdict.reaches_all, ..Reach::default() };
+    for path in verdict.targets.iter().chain(&expanded) {
+        let full = resolved(&cwd.join(path));
+        let all = workspace.starts_with(&full);
+        reach.is_everything |= all;
+        let target = if all && wiped.contains(&full) {
+            Some(Target { path: RelPath::root(), recursive: true })
+        } else {
+            inside(workspace, &full)
+        };
+        reach.targets.extend(target);
+    }
+    reach.targets.sort_by(|a, b| a.path.cmp(&b.path));
+    reach.targets.dedup();
+    reach
+}
+
+/// A path as the action will follow it: through links up to its last directory.
+fn resolved(path: &Path) -> PathBuf {
     let normal = normalise(path);
-    // A path through a link inside or outside of the workspace is followed up to its last directory, as the action will.
-    let resolved = normal.parent().and_then(|parent| parent.canonicalize().ok());
-    let full = match (resolved, normal.file_name()) {
+    let parent = normal.parent().and_then(|parent| parent.canonicalize().ok());
+    match (parent, normal.file_name()) {
         (Some(parent), Some(name)) => parent.join(name),
         _ => normal,
-    };
+    }
+}
+
+fn inside(workspace: &Path, full: &Path) -> Option<Target> {
     let relative = full.strip_prefix(workspace).ok()?;
     let path = RelPath::parse(relative.as_os_str().as_bytes()).ok()?;
     let hidden = path.components().any(|name| name == b".git");
-    // The whole workspace as a target is what the rules capture anyway.
     (!path.is_root() && !hidden).then_some(Target { path, recursive: true })
 }
 
@@ -126,10 +160,12 @@ mod tests {
         std::fs::create_dir_all(root.join("w/src/deep")).unwrap();
         std::os::unix::fs::symlink(root.join("w/src"), root.join("w/link")).unwrap();
         let workspace = root.join("w");
-        let found = |cwd: &str, path: &str| {
-            let targets = targets(&workspace, &root.join(cwd), &[path.to_owned()]);
-            targets.first().map(|target| target.path.display())
+        let aimed = |cwd: &str, path: &str, wiped: bool| {
+            let targets = vec![path.to_owned()];
+            let wiped = if wiped { targets.clone() } else { Vec::new() };
+            reach(&workspace, &root.join(cwd), &Verdict { targets, wiped, ..Verdict::default() })
         };
+        let found = |cwd: &str, path: &str| aimed(cwd, path, false).targets.first().map(|target| target.path.display());
         assert_eq!(found("w", "a.txt"), Some("a.txt".into()));
         assert_eq!(found("w/src", "../b"), Some("b".into()));
         assert_eq!(found("w", "link/c"), Some("src/c".into()));
@@ -138,6 +174,13 @@ mod tests {
         assert_eq!(found("w", "/etc/passwd"), None);
         assert_eq!(found("w", "src/.git/config"), None);
         assert_eq!(found("w", "."), None);
+        let all = Reach { is_everything: true, ..Reach::default() };
+        assert_eq!(aimed("w", ".", false), all, "what the rules capture");
+        for above in ["w", "w/src", "w/link"].iter().zip([".", "..", "../../w"]) {
+            let wiped = aimed(above.0, above.1, true);
+            assert!(wiped.is_everything && wiped.targets[0].path.is_root(), "{above:?}: {wiped:?}");
+        }
+        assert!(aimed("w", "../other", true).is_nothing() && aimed("w", "..", false).is_everything);
     }
 
     #[test]

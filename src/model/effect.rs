@@ -136,10 +136,11 @@ pub enum Stance {
 }
 
 /// How far the line was understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// Every command of the line was read.
+    #[default]
     Exact,
     /// Some words were unknown at reading time (variables, globs).
     Assumed,
@@ -148,9 +149,10 @@ pub enum Confidence {
 }
 
 /// What an action calls for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
+    #[default]
     Nothing,
     Checkpoint,
     Warn,
@@ -210,7 +212,7 @@ pub struct Warning {
 }
 
 /// The whole answer of the classifier for one action.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     pub needs: Needs,
     pub confidence: Confidence,
@@ -223,6 +225,13 @@ pub struct Verdict {
     /// The same as patterns (`*`, `?`, `[…]`): whoever may look at the disk can tell what they match.
     #[serde(skip)]
     pub patterns: Vec<String>,
+    /// True if the action may destroy files that `targets` does not name: an effect without a path that is known word by word, a
+    /// pattern, or something that cannot be seen into.
+    #[serde(skip)]
+    pub reaches_all: bool,
+    /// Of `targets`, those of which everything goes, whatever ignore rules say (`rm -rf .`, `git clean -x`).
+    #[serde(skip)]
+    pub wiped: Vec<String>,
     /// Why the action is to be held: the user's policy asks first, or denies it.
     #[serde(skip)]
     pub hold: Option<String>,

@@ -11,13 +11,12 @@ use crate::checkpoint::state::State;
 use crate::checkpoint::take::Take;
 use crate::checkpoint::workspace::Scope;
 use crate::classify::ToolCall;
-use crate::engine::act;
-use crate::engine::guard::{Due, Slot};
+use crate::engine::act::{self, Standing};
+use crate::engine::guard::Due;
 use crate::engine::{InForce, place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::effect::Verdict;
-use crate::model::id::ObjectId;
 use crate::model::policy::{Guard, OnFailure};
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
@@ -108,8 +107,12 @@ impl Session {
             place.worker.listen();
         }
         let verdict = place::judged(place.context(&home, &action.cwd), |context| judge(&rules, context));
-        let paths: Vec<String> = verdict.targets.iter().cloned().chain(place::expanded(&verdict.patterns)).collect();
-        let targets = place::targets(&place.workspace.path, &action.cwd, &paths);
+        let mut reach = place::reach(&place.workspace.path, &action.cwd, &verdict);
+        if place.workspace.scope == Scope::TargetsOnly {
+            // Such a directory is too broad to be captured as a whole, whatever the action does.
+            reach.targets.retain(|target| !target.path.is_root());
+            reach.is_everything = false;
+        }
         let off = State::load(&place.workspace.dir).is_off(now_ms());
         let due = self.talk().turns.due(&place.workspace.id, &verdict, &rules.policy, off);
         let effects = act::classes(&verdict);
@@ -128,18 +131,21 @@ impl Session {
             checkpoint: no_block("none", None),
             notices: self.notices(),
         };
-        let held = match &due {
-            Due::Held(slot) => Some(slot.clone()),
+        let standing = match &due {
+            Due::Held(slot) => {
+                Some(Standing { slot: slot.clone(), reaches_all: reach.is_everything, waits: self.waits })
+            }
             Due::Nothing | Due::Off | Due::Take => None,
         };
         let simple = match (&due, place.workspace.scope) {
             (Due::Nothing, _) => Some(no_block("none", None)),
             (Due::Off, _) => Some(no_block("off", Some("the guard is switched off: `piton on`".to_owned()))),
-            (Due::Held(slot), _) if targets.is_empty() => Some(held_block(slot)),
-            (_, Scope::TargetsOnly) if targets.is_empty() => Some(no_block(
+            (_, Scope::TargetsOnly) if reach.targets.is_empty() => Some(no_block(
                 "none",
                 Some("this directory is too broad to capture, and the action names no path in it".to_owned()),
             )),
+            // All that it names lies elsewhere.
+            (Due::Held(slot), _) if reach.is_nothing() => Some(held_block(slot)),
             _ => None,
         };
         if let Some(checkpoint) = simple {
@@ -149,12 +155,12 @@ impl Session {
         let take = Take {
             turn: turn.clone(),
             effects,
-            targets,
+            targets: reach.targets,
             asked: Some(asked),
             always: verdict.warnings.iter().any(|warning| warning.class.is_external()),
             ..Take::of(Kind::Auto, &run, &cut(&printable(&redact(&action.reason)), MAX_REASON))
         };
-        self.protect(&root, action, Told::Action(Box::new(reply)), (take, held, Some(verdict)))
+        self.protect(&root, action, Told::Action(Box::new(reply)), (take, standing, Some(verdict)))
     }
 
     /// Gives the checkpoint to the worker; the answer comes with it, or at the deadline.
@@ -163,7 +169,7 @@ impl Session {
         root: &Path,
         action: Action,
         told: Told,
-        (take, held, verdict): (Take, Option<Slot>, Option<Verdict>),
+        (take, standing, verdict): (Take, Option<Standing>, Option<Verdict>),
     ) -> Result<()> {
         let (ticket, beside_ticket) = (self.pending.ticket(), self.pending.ticket());
         let place = self.engine.open(root)?;
@@ -173,7 +179,6 @@ impl Session {
         let before = Before {
             name: action.name,
             id: action.id,
-            held,
             fills: self.waits || matches!(told, Told::Turn(_)),
             told,
             deadline: Instant::now() + wait,
@@ -184,10 +189,9 @@ impl Session {
             beside: None,
         };
         let (since, deadline) = (file_clock(), before.deadline);
-        let held_id = before.held.as_ref().and_then(|slot| slot.id.parse::<ObjectId>().ok());
-        let beside = (place.worker.is_busy() && !take.targets.is_empty()).then(|| take.clone());
+        let beside = (place.worker.is_busy() && act::named(&take).next().is_some()).then(|| take.clone());
         let accepted = place.worker.submit(self.asker(ticket), move |timeline, control| {
-            let protected = act::protect(timeline, &take, held_id, control);
+            let protected = act::protect(timeline, &take, standing.as_ref(), control);
             let noted = verdict.map(|verdict| act::note_externals(timeline, &verdict, &take.run, take.turn.as_deref()));
             if let Some(Err(error)) = noted {
                 tracing::warn!(%error, "an external effect could not be noted");

@@ -6,7 +6,6 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::checkpoint::take::Taken;
-use crate::engine::guard::Slot;
 use crate::model::policy::OnFailure;
 use crate::protocol::{BeforeReply, CheckpointBlock, Id};
 
@@ -34,8 +33,6 @@ pub struct Before {
     pub name: &'static str,
     pub id: Option<Id>,
     pub told: Told,
-    /// The checkpoint that protects the turn already.
-    pub held: Option<Slot>,
     /// Whether the checkpoint is the turn's: not one that may have come too late.
     pub fills: bool,
     pub deadline: Instant,

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::answers::{Answer, block, no_block};
 use super::pending::{Before, Pending};
 use super::session::Session;
-use crate::engine::act::Protected;
+use crate::engine::act::{Protected, slot_of};
 use crate::engine::guard::Slot;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
@@ -74,15 +74,13 @@ impl Session {
                 // A late one may have seen what the action did already: the next action gets one of its own.
                 let mut talk = self.talk();
                 if before.fills && !before.late && talk.turns.current() == before.turn.as_deref() {
-                    let record = &taken.checkpoint.record;
-                    let slot = Slot { id: taken.checkpoint.id.to_string(), ordinal: record.ordinal };
-                    talk.turns.fill(&before.workspace, slot);
+                    talk.turns.fill(&before.workspace, slot_of(&taken.checkpoint));
                     talk.keep();
                 }
                 drop(talk);
                 block(&taken)
             }
-            Ok(Protected::Held) => before.held.as_ref().map_or_else(|| no_block("held", None), held_block),
+            Ok(Protected::Held(slot)) => held_block(&slot),
             Err(error) => {
                 let text = error.text();
                 if error.code() == Code::DiskFull {
@@ -146,7 +144,7 @@ impl Session {
     }
 }
 
-/// The block of a checkpoint that protects the turn already.
+/// The block of a checkpoint that holds already what an action may destroy.
 pub(super) fn held_block(slot: &Slot) -> CheckpointBlock {
     CheckpointBlock {
         id: Some(slot.id.clone()),

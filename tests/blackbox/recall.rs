@@ -1,19 +1,152 @@
-//! What an action destroys is in a checkpoint.
+//! What an action destroys is in a checkpoint, whatever the turn did before.
+//!
+//! `PITON_ROUNDS=full` runs 20 seeds of 60 turns of random real actions, otherwise one seed of 15.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, Sidecar, tree};
+use crate::dice::Dice;
+use crate::support::{Lab, Sidecar, git, tree};
 
 fn status(reply: &Value) -> &str {
     reply["checkpoint"]["status"].as_str().unwrap_or("?")
 }
 
+fn id(reply: &Value) -> String {
+    reply["checkpoint"]["id"].as_str().unwrap_or_default().to_owned()
+}
+
+fn shell(sidecar: &mut Sidecar, command: &str) -> Value {
+    sidecar.ask(json!({"type": "shell.before", "command": command}))
+}
+
+fn write(sidecar: &mut Sidecar, lab: &Lab, path: &str) -> Value {
+    sidecar.ask(json!({"type": "tool.before", "tool": "Write", "input": {"file_path": lab.work.join(path)}}))
+}
+
+fn turn(sidecar: &mut Sidecar, name: &str) {
+    sidecar.ask(json!({"type": "turn.start", "turn": name}));
+}
+
 /// What a checkpoint holds at a path.
 fn held(lab: &Lab, checkpoint: &str, path: &str) -> String {
     lab.piton(&["show", &format!("{checkpoint}:{path}")]).stdout
+}
+
+#[test]
+fn work_of_the_same_turn_is_captured_before_whatever_may_destroy_it() {
+    let commands = [
+        "git stash -u",
+        "git checkout .",
+        "git reset --hard",
+        "git clean -fd",
+        "make clean",
+        "python3 wipe.py",
+        "./wipe.sh src",
+        "rm -rf .",
+        "rm -rf ./*",
+        "rm -rf $DIR",
+        "find . -name '*.txt' -delete",
+        "rm -rf ..",
+    ];
+    for (n, command) in commands.into_iter().enumerate() {
+        let lab = Lab::new();
+        lab.write("old.txt", "old\n");
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        turn(&mut sidecar, "t1");
+        assert_eq!(status(&write(&mut sidecar, &lab, "new.txt")), "taken", "{command}");
+        // The writing itself comes after the answer, and what it made is in no checkpoint yet.
+        let content = format!("work {n} of this turn\n");
+        lab.write("new.txt", &content);
+        let first = shell(&mut sidecar, command);
+        assert_eq!(status(&first), "taken", "{command}: {first}");
+        assert_eq!(held(&lab, &id(&first), "new.txt"), content, "{command}");
+        // Nothing changed since: that checkpoint holds everything, and none is added.
+        let again = shell(&mut sidecar, command);
+        assert_eq!((status(&again), id(&again)), ("held", id(&first)), "{command}: {again}");
+        lab.write("old.txt", "changed\n");
+        let third = shell(&mut sidecar, command);
+        assert_eq!(status(&third), "taken", "{command}: {third}");
+        assert_eq!(held(&lab, &id(&third), "old.txt"), "changed\n", "{command}");
+        assert_eq!(sidecar.finish(), 0);
+    }
+}
+
+#[test]
+fn what_a_later_checkpoint_of_the_turn_holds_is_held() {
+    let lab = Lab::new();
+    lab.write("a", "1\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&mut sidecar, "t1");
+    let first = shell(&mut sidecar, "rm a");
+    lab.write("b", "2\n");
+    let second = shell(&mut sidecar, "make");
+    assert_eq!((status(&first), status(&second)), ("taken", "taken"));
+    let named = shell(&mut sidecar, "rm b");
+    assert_eq!((status(&named), id(&named)), ("held", id(&second)), "{named}");
+    // A person brings an older state back. What stands then is what a checkpoint has to hold.
+    let n = first["checkpoint"]["n"].as_u64().unwrap();
+    lab.restore(n, &[]);
+    assert_eq!(lab.read("b").get(..1), Some("<"));
+    let back = shell(&mut sidecar, "make");
+    assert!(["held", "taken"].contains(&status(&back)), "{back}");
+    assert_eq!((held(&lab, &id(&back), "a"), held(&lab, &id(&back), "b")), ("1\n".to_owned(), String::new()), "{back}");
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn two_runs_in_one_workspace_lose_nothing_of_each_other() {
+    let lab = Lab::new();
+    lab.write("a", "1\n");
+    let mut runs = ["one", "two"].map(|name| {
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        sidecar.ask(json!({"type": "hello", "session": name}));
+        turn(&mut sidecar, "t");
+        sidecar
+    });
+    for round in 0..4 {
+        for (n, sidecar) in runs.iter_mut().enumerate() {
+            let (path, content) = (format!("made-{round}-{n}"), format!("{round} {n}\n"));
+            lab.write(&path, &content);
+            let reply = shell(sidecar, "make clean");
+            assert_eq!(held(&lab, &id(&reply), &path), content, "{reply}");
+            let again = shell(sidecar, "make clean");
+            assert_eq!((status(&again), id(&again)), ("held", id(&reply)), "{again}");
+        }
+    }
+    for sidecar in &mut runs {
+        assert_eq!(sidecar.finish(), 0);
+    }
+}
+
+#[test]
+fn a_busy_turn_evicts_no_other_and_does_not_grow_without_end() {
+    let lab = Lab::new();
+    lab.set("retention: {auto_per_run: 3, per_workspace: 50}\n");
+    lab.write("a", "0\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    let mut firsts = Vec::new();
+    for (name, actions) in [("t1", 1), ("t2", 40), ("t3", 1)] {
+        turn(&mut sidecar, name);
+        for action in 0..actions {
+            lab.write("a", format!("{name} {action}\n"));
+            let reply = shell(&mut sidecar, "make");
+            assert_eq!(status(&reply), "taken", "{reply}");
+            if action == 0 {
+                firsts.push((id(&reply), format!("{name} 0\n")));
+            }
+        }
+    }
+    assert_eq!(sidecar.finish(), 0);
+    for (first, content) in &firsts {
+        assert_eq!(held(&lab, first, "a"), *content, "the first checkpoint of each turn stays");
+    }
+    let listed = lab.piton(&["list", "--kind", "auto", "--json"]).json();
+    assert_eq!(listed["total"], json!(3 + 15), "{listed}");
+    assert_eq!(held(&lab, "@{1}", "a"), "t2 39\n", "the newest of them stay");
 }
 
 #[test]
@@ -58,4 +191,163 @@ fn what_is_taken_beside_another_job_waits_for_the_lock_of_the_workspace() {
 /// All files below a directory, with what they hold.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     tree(dir).into_iter().filter(|(_, (kind, ..))| *kind == 'f').map(|(path, (.., bytes))| (path, bytes)).collect()
+}
+
+/// The contents of a workspace that rules admit.
+fn contents(lab: &Lab) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = files(&lab.work);
+    all.retain(|path, _| !path.starts_with("data") && path.as_os_str() != ".env");
+    all
+}
+
+/// Things that agents do: `F` and `G` are files, `D` is a directory.
+const ACTIONS: [&str; 24] = [
+    "write",
+    "write",
+    "write",
+    "edit",
+    "edit",
+    "edit",
+    "rm F",
+    "rm -rf D",
+    "sed -i s/a/A/g F",
+    "mv F F.bak",
+    ": > F",
+    "cp F G",
+    "git checkout -q .",
+    "git stash -q -u",
+    "git reset -q --hard",
+    "git clean -fdq",
+    "git clean -fdxq",
+    "sh ./wipe.sh F D",
+    "find src -name '*.py' -newer README.md -delete",
+    "echo F | xargs rm -f",
+    "tee F < README.md",
+    "ls -la src",
+    "echo x >> F",
+    "sh -c 'truncate -s 3 F'",
+];
+
+#[test]
+fn random_turns_lose_nothing_that_rules_admit() {
+    let full = std::env::var_os("PITON_ROUNDS").is_some_and(|rounds| rounds == "full");
+    let (seeds, turns) = if full { (20, 60) } else { (1, 15) };
+    for seed in 1..=seeds {
+        let lab = Lab::new();
+        lab.set("retention: {auto_per_run: 100000, per_workspace: 100000}\n");
+        if git(&lab, &["init", "-q"]).is_none() {
+            return;
+        }
+        let mut round = Round { lab, dice: Dice(0x9e37_79b9 + seed), written: 0 };
+        round.begin();
+        round.turns(turns, seed);
+    }
+}
+
+struct Round {
+    lab: Lab,
+    dice: Dice,
+    written: u64,
+}
+
+impl Round {
+    fn begin(&mut self) {
+        for n in 0..20 {
+            self.write(&format!("src/m{}/f{n}.py", n % 4));
+        }
+        for path in ["README.md", "notes/todo.md", ".env", "data/d.csv"] {
+            self.write(path);
+        }
+        self.lab.write(".gitignore", ".env\ndata/\n");
+        self.lab.write("wipe.sh", "rm -rf -- \"$@\"\n");
+        git(&self.lab, &["add", "."]);
+        git(&self.lab, &["commit", "-qm", "one"]);
+    }
+
+    /// Content that is nowhere else.
+    fn write(&mut self, path: &str) {
+        self.written += 1;
+        let noise: String = (0..self.dice.roll(300))
+            .map(|_| *b"abcdefgh \n".get(self.dice.roll(10) as usize).unwrap() as char)
+            .collect();
+        self.lab.write(path, format!("{} {noise}\n", self.written));
+    }
+
+    fn pick(&mut self) -> String {
+        let all: Vec<String> = contents(&self.lab)
+            .into_keys()
+            .map(|path| path.to_string_lossy().into_owned())
+            .filter(|path| path.starts_with("src"))
+            .collect();
+        match all.len() {
+            0 => "README.md".to_owned(),
+            many => all[self.dice.roll(many as u64) as usize].clone(),
+        }
+    }
+
+    fn turns(&mut self, turns: u64, seed: u64) {
+        let mut sidecar = Sidecar::start(&self.lab, &[]);
+        sidecar.ask(json!({"type": "hello", "session": "s"}));
+        let mut gone: BTreeMap<Vec<u8>, String> = BTreeMap::new();
+        for turn_number in 0..turns {
+            turn(&mut sidecar, &format!("t{turn_number}"));
+            for _ in 0..=self.dice.roll(6) {
+                let before = contents(&self.lab);
+                let action = self.act(&mut sidecar);
+                let after: BTreeSet<Vec<u8>> = contents(&self.lab).into_values().collect();
+                // What was only appended to is there still.
+                let lost = |bytes: &&Vec<u8>| !after.contains(*bytes) && !action.starts_with("echo x");
+                gone.extend(before.values().filter(lost).map(|bytes| (bytes.clone(), action.clone())));
+            }
+            // Sometimes the sidecar has time to begin to hear, or to settle.
+            std::thread::sleep(Duration::from_millis([0, 0, 150][self.dice.roll(3) as usize]));
+        }
+        assert_eq!(sidecar.finish(), 0);
+        let Some(listed) = self.lab.store_git(&["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"])
+        else {
+            return;
+        };
+        let stored: BTreeSet<&str> = listed.lines().collect();
+        let is_held = |bytes: &Vec<u8>| {
+            let id = piton::model::id::ObjectId::of(piton::model::id::ObjectKind::Blob, bytes).unwrap();
+            stored.contains(id.to_string().as_str())
+        };
+        let missed: Vec<&String> = gone.iter().filter(|(bytes, _)| !is_held(bytes)).map(|(_, action)| action).collect();
+        assert!(gone.len() as u64 > turns, "seed {seed}: only {} contents were destroyed", gone.len());
+        assert!(
+            missed.is_empty(),
+            "seed {seed}: {} of {} contents are in no checkpoint: {missed:?}",
+            missed.len(),
+            gone.len()
+        );
+    }
+
+    /// Does something at random; what it was.
+    fn act(&mut self, sidecar: &mut Sidecar) -> String {
+        let action = self.dice.of(&ACTIONS);
+        let (file, other) = (self.pick(), self.pick());
+        if let "write" | "edit" = action {
+            let path = if action == "edit" { file } else { format!("src/m{}/n{}.py", self.dice.roll(6), self.written) };
+            write(sidecar, &self.lab, &path);
+            self.write(&path);
+            return format!("{action} {path}");
+        }
+        let dir = Path::new(&file).parent().map_or("src".into(), |dir| dir.to_string_lossy().into_owned());
+        let words = action.split(' ').map(|word| match word {
+            "F" | "F'" => word.replace('F', &file),
+            "F.bak" => format!("{file}.bak"),
+            "G" => other.clone(),
+            "D" if dir.is_empty() => "src".to_owned(),
+            "D" => dir.clone(),
+            other => other.to_owned(),
+        });
+        let command = words.collect::<Vec<_>>().join(" ");
+        shell(sidecar, &command);
+        let mut run = self.lab.command("/bin/sh", &self.lab.work);
+        let identity = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+        run.envs(identity.map(|name| (name, "t@example.org")));
+        // Many of them fail, which is part of it.
+        run.args(["-c", &command]).output().unwrap();
+        command
+    }
 }
