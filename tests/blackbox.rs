@@ -38,6 +38,8 @@ mod kills;
 mod lessons;
 #[path = "blackbox/mcp.rs"]
 mod mcp;
+#[path = "blackbox/named.rs"]
+mod named;
 #[path = "blackbox/peers.rs"]
 mod peers;
 #[path = "blackbox/recall.rs"]

@@ -16,6 +16,7 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::Manifest;
 use crate::model::name;
 use crate::model::path::RelPath;
+use crate::model::stamp::KnownPaths;
 pub use crate::model::tree::Side;
 use crate::model::tree::{self, Mode, TreeEntry};
 use crate::store::FilePatch;
@@ -57,6 +58,8 @@ pub struct Present {
     pub(super) coverage: Arc<Coverage>,
     pub(super) root: ObjectId,
     pub(super) fresh: HashMap<ObjectId, Vec<u8>>,
+    /// What a scan has found; `None` where the warm tree has.
+    pub(super) known: Option<Arc<KnownPaths>>,
 }
 
 impl Timeline {
@@ -70,18 +73,18 @@ impl Timeline {
 
     pub(super) fn look(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Present> {
         self.require_workspace()?;
-        if let Some(present) = self.look_warm(take)? {
+        if let Some(present) = self.look_warm(take, control)? {
             return Ok(present);
         }
         let all = self.all()?;
         let warmth = self.take_warmth();
-        let before = self.known_now(take, &all.checkpoints, warmth.stamps()?)?;
+        let before = self.known_now(take, &all.checkpoints, warmth.stamps()?, control)?;
         let seen = self.capture_with(take, &before, Into::Nothing, control);
         // Only what was known before stays known: content that was merely hashed is not in the store.
         self.keep(warmth, before);
         let seen = seen?;
-        let manifest = seen.scan.map(|scan| scan.capture.manifest).unwrap_or_default();
-        Ok(Present { manifest, coverage: seen.coverage, root: seen.root, fresh: seen.fresh })
+        let (manifest, known) = seen.scan.map(|scan| (scan.capture.manifest, scan.capture.known)).unwrap_or_default();
+        Ok(Present { manifest, coverage: seen.coverage, root: seen.root, fresh: seen.fresh, known: Some(known) })
     }
 
     /// Loads a checkpoint's manifest and coverage.

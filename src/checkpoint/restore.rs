@@ -48,6 +48,14 @@ impl Restore {
     pub fn to(target: ObjectId, run: &str, paths: Vec<RelPath>, keep_new: bool) -> Restore {
         Restore { target, kind: OpKind::Restore, run: run.to_owned(), paths, only: None, keep_new, over: None }
     }
+
+    /// Whether a path is among those that are brought back.
+    pub(super) fn selects(&self, path: &RelPath) -> bool {
+        match &self.only {
+            Some(only) => only.contains(path),
+            None => self.paths.is_empty() || self.paths.iter().any(|ancestor| path.starts_with(ancestor)),
+        }
+    }
 }
 
 /// What a restore would do.
@@ -76,8 +84,8 @@ pub struct Restored {
 }
 
 /// The target of a restore, loaded.
-struct Loaded {
-    checkpoint: Checkpoint,
+pub(super) struct Loaded {
+    pub(super) checkpoint: Checkpoint,
     manifest: Manifest,
     coverage: Coverage,
 }
@@ -90,7 +98,7 @@ impl Timeline {
     pub fn preview(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Preview> {
         let loaded = self.load_target(restore)?;
         let take = self.safety_take(restore, &loaded);
-        let present = self.look(&take, control)?;
+        let present = self.look_before((restore, &loaded), &take, control)?;
         let plan = self.plan_for(restore, &loaded, (&present.manifest, &present.coverage))?;
         let planned: BTreeSet<&RelPath> = plan.touched().collect();
         let mut changes = self.changes(present.root, loaded.checkpoint.tree, &present.fresh)?;
@@ -159,7 +167,7 @@ impl Timeline {
         let externals = self.externals_after(&loaded.checkpoint)?;
         let warnings = target_warnings(&loaded);
         let take = self.safety_take(restore, &loaded);
-        let (safety, seen) = self.take_locked(&take, control).map_err(pre_restore_failed)?;
+        let (safety, seen) = self.take_before((restore, &loaded), &take, control).map_err(pre_restore_failed)?;
         let warm = if seen.scan.is_none() { self.warm.as_ref() } else { None };
         let present = match (&seen.scan, warm) {
             (Some(scan), _) => Cow::Borrowed(&scan.capture.manifest),
@@ -242,13 +250,9 @@ impl Timeline {
     /// The `pre-restore` checkpoint captures every path that the target holds, whatever ignore rules, secrets and caps
     /// say: those are the ones that may be replaced.
     fn safety_take(&self, restore: &Restore, loaded: &Loaded) -> Take {
-        let selected = |path: &RelPath| match &restore.only {
-            Some(only) => only.contains(path),
-            None => restore.paths.is_empty() || restore.paths.iter().any(|ancestor| path.starts_with(ancestor)),
-        };
         let file = |path: &RelPath| Target { path: path.clone(), recursive: false };
         let held = loaded.manifest.iter().map(|(path, _)| path);
-        let mut targets: Vec<Target> = held.filter(|path| selected(path)).map(file).collect();
+        let mut targets: Vec<Target> = held.filter(|path| restore.selects(path)).map(file).collect();
         // What an operation created is saved too before it is taken away again, whatever the rules say of it.
         let created = restore.only.iter().flatten();
         targets.extend(created.filter(|path| !loaded.manifest.contains(path)).map(file));

@@ -22,7 +22,7 @@ use crate::store::Batch;
 use crate::sys::clock::boot_id;
 use crate::sys::memory;
 use crate::worktree::stamps::{Built, Stamps};
-use crate::worktree::{Capture, Early, Flow, Request, Stats, capture};
+use crate::worktree::{Capture, Early, Flow, Request, Stats, capture, rewritten};
 
 /// What a look at the workspace under its rules gave, before anything names it.
 pub(super) struct Seen {
@@ -95,9 +95,26 @@ pub(super) enum Into<'b, 's> {
 }
 
 impl Timeline {
-    /// What is known from earlier captures, checked against the store when that may have lost objects. What was in
-    /// memory is handed in.
-    pub(super) fn known_now(&self, take: &Take, all: &[Checkpoint], held: Option<Stamps>) -> Result<Before> {
+    /// What is known from earlier captures, checked against the store when that may have lost objects, and against the content of
+    /// what the capture names. What was in memory is handed in.
+    pub(super) fn known_now(
+        &self,
+        take: &Take,
+        all: &[Checkpoint],
+        held: Option<Stamps>,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Before> {
+        let mut before = self.remembered(take, all, held)?;
+        if take.names_targets() {
+            let known = &mut before.stamps.known;
+            for path in rewritten(&self.workspace.path, known, &take.targets, control)? {
+                Arc::make_mut(known).distrust(&path);
+            }
+        }
+        Ok(before)
+    }
+
+    fn remembered(&self, take: &Take, all: &[Checkpoint], held: Option<Stamps>) -> Result<Before> {
         let epoch = self.store.epoch()?;
         let boot = boot_id();
         if let Some(stamps) = held.filter(|stamps| stamps.epoch == epoch && stamps.boot == boot) {

@@ -60,6 +60,12 @@ impl Take {
         Take::of(Kind::Auto, "local", "looking")
     }
 
+    /// Whether it names what an action is about to destroy. What a restore names is everything that it could touch; what it will
+    /// touch is looked at once that is known ([`Timeline::take_before`]).
+    pub(super) fn names_targets(&self) -> bool {
+        !self.targets.is_empty() && !self.unlimited
+    }
+
     /// A plain request of a kind, for a run, with a reason.
     pub fn of(kind: Kind, run: &str, reason: &str) -> Take {
         Take {
@@ -151,7 +157,7 @@ impl Timeline {
     /// # Errors
     /// Those of reading; `store-damaged`.
     pub fn holds(&mut self, held: &ObjectId, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<bool> {
-        if targets.is_empty() || self.holds_warm(held, targets)? {
+        if targets.is_empty() || self.holds_warm(held, targets, control)? {
             return Ok(true);
         }
         let only = targets.iter().map(|target| target.path.clone()).collect();
@@ -189,7 +195,7 @@ impl Timeline {
         let list_us = started.elapsed().as_micros() as u64;
         // Only what succeeds is put back: after an error the next capture scans.
         let mut warmth = self.take_warmth();
-        self.hear(&mut warmth, take.asked)?;
+        self.hear(&mut warmth, take, control)?;
         let (mut seen, before, batch) = match self.see_quiet(take, &mut warmth) {
             Some(seen) => (seen, None, None),
             None => {
@@ -251,7 +257,7 @@ impl Timeline {
         batch: &Batch<'_>,
         control: &dyn Fn() -> Flow,
     ) -> Result<(Seen, Before)> {
-        let known = self.known_now(take, all, held)?;
+        let known = self.known_now(take, all, held, control)?;
         let seen = match self.capture_with(take, &known, Into::Batch(batch), control) {
             Err(error) if error.code() == Code::StoreDamaged => {
                 tracing::warn!(%error, "the store lost objects that stamps name; scanning everything");

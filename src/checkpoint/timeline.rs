@@ -74,6 +74,8 @@ pub struct Timeline {
     pub(super) touched: VecDeque<(i64, Changes)>,
     /// How many files audits have read again.
     pub(super) audited: u64,
+    /// When the last audit began (the file system's clock).
+    pub(super) audited_at: Option<i64>,
     /// What the last checkpoint cost.
     pub(super) cost: Option<Cost>,
     pub(super) commits: RefCell<Commits>,
@@ -116,6 +118,7 @@ impl Timeline {
             ahead: Cell::default(),
             touched: VecDeque::new(),
             audited: 0,
+            audited_at: None,
             cost: None,
             commits: RefCell::default(),
             history: RefCell::default(),

@@ -3,8 +3,11 @@
 //! A scan makes the warm tree; ears, once there are some, tell what changed since; a capture looks at that and at nothing
 //! else. Until a look in idle time has shown that nothing was missed between the scan and the first thing heard, every
 //! capture scans. After any error the memory is dropped, and the next capture scans.
+//!
+//! *Invariant:* what an action names is compared with the disk itself, whatever is told of it.
 
 mod idle;
+mod named;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -47,6 +50,8 @@ pub(super) struct Warmth {
     reached: BTreeSet<RelPath>,
     /// What asking what changed took, once it was asked.
     sync_us: Option<u64>,
+    /// What comparing the targets with the disk took.
+    named_us: u64,
 }
 
 impl Warmth {
@@ -113,6 +118,7 @@ impl Timeline {
             ruled: BTreeSet::new(),
             reached: BTreeSet::new(),
             sync_us: None,
+            named_us: 0,
         }
     }
 
@@ -137,12 +143,13 @@ impl Timeline {
         self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
     }
 
-    /// Asks what changed, if anybody can tell and it was not done since `asked`.
-    pub(super) fn hear(&self, warmth: &mut Warmth, asked: Option<Instant>) -> Result<()> {
-        let ahead = self.ahead.take().filter(|ahead| asked.is_some_and(|asked| *ahead >= asked));
+    /// Asks what changed, if anybody can tell and it was not done since the capture was asked for; and compares with the disk what
+    /// the capture names.
+    pub(super) fn hear(&self, warmth: &mut Warmth, take: &Take, control: &dyn Fn() -> Flow) -> Result<()> {
+        let ahead = self.ahead.take().filter(|ahead| take.asked.is_some_and(|asked| *ahead >= asked));
         let epoch = self.store.epoch()?;
         let current = warmth.stamps.as_ref().is_some_and(|stamps| stamps.epoch == epoch);
-        let (Some(tree), true) = (&warmth.tree, current && self.ears.is_some()) else {
+        let (Some(tree), true) = (&mut warmth.tree, current && self.ears.is_some()) else {
             return Ok(());
         };
         let started = Instant::now();
@@ -151,6 +158,14 @@ impl Timeline {
             warmth.dirty = mem::replace(&mut warmth.dirty, Changes::none()).and(heard);
         }
         warmth.sync_us = Some(started.elapsed().as_micros() as u64);
+        if !take.names_targets() || self.extent(take) != Extent::Tree || matches!(warmth.dirty, Changes::Everything(_))
+        {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let named = self.inspect(tree, &take.targets, control)?;
+        warmth.dirty = mem::replace(&mut warmth.dirty, Changes::none()).and(named);
+        warmth.named_us = started.elapsed().as_micros() as u64;
         Ok(())
     }
 
@@ -177,7 +192,7 @@ impl Timeline {
             secrets: tree.has_secrets(),
             root,
             fresh: HashMap::new(),
-            cost: Cost { sync_us, dirty: Some(0), ..Cost::default() },
+            cost: Cost { sync_us, stat_us: warmth.named_us, dirty: Some(0), ..Cost::default() },
             scan: None,
         })
     }
@@ -223,6 +238,7 @@ impl Timeline {
             return Ok(None);
         }
         (seen.cost.sync_us, seen.cost.dirty) = (sync_us, Some(dirty.len() as u64));
+        seen.cost.stat_us += warmth.named_us;
         Ok(Some(seen))
     }
 
@@ -308,26 +324,28 @@ impl Timeline {
     }
 
     /// The present state, where the warm tree is known to hold it.
-    pub(super) fn look_warm(&mut self, take: &Take) -> Result<Option<Present>> {
-        let Some(tree) = self.warm.as_ref().filter(|_| !take.kind.is_typed() && self.extent(take) == Extent::Tree)
-        else {
+    pub(super) fn look_warm(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Option<Present>> {
+        if take.kind.is_typed() || self.extent(take) != Extent::Tree {
             return Ok(None);
-        };
-        let heard = self.listen(tree);
-        self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
+        }
+        self.hear_of(if take.names_targets() { &take.targets } else { &[] }, control)?;
+        let Some(tree) = &self.warm else { return Ok(None) };
         let quiet = matches!(&self.dirty, Changes::Paths(dirty) if dirty.is_empty()) && self.again.is_empty();
         let held = quiet && tree.holds_all(&self.workspace.path, &take.targets);
         let Some(root) = tree.built().filter(|_| held) else { return Ok(None) };
         let (manifest, coverage) = (tree.manifest(), Arc::clone(tree.coverage()));
-        Ok(Some(Present { manifest, coverage, root, fresh: HashMap::new() }))
+        Ok(Some(Present { manifest, coverage, root, fresh: HashMap::new(), known: None }))
     }
 
     /// Whether a checkpoint holds what stands at `targets`, as far as the warm tree can tell.
-    pub(super) fn holds_warm(&mut self, held: &ObjectId, targets: &[Target]) -> Result<bool> {
-        let Some(tree) = &self.warm else { return Ok(false) };
-        let heard = self.listen(tree);
-        self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
-        let Changes::Paths(dirty) = &self.dirty else { return Ok(false) };
+    pub(super) fn holds_warm(
+        &mut self,
+        held: &ObjectId,
+        targets: &[Target],
+        control: &dyn Fn() -> Flow,
+    ) -> Result<bool> {
+        self.hear_of(targets, control)?;
+        let (Some(tree), Changes::Paths(dirty)) = (&self.warm, &self.dirty) else { return Ok(false) };
         let again = |path: &RelPath| self.again.iter().any(|dir| path.starts_with(dir) || dir.starts_with(path));
         let known = targets.iter().all(|target| {
             let path = &target.path;
@@ -339,6 +357,10 @@ impl Timeline {
             return Ok(true);
         }
         for target in targets {
+            // The trees of the root differ, as was seen.
+            if target.path.is_root() {
+                return Ok(false);
+            }
             let now: Option<(Mode, ObjectId)> = tree.side(&target.path);
             if self.entry_at(&commit, &target.path)? != now {
                 return Ok(false);

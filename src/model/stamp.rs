@@ -87,6 +87,13 @@ impl KnownPaths {
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Known> {
         self.0.iter_mut().map(|(_, known)| known)
     }
+
+    /// Has a file read by the next capture, whatever its stamp says.
+    pub fn distrust(&mut self, path: &RelPath) {
+        if let Ok(at) = self.0.binary_search_by(|(known, _)| known.cmp(path)) {
+            self.0[at].1.proven = false;
+        }
+    }
 }
 
 #[cfg(test)]

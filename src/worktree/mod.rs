@@ -15,6 +15,7 @@ pub mod stamps;
 mod beneath;
 mod budget;
 mod capture;
+mod content;
 mod git_dir;
 mod hash;
 mod keep;
@@ -27,6 +28,7 @@ mod walk;
 mod warm;
 
 pub use capture::capture;
+pub use content::rewritten;
 pub use look::{files_below, is_linked_worktree, read_small};
 pub use probe::{Probe, ProbeKind, probe, stamp_of};
 pub use request::{Capture, Flow, Request, Stats, TARGET_BYTES, TARGET_FILES, Target};

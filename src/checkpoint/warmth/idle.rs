@@ -9,10 +9,15 @@ use super::super::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::model::change::{Changes, Dirty, Reach};
 use crate::model::path::RelPath;
+use crate::sys::clock::file_clock;
 use crate::worktree::{Differences, Flow, Warm};
 
-/// Files whose content an audit reads again; the next one goes on behind them.
+/// Files whose content an audit reads again, the next one behind them; and as many of those that were written a moment ago.
 const SAMPLE: usize = 256;
+
+/// How long before the last audit is a moment ago: a store through a mapping moves no time until the kernel has written the page
+/// back, which takes some 35 s.
+const MOMENT: i64 = 120_000_000_000;
 
 /// What a listener has found out by looking, not by hearing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,9 +95,10 @@ impl Timeline {
         };
         let (plain, nothing, never) = (Take::any(), Before::nothing(), [self.home.path().to_owned()]);
         let request = self.request(&plain, &nothing, &never);
-        let from = self.audited;
+        let (from, now) = (self.audited, file_clock());
+        let since = self.audited_at.map_or(i64::MIN, |at| at.saturating_sub(MOMENT));
         let found = tree.differences(&request, control).and_then(|found| {
-            let rewritten = tree.recheck(&request, (from, SAMPLE), control)?;
+            let rewritten = tree.recheck(&request, (since, from, SAMPLE), control)?;
             let rewritten = Dirty::new(rewritten.into_iter().map(|path| (path, Reach::Entry)));
             Ok((Changes::Paths(found.changed).and(Changes::Paths(rewritten)), found.doubtful))
         });
@@ -110,7 +116,9 @@ impl Timeline {
             Err(error) => (Err(error), Changes::none()),
         };
         self.dirty = told.and(dirty);
-        self.audited += SAMPLE as u64;
+        if missed.is_ok() {
+            (self.audited, self.audited_at) = (self.audited + SAMPLE as u64, Some(now));
+        }
         missed.map(|missed| Audit { missed })
     }
 }

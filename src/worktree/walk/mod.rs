@@ -5,6 +5,7 @@
 //! rules close it, only the names are looked at through which a path captured before, tracked by git or targeted is
 //! reached.
 
+mod again;
 mod ahead;
 mod child;
 mod early;
@@ -19,10 +20,11 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::Builder;
 
-use rustix::fs::{FileType, fstat};
+use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use self::ahead::{Ahead, BUFFER, Here, Listing, Seen};
+pub(super) use self::again::{Again, walk_again};
+use self::ahead::{Ahead, BUFFER, Here, Listing};
 pub use self::early::Early;
 pub(super) use self::enter::tracked;
 use self::place::Item;
@@ -132,31 +134,6 @@ pub(super) fn configured(request: &Request<'_>) -> Option<Arc<Level>> {
     Level::push(None, &RelPath::root(), request.exclude.iter().map(String::as_str))
 }
 
-/// Names to look at again in one directory that was visited before.
-pub(super) struct Again {
-    pub(super) place: Place,
-    pub(super) names: Vec<Vec<u8>>,
-}
-
-/// Looks again at some names, and at all that is below them, as [`walk`] does where it comes to them.
-///
-/// What `request` knows has to hold all that is known at and below them.
-pub(super) fn walk_again(
-    request: &Request<'_>,
-    root: &Root,
-    configured: Option<Arc<Level>>,
-    all: Vec<Again>,
-    control: &dyn Fn() -> Flow,
-) -> Result<Found> {
-    let ahead = Ahead::default();
-    let mut walker = Walker::new(request, root, (&ahead, configured), control);
-    for again in all {
-        walker.look_again(&again)?;
-        walker.go_on()?;
-    }
-    Ok(walker.found)
-}
-
 struct Walker<'a> {
     request: &'a Request<'a>,
     root: &'a Root,
@@ -239,30 +216,6 @@ impl<'a> Walker<'a> {
                 Item::File(candidate) => self.emit(candidate),
             }
         }
-        Ok(())
-    }
-
-    /// Looks at single names of a directory. What stands beside them counts only for directories: it is listed then.
-    fn look_again(&mut self, again: &Again) -> Result<()> {
-        self.check()?;
-        let here = Here::new(self.root, again.place.path.clone(), None);
-        let seen: Vec<_> = again.names.iter().map(|name| here.see(name)).collect();
-        let is_dir =
-            |seen: &Seen| seen.stamp.is_ok_and(|stamp| FileType::from_raw_mode(stamp.mode) == FileType::Directory);
-        let beside = if again.place.shown() && seen.iter().any(is_dir) {
-            self.list(&again.place).map_or_else(|_| Names::default(), |listing| listing.names)
-        } else {
-            Names::default()
-        };
-        let first = self.stack.len();
-        for (name, seen) in again.names.iter().zip(seen) {
-            let before = self.stack.len();
-            self.child(&again.place, &here, &beside, (name, seen));
-            if seen.stamp.is_ok() && self.stack.len() == before {
-                self.found.refused.push(again.place.path.join(name));
-            }
-        }
-        self.stack[first..].sort_unstable_by(|a, b| b.order(a));
         Ok(())
     }
 

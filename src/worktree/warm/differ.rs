@@ -1,4 +1,4 @@
-//! What differs between a warm tree and the disk, by names, kinds and stamps; nothing is read.
+//! What differs between a warm tree and the disk: by names, kinds and stamps, and in idle time by content.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,51 +6,47 @@ use super::Warm;
 use super::node::Node;
 use crate::error::Result;
 use crate::model::change::{Dirty, Reach};
-use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
+use crate::model::stamp::KnownPaths;
 use crate::worktree::capture::{open_root, refuse_never};
-use crate::worktree::hash::stopped;
-use crate::worktree::read::{self, WHOLE};
+use crate::worktree::content::{is_other, newest};
+use crate::worktree::probe::stamp_of;
 use crate::worktree::request::{Flow, Request};
-use crate::worktree::walk::{self, Source, Visited};
+use crate::worktree::walk::{self, Found, Source, Visited};
 
 impl Warm {
-    /// Reads up to `count` captured files from the `from`-th on, as far as their stamps say that they are what was captured,
-    /// and gives those that are not: written in a way that moved no time. They are read whenever they are looked at again.
+    /// Compares the content of captured files whose stamps say that they are what was captured, and gives those that are not:
+    /// written in a way that moved no time. They are read whenever they are looked at again.
+    ///
+    /// Up to `count` of those that were written since `since` (the file system's clock), the newest first; and up to `count` from
+    /// the `from`-th on.
     ///
     /// # Errors
     /// `shutting-down` when `control` said so; `workspace-gone`.
     pub fn recheck(
         &mut self,
         request: &Request<'_>,
-        (from, count): (u64, usize),
+        (since, from, count): (i64, u64, usize),
         control: &dyn Fn() -> Flow,
     ) -> Result<Vec<RelPath>> {
         let root = open_root(request.root)?;
         let known = self.known();
         let all = known.entries();
+        let mut recent: Vec<usize> = (0..all.len()).filter(|at| newest(&all[*at].1) >= since).collect();
+        recent.sort_by_key(|at| std::cmp::Reverse(newest(&all[*at].1)));
+        recent.truncate(count);
         let first = from as usize % all.len().max(1);
+        let rolling = (first..all.len()).chain(0..first).take(count);
+        let chosen: BTreeSet<usize> = recent.into_iter().chain(rolling).collect();
         let mut wrong = Vec::new();
-        for (path, known) in all[first..].iter().chain(&all[..first]).take(count.min(all.len())) {
-            if control() == Flow::Stop {
-                return Err(stopped());
-            }
+        for (path, known) in chosen.into_iter().map(|at| &all[at]) {
             let is_file = known.stamp.mode & libc::S_IFMT == libc::S_IFREG;
-            if !known.proven || !is_file || known.stamp.size > WHOLE {
-                continue;
-            }
-            let Ok(content) = read::whole(&root, path, WHOLE) else { continue };
-            let same = ObjectId::of(ObjectKind::Blob, &content.bytes).is_ok_and(|id| id == known.id);
-            if content.mark.stamp == known.stamp && !same {
+            let as_captured = || root.lstat(path).is_ok_and(|stat| stamp_of(&stat) == known.stamp);
+            if known.proven && is_file && as_captured() && is_other(&root, (path, known), control)? {
                 wrong.push(path.clone());
             }
         }
-        for path in &wrong {
-            let parent = path.parent().and_then(|parent| self.node_mut(&parent));
-            if let Some(leaf) = parent.and_then(|parent| parent.leaf_mut(path.name())) {
-                leaf.known.proven = false;
-            }
-        }
+        self.distrust(&wrong);
         Ok(wrong)
     }
 
@@ -63,10 +59,29 @@ impl Warm {
         let root = open_root(request.root)?;
         let known = self.known();
         let found = walk::walk(&Request { known: &known, extent: request.extent.clone(), ..*request }, &root, control)?;
+        let mut nodes: BTreeMap<RelPath, &Node> = BTreeMap::new();
+        self.root.visit_dirs(&RelPath::root(), &mut |path, node| _ = nodes.insert(path, node));
+        Ok(self.compare(found, &known, nodes, &|_| true))
+    }
+
+    /// Compares what a walk found with what is known at and below the same paths: `known`, `nodes`, and the gaps that are `within`.
+    pub(super) fn compare(
+        &self,
+        mut found: Found,
+        known: &KnownPaths,
+        mut nodes: BTreeMap<RelPath, &Node>,
+        within: &dyn Fn(&RelPath) -> bool,
+    ) -> Differences {
         let (mut paths, mut doubtful) = (Vec::<(RelPath, Reach)>::new(), Vec::new());
-        let mut unseen: BTreeSet<RelPath> = known.entries().iter().map(|(path, _)| path.clone()).collect();
+        // In order already, but where several directories were looked at one by one.
+        found.files.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut expected = known.entries().iter().peekable();
         for file in &found.files {
-            let known = self.known_of(&file.path).filter(|_| self.entry(&file.path).is_some());
+            while let Some((gone, _)) = expected.next_if(|(path, _)| *path < file.path) {
+                paths.push((gone.clone(), Reach::Entry));
+            }
+            let known = expected.next_if(|(path, _)| *path == file.path).map(|(_, known)| known);
+            let known = known.filter(|_| !self.retained.contains_key(&file.path));
             if matches!(file.source, Source::Known(_)) && known.is_some() {
                 // Its stamp proves that it is what was captured.
             } else if known.is_some_and(|known| known.stamp == file.stamp) {
@@ -74,11 +89,8 @@ impl Warm {
             } else {
                 paths.push((file.path.clone(), Reach::Entry));
             }
-            unseen.remove(&file.path);
         }
-        paths.extend(unseen.into_iter().map(|path| (path, Reach::Entry)));
-        let mut nodes: BTreeMap<RelPath, &Node> = BTreeMap::new();
-        self.root.visit_dirs(&RelPath::root(), &mut |path, node| _ = nodes.insert(path, node));
+        paths.extend(expected.map(|(gone, _)| (gone.clone(), Reach::Entry)));
         for visited in &found.visited {
             let path = &visited.place.path;
             let node = if path.is_root() { Some(&self.root) } else { nodes.remove(path) };
@@ -89,9 +101,9 @@ impl Warm {
         paths.extend(nodes.into_keys().map(|path| (path, Reach::Entry)));
         let skipped = &self.coverage.skipped;
         let appeared = found.skipped.iter().filter(|(path, why)| skipped.get(*path) != Some(*why));
-        let gone = skipped.iter().filter(|(path, _)| !found.skipped.contains_key(*path));
+        let gone = skipped.iter().filter(|(path, _)| within(path) && !found.skipped.contains_key(*path));
         paths.extend(appeared.chain(gone).map(|(path, _)| (path.clone(), Reach::Entry)));
-        Ok(Differences { changed: Dirty::new(paths), doubtful: Dirty::new(doubtful) })
+        Differences { changed: Dirty::new(paths), doubtful: Dirty::new(doubtful) }
     }
 }
 

@@ -9,6 +9,7 @@
 //! it is never told of content that is not in the sink: whoever could not keep what the sink took drops the tree.
 
 mod differ;
+mod named;
 mod node;
 mod renew;
 mod trees;
@@ -229,6 +230,16 @@ impl Warm {
             let is_leaf = node.is_some_and(|node| node.leaf(name).is_some() && node.dir(name).is_none());
             is_leaf || self.holds(root, target)
         })
+    }
+
+    /// Has files read when they are looked at again, whatever their stamps say.
+    pub fn distrust(&mut self, paths: &[RelPath]) {
+        for path in paths {
+            let parent = path.parent().and_then(|parent| self.node_mut(&parent));
+            if let Some(leaf) = parent.and_then(|parent| parent.leaf_mut(path.name())) {
+                leaf.known.proven = false;
+            }
+        }
     }
 
     /// Whether changes in a directory matter: one that was looked into, or a new one that the rules leave open.

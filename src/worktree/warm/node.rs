@@ -147,6 +147,19 @@ impl Node {
         }
     }
 
+    /// As [`Node::visit`], but only those that are `wanted`: the paths of others are not put together.
+    pub(super) fn visit_some(
+        &self,
+        path: &RelPath,
+        wanted: &dyn Fn(&Leaf) -> bool,
+        each: &mut dyn FnMut(RelPath, &Leaf),
+    ) {
+        self.leaves.iter().filter(|leaf| wanted(leaf)).for_each(|leaf| each(path.join(&leaf.name), leaf));
+        for (name, node) in &self.dirs {
+            node.visit_some(&path.join(name), wanted, each);
+        }
+    }
+
     /// All directories below it, with their paths.
     pub(super) fn visit_dirs<'n>(&'n self, path: &RelPath, each: &mut dyn FnMut(RelPath, &'n Node)) {
         for (name, node) in &self.dirs {

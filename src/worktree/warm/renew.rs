@@ -18,9 +18,10 @@ use crate::model::sink::ObjectSink;
 use crate::model::stamp::{Known, KnownPaths};
 use crate::worktree::beneath::Root;
 use crate::worktree::capture::{Gathered, open_root, refuse_never};
+use crate::worktree::content::Doubts;
 use crate::worktree::read::{self, WHOLE};
 use crate::worktree::request::{Flow, Request, Stats};
-use crate::worktree::walk::{self, Again, Found, Repo};
+use crate::worktree::walk::{self, Again, Candidate, Found, Repo, Source};
 
 /// What became of an attempt to bring a warm tree up to date.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,10 +109,12 @@ impl Warm {
         let started = Instant::now();
         let known = self.known_at(paths);
         let request = Request { known: &known, extent: Extent::Tree, ..*request };
-        let mut found = walk::walk_again(&request, root, self.rules.configured.clone(), self.again(paths), control)?;
+        let mut found =
+            walk::walk_again(&request, root, (self.rules.configured.clone(), false), self.again(paths), control)?;
         if !found.over.is_empty() || found.skipped.values().any(|reason| *reason == SkipReason::OverCount) {
             return Ok(None);
         }
+        self.doubt_heard(root, &mut found.files, control)?;
         let walked = Instant::now();
         let mut gathered = Gathered::default();
         let files = std::mem::take(&mut found.files);
@@ -126,6 +129,22 @@ impl Warm {
         let linked = linked.map(|(_, known)| (known.stamp.dev, known.stamp.ino)).collect();
         self.put(paths, gathered, found);
         Ok((self.files <= self.rules.limits.files).then_some(Looked { started, stats, reached, linked }))
+    }
+
+    /// Has files read that were told of although no time has moved: a mapping that was written is heard when it is closed. What is
+    /// told each time says nothing by it.
+    fn doubt_heard(&self, root: &Root, files: &mut [Candidate], control: &dyn Fn() -> Flow) -> Result<()> {
+        let mut doubts = Doubts::new();
+        for file in files.iter() {
+            if let Source::Known(id) = file.source
+                && !self.unheard.contains(&file.path)
+            {
+                doubts.heard(&file.path, &Known { stamp: file.stamp, id, proven: true });
+            }
+        }
+        let wrong = doubts.settle(root, control)?;
+        files.iter_mut().filter(|file| wrong.contains(&file.path)).for_each(|file| file.source = Source::Unread);
+        Ok(())
     }
 
     /// The highest of the directories looked into of which nobody was told that they matter: rules, or what is captured in them,
@@ -270,7 +289,7 @@ impl Warm {
     }
 
     /// What is known at and below the paths.
-    fn known_at(&self, paths: &BTreeSet<RelPath>) -> KnownPaths {
+    pub(super) fn known_at(&self, paths: &BTreeSet<RelPath>) -> KnownPaths {
         let mut known: Vec<(RelPath, Known)> = Vec::new();
         for path in paths {
             let Some(parent) = path.parent().and_then(|parent| self.node(&parent)) else { continue };
@@ -283,7 +302,7 @@ impl Warm {
         KnownPaths::new(known)
     }
 
-    fn again(&self, paths: &BTreeSet<RelPath>) -> Vec<Again> {
+    pub(super) fn again(&self, paths: &BTreeSet<RelPath>) -> Vec<Again> {
         let mut names: BTreeMap<RelPath, Vec<Vec<u8>>> = BTreeMap::new();
         for path in paths {
             names.entry(path.parent().unwrap_or_default()).or_default().push(path.name().to_vec());

@@ -1,0 +1,284 @@
+//! Finding files whose content is not what was captured although no time says so.
+//!
+//! A store through a mapping into a page that is already dirty moves no time, and no watcher tells of it. Two things show it: the
+//! content, and for as long as the mapping stands, a lease that the kernel refuses. Both cost more than a look, so they are asked
+//! of few files: those that an action names, databases, and files that were written a moment ago.
+//!
+//! *Invariant:* a stamp that has moved is the caller's business; here are only files whose stamp proves their content. *Invariant:*
+//! in doubt a file is named, and the next capture reads it.
+//!
+//! Limits: nothing here finds such a store in a file above [`COMPARED_BYTES`] once its mapping is gone.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use super::beneath::Root;
+use super::hash::stopped;
+use super::probe::stamp_of;
+use super::read::{self, Refusal};
+use super::request::{Flow, Target};
+use crate::error::Result;
+use crate::filter::database;
+use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
+use crate::model::path::RelPath;
+use crate::model::stamp::{Known, KnownPaths};
+use crate::sys::clock::file_clock;
+use crate::sys::lease;
+
+/// Largest file that is compared because an action names it.
+const COMPARED_BYTES: u64 = 1 << 20;
+
+/// Most files that are compared for one action.
+const COMPARED_FILES: usize = 64;
+
+/// Most files of which one action asks whether somebody has them open for writing.
+const ASKED_FILES: usize = 64;
+
+/// How long after its last time a file may have a page that is dirty: the kernel writes pages back within some 35 s, and the next
+/// store moves the time again. Not on a file system in memory, whose pages stay dirty.
+const DIRTY_FOR: i64 = 120_000_000_000;
+
+/// Bytes that are hashed between two calls of `control`.
+const PIECE: usize = 1 << 20;
+
+/// Files whose content is doubted, those named by themselves first.
+pub(super) struct Doubts {
+    now: i64,
+    compared: Vec<(RelPath, Known)>,
+    databases: Vec<(RelPath, Known)>,
+    /// With how much it matters.
+    asked: Vec<(i64, RelPath, Known)>,
+}
+
+impl Doubts {
+    pub(super) fn new() -> Doubts {
+        Doubts { now: file_clock(), compared: Vec::new(), databases: Vec::new(), asked: Vec::new() }
+    }
+
+    /// Doubts a file that is named by itself.
+    pub(super) fn named(&mut self, path: &RelPath, known: &Known) {
+        if !is_doubtful(known) {
+            return;
+        }
+        if known.stamp.size <= COMPARED_BYTES && self.compared.len() < COMPARED_FILES {
+            self.compared.push((path.clone(), *known));
+        } else if self.asked.len() < ASKED_FILES {
+            self.asked.push((i64::MAX, path.clone(), *known));
+        }
+    }
+
+    /// Doubts a file below a directory that is named, if it is a database's or was written a moment ago.
+    pub(super) fn below(&mut self, path: &RelPath, known: &Known) {
+        if !self.matters_below(path.name(), known) {
+            return;
+        }
+        if database::is_database(path.name()) && self.databases.len() < COMPARED_FILES {
+            self.databases.push((path.clone(), *known));
+        } else {
+            self.asked.push((newest(known), path.clone(), *known));
+        }
+    }
+
+    /// Whether a file of this name below a directory that is named is doubted.
+    pub(super) fn matters_below(&self, name: &[u8], known: &Known) -> bool {
+        (self.is_recent(known) || database::is_database(name)) && is_doubtful(known)
+    }
+
+    /// Doubts a file that somebody was heard to have closed after writing, if it was written a moment ago.
+    pub(super) fn heard(&mut self, path: &RelPath, known: &Known) {
+        let small = known.stamp.size <= COMPARED_BYTES && self.compared.len() < COMPARED_FILES;
+        if small && is_doubtful(known) && self.is_recent(known) {
+            self.compared.push((path.clone(), *known));
+        }
+    }
+
+    fn is_recent(&self, known: &Known) -> bool {
+        newest(known).saturating_add(DIRTY_FOR) > self.now
+    }
+
+    /// The files that are not what was captured, or may not be.
+    ///
+    /// # Errors
+    /// `shutting-down` when `control` said so.
+    pub(super) fn settle(mut self, root: &Root, control: &dyn Fn() -> Flow) -> Result<Vec<RelPath>> {
+        let mut found = Vec::new();
+        let room = COMPARED_FILES.saturating_sub(self.compared.len());
+        for (n, (path, known)) in self.databases.into_iter().enumerate() {
+            if n < room && known.stamp.size <= COMPARED_BYTES {
+                self.compared.push((path, known));
+            } else {
+                self.asked.push((i64::MAX, path, known));
+            }
+        }
+        for (path, known) in self.compared {
+            if is_other(root, (&path, &known), control)? {
+                found.push(path);
+            }
+        }
+        self.asked.sort_by_key(|(weight, _, _)| std::cmp::Reverse(*weight));
+        for (_, path, known) in self.asked.into_iter().take(ASKED_FILES) {
+            let open = root.open_file(&path).map_or(true, |file| lease::is_written(file.as_fd()));
+            // A large one is not read twice.
+            if open && (known.stamp.size > COMPARED_BYTES || is_other(root, (&path, &known), control)?) {
+                found.push(path);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a stamp is all that speaks for a file's content. A link's content moves with its inode.
+fn is_doubtful(known: &Known) -> bool {
+    known.proven && known.stamp.mode & libc::S_IFMT == libc::S_IFREG && known.stamp.size > 0
+}
+
+/// The newest of a file's times.
+pub(super) fn newest(known: &Known) -> i64 {
+    known.stamp.mtime.max(known.stamp.ctime)
+}
+
+/// Whether a file holds something else than what was captured of it, or cannot be read.
+///
+/// # Errors
+/// `shutting-down` when `control` said so; a large file is read piece by piece.
+pub(super) fn is_other(root: &Root, (path, known): (&RelPath, &Known), control: &dyn Fn() -> Flow) -> Result<bool> {
+    if control() == Flow::Stop {
+        return Err(stopped());
+    }
+    let size = known.stamp.size;
+    if size <= COMPARED_BYTES {
+        return Ok(match read::whole(root, path, COMPARED_BYTES) {
+            Ok(content) => !ObjectId::of(ObjectKind::Blob, &content.bytes).is_ok_and(|id| id == known.id),
+            Err(Refusal::Gone | Refusal::Skip(_) | Refusal::Fatal(_)) => true,
+        });
+    }
+    let Ok(file) = root.open_file(path) else { return Ok(true) };
+    let (mut file, mut left) = (std::fs::File::from(file).take(size.saturating_add(1)), size);
+    let mut hasher = ObjectHasher::new(ObjectKind::Blob, size);
+    let mut piece = vec![0; PIECE];
+    loop {
+        if control() == Flow::Stop {
+            return Err(stopped());
+        }
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(left > 0 || !hasher.finish().is_ok_and(|id| id == known.id)),
+            Ok(n) if n as u64 > left => return Ok(true),
+            Ok(n) => {
+                left -= n as u64;
+                hasher.update(&piece[..n]);
+            }
+            Err(_) => return Ok(true),
+        }
+    }
+}
+
+/// The files at and below `targets` of which `known` holds something else than the disk although their times prove it, as far as
+/// that is looked for.
+///
+/// # Errors
+/// When the root cannot be opened; `shutting-down` when `control` said so.
+pub fn rewritten(
+    root: &Path,
+    known: &KnownPaths,
+    targets: &[Target],
+    control: &dyn Fn() -> Flow,
+) -> Result<Vec<RelPath>> {
+    let (mut doubts, open) = (Doubts::new(), Root::open(root)?);
+    // One whose stamp has moved is read anyway.
+    let as_captured = |path: &RelPath, known: &Known| open.lstat(path).is_ok_and(|stat| stamp_of(&stat) == known.stamp);
+    for target in targets {
+        match known.get(&target.path) {
+            Some(itself) if !as_captured(&target.path, itself) => {}
+            Some(itself) => doubts.named(&target.path, itself),
+            None if target.recursive => {
+                let below = known.below(&target.path).iter().filter(|(path, _)| path.starts_with(&target.path));
+                below.for_each(|(path, known)| doubts.below(path, known));
+            }
+            None => {}
+        }
+    }
+    let found = doubts.settle(&open, control)?;
+    Ok(found.into_iter().collect::<BTreeSet<RelPath>>().into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worktree::probe::probe;
+
+    fn path(text: &str) -> RelPath {
+        RelPath::parse(text.as_bytes()).unwrap()
+    }
+
+    /// What would be known of a file that a mapping wrote to later: its stamp, and another content.
+    fn known(root: &Path, name: &str, content: &[u8]) -> (RelPath, Known) {
+        let path = path(name);
+        let stamp = probe(root, &path).unwrap().unwrap().stamp;
+        (path, Known { stamp, id: ObjectId::of(ObjectKind::Blob, content).unwrap(), proven: true })
+    }
+
+    fn found(root: &Path, known: Vec<(RelPath, Known)>, targets: &[(&str, bool)]) -> Vec<String> {
+        let targets: Vec<Target> =
+            targets.iter().map(|(name, recursive)| Target { path: path(name), recursive: *recursive }).collect();
+        let found = rewritten(root, &KnownPaths::new(known), &targets, &|| Flow::Continue).unwrap();
+        found.iter().map(RelPath::display).collect()
+    }
+
+    #[test]
+    fn named_files_and_databases_are_compared_and_others_below_are_asked_for_writers() {
+        signal_hook::flag::register(signal_hook::consts::SIGIO, std::sync::Arc::default()).unwrap();
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path();
+        std::fs::create_dir(root.join("d")).unwrap();
+        for name in ["a", "b", "d/a", "d/x.db", "d/w"] {
+            std::fs::write(root.join(name), "now").unwrap();
+        }
+        let all = || ["a", "d/a", "d/x.db", "d/w"].map(|name| known(root, name, b"old")).to_vec();
+        let mut same = all();
+        same.push(known(root, "b", b"now"));
+        assert_eq!(found(root, same.clone(), &[("a", true), ("b", false), ("gone", true)]), ["a"]);
+        // Nobody has `d/a` open for writing, which the kernel tells the owner where it knows leases.
+        let alone = !lease::is_written(std::fs::File::open(root.join("d/a")).unwrap().as_fd());
+        let _writer = std::fs::File::options().append(true).open(root.join("d/w")).unwrap();
+        let expected: &[&str] = if alone { &["d/w", "d/x.db"] } else { &["d/a", "d/w", "d/x.db"] };
+        assert_eq!(found(root, same.clone(), &[("d", true)]), expected);
+        assert_eq!(found(root, same, &[("", true)]), expected);
+        // What is not proven is read anyway.
+        let unproven = all().into_iter().map(|(path, known)| (path, Known { proven: false, ..known })).collect();
+        assert_eq!(found(root, unproven, &[("a", true), ("d", true)]), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_compared_is_bounded() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path();
+        let names: Vec<String> = (0..200).map(|n| format!("f{n:03}")).collect();
+        names.iter().for_each(|name| std::fs::write(root.join(name), "now").unwrap());
+        let all: Vec<_> = names.iter().map(|name| known(root, name, b"old")).collect();
+        let targets: Vec<(&str, bool)> = names.iter().map(|name| (name.as_str(), true)).collect();
+        let alone = !lease::is_written(std::fs::File::open(root.join("f000")).unwrap().as_fd());
+        assert_eq!(found(root, all, &targets).len(), if alone { COMPARED_FILES } else { COMPARED_FILES + ASKED_FILES });
+    }
+
+    #[test]
+    fn large_files_are_read_in_pieces() {
+        let temp = tempfile::tempdir().unwrap();
+        let (old, now) = (vec![b'a'; 3 << 20], [vec![b'a'; (3 << 20) - 1], vec![b'b']].concat());
+        std::fs::write(temp.path().join("f"), &now).unwrap();
+        let root = Root::open(temp.path()).unwrap();
+        for (content, other) in [(&now, false), (&old, true)] {
+            let (path, known) = known(temp.path(), "f", content);
+            assert_eq!(is_other(&root, (&path, &known), &|| Flow::Continue).unwrap(), other);
+            let longer = Known { stamp: crate::model::stamp::Stamp { size: 2 << 20, ..known.stamp }, ..known };
+            assert!(is_other(&root, (&path, &longer), &|| Flow::Continue).unwrap(), "cut short");
+            let calls = std::cell::Cell::new(0);
+            let stop = || {
+                calls.set(calls.get() + 1);
+                if calls.get() > 2 { Flow::Stop } else { Flow::Continue }
+            };
+            assert!(is_other(&root, (&path, &known), &stop).is_err());
+        }
+    }
+}

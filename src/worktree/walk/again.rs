@@ -1,0 +1,85 @@
+//! Looking again at some names of directories that were visited before, and at all that is below them.
+
+use std::sync::Arc;
+use std::thread::Builder;
+
+use rustix::fs::FileType;
+
+use super::super::beneath::Root;
+use super::super::names::Names;
+use super::super::request::{Flow, Request};
+use super::ahead::{self, Ahead, Here, Seen};
+use super::place::Place;
+use super::plan::{Plan, dirs_of};
+use super::{Found, Walker};
+use crate::error::Result;
+use crate::filter::Level;
+
+/// Fewer known files are looked at as fast as threads are begun.
+const WORTH: usize = if cfg!(test) { 2 } else { 4096 };
+
+/// Names to look at again in one directory that was visited before.
+pub(in super::super) struct Again {
+    pub(in super::super) place: Place,
+    pub(in super::super) names: Vec<Vec<u8>>,
+}
+
+/// Looks again at some names, and at all that is below them, as [`super::walk`] does where it comes to them.
+///
+/// What `request` knows has to hold all that is known at and below them. With `whole`, the directories in which something is known
+/// are read ahead on other threads: for directories that are looked at as wholes.
+pub(in super::super) fn walk_again(
+    request: &Request<'_>,
+    root: &Root,
+    (configured, whole): (Option<Arc<Level>>, bool),
+    all: Vec<Again>,
+    control: &dyn Fn() -> Flow,
+) -> Result<Found> {
+    let walk = |ahead: &Ahead| {
+        let mut walker = Walker::new(request, root, (ahead, configured), control);
+        for again in all {
+            walker.look_again(&again)?;
+            walker.go_on()?;
+        }
+        Ok(walker.found)
+    };
+    if !whole || request.known.entries().len() < WORTH {
+        return walk(&Ahead::default());
+    }
+    let ahead = Ahead::of(Plan::of(dirs_of(request.known)));
+    std::thread::scope(|scope| {
+        for _ in 0..ahead::scouts() {
+            // Without scouts the walk reads everything itself.
+            let _ = Builder::new().name("scout".to_owned()).spawn_scoped(scope, || ahead.scout(root));
+        }
+        let found = walk(&ahead);
+        ahead.close();
+        found
+    })
+}
+
+impl Walker<'_> {
+    /// Looks at single names of a directory. What stands beside them counts only for directories: it is listed then.
+    fn look_again(&mut self, again: &Again) -> Result<()> {
+        self.check()?;
+        let here = Here::new(self.root, again.place.path.clone(), None);
+        let seen: Vec<_> = again.names.iter().map(|name| here.see(name)).collect();
+        let is_dir =
+            |seen: &Seen| seen.stamp.is_ok_and(|stamp| FileType::from_raw_mode(stamp.mode) == FileType::Directory);
+        let beside = if again.place.shown() && seen.iter().any(is_dir) {
+            self.list(&again.place).map_or_else(|_| Names::default(), |listing| listing.names)
+        } else {
+            Names::default()
+        };
+        let first = self.stack.len();
+        for (name, seen) in again.names.iter().zip(seen) {
+            let before = self.stack.len();
+            self.child(&again.place, &here, &beside, (name, seen));
+            if seen.stamp.is_ok() && self.stack.len() == before {
+                self.found.refused.push(again.place.path.join(name));
+            }
+        }
+        self.stack[first..].sort_unstable_by(|a, b| b.order(a));
+        Ok(())
+    }
+}
