@@ -29,3 +29,9 @@ pub mod worktree;
 #[cfg(test)]
 #[path = "../tests/shared/dice.rs"]
 mod dice;
+
+/// Files that are written through a mapping.
+#[cfg(test)]
+#[expect(unsafe_code, reason = "no safe library maps files for writing")]
+#[path = "../tests/shared/mapping.rs"]
+mod mapping;

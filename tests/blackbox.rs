@@ -36,6 +36,8 @@ mod installs;
 mod kills;
 #[path = "blackbox/lessons.rs"]
 mod lessons;
+#[path = "shared/mapping.rs"]
+mod mapping;
 #[path = "blackbox/mcp.rs"]
 mod mcp;
 #[path = "blackbox/named.rs"]

@@ -119,9 +119,12 @@ impl Doubts {
         }
         self.asked.sort_by_key(|(weight, _, _)| std::cmp::Reverse(*weight));
         for (_, path, known) in self.asked.into_iter().take(ASKED_FILES) {
-            let open = root.open_file(&path).map_or(true, |file| lease::is_written(file.as_fd()));
+            // Something else may stand there by now, which is not to be opened.
+            let is_there = root.lstat(&path).is_ok_and(|stat| stamp_of(&stat) == known.stamp);
+            let is_written = || root.open_file(&path).map_or(true, |file| lease::is_written(file.as_fd()));
             // A large one is not read twice.
-            if open && (known.stamp.size > COMPARED_BYTES || is_other(root, (&path, &known), control)?) {
+            let mut other = || Ok(known.stamp.size > COMPARED_BYTES || is_other(root, (&path, &known), control)?);
+            if !is_there || (is_written() && other()?) {
                 found.push(path);
             }
         }

@@ -17,7 +17,7 @@ use crate::model::coverage::Extent;
 use crate::model::path::RelPath;
 use crate::model::stamp::Stamp;
 use crate::worktree::beneath::{Root, lstat_in};
-use crate::worktree::capture::{open_root, refuse_never};
+use crate::worktree::capture::open_root;
 use crate::worktree::content::Doubts;
 use crate::worktree::probe::stamp_of;
 use crate::worktree::request::{Flow, Request, Target};
@@ -31,8 +31,10 @@ impl Warm {
     /// # Errors
     /// As [`crate::worktree::capture`]. What the tree knows still holds.
     pub fn inspect(&mut self, request: &Request<'_>, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<Dirty> {
-        refuse_never(request)?;
         let root = open_root(request.root)?;
+        if root.identity()? != self.identity {
+            return Ok(Dirty::new([(RelPath::root(), Reach::Subtree)]));
+        }
         let mut doubts = Doubts::new();
         let mut moved: Vec<(RelPath, Reach)> = Vec::new();
         let mut tops: BTreeSet<RelPath> = BTreeSet::new();

@@ -245,3 +245,136 @@ fn rules_that_change_while_their_files_are_looked_at_are_followed_the_next_time(
         compare(&bench, &mut warm, name);
     }
 }
+
+/// One edit of what no rule speaks of.
+fn plain_edit(dice: &mut Dice, root: &Path) {
+    let place = |dice: &mut Dice| {
+        let dir = root.join(dice.of(&["", "a", "a/b", "c", "c/d"]));
+        dir.join(dice.of(&["f", "g", "h", "b", "d", "n"]))
+    };
+    let (one, two) = (place(dice), place(dice));
+    let _ = match dice.roll(9) {
+        0..=2 => fs::write(&one, format!("{}", dice.roll(1000))),
+        3 => fs::create_dir_all(&one).and_then(|()| fs::write(one.join("f"), "new")),
+        4 => fs::rename(&one, &two),
+        5 => fs::hard_link(&one, &two),
+        6 => symlink("f", &one),
+        7 => fs::set_permissions(&one, PermissionsExt::from_mode(0o700 + dice.roll(64) as u32)),
+        _ => fs::remove_file(&one).or_else(|_| fs::remove_dir_all(&one)),
+    };
+}
+
+#[test]
+fn what_is_named_is_found_although_nothing_is_told() {
+    let (mut compared, mut moved) = (0, 0);
+    for seed in 1..=rounds() {
+        let mut bench = Bench::with(&["a/b/f", "a/f", "c/f", "c/d/g", "f"]);
+        let mut dice = Dice(seed * 0x9E37_79B9);
+        let mut warm = start(&mut bench);
+        for step in 0..40 {
+            for _ in 0..=dice.roll(3) {
+                plain_edit(&mut dice, bench.temp.path());
+            }
+            let names: Vec<&str> = (0..=dice.roll(3))
+                .map(|_| dice.of(&["a", "a/b", "c", "c/d", "f", "a/f", "c/d/g", "a/b/n", ""]))
+                .collect();
+            let targets: Vec<Target> = names.iter().map(|name| Target { path: path(name), recursive: true }).collect();
+            let dirty = warm.inspect(&bench.request(), &targets, &|| Flow::Continue).unwrap();
+            moved += dirty.len();
+            bench.known = Arc::new(warm.known());
+            let told = warm.renew(&bench.request(), &dirty, &MemorySink::default(), &|| Flow::Continue).unwrap();
+            let when = format!("seed {seed}, step {step}, {names:?}: {dirty:?}");
+            if let Renewed::Rescan(_) = told {
+                warm = start(&mut bench);
+                continue;
+            }
+            let again = warm.inspect(&bench.request(), &targets, &|| Flow::Continue).unwrap();
+            // Written a moment ago, so that it is read again: nothing else is left.
+            let unproven = |path: &RelPath| warm.known_of(path).is_some_and(|known| !known.proven);
+            assert!(again.iter().all(|(path, _)| unproven(path)), "{when}, then {again:?}");
+            bench.targets = targets.clone();
+            let whole = bench.capture();
+            bench.targets.clear();
+            for target in targets.iter().filter(|target| warm.holds(bench.temp.path(), target)) {
+                let inside = |manifest: &Manifest| -> Vec<(RelPath, Entry)> {
+                    let all = manifest.iter().filter(|(path, _)| path.starts_with(&target.path));
+                    all.map(|(path, entry)| (path.clone(), *entry)).collect()
+                };
+                assert_eq!(inside(&warm.manifest()), inside(&whole.manifest), "{when}, {:?}", target.path);
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 100 && moved > 100, "{compared} compared, {moved} moved");
+}
+
+/// Has a file captured whose first page is dirty, and whose times prove what it holds.
+fn mapped(bench: &mut Bench, name: &str) -> (Warm, crate::mapping::Mapping) {
+    let mapping = crate::mapping::Mapping::of(&bench.at(name));
+    // Whatever was written before, so that the time moves now.
+    mapping.sync();
+    mapping.store(0, b'1');
+    let newest = |facts: fs::Metadata| facts.ctime() * 1_000_000_000 + facts.ctime_nsec();
+    while crate::sys::clock::file_clock() < newest(mapping.facts()) + 100_000_000 {
+        std::thread::yield_now();
+    }
+    let warm = start(bench);
+    assert!(warm.known_of(&path(name)).unwrap().proven);
+    (warm, mapping)
+}
+
+#[test]
+fn a_store_that_moves_no_time_is_found_where_it_is_named_heard_or_looked_for() {
+    let go_on = || Flow::Continue;
+    for way in ["named", "below a name", "named, and the mapping is gone", "heard", "audited"] {
+        let mut bench = Bench::with(&["a/f", "a/g", "b"]);
+        let (mut warm, mapping) = mapped(&mut bench, "a/f");
+        let before = warm.known_of(&path("a/f")).unwrap();
+        mapping.store(1, b'2');
+        let now = crate::worktree::probe(bench.temp.path(), &path("a/f")).unwrap().unwrap().stamp;
+        if now != before.stamp {
+            eprintln!("skipped: the page was written back meanwhile");
+            continue;
+        }
+        let target = |name: &str| vec![Target { path: path(name), recursive: true }];
+        let request = bench.request();
+        let dirty = match way {
+            "named" => warm.inspect(&request, &target("a/f"), &go_on).unwrap(),
+            "below a name" => warm.inspect(&request, &target("a"), &go_on).unwrap(),
+            "named, and the mapping is gone" => {
+                drop(mapping);
+                warm.inspect(&request, &target("a/f"), &go_on).unwrap()
+            }
+            "heard" => Dirty::new([(path("a/f"), Reach::Entry)]),
+            _ => {
+                let wrong = warm.recheck(&request, (before.stamp.mtime - 1, 0, 1), &go_on).unwrap();
+                Dirty::new(wrong.into_iter().map(|path| (path, Reach::Entry)))
+            }
+        };
+        assert_eq!(dirty, Dirty::new([(path("a/f"), Reach::Entry)]), "{way}");
+        let told = warm.renew(&request, &dirty, &MemorySink::default(), &go_on).unwrap();
+        assert!(matches!(told, Renewed::Done { stats: Stats { hashed: 1, .. }, .. }), "{way}: {told:?}");
+        let text = fs::read(bench.at("a/f")).unwrap();
+        assert_eq!(warm.known_of(&path("a/f")).unwrap().id, ObjectId::of(ObjectKind::Blob, &text).unwrap(), "{way}");
+        let quiet = warm.inspect(&bench.request(), &target("a"), &go_on).unwrap();
+        assert!(quiet.is_empty(), "{way}: {quiet:?}");
+    }
+}
+
+#[test]
+fn what_was_written_last_is_audited_first() {
+    let files: Vec<String> = (0..40).map(|n| format!("f{n:02}")).collect();
+    let mut bench = Bench::with(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    let (mut warm, mapping) = mapped(&mut bench, "f39");
+    let before = warm.known_of(&path("f39")).unwrap().stamp;
+    mapping.store(1, b'2');
+    if crate::worktree::probe(bench.temp.path(), &path("f39")).unwrap().unwrap().stamp != before {
+        eprintln!("skipped: the page was written back meanwhile");
+        return;
+    }
+    let audit =
+        |warm: &mut Warm, since, from| warm.recheck(&bench.request(), (since, from, 4), &|| Flow::Continue).unwrap();
+    // Turn and turn about, it is the 36th; of what was written lately, it is the first.
+    assert_eq!(audit(&mut warm, i64::MAX, 0), []);
+    assert_eq!(audit(&mut warm, 0, 0), [path("f39")]);
+}
