@@ -1,7 +1,7 @@
 //! The hot path alone, for benches/instructions: checkpoints of a warm workspace, as a sidecar's worker takes them.
 //!
-//! usage: hot DIR FILES TAKES CHANGED. Makes a workspace of FILES files below DIR, brings it to be warm, and takes TAKES
-//! checkpoints with CHANGED changed files each. Instructions of one checkpoint are the difference of two runs by TAKES.
+//! usage: hot DIR FILES TAKES CHANGED [NAMED]. Makes a workspace of FILES files below DIR, brings it to be warm, and takes TAKES
+//! checkpoints with CHANGED changed files each, for actions that name NAMED files. Instructions of one checkpoint are the difference of two runs by TAKES.
 //! What changed is told by the program itself: inotify and its thread are not in it.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use piton::error::Result;
 use piton::model::change::{Admits, Changes, Dirty, Ears, Reach};
 use piton::model::checkpoint::Kind;
 use piton::model::path::RelPath;
-use piton::worktree::Flow;
+use piton::worktree::{Flow, Target};
 
 /// Tells what the program has put in.
 struct Told(Arc<Mutex<Changes>>);
@@ -46,8 +46,9 @@ fn write(root: &Path, n: usize, content: &str) {
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok());
+    let named = number(4).unwrap_or_default();
     let (Some(dir), Some(files), Some(takes), Some(changed)) = (words.first(), number(1), number(2), number(3)) else {
-        println!("usage: hot DIR FILES TAKES CHANGED");
+        println!("usage: hot DIR FILES TAKES CHANGED [NAMED]");
         return Ok(());
     };
     let dir = Path::new(dir).canonicalize().expect("DIR is a directory");
@@ -69,7 +70,10 @@ fn main() -> Result<()> {
         let paths = names.iter().filter_map(|n| RelPath::parse(name(*n).as_bytes()).ok());
         let dirty = Dirty::new(paths.map(|path| (path, Reach::Entry)));
         *told.lock().unwrap_or_else(PoisonError::into_inner) = Changes::Paths(dirty);
-        let taken = timeline.take(&take, &go_on)?;
+        let target = |n: usize| RelPath::parse(name((round + n) % files).as_bytes()).ok();
+        let targets: Vec<Target> = (0..named).filter_map(target).map(|path| Target { path, recursive: true }).collect();
+        let naming = (named > 0).then(|| Take { targets, ..take.clone() });
+        let taken = timeline.take(naming.as_ref().unwrap_or(&take), &go_on)?;
         // The first one also looks again at files that were written shortly before they were captured.
         assert!(taken.cost.dirty.is_some() && taken.unchanged == (changed == 0), "{:?}", taken.cost);
     }

@@ -120,5 +120,7 @@ fn is_same(node: &Node, visited: &Visited) -> bool {
     let root = visited.place.path.is_root();
     let itself = root || (node.perm == visited.perm && node.recorded == visited.recorded);
     let ruled = node.applied == visited.applied && node.marks == visited.marks;
-    itself && ruled && node.state == visited.place.state
+    // Something that rules leave out has come: the directory cannot be taken for captured as a whole any more.
+    let complete = visited.whole || !node.whole;
+    itself && ruled && complete && node.state == visited.place.state
 }

@@ -308,6 +308,23 @@ fn what_is_named_is_found_although_nothing_is_told() {
     assert!(compared > 100 && moved > 100, "{compared} compared, {moved} moved");
 }
 
+#[test]
+fn what_rules_leave_out_below_a_name_is_noticed_although_nothing_is_told() {
+    for (name, named) in [("a/x.log", "a"), ("a/b/x.log", "a"), ("a/b/x.log", ""), ("a/ig/f", "a"), ("x.log", "")] {
+        let mut bench = Bench::with(&["a/b/f", "a/f", "c/f"]);
+        bench.write(".gitignore", "*.log\nig/\n");
+        let mut warm = start(&mut bench);
+        let target = Target { path: path(named), recursive: true };
+        assert!(warm.holds(bench.temp.path(), &target), "{name}");
+        bench.write(name, "left out");
+        let dirty = warm.inspect(&bench.request(), std::slice::from_ref(&target), &|| Flow::Continue).unwrap();
+        match warm.renew(&bench.request(), &dirty, &MemorySink::default(), &|| Flow::Continue).unwrap() {
+            Renewed::Done { .. } => assert!(!warm.holds(bench.temp.path(), &target), "{name}: {dirty:?}"),
+            Renewed::Rescan(_) => assert!(named.is_empty(), "{name}: {dirty:?}"),
+        }
+    }
+}
+
 /// Has a file captured whose first page is dirty, and whose times prove what it holds.
 fn mapped(bench: &mut Bench, name: &str) -> (Warm, crate::mapping::Mapping) {
     let mapping = crate::mapping::Mapping::of(&bench.at(name));
