@@ -12,6 +12,8 @@ mod codons;
 mod conversations;
 #[path = "blackbox/crowd.rs"]
 mod crowd;
+#[path = "blackbox/damage.rs"]
+mod damage;
 #[path = "shared/dice.rs"]
 mod dice;
 #[path = "blackbox/disks.rs"]

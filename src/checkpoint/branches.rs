@@ -160,8 +160,10 @@ impl Timeline {
         let mut newest = None;
         for name in self.branch_names(run) {
             let Some(entry) = find(&refs, &name) else { break };
-            let tip = tip_of(entry)?;
-            if self.said(tip)?.record.run == run {
+            // A branch whose tip is lost stays as it is: the run goes on upon the next one.
+            let Ok(tip) = tip_of(entry) else { continue };
+            let is_there = self.store.has(&tip)?;
+            if is_there && self.said(tip).is_ok_and(|said| said.record.run == run) {
                 newest = Some((name, Some(tip)));
             }
         }

@@ -32,6 +32,8 @@ pub struct Row {
     pub stat: Option<Stat>,
     /// Classes of effects after it, up to the next one, that no restore undoes.
     pub external: Vec<Class>,
+    /// What of it is missing or damaged, if anything is known to be.
+    pub damaged: Option<String>,
 }
 
 /// A list, newest first.
@@ -61,6 +63,7 @@ impl Timeline {
             }
         };
         let externals = &self.history()?.externals;
+        let mut holes = self.store.is_suspect().then(|| self.store.holes());
         let mut rows = Vec::new();
         let mut total = 0;
         // What comes next, for what happened after a checkpoint; and of what is shown.
@@ -72,8 +75,10 @@ impl Timeline {
             if !wanted(checkpoint, query) || (query.path.is_some() && !is_whole(checkpoint)) {
                 continue;
             }
+            // Where that cannot be told, it may have: the row says that it is damaged.
             if let Some(path) = &query.path
-                && !self.after(checkpoint, next, present.as_ref())?.iter().any(|change| change.path.starts_with(path))
+                && let Ok(changes) = self.after(checkpoint, next, present.as_ref())
+                && !changes.iter().any(|change| change.path.starts_with(path))
             {
                 continue;
             }
@@ -81,19 +86,45 @@ impl Timeline {
             if rows.len() >= query.limit {
                 continue;
             }
-            let stat = match is_whole(checkpoint) && (next.is_some() || present.is_some()) {
-                true => Some(self.stat(&self.after(checkpoint, next, present.as_ref())?)?),
-                false => None,
+            let after = || self.stat(&self.after(checkpoint, next, present.as_ref())?);
+            let (stat, mut damaged) = match is_whole(checkpoint) && (next.is_some() || present.is_some()) {
+                true => after().map_or_else(|error| (None, Some(error.text())), |stat| (Some(stat), None)),
+                false => (None, None),
             };
+            if let Some(holes) = &mut holes {
+                // What follows may be what is damaged: the look at the checkpoint itself decides.
+                damaged = holes.below(checkpoint.tree)?;
+            }
+            if let Some(what) = &damaged {
+                faults.push(format!("checkpoint {}: {what}", checkpoint.record.ordinal));
+            }
             // Base captures are not shown: what happened after one belongs to the checkpoint before it.
             let until = shown.map_or(u64::MAX, |next| next.record.ordinal);
             let after = externals.iter().filter(|e| (checkpoint.record.ordinal..until).contains(&e.after));
             let mut external: Vec<Class> = after.map(|external| external.class).collect();
             external.sort();
             external.dedup();
-            rows.push(Row { checkpoint: checkpoint.clone(), stat, external });
+            rows.push(Row { checkpoint: checkpoint.clone(), stat, external, damaged });
         }
         Ok(Listing { rows, total, faults })
+    }
+
+    /// What is known to be missing of this workspace's checkpoints and of the store's packs, in sentences. Costs nothing as long as
+    /// nothing went and nothing damaged was read.
+    ///
+    /// # Errors
+    /// When the store cannot be listed.
+    pub fn damages(&self) -> Result<Vec<String>> {
+        if !self.store.is_suspect() {
+            return Ok(Vec::new());
+        }
+        let mut said: Vec<String> = self.store.pack_ailments()?.iter().map(ToString::to_string).collect();
+        let mut holes = self.store.holes();
+        for checkpoint in &self.all()?.checkpoints {
+            let what = holes.below(checkpoint.tree)?;
+            said.extend(what.map(|what| format!("checkpoint {} is damaged: {what}", checkpoint.record.ordinal)));
+        }
+        Ok(said)
     }
 
     /// Changes from a checkpoint to the next one, or to now.

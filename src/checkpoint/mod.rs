@@ -11,6 +11,7 @@ pub mod export;
 pub mod find;
 pub mod health;
 pub mod home;
+mod identity;
 pub mod interrupted;
 pub mod journal;
 pub mod listing;

@@ -11,7 +11,7 @@ use std::path::Path;
 use super::run::Run;
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::filter::{CoverageView, Judge, Tracked, Verdict, literal_roots};
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
@@ -92,7 +92,12 @@ impl Timeline {
         if tracked.is_everything() {
             return Ok(None);
         }
-        let kept = if patterns.is_empty() { HashSet::new() } else { self.recorded_before(&take.run, &read_only)? };
+        let kept = if patterns.is_empty() { Ok(HashSet::new()) } else { self.recorded_before(&take.run, &read_only) };
+        let kept = match kept {
+            // What was recorded before cannot be told: everything is recorded, so that nothing is missed.
+            Err(error) if matches!(error.code(), Code::StoreDamaged | Code::NoSuchCheckpoint) => return Ok(None),
+            kept => kept?,
+        };
         Ok(Some(Narrow { tracked, patterns, read_only, kept }))
     }
 

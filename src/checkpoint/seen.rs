@@ -117,7 +117,9 @@ impl Timeline {
     fn remembered(&self, take: &Take, all: &[Checkpoint], held: Option<Stamps>) -> Result<Before> {
         let epoch = self.store.epoch()?;
         let boot = boot_id();
-        if let Some(stamps) = held.filter(|stamps| stamps.epoch == epoch && stamps.boot == boot) {
+        let held = held.filter(|stamps| stamps.boot == boot);
+        if let Some(stamps) = held {
+            let stamps = if stamps.epoch == epoch { stamps } else { self.doubted(stamps, epoch)? };
             return Ok(Before { stamps, sticky: BTreeSet::new(), early: None });
         }
         let file = self.workspace.dir.join("stamps");
@@ -125,31 +127,35 @@ impl Timeline {
         let loaded = crate::worktree::stamps::load(&file, &mut |dirs| {
             early = whole.then(|| Early::start(&self.workspace.path, dirs)).flatten().map(Arc::new);
         })?;
-        let sticky = if loaded.is_none() { self.sticky_from(all)? } else { BTreeSet::new() };
+        let sticky = if loaded.is_none() { self.sticky_from(all) } else { BTreeSet::new() };
         let mut stamps =
             loaded.unwrap_or_else(|| Stamps { epoch: epoch.clone(), boot: boot.clone(), ..Stamps::default() });
         if stamps.epoch != epoch || stamps.boot != boot {
-            let missing = self.store.missing(&mut stamps.known.entries().iter().map(|(_, known)| known.id))?;
-            for known in Arc::make_mut(&mut stamps.known).values_mut().filter(|known| missing.contains(&known.id)) {
-                known.proven = false;
-            }
-            stamps.epoch = epoch;
+            stamps = self.doubted(stamps, epoch)?;
             stamps.boot = boot;
         }
         Ok(Before { stamps, sticky, early })
     }
 
-    /// Without stamps: what the newest whole checkpoint holds stays captured.
-    fn sticky_from(&self, all: &[Checkpoint]) -> Result<BTreeSet<RelPath>> {
+    /// What is known, after the store may have lost objects: files whose content is gone are read again, and every tree is looked for.
+    fn doubted(&self, mut stamps: Stamps, epoch: String) -> Result<Stamps> {
+        let missing = self.store.missing(&mut stamps.known.entries().iter().map(|(_, known)| known.id))?;
+        for known in Arc::make_mut(&mut stamps.known).values_mut().filter(|known| missing.contains(&known.id)) {
+            known.proven = false;
+        }
+        (stamps.epoch, stamps.built) = (epoch, None);
+        Ok(stamps)
+    }
+
+    /// Without stamps: what the newest whole checkpoint holds stays captured. One that is damaged is passed over for the one before it.
+    fn sticky_from(&self, all: &[Checkpoint]) -> BTreeSet<RelPath> {
         let whole = |checkpoint: &&Checkpoint| {
             let record = &checkpoint.record;
             !record.kind.is_typed() && record.is_whole() && !record.flags.iter().any(|flag| flag == "targeted")
         };
-        let Some(newest) = all.iter().rev().find(whole) else {
-            return Ok(BTreeSet::new());
-        };
-        let (manifest, _) = self.load(&newest.tree, &|_| true)?;
-        Ok(manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect())
+        let readable = all.iter().rev().filter(whole).find_map(|newest| self.load(&newest.tree, &|_| true).ok());
+        let Some((manifest, _)) = readable else { return BTreeSet::new() };
+        manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect()
     }
 
     /// Captures the workspace and builds its trees.

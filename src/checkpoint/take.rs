@@ -95,8 +95,8 @@ pub struct Taken {
     /// Nothing had changed since `checkpoint`.
     pub unchanged: bool,
     pub coverage: Arc<Coverage>,
-    /// Paths that differ from the run's previous checkpoint (from the workspace's, for a run's first).
-    pub changed: u64,
+    /// Paths that differ from the run's previous checkpoint (from the workspace's, for a run's first); `None` if that one is damaged.
+    pub changed: Option<u64>,
     pub ms: f64,
     /// Where the time went.
     pub cost: Cost,
@@ -152,11 +152,18 @@ impl Timeline {
         Ok(newest.into_iter().chain(own).cloned().collect())
     }
 
-    /// Whether a checkpoint holds everything that stands at `targets` now. No target is held by none.
+    /// Whether a checkpoint holds everything that stands at `targets` now. No target is held by none. A damaged checkpoint holds nothing.
     ///
     /// # Errors
-    /// Those of reading; `store-damaged`.
+    /// Those of reading.
     pub fn holds(&mut self, held: &ObjectId, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<bool> {
+        match self.holds_whole(held, targets, control) {
+            Err(error) if matches!(error.code(), Code::StoreDamaged | Code::NoSuchCheckpoint) => Ok(false),
+            held => held,
+        }
+    }
+
+    fn holds_whole(&mut self, held: &ObjectId, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<bool> {
         if targets.is_empty() || self.holds_warm(held, targets, control)? {
             return Ok(true);
         }
@@ -217,8 +224,11 @@ impl Timeline {
         let tracked = !seen.coverage.tracked.is_empty() || !seen.coverage.read_only.is_empty();
         let base = narrowed.filter(|_| tracked).or(previous).or(newest);
         let changed = match base {
-            Some(base) => self.count_changes(base.tree, seen.root, &seen.fresh)?,
-            None => seen.totals.0,
+            // It only says how much changed: a damaged base stops no checkpoint.
+            Some(base) => self.count_changes(base.tree, seen.root, &seen.fresh).inspect_err(|error| {
+                tracing::warn!(%error, n = base.record.ordinal, "how much changed is not known: the checkpoint before is damaged");
+            }).ok(),
+            None => Some(seen.totals.0),
         };
         // A base capture only keeps objects alive: any checkpoint of the same content does. So does a further one of a turn.
         let own = take.held.and_then(|held| all.iter().rev().find(|checkpoint| checkpoint.id == held));
@@ -232,7 +242,7 @@ impl Timeline {
             let same = same.clone();
             batch.map(Batch::finish).transpose()?;
             self.put_back(warmth, before, &seen, take)?;
-            return Ok((self.account(taken(same, true, 0, &seen, started)), seen));
+            return Ok((self.account(taken(same, true, Some(0), &seen, started)), seen));
         }
         let batch = batch.map_or_else(|| self.store.batch(), Ok)?;
         let checkpoint = self.commit(take, &mut seen, all, batch)?;
@@ -432,7 +442,7 @@ impl Timeline {
     }
 }
 
-fn taken(checkpoint: Checkpoint, unchanged: bool, changed: u64, seen: &Seen, started: Instant) -> Taken {
+fn taken(checkpoint: Checkpoint, unchanged: bool, changed: Option<u64>, seen: &Seen, started: Instant) -> Taken {
     Taken {
         checkpoint,
         unchanged,

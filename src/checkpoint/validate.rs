@@ -20,7 +20,8 @@ use super::workspace::Workspace;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
-use crate::store::{RefEntry, Store, log};
+use crate::store::health::Ailment;
+use crate::store::{Holes, RefEntry, Store, log};
 use crate::sys::lock::{FileLock, Mode};
 
 /// How long somebody who is at work in a workspace is waited for.
@@ -51,6 +52,10 @@ pub enum Damage {
     Twice { ordinal: u64 },
     /// A file of the workspace's records cannot be read whole.
     Records { what: String },
+    /// Something of a checkpoint's content is not there.
+    Hole { ordinal: u64, what: String },
+    /// A pack or an index is damaged, or half of it is gone.
+    Pack { what: String },
     /// Somebody is at work: not looked at.
     Busy,
 }
@@ -75,6 +80,8 @@ impl Damage {
             Damage::NotFromLog { .. } => "not-from-log",
             Damage::Twice { .. } => "twice",
             Damage::Records { .. } => "records",
+            Damage::Hole { .. } => "hole",
+            Damage::Pack { .. } => "pack",
             Damage::Busy => "busy",
         }
     }
@@ -102,6 +109,8 @@ impl fmt::Display for Damage {
             Damage::NotFromLog { name, id } => write!(f, "the log has `{name}` at {}; it is not there", id.short()),
             Damage::Twice { ordinal } => write!(f, "two checkpoints have the number {ordinal}"),
             Damage::Records { what } => write!(f, "{what}"),
+            Damage::Hole { ordinal, what } => write!(f, "checkpoint {ordinal} is damaged: {what}"),
+            Damage::Pack { what } => f.write_str(what),
             Damage::Busy => write!(f, "somebody is at work there: not looked at"),
         }
     }
@@ -151,7 +160,10 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
         let damage = Damage::Orphans { refs: refs.len() as u64 };
         findings.push(Finding { workspace: id.clone(), damage, repair: None });
     }
-    let mut every = derive::Commits::default();
+    let pack = |ailment: Ailment| Damage::Pack { what: ailment.to_string() };
+    let packs = store.pack_ailments()?.into_iter().map(pack);
+    findings.extend(packs.map(|damage| Finding { workspace: String::new(), damage, repair: None }));
+    let (mut every, mut holes) = (derive::Commits::default(), store.holes());
     for id in known {
         let dir = home.workspaces().join(&id);
         let lock = FileLock::acquire(&dir.join("lock"), Mode::Exclusive, "looking for damage", PATIENCE);
@@ -164,11 +176,13 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
             Err(error) => return Err(error),
         };
         // Under the lock: what was listed before may have moved.
-        let mut look = Look { store, id: &id, found: Vec::new(), named: HashMap::new(), numbers: HashMap::new() };
+        let (named, numbers) = (HashMap::new(), HashMap::new());
+        let mut look = Look { store, id: &id, found: Vec::new(), named, numbers };
         for prefix in ["refs/heads/", "refs/piton/", "refs/piton-remotes/"] {
             store.refs(&format!("{prefix}{id}/"))?.iter().for_each(|entry| look.at_ref(entry));
         }
         look.at_parents();
+        look.at_contents(&mut holes)?;
         look.at_log(&dir)?;
         look.at_state(&dir)?;
         look.at_journal(&dir)?;
@@ -280,6 +294,19 @@ impl Look<'_> {
                 }
             }
         }
+    }
+
+    /// Everything that the trees of named checkpoints name.
+    fn at_contents(&mut self, holes: &mut Holes<'_>) -> Result<()> {
+        let mut named: Vec<(u64, ObjectId)> = self.named.iter().map(|(id, record)| (record.ordinal, *id)).collect();
+        named.sort_unstable();
+        for (ordinal, id) in named {
+            let Ok(commit) = self.store.read_commit(&id) else { continue };
+            if let Some(what) = holes.below(commit.tree)? {
+                self.say(Damage::Hole { ordinal, what }, None);
+            }
+        }
+        Ok(())
     }
 
     fn at_log(&mut self, dir: &Path) -> Result<()> {

@@ -117,9 +117,7 @@ impl Timeline {
         put(&git_dir.join("objects/info/alternates"), b"../../../../store.git/objects\n")?;
         put(&git_dir.join("info/attributes"), ATTRIBUTES)?;
         let config = git_dir.join("config");
-        if !std::fs::read(&config).is_ok_and(|known| known.starts_with(MARK.as_bytes())) {
-            put(&config, &self.view_config())?;
-        }
+        put(&config, &self.view_config())?;
         let mut packed = "# pack-refs with: peeled fully-peeled sorted \n".to_owned();
         refs.iter().for_each(|(name, id)| packed.push_str(&format!("{id} {name}\n")));
         put(&git_dir.join("packed-refs"), packed.as_bytes())?;

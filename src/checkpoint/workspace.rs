@@ -8,12 +8,11 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use super::home::Home;
+use super::identity::{self, Identity};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::clock::{now_ms, rfc3339};
-use crate::sys::durable::{create_private_dir, replace_file};
+use crate::sys::durable::create_private_dir;
 use crate::sys::lock::{FileLock, Mode};
 
 /// Files and directories whose presence makes a directory a project's root.
@@ -92,17 +91,6 @@ pub struct Workspace {
     pub dir: PathBuf,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Identity {
-    id: String,
-    path: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    path_quoted: Option<String>,
-    since: String,
-    dev: u64,
-    ino: u64,
-}
-
 impl Workspace {
     /// Finds the workspace of exactly this directory, or makes it known.
     ///
@@ -112,6 +100,9 @@ impl Workspace {
         let path = canonical_dir(path)?;
         refuse_own(home, &path)?;
         if let Some(known) = Workspace::known(home)?.into_iter().find(|workspace| workspace.path == path) {
+            if let Err(error) = identity::keep(home, &known.dir) {
+                tracing::warn!(%error, "the second copy of a workspace's record could not be written");
+            }
             return Ok(known);
         }
         create_private_dir(&home.workspaces())?;
@@ -121,72 +112,43 @@ impl Workspace {
             "adding a workspace",
             std::time::Duration::from_secs(10),
         )?;
-        match Workspace::known(home)?.into_iter().find(|workspace| workspace.path == path) {
+        match Workspace::listed(home, true)?.into_iter().find(|workspace| workspace.path == path) {
             Some(known) => Ok(known),
             None => Workspace::create(home, path),
         }
     }
 
-    /// All workspaces known to this home; unreadable records are passed over (their checkpoints stay in the store).
+    /// All workspaces known to this home, the oldest first. A record that is lost or damaged is written anew from its second copy; one
+    /// that has none is passed over (its checkpoints stay in the store).
     ///
     /// # Errors
     /// When the directory of workspaces cannot be listed.
     pub fn known(home: &Home) -> Result<Vec<Workspace>> {
-        let dir = home.workspaces();
-        let listing = match std::fs::read_dir(&dir) {
-            Ok(listing) => listing,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(Error::io(error, "listing", &dir)),
-        };
-        let mut known = Vec::new();
-        for entry in listing {
-            let dir = entry.at("listing", &dir)?.path();
-            match read_identity(&dir) {
-                Some(workspace) => known.push(workspace),
-                None => tracing::warn!(dir = %dir.display(), "a workspace record cannot be read"),
-            }
-        }
+        Workspace::listed(home, false)
+    }
+
+    fn listed(home: &Home, thorough: bool) -> Result<Vec<Workspace>> {
+        let mut known: Vec<Workspace> =
+            identity::all(home, thorough)?.into_iter().filter_map(|(dir, it)| it.workspace(dir)).collect();
+        known.sort_by(|a, b| (&a.since, &a.id).cmp(&(&b.since, &b.id)));
         Ok(known)
     }
 
     fn create(home: &Home, path: PathBuf) -> Result<Workspace> {
-        let id = random_id()?;
+        let facts = std::fs::metadata(&path).at("reading the status of", &path)?;
+        let unowned = identity::unowned(home)?;
+        let found = unowned.iter().find(|id| identity::is_of(&home.workspaces().join(id), &path));
+        let id = found.map_or_else(random_id, |id| Ok(id.clone()))?;
         let dir = home.workspaces().join(&id);
         create_private_dir(&dir)?;
-        let facts = std::fs::metadata(&path).at("reading the status of", &path)?;
-        let since = rfc3339(now_ms());
-        let quoted = path.to_str().is_none().then(|| quote(&path));
-        let identity = Identity {
-            id: id.clone(),
-            path: path.to_string_lossy().into_owned(),
-            path_quoted: quoted,
-            since: since.clone(),
-            dev: facts.dev(),
-            ino: facts.ino(),
-        };
-        let text = serde_json::to_vec_pretty(&identity)
-            .map_err(|error| Error::new(Code::Internal, "writing a workspace record").caused_by(error))?;
-        replace_file(&dir.join("workspace.json"), &text)?;
-        let scope = scope_of(&path);
-        Ok(Workspace { id, path, scope, since, dir })
+        let identity = Identity::new(id, &path, rfc3339(now_ms()), (facts.dev(), facts.ino()));
+        identity.write(&dir)?;
+        identity::keep(home, &dir)?;
+        if found.is_none() && !unowned.is_empty() {
+            identity::tell(home, &path, &unowned);
+        }
+        identity.workspace(dir).ok_or_else(|| Error::new(Code::Internal, "a workspace record is not what was written"))
     }
-}
-
-fn quote(path: &Path) -> String {
-    use std::os::unix::ffi::OsStrExt;
-    crate::model::meta::quote(path.as_os_str().as_bytes())
-}
-
-fn read_identity(dir: &Path) -> Option<Workspace> {
-    use std::os::unix::ffi::OsStringExt;
-    let text = std::fs::read(dir.join("workspace.json")).ok()?;
-    let identity: Identity = serde_json::from_slice(&text).ok()?;
-    let path = match identity.path_quoted {
-        Some(quoted) => PathBuf::from(std::ffi::OsString::from_vec(crate::model::meta::unquote(&quoted).ok()?)),
-        None => PathBuf::from(identity.path),
-    };
-    let scope = scope_of(&path);
-    Some(Workspace { id: identity.id, scope, path, since: identity.since, dir: dir.to_owned() })
 }
 
 fn canonical_dir(path: &Path) -> Result<PathBuf> {

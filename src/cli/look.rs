@@ -78,7 +78,7 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     let path = args.path.as_ref().map(|path| context.path(timeline.workspace(), path)).transpose()?;
     let query = Query { run: args.run.clone(), kind, path, before: None, limit: args.limit, with_base: args.all };
     let listing = timeline.listing(&query, &|| Flow::Continue)?;
-    listing.faults.iter().for_each(|fault| print::warning(&format!("a checkpoint cannot be read: {fault}")));
+    listing.faults.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));
     let damaged = !listing.faults.is_empty();
     let empty = listing.rows.is_empty();
     if context.json {
@@ -108,6 +108,7 @@ fn list_text(timeline: &Timeline, rows: &[Row], total: usize) -> String {
         if let Some(stat) = row.stat.filter(|stat| stat.files > 0) {
             notes.push(format!("({})", stat_text(&stat)));
         }
+        notes.extend(row.damaged.as_ref().map(|_| "[damaged]".to_owned()));
         notes.extend(record.flags.iter().map(|flag| format!("[{}]", printable(flag))));
         notes.extend(record.pinned.then(|| "[pinned]".to_owned()));
         notes.extend(row.external.iter().map(|class| format!("[then {}, not undone by files]", class.as_str())));

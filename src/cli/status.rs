@@ -28,7 +28,8 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
         return Ok(Exit::Nothing);
     };
     let mut timeline = context.timeline()?;
-    let (all, broken) = timeline.checkpoints()?;
+    let (all, mut broken) = timeline.checkpoints()?;
+    broken.extend(timeline.damages()?);
     let shown: Vec<_> = all.iter().filter(|checkpoint| checkpoint.record.kind != Kind::Turn).collect();
     let guard = shared::guard_word(timeline.policy(), &workspace.dir);
     let mut text = String::new();
@@ -46,8 +47,9 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
                 print::local_time(&last.record.time),
                 printable(&last.record.reason)
             );
-            let (_, coverage) = timeline.contents(last)?;
-            let skips = listed_skips(&coverage);
+            // A damaged one is told below.
+            let contents = timeline.contents(last);
+            let skips = contents.map(|(_, coverage)| listed_skips(&coverage)).unwrap_or_default();
             if !skips.is_empty() {
                 let names: Vec<String> =
                     skips.iter().take(3).map(|(path, why)| format!("{} ({why})", path.display())).collect();
@@ -64,7 +66,7 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
     if let Err(error) = timeline.refuse_interrupted() {
         add_line!(text, "{}", error.text());
     }
-    broken.iter().for_each(|fault| print::warning(&format!("a checkpoint cannot be read: {fault}")));
+    broken.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));
     text.push_str("\n  piton list · piton diff N · piton restore N · piton undo\n");
     print::data(&text)?;
     Ok(if broken.is_empty() { Exit::Done } else { Exit::Damaged })

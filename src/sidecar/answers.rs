@@ -41,7 +41,7 @@ pub fn block(taken: &Taken) -> CheckpointBlock {
         reason: None,
         files: Some(record.files),
         bytes: Some(record.bytes),
-        changed: Some(taken.changed),
+        changed: taken.changed,
         skipped: List::of_reasons(skips.iter().map(|(path, why)| (path, why.to_string()))),
         ms: Some((taken.ms * 10.0).round() / 10.0),
     }
@@ -138,7 +138,8 @@ pub fn rolled_back(rolled: &RolledBack) -> RestoreReply {
 
 /// What `status` tells of a workspace.
 pub fn status(timeline: &mut crate::checkpoint::Timeline) -> Result<Value, Error> {
-    let (all, broken) = timeline.checkpoints()?;
+    let (all, mut broken) = timeline.checkpoints()?;
+    broken.extend(timeline.damages()?);
     let workspace = timeline.workspace().clone();
     let last = all.iter().rev().find(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::Kind::Turn);
     let kept = all.iter().filter(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::Kind::Turn).count();

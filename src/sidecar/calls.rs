@@ -98,7 +98,7 @@ pub fn list_reply(listing: Listing, current_branch: String) -> ListReply {
             reason: record.reason,
             stat: StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus },
             pending: false,
-            flags: record.flags,
+            flags: record.flags.into_iter().chain(row.damaged.map(|_| "damaged".to_owned())).collect(),
             external: row.external.into_iter().map(|class| class.as_str()).collect(),
             pinned: record.pinned,
         }

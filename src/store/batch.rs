@@ -12,15 +12,15 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
-use git2::{Odb, OdbLookupFlags};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::deflate::Effort;
 use super::log::{self, Log, Record};
+use super::objects::Objects;
 use super::pack::{self, PackWriter};
+use super::packs::Set;
 use super::present::Present;
-use super::{Store, git_error, layout, lazy, loose, to_oid};
+use super::{Store, lazy, loose};
 use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::ObjectSink;
@@ -99,8 +99,10 @@ pub struct Landing<'l> {
 /// Objects on their way into the store. Dropped unfinished, it leaves nothing that a ref could name.
 pub struct Batch<'s> {
     git_dir: PathBuf,
-    odb: Odb<'s>,
-    /// What was there already, where it was worth reading.
+    objects: &'s Objects,
+    /// The packs as they were when the batch began.
+    set: Arc<Set>,
+    /// The loose objects that were there already, where they were worth listing.
     present: OnceLock<Present>,
     /// From how many bytes on they are not compressed yet.
     light_from: u64,
@@ -114,16 +116,14 @@ pub struct Batch<'s> {
 
 impl<'s> Batch<'s> {
     pub(super) fn new(store: &'s Store) -> Result<Batch<'s>> {
-        let odb = store.repo.odb().map_err(git_error)?;
         // Other processes may have added packs since; after this, misses need not look again.
-        if layout::packs_changed(&store.git_dir)? != store.packs {
-            odb.refresh().map_err(git_error)?;
-        }
+        let set = store.objects.refresh()?;
         let inner =
             Inner { ids: HashSet::new(), waiting: Vec::new(), waiting_bytes: 0, packing: false, ask_room_at: 0 };
         Ok(Batch {
             git_dir: store.git_dir.clone(),
-            odb,
+            objects: &store.objects,
+            set,
             present: OnceLock::new(),
             light_from: store.light_from,
             light: AtomicBool::new(false),
@@ -151,9 +151,8 @@ impl<'s> Batch<'s> {
     pub fn finish(self) -> Result<BatchStats> {
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
         let stats = BatchStats { objects: inner.ids.len() as u64, bytes: self.bytes.into_inner() };
-        pack::finish_all(self.packs.into_inner().unwrap_or_else(PoisonError::into_inner))?;
+        finish_packs(self.objects, self.packs)?;
         write_loose(&self.git_dir, &inner.waiting)?;
-        self.odb.refresh().map_err(git_error)?;
         Ok(stats)
     }
 
@@ -171,7 +170,7 @@ impl<'s> Batch<'s> {
             store.flush(log)?;
         }
         let mut objects = Vec::with_capacity(inner.waiting.len());
-        pack::finish_all(self.packs.into_inner().unwrap_or_else(PoisonError::into_inner))?;
+        finish_packs(self.objects, self.packs)?;
         for (id, kind, content) in &inner.waiting {
             objects.push((*id, loose::compress(*kind, content)?));
         }
@@ -192,10 +191,6 @@ impl<'s> Batch<'s> {
             // Nobody was told of it; the first error is the one to tell.
             let _ = log.cut(begin);
             return Err(error);
-        }
-        if record.objects.is_empty() {
-            // A pack is found only by looking anew.
-            self.odb.refresh().map_err(git_error)?;
         }
         Ok(stats)
     }
@@ -268,16 +263,17 @@ impl ObjectSink for Batch<'_> {
         if self.lock().ids.contains(id) {
             return Ok(true);
         }
-        Ok(match self.present.get() {
-            Some(present) => present.contains(id),
-            None => self.odb.exists_ext(to_oid(id), OdbLookupFlags::NO_REFRESH),
-        })
+        Ok(self.set.has(id)
+            || match self.present.get() {
+                Some(present) => present.contains(id),
+                None => self.objects.is_loose(id),
+            })
     }
 
     fn expect(&self, objects: usize, bytes: u64) -> Result<()> {
-        if objects >= MANY && self.present.get().is_none() {
+        if objects >= MANY && self.present.get().is_none() && !self.objects.borrows() {
             // A second one would say the same.
-            Present::read(&self.git_dir)?.map(|present| self.present.set(present));
+            let _ = self.present.set(Present::read(&self.git_dir)?);
         }
         if bytes >= self.light_from {
             let room = Room::at(&self.git_dir)?;
@@ -301,6 +297,16 @@ impl ObjectSink for Batch<'_> {
         self.lock().ids.insert(id);
         Ok(id)
     }
+}
+
+/// Finishes packs and has them known before a ref names what they hold: a pack that goes later is missed then.
+fn finish_packs(objects: &Objects, packs: Mutex<Vec<PackWriter>>) -> Result<()> {
+    let packs = packs.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if packs.is_empty() {
+        return Ok(());
+    }
+    pack::finish_all(packs)?;
+    objects.account()
 }
 
 fn write_loose(git_dir: &std::path::Path, waiting: &[(ObjectId, ObjectKind, Vec<u8>)]) -> Result<()> {

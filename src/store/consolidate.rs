@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use super::deflate::Effort;
 use super::index::{self, Entry};
+use super::inventory::Inventory;
 use super::pack::{self, PackWriter, Packed};
 use super::{Store, loose};
 use crate::error::{Code, Error, IoContext, Result};
@@ -76,8 +77,8 @@ impl Store {
             return Ok(false);
         };
         remove(place, &superseded)?;
+        self.objects.account()?;
         drop(alone);
-        self.reopen()?;
         Ok(true)
     }
 }
@@ -120,6 +121,8 @@ fn remove(place: &Place, superseded: &[String]) -> Result<()> {
         && objects.join(format!("{new}.idx")).is_file()
         && objects.join(format!("{new}.pack")).is_file()
     {
+        let packs: Vec<&str> = old.iter().filter_map(|name| name.strip_prefix("pack/")).collect();
+        Inventory::forget(&place.git_dir, &packs)?;
         for name in old.iter().filter(|name| *name != new && is_plain(name)) {
             if name.starts_with("pack/") {
                 remove_files(&objects.join(name))?;
@@ -147,7 +150,8 @@ fn gone(path: &Path) -> Result<()> {
 }
 
 /// Removes a pack.
-pub fn remove_pack(found: &Found) -> Result<()> {
+pub fn remove_pack(git_dir: &Path, found: &Found) -> Result<()> {
+    Inventory::forget(git_dir, &[&found.stem()])?;
     remove_files(&found.path)
 }
 
@@ -270,7 +274,7 @@ fn readable(found: &Found) -> Result<Option<Vec<(Entry, u64)>>> {
 pub fn spans(found: &Found) -> Result<Option<Vec<(Entry, u64)>>> {
     let path = found.path.with_extension("idx");
     let bytes = std::fs::read(&path).at("reading", &path)?;
-    let Some(mut entries) = index::parse(&bytes) else {
+    let Some(mut entries) = index::parse(bytes) else {
         tracing::warn!(path = %path.display(), "a pack's index is damaged");
         return Ok(None);
     };

@@ -23,7 +23,7 @@ pub enum Effort {
 const BLOCK: usize = 0xffff;
 
 /// More than deflate can compress: a size that promises more is a lie, and memory is not given for it.
-const RATIO: usize = 1100;
+pub const RATIO: usize = 1100;
 
 fn compressor(level: i32) -> RefCell<Compressor> {
     RefCell::new(Compressor::new(CompressionLvl::new(level).unwrap_or_default()))

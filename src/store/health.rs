@@ -1,12 +1,13 @@
-//! What can be wrong with the store, told by looking: packs and indexes that lack each other, refs that name nothing. Nothing is
-//! mended here.
+//! What can be wrong with the store, told by looking: packs and indexes that lack each other or are damaged, refs that name nothing,
+//! checkpoints with holes. Nothing is mended here.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Store;
+use super::{Store, packs};
 use crate::error::{IoContext, Result};
 use crate::model::id::ObjectKind;
 use crate::sys::lock::{FileLock, Mode};
@@ -18,22 +19,72 @@ pub enum Ailment {
     PackWithoutIndex(PathBuf),
     /// An index whose objects are gone.
     IndexWithoutPack(PathBuf),
+    /// An index that is damaged, and how. The next checkpoint writes it anew.
+    DamagedIndex(PathBuf, &'static str),
+    /// A pack that is not what its index says, and how many objects it does not hold.
+    TornPack(PathBuf, usize),
+    /// A ref whose checkpoint is not wholly there: its file, and what is missing.
+    Hole(PathBuf, String),
     /// A ref that cannot be read, or whose commit is not there: its file, and why.
     BrokenRef(PathBuf, String),
 }
 
+impl fmt::Display for Ailment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ailment::PackWithoutIndex(pack) => write!(f, "{} has no index", pack.display()),
+            Ailment::IndexWithoutPack(index) => {
+                write!(f, "{} is the index of a pack that is gone, with what only that held", index.display())
+            }
+            Ailment::DamagedIndex(index, why) => {
+                write!(f, "the index {} is damaged: {why}; the next checkpoint writes it anew", index.display())
+            }
+            Ailment::TornPack(pack, objects) => {
+                write!(f, "{} is damaged: {objects} of its objects are not there", pack.display())
+            }
+            Ailment::Hole(file, what) => write!(f, "the checkpoint of {} is damaged: {what}", file.display()),
+            Ailment::BrokenRef(file, why) => {
+                write!(f, "the ref {} is broken ({why}): its checkpoint is not listed", file.display())
+            }
+        }
+    }
+}
+
 impl Store {
+    /// Looks at all packs and their indexes, whatever was found out about them before. They are passed over while somebody writes, since a
+    /// new pack is there before its index.
+    ///
+    /// # Errors
+    /// When they cannot be listed or read.
+    pub fn pack_ailments(&self) -> Result<Vec<Ailment>> {
+        let lock = self.home.join("store.lock");
+        // Whoever holds it writes: what is seen then proves nothing.
+        let Ok(_alone) = FileLock::acquire(&lock, Mode::Exclusive, "looking", Duration::ZERO) else {
+            return Ok(Vec::new());
+        };
+        let dir = self.git_dir.join("objects/pack");
+        let mut found = halves(&dir)?;
+        let set = self.objects.refresh()?;
+        for pack in set.packs.iter().filter(|pack| pack.stem.parent() == Some(dir.as_path()) && pack.idx.is_some()) {
+            let index = pack.stem.with_extension("idx");
+            match packs::examine(&index)? {
+                Some(why) => found.push(Ailment::DamagedIndex(index, why)),
+                None if !pack.is_closed()? || !pack.bad.is_empty() => {
+                    found.push(Ailment::TornPack(pack.stem.with_extension("pack"), pack.bad.len()));
+                }
+                None => {}
+            }
+        }
+        Ok(found)
+    }
+
     /// Looks at all packs and all refs. Packs are passed over while somebody writes, since a new pack is there before its index.
     ///
     /// # Errors
     /// When the directories cannot be listed.
     pub fn ailments(&self) -> Result<Vec<Ailment>> {
-        let mut found = Vec::new();
-        let lock = self.home.join("store.lock");
-        // Whoever holds it writes: what is seen then proves nothing.
-        if let Ok(_alone) = FileLock::acquire(&lock, Mode::Exclusive, "looking", Duration::ZERO) {
-            found.extend(packs(&self.git_dir.join("objects/pack"))?);
-        }
+        let mut found = self.pack_ailments()?;
+        let mut holes = self.is_suspect().then(|| self.holes());
         for entry in self.refs("refs/")? {
             let path = self.git_dir.join(&entry.name);
             match entry.target {
@@ -41,7 +92,11 @@ impl Store {
                 Ok(id) if self.kind_of(&id)? != Some(ObjectKind::Commit) => {
                     found.push(Ailment::BrokenRef(path, format!("the commit {} is not there", id.short())));
                 }
-                Ok(_) => {}
+                Ok(id) => {
+                    if let (Some(holes), Ok(commit)) = (&mut holes, self.read_commit(&id)) {
+                        found.extend(holes.below(commit.tree)?.map(|what| Ailment::Hole(path, what)));
+                    }
+                }
             }
         }
         Ok(found)
@@ -49,7 +104,7 @@ impl Store {
 }
 
 /// Packs and indexes of which the other one is missing.
-fn packs(dir: &Path) -> Result<Vec<Ailment>> {
+fn halves(dir: &Path) -> Result<Vec<Ailment>> {
     let mut names: BTreeSet<OsString> = BTreeSet::new();
     for entry in std::fs::read_dir(dir).at("listing", dir)? {
         names.insert(entry.at("listing", dir)?.file_name());
@@ -80,6 +135,6 @@ mod tests {
             Ailment::PackWithoutIndex(dir.path().join("pack-b.pack")),
             Ailment::IndexWithoutPack(dir.path().join("pack-c.idx")),
         ];
-        assert_eq!(packs(dir.path()).unwrap(), expected);
+        assert_eq!(halves(dir.path()).unwrap(), expected);
     }
 }

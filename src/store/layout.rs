@@ -1,22 +1,24 @@
-//! Making, mending and opening the repository.
+//! Making and mending the repository.
+//!
+//! What stands beside objects and refs is derived: configuration, HEAD, epoch. One that is missing or damaged is written anew, and never a
+//! reason to stop. Only a store of a newer format is refused: its configuration is whole, as its last line proves, and says so.
 
 use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use git2::{ConfigLevel, Repository, RepositoryOpenFlags};
+use git2::ConfigLevel;
 
-use super::git_error;
+use super::inventory::Inventory;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::durable::{create_private_dir, replace_cache, replace_file, sync_dir, unique_suffix};
 
 /// The format this version reads and writes.
 const FORMAT: u32 = 1;
 
-/// Configuration for libgit2 alone: it syncs refs only by a key that git itself calls deprecated, aloud, at every run.
-const LIBGIT_CONFIG: &str = "piton-libgit.config";
+/// The last line of a configuration begins so; the CRC-32 of what stands before it follows.
+const SUM: &str = "# piton: sum ";
 
 const HEAD: &str = "ref: refs/heads/local\n";
 
@@ -51,21 +53,66 @@ fn config_text() -> String {
     for name in FSCK_IGNORED {
         text.push_str(&format!("\t{name} = ignore\n"));
     }
+    let sum = crc32fast::hash(text.as_bytes());
+    text.push_str(&format!("{SUM}{sum:08x}\n"));
     text
+}
+
+/// The format that a configuration says, unless it is damaged. One without a sum was written by an older piton, or by a newer one that
+/// has another way of proving it.
+fn format_of(config: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(config).ok()?;
+    let body = match text.trim_end().rsplit_once(SUM) {
+        Some((body, sum)) => Some(body).filter(|body| sum == format!("{:08x}", crc32fast::hash(body.as_bytes())))?,
+        None => text,
+    };
+    let section = body.split("[piton]").nth(1)?;
+    let line = section.lines().map(str::trim).take_while(|line| !line.starts_with('[')).find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "format").then(|| value.trim())
+    });
+    line?.parse().ok()
+}
+
+/// Has the configuration be this version's, whatever it was.
+///
+/// # Errors
+/// `store-damaged` for a store that a newer piton made.
+fn configure(git_dir: &Path) -> Result<()> {
+    let path = git_dir.join("config");
+    let wanted = config_text();
+    let known = content(&path)?;
+    if known.as_deref() == Some(wanted.as_bytes()) {
+        return Ok(());
+    }
+    if let Some(format) = known.as_deref().and_then(format_of).filter(|format| *format > FORMAT) {
+        return Err(Error::new(Code::StoreDamaged, format!("the store has format {format}, made by a newer piton"))
+            .path(git_dir)
+            .hint("update piton; nothing was changed"));
+    }
+    if known.is_some() {
+        tracing::warn!(path = %path.display(), "the store's configuration was not as piton writes it; it is written anew");
+    }
+    replace_file(&path, wanted.as_bytes())
+}
+
+/// The bytes of a small file; `None` if nothing can be read in its place.
+fn content(path: &Path) -> Result<Option<Vec<u8>>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => Ok(None),
+        Err(error) => Err(Error::io(error, "reading", path)),
+    }
 }
 
 /// Makes sure that the repository exists and is whole enough to open; gives its path.
 pub fn prepare(home: &Path) -> Result<PathBuf> {
     create_private_dir(home)?;
     let git_dir = home.join("store.git");
-    if git_dir.join("config").symlink_metadata().is_err() {
-        if git_dir.join("objects").is_dir() {
-            // Somebody removed the configuration; the objects are all there.
-            replace_file(&git_dir.join("config"), config_text().as_bytes())?;
-        } else {
-            create(home, &git_dir)?;
-        }
+    if git_dir.join("config").symlink_metadata().is_err() && !git_dir.join("objects").is_dir() {
+        create(home, &git_dir)?;
     }
+    configure(&git_dir)?;
     mend(&git_dir)?;
     Ok(git_dir)
 }
@@ -85,6 +132,7 @@ fn create(home: &Path, git_dir: &Path) -> Result<()> {
     replace_file(&aside.join("HEAD"), HEAD.as_bytes())?;
     replace_file(&aside.join("description"), b"Checkpoints kept by piton; see `piton list`.\n")?;
     replace_file(&aside.join("piton-epoch"), new_epoch()?.as_bytes())?;
+    Inventory::default().save(&aside)?;
     match std::fs::rename(&aside, git_dir) {
         Ok(()) => sync_dir(home),
         Err(_) if git_dir.join("config").exists() => {
@@ -99,7 +147,6 @@ fn create(home: &Path, git_dir: &Path) -> Result<()> {
 /// Configuration and HEAD of a repository beside the store.
 pub fn configure_aside(git_dir: &Path) -> Result<()> {
     replace_cache(&git_dir.join("config"), config_text().as_bytes())?;
-    replace_cache(&git_dir.join(LIBGIT_CONFIG), b"")?;
     replace_cache(&git_dir.join("HEAD"), HEAD.as_bytes())
 }
 
@@ -112,16 +159,19 @@ fn mend(git_dir: &Path) -> Result<()> {
             create_private_dir(&path)?;
         }
     }
-    if !git_dir.join("HEAD").is_file() {
+    if content(&git_dir.join("HEAD"))?.as_deref() != Some(HEAD.as_bytes()) {
         replace_file(&git_dir.join("HEAD"), HEAD.as_bytes())?;
     }
-    if !git_dir.join(LIBGIT_CONFIG).is_file() {
-        replace_file(&git_dir.join(LIBGIT_CONFIG), b"[core]\n\tfsyncObjectFiles = true\n")?;
-    }
-    if !git_dir.join("piton-epoch").is_file() {
-        replace_file(&git_dir.join("piton-epoch"), new_epoch()?.as_bytes())?;
+    let is_epoch = |epoch: Vec<u8>| epoch.len() == 17 && epoch[..16].iter().all(u8::is_ascii_hexdigit);
+    if !content(&git_dir.join("piton-epoch"))?.is_some_and(is_epoch) {
+        change_epoch(git_dir)?;
     }
     Ok(())
+}
+
+/// Gives the store another epoch: what is remembered of its content is looked up again.
+pub fn change_epoch(git_dir: &Path) -> Result<()> {
+    replace_file(&git_dir.join("piton-epoch"), new_epoch()?.as_bytes())
 }
 
 fn new_epoch() -> Result<String> {
@@ -131,43 +181,11 @@ fn new_epoch() -> Result<String> {
     Ok(format!("{:016x}\n", u64::from_le_bytes(bytes)))
 }
 
-/// When packs last came or went.
-pub fn packs_changed(git_dir: &Path) -> Result<(i64, i64)> {
-    let dir = git_dir.join("objects/pack");
-    let facts = dir.metadata().at("looking at", &dir)?;
-    Ok((facts.mtime(), facts.mtime_nsec()))
-}
-
 /// The store's epoch.
 pub fn epoch(git_dir: &Path) -> Result<String> {
     let path = git_dir.join("piton-epoch");
-    std::fs::read_to_string(&path).map(|text| text.trim().to_owned()).at("reading", &path)
-}
-
-/// Opens the repository with nothing but its own configuration.
-pub fn open_repository(git_dir: &Path) -> Result<Repository> {
-    isolate();
-    let flags = RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_SEARCH;
-    let none: [&std::ffi::OsStr; 0] = [];
-    let repo = Repository::open_ext(git_dir, flags, none).map_err(|error| {
-        Error::new(Code::StoreDamaged, format!("the store is not a repository any more: {}", error.message()))
-            .path(git_dir)
-            .hint("move it away to start a new one; its objects stay readable with git")
-    })?;
-    let mut config = git2::Config::new().map_err(git_error)?;
-    config.add_file(&git_dir.join("config"), ConfigLevel::Local, true).map_err(|error| {
-        Error::new(Code::StoreDamaged, format!("the store's configuration cannot be read: {}", error.message()))
-            .path(git_dir.join("config"))
-    })?;
-    config.add_file(&git_dir.join(LIBGIT_CONFIG), ConfigLevel::App, true).map_err(git_error)?;
-    let format = config.get_i32("piton.format").unwrap_or(FORMAT as i32);
-    if format > FORMAT as i32 {
-        return Err(Error::new(Code::StoreDamaged, format!("the store has format {format}, made by a newer piton"))
-            .path(git_dir)
-            .hint("update piton; nothing was changed"));
-    }
-    repo.set_config(&config).map_err(git_error)?;
-    Ok(repo)
+    let bytes = std::fs::read(&path).at("reading", &path)?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
 /// Empties libgit2's search paths for user and system configuration, once for the process.

@@ -21,10 +21,23 @@ use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 use crate::model::sink::hash_stream;
 use crate::sys::durable::{sync_dir, unique_suffix};
 
+/// What a file of a loose object turned out to be.
+pub enum Loose<T> {
+    Absent,
+    /// It does not hold the object that its name says.
+    Damaged,
+    There(T),
+}
+
 /// Where a loose object stands.
 pub fn path_of(git_dir: &Path, id: &ObjectId) -> PathBuf {
+    path_in(&git_dir.join("objects"), id)
+}
+
+/// Where a loose object stands below a directory of objects.
+pub fn path_in(objects: &Path, id: &ObjectId) -> PathBuf {
     let hex = id.to_string();
-    git_dir.join("objects").join(&hex[..2]).join(&hex[2..])
+    objects.join(&hex[..2]).join(&hex[2..])
 }
 
 /// Files up to this size take one block of most file systems, compressed or not.
@@ -208,10 +221,14 @@ pub fn sample(git_dir: &Path) -> Result<usize> {
 
 /// The ids of all loose objects.
 pub fn list(git_dir: &Path) -> Result<Vec<ObjectId>> {
-    let objects = git_dir.join("objects");
+    list_in(&git_dir.join("objects"))
+}
+
+/// The ids of all loose objects below a directory of objects.
+pub fn list_in(objects: &Path) -> Result<Vec<ObjectId>> {
     let mut ids = Vec::new();
-    for dir in std::fs::read_dir(&objects).at("listing", &objects)? {
-        let dir = dir.at("listing", &objects)?;
+    for dir in std::fs::read_dir(objects).at("listing", objects)? {
+        let dir = dir.at("listing", objects)?;
         let fan_out = dir.file_name().to_string_lossy().into_owned();
         if fan_out.len() != 2 || !dir.path().is_dir() {
             continue;
@@ -226,20 +243,50 @@ pub fn list(git_dir: &Path) -> Result<Vec<ObjectId>> {
 
 /// Reads a loose object into memory and proves it; `None` when the file does not hold the object of this id.
 pub fn read_whole(path: &Path, id: &ObjectId) -> Result<Option<(ObjectKind, Vec<u8>)>> {
-    let bytes = std::fs::read(path).at("reading", path)?;
-    let mut plain = Vec::new();
-    if ZlibDecoder::new(bytes.as_slice()).read_to_end(&mut plain).is_err() {
-        return Ok(None);
+    match read(path, id)? {
+        Loose::There(object) => Ok(Some(object)),
+        Loose::Damaged => Ok(None),
+        Loose::Absent => Err(Error::io(ErrorKind::NotFound.into(), "reading", path)),
     }
-    let Some(end) = plain.iter().position(|byte| *byte == 0) else {
-        return Ok(None);
+}
+
+/// Reads a loose object into memory and proves it.
+pub fn read(path: &Path, id: &ObjectId) -> Result<Loose<(ObjectKind, Vec<u8>)>> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if is_absent(&error) => return Ok(Loose::Absent),
+        Err(error) => return Err(Error::io(error, "reading", path)),
     };
-    let content = plain.split_off(end + 1);
+    let Some((kind, size, begin)) = header(&bytes[..]) else { return Ok(Loose::Damaged) };
+    let whole = usize::try_from(size).ok().and_then(|size| size.checked_add(begin));
+    let Some(mut plain) = whole.and_then(|whole| deflate::inflate(&bytes, whole)) else { return Ok(Loose::Damaged) };
+    plain.drain(..begin);
+    let is_whole = super::pack::plain_id(kind, &plain) == *id;
+    Ok(if is_whole { Loose::There((kind, plain)) } else { Loose::Damaged })
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Kind and size that a compressed object begins with, and how many bytes they take; `None` for what is none.
+fn header(compressed: impl Read) -> Option<(ObjectKind, u64, usize)> {
+    let mut begin = Vec::new();
+    // No longer one is written; what cannot be inflated has none.
+    ZlibDecoder::new(compressed).take(32).read_to_end(&mut begin).ok()?;
+    let end = begin.iter().position(|byte| *byte == 0)?;
+    let (kind, size) = std::str::from_utf8(&begin[..end]).ok()?.split_once(' ')?;
     let kinds = [ObjectKind::Blob, ObjectKind::Tree, ObjectKind::Commit];
-    let fits = |kind: &ObjectKind| plain[..end] == *format!("{} {}", kind.as_str(), content.len()).as_bytes();
-    match kinds.into_iter().find(fits) {
-        Some(kind) if ObjectId::of(kind, &content)? == *id => Ok(Some((kind, content))),
-        _ => Ok(None),
+    let kind = kinds.into_iter().find(|known| known.as_str() == kind)?;
+    Some((kind, size.parse().ok()?, end + 1))
+}
+
+/// Kind and size that a loose object says it has.
+pub fn describe(path: &Path) -> Result<Loose<(ObjectKind, u64)>> {
+    match File::open(path) {
+        Ok(file) => Ok(header(file).map_or(Loose::Damaged, |(kind, size, _)| Loose::There((kind, size)))),
+        Err(error) if is_absent(&error) => Ok(Loose::Absent),
+        Err(error) => Err(Error::io(error, "opening", path)),
     }
 }
 

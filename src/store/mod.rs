@@ -1,8 +1,9 @@
-//! The shared bare repository of all workspaces (rank 2). libgit2 lives here and nowhere else.
+//! The shared bare repository of all workspaces (rank 2). libgit2 lives here and nowhere else: it compares texts and reads the user's own
+//! configuration of git. It never touches the store.
 //!
 //! A valid bare git repository at `$PITON_HOME/store.git`: ordinary git reads it. Objects are written by our own loose and
-//! pack writers (`batch`), refs by compare-and-swap, and refs are listed by our own reader, which reports broken ones.
-//! User, system and environment configuration of git is ignored. No `git` binary is run.
+//! pack writers (`batch`) and read by our own reader (`objects`), refs by compare-and-swap, and refs are listed by our own reader, which
+//! reports broken ones. No configuration of git is read, and no `git` binary is run.
 //!
 //! Invariant: an object is durable before a ref names it. Invariant: everything that writes holds the store lock shared
 //! from its first "already there" until its ref has moved; what deletes objects takes it exclusively and changes the
@@ -12,14 +13,20 @@ mod batch;
 mod consolidate;
 mod debris;
 mod deflate;
+mod derive;
+mod entry;
 pub mod foreign;
 pub mod health;
+mod holes;
 mod index;
+mod inventory;
 mod layout;
 mod lazy;
 pub mod log;
 mod loose;
+mod objects;
 mod pack;
+mod packs;
 mod patch;
 mod present;
 mod quarantine;
@@ -33,10 +40,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use git2::{ObjectType, Oid, Repository};
-
 pub use batch::{Batch, BatchStats, Landing, NewCommit};
 pub use consolidate::BOUNDS;
+pub use holes::Holes;
 pub use layout::FSCK_IGNORED;
 pub use log::Log;
 pub use patch::{FilePatch, between};
@@ -55,11 +61,9 @@ const MAX_MATCHES: usize = 50;
 
 /// The store. Belongs to one thread; batches may be used from several.
 pub struct Store {
-    repo: Repository,
+    objects: objects::Objects,
     home: PathBuf,
     git_dir: PathBuf,
-    /// When the directory of packs last changed before `repo` was opened.
-    packs: (i64, i64),
     /// A light pack that is being compressed, with the locks that keeps.
     recompressing: Option<Box<recompress::Recompression>>,
     /// From how many bytes on a batch is not compressed yet.
@@ -80,24 +84,26 @@ pub struct Commit {
 }
 
 impl Store {
-    /// Opens the store below `home`, making it when it does not exist and mending missing empty directories.
+    /// Opens the store below `home`, making it when it does not exist and writing anew what is derived and damaged.
     ///
     /// # Errors
-    /// `store-damaged` for a store that is not a repository or was made by a newer piton; `permission`, `disk-full`.
+    /// `store-damaged` for a store that a newer piton made; `permission`, `disk-full`.
     pub fn open(home: &Path) -> Result<Store> {
         let git_dir = layout::prepare(home)?;
-        let packs = layout::packs_changed(&git_dir)?;
-        let repo = layout::open_repository(&git_dir)?;
-        Ok(Store {
-            repo,
+        Ok(Store::over(home, &git_dir))
+    }
+
+    /// A repository that is there.
+    fn over(home: &Path, git_dir: &Path) -> Store {
+        Store {
+            objects: objects::Objects::new(git_dir),
             home: home.to_owned(),
-            git_dir,
-            packs,
+            git_dir: git_dir.to_owned(),
             recompressing: None,
             light_from: batch::LIGHT_FROM,
             refused: Vec::new(),
             ready: ready::Ready::default(),
-        })
+        }
     }
 
     /// piton's own directory.
@@ -144,36 +150,30 @@ impl Store {
         self.light_from = batch::LIGHT_SOON;
     }
 
-    /// Whether an object is there.
+    /// True if an object is there, as far as names tell.
     ///
     /// # Errors
-    /// When the object database cannot be opened.
+    /// When packs cannot be listed.
     pub fn has(&self, id: &ObjectId) -> Result<bool> {
-        let odb = self.repo.odb().map_err(git_error)?;
-        Ok(odb.exists(to_oid(id)))
+        self.objects.has(id)
     }
 
     /// Those of `ids` that are not there.
     ///
     /// # Errors
-    /// When the object database cannot be opened.
+    /// When packs cannot be listed.
     pub fn missing(&self, ids: &mut dyn Iterator<Item = ObjectId>) -> Result<HashSet<ObjectId>> {
-        let odb = self.repo.odb().map_err(git_error)?;
-        let unique: HashSet<ObjectId> = ids.collect();
-        Ok(unique.into_iter().filter(|id| !odb.exists(to_oid(id))).collect())
+        let set = self.objects.refresh()?;
+        let unique: HashSet<ObjectId> = ids.filter(|id| !set.has(id)).collect();
+        Ok(unique.into_iter().filter(|id| !self.objects.is_loose(id)).collect())
     }
 
     /// What kind of object an id is; `None` when it is not there (or is a tag, which piton never writes).
     ///
     /// # Errors
-    /// When the object database cannot be opened.
+    /// None so far: what cannot be read is not there.
     pub fn kind_of(&self, id: &ObjectId) -> Result<Option<ObjectKind>> {
-        Ok(self.header(id).ok().and_then(|(_, kind)| match kind {
-            ObjectType::Commit => Some(ObjectKind::Commit),
-            ObjectType::Tree => Some(ObjectKind::Tree),
-            ObjectType::Blob => Some(ObjectKind::Blob),
-            _ => None,
-        }))
+        Ok(self.objects.describe(id).ok().and_then(|(kind, _)| kind))
     }
 
     /// The bytes of a blob, in memory.
@@ -181,7 +181,7 @@ impl Store {
     /// # Errors
     /// `store-damaged` when it is missing, cut or of another kind.
     pub fn read_blob(&self, id: &ObjectId) -> Result<Vec<u8>> {
-        self.read(id, ObjectType::Blob)
+        reader::read_kind(&self.objects, id, ObjectKind::Blob)
     }
 
     /// The length of a blob.
@@ -189,7 +189,7 @@ impl Store {
     /// # Errors
     /// `store-damaged` when it is missing.
     pub fn blob_size(&self, id: &ObjectId) -> Result<u64> {
-        Ok(self.header(id)?.0 as u64)
+        Ok(self.objects.describe(id)?.1)
     }
 
     /// Writes a blob's bytes to `out` and gives their number. Large loose blobs are not held in memory. What was
@@ -198,15 +198,16 @@ impl Store {
     /// # Errors
     /// `store-damaged`; errors of writing.
     pub fn copy_blob(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
-        self.reader()?.copy_blob(id, out)
+        Reader::new(&self.objects, &self.git_dir).copy_blob(id, out)
     }
 
     /// Reads blobs from several threads.
     ///
     /// # Errors
-    /// When the object database cannot be opened.
+    /// When packs cannot be listed.
     pub fn reader(&self) -> Result<Reader<'_>> {
-        Ok(Reader::new(self.repo.odb().map_err(git_error)?, self.git_dir.clone()))
+        self.objects.set()?;
+        Ok(Reader::new(&self.objects, &self.git_dir))
     }
 
     /// The entries of a tree.
@@ -225,7 +226,7 @@ impl Store {
         if *id == ObjectId::EMPTY_TREE {
             return Ok(Vec::new());
         }
-        self.read(id, ObjectType::Tree)
+        reader::read_kind(&self.objects, id, ObjectKind::Tree)
     }
 
     /// A commit.
@@ -233,29 +234,18 @@ impl Store {
     /// # Errors
     /// `no-such-checkpoint` when absent, `not-a-checkpoint` for other kinds of object.
     pub fn read_commit(&self, id: &ObjectId) -> Result<Commit> {
-        match self.kind_of(id)? {
-            None => {
-                return Err(Error::new(Code::NoSuchCheckpoint, format!("commit {id} is missing from the store")));
+        if !self.objects.has(id)? {
+            return Err(Error::new(Code::NoSuchCheckpoint, format!("commit {id} is missing from the store")));
+        }
+        match self.objects.read(id)? {
+            (Some(ObjectKind::Commit), content) => {
+                Commit::decode(&content).ok_or_else(|| damaged(id, "is no commit that git would write"))
             }
-            Some(ObjectKind::Commit) => {}
-            Some(kind) => {
-                return Err(Error::new(Code::NotACheckpoint, format!("{id} is a {}, not a checkpoint", kind.as_str())));
+            (kind, _) => {
+                let kind = kind.map_or("tag", ObjectKind::as_str);
+                Err(Error::new(Code::NotACheckpoint, format!("{id} is a {kind}, not a checkpoint")))
             }
         }
-        let anew;
-        let commit = match self.repo.find_commit(to_oid(id)) {
-            Ok(commit) => commit,
-            Err(error) => {
-                anew = layout::open_repository(&self.git_dir)?;
-                anew.find_commit(to_oid(id)).map_err(|_| lost(id, &error))?
-            }
-        };
-        Ok(Commit {
-            tree: from_oid(commit.tree_id()),
-            parents: commit.parent_ids().map(from_oid).collect(),
-            message: String::from_utf8_lossy(commit.message_bytes()).into_owned(),
-            time_ms: commit.time().seconds().saturating_mul(1000),
-        })
     }
 
     /// All objects whose id begins with these hex digits, at most fifty.
@@ -263,38 +253,30 @@ impl Store {
     /// # Errors
     /// When the object database cannot be listed.
     pub fn resolve_prefix(&self, hex: &str) -> Result<Vec<ObjectId>> {
-        let odb = self.repo.odb().map_err(git_error)?;
         let mut found = Vec::new();
-        let listed = odb.foreach(|oid| {
-            let id = from_oid(*oid);
+        self.objects.each(&mut |id| {
             if id.to_string().starts_with(hex) && !found.contains(&id) {
                 found.push(id);
             }
             found.len() < MAX_MATCHES
-        });
-        match listed {
-            Ok(()) => Ok(found),
-            Err(error) if error.code() == git2::ErrorCode::User => Ok(found),
-            Err(error) => Err(git_error(error)),
-        }
+        })?;
+        Ok(found)
     }
 
     /// Every commit in the store, named or not.
     ///
     /// # Errors
-    /// When the object database cannot be listed.
+    /// When the objects cannot be listed.
     pub fn commits(&self) -> Result<Vec<ObjectId>> {
-        let odb = self.repo.odb().map_err(git_error)?;
-        let mut found = HashSet::new();
-        let mut note = |oid: &Oid| {
-            // What cannot be read is no commit.
-            if odb.read_header(*oid).is_ok_and(|(_, kind)| kind == ObjectType::Commit) {
-                found.insert(from_oid(*oid));
-            }
+        let mut all = HashSet::new();
+        self.objects.each(&mut |id| {
+            all.insert(id);
             true
-        };
-        odb.foreach(|oid| note(oid)).map_err(git_error)?;
-        Ok(found.into_iter().collect())
+        })?;
+        // What cannot be read is no commit.
+        let is_commit =
+            |id: &ObjectId| self.objects.describe(id).is_ok_and(|(kind, _)| kind == Some(ObjectKind::Commit));
+        Ok(all.into_iter().filter(is_commit).collect())
     }
 
     /// Lines that differ between two contents.
@@ -305,80 +287,55 @@ impl Store {
         patch::between(old, new, path)
     }
 
-    fn header(&self, id: &ObjectId) -> Result<(usize, ObjectType)> {
-        let header = |repo: &Repository| {
-            let odb = repo.odb().map_err(git_error)?;
-            odb.read_header(to_oid(id)).map_err(|error| lost(id, &error))
-        };
-        header(&self.repo).or_else(|error| header(&layout::open_repository(&self.git_dir)?).map_err(|_| error))
-    }
-
-    fn read(&self, id: &ObjectId, kind: ObjectType) -> Result<Vec<u8>> {
-        let odb = self.repo.odb().map_err(git_error)?;
-        reader::read_from(&odb, &self.git_dir, id, kind)
-    }
-
-    /// Opens the repository again if packs came or went since: libgit2 sees new ones by itself, but holds on to those
-    /// that were consolidated away.
+    /// Sees what came or went, before anything is taken for stored. The caller holds the store's lock. If objects went, the epoch
+    /// changes; indexes that are not to be trusted are written anew.
     ///
     /// # Errors
-    /// Those of opening.
+    /// `disk-full`, `permission`; when packs cannot be listed or read.
     pub fn renew(&mut self) -> Result<()> {
-        if layout::packs_changed(&self.git_dir)? == self.packs {
-            return Ok(());
+        self.objects.account()
+    }
+}
+
+impl Commit {
+    /// Reads a commit; `None` for what is none.
+    fn decode(content: &[u8]) -> Option<Commit> {
+        let (mut tree, mut parents, mut time, mut rest) = (None, Vec::new(), None, content);
+        loop {
+            let end = rest.iter().position(|byte| *byte == b'\n')?;
+            let line = &rest[..end];
+            rest = &rest[end + 1..];
+            if line.is_empty() {
+                break;
+            }
+            let Some(space) = line.iter().position(|byte| *byte == b' ') else { continue };
+            let (key, value) = (&line[..space], &line[space + 1..]);
+            let id = || std::str::from_utf8(value).ok()?.parse::<ObjectId>().ok();
+            match key {
+                b"tree" if tree.is_none() => tree = Some(id()?),
+                b"parent" => parents.push(id()?),
+                b"committer" if time.is_none() => {
+                    let text = String::from_utf8_lossy(value).into_owned();
+                    let mut words = text.rsplit(' ');
+                    // The zone, and the seconds before it.
+                    time = words.nth(1).and_then(|seconds| seconds.parse::<i64>().ok());
+                }
+                _ => {}
+            }
         }
-        self.reopen()
+        let message = String::from_utf8_lossy(rest).into_owned();
+        Some(Commit { tree: tree?, parents, message, time_ms: time.unwrap_or(0).saturating_mul(1000) })
     }
-
-    fn reopen(&mut self) -> Result<()> {
-        self.packs = layout::packs_changed(&self.git_dir)?;
-        self.repo = layout::open_repository(&self.git_dir)?;
-        Ok(())
-    }
-}
-
-fn to_oid(id: &ObjectId) -> Oid {
-    // A SHA-1 id always has the 20 bytes that libgit2 wants.
-    Oid::from_bytes(id.as_bytes()).expect("an object id has 20 bytes")
-}
-
-fn from_oid(oid: Oid) -> ObjectId {
-    let mut bytes = [0u8; 20];
-    bytes.copy_from_slice(&oid.as_bytes()[..20]);
-    ObjectId::from_bytes(bytes)
-}
-
-fn lost(id: &ObjectId, error: &git2::Error) -> Error {
-    damaged(id, &format!("cannot be read ({})", error.message()))
 }
 
 fn damaged(id: &ObjectId, what: &str) -> Error {
-    Error::new(Code::StoreDamaged, format!("object {id} {what}")).hint("run `git fsck --full` in the store")
+    Error::new(Code::StoreDamaged, format!("object {id} {what}"))
+        .hint("`piton doctor --refs` says which checkpoints it belongs to")
 }
 
 fn damaged_ref(name: &str, what: &str) -> Error {
     Error::new(Code::StoreDamaged, format!("the ref `{name}` cannot be moved: {what}"))
         .hint("run `git fsck --full` in the store")
-}
-
-fn git_error(error: git2::Error) -> Error {
-    if let Some(refused) = refusal(&error) {
-        return Error::io(refused, "working on the store", Path::new("its object directory"));
-    }
-    Error::new(Code::Internal, format!("the store: {}", error.message())).caused_by(error)
-}
-
-/// libgit2 keeps the system's words only, at the end of its message; errors that have codes of their own are known by
-/// them.
-fn refusal(error: &git2::Error) -> Option<std::io::Error> {
-    use libc::{EACCES, EDQUOT, EFBIG, EMFILE, ENOSPC, EPERM, EROFS};
-    [ENOSPC, EDQUOT, EFBIG, EACCES, EROFS, EPERM, EMFILE].into_iter().map(std::io::Error::from_raw_os_error).find(
-        |known| {
-            let words = known.to_string();
-            let words = words.split(" (os error").next().unwrap_or_default();
-            error.message().ends_with(words)
-        },
-    )
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::thread::Builder;
 use sha1_checked::{Digest, Sha1};
 
 use super::deflate::{self, Effort};
+use super::index::Entry;
 use super::loose::in_parallel;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
@@ -82,22 +83,31 @@ pub fn plain_id(kind: ObjectKind, content: &[u8]) -> ObjectId {
     ObjectId::from_bytes(digest(hasher))
 }
 
-/// Whether a pack is the one that an index was made for, from its first byte to its last as far as its ends tell.
+/// True if an open pack is the one that ends with `checksum`, from its first byte to its last as far as its ends tell.
+pub fn ends_as(file: &File, length: u64, checksum: &[u8]) -> std::io::Result<bool> {
+    let (mut begin, mut end) = ([0; 8], [0; 20]);
+    if length < 32 {
+        return Ok(false);
+    }
+    file.read_exact_at(&mut begin, 0)?;
+    file.read_exact_at(&mut end, length - 20)?;
+    Ok(begin == header(0)[..8] && checksum == end)
+}
+
+/// True if a pack is there and is the one that an index was made for, as far as its ends tell.
 pub fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
-    let checksum = index.len().checked_sub(40).map(|at| &index[at..at + 20]);
+    let Some(checksum) = index.len().checked_sub(40).map(|at| &index[at..at + 20]) else { return Ok(false) };
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(Error::io(error, "opening", path)),
     };
     let length = file.metadata().at("looking at", path)?.len();
-    let (mut begin, mut end) = ([0; 8], [0; 20]);
-    if length < 32 {
-        return Ok(false);
+    match ends_as(&file, length, checksum) {
+        // Cut meanwhile.
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        ends => ends.at("reading", path),
     }
-    file.read_exact_at(&mut begin, 0).at("reading", path)?;
-    file.read_exact_at(&mut end, length - 20).at("reading", path)?;
-    Ok(begin == header(0)[..8] && checksum == Some(&end[..]))
 }
 
 /// The kernel is asked to begin writing whenever a pack has grown by this much, so that the sync at the end finds little
@@ -122,12 +132,6 @@ fn start_writing(_file: &File, _from: u64, _length: u64) {}
 pub const DENSE: &str = "pack-";
 pub const LIGHT: &str = "pack-light-";
 
-struct Indexed {
-    id: ObjectId,
-    crc: u32,
-    offset: u64,
-}
-
 /// A pack that is being written; dropped unfinished, it leaves nothing behind.
 pub struct PackWriter {
     dir: PathBuf,
@@ -136,7 +140,7 @@ pub struct PackWriter {
     offset: u64,
     /// Up to here the kernel was asked to write already.
     started: u64,
-    objects: Vec<Indexed>,
+    objects: Vec<Entry>,
     ids: HashSet<ObjectId>,
     name: &'static str,
     finished: bool,
@@ -174,7 +178,7 @@ impl PackWriter {
         self.file.write_all(&packed.bytes).at("writing", &self.path)?;
         let crc = crc32fast::hash(&packed.bytes);
         self.ids.insert(packed.id);
-        self.objects.push(Indexed { id: packed.id, crc, offset: self.offset });
+        self.objects.push(Entry { id: packed.id, crc, offset: self.offset });
         self.offset += packed.bytes.len() as u64;
         if self.offset >= self.started + EARLY {
             start_writing(self.file.get_ref(), self.started, self.offset - self.started);
@@ -318,6 +322,13 @@ fn checksum_of(file: &mut File) -> std::io::Result<[u8; 20]> {
     }
 }
 
+/// The SHA-1 of bytes of our own.
+pub fn checksum(bytes: &[u8]) -> [u8; 20] {
+    let mut hasher = plain_sha1();
+    hasher.update(bytes);
+    digest(hasher)
+}
+
 fn digest(hasher: Sha1) -> [u8; 20] {
     let mut bytes = [0u8; 20];
     bytes.copy_from_slice(hasher.try_finalize().hash());
@@ -325,7 +336,7 @@ fn digest(hasher: Sha1) -> [u8; 20] {
 }
 
 /// An index of version 2; `objects` are sorted by id.
-fn index_bytes(objects: &[Indexed], pack_checksum: &[u8; 20]) -> Vec<u8> {
+pub fn index_bytes(objects: &[Entry], pack_checksum: &[u8; 20]) -> Vec<u8> {
     let mut out = b"\xfftOc\0\0\0\x02".to_vec();
     let mut at = 0;
     for first in 0..=255u8 {
@@ -347,21 +358,30 @@ fn index_bytes(objects: &[Indexed], pack_checksum: &[u8; 20]) -> Vec<u8> {
     }
     large.iter().for_each(|offset| out.extend_from_slice(&offset.to_be_bytes()));
     out.extend_from_slice(pack_checksum);
-    let mut hasher = plain_sha1();
-    hasher.update(&out);
-    out.extend_from_slice(&digest(hasher));
+    let sum = checksum(&out);
+    out.extend_from_slice(&sum);
     out
 }
 
-fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
+/// Writes a file that must not be there yet, and waits until it is durable.
+pub fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(path).at("creating", path)?;
     file.write_all(bytes).at("writing", path)?;
     file.sync_all().at("syncing", path)
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+
+    /// An index of some ids, the first of them the last in the pack.
+    pub fn index_of(ids: &[ObjectId]) -> Vec<u8> {
+        let offset = |at: usize| if at == 3 { 1 << 33 } else { 12 + at as u64 * 10 };
+        let entry = |(at, id): (usize, &ObjectId)| Entry { id: *id, crc: 7, offset: offset(at) };
+        let mut entries: Vec<Entry> = ids.iter().enumerate().map(entry).collect();
+        entries.sort_by_key(|entry| entry.id);
+        index_bytes(&entries, &[9; 20])
+    }
 
     #[test]
     fn headers_are_those_of_the_format() {
@@ -383,7 +403,7 @@ mod tests {
         let object = |first: u8, offset| {
             let mut id = [0u8; 20];
             id[0] = first;
-            Indexed { id: ObjectId::from_bytes(id), crc: 7, offset }
+            Entry { id: ObjectId::from_bytes(id), crc: 7, offset }
         };
         let bytes = index_bytes(&[object(1, 12), object(2, 1 << 33)], &[0; 20]);
         let offsets = 8 + 1024 + 2 * 20 + 2 * 4;

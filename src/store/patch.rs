@@ -2,8 +2,7 @@
 
 use git2::{DiffOptions, Patch};
 
-use super::git_error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 
 /// What differs between two contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +36,10 @@ pub fn between(old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> Result<Fil
         format!("{header}{}", body(&String::from_utf8_lossy(&buffer)))
     };
     Ok(FilePatch { plus: plus as u64, minus: minus as u64, binary, text })
+}
+
+fn git_error(error: git2::Error) -> Error {
+    Error::new(Code::Internal, format!("comparing texts failed: {}", error.message())).caused_by(error)
 }
 
 /// The patch without libgit2's own header, whose blob ids would name objects that do not exist.

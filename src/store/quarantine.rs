@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Store, batch, layout, lazy, ready};
+use super::{Store, layout, lazy};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::durable::{create_private_dir, replace_cache, sync_dir};
@@ -32,7 +32,7 @@ impl Quarantine {
     /// # Errors
     /// Those of opening.
     pub fn store(&mut self) -> Result<&Store> {
-        self.store.reopen()?;
+        self.store.objects.refresh()?;
         Ok(&self.store)
     }
 
@@ -91,17 +91,7 @@ impl Store {
         let epoch = self.epoch()?;
         layout::configure_aside(dir)?;
         replace_cache(&dir.join("objects/info/alternates"), b"../../../../store.git/objects\n")?;
-        let repo = layout::open_repository(dir)?;
-        let store = Store {
-            repo,
-            home: self.home.clone(),
-            git_dir: dir.to_owned(),
-            packs: layout::packs_changed(dir)?,
-            recompressing: None,
-            light_from: batch::LIGHT_FROM,
-            refused: Vec::new(),
-            ready: ready::Ready::default(),
-        };
+        let store = Store::over(&self.home, dir);
         let quarantine = Quarantine { store, epoch };
         quarantine.set_refs(known)?;
         Ok(quarantine)
@@ -130,6 +120,7 @@ impl Store {
             place("idx")?;
         }
         sync_dir(&dir)?;
+        self.objects.account()?;
         arrivals.iter().try_for_each(|arrival| self.update_ref(&arrival.name, arrival.old, arrival.new))
     }
 }

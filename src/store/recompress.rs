@@ -174,10 +174,10 @@ impl Store {
             tracing::warn!(id = %entry.id, "a light pack stays: not everything in it is compressed");
             return Ok(false);
         }
-        consolidate::remove_pack(&light)?;
+        consolidate::remove_pack(&place.git_dir, &light)?;
+        self.objects.account()?;
         drop(alone);
         tracing::info!(pack = light.name(), objects = spans.len(), bytes = light.length, "compressed a light pack");
-        self.reopen()?;
         Ok(true)
     }
 }
@@ -192,7 +192,7 @@ fn dense(place: &Place) -> Result<Present> {
         if !pack::is_of(&found.file("pack"), &bytes)? {
             continue;
         }
-        ids.extend(index::parse(&bytes).unwrap_or_default().into_iter().map(|entry| entry.id));
+        ids.extend(index::parse(bytes).unwrap_or_default().into_iter().map(|entry| entry.id));
     }
     Ok(Present::from(ids))
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Store, from_oid, refusal};
+use super::Store;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::durable::sync_dir;
@@ -163,11 +163,49 @@ impl Store {
     /// `conflict` when it is not; `disk-full`, `permission`.
     pub fn delete_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
         self.remove_stale_lock(name)?;
-        let mut reference = self.repo.find_reference(name).map_err(|error| self.ref_error(name, &error))?;
-        if reference.target().map(from_oid) != Some(expect) {
+        let path = self.git_dir.join(name);
+        // As git does it: nobody moves the ref while its lock stands, and a packed one goes first, or it would come back.
+        let lock = Locked::create(&path)?;
+        if self.target(name).map_err(|what| super::damaged_ref(name, &what))? != Some(expect) {
             return Err(moved(name));
         }
-        reference.delete().map_err(|error| self.ref_error(name, &error))
+        self.unpack(name)?;
+        let gone = std::fs::remove_file(&path).or_else(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        });
+        // Brought back by a power cut, it is dropped again: nobody waits for the disk.
+        let deleted = gone.at("deleting the ref", &path);
+        drop(lock);
+        deleted
+    }
+
+    /// Takes a ref out of the packed ones.
+    fn unpack(&self, name: &str) -> Result<()> {
+        let path = self.git_dir.join("packed-refs");
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(Error::io(error, "reading", &path)),
+        };
+        let names = |line: &[u8]| {
+            line.splitn(2, |byte| *byte == b' ').nth(1).is_some_and(|is| is.trim_ascii_end() == name.as_bytes())
+        };
+        if !bytes.split_inclusive(|byte| *byte == b'\n').any(names) {
+            return Ok(());
+        }
+        self.remove_stale_lock("packed-refs")?;
+        let mut lock = Locked::create(&path)?;
+        let bytes = std::fs::read(&path).at("reading", &path)?;
+        let (mut kept, mut is_out) = (Vec::with_capacity(bytes.len()), false);
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            // What a tag peels to stands in a line of its own behind it.
+            is_out = names(line) || (is_out && line.starts_with(b"^"));
+            if !is_out {
+                kept.extend_from_slice(line);
+            }
+        }
+        lock.replace(&kept)
     }
 
     /// Waits for whoever holds a `.lock` beside the ref, an ordinary git for example, and removes one that nobody touches.
@@ -192,21 +230,6 @@ impl Store {
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(Error::io(error, "removing a stale lock", &path)),
-        }
-    }
-
-    fn ref_error(&self, name: &str, error: &git2::Error) -> Error {
-        match error.code() {
-            git2::ErrorCode::Modified | git2::ErrorCode::Exists | git2::ErrorCode::NotFound => moved(name),
-            _ => {
-                let path = self.git_dir.join(name);
-                match refusal(error) {
-                    Some(last) => Error::io(last, "moving the ref", &path),
-                    None => {
-                        Error::new(Code::Internal, format!("moving the ref failed: {}", error.message())).path(path)
-                    }
-                }
-            }
         }
     }
 }
@@ -243,6 +266,15 @@ impl Locked {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(moved(&path.to_string_lossy())),
             Err(error) => Err(Error::io(error, "moving the ref", path)),
         }
+    }
+
+    /// Puts other content in the place of the locked file, durably.
+    fn replace(&mut self, content: &[u8]) -> Result<()> {
+        let write = |file: &mut std::fs::File| file.write_all(content).and_then(|()| file.sync_all());
+        let written = self.file.as_mut().map_or(Ok(()), write);
+        written.and_then(|()| std::fs::rename(&self.lock, &self.path)).at("writing", &self.path)?;
+        self.put = true;
+        self.path.parent().map_or(Ok(()), sync_dir)
     }
 
     fn put(mut self, target: ObjectId, synced: bool) -> Result<()> {

@@ -186,7 +186,13 @@ fn lost_directories_and_files_are_mended() {
     assert!(store.has(&id).unwrap());
     store.update_ref("refs/heads/w/r", None, id).unwrap();
     let config = std::fs::read_to_string(store.git_dir().join("config")).unwrap();
-    std::fs::write(store.git_dir().join("config"), config.replace("format = 1", "format = 2")).unwrap();
+    // One whose sum does not fit is damaged; one without a sum is somebody else's.
+    let newer = config.replace("format = 1", "format = 2");
+    std::fs::write(store.git_dir().join("config"), &newer).unwrap();
+    Store::open(home.path()).unwrap();
+    assert_eq!(std::fs::read_to_string(store.git_dir().join("config")).unwrap(), config);
+    let newer = &newer[..newer.find("# piton: sum").unwrap()];
+    std::fs::write(store.git_dir().join("config"), newer).unwrap();
     let newer = Store::open(home.path()).err().unwrap();
     assert!(newer.code() == Code::StoreDamaged && newer.message().contains("newer piton"), "{newer}");
 }

@@ -55,19 +55,23 @@ fn examine(home: &Home, report: &mut Report) {
         }
     };
     report.damaged |= !ailments.is_empty();
+    let is_of_ref = |ailment: &Ailment| matches!(ailment, Ailment::BrokenRef(..) | Ailment::Hole(..));
+    let lacks_packs = !ailments.iter().all(is_of_ref);
     for ailment in ailments.iter().take(SHOWN) {
+        let text = ailment.to_string();
         match ailment {
             Ailment::PackWithoutIndex(pack) => {
-                let text = format!("{} has no index: its objects are not found", pack.display());
                 report.wrong("store", text, format!("git index-pack {}", quoted_path(pack)));
             }
-            Ailment::IndexWithoutPack(index) => {
-                let text = format!("{} is the index of a pack that is gone, with what only that held", index.display());
-                report.wrong("store", text, format!("rm {}", quoted_path(index)));
-            }
-            Ailment::BrokenRef(file, why) => {
-                let text = format!("the ref {} is broken ({why}): its checkpoint is not listed", file.display());
+            // With the pack its checkpoint may come back.
+            Ailment::BrokenRef(..) if lacks_packs => report.open("store", text, "mend what is said of packs first"),
+            Ailment::IndexWithoutPack(file) | Ailment::BrokenRef(file, _) => {
                 report.wrong("store", text, format!("rm {}", quoted_path(file)));
+            }
+            Ailment::DamagedIndex(..) => report.wrong("store", text, "piton checkpoint"),
+            Ailment::TornPack(..) | Ailment::Hole(..) => {
+                let step = "bring the store back from a backup, or take a checkpoint: what the workspace still has is stored again";
+                report.open("store", text, step);
             }
         }
     }
@@ -85,8 +89,14 @@ fn records(home: &Home, report: &mut Report) {
         Err(error) => return report.open("workspaces", error.text(), "mend what the message names, and ask again"),
     };
     for dir in &records.unreadable {
-        let text = format!("the record {} cannot be read; its checkpoints stay in the store", dir.display());
-        report.open("workspaces", text, "bring `workspace.json` back from a backup, or remove the directory");
+        let text = format!(
+            "the record {} cannot be read: whose it is is not known; its checkpoints stay in the store",
+            dir.display()
+        );
+        let id = dir.file_name().unwrap_or_default().to_string_lossy();
+        let content = format!("{{\"id\":\"{id}\",\"path\":\"/THE/WORKSPACE\"}}");
+        let step = format!("to give it to a workspace, write {content} into {}", dir.join("workspace.json").display());
+        report.open("workspaces", text, step);
     }
     for (workspace, begin) in &records.interrupted {
         let text = format!("the restore {} of {} was interrupted", begin.op, workspace.path.display());

@@ -1,0 +1,350 @@
+//! Reading one object out of a pack, with and without deltas, by positioned reads.
+//!
+//! Nothing is mapped: a pack that is cut while it is read gives an error for the objects that it lost, and never a signal. Sizes are
+//! claims: memory is given as far as the pack has bytes that could hold so much. What comes out is not proved here; see [`Objects`].
+//!
+//! [`Objects`]: super::objects::Objects
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+
+use flate2::read::ZlibDecoder;
+
+use super::deflate;
+use crate::model::id::{ObjectId, ObjectKind};
+
+/// Longest chain of deltas; git makes them 50 long, and at most 4095.
+const DEEPEST: usize = 4096;
+
+/// Up to this many bytes an object is read at once; a larger one piece by piece.
+const AT_ONCE: u64 = 256 << 10;
+
+/// Bytes of one read of a larger object.
+const PIECE: usize = 64 << 10;
+
+/// No header of an entry is longer, the base of a delta included.
+const HEADER: usize = 48;
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Whole(ObjectKind),
+    /// An annotated tag: piton writes none.
+    Tag,
+    /// A delta on the entry at this offset.
+    OnOffset(u64),
+    /// A delta on an object.
+    OnObject(ObjectId),
+}
+
+/// The head of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    pub form: Form,
+    /// Bytes of what is compressed: of a delta the delta's own.
+    pub size: u64,
+    /// Where the compressed bytes begin.
+    pub begin: u64,
+}
+
+/// Why an object cannot be read.
+pub enum Fault {
+    /// The pack does not hold it as it should.
+    Damaged(&'static str),
+    System(std::io::Error),
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Fault {
+        match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => Fault::Damaged("the pack is cut"),
+            std::io::ErrorKind::InvalidInput | std::io::ErrorKind::InvalidData => {
+                Fault::Damaged("its compressed bytes are damaged")
+            }
+            _ => Fault::System(error),
+        }
+    }
+}
+
+/// A pack as its objects are read from it.
+pub struct Source<'p> {
+    pub file: &'p File,
+    /// Bytes of the file.
+    pub length: u64,
+    /// Where an object of the same pack begins.
+    pub find: &'p dyn Fn(&ObjectId) -> Option<u64>,
+    /// Reads a base that stands elsewhere.
+    pub other: &'p dyn Fn(&ObjectId) -> Option<(ObjectKind, Vec<u8>)>,
+}
+
+/// Reads up to `bytes.len()` bytes, fewer only at the end.
+fn read_some(file: &File, bytes: &mut [u8], at: u64) -> std::io::Result<usize> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.read_at(&mut bytes[done..], at + done as u64) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// A range of a file as a stream.
+pub struct Stream<'f> {
+    file: &'f File,
+    at: u64,
+    end: u64,
+    piece: Vec<u8>,
+    used: usize,
+}
+
+impl<'f> Stream<'f> {
+    /// From `at` up to `end`.
+    pub fn new(file: &'f File, at: u64, end: u64) -> Stream<'f> {
+        Stream { file, at, end, piece: Vec::new(), used: 0 }
+    }
+}
+
+impl Read for Stream<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.used == self.piece.len() {
+            let length = (self.end.saturating_sub(self.at)).min(PIECE as u64) as usize;
+            self.piece.resize(length, 0);
+            let read = read_some(self.file, &mut self.piece, self.at)?;
+            self.piece.truncate(read);
+            (self.used, self.at) = (0, self.at + read as u64);
+        }
+        let n = into.len().min(self.piece.len() - self.used);
+        into[..n].copy_from_slice(&self.piece[self.used..self.used + n]);
+        self.used += n;
+        Ok(n)
+    }
+}
+
+impl Source<'_> {
+    /// The head of the entry at `at`.
+    pub fn head(&self, at: u64) -> Result<Head, Fault> {
+        let mut bytes = [0; HEADER];
+        let read = read_some(self.file, &mut bytes, at)?;
+        let bytes = &bytes[..read];
+        let (number, size, mut length) = type_and_size(bytes).ok_or(Fault::Damaged("its header is damaged"))?;
+        let form = match number {
+            1 => Form::Whole(ObjectKind::Commit),
+            2 => Form::Whole(ObjectKind::Tree),
+            3 => Form::Whole(ObjectKind::Blob),
+            4 => Form::Tag,
+            6 => {
+                let (back, used) = distance(&bytes[length..]).ok_or(Fault::Damaged("its header is damaged"))?;
+                length += used;
+                let base = at.checked_sub(back).filter(|base| *base >= 12 && back > 0);
+                Form::OnOffset(base.ok_or(Fault::Damaged("its base lies outside of the pack"))?)
+            }
+            7 => {
+                let id = bytes.get(length..length + 20).and_then(|id| id.try_into().ok());
+                length += 20;
+                Form::OnObject(ObjectId::from_bytes(id.ok_or(Fault::Damaged("the pack is cut"))?))
+            }
+            _ => return Err(Fault::Damaged("its kind is none that git knows")),
+        };
+        let begin = at + length as u64;
+        if size / deflate::RATIO as u64 > self.length.saturating_sub(begin) {
+            return Err(Fault::Damaged("the pack is too short for it"));
+        }
+        Ok(Head { form, size, begin })
+    }
+
+    /// The bytes that an entry holds compressed.
+    fn inflated(&self, head: &Head) -> Result<Vec<u8>, Fault> {
+        if head.size <= AT_ONCE {
+            // The most that any compressor makes of so few bytes.
+            let bound = head.size + head.size / 512 + 256;
+            let mut bytes = vec![0; bound.min(self.length.saturating_sub(head.begin)) as usize];
+            let read = read_some(self.file, &mut bytes, head.begin)?;
+            let content = deflate::inflate(&bytes[..read], head.size as usize);
+            return content.ok_or(Fault::Damaged("its compressed bytes are damaged"));
+        }
+        let mut content = Vec::new();
+        self.stream(head).take(head.size + 1).read_to_end(&mut content)?;
+        if content.len() as u64 == head.size { Ok(content) } else { Err(Fault::Damaged("it has another size")) }
+    }
+
+    /// What an entry holds compressed, as a stream.
+    pub fn stream(&self, head: &Head) -> impl Read + use<'_> {
+        ZlibDecoder::new(Stream::new(self.file, head.begin, self.length))
+    }
+
+    /// The object at `at`; `None` for its kind if it is a tag.
+    pub fn read(&self, at: u64) -> Result<(Option<ObjectKind>, Vec<u8>), Fault> {
+        let mut deltas = Vec::new();
+        let mut next = at;
+        let (kind, mut content) = loop {
+            let head = self.head(next)?;
+            if deltas.len() >= DEEPEST {
+                return Err(Fault::Damaged("its deltas never end"));
+            }
+            match head.form {
+                Form::Whole(kind) => break (Some(kind), self.inflated(&head)?),
+                Form::Tag => break (None, self.inflated(&head)?),
+                Form::OnOffset(base) => next = base,
+                Form::OnObject(id) => match (self.find)(&id) {
+                    Some(base) => next = base,
+                    None => {
+                        let (kind, base) = (self.other)(&id).ok_or(Fault::Damaged("its base is missing"))?;
+                        deltas.push(head);
+                        break (Some(kind), base);
+                    }
+                },
+            }
+            deltas.push(head);
+        };
+        while let Some(head) = deltas.pop() {
+            let delta = self.inflated(&head)?;
+            content = apply(&content, &delta).ok_or(Fault::Damaged("its delta is damaged"))?;
+        }
+        Ok((kind, content))
+    }
+
+    /// Kind and size of the object at `at`, without reading it.
+    pub fn describe(&self, at: u64) -> Result<(Option<ObjectKind>, u64), Fault> {
+        let first = self.head(at)?;
+        let (mut head, mut steps) = (first, 0);
+        let kind = loop {
+            steps += 1;
+            if steps > DEEPEST {
+                return Err(Fault::Damaged("its deltas never end"));
+            }
+            match head.form {
+                Form::Whole(kind) => break Some(kind),
+                Form::Tag => break None,
+                Form::OnOffset(base) => head = self.head(base)?,
+                Form::OnObject(id) => match (self.find)(&id) {
+                    Some(base) => head = self.head(base)?,
+                    None => break Some((self.other)(&id).ok_or(Fault::Damaged("its base is missing"))?.0),
+                },
+            }
+        };
+        if matches!(first.form, Form::Whole(_) | Form::Tag) {
+            return Ok((kind, first.size));
+        }
+        let mut begin = Vec::new();
+        self.stream(&first).take(20).read_to_end(&mut begin)?;
+        let size = varint(&begin).and_then(|(_, used)| varint(&begin[used..]));
+        Ok((kind, size.ok_or(Fault::Damaged("its delta is damaged"))?.0))
+    }
+}
+
+/// Type and size at the beginning of an entry, and how many bytes they take.
+fn type_and_size(bytes: &[u8]) -> Option<(u8, u64, usize)> {
+    let first = *bytes.first()?;
+    let (mut size, mut shift, mut at, mut last) = (u64::from(first & 15), 4, 1, first);
+    while last & 0x80 != 0 {
+        last = *bytes.get(at)?;
+        let part = u64::from(last & 0x7f);
+        if shift > 60 || part << shift >> shift != part {
+            return None;
+        }
+        size |= part << shift;
+        (shift, at) = (shift + 7, at + 1);
+    }
+    Some((first >> 4 & 7, size, at))
+}
+
+/// How far before a delta its base begins: seven bits a byte, the most significant first, each further byte one more.
+fn distance(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut last = *bytes.first()?;
+    let (mut back, mut at) = (u64::from(last & 0x7f), 1);
+    while last & 0x80 != 0 {
+        last = *bytes.get(at)?;
+        back = back.checked_add(1)?.checked_mul(128)?.checked_add(u64::from(last & 0x7f))?;
+        at += 1;
+    }
+    Some((back, at))
+}
+
+/// A size as deltas begin with: seven bits a byte, the least significant first.
+fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let (mut value, mut shift, mut at) = (0_u64, 0, 0);
+    loop {
+        let byte = *bytes.get(at)?;
+        let part = u64::from(byte & 0x7f);
+        if shift > 60 || part << shift >> shift != part {
+            return None;
+        }
+        value |= part << shift;
+        (shift, at) = (shift + 7, at + 1);
+        if byte & 0x80 == 0 {
+            return Some((value, at));
+        }
+    }
+}
+
+/// What a delta makes of its base; `None` if it is not made for it.
+fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
+    let (from, used) = varint(delta)?;
+    let (size, more) = varint(&delta[used..])?;
+    if from != base.len() as u64 {
+        return None;
+    }
+    let mut rest = &delta[used + more..];
+    let mut out = Vec::new();
+    while let Some((&code, after)) = rest.split_first() {
+        rest = after;
+        if code & 0x80 == 0 {
+            let (added, after) = rest.split_at_checked(usize::from(code)).filter(|_| code != 0)?;
+            out.extend_from_slice(added);
+            rest = after;
+        } else {
+            let mut number = |bits: std::ops::Range<u32>| {
+                let mut number = 0;
+                for bit in bits.clone() {
+                    if code & 1 << bit != 0 {
+                        let (&byte, after) = rest.split_first()?;
+                        number |= usize::from(byte) << (8 * (bit - bits.start));
+                        rest = after;
+                    }
+                }
+                Some(number)
+            };
+            let at = number(0..4)?;
+            let length = Some(number(4..7)?).filter(|length| *length != 0).unwrap_or(0x10000);
+            out.extend_from_slice(base.get(at..at.checked_add(length)?)?);
+        }
+        if out.len() as u64 > size {
+            return None;
+        }
+    }
+    (out.len() as u64 == size).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_delta_copies_and_adds() {
+        // Sizes 10 and 8: copies 4 bytes from 2, adds "xy", copies 2 bytes from 0.
+        let delta = [10, 8, 0x91, 2, 4, 2, b'x', b'y', 0x90, 2];
+        assert_eq!(apply(b"0123456789", &delta).as_deref(), Some(&b"2345xy01"[..]));
+        assert_eq!(apply(b"012345678", &delta), None, "another base");
+        assert_eq!(apply(b"0123456789", &delta[..9]), None, "cut");
+        assert_eq!(apply(b"0123456789", &[10, 9, 0x91, 2, 4, 2, b'x', b'y', 0x90, 2]), None, "another size");
+        assert_eq!(apply(b"0123456789", &[10, 1, 0]), None, "a code that git reserves");
+        assert_eq!(distance(&[0x80, 0x00]), Some((128, 2)));
+        assert_eq!(varint(&[0xac, 0x02]), Some((300, 2)));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_deltas_never_panic(base in proptest::collection::vec(any::<u8>(), 0..50),
+                                        delta in proptest::collection::vec(any::<u8>(), 0..60)) {
+            apply(&base, &delta);
+            type_and_size(&delta);
+            distance(&delta);
+        }
+    }
+}

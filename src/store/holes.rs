@@ -1,0 +1,79 @@
+//! What checkpoints name and the store does not hold.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Store;
+use crate::error::Result;
+use crate::model::id::ObjectId;
+use crate::model::tree::{self, Mode};
+
+/// A look for holes. Each tree is looked at once, however many checkpoints share it.
+pub struct Holes<'s> {
+    store: &'s Store,
+    whole: HashSet<ObjectId>,
+    torn: HashMap<ObjectId, String>,
+}
+
+impl Store {
+    /// Begins to look for holes.
+    pub fn holes(&self) -> Holes<'_> {
+        Holes { store: self, whole: HashSet::new(), torn: HashMap::new() }
+    }
+
+    /// True if objects may be missing that checkpoints name: packs went, or objects were found damaged. A look for holes tells.
+    pub fn is_suspect(&self) -> bool {
+        self.objects.is_suspect()
+    }
+}
+
+impl Holes<'_> {
+    /// What is missing or damaged below a tree: the first path found and why; `None` if all of it is there. Trees are read and proved,
+    /// contents are looked for by name.
+    ///
+    /// # Errors
+    /// When packs cannot be listed.
+    pub fn below(&mut self, root: ObjectId) -> Result<Option<String>> {
+        // Each tree is told whole once everything below it is: its children stand behind it on the stack.
+        let mut pending = vec![(root, String::new(), false)];
+        let mut hole: Option<String> = None;
+        while let Some((id, path, is_done)) = pending.pop() {
+            if is_done {
+                match &hole {
+                    None => _ = self.whole.insert(id),
+                    Some(hole) => _ = self.torn.entry(id).or_insert_with(|| hole.clone()),
+                }
+                continue;
+            }
+            if hole.is_some() || self.whole.contains(&id) {
+                continue;
+            }
+            if let Some(known) = self.torn.get(&id) {
+                hole = Some(known.clone());
+                continue;
+            }
+            let shown = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+            let entries = match self.store.tree_content(&id).and_then(|content| tree::decode(&content)) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    hole = Some(format!(
+                        "the directory `{}`: {}",
+                        if path.is_empty() { "." } else { &path },
+                        error.text()
+                    ));
+                    continue;
+                }
+            };
+            pending.push((id, path.clone(), true));
+            for entry in entries {
+                let name = String::from_utf8_lossy(&entry.name).into_owned();
+                if entry.mode == Mode::Dir {
+                    pending.push((entry.id, shown(&name), false));
+                } else if !self.store.has(&entry.id)? {
+                    hole = Some(format!("`{}`: object {} is not there", shown(&name), entry.id));
+                    break;
+                }
+            }
+        }
+        Ok(hole)
+    }
+}

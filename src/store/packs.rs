@@ -1,0 +1,274 @@
+//! The packs that stand, each with a verified index in private memory.
+//!
+//! An index is verified before it is first trusted, once for what the file system says of the file; `inventory` remembers that across
+//! processes. One that is damaged or missing is derived from its pack again, in memory: reading writes nothing. A pack that was changed
+//! in its place is read against its index, and what it does not hold any more counts as not there.
+
+use std::collections::BTreeSet;
+use std::fs::{File, Metadata};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use super::derive;
+use super::entry::{Fault, Source};
+use super::index::Index;
+use super::inventory::{Inventory, Known};
+use super::pack;
+use crate::error::{Error, IoContext, Result};
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::sys::clock::file_clock;
+
+/// A directory that changed so shortly before it was listed may change again without telling (nanoseconds).
+const RACY: i64 = 20_000_000;
+
+/// A pack whose index did not follow within this time lost it (nanoseconds): writers rename both at once.
+const ORPHANED: i64 = 1_000_000_000;
+
+/// Packs above this size are read against their index only if their ends are wrong.
+const EXAMINED: u64 = 1 << 30;
+
+/// What tells one state of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub dev: u64,
+    pub ino: u64,
+    pub size: u64,
+    /// Nanoseconds.
+    pub mtime: i64,
+    pub ctime: i64,
+}
+
+impl Identity {
+    fn from(facts: &Metadata) -> Identity {
+        let time = |seconds: i64, nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
+        Identity {
+            dev: facts.dev(),
+            ino: facts.ino(),
+            size: facts.size(),
+            mtime: time(facts.mtime(), facts.mtime_nsec()),
+            ctime: time(facts.ctime(), facts.ctime_nsec()),
+        }
+    }
+
+    /// Of what stands at `path`; `None` if nothing does.
+    pub fn of(path: &Path) -> Result<Option<Identity>> {
+        match path.metadata() {
+            Ok(facts) => Ok(Some(Identity::from(&facts))),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(Error::io(error, "looking at", path)),
+        }
+    }
+}
+
+/// An index that was derived from its pack.
+pub struct Rescue {
+    /// What the file should hold; `None` if objects of the pack are damaged, so that no index fits it.
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// A pack and its index.
+pub struct Pack {
+    /// Without an extension.
+    pub stem: PathBuf,
+    pub index: Index,
+    /// Of the index file; `None` if there is none.
+    pub idx: Option<Identity>,
+    pub pack: Identity,
+    /// Objects that the index names and the pack does not hold.
+    pub bad: BTreeSet<ObjectId>,
+    /// Set if the index was derived from the pack, because its file is not to be trusted.
+    pub derived: Option<Rescue>,
+    file: OnceLock<File>,
+}
+
+impl Pack {
+    /// The name without directory and extension.
+    pub fn name(&self) -> String {
+        self.stem.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Where an object begins.
+    pub fn find(&self, id: &ObjectId) -> Option<u64> {
+        self.index.find(id).filter(|_| self.bad.is_empty() || !self.bad.contains(id))
+    }
+
+    /// How many objects it holds.
+    pub fn objects(&self) -> u64 {
+        (self.index.len() - self.bad.len().min(self.index.len())) as u64
+    }
+
+    /// True if index and pack are the files that were looked at.
+    fn stands(&self) -> bool {
+        let same = |kind: &str, known: Option<Identity>| {
+            Identity::of(&self.stem.with_extension(kind)).is_ok_and(|now| now == known)
+        };
+        same("pack", Some(self.pack)) && same("idx", self.idx)
+    }
+
+    /// True if the pack begins and ends as its index says.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn is_closed(&self) -> Result<bool> {
+        let path = self.stem.with_extension("pack");
+        let file = File::open(&path).at("opening", &path)?;
+        let length = file.metadata().at("looking at", &path)?.len();
+        match pack::ends_as(&file, length, self.index.of_pack()) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            ends => ends.at("reading", &path),
+        }
+    }
+
+    fn file(&self) -> std::io::Result<&File> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let file = File::open(self.stem.with_extension("pack"))?;
+        Ok(self.file.get_or_init(|| file))
+    }
+
+    /// Does something with the open pack; bases that it does not hold are read by `other`.
+    pub fn with<T>(
+        &self,
+        other: &dyn Fn(&ObjectId) -> Option<(ObjectKind, Vec<u8>)>,
+        act: impl FnOnce(&Source<'_>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let file = self.file()?;
+        act(&Source { file, length: self.pack.size, find: &|id| self.index.find(id), other })
+    }
+
+    /// True if the pack holds an object, proved by its content.
+    pub fn holds(&self, id: &ObjectId, other: &dyn Fn(&ObjectId) -> Option<(ObjectKind, Vec<u8>)>) -> bool {
+        let Some(at) = self.find(id) else { return false };
+        let read = self.with(other, |source| source.read(at));
+        read.is_ok_and(|(kind, content)| kind.is_none_or(|kind| pack::plain_id(kind, &content) == *id))
+    }
+}
+
+/// The packs of a store.
+pub struct Set {
+    pub packs: Vec<Arc<Pack>>,
+    /// The directories as they were before they were listed.
+    marks: Vec<(PathBuf, Option<Identity>)>,
+    listed: i64,
+}
+
+impl Set {
+    /// Lists the packs in `dirs`. What `old` or the inventory knows of a file that stands as it was is not looked at again.
+    ///
+    /// # Errors
+    /// When a directory cannot be listed, or a file not read.
+    pub fn load(dirs: &[PathBuf], old: Option<&Set>, known: Option<&Inventory>) -> Result<Set> {
+        let (mut packs, mut marks, listed) = (Vec::new(), Vec::new(), file_clock());
+        for dir in dirs {
+            marks.push((dir.clone(), Identity::of(dir)?));
+            let listing = match std::fs::read_dir(dir) {
+                Ok(listing) => listing,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(Error::io(error, "listing", dir)),
+            };
+            let mut stems = Vec::new();
+            for entry in listing {
+                let path = entry.at("listing", dir)?.path();
+                if path.extension().is_some_and(|kind| kind == "pack") {
+                    stems.push(path.with_extension(""));
+                }
+            }
+            stems.sort();
+            for stem in stems {
+                packs.extend(look(&stem, old, known, listed)?);
+            }
+        }
+        Ok(Set { packs, marks, listed })
+    }
+
+    /// True if no pack came or went since.
+    pub fn is_current(&self) -> bool {
+        self.marks.iter().all(|(dir, mark)| {
+            let is_racy = mark.is_some_and(|mark| mark.mtime.saturating_add(RACY) >= self.listed);
+            !is_racy && Identity::of(dir).is_ok_and(|now| now == *mark)
+        })
+    }
+
+    /// True if every file is the one that was looked at, and no pack came or went.
+    pub fn stands(&self) -> bool {
+        self.is_current() && self.packs.iter().all(|pack| pack.stands())
+    }
+
+    /// True if some pack holds an object.
+    pub fn has(&self, id: &ObjectId) -> bool {
+        self.packs.iter().any(|pack| pack.find(id).is_some())
+    }
+}
+
+/// Looks at one pack; `None` if it went, or its index is still to come.
+fn look(stem: &Path, old: Option<&Set>, known: Option<&Inventory>, now: i64) -> Result<Option<Arc<Pack>>> {
+    let (index_path, pack_path) = (stem.with_extension("idx"), stem.with_extension("pack"));
+    let idx = Identity::of(&index_path)?;
+    let Some(pack) = Identity::of(&pack_path)? else { return Ok(None) };
+    let same = |other: &&Arc<Pack>| other.stem == stem && other.idx == idx && other.pack == pack;
+    if let Some(same) = old.and_then(|old| old.packs.iter().find(same)) {
+        return Ok(Some(Arc::clone(same)));
+    }
+    if idx.is_none() && now.saturating_sub(pack.ctime) < ORPHANED {
+        return Ok(None);
+    }
+    let bytes = match std::fs::read(&index_path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(Error::io(error, "reading", &index_path)),
+    };
+    let name = stem.file_name().unwrap_or_default().to_string_lossy();
+    let known = known.and_then(|known| known.packs.get(name.as_ref()));
+    let made = |index: Index, bad: BTreeSet<ObjectId>, derived: Option<Rescue>| {
+        let stem = stem.to_owned();
+        Some(Arc::new(Pack { stem, index, idx, pack, bad, derived, file: OnceLock::new() }))
+    };
+    if let Some(known) = known.filter(|known| Some(known.idx) == idx && known.pack == pack)
+        && let Ok(index) = Index::bounded(bytes.clone())
+    {
+        return Ok(made(index, known.bad.iter().copied().collect(), None));
+    }
+    let file = match File::open(&pack_path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io(error, "opening", &pack_path)),
+    };
+    match Index::verified(bytes.clone(), None) {
+        Ok(index) => {
+            let bad = missing(&file, &index, pack, known).at("reading", &pack_path)?;
+            Ok(made(index, bad, None))
+        }
+        Err(why) => {
+            let why = if idx.is_none() { "it is missing" } else { why };
+            tracing::warn!(path = %index_path.display(), why, "a pack's index is derived from the pack again");
+            let derived = derive::index(&file, pack.size, &bytes).at("reading", &pack_path)?;
+            let Ok(index) = Index::bounded(derived.bytes.clone()) else { return Ok(None) };
+            let bytes = derived.is_whole.then_some(derived.bytes);
+            Ok(made(index, BTreeSet::new(), Some(Rescue { bytes })))
+        }
+    }
+}
+
+/// The objects that an index names and its pack does not hold.
+fn missing(file: &File, index: &Index, pack: Identity, known: Option<&Known>) -> std::io::Result<BTreeSet<ObjectId>> {
+    let ends = match pack::ends_as(file, pack.size, index.of_pack()) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => false,
+        ends => ends?,
+    };
+    let written = known.is_some_and(|known| (known.pack.size, known.pack.mtime) != (pack.size, pack.mtime));
+    if ends && !(written && pack.size <= EXAMINED) {
+        let unwritten = known.filter(|_| !written);
+        return Ok(unwritten.map(|known| known.bad.iter().copied().collect()).unwrap_or_default());
+    }
+    derive::missing(file, pack.size, index)
+}
+
+/// True if an index is not what it should be: why. For looking, whatever was found out before.
+pub fn examine(index: &Path) -> Result<Option<&'static str>> {
+    let length = Identity::of(&index.with_extension("pack"))?.map(|pack| pack.size);
+    let bytes = std::fs::read(index).at("reading", index)?;
+    Ok(Index::verified(bytes, length).err())
+}
