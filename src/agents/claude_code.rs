@@ -42,5 +42,6 @@ pub const DOOR: Door = Door {
         File { spot: Spot { env: None, dir: ".claude", path: "settings.json" }, content: SETTINGS },
         File { spot: Spot { env: None, dir: ".claude", path: "commands/rollback.md" }, content: ROLLBACK },
     ],
+    commands: &["rollback"],
     advice: None,
 };

@@ -71,6 +71,7 @@ pub const DOOR: Door = Door {
         project_script("hooks/TaskComplete", "TaskComplete"),
         project_script("hooks/TaskCancel", "TaskCancel"),
     ],
+    commands: &[],
     advice: None,
 };
 

@@ -41,6 +41,7 @@ pub const DOOR: Door = Door {
         },
     ],
     project: &[File { spot: Spot { env: None, dir: ".codex", path: "hooks.json" }, content: SETTINGS }],
+    commands: &["rollback"],
     advice: Some("Codex runs no hook before you trust it, and says nothing: open `/hooks` in Codex and trust piton's."),
 };
 

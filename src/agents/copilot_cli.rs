@@ -65,6 +65,7 @@ pub const DOOR: Door = Door {
         content: HOOKS,
     }],
     project: &[File { spot: Spot { env: None, dir: ".github", path: "hooks/piton.json" }, content: HOOKS }],
+    commands: &[],
     advice: None,
 };
 

@@ -37,6 +37,7 @@ pub const DOOR: Door = Door {
         content: SETTINGS,
     }],
     project: &[File { spot: Spot { env: None, dir: "", path: "crush.json" }, content: SETTINGS }],
+    commands: &[],
     advice: None,
 };
 

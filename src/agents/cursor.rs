@@ -71,6 +71,7 @@ pub const DOOR: Door = Door {
         File { spot: Spot { env: None, dir: ".cursor", path: "commands/rollback.md" }, content: ROLLBACK },
         File { spot: Spot { env: None, dir: ".cursor", path: "commands/undo.md" }, content: UNDO },
     ],
+    commands: &["rollback", "undo"],
     advice: None,
 };
 

@@ -46,5 +46,6 @@ pub const DOOR: Door = Door {
         File { spot: Spot { env: None, dir: ".factory", path: "commands/rollback.md" }, content: ROLLBACK },
         File { spot: Spot { env: None, dir: ".factory", path: "commands/undo.md" }, content: UNDO },
     ],
+    commands: &["rollback", "undo"],
     advice: None,
 };

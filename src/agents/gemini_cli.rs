@@ -63,6 +63,7 @@ pub const DOOR: Door = Door {
         File { spot: Spot { env: None, dir: ".gemini", path: "commands/rollback.toml" }, content: ROLLBACK },
         File { spot: Spot { env: None, dir: ".gemini", path: "commands/undo.toml" }, content: UNDO },
     ],
+    commands: &["rollback", "undo"],
     advice: Some("Gemini CLI runs a project's hooks only in folders you trust."),
 };
 

@@ -49,6 +49,7 @@ pub const DOOR: Door = Door {
         File { spot: Spot { env: None, dir: ".agents", path: "plugins/piton/plugin.json" }, content: MANIFEST },
         File { spot: Spot { env: None, dir: ".agents", path: "plugins/piton/hooks/hooks.json" }, content: HOOKS },
     ],
+    commands: &[],
     advice: None,
 };
 

@@ -52,6 +52,7 @@ pub const DOOR: Door = Door {
     hears: |step| step == Step::TurnStart,
     user: &[File { spot: Spot { env: Some("HERMES_HOME"), dir: ".hermes", path: "config.yaml" }, content: SETTINGS }],
     project: &[],
+    commands: &[],
     advice: Some("Hermes Agent asks once, at its first start in a terminal, whether piton's hooks may run: say yes."),
 };
 

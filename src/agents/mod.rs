@@ -85,6 +85,8 @@ struct Door {
     /// The files of an installation for the user, and for one project.
     user: &'static [File],
     project: &'static [File],
+    /// The commands that an installation gives to the client's prompt, without the slash.
+    commands: &'static [&'static str],
     /// What the person has to do besides.
     advice: Option<&'static str>,
 }
@@ -167,6 +169,11 @@ impl Client {
     /// The client's own directory, which is there where the client was used.
     pub fn place(self) -> Spot {
         self.door().place
+    }
+
+    /// Returns the commands that an installation gives to the client's prompt, without the slash.
+    pub fn commands(self) -> &'static [&'static str] {
+        self.door().commands
     }
 
     /// What the person has to do after an installation.

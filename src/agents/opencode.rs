@@ -63,6 +63,7 @@ pub const DOOR: Door = Door {
         File { spot: Spot { env: None, dir: ".opencode", path: "plugin/piton.js" }, content: PLUGIN },
         File { spot: Spot { env: None, dir: ".opencode", path: "command/rollback.md" }, content: ROLLBACK },
     ],
+    commands: &["rollback"],
     advice: None,
 };
 

@@ -51,6 +51,7 @@ pub const DOOR: Door = Door {
     hears: super::reply::hears_shim,
     user: &[File { spot: Spot { env: None, dir: ".pi", path: "agent/extensions/piton.ts" }, content: EXTENSION }],
     project: &[File { spot: Spot { env: None, dir: ".pi", path: "extensions/piton.ts" }, content: EXTENSION }],
+    commands: &["rollback", "undo"],
     advice: None,
 };
 

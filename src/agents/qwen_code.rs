@@ -30,5 +30,6 @@ pub const DOOR: Door = Door {
         File { spot: Spot { env: None, dir: ".qwen", path: "commands/rollback.md" }, content: ROLLBACK },
         File { spot: Spot { env: None, dir: ".qwen", path: "commands/undo.md" }, content: UNDO },
     ],
+    commands: &["rollback", "undo"],
     advice: None,
 };

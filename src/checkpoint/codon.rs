@@ -53,7 +53,8 @@ pub struct Mark {
 }
 
 impl Timeline {
-    /// Begins a codon; gives all patterns that are tracked from now on. Nothing is recorded.
+    /// Begins a codon, and returns all patterns that are in force from now on. Records nothing. A codon that brings no patterns
+    /// brings those of the configuration.
     ///
     /// # Errors
     /// `codon-running` while one of the run runs; `bad-request` for an id or a pattern that is none; those of the lock and
@@ -67,17 +68,18 @@ impl Timeline {
         let held = FileLock::acquire(&self.codon_lock(run), Mode::Exclusive, "a codon", LOOKING)?;
         let name = codon.name.as_deref().filter(|name| !name.trim().is_empty()).unwrap_or(&codon.id);
         let name = crate::model::text::cut(&printable(name), MAX_NAME);
-        let state = self.change_run(run, |state| {
+        let brought = if codon.tracked.is_empty() { &self.policy.tracked_files } else { &codon.tracked };
+        self.change_run(run, |state| {
             if let Some(cut_off) = &state.running {
                 tracing::warn!(run, codon = cut_off.id, "a codon was cut off and nothing was recorded of its end");
             }
             let tracked = state.tracked.get_or_insert_default();
-            let new = codon.tracked.iter().filter(|pattern| !tracked.contains(pattern)).cloned().collect::<Vec<_>>();
+            let new = brought.iter().filter(|pattern| !tracked.contains(pattern)).cloned().collect::<Vec<_>>();
             tracked.extend(new);
             state.running = Some(Running { id: codon.id.clone(), name, since: now_ms() });
         })?;
         self.codons.insert(run.to_owned(), (codon.client, held));
-        Ok(state.tracked.unwrap_or_default())
+        self.patterns_of(run, false)
     }
 
     /// Records what has become of a codon: always, even when no file changed.
@@ -117,11 +119,10 @@ impl Timeline {
         turn: Option<String>,
         control: &dyn Fn() -> Flow,
     ) -> Result<Taken> {
-        let duration = u64::try_from(now_ms().saturating_sub(codon.since)).unwrap_or(0);
         let take = Take {
             codon_id: Some(codon.id.clone()),
             codon_name: Some(codon.name.clone()),
-            duration_ms: Some(duration),
+            since: Some(codon.since),
             turn,
             ..Take::of(kind, run, reason)
         };

@@ -2,7 +2,9 @@
 
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
+use crate::filter::Tracked;
 use crate::model::build::stored_path;
+use crate::model::coverage::Extent;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::tree::Mode;
@@ -38,7 +40,7 @@ impl Timeline {
         Ok(Some(current))
     }
 
-    /// The versions of a path over all checkpoints, newest version first; equal neighbours are one version.
+    /// The versions of a path over all checkpoints that looked at it, newest version first; equal neighbours are one version.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -47,6 +49,9 @@ impl Timeline {
         let mut versions: Vec<Version> = Vec::new();
         for checkpoint in all {
             let content = self.entry_at(&checkpoint.tree, path)?;
+            if content.is_none() && !self.looked_at(&checkpoint, path)? {
+                continue;
+            }
             match versions.last_mut() {
                 Some(last) if last.content == content => last.checkpoints.push(checkpoint),
                 _ => {
@@ -60,5 +65,18 @@ impl Timeline {
         }
         versions.reverse();
         Ok(versions)
+    }
+
+    /// True if a checkpoint would hold `path` had it been there: neither its patterns nor its extent left the path out.
+    fn looked_at(&self, checkpoint: &Checkpoint, path: &RelPath) -> Result<bool> {
+        if checkpoint.record.is_whole() {
+            return Ok(true);
+        }
+        let coverage = self.coverage(&checkpoint.tree)?;
+        let reached = match &coverage.extent {
+            Extent::Tree => true,
+            Extent::Paths(paths) => paths.iter().any(|reached| path.starts_with(reached)),
+        };
+        Ok(reached && Tracked::new(&coverage.tracked, &coverage.read_only)?.matches(path))
     }
 }

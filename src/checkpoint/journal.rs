@@ -70,6 +70,9 @@ pub struct External {
     pub class: Class,
     pub severity: Severity,
     pub message: String,
+    /// The action that had it, redacted and cut: `shell: psql -c …`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
     pub run: String,
     pub turn: Option<String>,
     pub time: String,

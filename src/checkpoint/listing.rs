@@ -1,5 +1,7 @@
 //! Lists of checkpoints, with what happened after each.
 
+use std::collections::BTreeMap;
+
 use super::diff::{Change, Present, Stat, is_file_change};
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Result};
@@ -27,8 +29,8 @@ pub struct Query {
 #[derive(Clone, Debug)]
 pub struct Row {
     pub checkpoint: Checkpoint,
-    /// What the action after the checkpoint did, up to the next one; up to now for the newest. `None` for checkpoints
-    /// that hold only a part of the workspace.
+    /// What the action after the checkpoint did, up to the next one; up to now for the newest. Of a checkpoint that patterns
+    /// narrowed, only changes that they cover are counted. `None` for checkpoints of named paths.
     pub stat: Option<Stat>,
     /// Classes of effects after it, up to the next one, that no restore undoes.
     pub external: Vec<Class>,
@@ -68,17 +70,23 @@ impl Timeline {
         let mut total = 0;
         // What comes next, for what happened after a checkpoint; and of what is shown.
         let (mut next, mut shown): (Option<&Checkpoint>, Option<&Checkpoint>) = (None, None);
+        // A narrowed checkpoint is also followed by the next typed one of its run, whose patterns go on from its own.
+        let mut typed: BTreeMap<&str, &Checkpoint> = BTreeMap::new();
         for checkpoint in all.iter().rev() {
-            let base = checkpoint.record.kind == Kind::Turn;
-            let next = following(&mut next, checkpoint, is_whole(checkpoint) && !base);
+            let record = &checkpoint.record;
+            let (base, everywhere) = (record.kind == Kind::Turn, record.looked_everywhere());
+            let mut next = following(&mut next, checkpoint, record.is_whole() && !base);
+            if record.kind.is_typed() && everywhere {
+                let newer = typed.insert(&record.run, checkpoint).filter(|_| !record.is_whole());
+                next = next.into_iter().chain(newer).min_by_key(|newer| newer.record.ordinal);
+            }
             let shown = following(&mut shown, checkpoint, !base || query.with_base);
-            if !wanted(checkpoint, query) || (query.path.is_some() && !is_whole(checkpoint)) {
+            if !wanted(checkpoint, query) || (query.path.is_some() && !everywhere) {
                 continue;
             }
             // Where that cannot be told, it may have: the row says that it is damaged.
             if let Some(path) = &query.path
-                && let Ok(changes) = self.after(checkpoint, next, present.as_ref())
-                && !changes.iter().any(|change| change.path.starts_with(path))
+                && self.touches(checkpoint, next, present.as_ref(), path).is_ok_and(|touches| !touches)
             {
                 continue;
             }
@@ -87,7 +95,7 @@ impl Timeline {
                 continue;
             }
             let after = || self.stat(&self.after(checkpoint, next, present.as_ref())?);
-            let (stat, mut damaged) = match is_whole(checkpoint) && (next.is_some() || present.is_some()) {
+            let (stat, mut damaged) = match everywhere && (next.is_some() || present.is_some()) {
                 true => after().map_or_else(|error| (None, Some(error.text())), |stat| (Some(stat), None)),
                 false => (None, None),
             };
@@ -127,6 +135,23 @@ impl Timeline {
         Ok(said)
     }
 
+    /// True if `path`, or something below it, changed between a checkpoint and the next one, or now.
+    fn touches(
+        &self,
+        from: &Checkpoint,
+        next: Option<&Checkpoint>,
+        present: Option<&Present>,
+        path: &RelPath,
+    ) -> Result<bool> {
+        // Equal entries hold equal trees: most checkpoints are decided without comparing the rest.
+        if let Some(next) = next
+            && self.entry_at(&from.tree, path)? == self.entry_at(&next.tree, path)?
+        {
+            return Ok(false);
+        }
+        Ok(self.after(from, next, present)?.iter().any(|change| change.path.starts_with(path)))
+    }
+
     /// Changes from a checkpoint to the next one, or to now.
     fn after(&self, from: &Checkpoint, next: Option<&Checkpoint>, present: Option<&Present>) -> Result<Vec<Change>> {
         let mut changes = match (next, present) {
@@ -154,9 +179,4 @@ fn wanted(checkpoint: &Checkpoint, query: &Query) -> bool {
         && query.kind.is_none_or(|kind| record.kind == kind)
         && query.before.is_none_or(|before| record.ordinal < before)
         && (record.kind != Kind::Turn || query.with_base || query.kind == Some(Kind::Turn))
-}
-
-/// Whether a checkpoint holds the whole workspace: not narrowed by tracked-file patterns or to some paths.
-fn is_whole(checkpoint: &Checkpoint) -> bool {
-    !checkpoint.record.kind.is_typed() && checkpoint.record.is_whole()
 }

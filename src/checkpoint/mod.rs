@@ -10,6 +10,7 @@ pub mod diff;
 pub mod export;
 pub mod find;
 pub mod health;
+pub mod held;
 pub mod home;
 mod identity;
 pub mod interrupted;

@@ -8,11 +8,12 @@ use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::run::Run;
+use super::run::{NO_CODON, Run};
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Result};
 use crate::filter::{CoverageView, Judge, Tracked, Verdict, literal_roots};
+use crate::model::checkpoint::Kind;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{Entry, EntryKind, Manifest};
@@ -86,7 +87,7 @@ impl Timeline {
         if !take.kind.is_typed() {
             return Ok(None);
         }
-        let patterns = self.patterns_of(&take.run)?;
+        let patterns = self.patterns_for(take)?;
         let read_only = self.policy.read_only.clone();
         let tracked = Tracked::new(&patterns, &read_only)?;
         if tracked.is_everything() {
@@ -99,6 +100,12 @@ impl Timeline {
             kept => kept?,
         };
         Ok(Some(Narrow { tracked, patterns, read_only, kept }))
+    }
+
+    /// Returns the patterns that a typed checkpoint records by. One that is no codon's is its run's end.
+    fn patterns_for(&self, take: &Take) -> Result<Vec<String>> {
+        let at_end = take.codon_id.as_deref().is_none_or(|id| take.kind == Kind::Exit && id == NO_CODON);
+        self.patterns_of(&take.run, at_end)
     }
 
     /// The files of the newest typed checkpoint on which a run stands.
@@ -161,7 +168,7 @@ impl Timeline {
     /// # Errors
     /// Those of reading.
     pub fn tracked_now(&mut self, run: &str, control: &dyn Fn() -> Flow) -> Result<Option<TrackedNow>> {
-        let patterns = self.patterns_of(run)?;
+        let patterns = self.patterns_of(run, false)?;
         if patterns.is_empty() {
             return Ok(None);
         }
@@ -194,7 +201,7 @@ impl Timeline {
         if !take.kind.is_typed() || !self.policy.tracked_override {
             return Ok(None);
         }
-        let patterns = self.patterns_of(&take.run)?;
+        let patterns = self.patterns_for(take)?;
         if patterns.is_empty() {
             return Ok(None);
         }

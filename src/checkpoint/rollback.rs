@@ -12,7 +12,7 @@ use super::restore::{Restore, Restored, Stage};
 use super::run::{Run, codon_of};
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
 use crate::model::text::printable;
 use crate::worktree::Flow;
@@ -22,7 +22,7 @@ use crate::worktree::Flow;
 pub enum Point {
     /// Where it began: `rig-setup`, else the first of the others.
     Start,
-    /// What became of it: `completed`, else `error`, else `skipped`.
+    /// What became of it: `completed`, else `error`, else `skipped`. Never its `rig-setup`.
     End,
     Of(Kind),
 }
@@ -53,7 +53,7 @@ impl Point {
     pub(super) fn kinds(self) -> Vec<Kind> {
         match self {
             Point::Start => vec![Kind::RigSetup, Kind::Completed, Kind::Error, Kind::Skipped],
-            Point::End => vec![Kind::Completed, Kind::Error, Kind::Skipped, Kind::RigSetup],
+            Point::End => vec![Kind::Completed, Kind::Error, Kind::Skipped],
             Point::Of(kind) => vec![kind],
         }
     }
@@ -124,14 +124,26 @@ impl Timeline {
 
     fn last_success(&mut self, run: &str) -> Result<Checkpoint> {
         let thread = self.thread(self.run_tip(run)?.1)?;
-        for checkpoint in thread.into_iter().filter(|checkpoint| checkpoint.record.kind == Kind::Completed) {
+        // A run's own end is recorded as `completed` too, and is no codon's.
+        let completed = |record: &Record| record.kind == Kind::Completed && codon_of(record).is_some();
+        for checkpoint in thread.into_iter().filter(|checkpoint| completed(&checkpoint.record)) {
             if self.store.has(&checkpoint.tree)? {
                 return Ok(checkpoint);
             }
             tracing::warn!(id = %checkpoint.id, "a completed codon's checkpoint is missing from the store");
         }
-        Err(Error::new(Code::NoSuchCheckpoint, format!("run `{run}` has no completed codon to go back to"))
-            .hint("`piton list` shows what there is"))
+        let all = self.all()?;
+        let left = all.checkpoints.iter().rev().find(|c| c.record.run == run && completed(&c.record));
+        let hint = match left {
+            Some(left) => format!(
+                "checkpoint {} of another timeline completed `{}`: name it to go back there",
+                left.record.ordinal,
+                printable(codon_of(&left.record).unwrap_or_default())
+            ),
+            None => "`piton list` shows what there is".to_owned(),
+        };
+        let text = format!("run `{run}` has no completed codon to go back to where it stands");
+        Err(Error::new(Code::NoSuchCheckpoint, text).hint(hint))
     }
 
     /// A codon's checkpoint: where the run stands if it is on that timeline, else the newest of an old one.
@@ -202,14 +214,14 @@ impl Timeline {
     /// Has a run stand at a checkpoint, under the workspace lock: branch and patterns are those of there.
     pub(super) fn move_run(&self, run: &str, target: ObjectId) -> Result<()> {
         self.detach(run, target)?;
-        let tracked = self.tracked_at(Some(target), false)?;
+        let tracked = self.tracked_at(Some(target))?;
         self.change_run(run, |state| state.tracked = tracked).map(drop)
     }
 
     /// Takes a move back, if nothing was recorded since.
     pub(super) fn move_back(&self, run: &str, target: ObjectId) -> Result<()> {
         self.reattach(run, target)?;
-        let tracked = self.tracked_at(self.run_tip(run)?.1, true)?;
+        let tracked = self.tracked_at(self.run_tip(run)?.1)?;
         self.change_run(run, |state| state.tracked = tracked).map(drop)
     }
 }

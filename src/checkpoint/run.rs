@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::take::{Take, Taken};
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, IoContext, Result};
+use crate::filter::subtracts;
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
-use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::clock::{ms_of, now_ms, rfc3339};
 use crate::sys::durable::{create_private_dir, replace_file};
 use crate::worktree::Flow;
 
@@ -123,13 +125,22 @@ impl Timeline {
     pub fn run_state(&self, run: &str) -> Result<Run> {
         match Run::load(&self.workspace.dir, run)? {
             Some(state) => Ok(state),
-            None => Ok(Run { tracked: self.tracked_at(self.run_tip(run)?.1, true)?, ..Run::default() }),
+            None => Ok(Run { tracked: self.tracked_at(self.run_tip(run)?.1)?, ..Run::default() }),
         }
     }
 
-    /// The patterns that a run's typed checkpoints record by: those of its codons; without codons those of the configuration.
-    pub(super) fn patterns_of(&self, run: &str) -> Result<Vec<String>> {
-        Ok(self.run_state(run)?.tracked.unwrap_or_else(|| self.policy.tracked_files.clone()))
+    /// Returns the patterns that a run's typed checkpoints record by: those that its codons brought, and of the configuration's
+    /// the subtracting ones. All of the configuration's count where no codon brought any, and at the run's end, which is no
+    /// codon's.
+    pub(super) fn patterns_of(&self, run: &str, at_end: bool) -> Result<Vec<String>> {
+        let mut patterns = self.run_state(run)?.tracked.unwrap_or_default();
+        let all_count = at_end || patterns.is_empty();
+        for pattern in self.policy.tracked_files.iter().filter(|pattern| all_count || subtracts(pattern)) {
+            if !patterns.contains(pattern) {
+                patterns.push(pattern.clone());
+            }
+        }
+        Ok(patterns)
     }
 
     /// The newest typed checkpoint at or before a commit.
@@ -145,16 +156,40 @@ impl Timeline {
         Ok(None)
     }
 
-    /// The patterns that had accumulated where a run that goes on from `from` stands. The codon of `from` itself counts if
-    /// `included`, or if only its rig was set up: then it is still to be done. `None` where no codon remains.
-    pub(super) fn tracked_at(&self, from: Option<ObjectId>, included: bool) -> Result<Option<Vec<String>>> {
-        let Some(at) = self.typed_at(from)? else { return Ok(None) };
-        let counts = included || Some(at.id) != from || at.record.kind == Kind::RigSetup;
-        let left_out = if counts { None } else { codon_of(&at.record) };
-        let thread = self.thread(Some(at.id))?;
-        let mut codons = thread.iter().filter(|checkpoint| codon_of(&checkpoint.record).is_some());
-        let last = codons.find(|checkpoint| codon_of(&checkpoint.record) != left_out);
-        last.map(|checkpoint| Ok(self.coverage(&checkpoint.tree)?.tracked)).transpose()
+    /// Returns the patterns that had accumulated where a run that goes on from `from` stands. The codon of `from` counts: its
+    /// checkpoints are recorded at or after its start. So does the codon that ran when `from`, a leaf, was taken. `None` where
+    /// there is no codon.
+    pub(super) fn tracked_at(&self, from: Option<ObjectId>) -> Result<Option<Vec<String>>> {
+        let (mut next, name) = (from, "".into());
+        while let Some(id) = next {
+            let checkpoint = self.read(id, &name)?;
+            let during = if checkpoint.record.kind.is_typed() { None } else { self.codon_during(&checkpoint)? };
+            let at = during.unwrap_or(checkpoint);
+            if codon_of(&at.record).is_some() {
+                let mut tracked = self.coverage(&at.tree)?.tracked;
+                // The configuration's are added anew to whatever is recorded next, as it stands then.
+                tracked.retain(|pattern| !subtracts(pattern) || !self.policy.tracked_files.contains(pattern));
+                return Ok(Some(tracked));
+            }
+            next = at.parents.first().copied();
+        }
+        Ok(None)
+    }
+
+    /// Returns the first checkpoint of the codon that ran when a leaf was taken: it was recorded on the same tip, after the leaf,
+    /// and its codon began before the leaf.
+    fn codon_during(&self, leaf: &Checkpoint) -> Result<Option<Checkpoint>> {
+        let Some(taken) = ms_of(&leaf.record.time) else { return Ok(None) };
+        let ran = |other: &&Checkpoint| {
+            let record = &other.record;
+            let began = ms_of(&record.time).zip(record.duration_ms).map(|(end, ms)| end.saturating_sub_unsigned(ms));
+            codon_of(record).is_some()
+                && record.run == leaf.record.run
+                && record.ordinal > leaf.record.ordinal
+                && other.parents.first() == leaf.parents.first()
+                && began.is_some_and(|began| began <= taken)
+        };
+        Ok(self.all()?.checkpoints.iter().find(ran).cloned())
     }
 
     /// Changes a run's file under the workspace lock, which the caller holds.
@@ -183,19 +218,42 @@ impl Timeline {
         changed.map(drop)
     }
 
-    /// Notes that a run has ended. A codon that still runs is recorded as cut off.
+    /// Notes that a run has ended, and returns what was recorded of its end: a codon that still runs as cut off, else what changed
+    /// since the run's last typed checkpoint. A run that nobody began and that has no codons records nothing.
     ///
     /// # Errors
-    /// Those of the lock, of taking the checkpoint and of writing.
-    pub fn end_run(&mut self, run: &str, status: Ending, control: &dyn Fn() -> Flow) -> Result<()> {
+    /// Those of the lock, of taking the checkpoint and of writing; then the run goes on.
+    pub fn end_run(&mut self, run: &str, status: Ending, control: &dyn Fn() -> Flow) -> Result<Option<Taken>> {
         let _lock = self.lock("run.end")?;
-        if self.running_codon(run)?.is_some() {
-            self.exit_locked(run, None, control)?;
-        }
-        let ended = self.change_run(run, |run| {
+        let state = self.run_state(run)?;
+        let is_open = state.ended.is_none() && (state.started.is_some() || state.tracked.is_some());
+        let taken = if self.running_codon(run)?.is_some() {
+            Some(self.exit_locked(run, None, control)?)
+        } else if is_open {
+            self.record_end(run, status, control)?
+        } else {
+            None
+        };
+        self.change_run(run, |run| {
             (run.ended, run.status, run.running) = (Some(rfc3339(now_ms())), Some(status), None);
-        });
-        ended.map(drop)
+        })?;
+        Ok(taken)
+    }
+
+    /// Records how a run ended, if something changed since its last typed checkpoint.
+    fn record_end(&mut self, run: &str, status: Ending, control: &dyn Fn() -> Flow) -> Result<Option<Taken>> {
+        let (kind, word) = match status {
+            Ending::Completed => (Kind::Completed, "completed"),
+            Ending::Error => (Kind::Error, "error"),
+            Ending::Exit => (Kind::Exit, "exit"),
+        };
+        let take = Take { always: false, ..Take::of(kind, run, &format!("the run ended: {word}")) };
+        match self.take_locked(&take, control) {
+            Ok((taken, _)) => Ok(Some(taken)),
+            // A run can end without its workspace.
+            Err(error) if error.code() == Code::WorkspaceGone => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes a run whose first typed checkpoint follows `from`. No file is touched.
@@ -220,7 +278,7 @@ impl Timeline {
             goal: begin.goal.clone(),
             started: Some(rfc3339(now_ms())),
             origin: Some(Origin { run: from.record.run.clone(), checkpoint: from.id, ordinal: from.record.ordinal }),
-            tracked: self.tracked_at(Some(from.id), false)?,
+            tracked: self.tracked_at(Some(from.id))?,
             ..Run::default()
         };
         run.save(&self.workspace.dir, &begin.run)

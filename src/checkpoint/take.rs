@@ -34,7 +34,8 @@ pub struct Take {
     pub turn: Option<String>,
     pub codon_id: Option<String>,
     pub codon_name: Option<String>,
-    pub duration_ms: Option<u64>,
+    /// When the codon began, milliseconds since the epoch.
+    pub since: Option<i64>,
     /// One line for people, already redacted.
     pub reason: String,
     pub effects: Vec<Class>,
@@ -74,7 +75,7 @@ impl Take {
             turn: None,
             codon_id: None,
             codon_name: None,
-            duration_ms: None,
+            since: None,
             reason: reason.to_owned(),
             effects: Vec::new(),
             targets: Vec::new(),
@@ -232,8 +233,10 @@ impl Timeline {
         };
         // A base capture only keeps objects alive: any checkpoint of the same content does. So does a further one of a turn.
         let own = take.held.and_then(|held| all.iter().rev().find(|checkpoint| checkpoint.id == held));
+        let tip = if take.kind.is_typed() && !take.always { self.typed_at(self.run_tip(&take.run)?.1)? } else { None };
         let measures = match (take.kind, take.held) {
             (Kind::Turn, _) => [None, None, newest],
+            (kind, _) if kind.is_typed() => [None, tip.as_ref(), None],
             (_, Some(_)) => [own, previous, newest],
             (_, None) => [None, previous, None],
         };
@@ -341,6 +344,8 @@ impl Timeline {
     fn record(&self, take: &Take, seen: &Seen, ordinal: u64) -> Record {
         let coverage = &seen.coverage;
         let (files, bytes) = seen.totals;
+        // One look at the clock: a record's time less its duration is when its codon began.
+        let now = now_ms();
         Record {
             kind: take.kind,
             ordinal,
@@ -350,8 +355,8 @@ impl Timeline {
             codon_id: take.codon_id.clone(),
             codon_name: take.codon_name.clone(),
             reason: take.reason.clone(),
-            time: rfc3339(now_ms()),
-            duration_ms: take.duration_ms,
+            time: rfc3339(now),
+            duration_ms: take.since.map(|since| u64::try_from(now.saturating_sub(since)).unwrap_or(0)),
             effects: take.effects.clone(),
             files,
             bytes,

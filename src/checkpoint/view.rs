@@ -204,13 +204,14 @@ impl Timeline {
         Ok((refs, faults))
     }
 
-    /// Where the workspace stands: the newest checkpoint, or what a whole restore after it went back to.
+    /// Returns where the workspace stands: the newest checkpoint that looked at all of it, whatever patterns let it record, or what
+    /// a whole restore after it went back to.
     ///
     /// # Errors
     /// Those of reading refs and journal.
     pub fn stands_at(&mut self) -> Result<Option<Checkpoint>> {
         let (all, _) = self.checkpoints()?;
-        let shown = |record: &Record| record.kind != Kind::Turn && record.is_whole();
+        let shown = |record: &Record| record.kind != Kind::Turn && record.looked_everywhere();
         let newest = all.iter().rev().find(|checkpoint| shown(&checkpoint.record));
         let lines = Journal::in_dir(&self.workspace.dir).read()?.lines;
         let mut begun = None;

@@ -1,6 +1,5 @@
 //! What every verb starts from: home, workspace, settings.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::verbs::Cli;
@@ -10,6 +9,7 @@ use crate::engine::place::normalise;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
 use crate::settings::{self, Effective};
+use crate::sidecar::shared::inside;
 
 /// The surroundings of a verb.
 pub struct Context {
@@ -122,17 +122,7 @@ impl Context {
         let cwd = self.cwd.as_ref().and_then(|cwd| cwd.canonicalize().ok());
         let base = cwd.filter(|cwd| cwd.starts_with(&workspace.path)).unwrap_or_else(|| workspace.path.clone());
         let full = normalise(&base.join(typed));
-        // The typed path may run through a link to the workspace itself.
-        let inside = full.strip_prefix(&workspace.path).map(Path::to_owned).or_else(|_| {
-            let parent = full.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
-            parent.join(full.file_name().unwrap_or_default()).strip_prefix(&workspace.path).map(Path::to_owned)
-        });
-        match inside {
-            Ok(inside) => RelPath::parse(inside.as_os_str().as_bytes()),
-            Err(_) => Err(Error::new(Code::BadPath, "the path lies outside of the workspace")
-                .path(typed)
-                .hint(format!("the workspace is {}", workspace.path.display()))),
-        }
+        inside(&workspace.path, &full, typed)
     }
 }
 

@@ -97,6 +97,25 @@ fn decide(asked: &Asked) -> Result<Decision> {
     Exchange { link, event: &event, deadline, hears: asked.client.hears(&asked.event) }.have()
 }
 
+/// What the engine refused, as it said it.
+#[derive(Debug)]
+pub(super) struct Refused {
+    code: String,
+    text: String,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused { code: error.code().as_str().to_owned(), text: error.text() }
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Error {
+        Error::new(Code::Internal, refused.text)
+    }
+}
+
 /// One event's conversation with the engine.
 pub(super) struct Exchange<'e> {
     link: Link,
@@ -117,7 +136,8 @@ impl Exchange<'_> {
                 self.tell(json!({ "type": "turn.start", "turn": turn }))
             }
             Kind::Ask(ask) => {
-                let text = answer(&mut self, ask).unwrap_or_else(|error| format!("piton: {}", error.text()));
+                let text = answer(&mut self, ask)
+                    .unwrap_or_else(|refused| format!("piton: {} ({})", refused.text, refused.code));
                 Ok(Decision { answer: Some(text), ..Decision::default() })
             }
             Kind::Before { action, act } => self.before(action.as_deref(), act),
@@ -140,7 +160,7 @@ impl Exchange<'_> {
     }
 
     /// The body of the reply to a request.
-    pub(super) fn ask(&mut self, body: Value) -> Result<Value> {
+    pub(super) fn ask(&mut self, body: Value) -> Result<Value, Refused> {
         let id = self.link.send(body)?;
         let reply = self
             .link
@@ -149,8 +169,16 @@ impl Exchange<'_> {
         if reply["ok"] == json!(true) {
             return Ok(reply);
         }
-        let why = reply["error"]["message"].as_str().unwrap_or("piton's engine gave no reason");
-        Err(Error::new(Code::Internal, why))
+        let word = |name: &str, without: &str| reply["error"][name].as_str().unwrap_or(without).to_owned();
+        Err(Refused {
+            code: word("code", Code::Internal.as_str()),
+            text: word("message", "piton's engine gave no reason"),
+        })
+    }
+
+    /// The client that the event came from.
+    pub(super) fn client(&self) -> Client {
+        self.event.client
     }
 
     /// The directory that the event is about.

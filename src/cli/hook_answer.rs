@@ -1,11 +1,13 @@
-//! `/rollback` and `/undo`, typed into an agent client and answered without its model.
+//! `/rollback` and `/undo`, typed into an agent client and answered without its model: previewed, done and told with the texts of
+//! the terminal's verbs.
 
 use serde_json::{Value, json};
 
-use super::hook::Exchange;
+use super::hook::{Exchange, Refused};
+use super::report::{self, Lines, Listing, Outcome, Preview, Words};
 use crate::agents::Ask;
-use crate::error::Result;
-use crate::model::text::{count, cut, printable};
+use crate::checkpoint::held::refusal;
+use crate::model::text::cut;
 
 /// Checkpoints that are listed.
 const LISTED: u64 = 15;
@@ -13,65 +15,55 @@ const LISTED: u64 = 15;
 /// Longest patch that is shown, in characters.
 const MAX_PATCH: usize = 8_000;
 
-/// The text for the person.
-pub fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String> {
+/// Returns the text for the person.
+///
+/// # Errors
+/// What the engine refused, with its code.
+pub fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String, Refused> {
+    let words = Words::of(talk.client());
     match ask {
         Ask::List => {
-            let reply = talk.ask(json!({ "type": "checkpoint.list", "limit": LISTED }))?;
-            Ok(listed(&reply))
+            let listing: Listing = report::read(&talk.ask(json!({ "type": "checkpoint.list", "limit": LISTED }))?)?;
+            if listing.is_empty() {
+                return Ok("piton has no checkpoint of this directory yet.".to_owned());
+            }
+            Ok(report::list("Checkpoints, newest first", &listing, &words))
         }
         Ask::Diff { checkpoint } => {
             let reply = talk.ask(json!({ "type": "checkpoint.diff", "from": checkpoint }))?;
-            let stat = &reply["stat"];
+            let stat: Lines = report::read(&reply["stat"])?;
             let patch = reply["patch"].as_str().unwrap_or_default();
-            let files = count(stat["files"].as_u64().unwrap_or(0), "file");
-            Ok(format!("Since checkpoint {checkpoint}: {files} changed.\n{}", cut(patch, MAX_PATCH)))
+            Ok(format!("Since checkpoint {checkpoint}: {}.\n{}", report::lines(stat), cut(patch, MAX_PATCH)))
         }
-        Ask::To { checkpoint, file } => {
-            let paths = file.as_ref().map(|file| {
-                let path = talk.cwd().map_or_else(|| file.into(), |cwd| cwd.join(file));
-                vec![path.to_string_lossy().into_owned()]
-            });
-            let reply = talk.ask(json!({ "type": "restore", "sha": checkpoint, "paths": paths }))?;
-            Ok(done(&format!("Restored to checkpoint {checkpoint}"), &reply))
-        }
-        Ask::Undo => {
-            let reply = talk.ask(json!({ "type": "undo" }))?;
-            if reply["operation"].is_null() {
-                return Ok("There is nothing to undo.".to_owned());
-            }
-            Ok(done("Undone", &reply))
-        }
+        Ask::To { checkpoint, file } => restore(talk, checkpoint, file.as_deref(), &words),
+        Ask::Undo => undo(talk),
     }
 }
 
-fn listed(reply: &Value) -> String {
-    let rows: Vec<&Value> = reply["checkpoints"].as_array().into_iter().flatten().collect();
-    if rows.is_empty() {
-        return "piton has no checkpoint of this directory yet.".to_owned();
+fn restore(talk: &mut Exchange<'_>, checkpoint: &str, file: Option<&str>, words: &Words) -> Result<String, Refused> {
+    let paths = file.map(|file| {
+        let path = talk.cwd().map_or_else(|| file.into(), |cwd| cwd.join(file));
+        vec![path.to_string_lossy().into_owned()]
+    });
+    let request = |kind: &str| json!({ "type": kind, "sha": checkpoint, "paths": paths });
+    let before: Preview = report::read(&talk.ask(request("rollback.preview"))?)?;
+    if let Some(path) = before.unheld.first() {
+        return Err(refusal(before.target.n, std::path::Path::new(path)).into());
     }
-    let mut text = String::from(
-        "Checkpoints, newest first. `/rollback N` goes back to one, `/rollback diff N` shows what changed since.\n",
-    );
-    for row in rows {
-        let word = |name: &str| printable(row[name].as_str().unwrap_or_default());
-        add_line!(text, "  {:>4}  {}  {}", row["n"], word("time"), word("reason"));
+    if before.changes_nothing() {
+        return Ok(format!("{}{}", report::preview(&before), report::NOTHING));
     }
-    text
+    let after: Outcome = report::read(&talk.ask(request("restore"))?)?;
+    Ok(report::answer(&before, &after, "Restored", words.undo()))
 }
 
-fn done(what: &str, reply: &Value) -> String {
-    let total = |name: &str| reply["done"][name]["total"].as_u64().unwrap_or(0);
-    let changed = total("created") + total("replaced") + total("deleted");
-    let mut text = format!("{what}: {} changed.", count(changed, "path"));
-    for (name, sentence) in [("failed", "could not be changed"), ("kept", "stayed as they are")] {
-        if total(name) > 0 {
-            add!(text, " {} {sentence}.", count(total(name), "path"));
-        }
-    }
-    for warning in reply["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        add!(text, "\n{}", printable(warning));
-    }
-    text.push_str("\n`/undo`, or `piton undo`, takes this back.");
-    text
+/// Undoes the operation that the preview named, and says which it was: an older one is never undone unnamed.
+fn undo(talk: &mut Exchange<'_>) -> Result<String, Refused> {
+    let reply: Value = talk.ask(json!({ "type": "undo", "preview": true }))?;
+    let before: Preview = report::read(&reply)?;
+    let Some(over) = &before.over else {
+        return Ok(before.message.unwrap_or_else(|| "nothing to undo".to_owned()));
+    };
+    let after: Outcome = report::read(&talk.ask(json!({ "type": "undo", "operation": over.operation }))?)?;
+    Ok(report::step("Undo", over) + &report::answer(&before, &after, "Undone", "piton redo"))
 }

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 
+use super::report::{self, Words};
 use super::verbs::{CheckpointArgs, DiffArgs, FindArgs, ListArgs, ShowArgs};
 use super::{Context, Exit, print};
 use crate::checkpoint::diff::{MAX_COUNTED_FILES, Stat, is_file_change};
-use crate::checkpoint::listing::{Query, Row};
+use crate::checkpoint::held::refusal;
+use crate::checkpoint::listing::Query;
 use crate::checkpoint::take::{Take, Taken, listed_skips};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
@@ -15,8 +17,8 @@ use crate::model::path::RelPath;
 use crate::model::redact::redact;
 use crate::model::text::{bytes, count, printable};
 use crate::model::tree::Mode;
-use crate::protocol::{List, PathItem, StatBlock};
-use crate::sidecar::shared::{block, list_reply};
+use crate::protocol::{List, PathItem};
+use crate::sidecar::shared::{self, block, list_reply};
 use crate::store::COMMAND;
 use crate::worktree::{Flow, Target};
 
@@ -86,7 +88,9 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     } else if empty {
         print::data(&format!("No checkpoints for {}\n", print::path(&timeline.workspace().path)))?;
     } else {
-        print::data(&list_text(&timeline, &listing.rows, listing.total))?;
+        let title = format!("Checkpoints for {}", printable(&timeline.workspace().path.to_string_lossy()));
+        let listing = report::read(&list_reply(listing, String::new()))?;
+        print::data(&report::list(&title, &listing, &Words::TERMINAL))?;
     }
     Context::leave(timeline);
     Ok(if damaged {
@@ -96,42 +100,6 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     } else {
         Exit::Done
     })
-}
-
-fn list_text(timeline: &Timeline, rows: &[Row], total: usize) -> String {
-    let root = printable(&timeline.workspace().path.to_string_lossy());
-    let mut text = format!("{}\n\n", print::bold(&format!("Checkpoints for {root}")));
-    let width = rows.iter().map(|row| row.checkpoint.record.ordinal.to_string().len()).max().unwrap_or(1);
-    for row in rows {
-        let record = &row.checkpoint.record;
-        let mut notes = Vec::new();
-        if let Some(stat) = row.stat.filter(|stat| stat.files > 0) {
-            notes.push(format!("({})", stat_text(&stat)));
-        }
-        notes.extend(row.damaged.as_ref().map(|_| "[damaged]".to_owned()));
-        notes.extend(record.flags.iter().map(|flag| format!("[{}]", printable(flag))));
-        notes.extend(record.pinned.then(|| "[pinned]".to_owned()));
-        notes.extend(row.external.iter().map(|class| format!("[then {}, not undone by files]", class.as_str())));
-        add_line!(
-            text,
-            "  {:>width$}  {}  {}  {}  {}",
-            record.ordinal,
-            row.checkpoint.id.short(),
-            print::faint(&print::local_time(&record.time)),
-            printable(&record.reason),
-            notes.join(" "),
-        );
-    }
-    if rows.len() < total {
-        add_line!(text, "  … and {} older ones: `piton list -n {total}`", total - rows.len());
-    }
-    text.push_str(
-        "\n  The numbers in brackets say what happened after a checkpoint, up to the next one.\n\
-         \n  piton restore N          go back to checkpoint N (asks first; `piton undo` takes it back)\n\
-         \x20 piton diff N             what changed since checkpoint N\n\
-         \x20 piton restore N FILE     bring one file back\n",
-    );
-    text
 }
 
 pub fn stat_text(stat: &Stat) -> String {
@@ -221,12 +189,7 @@ fn codon_text(record: &Record) -> String {
 
 fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, path: &RelPath) -> Result<Exit> {
     let Some((mode, id)) = timeline.entry_at(&checkpoint.tree, path)? else {
-        return Err(Error::new(
-            Code::NoSuchCheckpoint,
-            format!("checkpoint {} does not hold that path", checkpoint.record.ordinal),
-        )
-        .path(path.to_path())
-        .hint("`piton find PATH` says which do"));
+        return Err(refusal(checkpoint.record.ordinal, path.to_path()));
     };
     if mode == Mode::Dir {
         let (manifest, _) = timeline.contents(checkpoint)?;
@@ -272,9 +235,7 @@ pub fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let stat = timeline.stat(&changes)?;
     if context.json {
         let files = List::of_paths(changes.iter().map(|change| &change.path));
-        print::json(
-            &json!({ "stat": StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus }, "files": files }),
-        )?;
+        print::json(&json!({ "stat": shared::stat(&stat), "files": files }))?;
         return Ok(Exit::Done);
     }
     if changes.is_empty() {

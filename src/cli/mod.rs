@@ -21,6 +21,7 @@ mod look;
 mod mcp_proxy;
 mod print;
 mod remote;
+mod report;
 mod restore;
 mod rollback;
 mod runs;

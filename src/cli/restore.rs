@@ -1,19 +1,18 @@
 //! Verbs that bring files back: restore, undo, redo.
 
 use super::print::{Answer, ask};
+use super::report::{self, Words};
 use super::verbs::{RestoreArgs, StepArgs};
 use super::{Context, Exit, print};
+use crate::checkpoint::held::refusal;
 use crate::checkpoint::restore::{Preview, Restore, Restored};
 use crate::checkpoint::timeline::Timeline;
 use crate::checkpoint::undo::Direction;
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::model::path::RelPath;
-use crate::model::text::{count, printable};
+use crate::model::text::count;
 use crate::sidecar::shared;
 use crate::worktree::Flow;
-
-/// Paths of one list that are shown before it is cut.
-const SHOWN: usize = 20;
 
 pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
@@ -34,8 +33,8 @@ pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
     }
     let restore = Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new);
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;
-    for path in &paths {
-        known_path(&timeline, &preview, path)?;
+    if let Some(path) = timeline.unheld(&preview, &paths)?.first() {
+        return Err(refusal(preview.target.record.ordinal, path.to_path()));
     }
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Restore")? {
         return Ok(exit);
@@ -43,22 +42,6 @@ pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     finished(context, &restored, "Restored")
-}
-
-/// A path that neither the checkpoint nor the workspace has is a slip of the finger.
-fn known_path(timeline: &Timeline, preview: &Preview, path: &RelPath) -> Result<()> {
-    let held = timeline.entry_at(&preview.target.tree, path)?.is_some();
-    let touched = preview.plan.touched().any(|touched| touched.starts_with(path));
-    let kept = preview.plan.keep.iter().any(|(kept, _)| kept.starts_with(path));
-    if path.is_root() || held || touched || kept {
-        return Ok(());
-    }
-    Err(Error::new(
-        Code::NoSuchCheckpoint,
-        format!("checkpoint {} does not hold that path", preview.target.record.ordinal),
-    )
-    .path(path.to_path())
-    .hint("`piton find PATH` says which checkpoints do"))
 }
 
 fn export(
@@ -102,13 +85,13 @@ pub(super) fn ask_first(
         if context.json {
             print::json(&shared::preview(preview))?;
         } else {
-            print::data(&preview_text(preview))?;
-            print::data("Nothing to do.\n")?;
+            print::data(&preview_text(preview)?)?;
+            print::data(report::NOTHING)?;
         }
         return Ok(Some(if conflicts { Exit::Part } else { Exit::Nothing }));
     }
     if !context.json {
-        print::data(&preview_text(preview))?;
+        print::data(&preview_text(preview)?)?;
     }
     if only {
         return Ok(Some(Exit::Done));
@@ -131,54 +114,8 @@ pub(super) fn agreed(question: &str) -> Result<Option<Exit>> {
     }
 }
 
-fn preview_text(preview: &Preview) -> String {
-    let (target, plan) = (&preview.target.record, &preview.plan);
-    let mut text = print::bold(&format!(
-        "Back to checkpoint {} ({}, {})",
-        target.ordinal,
-        print::local_time(&target.time),
-        printable(&target.reason)
-    ));
-    text.push('\n');
-    let paths = |list: Vec<&RelPath>| list.into_iter().map(|path| (path.display(), String::new())).collect::<Vec<_>>();
-    section(&mut text, "bring back", paths(plan.create.iter().map(|(path, _)| path).collect()));
-    section(&mut text, "change", paths(plan.replace.iter().map(|(path, _, _)| path).collect()));
-    section(
-        &mut text,
-        "delete (created since; undo brings them back)",
-        paths(plan.delete.iter().map(|(path, _)| path).collect()),
-    );
-    section(&mut text, "keep", plan.keep.iter().map(|(path, why)| (path.display(), why.to_string())).collect());
-    section(
-        &mut text,
-        "in conflict, left as it is",
-        plan.conflict.iter().map(|(path, why)| (path.display(), why.to_string())).collect(),
-    );
-    if preview.stat.files > 0 {
-        add_line!(text, "  {}", super::look::stat_text(&preview.stat));
-    }
-    for external in &preview.externals {
-        let when = print::local_time(&external.time);
-        add_line!(text, "  NOT UNDONE: {} ({when})", printable(&external.message));
-    }
-    for warning in &preview.warnings {
-        add_line!(text, "  note: {}", printable(warning));
-    }
-    text
-}
-
-fn section(text: &mut String, title: &str, rows: Vec<(String, String)>) {
-    if rows.is_empty() {
-        return;
-    }
-    add_line!(text, "  {title}:");
-    for (path, why) in rows.iter().take(SHOWN) {
-        let why = if why.is_empty() { String::new() } else { format!("  ({})", printable(why)) };
-        add_line!(text, "    {path}{why}");
-    }
-    if rows.len() > SHOWN {
-        add_line!(text, "    … and {} more", rows.len() - SHOWN);
-    }
+fn preview_text(preview: &Preview) -> Result<String> {
+    Ok(report::preview(&report::read(&shared::preview(preview))?))
 }
 
 pub(super) fn finished(context: &Context, restored: &Restored, verb: &str) -> Result<Exit> {
@@ -187,24 +124,8 @@ pub(super) fn finished(context: &Context, restored: &Restored, verb: &str) -> Re
     if context.json {
         print::json(&shared::restored(restored))?;
     } else {
-        let mut text = format!(
-            "{verb}: checkpoint {}. {} brought back, {} changed, {} deleted, {} kept.\n",
-            restored.target.record.ordinal,
-            outcome.created.len(),
-            outcome.replaced.len(),
-            outcome.deleted.len(),
-            outcome.kept.len()
-        );
-        for (path, why) in outcome.failed.iter().chain(&restored.conflicts) {
-            add_line!(text, "  not changed: {}  ({})", path.display(), printable(why));
-        }
-        for external in &restored.externals {
-            add_line!(text, "  NOT UNDONE: {}", printable(&external.message));
-        }
-        if restored.operation.is_some() {
-            let back = if verb == "Undone" { "redo" } else { "undo" };
-            add_line!(text, "`piton {back}` takes this back.");
-        }
+        let back = if verb == "Undone" { "piton redo" } else { Words::TERMINAL.undo() };
+        let text = report::outcome(&report::read(&shared::restored(restored))?, verb, back);
         print::data(&text)?;
         restored.warnings.iter().for_each(|warning| print::warning(warning));
         outcome.warnings.iter().for_each(|(path, why)| print::warning(&format!("{}: {why}", path.display())));
@@ -243,7 +164,7 @@ fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<
         Direction::Redo => "Redo",
     };
     if !context.json {
-        print::data(&format!("{word} of operation {} ({})\n", next.op, print::local_time(&next.time)))?;
+        print::data(&report::step(word, &report::read(&shared::over(&next))?))?;
     }
     let preview = timeline.preview_step(direction, &next, &|| Flow::Continue)?;
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), word)?

@@ -88,11 +88,17 @@ pub fn named(take: &Take) -> impl Iterator<Item = &Target> {
     take.targets.iter().filter(|target| !target.path.is_root())
 }
 
-/// Writes the external effects of an action into the journal, so that a later restore can name them.
+/// Writes the external effects of an action into the journal, so that a later restore can name them. `reason` is that of a
+/// checkpoint before the action, redacted already.
 ///
 /// # Errors
 /// Those of the journal.
-pub fn note_externals(timeline: &mut Timeline, verdict: &Verdict, run: &str, turn: Option<&str>) -> Result<()> {
+pub fn note_externals(
+    timeline: &mut Timeline,
+    verdict: &Verdict,
+    (run, turn): (&str, Option<&str>),
+    reason: &str,
+) -> Result<()> {
     let external = verdict.warnings.iter().filter(|warning| warning.class.is_external()).collect::<Vec<_>>();
     if external.is_empty() {
         return Ok(());
@@ -107,6 +113,7 @@ pub fn note_externals(timeline: &mut Timeline, verdict: &Verdict, run: &str, tur
                 class: warning.class,
                 severity: warning.severity,
                 message: crate::model::redact::redact(&warning.message),
+                action: Some(reason.strip_prefix("before ").unwrap_or(reason).to_owned()),
                 run: run.to_owned(),
                 turn: turn.map(str::to_owned),
                 time: time.clone(),

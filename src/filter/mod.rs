@@ -15,5 +15,5 @@ mod tracked;
 pub mod verdict;
 
 pub use level::{Level, Ruling};
-pub use tracked::{Tracked, literal_roots};
+pub use tracked::{Tracked, literal_roots, subtracts};
 pub use verdict::{CoverageView, Denial, Judge, Verdict, would_capture};

@@ -59,6 +59,11 @@ impl Tracked {
     }
 }
 
+/// True if a pattern subtracts: `!p`, `./!p`.
+pub fn subtracts(pattern: &str) -> bool {
+    strip(pattern).starts_with('!')
+}
+
 /// The directories (or files) below which everything lies that the positive ones of `patterns` can match: what stands before
 /// their first special character. The root, an empty text, where a pattern begins with one.
 pub fn literal_roots(patterns: &[String]) -> Vec<String> {
@@ -121,6 +126,9 @@ mod tests {
         ];
         for (patterns, path, expected) in table {
             assert_eq!(matching(patterns, &[], path), *expected, "{patterns:?} {path}");
+        }
+        for (pattern, expected) in [("!a", true), ("./!a", true), ("a!", false), ("./a", false)] {
+            assert_eq!(subtracts(pattern), expected, "{pattern}");
         }
         let roots = literal_roots(&["./src/**/*.ts".into(), "!a".into(), "*.md".into(), "out/log.txt".into()]);
         assert_eq!(roots, ["src", "", "out/log.txt"]);

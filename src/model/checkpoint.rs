@@ -153,6 +153,11 @@ impl Record {
         !self.flags.iter().any(|flag| flag == "paths" || flag == "tracked")
     }
 
+    /// True if the capture looked at the whole workspace, also where patterns then narrowed what it recorded.
+    pub fn looked_everywhere(&self) -> bool {
+        !self.flags.iter().any(|flag| flag == "paths")
+    }
+
     /// Whether it holds files that are secrets.
     pub fn holds_secrets(&self) -> bool {
         self.flags.iter().any(|flag| flag == "secrets")

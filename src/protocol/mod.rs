@@ -11,7 +11,7 @@ mod runs;
 pub use codec::{Line, LineReader};
 pub use reply::{
     BeforeReply, CheckpointBlock, DiffReply, Done, ErrorReply, HelloReply, List, ListItem, ListReply, PathItem,
-    PlanLists, PreviewReply, RestoreReply, StatBlock, TargetBlock, line,
+    PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock, line,
 };
 pub use request::{
     After, Body, Classify, Create, Diff, Failure, Hello, Id, ListQuery, Request, ShellBefore, Show, Step, ToolBefore,

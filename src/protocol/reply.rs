@@ -39,6 +39,11 @@ pub struct List {
 }
 
 impl List {
+    /// True if nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
     /// Of paths without reasons.
     pub fn of_paths<'a>(paths: impl Iterator<Item = &'a RelPath>) -> List {
         List::collect(paths.map(|path| (path, None)))
@@ -125,6 +130,14 @@ pub struct StatBlock {
     pub files: u64,
     pub plus: u64,
     pub minus: u64,
+    /// Whether lines were counted in the first files only.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cut: bool,
+}
+
+/// For fields that stand only where they say something.
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// One checkpoint of a list.
@@ -166,11 +179,21 @@ pub struct TargetBlock {
     pub n: u64,
     pub kind: &'static str,
     pub time: String,
+    pub reason: String,
     pub run: String,
     #[serde(rename = "codonId", skip_serializing_if = "Option::is_none")]
     pub codon_id: Option<String>,
     #[serde(rename = "codonName", skip_serializing_if = "Option::is_none")]
     pub codon_name: Option<String>,
+}
+
+/// The operation that an undo or redo steps over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepBlock {
+    pub operation: String,
+    /// `restore`, `rollback`, `undo` or `redo`.
+    pub kind: &'static str,
+    pub time: String,
 }
 
 /// What a restore would do.
@@ -191,6 +214,11 @@ pub struct PreviewReply {
     pub stat: StatBlock,
     pub outside_edits: List,
     pub warnings: Vec<Value>,
+    /// Selected paths that neither the target nor the workspace has.
+    #[serde(skip_serializing_if = "List::is_empty")]
+    pub unheld: List,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<StepBlock>,
 }
 
 /// What a restore did.
@@ -217,6 +245,10 @@ pub struct RestoreReply {
     /// The run that was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetBlock>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<StepBlock>,
     pub done: Done,
     pub warnings: Vec<Value>,
     pub state: Vec<String>,

@@ -152,6 +152,8 @@ pub struct Step {
     pub run: Option<String>,
     pub turn: Option<String>,
     pub paths: Option<Vec<String>>,
+    /// The operation that must be the next one, as a preview named it.
+    pub operation: Option<String>,
     pub preview: bool,
 }
 

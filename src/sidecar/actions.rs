@@ -150,7 +150,7 @@ impl Session {
         };
         if let Some(checkpoint) = simple {
             self.reply(action.name, action.id, &BeforeReply { checkpoint, ..reply });
-            return self.note(&root, verdict, run, turn);
+            return self.note(&root, verdict, (run, turn), shown(&action.reason));
         }
         let take = Take {
             turn: turn.clone(),
@@ -158,7 +158,7 @@ impl Session {
             targets: reach.targets,
             asked: Some(asked),
             always: verdict.warnings.iter().any(|warning| warning.class.is_external()),
-            ..Take::of(Kind::Auto, &run, &cut(&printable(&redact(&action.reason)), MAX_REASON))
+            ..Take::of(Kind::Auto, &run, &shown(&action.reason))
         };
         self.protect(&root, action, Told::Action(Box::new(reply)), (take, standing, Some(verdict)))
     }
@@ -192,7 +192,9 @@ impl Session {
         let beside = (place.worker.is_busy() && act::named(&take).next().is_some()).then(|| take.clone());
         let accepted = place.worker.submit(self.asker(ticket), move |timeline, control| {
             let protected = act::protect(timeline, &take, standing.as_ref(), control);
-            let noted = verdict.map(|verdict| act::note_externals(timeline, &verdict, &take.run, take.turn.as_deref()));
+            let noted = verdict.map(|verdict| {
+                act::note_externals(timeline, &verdict, (&take.run, take.turn.as_deref()), &take.reason)
+            });
             if let Some(Err(error)) = noted {
                 tracing::warn!(%error, "an external effect could not be noted");
             }
@@ -217,14 +219,20 @@ impl Session {
     }
 
     /// Writes down the external effects of an action that needs no checkpoint.
-    fn note(&mut self, root: &Path, verdict: Verdict, run: String, turn: Option<String>) -> Result<()> {
+    fn note(
+        &mut self,
+        root: &Path,
+        verdict: Verdict,
+        (run, turn): (String, Option<String>),
+        reason: String,
+    ) -> Result<()> {
         if !verdict.warnings.iter().any(|warning| warning.class.is_external()) {
             return Ok(());
         }
         let ticket = self.pending.ticket();
         let place = self.engine.open(root)?;
         let accepted = place.worker.submit(self.asker(ticket), move |timeline, _| {
-            Answer::Quiet(act::note_externals(timeline, &verdict, &run, turn.as_deref()))
+            Answer::Quiet(act::note_externals(timeline, &verdict, (&run, turn.as_deref()), &reason))
         });
         if accepted {
             self.pending.put(ticket, Pending::Quiet);
@@ -233,6 +241,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Returns an action's reason as it is recorded: one line, redacted and cut.
+fn shown(reason: &str) -> String {
+    cut(&printable(&redact(reason)), MAX_REASON)
 }
 
 /// The worker has too many jobs waiting.

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::checkpoint::journal::External;
+use crate::checkpoint::diff::Stat;
+use crate::checkpoint::journal::{External, OpKind};
+use crate::checkpoint::operations::Step;
 use crate::checkpoint::restore::{Preview, Restored};
 use crate::checkpoint::rollback::RolledBack;
 use crate::checkpoint::take::{Taken, listed_skips};
@@ -10,7 +12,9 @@ use crate::checkpoint::timeline::Checkpoint;
 use crate::engine::act::Protected;
 use crate::error::Error;
 use crate::model::path::RelPath;
-use crate::protocol::{CheckpointBlock, Done, List, PlanLists, PreviewReply, RestoreReply, StatBlock, TargetBlock};
+use crate::protocol::{
+    CheckpointBlock, Done, List, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock,
+};
 
 /// What a job gives back to the loop.
 pub enum Answer {
@@ -59,10 +63,27 @@ pub fn target(checkpoint: &Checkpoint) -> TargetBlock {
         n: checkpoint.record.ordinal,
         kind: checkpoint.record.kind.as_str(),
         time: checkpoint.record.time.clone(),
+        reason: checkpoint.record.reason.clone(),
         run: checkpoint.record.run.clone(),
         codon_id: checkpoint.record.codon_id.clone(),
         codon_name: checkpoint.record.codon_name.clone(),
     }
+}
+
+/// Files and lines, as replies carry them.
+pub fn stat(stat: &Stat) -> StatBlock {
+    StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus, cut: stat.cut }
+}
+
+/// The operation that a step goes over.
+pub fn over(step: &Step) -> StepBlock {
+    let kind = match step.kind {
+        OpKind::Restore => "restore",
+        OpKind::Rollback => "rollback",
+        OpKind::Undo => "undo",
+        OpKind::Redo => "redo",
+    };
+    StepBlock { operation: step.op.clone(), kind, time: step.time.clone() }
 }
 
 /// Texts and external effects, as replies carry warnings.
@@ -73,6 +94,7 @@ pub fn warnings(texts: &[String], externals: &[External]) -> Vec<Value> {
             "code": format!("external-{}", external.class.as_str()),
             "class": external.class,
             "message": external.message,
+            "action": external.action,
             "severity": external.severity,
             "time": external.time,
         })
@@ -92,9 +114,11 @@ pub fn preview(preview: &Preview) -> PreviewReply {
             keep: List::of_reasons(plan.keep.iter().map(|(path, why)| (path, why.to_string()))),
             conflict: List::of_reasons(plan.conflict.iter().map(|(path, why)| (path, why.to_string()))),
         },
-        stat: StatBlock { files: preview.stat.files, plus: preview.stat.plus, minus: preview.stat.minus },
+        stat: stat(&preview.stat),
         outside_edits: List::default(),
         warnings: warnings(&preview.warnings, &preview.externals),
+        unheld: List::default(),
+        over: None,
     }
 }
 
@@ -109,6 +133,7 @@ pub fn restored(restored: &Restored) -> RestoreReply {
         operation: restored.operation.clone(),
         from: pre_restore.clone(),
         to: Some(restored.target.id.to_string()),
+        target: Some(target(&restored.target)),
         pre_restore,
         done: Done {
             created: List::of_paths(outcome.created.iter()),

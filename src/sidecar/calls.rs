@@ -1,5 +1,6 @@
 //! Requests that the worker answers: each a function of the timeline.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -8,18 +9,22 @@ use serde_json::{Value, json};
 use super::answers::{self, block};
 use super::words::run_id;
 use crate::checkpoint::diff::is_file_change;
+use crate::checkpoint::held::refusal;
 use crate::checkpoint::listing::{Listing, Query};
 use crate::checkpoint::restore::{Restore, Stage};
 use crate::checkpoint::rollback::{Aim, Point};
 use crate::checkpoint::take::Take;
 use crate::checkpoint::timeline::Timeline;
 use crate::checkpoint::undo::Direction;
+use crate::engine::place::normalise;
 use crate::engine::worker::Control;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::path::RelPath;
 use crate::model::text::printable;
-use crate::protocol::{Create, Diff, DiffReply, List, ListItem, ListQuery, ListReply, Rollback, StatBlock, Step, To};
+use crate::protocol::{
+    Create, Diff, DiffReply, List, ListItem, ListQuery, ListReply, PreviewReply, RestoreReply, Rollback, Step, To,
+};
 use crate::worktree::Target;
 use crate::worktree::restore::Plan;
 
@@ -37,10 +42,28 @@ pub fn paths(timeline: &Timeline, texts: Option<&[String]>) -> Result<Vec<RelPat
 }
 
 fn path_in(timeline: &Timeline, text: &str) -> Result<RelPath> {
-    let root = &timeline.workspace().path;
-    match std::path::Path::new(text).strip_prefix(root) {
-        Ok(relative) => RelPath::from_path(relative),
-        Err(_) => RelPath::parse(text.as_bytes()),
+    let (root, path) = (&timeline.workspace().path, Path::new(text));
+    if path.is_relative() {
+        return RelPath::parse(text.as_bytes());
+    }
+    inside(root, &normalise(path), path)
+}
+
+/// Returns an absolute path without `.` and `..` as one of the workspace; `typed` is what an error names.
+///
+/// # Errors
+/// `bad-path` for one that lies outside.
+pub fn inside(root: &Path, full: &Path, typed: &Path) -> Result<RelPath> {
+    // The path may run through a link to the workspace itself.
+    let relative = full.strip_prefix(root).map(Path::to_owned).or_else(|_| {
+        let parent = full.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
+        parent.join(full.file_name().unwrap_or_default()).strip_prefix(root).map(Path::to_owned)
+    });
+    match relative {
+        Ok(relative) => RelPath::from_path(&relative),
+        Err(_) => Err(Error::new(Code::BadPath, "the path lies outside of the workspace")
+            .path(typed)
+            .hint(format!("the workspace is {}", root.display()))),
     }
 }
 
@@ -96,7 +119,7 @@ pub fn list_reply(listing: Listing, current_branch: String) -> ListReply {
             codon_name: record.codon_name,
             time: record.time,
             reason: record.reason,
-            stat: StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus },
+            stat: answers::stat(&stat),
             pending: false,
             flags: record.flags.into_iter().chain(row.damaged.map(|_| "damaged".to_owned())).collect(),
             external: row.external.into_iter().map(|class| class.as_str()).collect(),
@@ -158,13 +181,15 @@ pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Control<'_>) -> Calle
         cut = true;
     }
     let files = List::of_paths(changes.iter().map(|change| &change.path));
-    body(&DiffReply { stat: StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus }, files, patch, cut })
+    body(&DiffReply { stat: answers::stat(&stat), files, patch, cut })
 }
 
 pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Control<'_>) -> Called {
     let run = run_of(timeline, rollback, run)?;
     let restore = wanted(timeline, rollback, &run)?;
-    body(&answers::preview(&timeline.preview(&restore, control)?))
+    let preview = timeline.preview(&restore, control)?;
+    let unheld = List::of_paths(timeline.unheld(&preview, &restore.paths)?.into_iter());
+    body(&PreviewReply { unheld, ..answers::preview(&preview) })
 }
 
 pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Control<'_>) -> Called {
@@ -174,7 +199,15 @@ pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control:
     }
     let restored = timeline.restore(&restore, control)?;
     let notices = rolled_back(&restored);
-    body(&answers::restored(&restored)).map(|(value, _)| (value, notices))
+    let mut reply = answers::restored(&restored);
+    let kept = |path: &RelPath| restored.outcome.kept.iter().any(|(kept, _)| kept.starts_with(path));
+    for path in restore.paths.iter().filter(|path| restored.operation.is_none() && !path.is_root() && !kept(path)) {
+        if !timeline.is_held(&restored.target, path)? {
+            let n = restored.target.record.ordinal;
+            reply.message = Some(format!("nothing to do: {}", refusal(n, path.to_path()).text()));
+        }
+    }
+    body(&reply).map(|(value, _)| (value, notices))
 }
 
 /// A restore that also moves a run. `tell` gives notices on while it is done.
@@ -292,12 +325,17 @@ pub fn step(timeline: &mut Timeline, direction: Direction, step: &Step, run: &st
         let hint = timeline.checkpoint_before_last_turn()?;
         return body(&json!({ "operation": null, "message": nothing(direction, hint) }));
     };
+    if let Some(named) = step.operation.as_ref().filter(|named| **named != next.op) {
+        let text = format!("operation `{}` is not the next one to step over: `{}` is", printable(named), next.op);
+        return Err(Error::new(Code::StaleSelection, text).field("operation").candidates(vec![next.op]));
+    }
+    let over = Some(answers::over(&next));
     if step.preview {
-        return body(&answers::preview(&timeline.preview_step(direction, &next, control)?));
+        return body(&PreviewReply { over, ..answers::preview(&timeline.preview_step(direction, &next, control)?) });
     }
     let restored = timeline.step(direction, &next, run, control)?;
     let notices = rolled_back(&restored);
-    body(&answers::restored(&restored)).map(|(value, _)| (value, notices))
+    body(&RestoreReply { over, ..answers::restored(&restored) }).map(|(value, _)| (value, notices))
 }
 
 /// What to say when there is no operation to step over.

@@ -145,8 +145,8 @@ fn finish(told: &Receiver<News>, conversation: &Conversation, deadline: Instant)
 /// How the domain stands in replies: `--json` of the command line is the same.
 pub mod shared {
     pub use super::answers::rolled_back;
-    pub use super::answers::{block, preview, restored, status};
-    pub use super::calls::{list_reply, nothing};
+    pub use super::answers::{block, over, preview, restored, stat, status};
+    pub use super::calls::{inside, list_reply, nothing};
     pub use super::runs::{list as run_list, status_word};
     pub use super::words::{guard_word, run_id};
 }

@@ -68,8 +68,8 @@ impl Session {
         };
         self.codon_runs.remove(&run);
         self.submit_call("run.end", id, move |timeline, control| {
-            timeline.end_run(&run, status, control)?;
-            body(&json!({ "run": run }))
+            let taken = timeline.end_run(&run, status, control)?;
+            body(&json!({ "run": run, "checkpoint": taken.as_ref().map(block) }))
         })
     }
 

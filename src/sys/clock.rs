@@ -27,6 +27,11 @@ pub fn rfc3339(ms: i64) -> String {
     }
 }
 
+/// Returns the milliseconds since the epoch of a time that [`rfc3339`] wrote; `None` for any other text.
+pub fn ms_of(rfc3339: &str) -> Option<i64> {
+    rfc3339.parse::<jiff::Timestamp>().ok().map(|time| time.as_millisecond())
+}
+
 /// The kernel's boot id, which tells a file kept over a reboot from one of this boot; empty where there is none.
 pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()

@@ -238,6 +238,127 @@ fn patterns_accumulate_and_what_was_recorded_stays() {
 }
 
 #[test]
+fn patterns_of_the_configuration_hold_for_codons_without_their_own() {
+    let lab = Lab::new();
+    for path in ["docs/a.md", "docs/draft/b.md", "src/a.ts", "src/draft/b.ts", "out/x"] {
+        lab.write(path, path);
+    }
+    lab.set("tracked_files: [docs, '!**/draft']\n");
+    let mut sidecar = running(&lab);
+    let begun = start(&mut sidecar, "plan", &[]);
+    assert_eq!(begun["trackedFiles"], json!(["docs", "!**/draft"]));
+    assert_eq!(files(&lab, end(&mut sidecar, "complete", "plan")), ["docs/a.md"]);
+    // A codon's own patterns are added, and what the configuration subtracts stays subtracted.
+    assert_eq!(files(&lab, codon(&mut sidecar, "complete", "build", &["src"])), ["docs/a.md", "src/a.ts"]);
+    // In a run whose codons bring their own, only what is subtracted counts.
+    ok(sidecar.ask(json!({"type": "run.start", "run": "r-2"})));
+    let begun = start(&mut sidecar, "build", &["src"]);
+    assert_eq!(begun["trackedFiles"], json!(["src", "!**/draft"]));
+    let built = end(&mut sidecar, "complete", "build");
+    assert_eq!(files(&lab, built), ["src/a.ts"]);
+    // The same after a rollback, and until a codon without its own comes.
+    ok(sidecar.ask(json!({"type": "rollback.toCheckpoint", "sha": id_of(&lab, built)})));
+    lab.write("src/c.ts", "c");
+    assert_eq!(files(&lab, codon(&mut sidecar, "complete", "more", &["out"])), ["out/x", "src/a.ts", "src/c.ts"]);
+    let all = ["docs/a.md", "out/x", "src/a.ts", "src/c.ts"];
+    assert_eq!(files(&lab, codon(&mut sidecar, "complete", "last", &[])), all);
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn the_end_of_a_run_is_recorded_as_the_configuration_says() {
+    let lab = Lab::new();
+    for path in ["docs/a.md", "src/a.ts", "out/x"] {
+        lab.write(path, path);
+    }
+    lab.set("tracked_files: [docs]\n");
+    let mut sidecar = running(&lab);
+    let close = |sidecar: &mut Sidecar, status: &str| {
+        ok(sidecar.ask(json!({"type": "run.end", "status": status})))["checkpoint"].clone()
+    };
+    // A run without codons, one with a codon's own patterns, and a failed one.
+    let bare = close(&mut sidecar, "completed");
+    assert_eq!((&bare["status"], &bare["kind"]), (&json!("taken"), &json!("completed")), "{bare}");
+    assert_eq!(files(&lab, bare["n"].as_u64().unwrap()), ["docs/a.md"]);
+    assert_eq!(close(&mut sidecar, "completed"), Value::Null, "it has ended already");
+    ok(sidecar.ask(json!({"type": "run.start", "run": "r-2"})));
+    codon(&mut sidecar, "complete", "build", &["src"]);
+    lab.write("src/late.ts", "written after the last codon");
+    let failed = close(&mut sidecar, "error");
+    assert_eq!(failed["kind"], "error");
+    assert_eq!(files(&lab, failed["n"].as_u64().unwrap()), ["docs/a.md", "src/a.ts", "src/late.ts"]);
+    // It is no codon's: nothing goes back to it as one.
+    let rolled = ok(sidecar.ask(json!({"type": "rollback.preview", "lastSuccess": true, "run": "r-2"})));
+    assert_eq!(rolled["target"]["codonId"], "build");
+    let none = sidecar.ask(json!({"type": "rollback.preview", "lastSuccess": true, "run": "r-1"}));
+    assert_eq!(code(&none), "no-such-checkpoint", "{none}");
+    // Where nothing changed since the last typed checkpoint there is nothing to record; without patterns it is everything.
+    lab.set("");
+    ok(sidecar.ask(json!({"type": "config.reload"})));
+    ok(sidecar.ask(json!({"type": "run.start", "run": "r-3"})));
+    let done = codon(&mut sidecar, "complete", "all", &[]);
+    let same = close(&mut sidecar, "completed");
+    assert_eq!((&same["status"], &same["n"]), (&json!("unchanged"), &json!(done)), "{same}");
+    ok(sidecar.ask(json!({"type": "run.start", "run": "r-4"})));
+    let whole = close(&mut sidecar, "completed");
+    assert_eq!(files(&lab, whole["n"].as_u64().unwrap()).len(), 4);
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn typed_checkpoints_are_counted_and_found_by_their_paths() {
+    let lab = Lab::new();
+    lab.write("src/a.ts", "1\n");
+    lab.write("notes", "1\n");
+    let mut sidecar = running(&lab);
+    let first = codon(&mut sidecar, "complete", "one", &["src/**"]);
+    lab.write("src/a.ts", "2\n2\n");
+    lab.write("notes", "2\n");
+    let second = codon(&mut sidecar, "complete", "two", &[]);
+    lab.write("src/b.ts", "new\n");
+    lab.write("more", "new\n");
+    let list = |args: &[&str]| {
+        let said = lab.piton(&[&["list", "--json"], args].concat());
+        if said.code == 3 { json!({"total": 0, "checkpoints": []}) } else { said.json() }
+    };
+    let stat = |n: u64| {
+        let rows = list(&[]);
+        let rows = rows["checkpoints"].as_array().unwrap();
+        rows.iter().find(|row| row["n"] == n).unwrap_or_else(|| panic!("{n}"))["stat"].clone()
+    };
+    // Only what its patterns cover is counted: of other paths it says nothing.
+    assert_eq!(stat(first), json!({"files": 1, "plus": 2, "minus": 1}));
+    assert_eq!(stat(second), json!({"files": 1, "plus": 1, "minus": 0}));
+    let mut numbers = |path: &str| {
+        let asked = ok(sidecar.ask(json!({"type": "checkpoint.list", "path": path})));
+        let rows = asked["checkpoints"].as_array().unwrap().iter();
+        let told: Vec<u64> = rows.map(|row| row["n"].as_u64().unwrap()).collect();
+        let listed = list(&["--", path]);
+        let also: Vec<u64> =
+            listed["checkpoints"].as_array().unwrap().iter().map(|row| row["n"].as_u64().unwrap()).collect();
+        assert_eq!(told, also, "{path}");
+        told
+    };
+    assert_eq!(numbers("src/a.ts"), [first]);
+    assert_eq!(numbers("src"), [second, first]);
+    assert_eq!(numbers("src/b.ts"), [second]);
+    assert_eq!(numbers("notes"), Vec::<u64>::new());
+    assert_eq!(sidecar.finish(), 0);
+    // A whole one is counted to the next whole one, and a narrowed one is not said to lack what it did not look for.
+    let whole = lab.take("whole");
+    lab.write("src/a.ts", "3\n");
+    let mut sidecar = running(&lab);
+    codon(&mut sidecar, "complete", "three", &[]);
+    lab.write("more", "changed\n");
+    assert_eq!(stat(whole), json!({"files": 2, "plus": 2, "minus": 3}));
+    let found = lab.piton(&["find", "notes", "--json"]).json();
+    let versions = found["versions"].as_array().unwrap();
+    assert!(versions.iter().all(|version| version["id"].is_string()), "{found}");
+    assert!(versions[0]["checkpoints"].as_array().unwrap().contains(&json!(whole)), "{found}");
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
 fn patterns_are_the_same_whether_scanned_or_heard() {
     let lab = Lab::new();
     for n in 0..30 {
@@ -356,7 +477,7 @@ fn runs_keep_their_lineage() {
     assert_eq!((&row("Sub Agent")["parent"], &row("Sub Agent")["status"]), (&json!(parent), &json!("completed")));
     let fork = row("fork-1");
     assert_eq!((&fork["from"]["run"], &fork["branches"][0]["from"]["type"]), (&json!(parent), &json!("fork")));
-    assert_eq!((&fork["trackedFiles"], &fork["last"]["n"]), (&json!(["b"]), &json!(forked)), "{fork}");
+    assert_eq!((&fork["trackedFiles"], &fork["last"]["n"]), (&json!(["a", "b"]), &json!(forked)), "{fork}");
     assert_eq!(row(&parent)["branches"][0]["from"], Value::Null);
     assert_eq!(sidecar.finish(), 0);
     if let Some(parents) = lab.store_git(&["rev-parse", &format!("{}^", id_of(&lab, forked))]) {

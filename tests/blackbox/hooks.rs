@@ -216,6 +216,69 @@ fn what_is_brought_back_and_what_cannot_be_is_told_to_the_model() {
     assert_eq!(prompt("go on again"), Value::Null);
 }
 
+/// What a prompt of a client that speaks Claude Code's words is answered.
+fn answered(hooked: &Hooked, client: &str, prompt: &str) -> String {
+    let reply = hooked.hook(
+        client,
+        "UserPromptSubmit",
+        json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt_id": "q", "cwd": hooked.lab.work,
+            "prompt": prompt })
+        .to_string(),
+    );
+    assert_eq!(reply["decision"], "block", "{prompt}: {reply}");
+    reply["reason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_prompt_is_answered_as_the_terminal_is() {
+    for client in ["claude-code", "qwen-code"] {
+        let hooked = Hooked::new(false);
+        let lab = &hooked.lab;
+        hooked.bash("t1", "rm -rf out; psql -c 'drop table accounts'");
+        lab.sh("rm -rf out; echo more >> a; echo n > new");
+        let n = hooked.settles_at(1)[0];
+        let undo = if client == "qwen-code" { "`/undo` takes" } else { "`/rollback undo` takes" };
+        let listed = answered(&hooked, client, "/rollback");
+        for part in ["(3 files, +2/-2)", "[then database, not undone by files]", "/rollback diff N", undo] {
+            assert!(listed.contains(part), "{client} {part}: {listed}");
+        }
+        // The terminal's preview, then what was done.
+        let preview = lab.piton(&["restore", &n.to_string(), "--preview"]).stdout;
+        let said = answered(&hooked, client, &format!("/rollback {n}"));
+        assert!(said.starts_with(&preview), "{client}: {said}\nnot as\n{preview}");
+        for part in ["NOT UNDONE: ", "psql -c 'drop table accounts'", "3 files, +2/-2", "1 changed, 1 deleted", undo] {
+            assert!(said.contains(part), "{client} {part}: {said}");
+        }
+        assert_eq!((lab.read("out/x").as_str(), lab.read("a").as_str()), ("product", "old"));
+        // Once more it changes nothing, says so and offers nothing to take back.
+        let nothing = answered(&hooked, client, &format!("/rollback {n}"));
+        let terminal = lab.piton(&["restore", &n.to_string(), "--yes"]);
+        assert_eq!((terminal.code, terminal.stdout.trim()), (3, nothing.trim()), "{client}");
+        assert!(nothing.contains("Nothing to do.") && !nothing.to_lowercase().contains("undo` "), "{nothing}");
+        assert!(!nothing.contains("takes"), "{nothing}");
+        // An undo says which operation it takes back: it is the older one.
+        let undone = answered(&hooked, client, "/undo");
+        assert!(undone.starts_with("Undo of operation o-1 (restore, "), "{undone}");
+        assert!(undone.contains(&format!("before restore to checkpoint {n}")), "{undone}");
+        assert!(!lab.work.join("out/x").exists() && lab.read("new") == "n\n", "{undone}");
+        let none = answered(&hooked, client, "/rollback undo");
+        assert!(none.contains("nothing to undo"), "{none}");
+        // A path that is nowhere is refused with the terminal's words and its code.
+        let before = hooked.checkpoints();
+        let refused = answered(&hooked, client, &format!("/rollback {n} no/such"));
+        let terminal = lab.piton(&["restore", &n.to_string(), "no/such", "--yes"]);
+        assert!(terminal.code == 3 && terminal.stderr.contains("does not hold that path"), "{terminal:?}");
+        assert!(refused.starts_with(terminal.stderr.trim()) && refused.ends_with("(no-such-checkpoint)"), "{refused}");
+        let outside = answered(&hooked, client, &format!("/rollback {n} ../../elsewhere"));
+        assert!(outside.ends_with("(bad-path)"), "{outside}");
+        assert_eq!(hooked.checkpoints(), before);
+        // One file, through `..` as it was typed.
+        let one = answered(&hooked, client, &format!("/rollback {n} out/../out/x"));
+        assert!(one.contains("brought back") && lab.read("out/x") == "product", "{one}");
+        assert_eq!(lab.read("new"), "n\n");
+    }
+}
+
 #[test]
 fn bad_payloads_are_said_and_never_a_veto() {
     let hooked = Hooked::new(false);

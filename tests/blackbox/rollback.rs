@@ -206,13 +206,13 @@ fn patterns_are_those_of_where_the_run_stands() {
     let mut sidecar = session(&lab, "r-1");
     let ids = pipeline(&lab, &mut sidecar);
     let all = ["docs/**", "src/**/*.ts", "out/**"];
-    // From the first codon to the target, which itself counts if only its rig was set up.
+    // From the first codon to the target's own, whose checkpoints are all recorded at or after its start.
     let table = [
-        ("final:error", &all[..2]),
+        ("final:error", &all[..]),
         ("final:rig-setup", &all[..]),
-        ("schema:completed", &all[..1]),
+        ("schema:completed", &all[..2]),
         ("schema:rig-setup", &all[..2]),
-        ("observe:completed", &all[..0]),
+        ("observe:completed", &all[..1]),
     ];
     for (target, expected) in table {
         ok(sidecar.ask(json!({"type": "rollback.toCheckpoint", "sha": id(&ids, target)})));
@@ -234,6 +234,116 @@ fn patterns_are_those_of_where_the_run_stands() {
     if let Some(listed) = lab.store_git(&["ls-tree", "-r", "--name-only", &next]) {
         assert_eq!(listed, ".piton/info\ndocs/notes.md\nsrc/b.ts\nsrc/types.ts\n");
     }
+}
+
+#[test]
+fn patterns_go_on_accumulating_from_a_checkpoint_inside_a_codon() {
+    let lab = Lab::new();
+    let mut sidecar = session(&lab, "r-1");
+    start(&mut sidecar, "one", "One", &["docs/**"]);
+    lab.write("docs/a", "a");
+    end(&mut sidecar, "complete");
+    let label = |sidecar: &mut Sidecar, label: &str| {
+        let made = ok(sidecar.ask(json!({"type": "checkpoint.create", "label": label})));
+        made["checkpoint"]["id"].as_str().unwrap().to_owned()
+    };
+    let between = label(&mut sidecar, "between codons");
+    // Times of records have milliseconds: the codon begins in another one.
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let began = now();
+    while now() <= began + 1 {
+        std::thread::yield_now();
+    }
+    start(&mut sidecar, "two", "Two", &["src/**"]);
+    lab.write("src/b", "b");
+    let inside = label(&mut sidecar, "inside the second");
+    let failed = end(&mut sidecar, "fail");
+    let tracked =
+        |sidecar: &mut Sidecar| ok(sidecar.ask(json!({"type": "run.list"})))["runs"][0]["trackedFiles"].clone();
+    for (target, expected) in [
+        (&between, json!(["docs/**"])),
+        (&failed, json!(["docs/**", "src/**"])),
+        (&inside, json!(["docs/**", "src/**"])),
+    ] {
+        ok(sidecar.ask(json!({"type": "rollback.toCheckpoint", "sha": target})));
+        assert_eq!(tracked(&mut sidecar), expected, "{target}");
+    }
+    let begun = ok(sidecar.ask(json!({"type": "codon.start", "codonId": "three", "trackedFiles": ["out/**"]})));
+    assert_eq!(begun["trackedFiles"], json!(["docs/**", "src/**", "out/**"]));
+    lab.write("out/c", "c");
+    let next = end(&mut sidecar, "complete");
+    if let Some(listed) = lab.store_git(&["ls-tree", "-r", "--name-only", &next]) {
+        assert_eq!(listed, ".piton/info\ndocs/a\nout/c\nsrc/b\n");
+    }
+}
+
+#[test]
+fn the_end_of_a_codon_is_never_its_rig() {
+    let lab = Lab::new();
+    let mut sidecar = session(&lab, "r-1");
+    let ids = pipeline(&lab, &mut sidecar);
+    let codon = |verb: &str, id: &str, point: &str| json!({"type": format!("rollback.{verb}"), "codonId": id, "checkpointType": point});
+    let rolled = ok(sidecar.ask(codon("toCodon", "schema", "start")));
+    assert_eq!(rolled["to"], id(&ids, "schema:rig-setup"));
+    // `completed` is on the timeline that was left.
+    for request in [
+        codon("preview", "schema", "end"),
+        json!({"type": "rollback.preview", "codonId": "schema"}),
+        json!({"type": "rollback.preview", "sha": "r-1:schema:end"}),
+    ] {
+        let preview = ok(sidecar.ask(request.clone()));
+        assert_eq!(preview["target"]["id"], id(&ids, "schema:completed"), "{request}");
+    }
+    let rolled = ok(sidecar.ask(codon("toCodon", "schema", "end")));
+    assert_eq!((&rolled["to"], lab.read("src/types.ts").as_str()), (&json!(id(&ids, "schema:completed")), "good\n"));
+    // A codon that has its rig and nothing else has a start and no end.
+    start(&mut sidecar, "rigged", "Rigged", &[]);
+    let rig = end(&mut sidecar, "rigSetup");
+    for request in [codon("preview", "rigged", "end"), json!({"type": "rollback.preview", "sha": "r-1:rigged:end"})] {
+        assert_eq!(code(&sidecar.ask(request.clone())), "no-such-type", "{request}");
+    }
+    assert_eq!(ok(sidecar.ask(codon("preview", "rigged", "start")))["target"]["id"], json!(rig));
+    end(&mut sidecar, "fail");
+    // Where the run stands nothing was completed: what another timeline completed is named, and not gone to unasked.
+    ok(sidecar.ask(json!({"type": "run.start", "run": "r-2"})));
+    start(&mut sidecar, "alone", "Alone", &[]);
+    end(&mut sidecar, "rigSetup");
+    end(&mut sidecar, "complete");
+    ok(sidecar.ask(codon("toCodon", "alone", "start")));
+    let none = sidecar.ask(json!({"type": "rollback.toLastSuccess"}));
+    assert_eq!(code(&none), "no-such-checkpoint", "{none}");
+    assert!(none["error"]["message"].as_str().unwrap().contains("another timeline completed `alone`"), "{none}");
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn the_view_stands_where_the_run_stands() {
+    let lab = Lab::new();
+    lab.write("other", "o");
+    let mut sidecar = session(&lab, "r-1");
+    let ids = pipeline(&lab, &mut sidecar);
+    let head = || {
+        let said = lab.piton(&["git", "rev-parse", "HEAD"]);
+        assert_eq!(said.code, 0, "{said:?}");
+        said.stdout.trim().to_owned()
+    };
+    if lab.store_git(&["version"]).is_none() {
+        return;
+    }
+    assert_eq!(head(), id(&ids, "final:error"));
+    ok(sidecar.ask(json!({"type": "rollback.toLastSuccess"})));
+    assert_eq!(head(), id(&ids, "schema:completed"));
+    start(&mut sidecar, "again", "Again", &["out/**"]);
+    for (round, how) in ["rigSetup", "complete"].into_iter().enumerate() {
+        lab.write("out/result", format!("{round}"));
+        let recorded = end(&mut sidecar, how);
+        assert_eq!(head(), recorded, "{how}");
+    }
+    assert_eq!(lab.piton(&["git", "diff", "HEAD", "--stat"]).stdout, "");
+    ok(sidecar.ask(json!({"type": "rollback.toCodon", "codonId": "again", "checkpointType": "start"})));
+    ok(sidecar.ask(json!({"type": "undo"})));
+    assert_eq!(lab.piton(&["git", "diff", "HEAD", "--stat"]).stdout, "");
+    assert_eq!(sidecar.finish(), 0);
 }
 
 #[test]
@@ -423,7 +533,7 @@ fn the_command_line_previews_asks_and_rolls_back() {
 
 #[test]
 fn a_rollback_that_was_cut_off_moves_the_run_or_moves_it_back() {
-    for (verb, branch, patterns) in [("--continue", "r-1.2", 0), ("--abort", "r-1", 3)] {
+    for (verb, branch, patterns) in [("--continue", "r-1.2", 1), ("--abort", "r-1", 3)] {
         let lab = Lab::new();
         let mut sidecar = session(&lab, "r-1");
         let ids = pipeline(&lab, &mut sidecar);

@@ -71,3 +71,22 @@ fn a_file_of_somebody_else_is_left() {
     assert_eq!(error.code(), Code::Conflict);
     assert_eq!(file.remove(Client::Cline, theirs).unwrap().as_deref(), Some(theirs));
 }
+
+/// A text must name no command that the client does not have: the data agrees with the files that are installed.
+#[test]
+fn commands_are_those_that_are_installed() {
+    for client in Client::ALL {
+        let mut installed = Vec::new();
+        for file in files(client, false) {
+            let name = file.spot.path.rsplit('/').next().and_then(|name| name.split('.').next()).unwrap_or_default();
+            match file.content {
+                install::Content::Whole(_) if ["rollback", "undo"].contains(&name) => installed.push(name),
+                install::Content::Shim(text) if text.contains("registerCommand") => {
+                    installed.extend(["rollback", "undo"].iter().filter(|name| text.contains(&format!("\"{name}\""))));
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(client.commands(), installed, "{}", client.name());
+    }
+}
