@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::journal::{Journal, Line};
+use super::journal::{Begin, Journal, Line};
 use super::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use crate::error::{Error, IoContext, Result};
 use crate::git::{self, Reach};
@@ -211,8 +211,9 @@ impl Timeline {
     /// Those of reading refs and journal.
     pub fn stands_at(&mut self) -> Result<Option<Checkpoint>> {
         let (all, _) = self.checkpoints()?;
-        let shown = |record: &Record| record.kind != Kind::Turn && record.looked_everywhere();
-        let newest = all.iter().rev().find(|checkpoint| shown(&checkpoint.record));
+        let is_shown = |record: &Record| record.kind != Kind::Turn && record.looked_everywhere();
+        let mut shown = all.iter().rev().filter(|checkpoint| is_shown(&checkpoint.record));
+        let newest = shown.clone().next();
         let lines = Journal::in_dir(&self.workspace.dir).read()?.lines;
         let mut begun = None;
         let mut last = None;
@@ -221,14 +222,19 @@ impl Timeline {
                 Line::Restoring(begin) => begun = Some(begin),
                 Line::Restored(end) => {
                     if let Some(begin) = begun.take_if(|begin| begin.op == end.op && begin.paths.is_empty()) {
-                        last = Some((begin.target, end.ordinal));
+                        last = Some((begin, end.ordinal));
                     }
                 }
                 Line::Aborted { .. } | Line::External(_) => {}
             }
         }
         let ordinal = newest.map_or(0, |newest| newest.record.ordinal);
-        let target = last.filter(|(_, after)| ordinal <= *after).map(|(target, _)| target);
+        // An undo or redo steps over some paths only: all else stands at its target if nothing was recorded between the two.
+        let mut is_whole = |begin: &Begin| {
+            let before = shown.by_ref().skip_while(|checkpoint| checkpoint.id != begin.pre_restore).nth(1);
+            begin.only.is_none() || before.is_some_and(|before| before.id == begin.target)
+        };
+        let target = last.filter(|(begin, after)| ordinal <= *after && is_whole(begin)).map(|(begin, _)| begin.target);
         let fetched = if target.is_some() { self.foreign()?.0 } else { Vec::new() };
         let mut known = all.iter().chain(&fetched);
         let restored = target.and_then(|target| known.find(|checkpoint| checkpoint.id == target));

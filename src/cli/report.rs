@@ -16,6 +16,9 @@ use crate::model::text::printable;
 /// Paths of one list that are shown before it is cut.
 const SHOWN: usize = 20;
 
+/// Says that a restore or undo would change no file.
+pub const NOTHING: &str = "Nothing to do.\n";
+
 /// The commands that a text may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words {
@@ -49,6 +52,11 @@ impl Words {
             return Words { undo, ..Words::TERMINAL };
         }
         Words { restore: "/rollback N", file: "/rollback N FILE", diff: "/rollback diff N", undo, asks: false }
+    }
+
+    /// The command that takes a restore back.
+    pub fn undo(&self) -> &'static str {
+        self.undo
     }
 }
 
@@ -317,16 +325,6 @@ pub fn answer(before: &Preview, after: &Outcome, verb: &str, back: &str) -> Stri
         }
     }
     text
-}
-
-/// Says that a restore or undo would change no file.
-pub const NOTHING: &str = "Nothing to do.\n";
-
-impl Words {
-    /// The command that takes a restore back.
-    pub fn undo(&self) -> &'static str {
-        self.undo
-    }
 }
 
 /// A list of checkpoints below a title.

@@ -27,9 +27,8 @@ pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
         return export(context, &timeline, &checkpoint, &paths, dir);
     }
     timeline.refuse_interrupted()?;
-    if timeline.is_foreign(&checkpoint) {
-        let (id, of) = (checkpoint.id.short(), &checkpoint.record.workspace);
-        print::say(&format!("Checkpoint {id} was fetched from another machine (workspace {of}, its own number)."));
+    if let Some(text) = shared::foreign(&timeline, &checkpoint) {
+        print::say(&text);
     }
     let restore = Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new);
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;

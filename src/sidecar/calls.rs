@@ -14,7 +14,7 @@ use crate::checkpoint::listing::{Listing, Query};
 use crate::checkpoint::restore::{Restore, Stage};
 use crate::checkpoint::rollback::{Aim, Point};
 use crate::checkpoint::take::Take;
-use crate::checkpoint::timeline::Timeline;
+use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::checkpoint::undo::Direction;
 use crate::engine::place::normalise;
 use crate::engine::worker::Control;
@@ -189,7 +189,18 @@ pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control:
     let restore = wanted(timeline, rollback, &run)?;
     let preview = timeline.preview(&restore, control)?;
     let unheld = List::of_paths(timeline.unheld(&preview, &restore.paths)?.into_iter());
-    body(&PreviewReply { unheld, ..answers::preview(&preview) })
+    let mut reply = PreviewReply { unheld, ..answers::preview(&preview) };
+    if let Some(message) = foreign(timeline, &preview.target) {
+        reply.warnings.insert(0, json!({ "code": "other-machine", "message": message, "severity": "medium" }));
+    }
+    body(&reply)
+}
+
+/// Says that a checkpoint was fetched, if it was: its number counts elsewhere.
+pub fn foreign(timeline: &Timeline, checkpoint: &Checkpoint) -> Option<String> {
+    let (id, of) = (checkpoint.id.short(), &checkpoint.record.workspace);
+    let text = format!("Checkpoint {id} was fetched from another machine (workspace {of}, its own number).");
+    timeline.is_foreign(checkpoint).then_some(text)
 }
 
 pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Control<'_>) -> Called {

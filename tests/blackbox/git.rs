@@ -124,6 +124,12 @@ fn the_work_tree_is_compared_with_where_the_workspace_stands() {
     assert_eq!(ours(&lab, &["status", "--porcelain", "-uno"]).stdout, "");
     assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
     assert_eq!(ours(&lab, &["diff", "HEAD", "--stat"]).stdout, "", "after an undo");
+    // An undo of a step that others have followed goes back in some paths only.
+    lab.restore(1, &["src/a"]);
+    lab.write("b", "written after the restore\n");
+    lab.take("between");
+    assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
+    assert_eq!(ours(&lab, &["diff", "HEAD", "--name-only"]).stdout, "src/a\n", "after an undo of an older step");
     lab.take("fourth");
     assert!(ours(&lab, &["log", "-1", "--format=%s"]).stdout.contains("fourth"));
     lab.write("src/a", "five\n");
