@@ -37,6 +37,8 @@ pub enum Code {
     StaleSelection,
     StoreLocked,
     StoreDamaged,
+    TooLarge,
+    NoMemory,
     DiskFull,
     Permission,
     Busy,
@@ -73,6 +75,8 @@ impl Code {
             Code::StaleSelection => "stale-selection",
             Code::StoreLocked => "store-locked",
             Code::StoreDamaged => "store-damaged",
+            Code::TooLarge => "too-large",
+            Code::NoMemory => "no-memory",
             Code::DiskFull => "disk-full",
             Code::Permission => "permission",
             Code::Busy => "busy",
@@ -117,7 +121,7 @@ impl Error {
 
     /// A failed system call: `doing` is a participle ("reading", "renaming"), `path` what it was done to.
     ///
-    /// Full disks and quotas become `disk-full`, refused access and read-only file systems `permission`, paths
+    /// Full disks and quotas become `disk-full`, refused memory `no-memory`, refused access and read-only file systems `permission`, paths
     /// that no file can have `bad-path`.
     pub fn io(source: std::io::Error, doing: &str, path: &Path) -> Error {
         let (code, hint) = match source.raw_os_error() {
@@ -129,6 +133,9 @@ impl Error {
                 (Code::Permission, Some("check the owner and permissions of that path"))
             }
             Some(libc::ENOTDIR | libc::ENAMETOOLONG | libc::ELOOP) => (Code::BadPath, Some("check that path")),
+            Some(libc::ENOMEM) => {
+                (Code::NoMemory, Some("free some memory, or raise the limit (ulimit -v); nothing existing was changed"))
+            }
             Some(libc::EMFILE | libc::ENFILE) => (Code::Internal, Some("raise the open-file limit (ulimit -n)")),
             _ => (Code::Internal, None),
         };

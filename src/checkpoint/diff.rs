@@ -19,6 +19,7 @@ use crate::model::path::RelPath;
 use crate::model::stamp::KnownPaths;
 pub use crate::model::tree::Side;
 use crate::model::tree::{self, Mode, TreeEntry};
+use crate::model::weight::{self, Meter};
 use crate::store::FilePatch;
 use crate::worktree::Flow;
 
@@ -89,7 +90,7 @@ impl Timeline {
 
     /// Loads a checkpoint's manifest and coverage.
     pub(super) fn load(&self, tree: &ObjectId, wanted: &dyn Fn(&RelPath) -> bool) -> Result<(Manifest, Coverage)> {
-        build::load(tree, wanted, &|id| self.store.read_tree(id), &|id| self.store.read_blob(id))
+        build::load(tree, wanted, self.memory(), &|id| self.read_tree(id), &|id| self.read_record(id))
     }
 
     /// The manifest and coverage of a checkpoint.
@@ -100,7 +101,8 @@ impl Timeline {
         self.load(&checkpoint.tree, &|_| true)
     }
 
-    /// Changed paths between two root trees, in byte order. Equal subtrees are not looked into.
+    /// Changed paths between two root trees, in byte order. Equal subtrees are not looked into. Trees with more paths than there is
+    /// room for are `too-large`.
     pub(super) fn changes(
         &self,
         old: ObjectId,
@@ -109,14 +111,17 @@ impl Timeline {
     ) -> Result<Vec<Change>> {
         let read = |id: &ObjectId| match fresh.get(id) {
             Some(bytes) => tree::decode(bytes),
-            None => self.store.read_tree(id),
+            None => self.read_tree(id),
         };
+        let mut meter = Meter::new(self.memory());
         let mut changes = Vec::new();
+        let roots = [old, new];
         let mut pending = vec![(RelPath::root(), Some(old), Some(new))];
         while let Some((dir, old, new)) = pending.pop() {
             if old == new {
                 continue;
             }
+            let mut is_long = meter.add(dir.as_bytes().len());
             for (path, old, new) in paired(&dir, read_side(old, &read)?, read_side(new, &read)?) {
                 let subtree = |side: &Side| side.and_then(|(mode, id)| (mode == Mode::Dir).then_some(id));
                 let (old_dir, new_dir) = (subtree(&old), subtree(&new));
@@ -125,8 +130,12 @@ impl Timeline {
                 }
                 let (old, new) = (plain(old, new_dir), plain(new, old_dir));
                 if old != new {
+                    is_long |= meter.add(path.as_bytes().len());
                     changes.push(Change { path, old, new });
                 }
+            }
+            if is_long {
+                roots.iter().try_for_each(|root| weight::check(root, self.memory(), &read))?;
             }
         }
         changes.sort_by(|a, b| a.path.cmp(&b.path));

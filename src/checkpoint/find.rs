@@ -31,7 +31,7 @@ impl Timeline {
             if current.0 != Mode::Dir {
                 return Ok(None);
             }
-            let entries = self.store.read_tree(&current.1)?;
+            let entries = self.read_tree(&current.1)?;
             match entries.into_iter().find(|entry| entry.name == name) {
                 Some(entry) => current = (entry.mode, entry.id),
                 None => return Ok(None),

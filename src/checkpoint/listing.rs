@@ -94,9 +94,9 @@ impl Timeline {
             if rows.len() >= query.limit {
                 continue;
             }
-            let after = || self.stat(&self.after(checkpoint, next, present.as_ref())?);
+            let after = || self.stat(&self.after(checkpoint, next, present.as_ref())?).map(Some);
             let (stat, mut damaged) = match everywhere && (next.is_some() || present.is_some()) {
-                true => after().map_or_else(|error| (None, Some(error.text())), |stat| (Some(stat), None)),
+                true => Timeline::if_it_fits(after()).map_or_else(|error| (None, Some(error.text())), |stat| (stat, None)),
                 false => (None, None),
             };
             if let Some(holes) = &mut holes {

@@ -3,6 +3,7 @@
 //! Drives `worktree` → `store`, which never meet. Knows no terminal, no protocol, no watcher.
 
 mod all;
+mod bounds;
 mod branches;
 pub mod codon;
 mod commits;

@@ -141,13 +141,13 @@ impl Timeline {
         let (manifest, witnessed) = self.contents(witness)?;
         let is_rule = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::File && path.name() == b".gitignore";
         let rules = manifest.iter().filter(|(path, entry)| is_rule(path, entry)).map(|(_, entry)| entry.id);
-        if !self.store.missing(&mut rules.into_iter())?.is_empty() {
+        if !self.has_rules(&mut rules.into_iter())? {
             return Ok(HashSet::new());
         }
         let gitignore = |dir: &RelPath| {
             let entry = manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
             // They are all there.
-            self.store.read_blob(&entry.id).ok()
+            self.read_record(&entry.id).ok()
         };
         let exists = |path: &RelPath| manifest.contains(path);
         let view = CoverageView { gitignore: &gitignore, exists: &exists };

@@ -5,7 +5,7 @@
 //! dropped or moved by retention, runs or rollbacks; a run's branch goes forward only.
 //!
 //! *Invariant:* what came in is untrusted: only commits that are checkpoints of the workspace under whose name they came are
-//! named, with all that they come from; whatever else came with them stays outside of the store.
+//! named, with all that they come from, and only with trees that there is room for; whatever else came with them stays outside of the store.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
@@ -13,18 +13,23 @@ use std::io::IsTerminal;
 use std::process::Command;
 use std::sync::Arc;
 
+use super::bounds::tree_bound;
 use super::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use super::view::is_ref_name;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::git::{self, Reach};
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
+use crate::model::weight::Scale;
 use crate::store::{Arrival, FSCK_IGNORED, Quarantine, Store};
 use crate::sys::durable::unique_suffix;
 use crate::sys::lock::{FileLock, Mode};
 
 /// Longest history of a run that is taken over.
 const LONGEST: usize = 10_000;
+
+/// Bytes of the largest commit that is read: what piton says of a checkpoint takes a few hundred.
+const LARGEST_COMMIT: u64 = 4 << 20;
 
 /// How directories begin into which git fetches.
 const ASIDE: &str = "fetch-";
@@ -106,16 +111,12 @@ impl Timeline {
         let own = self.workspace.id.clone();
         let mut accepted = Vec::new();
         let aside = quarantine.store()?;
-        let mut good = HashSet::new();
+        let mut judge = Judge { aside, memory: self.memory(), good: HashSet::new(), scale: Scale::default() };
         for entry in aside.refs("refs/incoming/")? {
             let shown = entry.name.trim_start_matches("refs/incoming/").to_owned();
             let judged = parse(&entry.name).and_then(|named| {
                 let id = entry.target.clone()?;
-                if named.workspace == own {
-                    Ok(None)
-                } else {
-                    vouch(aside, &named, id, &mut good).map(|()| Some((named, id)))
-                }
+                if named.workspace == own { Ok(None) } else { judge.vouch(&named, id).map(|()| Some((named, id))) }
             });
             match judged {
                 Ok(Some((named, id))) => accepted.push((named, id)),
@@ -246,29 +247,46 @@ fn is_run(run: &str) -> bool {
     run.len() <= 80 && run.bytes().all(plain) && !run.ends_with(".lock")
 }
 
-/// Whether a commit, and all that it comes from, are checkpoints of the workspace that its name says.
-fn vouch(aside: &Store, named: &Named, tip: ObjectId, good: &mut HashSet<ObjectId>) -> Result<(), String> {
-    let mut next = Some(tip);
-    let mut passed = Vec::new();
-    while let Some(id) = next.filter(|id| !good.contains(id)) {
-        let commit = aside.read_commit(&id).map_err(|error| error.text())?;
-        let record = Record::parse(&commit.message).ok_or_else(|| format!("{} is no checkpoint", id.short()))?;
-        if record.workspace != named.workspace {
-            return Err(format!("{} is of another workspace than its name says", id.short()));
+/// Judges what came in.
+struct Judge<'s> {
+    aside: &'s Store,
+    /// What the paths of one tree may take.
+    memory: u64,
+    /// Typed checkpoints that were found good.
+    good: HashSet<ObjectId>,
+    scale: Scale,
+}
+
+impl Judge<'_> {
+    /// Passes a commit if it, and all that it comes from, are checkpoints of the workspace that its name says, with trees that there
+    /// is room for.
+    fn vouch(&mut self, named: &Named, tip: ObjectId) -> Result<(), String> {
+        let mut next = Some(tip);
+        let mut passed = Vec::new();
+        while let Some(id) = next.filter(|id| !self.good.contains(id)) {
+            let fits = self.aside.refuse_above(&id, LARGEST_COMMIT);
+            let commit = fits.and_then(|()| self.aside.read_commit(&id)).map_err(|error| error.text())?;
+            let record = Record::parse(&commit.message).ok_or_else(|| format!("{} is no checkpoint", id.short()))?;
+            if record.workspace != named.workspace {
+                return Err(format!("{} is of another workspace than its name says", id.short()));
+            }
+            let leaf = Some((record.kind, record.ordinal)).filter(|(kind, _)| !kind.is_typed());
+            if leaf != named.leaf.filter(|_| id == tip) || commit.parents.len() > 1 {
+                return Err(format!("{} is not the checkpoint that its name says", id.short()));
+            }
+            if passed.len() >= LONGEST {
+                return Err(format!("more than {LONGEST} checkpoints long"));
+            }
+            let most = tree_bound(self.memory);
+            let read = |id: &ObjectId| self.aside.read_tree_within(id, most);
+            self.scale.admit(&commit.tree, self.memory, &read).map_err(|error| error.text())?;
+            // What is typed may be met again below another name; a leaf has one.
+            passed.push((id, leaf.is_none()));
+            next = commit.parents.first().copied();
         }
-        let leaf = Some((record.kind, record.ordinal)).filter(|(kind, _)| !kind.is_typed());
-        if leaf != named.leaf.filter(|_| id == tip) || commit.parents.len() > 1 {
-            return Err(format!("{} is not the checkpoint that its name says", id.short()));
-        }
-        if passed.len() >= LONGEST {
-            return Err(format!("more than {LONGEST} checkpoints long"));
-        }
-        // What is typed may be met again below another name; a leaf has one.
-        passed.push((id, leaf.is_none()));
-        next = commit.parents.first().copied();
+        self.good.extend(passed.into_iter().filter(|(_, typed)| *typed).map(|(id, _)| id));
+        Ok(())
     }
-    good.extend(passed.into_iter().filter(|(_, typed)| *typed).map(|(id, _)| id));
-    Ok(())
 }
 
 /// Whether `old` is among what `new` comes from.

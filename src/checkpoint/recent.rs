@@ -9,9 +9,13 @@ use std::mem;
 use super::diff::plain;
 use super::timeline::Timeline;
 use crate::error::Result;
+use crate::model::build::MAX_DEPTH;
 use crate::model::id::ObjectId;
 use crate::model::name;
 use crate::model::tree::{self, Mode, Side};
+
+/// Two versions of one directory.
+type Pair = (Option<ObjectId>, Option<ObjectId>);
 
 /// Bytes of one generation of kept trees.
 const GENERATION: usize = 1 << 20;
@@ -51,12 +55,35 @@ impl Timeline {
         new: ObjectId,
         fresh: &HashMap<ObjectId, Vec<u8>>,
     ) -> Result<u64> {
-        let mut count = 0;
-        let mut pending = vec![(true, Some(old), Some(new))];
-        while let Some((is_root, old, new)) = pending.pop() {
-            if old == new {
-                continue;
+        let mut count = 0_u64;
+        // Level by level, each pair once with how often it stands there: shared trees may stand for more paths than can be visited.
+        let mut level = HashMap::from([((Some(old), Some(new)), 1_u64)]);
+        let mut depth = 0;
+        while !level.is_empty() && depth <= MAX_DEPTH {
+            let mut below = HashMap::new();
+            for ((old, new), times) in level {
+                let (here, dirs) = self.count_level(depth == 0, (old, new), fresh)?;
+                count = count.saturating_add(here.saturating_mul(times));
+                for pair in dirs {
+                    let sum: &mut u64 = below.entry(pair).or_default();
+                    *sum = sum.saturating_add(times);
+                }
             }
+            level = below;
+            depth += 1;
+        }
+        Ok(count)
+    }
+
+    /// How many names of two versions of one directory differ, and which pairs of subtrees do.
+    fn count_level(
+        &self,
+        is_root: bool,
+        (old, new): Pair,
+        fresh: &HashMap<ObjectId, Vec<u8>>,
+    ) -> Result<(u64, Vec<Pair>)> {
+        let (mut count, mut dirs) = (0, Vec::new());
+        if old != new {
             let contents = (self.tree_bytes(old, fresh)?, self.tree_bytes(new, fresh)?);
             for (stored, (old, new)) in tree::differing(&contents.0, &contents.1)? {
                 if old == new || (is_root && stored == name::RESERVED_ROOT) {
@@ -65,7 +92,7 @@ impl Timeline {
                 let subtree = |side: &Side| side.and_then(|(mode, id)| (mode == Mode::Dir).then_some(id));
                 let (old_dir, new_dir) = (subtree(&old), subtree(&new));
                 if old_dir.is_some() || new_dir.is_some() {
-                    pending.push((false, old_dir, new_dir));
+                    dirs.push((old_dir, new_dir));
                 }
                 count += u64::from(plain(old, new_dir) != plain(new, old_dir));
             }
@@ -76,7 +103,7 @@ impl Timeline {
                 }
             }
         }
-        Ok(count)
+        Ok((count, dirs))
     }
 
     fn tree_bytes(&self, id: Option<ObjectId>, fresh: &HashMap<ObjectId, Vec<u8>>) -> Result<Vec<u8>> {
@@ -84,7 +111,7 @@ impl Timeline {
         let recent = || self.recent.borrow_mut().take(&id);
         match fresh.get(&id).cloned().or_else(recent) {
             Some(content) => Ok(content),
-            None => self.store.tree_content(&id),
+            None => self.tree_content(&id),
         }
     }
 }

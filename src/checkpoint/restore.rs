@@ -278,7 +278,7 @@ impl Timeline {
     ) -> Result<Plan> {
         let gitignore = |dir: &RelPath| {
             let entry = loaded.manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
-            self.store.read_blob(&entry.id).ok()
+            self.read_record(&entry.id).ok()
         };
         let exists = |path: &RelPath| loaded.manifest.contains(path);
         let view = CoverageView { gitignore: &gitignore, exists: &exists };
@@ -289,7 +289,7 @@ impl Timeline {
             .manifest
             .iter()
             .filter(|(path, entry)| path.name() == b".gitignore" && entry.kind == EntryKind::File);
-        let rules_known = self.store.missing(&mut rules.map(|(_, entry)| entry.id))?.is_empty();
+        let rules_known = self.has_rules(&mut rules.map(|(_, entry)| entry.id))?;
         let judge = Judge::new(&loaded.coverage, &view);
         // Inputs that are read-only now are no business of a run's, whatever the target knew of them.
         let inputs: &[String] = if loaded.checkpoint.record.kind.is_typed() { &self.policy.read_only } else { &[] };
@@ -431,8 +431,12 @@ impl BlobSource for Blobs<'_> {
         Ok(self.0.has(id))
     }
 
-    fn read(&self, id: &ObjectId, size: u64) -> Result<Option<Vec<u8>>> {
-        self.0.read_blob(id, size)
+    fn read(&self, id: &ObjectId, _size: u64) -> Result<Option<Vec<u8>>> {
+        self.0.read_blob(id)
+    }
+
+    fn size(&self, id: &ObjectId) -> Result<Option<u64>> {
+        Ok(self.0.blob_size(id))
     }
 
     fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {

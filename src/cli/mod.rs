@@ -187,10 +187,12 @@ fn exit_of(error: &Error) -> Exit {
         | Code::RollbackInProgress
         | Code::CodonRunning
         | Code::Conflict
-        | Code::StaleSelection => Exit::Refused,
+        | Code::StaleSelection
+        | Code::TooLarge => Exit::Refused,
         Code::StoreDamaged | Code::IncompleteCheckpoint => Exit::Damaged,
         Code::PreRestoreFailed
         | Code::StoreLocked
+        | Code::NoMemory
         | Code::DiskFull
         | Code::Permission
         | Code::Busy

@@ -13,10 +13,11 @@ use super::meta;
 use super::name;
 use super::path::RelPath;
 use super::tree::{self, Mode, TreeEntry};
+use super::weight::{self, Meter};
 use crate::error::{Code, Error, Result};
 
 /// Deepest nesting that is read back; no file system path is deeper.
-pub(super) const MAX_DEPTH: usize = 2048;
+pub(crate) const MAX_DEPTH: usize = 2048;
 
 /// Takes each object that was built, children before parents.
 pub type Emit<'a> = &'a mut dyn FnMut(ObjectKind, ObjectId, &[u8]) -> Result<()>;
@@ -189,22 +190,25 @@ impl Node {
 
 /// Reads a checkpoint back: its manifest (sizes are zero, trees do not know them) and its coverage.
 ///
-/// `wanted` is asked for each path, directories included; what it refuses is not read.
+/// `wanted` is asked for each path, directories included; what it refuses is not read. A tree that would take more than `memory`
+/// bytes is refused before its paths are listed, as [`weight::check`] says.
 ///
 /// # Errors
-/// `store-damaged` for trees or records piton would not have written; errors of the readers.
+/// `store-damaged` for trees or records piton would not have written; `too-large`; errors of the readers.
 pub fn load(
     root: &ObjectId,
     wanted: &dyn Fn(&RelPath) -> bool,
+    memory: u64,
     read_tree: ReadTree<'_>,
     read_blob: ReadBlob<'_>,
 ) -> Result<(Manifest, Coverage)> {
     let mut manifest = Manifest::new();
     let mut own = None;
+    let mut meter = Meter::new(memory);
     let mut pending = vec![(RelPath::root(), *root, 0usize)];
     while let Some((dir, id, depth)) = pending.pop() {
         if depth > MAX_DEPTH {
-            return Err(Error::new(Code::StoreDamaged, "a checkpoint's tree is nested too deeply").path(dir.to_path()));
+            return Err(weight::too_deep(root));
         }
         for entry in read_tree(&id)? {
             if dir.is_root() && entry.name == name::RESERVED_ROOT {
@@ -214,6 +218,9 @@ pub fn load(
             let path = dir.join(&name::from_stored(&entry.name, dir.is_root()));
             if !wanted(&path) {
                 continue;
+            }
+            if meter.add(path.as_bytes().len()) {
+                weight::check(root, memory, read_tree)?;
             }
             // Stored names that piton would not have made stand for themselves, and so may meet one that it made.
             if manifest.contains(&path) {
@@ -229,7 +236,7 @@ pub fn load(
     }
     let coverage = match own {
         None => Coverage::default(),
-        Some(entry) => meta::load(&entry, &mut manifest, read_tree, read_blob)?,
+        Some(entry) => meta::load(&entry, &mut manifest, memory, (read_tree, read_blob))?,
     };
     Ok((manifest, coverage))
 }
@@ -255,6 +262,8 @@ mod tests {
     use super::super::coverage::{Defaults, Extent, Pattern, SkipReason};
     use super::*;
 
+    const MEMORY: u64 = 192_000_000;
+
     fn round_trip(manifest: &Manifest, coverage: &Coverage) -> (Manifest, Coverage) {
         let objects = RefCell::new(HashMap::new());
         let root = build(manifest, coverage, &mut |_, id, bytes| {
@@ -263,7 +272,7 @@ mod tests {
         })
         .unwrap();
         let objects = objects.into_inner();
-        load(&root, &|_| true, &|id| tree::decode(&objects[id]), &|id| Ok(objects[id].clone())).unwrap()
+        load(&root, &|_| true, MEMORY, &|id| tree::decode(&objects[id]), &|id| Ok(objects[id].clone())).unwrap()
     }
 
     fn path(text: &str) -> RelPath {
@@ -324,7 +333,7 @@ mod tests {
         let entry = |name: &str| TreeEntry { name: name.into(), mode: Mode::File, id: ObjectId::EMPTY_TREE };
         for (one, other) in [("~piton~x", "~piton~~piton~x"), (".PITON", ".PITON~")] {
             let read_tree = |_: &ObjectId| Ok(vec![entry(one), entry(other)]);
-            let read = load(&ObjectId::EMPTY_TREE, &|_| true, &read_tree, &|_| Ok(Vec::new()));
+            let read = load(&ObjectId::EMPTY_TREE, &|_| true, MEMORY, &read_tree, &|_| Ok(Vec::new()));
             assert_eq!(read.unwrap_err().code(), Code::StoreDamaged, "{one} {other}");
         }
     }
@@ -339,8 +348,31 @@ mod tests {
                 assert!(at < 10_000, "it goes on for ever");
                 Ok(vec![entry(trees[at.min(trees.len() - 1)])])
             };
-            let read = load(&ObjectId::EMPTY_TREE, &|_| true, &read_tree, &|_| Ok(Vec::new()));
-            assert_eq!(read.unwrap_err().code(), Code::StoreDamaged, "{trees:?}");
+            let read = load(&ObjectId::EMPTY_TREE, &|_| true, MEMORY, &read_tree, &|_| Ok(Vec::new()));
+            assert_eq!(read.unwrap_err().code(), Code::TooLarge, "{trees:?}");
+        }
+    }
+
+    /// A subtree shared again and again: in the tree itself, and in the records of `.piton`.
+    #[test]
+    fn shared_trees_are_refused_before_their_paths_are_listed() {
+        let level = |n: u8| ObjectId::from_bytes([n; 20]);
+        for (prefix, top, code) in [("d", vec![], Code::TooLarge), ("d-", vec![".piton", "tree"], Code::TooLarge)] {
+            let reads = std::cell::Cell::new(0);
+            let read_tree = |id: &ObjectId| {
+                reads.set(reads.get() + 1);
+                let n = id.as_bytes()[0];
+                let dir = |name: String, n| TreeEntry { name: name.into(), mode: Mode::Dir, id: level(n) };
+                Ok(match top.get(usize::from(100 - n)) {
+                    Some(name) => vec![dir((*name).to_owned(), n - 1)],
+                    None if n <= 88 => vec![],
+                    None => (0..10).map(|k| dir(format!("{prefix}{k}"), n - 1)).collect(),
+                })
+            };
+            let memory = 32_000_000;
+            let read = load(&level(100), &|_| true, memory, &read_tree, &|_| Ok(Vec::new()));
+            assert_eq!(read.unwrap_err().code(), code, "{prefix}");
+            assert!(reads.get() < 300_000, "{} trees were read", reads.get());
         }
     }
 

@@ -15,6 +15,7 @@ use super::manifest::{Entry, EntryKind, Manifest};
 use super::name;
 use super::path::RelPath;
 use super::tree::{Mode, TreeEntry};
+use super::weight::{self, Meter};
 use crate::error::{Code, Error, Result};
 
 use super::build::{MAX_DEPTH, ReadBlob, ReadTree};
@@ -22,6 +23,9 @@ use std::collections::BTreeMap;
 
 const SHARD: &[u8] = b"meta";
 const DIR_PREFIX: &[u8] = b"d-";
+
+/// Bytes of memory that a record takes beside its names.
+const A_RECORD: usize = 96;
 
 /// A path below the checkpoint's root, as stored names, and the blob that stands there.
 pub type StoredBlob = (Vec<Vec<u8>>, Vec<u8>);
@@ -136,12 +140,12 @@ fn info_lines(coverage: &Coverage) -> Vec<String> {
 /// Reads `.piton` back, applying recorded permissions to `manifest`.
 ///
 /// # Errors
-/// `store-damaged` for records piton would not have written.
+/// `store-damaged` for records piton would not have written; `too-large` for more of them than `memory`.
 pub fn load(
     own: &TreeEntry,
     manifest: &mut Manifest,
-    read_tree: ReadTree<'_>,
-    read_blob: ReadBlob<'_>,
+    memory: u64,
+    (read_tree, read_blob): (ReadTree<'_>, ReadBlob<'_>),
 ) -> Result<Coverage> {
     let mut coverage = Coverage::default();
     if own.mode != Mode::Dir {
@@ -153,7 +157,7 @@ pub fn load(
     }
     apply_defaults(manifest, &coverage.defaults);
     if let Some(tree) = entries.iter().find(|entry| entry.name == b"tree" && entry.mode == Mode::Dir) {
-        load_shards(tree.id, manifest, &mut coverage, (read_tree, read_blob))?;
+        load_shards(tree.id, manifest, &mut coverage, memory, (read_tree, read_blob))?;
     }
     Ok(coverage)
 }
@@ -173,18 +177,24 @@ fn load_shards(
     root: ObjectId,
     manifest: &mut Manifest,
     coverage: &mut Coverage,
+    memory: u64,
     (read_tree, read_blob): (ReadTree<'_>, ReadBlob<'_>),
 ) -> Result<()> {
+    // Shards may be shared as trees are: each is counted as often as it is read.
+    let mut meter = Meter::new(memory);
     let mut pending = vec![(RelPath::root(), root, 0usize)];
     while let Some((dir, id, depth)) = pending.pop() {
         if depth > MAX_DEPTH {
-            return Err(damaged("is nested too deeply"));
+            return Err(weight::too_deep(&root));
         }
         for entry in read_tree(&id)? {
             if entry.name == SHARD {
-                decode_shard(&dir, &read_blob(&entry.id)?, manifest, coverage)?;
+                let shard = read_blob(&entry.id)?;
+                meter.take(shard.len(), &root, memory)?;
+                decode_shard(&dir, &shard, manifest, coverage, &mut |length| meter.take(length, &root, memory))?;
             } else if let Some(stored) = entry.name.strip_prefix(DIR_PREFIX).filter(|stored| !stored.is_empty()) {
                 let child = name::from_stored(stored, dir.is_root());
+                meter.take(A_RECORD + dir.as_bytes().len(), &root, memory)?;
                 pending.push((dir.join(checked_name(&child)?), entry.id, depth + 1));
             } else {
                 return Err(damaged("has an entry of unknown name"));
@@ -194,7 +204,13 @@ fn load_shards(
     Ok(())
 }
 
-fn decode_shard(dir: &RelPath, bytes: &[u8], manifest: &mut Manifest, coverage: &mut Coverage) -> Result<()> {
+fn decode_shard(
+    dir: &RelPath,
+    bytes: &[u8],
+    manifest: &mut Manifest,
+    coverage: &mut Coverage,
+    count: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<()> {
     for line in text(bytes)?.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
@@ -208,6 +224,7 @@ fn decode_shard(dir: &RelPath, bytes: &[u8], manifest: &mut Manifest, coverage: 
             ["skip", word, size, name] => {
                 let size = size.parse().map_err(|_| damaged("has a bad size"))?;
                 let reason = SkipReason::parse(word, size).ok_or_else(|| damaged("has an unknown skip reason"))?;
+                count(A_RECORD + dir.as_bytes().len())?;
                 coverage.skipped.insert(dir.join(checked_name(&unquote(name)?)?), reason);
             }
             _ => return Err(damaged("has an unknown record")),

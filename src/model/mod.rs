@@ -18,3 +18,4 @@ pub mod sink;
 pub mod stamp;
 pub mod text;
 pub mod tree;
+pub mod weight;

@@ -305,16 +305,6 @@ pub fn write_stream(git_dir: &Path, size: u64, source: &mut dyn Read) -> Result<
     Ok(id)
 }
 
-/// Compressed bytes of a loose object; `None` when there is no such loose object.
-pub fn stored_size(git_dir: &Path, id: &ObjectId) -> Result<Option<u64>> {
-    let path = path_of(git_dir, id);
-    match path.metadata() {
-        Ok(metadata) => Ok(Some(metadata.len())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io(error, "examining", &path)),
-    }
-}
-
 /// Copies a loose blob to `out` in constant memory; `None` when there is no such loose object.
 pub fn copy(git_dir: &Path, id: &ObjectId, out: &mut dyn Write) -> Result<Option<u64>> {
     let path = path_of(git_dir, id);

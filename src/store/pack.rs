@@ -77,10 +77,31 @@ pub fn entry_of(bytes: &[u8]) -> Option<(ObjectKind, u64, usize)> {
 
 /// The id of content that was looked at for collisions when it was stored.
 pub fn plain_id(kind: ObjectKind, content: &[u8]) -> ObjectId {
-    let mut hasher = plain_sha1();
-    hasher.update(format!("{} {}\0", kind.as_str(), content.len()).as_bytes());
+    let mut hasher = PlainHasher::new(kind, content.len() as u64);
     hasher.update(content);
-    ObjectId::from_bytes(digest(hasher))
+    hasher.finish()
+}
+
+/// As [`plain_id`], piece by piece.
+pub struct PlainHasher(Sha1);
+
+impl PlainHasher {
+    /// Begins with git's header for `kind` and `length` content bytes.
+    pub fn new(kind: ObjectKind, length: u64) -> PlainHasher {
+        let mut hasher = plain_sha1();
+        hasher.update(format!("{} {length}\0", kind.as_str()).as_bytes());
+        PlainHasher(hasher)
+    }
+
+    /// Adds content.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The id of what was added.
+    pub fn finish(self) -> ObjectId {
+        ObjectId::from_bytes(digest(self.0))
+    }
 }
 
 /// True if an open pack is the one that ends with `checksum`, from its first byte to its last as far as its ends tell.

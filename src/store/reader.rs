@@ -4,11 +4,13 @@ use std::io::Write;
 use std::path::Path;
 
 use super::objects::Objects;
-use super::{damaged, loose};
+use super::{Store, damaged, loose};
 use crate::error::{IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::tree::{self, TreeEntry};
+use crate::model::weight::object_too_large;
 
-/// Compressed bytes of a loose object from which on it is streamed.
+/// Bytes of content from which on it is streamed.
 const LARGE: u64 = 1 << 20;
 
 /// Reads blobs; what was packed elsewhere meanwhile it looks for anew.
@@ -27,25 +29,28 @@ impl<'s> Reader<'s> {
         self.objects.has(id).unwrap_or(false)
     }
 
-    /// A blob's bytes, proved to be those of its id; `None` for one that is too large to be held in memory and can be streamed. It
-    /// is said to have `size` bytes.
+    /// A blob's bytes, proved to be those of its id; `None` for one that is too large to be held in memory and is to be streamed.
     ///
     /// # Errors
     /// `store-damaged` when it is missing, cut, of another kind or not what its id says.
-    pub fn read_blob(&self, id: &ObjectId, size: u64) -> Result<Option<Vec<u8>>> {
-        // Compressing makes hardly anything larger: a small one need not be looked at first.
-        if size >= LARGE / 2 && loose::stored_size(self.git_dir, id)?.is_some_and(|size| size >= LARGE) {
+    pub fn read_blob(&self, id: &ObjectId) -> Result<Option<Vec<u8>>> {
+        // The header decides: what the caller believes of the size may be wrong.
+        if self.blob_size(id).is_some_and(|size| size >= LARGE) {
             return Ok(None);
         }
         read_kind(self.objects, id, ObjectKind::Blob).map(Some)
+    }
+
+    /// The length of a blob, from its header alone; `None` when it cannot be told.
+    pub fn blob_size(&self, id: &ObjectId) -> Option<u64> {
+        let described = self.objects.describe(id).ok();
+        described.filter(|(kind, _)| *kind == Some(ObjectKind::Blob)).map(|(_, size)| size)
     }
 
     /// As [`Store::copy_blob`].
     ///
     /// # Errors
     /// `store-damaged`; errors of writing.
-    ///
-    /// [`Store::copy_blob`]: super::Store::copy_blob
     pub fn copy_blob(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
         let copied = loose::copy(self.git_dir, id, out).inspect_err(|_| self.objects.note(id))?;
         if let Some(size) = copied {
@@ -54,9 +59,47 @@ impl<'s> Reader<'s> {
         if let Some(size) = self.objects.stream(id, out)? {
             return Ok(size);
         }
+        // A delta, which is held whole while it is applied.
         let bytes = read_kind(self.objects, id, ObjectKind::Blob)?;
         out.write_all(&bytes).at("writing", "restored content")?;
         Ok(bytes.len() as u64)
+    }
+}
+
+impl Store {
+    /// The entries of a tree object of at most so many bytes.
+    ///
+    /// # Errors
+    /// `too-large`; `store-damaged`.
+    pub fn read_tree_within(&self, id: &ObjectId, most: u64) -> Result<Vec<TreeEntry>> {
+        let content = self.tree_content_within(id, most)?;
+        tree::decode(&content).map_err(|error| error.context(format!("tree {id}")))
+    }
+
+    /// The bytes of a tree object of at most so many bytes.
+    ///
+    /// # Errors
+    /// `too-large`; `store-damaged` when it is missing.
+    pub fn tree_content_within(&self, id: &ObjectId, most: u64) -> Result<Vec<u8>> {
+        if *id != ObjectId::EMPTY_TREE {
+            self.refuse_above(id, most)?;
+        }
+        self.tree_content(id)
+    }
+
+    /// The bytes of a blob of at most so many bytes, in memory.
+    ///
+    /// # Errors
+    /// `too-large`; `store-damaged` when it is missing, cut or of another kind.
+    pub fn read_blob_within(&self, id: &ObjectId, most: u64) -> Result<Vec<u8>> {
+        self.refuse_above(id, most)?;
+        self.read_blob(id)
+    }
+
+    /// Refuses an object by its header, before it is unpacked.
+    pub(crate) fn refuse_above(&self, id: &ObjectId, most: u64) -> Result<()> {
+        let (_, size) = self.objects.describe(id)?;
+        if size > most { Err(object_too_large(id, size, most)) } else { Ok(()) }
     }
 }
 

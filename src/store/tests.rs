@@ -129,10 +129,8 @@ fn a_damaged_object_is_never_delivered_as_whole() {
     std::fs::copy(loose::path_of(store.git_dir(), &other), loose::path_of(store.git_dir(), &id)).unwrap();
     assert_eq!(store.copy_blob(&id, &mut Vec::new()).unwrap_err().code(), Code::StoreDamaged);
     let reader = store.reader().unwrap();
-    for size in [900, u64::MAX] {
-        assert_eq!(reader.read_blob(&id, size).unwrap_err().code(), Code::StoreDamaged);
-        assert_eq!(reader.read_blob(&other, size).unwrap().unwrap(), b"other\n".repeat(150));
-    }
+    assert_eq!(reader.read_blob(&id).unwrap_err().code(), Code::StoreDamaged);
+    assert_eq!(reader.read_blob(&other).unwrap().unwrap(), b"other\n".repeat(150));
     std::fs::remove_file(loose::path_of(store.git_dir(), &other)).unwrap();
     assert_eq!(store.read_blob(&other).unwrap_err().code(), Code::StoreDamaged);
 }

@@ -29,6 +29,15 @@ pub trait BlobSource: Sync {
     /// # Errors
     /// As [`BlobSource::copy`].
     fn read(&self, id: &ObjectId, size: u64) -> Result<Option<Vec<u8>>>;
+
+    /// The length of the blob, where the source can tell it: what is copied is hashed on its way then.
+    ///
+    /// # Errors
+    /// When the source cannot answer.
+    fn size(&self, id: &ObjectId) -> Result<Option<u64>> {
+        let _ = id;
+        Ok(None)
+    }
 }
 
 /// What the pre-restore checkpoint holds: only exactly this may be replaced or deleted.

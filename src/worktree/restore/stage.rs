@@ -19,6 +19,9 @@ use crate::sys::dir::{Dir, Kind, Stat};
 /// From this many files on, the file system is synced once instead of each file.
 pub(super) const BULK: usize = 32;
 
+/// The longest target of a link that is read; systems have links of 4,096 bytes at most.
+const LONGEST_TARGET: usize = 1 << 16;
+
 /// A file or link that waits for its rename.
 pub(super) struct Staged {
     /// The directory it waits in: that of its place, or the deepest one above it that exists.
@@ -99,8 +102,18 @@ impl Stage<'_> {
     }
 
     fn write_link(&self, dir: &Dir, name: &[u8], to: &Entry) -> Result<(Stat, Vec<String>)> {
-        let mut target = Vec::new();
-        self.blobs.copy(&to.id, &mut target)?;
+        let mut target = Target { bytes: Vec::new(), is_cut: false };
+        let copied = self.blobs.copy(&to.id, &mut target);
+        let Target { bytes: target, is_cut } = target;
+        if is_cut {
+            return Err(Error::new(
+                Code::BadPath,
+                format!("the target of a link has more than {LONGEST_TARGET} bytes"),
+            )
+            .path(dir.path())
+            .hint("nothing was changed; no link can have it: leave this path out"));
+        }
+        copied?;
         if !is_of(&to.id, &target) {
             return Err(damaged(&to.id));
         }
@@ -142,7 +155,8 @@ impl Stage<'_> {
         if let Some(content) = self.blobs.read(&to.id, to.size)? {
             return file.write_all(&content).at("writing", path);
         }
-        let hasher = ObjectHasher::new(ObjectKind::Blob, to.size);
+        let size = self.blobs.size(&to.id)?.unwrap_or(to.size);
+        let hasher = ObjectHasher::new(ObjectKind::Blob, size);
         let mut out = Checked { file, hasher, total: 0, error: None };
         let copied = self.blobs.copy(&to.id, &mut out);
         let Checked { file, hasher, total, error } = out;
@@ -150,7 +164,7 @@ impl Stage<'_> {
             return Err(Error::io(error, "writing", path));
         }
         copied?;
-        let id = if total == to.size {
+        let id = if total == size {
             Some(hasher.finish()?)
         } else {
             file.rewind().at("reading", path)?;
@@ -167,6 +181,27 @@ fn is_of(id: &ObjectId, content: &[u8]) -> bool {
 fn damaged(id: &ObjectId) -> Error {
     Error::new(Code::StoreDamaged, format!("the content of object {id} is not what its id says"))
         .hint("nothing was changed; run `piton doctor`")
+}
+
+/// Takes the target of a link, and no more than a link can have: a blob of any length may be called one.
+struct Target {
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.len() + bytes.len() > LONGEST_TARGET {
+            self.is_cut = true;
+            return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Hashes what passes through, and remembers the error of the file, which the source may report as it likes.

@@ -141,7 +141,7 @@ fn stored(capture: &Capture) -> (Manifest, Coverage) {
     });
     let read_tree = |id: &ObjectId| tree::decode(&objects[id]);
     let (manifest, coverage) =
-        build::load(&root.unwrap(), &|_| true, &read_tree, &|id| Ok(objects[id].clone())).unwrap();
+        build::load(&root.unwrap(), &|_| true, 192_000_000, &read_tree, &|id| Ok(objects[id].clone())).unwrap();
     assert_eq!(coverage, capture.coverage);
     assert_eq!(manifest.iter().count(), capture.manifest.iter().count());
     for (at, entry) in capture.manifest.iter() {
