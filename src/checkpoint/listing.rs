@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::diff::{Change, Present, Stat, is_file_change};
+use super::gaps::Gap;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Result};
 use crate::model::checkpoint::Kind;
@@ -36,6 +37,8 @@ pub struct Row {
     pub external: Vec<Class>,
     /// What of it is missing or damaged, if anything is known to be.
     pub damaged: Option<String>,
+    /// What its action named and it does not hold.
+    pub gaps: Vec<Gap>,
 }
 
 /// A list, newest first.
@@ -112,7 +115,10 @@ impl Timeline {
             let mut external: Vec<Class> = after.map(|external| external.class).collect();
             external.sort();
             external.dedup();
-            rows.push(Row { checkpoint: checkpoint.clone(), stat, external, damaged });
+            let is_told = checkpoint.record.flags.iter().any(|flag| flag == "not-held");
+            // What cannot be read is told by the flag alone.
+            let gaps = if is_told { self.gaps_at(checkpoint).unwrap_or_default() } else { Vec::new() };
+            rows.push(Row { checkpoint: checkpoint.clone(), stat, external, damaged, gaps });
         }
         Ok(Listing { rows, total, faults })
     }

@@ -10,6 +10,7 @@ mod commits;
 pub mod diff;
 pub mod export;
 pub mod find;
+pub mod gaps;
 pub mod health;
 pub mod held;
 pub mod home;

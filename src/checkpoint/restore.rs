@@ -17,7 +17,7 @@ use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::filter::{CoverageView, Denial, Judge, Tracked, Verdict};
 use crate::model::checkpoint::Kind;
-use crate::model::coverage::{Coverage, SkipReason};
+use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
@@ -105,7 +105,7 @@ impl Timeline {
         changes.retain(|change| planned.contains(&change.path));
         let stat = self.stat(&changes)?;
         let externals = self.externals_after(&loaded.checkpoint)?;
-        let warnings = target_warnings(&loaded);
+        let warnings = self.target_warnings(&loaded.coverage);
         Ok(Preview { target: loaded.checkpoint, plan, stat, externals, warnings })
     }
 
@@ -165,7 +165,7 @@ impl Timeline {
     ) -> Result<Restored> {
         let loaded = self.load_target(restore)?;
         let externals = self.externals_after(&loaded.checkpoint)?;
-        let warnings = target_warnings(&loaded);
+        let warnings = self.target_warnings(&loaded.coverage);
         let take = self.safety_take(restore, &loaded);
         let (safety, seen) = self.take_before((restore, &loaded), &take, control).map_err(pre_restore_failed)?;
         let warm = if seen.scan.is_none() { self.warm.as_ref() } else { None };
@@ -483,22 +483,4 @@ fn incomplete(error: Error) -> Error {
         }
         _ => error,
     }
-}
-
-/// What a person should know of the target before going back to it.
-fn target_warnings(loaded: &Loaded) -> Vec<String> {
-    let skips = &loaded.coverage.skipped;
-    let count = skips.values().filter(|reason| reason.makes_partial()).count();
-    let mut warnings = Vec::new();
-    if count > 0 {
-        let first: Vec<String> = skips
-            .iter()
-            .filter(|(_, reason)| reason.makes_partial())
-            .take(3)
-            .map(|(path, reason): (&RelPath, &SkipReason)| format!("{} ({reason})", path.display()))
-            .collect();
-        let paths = crate::model::text::count(count as u64, "path");
-        warnings.push(format!("this checkpoint left out {paths}, which stay as they are: {}", first.join(", ")));
-    }
-    warnings
 }

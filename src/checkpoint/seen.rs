@@ -11,7 +11,7 @@ use super::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::model::build::build;
 use crate::model::cost::Cost;
-use crate::model::coverage::{Coverage, Extent};
+use crate::model::coverage::{Coverage, Extent, SkipReason};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::{EntryKind, Manifest};
 use crate::model::meta;
@@ -174,6 +174,9 @@ impl Timeline {
         };
         if let Some(narrow) = self.narrowing(take)? {
             narrow.apply(&mut capture.manifest, &mut capture.coverage);
+        }
+        if take.spares_repositories {
+            capture.coverage.skipped.retain(|_, why| !matches!(why, SkipReason::Repository(_)));
         }
         let shape = if request.extent == Extent::Tree && !take.kind.is_typed() && capture.stats.targeted == 0 {
             Some(shape(&capture.manifest, &capture.coverage)?)

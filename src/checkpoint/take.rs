@@ -48,6 +48,8 @@ pub struct Take {
     pub pinned: bool,
     /// Only these paths; empty means everything.
     pub only: Vec<RelPath>,
+    /// True if the action leaves the `.git` of nested repositories alone, although it empties the directories around them.
+    pub spares_repositories: bool,
     /// The checkpoint that protects the turn already: what equals it, or the workspace's newest, is not recorded again.
     pub held: Option<ObjectId>,
     /// When it was asked for: what [`Timeline::listen_ahead`] has heard since need not be asked again. Changes after that moment
@@ -83,6 +85,7 @@ impl Take {
             always: kind.is_typed(),
             pinned: false,
             only: Vec::new(),
+            spares_repositories: false,
             held: None,
             asked: None,
         }
@@ -177,7 +180,7 @@ impl Timeline {
                 return Ok(false);
             }
         }
-        Ok(true)
+        self.admits_gaps(&tree, &present.coverage)
     }
 
     /// The ordinal of the newest checkpoint; 0 when there is none.
@@ -377,6 +380,7 @@ impl Timeline {
             ("targeted", targeted && take.kind != Kind::PreRestore),
             ("secrets", holds_secrets && secrets()),
             ("unstable", !coverage.unstable.is_empty()),
+            ("not-held", coverage.skipped.values().any(|why| why.is_of_target())),
         ];
         flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag.to_owned()).collect()
     }

@@ -226,7 +226,7 @@ fn is_destroyed(found: &Found) -> bool {
 fn is_wiped(found: &Found) -> bool {
     match found.class {
         Class::FileDelete | Class::FileMove => true,
-        Class::VcsDiscard => found.rule == "git-clean-ignored" || found.rule == "git-stash-all",
+        Class::VcsDiscard => found.rule.starts_with("git-clean-ignored") || found.rule == "git-stash-all",
         _ => false,
     }
 }

@@ -246,11 +246,14 @@ fn add(decision: &mut Decision, reply: &Value, hears: bool) {
     };
     let warnings = texts(&reply["warnings"], Some("message"));
     let mut messages: Vec<String> = Vec::new();
+    let not_held = crate::protocol::not_held_sentence(reply);
     if hears {
+        decision.context.extend(not_held.iter().map(|text| format!("piton: {text}")));
         decision.context.extend(warnings.iter().map(|warning| format!("piton: {warning}")));
         decision.context.extend(texts(&reply["notices"], None));
     } else {
         messages.extend(warnings);
+        messages.extend(not_held);
     }
     let checkpoint = &reply["checkpoint"];
     if let Some(status @ ("late" | "failed")) = checkpoint["status"].as_str() {

@@ -11,10 +11,13 @@ use super::print;
 use crate::agents::Client;
 use crate::checkpoint::diff::Stat;
 use crate::error::{Code, Error, Result};
-use crate::model::text::printable;
+use crate::model::text::{bytes, printable};
 
 /// Paths of one list that are shown before it is cut.
 const SHOWN: usize = 20;
+
+/// Paths that a row names as not held.
+const NAMED_GAPS: usize = 5;
 
 /// Says that a restore or undo would change no file.
 pub const NOTHING: &str = "Nothing to do.\n";
@@ -204,8 +207,18 @@ struct Row {
     reason: String,
     stat: Lines,
     flags: Vec<String>,
+    not_held: Vec<NotHeld>,
     external: Vec<String>,
     pinned: bool,
+}
+
+/// A path that an action named and its checkpoint does not hold.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NotHeld {
+    path: String,
+    bytes: Option<u64>,
+    at_least: bool,
 }
 
 /// The reply to a list.
@@ -337,7 +350,10 @@ pub fn list(title: &str, listing: &Listing, words: &Words) -> String {
         if row.stat.files > 0 {
             notes.push(format!("({})", row.stat.text()));
         }
-        notes.extend(row.flags.iter().map(|flag| format!("[{}]", printable(flag))));
+        // What is not held is named below, where it can be read.
+        let told = |flag: &&String| *flag != "not-held" || row.not_held.is_empty();
+        notes.extend(row.flags.iter().filter(told).map(|flag| format!("[{}]", printable(flag))));
+        notes.extend(not_held(&row.not_held));
         notes.extend(row.pinned.then(|| "[pinned]".to_owned()));
         notes.extend(row.external.iter().map(|class| format!("[then {}, not undone by files]", printable(class))));
         add_line!(
@@ -359,6 +375,20 @@ pub fn list(title: &str, listing: &Listing, words: &Words) -> String {
     add_line!(text, "  {:<25}what changed since checkpoint N", words.diff);
     add_line!(text, "  {:<25}bring one file back", words.file);
     text
+}
+
+/// "[not held: cache, 30 MB; vendor/.git]"; `None` where everything is held.
+fn not_held(gaps: &[NotHeld]) -> Option<String> {
+    let size = |gap: &NotHeld| match gap.bytes {
+        Some(size) if gap.at_least => format!(", {} or more", bytes(size)),
+        Some(size) => format!(", {}", bytes(size)),
+        None => String::new(),
+    };
+    let named: Vec<String> =
+        gaps.iter().take(NAMED_GAPS).map(|gap| format!("{}{}", printable(&gap.path), size(gap))).collect();
+    let rest = gaps.len().saturating_sub(NAMED_GAPS);
+    let rest = if rest > 0 { format!("; and {rest} more") } else { String::new() };
+    (!named.is_empty()).then(|| format!("[not held: {}{rest}]", named.join("; ")))
 }
 
 /// Files and lines that a diff counted.

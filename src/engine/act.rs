@@ -1,5 +1,6 @@
 //! What the worker does for an action: hold, take, and note what cannot be undone.
 
+use crate::checkpoint::gaps::Gap;
 use crate::checkpoint::journal::{External, Line};
 use crate::checkpoint::take::{Take, Taken};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
@@ -81,6 +82,19 @@ pub fn protect_beside(timeline: &mut Timeline, take: &Take, control: Control<'_>
     let only = named(take).map(|target| target.path.clone()).collect();
     let targets = named(take).cloned().collect();
     timeline.take_beside(&Take { only, targets, ..take.clone() }, control)
+}
+
+/// Lists what an action names and its checkpoint does not hold.
+pub fn not_held(timeline: &Timeline, protected: &Protected, take: &Take) -> Vec<Gap> {
+    let gaps = match protected {
+        _ if take.targets.is_empty() => Ok(Vec::new()),
+        Protected::Taken(taken) => Ok(timeline.gaps_in(taken, &take.targets)),
+        Protected::Held(slot) => slot.id.parse().and_then(|id| timeline.gaps_of(&id, &take.targets)),
+    };
+    gaps.unwrap_or_else(|error| {
+        tracing::warn!(%error, "what the checkpoint leaves out could not be read");
+        Vec::new()
+    })
 }
 
 /// The targets that are less than the whole workspace.

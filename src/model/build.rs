@@ -259,7 +259,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::coverage::{Defaults, Extent, Pattern, SkipReason};
+    use super::super::coverage::{Defaults, Extent, Pattern, SkipReason, Weight};
     use super::*;
 
     const MEMORY: u64 = 192_000_000;
@@ -311,6 +311,9 @@ mod tests {
         };
         coverage.skipped.insert(path("a/big"), SkipReason::TooLarge(123));
         coverage.skipped.insert(path("b/c/fifo"), SkipReason::Special);
+        coverage.skipped.insert(path("b/.git"), SkipReason::Repository(Weight { bytes: 7, is_least: true }));
+        coverage.skipped.insert(path("b/node_modules"), SkipReason::Generated(Weight::whole(8)));
+        coverage.skipped.insert(path("b/much"), SkipReason::OverBudget(9));
         let (manifest_back, coverage_back) = round_trip(&manifest, &coverage);
         assert_eq!(manifest_back, manifest);
         assert_eq!(coverage_back, coverage);

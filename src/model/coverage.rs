@@ -5,6 +5,33 @@ use std::fmt;
 
 use super::path::RelPath;
 
+/// How many bytes were counted of what was not captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Weight {
+    pub bytes: u64,
+    /// True if counting ended early: there may be more.
+    pub is_least: bool,
+}
+
+impl Weight {
+    /// All of a file.
+    pub fn whole(bytes: u64) -> Weight {
+        Weight { bytes, is_least: false }
+    }
+
+    /// The sum of both.
+    pub fn plus(self, other: Weight) -> Weight {
+        Weight { bytes: self.bytes.saturating_add(other.bytes), is_least: self.is_least || other.is_least }
+    }
+}
+
+impl fmt::Display for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let more = if self.is_least { " or more" } else { "" };
+        write!(f, "{}{more}", super::text::bytes(self.bytes))
+    }
+}
+
 /// Why a path is not in a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SkipReason {
@@ -22,12 +49,16 @@ pub enum SkipReason {
     LinkedWorktree,
     /// piton's own store.
     Store,
-    /// The targeted-capture budget was used up.
-    OverBudget,
+    /// The targeted-capture budget was used up; the file's size in bytes.
+    OverBudget(u64),
     /// Content that carries a SHA-1 collision attack.
     Collision,
     /// Vanished, or replaced by something else, between listing and reading.
     Vanished,
+    /// A directory that a tool made and can make again, in what an action is about to destroy.
+    Generated(Weight),
+    /// A `.git` in what an action is about to destroy: piton never writes there, so it could not bring it back.
+    Repository(Weight),
 }
 
 impl SkipReason {
@@ -41,14 +72,43 @@ impl SkipReason {
             SkipReason::Secret => "secret",
             SkipReason::LinkedWorktree => "linked-worktree",
             SkipReason::Store => "store",
-            SkipReason::OverBudget => "over-budget",
+            SkipReason::OverBudget(_) => "over-budget",
             SkipReason::Collision => "collision",
             SkipReason::Vanished => "vanished",
+            SkipReason::Generated(_) => "generated",
+            SkipReason::Repository(_) => "repository",
         }
     }
 
-    /// From the stable word; `size` matters for `too-large` alone.
-    pub fn parse(word: &str, size: u64) -> Option<SkipReason> {
+    /// How much it is, where that was counted.
+    pub fn weight(self) -> Option<Weight> {
+        match self {
+            SkipReason::TooLarge(size) | SkipReason::OverBudget(size) => Some(Weight::whole(size)),
+            SkipReason::Generated(weight) | SkipReason::Repository(weight) => Some(weight),
+            SkipReason::Unreadable
+            | SkipReason::Special
+            | SkipReason::OverCount
+            | SkipReason::Secret
+            | SkipReason::LinkedWorktree
+            | SkipReason::Store
+            | SkipReason::Collision
+            | SkipReason::Vanished => None,
+        }
+    }
+
+    /// True if an action named the path, or a directory above it, and it was left out all the same.
+    pub fn is_of_target(self) -> bool {
+        matches!(self, SkipReason::OverBudget(_) | SkipReason::Generated(_) | SkipReason::Repository(_))
+    }
+
+    /// True if what an action destroys there is in no checkpoint, and somebody may miss it.
+    pub fn is_loss(self) -> bool {
+        !matches!(self, SkipReason::Special | SkipReason::Vanished)
+    }
+
+    /// From the stable word and the recorded weight.
+    pub fn parse(word: &str, weight: Weight) -> Option<SkipReason> {
+        let size = weight.bytes;
         let all = [
             SkipReason::TooLarge(size),
             SkipReason::Unreadable,
@@ -57,9 +117,11 @@ impl SkipReason {
             SkipReason::Secret,
             SkipReason::LinkedWorktree,
             SkipReason::Store,
-            SkipReason::OverBudget,
+            SkipReason::OverBudget(size),
             SkipReason::Collision,
             SkipReason::Vanished,
+            SkipReason::Generated(weight),
+            SkipReason::Repository(weight),
         ];
         all.into_iter().find(|reason| reason.as_str() == word)
     }
@@ -70,12 +132,14 @@ impl SkipReason {
             SkipReason::TooLarge(_)
             | SkipReason::Unreadable
             | SkipReason::OverCount
-            | SkipReason::OverBudget
+            | SkipReason::OverBudget(_)
             | SkipReason::Collision => true,
             SkipReason::Special
             | SkipReason::Secret
             | SkipReason::LinkedWorktree
             | SkipReason::Store
+            | SkipReason::Generated(_)
+            | SkipReason::Repository(_)
             | SkipReason::Vanished => false,
         }
     }
@@ -91,9 +155,11 @@ impl fmt::Display for SkipReason {
             SkipReason::Secret => f.write_str("looks like a secret and is not tracked by git"),
             SkipReason::LinkedWorktree => f.write_str("a linked git worktree, a workspace of its own"),
             SkipReason::Store => f.write_str("piton's own store"),
-            SkipReason::OverBudget => f.write_str("over the budget of targeted capture"),
+            SkipReason::OverBudget(_) => f.write_str("over the budget of targeted capture"),
             SkipReason::Collision => f.write_str("carries a SHA-1 collision attack"),
             SkipReason::Vanished => f.write_str("vanished while it was captured"),
+            SkipReason::Generated(weight) => write!(f, "made by a tool that can make it again ({weight})"),
+            SkipReason::Repository(weight) => write!(f, "a repository's own data ({weight})"),
         }
     }
 }

@@ -9,7 +9,7 @@
 //! one shard. Both formats are lines of words; names are percent-encoded. Read back as untrusted input: unknown words
 //! are refused, not guessed.
 
-use super::coverage::{Coverage, Defaults, Extent, Pattern, SkipReason};
+use super::coverage::{Coverage, Defaults, Extent, Pattern, SkipReason, Weight};
 use super::id::ObjectId;
 use super::manifest::{Entry, EntryKind, Manifest};
 use super::name;
@@ -23,6 +23,8 @@ use std::collections::BTreeMap;
 
 const SHARD: &[u8] = b"meta";
 const DIR_PREFIX: &[u8] = b"d-";
+/// Behind a skip reason: the size is the least that there is.
+const MORE: &str = "+";
 
 /// Bytes of memory that a record takes beside its names.
 const A_RECORD: usize = 96;
@@ -74,8 +76,9 @@ fn mode_line(name: &[u8], entry: &Entry, defaults: &Defaults) -> Option<String> 
 }
 
 fn skip_line(name: &[u8], reason: SkipReason) -> String {
-    let size = if let SkipReason::TooLarge(size) = reason { size } else { 0 };
-    format!("skip {} {size} {}", reason.as_str(), quote(name))
+    let weight = reason.weight().unwrap_or_default();
+    let more = if weight.is_least { MORE } else { "" };
+    format!("skip {}{more} {} {}", reason.as_str(), weight.bytes, quote(name))
 }
 
 /// Where [`info`] stands.
@@ -222,8 +225,10 @@ fn decode_shard(
                 }
             }
             ["skip", word, size, name] => {
-                let size = size.parse().map_err(|_| damaged("has a bad size"))?;
-                let reason = SkipReason::parse(word, size).ok_or_else(|| damaged("has an unknown skip reason"))?;
+                let bytes = size.parse().map_err(|_| damaged("has a bad size"))?;
+                let weight = Weight { bytes, is_least: word.ends_with(MORE) };
+                let reason = SkipReason::parse(word.trim_end_matches(MORE), weight)
+                    .ok_or_else(|| damaged("has an unknown skip reason"))?;
                 count(A_RECORD + dir.as_bytes().len())?;
                 coverage.skipped.insert(dir.join(checked_name(&unquote(name)?)?), reason);
             }

@@ -10,8 +10,8 @@ mod runs;
 
 pub use codec::{Line, LineReader};
 pub use reply::{
-    BeforeReply, CheckpointBlock, DiffReply, Done, ErrorReply, HelloReply, List, ListItem, ListReply, PathItem,
-    PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock, line,
+    BeforeReply, CheckpointBlock, DiffReply, Done, ErrorReply, HelloReply, List, ListItem, ListReply, NotHeld,
+    PathItem, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock, line, not_held_sentence,
 };
 pub use request::{
     After, Body, Classify, Create, Diff, Failure, Hello, Id, ListQuery, Request, ShellBefore, Show, Step, ToolBefore,

@@ -12,6 +12,9 @@ use crate::model::path::RelPath;
 /// Lists are cut after this many items; `total` says how many there are.
 const MAX_ITEMS: usize = 1000;
 
+/// Paths that one sentence names.
+const MAX_NAMED: usize = 5;
+
 /// A path, with its bytes when it is not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PathItem {
@@ -66,6 +69,33 @@ impl List {
     }
 }
 
+/// A path that an action names and no checkpoint holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotHeld {
+    #[serde(flatten)]
+    pub item: PathItem,
+    /// `null` where it was not counted.
+    pub bytes: Option<u64>,
+    /// True if counting ended early: there may be more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
+}
+
+/// Says in one sentence what an answer lists as not held.
+pub fn not_held_sentence(answer: &Value) -> Option<String> {
+    let list = answer["not_held"].as_array().filter(|list| !list.is_empty())?;
+    let named = list.iter().take(MAX_NAMED).map(|item| {
+        let path = item["path"].as_str().filter(|path| !path.is_empty()).unwrap_or(".");
+        let more = if item["at_least"] == true { " or more" } else { "" };
+        let size = item["bytes"].as_u64().map(|bytes| format!(" ({}{more})", crate::model::text::bytes(bytes)));
+        format!("{path}{}", size.unwrap_or_default())
+    });
+    let named: Vec<String> = named.collect();
+    let rest = list.len().saturating_sub(MAX_NAMED);
+    let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    Some(format!("not held: {}{rest}; if this action deletes that, no checkpoint can bring it back", named.join(", ")))
+}
+
 /// What became of a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CheckpointBlock {
@@ -110,6 +140,9 @@ pub struct BeforeReply {
     pub effects: Vec<crate::model::effect::Effect>,
     pub warnings: Vec<crate::model::effect::Warning>,
     pub checkpoint: CheckpointBlock,
+    /// What the action names and no checkpoint holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_held: Vec<NotHeld>,
     /// What the model is to be told beside.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
@@ -157,6 +190,9 @@ pub struct ListItem {
     pub stat: StatBlock,
     pub pending: bool,
     pub flags: Vec<String>,
+    /// What its action named and it does not hold.
+    #[serde(rename = "not_held", skip_serializing_if = "Vec::is_empty")]
+    pub not_held: Vec<NotHeld>,
     pub external: Vec<&'static str>,
     pub pinned: bool,
 }

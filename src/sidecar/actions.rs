@@ -16,7 +16,7 @@ use crate::engine::guard::Due;
 use crate::engine::{InForce, place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
-use crate::model::effect::Verdict;
+use crate::model::effect::{Class, Verdict};
 use crate::model::policy::{Guard, OnFailure};
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
@@ -129,6 +129,7 @@ impl Session {
             effects: verdict.effects.clone(),
             warnings: verdict.warnings.clone(),
             checkpoint: no_block("none", None),
+            not_held: Vec::new(),
             notices: self.notices(),
         };
         let standing = match &due {
@@ -156,6 +157,7 @@ impl Session {
             turn: turn.clone(),
             effects,
             targets: reach.targets,
+            spares_repositories: !verdict.effects.iter().any(|effect| takes_repositories(effect.class)),
             asked: Some(asked),
             always: verdict.warnings.iter().any(|warning| warning.class.is_external()),
             ..Take::of(Kind::Auto, &run, &shown(&action.reason))
@@ -200,7 +202,8 @@ impl Session {
             }
             // Only who was answered `late` is told what changed meanwhile.
             let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
-            Answer::Before(protected, touched)
+            let not_held = protected.as_ref().map_or_else(|_| Vec::new(), |done| act::not_held(timeline, done, &take));
+            Answer::Before(protected, touched, not_held)
         });
         if !accepted {
             let checkpoint = no_block("failed", Some(busy().text()));
@@ -246,6 +249,11 @@ impl Session {
 /// Returns an action's reason as it is recorded: one line, redacted and cut.
 fn shown(reason: &str) -> String {
     cut(&printable(&redact(reason)), MAX_REASON)
+}
+
+/// True if the `.git` of a nested repository goes with the directory around it: git's own verbs leave it alone.
+fn takes_repositories(class: Class) -> bool {
+    matches!(class, Class::FileDelete | Class::FileMove | Class::VcsHistory | Class::System)
 }
 
 /// The worker has too many jobs waiting.

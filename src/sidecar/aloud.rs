@@ -5,6 +5,7 @@ use std::io::Write;
 use serde_json::Value;
 
 use crate::model::text::printable;
+use crate::protocol::not_held_sentence;
 
 /// A writer of the protocol's lines that writes what matters of each.
 pub struct Aloud<W> {
@@ -64,7 +65,8 @@ pub fn sentences(line: &Value) -> Vec<String> {
                 _ => None,
             };
             let faults = line["faults"].as_array().into_iter().flatten().filter_map(text);
-            warnings.chain(text(&line["reason"])).chain(checkpoint).chain(faults).collect()
+            let not_held = not_held_sentence(line);
+            warnings.chain(text(&line["reason"])).chain(checkpoint).chain(not_held).chain(faults).collect()
         }
     }
 }
@@ -105,6 +107,10 @@ mod tests {
             (json!({"type": "turn.start", "checkpoint": {"status": "late", "reason": "goes on"}}), "goes on"),
             (json!({"type": "error", "error": {"message": "no"}}), "no"),
             (json!({"type": "hello", "faults": ["a", "b"]}), "a|b"),
+            (
+                json!({"type": "shell.before", "not_held": [{"path": "vendor/.git", "bytes": 2000, "at_least": true, "why": "x"}]}),
+                "not held: vendor/.git (2.0 kB or more); if this action deletes that, no checkpoint can bring it back",
+            ),
             (json!({"type": "notice", "notice": "checkpoint.failed", "reason": "full"}), "a checkpoint failed: full"),
             (json!({"type": "notice", "notice": "checkpoint.settled", "reason": "x"}), ""),
             (

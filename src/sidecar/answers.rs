@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::checkpoint::diff::Stat;
+use crate::checkpoint::gaps::Gap;
 use crate::checkpoint::journal::{External, OpKind};
 use crate::checkpoint::operations::Step;
 use crate::checkpoint::restore::{Preview, Restored};
@@ -13,13 +14,17 @@ use crate::engine::act::Protected;
 use crate::error::Error;
 use crate::model::path::RelPath;
 use crate::protocol::{
-    CheckpointBlock, Done, List, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock,
+    CheckpointBlock, Done, List, NotHeld, PathItem, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock,
+    TargetBlock,
 };
+
+/// Most paths that an answer lists as not held.
+const MAX_NOT_HELD: usize = 100;
 
 /// What a job gives back to the loop.
 pub enum Answer {
-    /// An event's checkpoint; with files touched since the event came.
-    Before(Result<Protected, Error>, Vec<RelPath>),
+    /// An event's checkpoint; with files touched since the event came, and what it names and no checkpoint holds.
+    Before(Result<Protected, Error>, Vec<RelPath>, Vec<Gap>),
     /// The capture of just the named paths.
     Beside(Result<Box<Taken>, Error>),
     Base(Result<Box<Taken>, Error>),
@@ -49,6 +54,16 @@ pub fn block(taken: &Taken) -> CheckpointBlock {
         skipped: List::of_reasons(skips.iter().map(|(path, why)| (path, why.to_string()))),
         ms: Some((taken.ms * 10.0).round() / 10.0),
     }
+}
+
+/// What an action names and no checkpoint holds, as it stands in the answer.
+pub fn not_held(gaps: &[Gap]) -> Vec<NotHeld> {
+    let item = |gap: &Gap| NotHeld {
+        item: PathItem::new(&gap.path, Some(gap.why.to_string())),
+        bytes: gap.weight.map(|weight| weight.bytes),
+        at_least: gap.weight.is_some_and(|weight| weight.is_least),
+    };
+    gaps.iter().take(MAX_NOT_HELD).map(item).collect()
 }
 
 /// No checkpoint, and why.

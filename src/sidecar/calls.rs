@@ -122,6 +122,7 @@ pub fn list_reply(listing: Listing, current_branch: String) -> ListReply {
             stat: answers::stat(&stat),
             pending: false,
             flags: record.flags.into_iter().chain(row.damaged.map(|_| "damaged".to_owned())).collect(),
+            not_held: answers::not_held(&row.gaps),
             external: row.external.into_iter().map(|class| class.as_str()).collect(),
             pinned: record.pinned,
         }

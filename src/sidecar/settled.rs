@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::answers::{Answer, block, no_block};
-use super::pending::{Before, Pending};
+use super::answers::{Answer, block, no_block, not_held};
+use super::pending::{Before, Pending, Told};
 use super::session::Session;
 use crate::engine::act::{Protected, slot_of};
 use crate::engine::guard::Slot;
@@ -20,7 +20,10 @@ impl Session {
     pub fn finished(&mut self, ticket: u64, answer: Option<Answer>) {
         let died = || Error::new(Code::Internal, "the work ended in a bug; piton goes on").hint("please report it");
         match (self.pending.take(ticket), answer) {
-            (Some(Pending::Before(before)), Some(Answer::Before(protected, touched))) => {
+            (Some(Pending::Before(mut before)), Some(Answer::Before(protected, touched, gaps))) => {
+                if let Told::Action(reply) = &mut before.told {
+                    reply.not_held = not_held(&gaps);
+                }
                 self.protected(ticket, *before, protected, &touched);
             }
             (Some(Pending::Before(before)), _) => self.protected(ticket, *before, Err(died()), &[]),

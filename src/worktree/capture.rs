@@ -278,7 +278,9 @@ impl Gathered {
             | SkipReason::Secret
             | SkipReason::LinkedWorktree
             | SkipReason::Store
-            | SkipReason::OverBudget
+            | SkipReason::OverBudget(_)
+            | SkipReason::Generated(_)
+            | SkipReason::Repository(_)
             | SkipReason::Collision
             | SkipReason::Vanished => false,
         });

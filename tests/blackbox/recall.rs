@@ -3,7 +3,9 @@
 //! `PITON_ROUNDS=full` runs 20 seeds of 60 turns of random real actions, otherwise one seed of 15.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -98,6 +100,103 @@ fn what_a_later_checkpoint_of_the_turn_holds_is_held() {
 }
 
 #[test]
+fn what_a_line_says_will_go_is_captured_although_rules_leave_it_out() {
+    for command in ["git clean -fdx", "git clean -ffdX .", "git stash --all", "rm -rf .", "rm -rf ./* ./.[a-z]*"] {
+        let lab = Lab::new();
+        lab.write(".gitignore", ".env\ncache/\n");
+        lab.write("a", "a\n");
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        turn(&mut sidecar, "t1");
+        shell(&mut sidecar, "rm a");
+        lab.write(".env", "KEY=1\n");
+        lab.write("cache/deep/x", "x\n");
+        let reply = shell(&mut sidecar, command);
+        assert_eq!(status(&reply), "taken", "{command}: {reply}");
+        assert_eq!(reply["not_held"], Value::Null, "{command}");
+        lab.sh("rm -rf .env cache");
+        let n = reply["checkpoint"]["n"].as_u64().unwrap();
+        assert_eq!(sidecar.finish(), 0);
+        lab.restore(n, &[]);
+        assert_eq!((lab.read(".env"), lab.read("cache/deep/x")), ("KEY=1\n".into(), "x\n".into()), "{command}");
+    }
+    // What only replaces tracked files, or spares ignored ones, does not cost the weight of all that is ignored.
+    let lab = Lab::new();
+    lab.write(".gitignore", "cache/\n");
+    lab.write("cache/x", "x\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    for (n, command) in ["git checkout .", "git clean -fd", "make"].into_iter().enumerate() {
+        lab.write("a", format!("{n}"));
+        let reply = shell(&mut sidecar, command);
+        assert_eq!((status(&reply), held(&lab, &id(&reply), "cache/x")), ("taken", String::new()), "{command}");
+    }
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn what_no_checkpoint_holds_is_said_by_the_answer_the_list_and_the_restore() {
+    let lab = Lab::new();
+    lab.write("a", "a\n");
+    lab.write("vendor/lib.c", "int x;\n");
+    lab.write("vendor/.git/HEAD", "ref: refs/heads/main\n");
+    lab.write("vendor/.git/objects/pack", vec![b'x'; 5000]);
+    lab.write("app/package.json", "{}\n");
+    lab.write("app/node_modules/m/index.js", "m\n");
+    lab.write("app/main.js", "x\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&mut sidecar, "t1");
+    let paths = |reply: &Value| -> Vec<(String, u64)> {
+        let items = reply["not_held"].as_array().into_iter().flatten();
+        items.map(|item| (item["path"].as_str().unwrap().into(), item["bytes"].as_u64().unwrap())).collect()
+    };
+    let opaque = shell(&mut sidecar, "make");
+    assert_eq!((status(&opaque), paths(&opaque)), ("taken", vec![]));
+    let vendor = vec![("vendor/.git".to_owned(), 5021)];
+    let reply = shell(&mut sidecar, "rm -rf vendor");
+    assert_eq!((status(&reply), paths(&reply)), ("taken", vendor.clone()), "{reply}");
+    assert_eq!(held(&lab, &id(&reply), "vendor/lib.c"), "int x;\n");
+    let again = shell(&mut sidecar, "rm -rf vendor");
+    assert_eq!((status(&again), id(&again), paths(&again)), ("held", id(&reply), vendor), "{again}");
+    lab.sh("rm -rf vendor");
+    let modules = vec![("app/node_modules".to_owned(), 2)];
+    let made = shell(&mut sidecar, "rm -rf app");
+    assert_eq!((status(&made), paths(&made)), ("taken", modules.clone()), "{made}");
+    assert_eq!(paths(&shell(&mut sidecar, "rm -rf app/node_modules")), modules);
+    assert_eq!(sidecar.finish(), 0);
+    let listed = lab.piton(&["list"]);
+    assert!(listed.stdout.contains("[not held: vendor/.git, 5.0 kB]"), "{}", listed.stdout);
+    let n = reply["checkpoint"]["n"].as_u64().unwrap().to_string();
+    let said = |args: &[&str]| {
+        let output = lab.piton(args);
+        format!("{}{}", output.stdout, output.stderr)
+    };
+    assert!(said(&["show", &n]).contains("vendor/.git  a repository's own data (5.0 kB)"), "{}", said(&["show", &n]));
+    let word = "not held: vendor/.git, 5.0 kB: this checkpoint cannot bring that back";
+    assert!(said(&["restore", &n, "--preview"]).contains(word), "{}", said(&["restore", &n, "--preview"]));
+    assert!(said(&["restore", &n, "--yes"]).contains(word));
+    // Nothing is left to do, and it is said all the same.
+    let nothing = said(&["restore", &n, "--yes"]);
+    assert!(nothing.contains(word) && nothing.contains("Nothing to do"), "{nothing}");
+    // What stands there is not missed.
+    lab.sh("mkdir vendor/.git");
+    assert!(!said(&["restore", &n, "--preview"]).contains("not held"));
+}
+
+#[test]
+fn a_hook_says_what_no_checkpoint_holds() {
+    let lab = Lab::new();
+    lab.write("vendor/.git/HEAD", "ref: refs/heads/main\n");
+    lab.write("vendor/a", "a\n");
+    let payload = json!({"session_id": "s", "cwd": lab.work, "hook_event_name": "PreToolUse", "tool_name": "Bash",
+        "tool_input": {"command": "rm -rf vendor"}});
+    let mut hook = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    hook.args(["hook", "claude-code", "PreToolUse", "--no-daemon"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut hook = hook.spawn().unwrap();
+    hook.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+    let said = String::from_utf8(hook.wait_with_output().unwrap().stdout).unwrap();
+    assert!(said.contains("piton: not held: vendor/.git (21 B); if this action deletes that"), "{said}");
+}
+
+#[test]
 fn two_runs_in_one_workspace_lose_nothing_of_each_other() {
     let lab = Lab::new();
     lab.write("a", "1\n");
@@ -165,7 +264,7 @@ fn what_is_taken_beside_another_job_waits_for_the_lock_of_the_workspace() {
     for n in 0..40 {
         let file = std::fs::File::create(lab.work.join(format!("big{n}"))).unwrap();
         file.set_len(9_000_000).unwrap();
-        std::io::Write::write_all(&mut &file, format!("{n}").as_bytes()).unwrap();
+        (&file).write_all(format!("{n}").as_bytes()).unwrap();
     }
     lab.write("victim", "changed");
     let lock = std::fs::File::options().read(true).write(true).open(record.join("lock")).unwrap();

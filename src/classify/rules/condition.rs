@@ -182,6 +182,8 @@ pub enum Role {
     Last,
     Rest,
     Init,
+    /// The directory in which the action starts.
+    Here,
     /// The value of an option.
     Value(String),
     /// The value of `name=value` among the operands (`dd of=x`).
@@ -197,6 +199,7 @@ impl Role {
             "last" => Role::Last,
             "rest" => Role::Rest,
             "init" => Role::Init,
+            "here" => Role::Here,
             _ if word.starts_with('-') => Role::Value(word.to_owned()),
             _ => Role::Pair(word.strip_suffix('=')?.to_owned()),
         })
@@ -210,6 +213,7 @@ impl Role {
             Role::Last => into.extend(operands.last().cloned()),
             Role::Rest => into.extend(operands.iter().skip(1).cloned()),
             Role::Init => into.extend_from_slice(&operands[..operands.len().saturating_sub(1)]),
+            Role::Here => into.push(Arg::literal(".", (0, 0))),
             Role::Value(name) => {
                 let values = parsed.flags.iter().filter(|flag| flag.name == *name);
                 into.extend(values.filter_map(|flag| flag.value.clone()));

@@ -281,7 +281,7 @@ pub struct RuleSpec {
     pub and: List<Class>,
     #[serde(default)]
     pub severity: Option<Severity>,
-    /// Where its targets are: `operands first last rest init`, or options whose value is one.
+    /// Where its targets are: `operands first last rest init here`, or options whose value is one.
     #[serde(default)]
     pub target: Text,
     /// Targets must be given, else the rule does not hold.

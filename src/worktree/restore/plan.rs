@@ -275,7 +275,12 @@ impl Planner<'_> {
         let (above, reason) =
             upwards(path).skip(1).find_map(|above| Some((above.clone(), *self.input.present_skipped.get(&above)?)))?;
         match reason {
-            SkipReason::OverCount | SkipReason::OverBudget | SkipReason::Secret | SkipReason::Vanished => None,
+            SkipReason::OverCount
+            | SkipReason::OverBudget(_)
+            | SkipReason::Generated(_)
+            | SkipReason::Repository(_)
+            | SkipReason::Secret
+            | SkipReason::Vanished => None,
             SkipReason::Special | SkipReason::TooLarge(_) | SkipReason::Collision => {
                 Some(ConflictReason::Blocked(above))
             }
@@ -337,7 +342,9 @@ fn not_saved(reason: SkipReason) -> ConflictReason {
         | SkipReason::Secret
         | SkipReason::LinkedWorktree
         | SkipReason::Store
-        | SkipReason::OverBudget
+        | SkipReason::OverBudget(_)
+        | SkipReason::Generated(_)
+        | SkipReason::Repository(_)
         | SkipReason::Collision
         | SkipReason::Vanished => ConflictReason::NotSaved(reason),
     }

@@ -20,7 +20,7 @@ impl Walker<'_> {
     /// Looks at `name` in the open directory of `place`; `names` are the directory's names as far as they were listed.
     pub(super) fn child(&mut self, place: &Place, here: &Here<'_>, names: &Names, (name, seen): (&[u8], Seen)) {
         if is_never_captured(name) {
-            return;
+            return self.never(place, (name, seen));
         }
         let stamp = match seen.stamp {
             Ok(stamp) => stamp,
@@ -41,6 +41,18 @@ impl Walker<'_> {
         }
     }
 
+    /// Says that a repository's own data is about to be destroyed. No restore writes into a `.git`, so nothing is captured of it.
+    fn never(&mut self, place: &Place, (name, seen): (&[u8], Seen)) {
+        if name != b".git" || seen.stamp.is_err() || self.request.unlimited_targets {
+            return;
+        }
+        let path = place.path.join(name);
+        if place.forced || self.targets.contains(&path) {
+            let weight = self.weigh(&path);
+            self.skip(&path, SkipReason::Repository(weight));
+        }
+    }
+
     fn unseen(&mut self, place: &Place, path: &RelPath, errno: Errno) {
         let targeted = place.forced || self.targets.contains(path);
         match errno {
@@ -57,6 +69,8 @@ impl Walker<'_> {
             return self.skip(&path, SkipReason::Store);
         }
         let rule = self.dir_rule(place, here, names, &path);
+        let targeted = place.forced || self.recursive.contains(&path);
+        let is_made = targeted && self.is_made(place, here, names, &path);
         let next = Place {
             state: match rule {
                 DirRule::Excluded => State::Excluded,
@@ -66,11 +80,15 @@ impl Walker<'_> {
             level: place.level.clone(),
             repo: place.repo.clone(),
             in_extent: place.in_extent || self.in_extent(&path),
-            forced: (place.forced || self.recursive.contains(&path)) && !self.is_made(place, here, names, &path),
+            forced: targeted && !is_made,
             pinned: rule == DirRule::Forced,
             depth: place.depth + 1,
             path,
         };
+        if is_made && !next.shown() && !self.request.unlimited_targets && !self.holds_kept(&next) {
+            let weight = self.weigh(&next.path);
+            self.skip(&next.path, SkipReason::Generated(weight));
+        }
         if !next.shown() && !self.leads_somewhere(&next) {
             return;
         }
@@ -124,7 +142,7 @@ impl Walker<'_> {
             (None, _) if !targeted => return,
             (_, Some(gap)) if !targeted || sealed => return self.skip(&path, gap),
             (_, _) if self.spend(stamp.size) => Class::Targeted,
-            (_, _) => return self.skip(&path, SkipReason::OverBudget),
+            (_, _) => return self.skip(&path, SkipReason::OverBudget(stamp.size)),
         };
         let source = reused(known, &stamp).filter(|_| !self.is_live(&path)).unwrap_or(Source::Unread);
         self.push(path, stamp, source, (class, targeted));
@@ -153,7 +171,7 @@ impl Walker<'_> {
             Some(class) => class,
             None if !targeted => return,
             None if self.spend(stamp.size) => Class::Targeted,
-            None => return self.skip(&path, SkipReason::OverBudget),
+            None => return self.skip(&path, SkipReason::OverBudget(stamp.size)),
         };
         let source = match reused(known, &stamp) {
             Some(source) => source,

@@ -7,6 +7,7 @@
 
 mod again;
 mod ahead;
+mod budget;
 mod child;
 mod early;
 mod enter;
@@ -153,6 +154,8 @@ struct Walker<'a> {
     buffer: Vec<MaybeUninit<u8>>,
     ordinary: u64,
     budget: (u64, u64),
+    /// Entries that may still be weighed.
+    weighing: u32,
     found: Found,
 }
 
@@ -188,6 +191,7 @@ impl<'a> Walker<'a> {
             buffer: Box::new_uninit_slice(BUFFER).into_vec(),
             ordinary: 0,
             budget: if unlimited { (u64::MAX, u64::MAX) } else { (TARGET_FILES, TARGET_BYTES) },
+            weighing: budget::MAX_WEIGHED,
             found: Found {
                 warnings: complaints(request),
                 files: Vec::with_capacity(request.known.entries().len()),
@@ -343,13 +347,18 @@ impl<'a> Walker<'a> {
     fn leads_somewhere(&self, place: &Place) -> bool {
         let (path, wanted) = (&place.path, &self.targets);
         let outside = !place.in_extent && self.extent.as_ref().is_some_and(|extent| extent.any_below(path));
-        let kept = place.in_extent
+        outside || self.holds_kept(place) || wanted.any_below(path) || wanted.contains(path)
+    }
+
+    /// Whether a directory that is not shown holds anything that stays captured.
+    fn holds_kept(&self, place: &Place) -> bool {
+        let path = &place.path;
+        place.in_extent
             && place.keeps()
             && (self.known.any_below(path)
                 || self.sticky.any_below(path)
                 || self.sticky.contains(path)
-                || Repo::chain(&place.repo).any(|tracked| tracked.any_below(path)));
-        outside || kept || wanted.any_below(path) || wanted.contains(path)
+                || Repo::chain(&place.repo).any(|tracked| tracked.any_below(path)))
     }
 
     /// Records the directory itself.
@@ -376,16 +385,6 @@ impl<'a> Walker<'a> {
         }
         self.ordinary += u64::from(candidate.class == Class::Ordinary);
         self.found.files.push(candidate);
-    }
-
-    /// Takes a file of `size` bytes from the budget of targets, if it suffices.
-    fn spend(&mut self, size: u64) -> bool {
-        let (files, bytes) = self.budget;
-        let enough = files > 0 && bytes >= size;
-        if enough && !self.request.unlimited_targets {
-            self.budget = (files - 1, bytes - size);
-        }
-        enough
     }
 
     fn skip(&mut self, path: &RelPath, reason: SkipReason) {
