@@ -385,7 +385,8 @@ impl Dir {
         }
     }
 
-    /// Sets the permission bits of the very file or directory that `seen` describes; `false` when another is there now.
+    /// Sets the permission bits of the very file or directory that `seen` describes; `false` when another is there now, or
+    /// when it is a file with several names: all of them would change.
     ///
     /// # Errors
     /// As [`Dir::create_dir`].
@@ -398,7 +399,8 @@ impl Dir {
             Err(Errno::LOOP | Errno::NOENT) => return Ok(false),
             other => (other.at("opening", &path)?, true),
         };
-        if !convert(&rustix::fs::fstat(&fd).at("examining", &path)?).same_object(seen) {
+        let now = convert(&rustix::fs::fstat(&fd).at("examining", &path)?);
+        if !now.same_object(seen) || (now.kind == Kind::File && now.links > 1) {
             return Ok(false);
         }
         let set = if readable { rustix::fs::fchmod(&fd, mode(perm)) } else { platform::chmod_handle(&fd, mode(perm)) };

@@ -7,15 +7,44 @@ use super::plan::Plan;
 use crate::error::{Code, Error, Result};
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RelPath;
-use crate::sys::dir::Dir;
+use crate::sys::dir::{Dir, Kind};
+
+/// Files with several names (hard links) of which the plan changes nothing but the permissions.
+///
+/// Permissions belong to the file and not to the name. Setting them in place would also change the other names, and some of
+/// those may lie outside of the workspace. Such a path therefore gets a file of its own, as if its content changed.
+pub(super) struct SharedFiles(BTreeSet<RelPath>);
+
+impl SharedFiles {
+    /// Looks at every file whose permissions are to change.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(super) fn of(root: &Dir, plan: &Plan) -> Result<SharedFiles> {
+        let mut shared = BTreeSet::new();
+        let changes = plan.replace.iter().filter(|(_, from, to)| is_permissions_only(from, to));
+        for (path, _, _) in changes.filter(|(_, from, _)| from.kind == EntryKind::File) {
+            let Some(dir) = root.find_dir(path.parent().unwrap_or_default().to_path())? else { continue };
+            if dir.stat(path.name())?.is_some_and(|seen| seen.kind == Kind::File && seen.links > 1) {
+                shared.insert(path.clone());
+            }
+        }
+        Ok(SharedFiles(shared))
+    }
+
+    /// True if a change only sets the permissions of the very file or directory that is there.
+    pub(super) fn is_in_place(&self, path: &RelPath, from: &Entry, to: &Entry) -> bool {
+        is_permissions_only(from, to) && !self.0.contains(path)
+    }
+}
 
 /// Refuses a plan of which a content is missing.
 ///
 /// # Errors
 /// `incomplete-checkpoint`; those of the source.
-pub(super) fn check_contents(plan: &Plan, blobs: &dyn BlobSource) -> Result<()> {
+pub(super) fn check_contents(plan: &Plan, shared: &SharedFiles, blobs: &dyn BlobSource) -> Result<()> {
     let mut asked = BTreeSet::new();
-    for (path, entry) in arrivals(plan) {
+    for (path, entry) in arrivals(plan, shared) {
         if entry.kind == EntryKind::Dir || !asked.insert(entry.id) || blobs.has(&entry.id)? {
             continue;
         }
@@ -26,15 +55,15 @@ pub(super) fn check_contents(plan: &Plan, blobs: &dyn BlobSource) -> Result<()> 
     Ok(())
 }
 
-/// Everything that gets new content or a new kind.
-pub(super) fn arrivals(plan: &Plan) -> impl Iterator<Item = (&RelPath, &Entry)> {
-    let replaced = plan.replace.iter().filter(|(_, from, to)| !is_permissions_only(from, to));
+/// Everything that gets a new file, link or directory.
+fn arrivals<'p>(plan: &'p Plan, shared: &SharedFiles) -> impl Iterator<Item = (&'p RelPath, &'p Entry)> {
+    let replaced = plan.replace.iter().filter(|(path, from, to)| !shared.is_in_place(path, from, to));
     let created = plan.create.iter().map(|(path, entry)| (path, entry));
     created.chain(replaced.map(|(path, _, to)| (path, to)))
 }
 
-/// Whether nothing but permission bits changes.
-pub(super) fn is_permissions_only(from: &Entry, to: &Entry) -> bool {
+/// True if nothing but permission bits changes.
+fn is_permissions_only(from: &Entry, to: &Entry) -> bool {
     from.kind == to.kind && from.id == to.id
 }
 
@@ -63,11 +92,11 @@ impl Loosened {
     ///
     /// # Errors
     /// `permission` for a directory that can neither be written nor loosened; nothing has changed then.
-    pub(super) fn prepare(root: &Dir, plan: &Plan) -> Result<Loosened> {
+    pub(super) fn prepare(root: &Dir, plan: &Plan, shared: &SharedFiles) -> Result<Loosened> {
         let mut needed = BTreeMap::new();
         let removed = plan.delete.iter().map(|(path, _)| path);
         let parents: BTreeSet<RelPath> =
-            arrivals(plan).map(|(path, _)| path).chain(removed).filter_map(RelPath::parent).collect();
+            arrivals(plan, shared).map(|(path, _)| path).chain(removed).filter_map(RelPath::parent).collect();
         for parent in &parents {
             let (path, dir) = deepest_dir(root, &parent.join(b"x"))?;
             if needed.contains_key(&path) || dir.is_writable().map_err(|error| error.hint(UNTOUCHED))? {

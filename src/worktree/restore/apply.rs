@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::access::{Loosened, check_contents, is_permissions_only};
+use super::access::{Loosened, SharedFiles, check_contents};
 use super::commit::Commit;
 use super::crew;
+use super::hands::Turns;
 use super::outcome::{BlobSource, Outcome, Saved};
 use super::plan::Plan;
 use super::stage::{Arrival, BULK, Stage, Staged, Staging};
@@ -35,9 +36,10 @@ pub fn apply(
     control: &dyn Fn() -> ControlFlow<()>,
 ) -> Result<Outcome> {
     let root = Dir::open_root(root)?;
-    check_contents(plan, blobs)?;
-    let mut loosened = Loosened::prepare(&root, plan)?;
-    let files = files_of(plan);
+    let shared = SharedFiles::of(&root, plan)?;
+    check_contents(plan, &shared, blobs)?;
+    let mut loosened = Loosened::prepare(&root, plan, &shared)?;
+    let files = files_of(plan, &shared);
     let stage = Stage { root: &root, dev: root.stat_self()?.dev, blobs, bulk: files.len() > BULK };
     let (mut staged, outcome) = stage_all(&stage, &files, control);
     if let Err(error) = outcome {
@@ -50,6 +52,8 @@ pub fn apply(
         saved,
         control,
         plan,
+        shared: &shared,
+        turns: Turns::default(),
         staged,
         loosened,
         remains: remains(&root, plan),
@@ -73,9 +77,9 @@ fn remains(root: &Dir, plan: &Plan) -> Remains {
 }
 
 /// Every file and link that gets new content: what is not there first.
-fn files_of(plan: &Plan) -> Vec<Arrival<'_>> {
+fn files_of<'p>(plan: &'p Plan, shared: &SharedFiles) -> Vec<Arrival<'p>> {
     let created = plan.create.iter().map(|(path, to)| Arrival { path, from: None, to });
-    let replaced = plan.replace.iter().filter(|(_, from, to)| !is_permissions_only(from, to));
+    let replaced = plan.replace.iter().filter(|(path, from, to)| !shared.is_in_place(path, from, to));
     let replaced = replaced.map(|(path, from, to)| Arrival { path, from: Some(from), to });
     created.chain(replaced).filter(|arrival| arrival.to.kind != EntryKind::Dir).collect()
 }

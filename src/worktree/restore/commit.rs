@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::access::{Loosened, is_permissions_only};
+use super::access::{Loosened, SharedFiles};
 use super::clean::temporary_name;
 use super::crew::{self, Work};
-use super::hands::Hands;
+use super::hands::{Hands, Turns};
 use super::outcome::{Outcome, Saved};
 use super::plan::Plan;
 use super::proof::Proof;
@@ -62,6 +62,9 @@ pub(super) struct Commit<'a> {
     pub saved: &'a Saved<'a>,
     pub control: &'a dyn Fn() -> ControlFlow<()>,
     pub plan: &'a Plan,
+    /// Files whose permissions are not set in place.
+    pub shared: &'a SharedFiles,
+    pub turns: Turns,
     pub staged: BTreeMap<RelPath, Staging>,
     pub loosened: Loosened,
     /// Frees what was displaced.
@@ -86,7 +89,7 @@ struct Steps<'a> {
 }
 
 /// Directories from the top, files, then deletions and permissions of directories from the bottom.
-fn steps(plan: &Plan) -> Steps<'_> {
+fn steps<'p>(plan: &'p Plan, shared: &SharedFiles) -> Steps<'p> {
     let is_dir = |entry: &Entry| entry.kind == EntryKind::Dir;
     let (mut dirs, mut files, mut vacated, mut modes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (path, to) in &plan.create {
@@ -105,7 +108,7 @@ fn steps(plan: &Plan) -> Steps<'_> {
                 dirs.push(Step::DirOver(path, from));
                 modes.push(Step::FinishDir(path, to));
             }
-            (false, false) if is_permissions_only(from, to) => files.push(Step::SetMode(path, from, to)),
+            (false, false) if shared.is_in_place(path, from, to) => files.push(Step::SetMode(path, from, to)),
             (false, false) => files.push(Step::Replace(path, from)),
         }
     }
@@ -142,7 +145,7 @@ impl<'a> Step<'a> {
 impl<'a> Commit<'a> {
     /// Takes every step; none stops the others.
     pub(super) fn run(&mut self) {
-        let Steps { dirs, files, rest } = steps(self.plan);
+        let Steps { dirs, files, rest } = steps(self.plan, self.shared);
         self.one_by_one(dirs);
         self.together(files);
         self.one_by_one(rest);
@@ -232,15 +235,22 @@ impl<'a> Commit<'a> {
     }
 
     fn hands(&self) -> Hands<'_> {
-        Hands { root: self.root, saved: self.saved, loosened: &self.loosened, remains: &self.remains }
+        Hands {
+            root: self.root,
+            saved: self.saved,
+            loosened: &self.loosened,
+            remains: &self.remains,
+            turns: &self.turns,
+        }
     }
 
     fn parent(&self, path: &RelPath) -> Result<Dir> {
         self.hands().parent(path)
     }
 
+    /// For steps that are taken one by one: no other thread of this restore is at work.
     fn prove(&self, dir: &Dir, path: &RelPath, from: &Entry) -> Result<Proof> {
-        self.hands().prove(dir, path, from)
+        self.hands().prove(dir, path, from).map(|(proof, _turn)| proof)
     }
 
     fn make_dir(&mut self, path: &RelPath, to: &Entry) -> Result<Done> {

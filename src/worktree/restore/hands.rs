@@ -3,17 +3,47 @@
 //! The directory is reached from the root for every step, through no link. A handle that was kept for the next file of the
 //! same directory would go on writing where the directory has been moved to.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use super::access::Loosened;
 use super::commit::{Done, Step};
 use super::outcome::Saved;
-use super::proof::{Proof, prove};
+use super::proof::{Proof, prove_seen};
 use super::stage::{Staged, Staging};
 use super::swap::swap;
 use crate::error::Result;
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RelPath;
-use crate::sys::dir::Dir;
+use crate::model::stamp::Known;
+use crate::sys::dir::{Dir, Kind, Stat};
 use crate::sys::remains::Remains;
+
+/// Locks among which files with several names are distributed.
+const TURNS: usize = 64;
+
+/// Keeps the threads of a restore from working on two names of one file at once.
+///
+/// Replacing or removing a name changes the ctime of the file. A thread that is reading the same file by another name would
+/// take that for somebody's edit, and leave its path as it is.
+pub(super) struct Turns([Mutex<()>; TURNS]);
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns(std::array::from_fn(|_| Mutex::default()))
+    }
+}
+
+impl Turns {
+    /// Waits until no other thread works on this file; `None` for what has one name.
+    fn wait(&self, seen: &Stat) -> Option<MutexGuard<'_, ()>> {
+        let shared = seen.kind == Kind::File && seen.links > 1;
+        let turn = &self.0[(seen.ino % TURNS as u64) as usize];
+        shared.then(|| turn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A proof, and the turn in which it holds: to be kept until the path has been acted upon.
+pub(super) type Proved<'a> = (Proof, Option<MutexGuard<'a, ()>>);
 
 /// What is needed to put one staged file in its place.
 #[derive(Clone, Copy)]
@@ -22,24 +52,33 @@ pub(super) struct Hands<'a> {
     pub saved: &'a Saved<'a>,
     pub loosened: &'a Loosened,
     pub remains: &'a Remains,
+    pub turns: &'a Turns,
 }
 
-impl Hands<'_> {
+impl<'a> Hands<'a> {
     pub(super) fn parent(&self, path: &RelPath) -> Result<Dir> {
         self.root.open_dir(path.parent().unwrap_or_default().to_path())
     }
 
     /// The proof without which nothing is replaced or deleted: `from` is what the pre-restore checkpoint holds, and it is
     /// what is there now.
-    pub(super) fn prove(&self, dir: &Dir, path: &RelPath, from: &Entry) -> Result<Proof> {
+    pub(super) fn prove(&self, dir: &Dir, path: &RelPath, from: &Entry) -> Result<Proved<'a>> {
         if !self.saved.present.get(path).is_some_and(|saved| saved.same(from)) {
-            return Ok(Proof::Differs);
+            return Ok((Proof::Differs, None));
         }
         let mut expected = *from;
         if from.kind == EntryKind::Dir && self.loosened.original(path) == Some(from.perm) {
             expected.perm |= 0o700;
         }
-        prove(dir, path, &expected, (self.saved.known)(path))
+        self.prove_in_turn(dir, path, &expected, (self.saved.known)(path))
+    }
+
+    fn prove_in_turn(&self, dir: &Dir, path: &RelPath, entry: &Entry, known: Option<Known>) -> Result<Proved<'a>> {
+        let Some(seen) = dir.stat(path.name())? else {
+            return Ok((Proof::Absent, None));
+        };
+        let turn = self.turns.wait(&seen);
+        Ok((prove_seen(dir, path, entry, known, seen)?, turn))
     }
 
     /// Puts what was staged in its place; steps of any other kind stage nothing.
@@ -58,14 +97,14 @@ impl Hands<'_> {
         if elsewhere.as_ref().unwrap_or(&dir).rename_new(&staged.name, &dir, path.name())? {
             return Ok(Done::Changed);
         }
-        let there = prove(&dir, path, to, None)?;
-        Ok(if matches!(there, Proof::Exact(_)) { Done::Already } else { Done::Moved })
+        let there = self.prove_in_turn(&dir, path, to, None)?;
+        Ok(if matches!(there, (Proof::Exact(_), _)) { Done::Already } else { Done::Moved })
     }
 
     fn replace(&self, path: &RelPath, from: &Entry, staged: &Staged) -> Result<Done> {
         let dir = self.parent(path)?;
         let elsewhere = self.waiting(path, staged)?;
-        let Proof::Exact(seen) = self.prove(&dir, path, from)? else {
+        let (Proof::Exact(seen), _turn) = self.prove(&dir, path, from)? else {
             return Ok(Done::Moved);
         };
         let new = (elsewhere.as_ref().unwrap_or(&dir), &*staged.name);

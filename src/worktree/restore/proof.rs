@@ -23,9 +23,14 @@ pub(super) enum Proof {
 
 /// Compares `path`, which is in `dir`, with `entry`. An unchanged and trustworthy stamp saves reading the content.
 pub(super) fn prove(dir: &Dir, path: &RelPath, entry: &Entry, known: Option<Known>) -> Result<Proof> {
-    let Some(seen) = dir.stat(path.name())? else {
-        return Ok(Proof::Absent);
-    };
+    match dir.stat(path.name())? {
+        Some(seen) => prove_seen(dir, path, entry, known, seen),
+        None => Ok(Proof::Absent),
+    }
+}
+
+/// As [`prove`], for a path that was looked at already.
+pub(super) fn prove_seen(dir: &Dir, path: &RelPath, entry: &Entry, known: Option<Known>, seen: Stat) -> Result<Proof> {
     let exact = match (entry.kind, seen.kind) {
         (EntryKind::Dir, Kind::Dir) => seen.perm() == entry.perm,
         (EntryKind::Link, Kind::Link) => {

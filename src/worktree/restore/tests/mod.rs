@@ -2,6 +2,7 @@
 
 mod attributes;
 mod kinds;
+mod links;
 mod many;
 mod plans;
 mod promises;
@@ -174,6 +175,7 @@ impl World {
             keep_new: self.keep_new,
             covered: &|_, _| Ok(()),
             target_skipped: &|_| false,
+            agreed: &|_, _, _| Agreement::Given,
         })
     }
 
