@@ -1,10 +1,11 @@
 //! Writing a checkpoint into another directory: `restore N --to DIR`.
 
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
 
 use super::held::refusal;
 use super::timeline::{Checkpoint, Timeline};
-use crate::error::Result;
+use crate::error::{Code, Error, IoContext, Result};
 use crate::model::path::RelPath;
 use crate::worktree::restore::Outcome;
 
@@ -12,14 +13,56 @@ impl Timeline {
     /// Writes a checkpoint, or some of its paths, into an absent or empty directory.
     ///
     /// # Errors
-    /// `no-such-checkpoint` for a path that it does not hold; `conflict` when the directory holds something; `store-damaged`, `disk-full`, `permission`.
+    /// `no-such-checkpoint` for a path that it does not hold; `bad-path` for a directory in which piton keeps its own files, and one in a
+    /// `.git`; `conflict` when the directory holds something; `store-damaged`, `disk-full`, `permission`.
     pub fn export(&self, checkpoint: &Checkpoint, select: &[RelPath], dir: &Path) -> Result<Outcome> {
         for path in select.iter().filter(|path| !path.is_root()) {
             if !self.is_held(checkpoint, path)? {
                 return Err(refusal(checkpoint.record.ordinal, path.to_path()));
             }
         }
+        // What was judged is what is written to, whatever links and `..` the name has.
+        let real = resolved(dir)?;
+        refuse_own(&real, self.home.path())?;
+        refuse_git(&real)?;
         let (manifest, _) = self.contents(checkpoint)?;
-        crate::worktree::restore::export(dir, &manifest, select, &super::restore::Blobs(self.store.reader()?))
+        crate::worktree::restore::export(&real, &manifest, select, &super::restore::Blobs(self.store.reader()?))
     }
+}
+
+/// The real path of a directory of which the last parts may not exist yet.
+fn resolved(dir: &Path) -> Result<PathBuf> {
+    let mut real = PathBuf::new();
+    for part in std::path::absolute(dir).at("resolving", dir)?.components() {
+        if part == Component::ParentDir {
+            real.pop();
+            continue;
+        }
+        real.push(part);
+        if let Ok(found) = real.canonicalize() {
+            real = found;
+        }
+    }
+    Ok(real)
+}
+
+/// Refuses piton's own directory, what lies in it, and what it lies in.
+fn refuse_own(dir: &Path, home: &Path) -> Result<()> {
+    let object = |path: &Path| path.metadata().ok().map(|facts| (facts.dev(), facts.ino()));
+    let own = object(home);
+    // By its object too: a bind mount, and a file system that ignores case, give it other names.
+    let is_inside = dir.starts_with(home) || dir.ancestors().any(|above| own.is_some() && object(above) == own);
+    if !is_inside && !home.starts_with(dir) {
+        return Ok(());
+    }
+    Err(Error::new(Code::BadPath, "piton keeps its own files there, and nothing is restored among them")
+        .path(dir)
+        .hint("name another directory, one that does not exist or is empty"))
+}
+
+fn refuse_git(dir: &Path) -> Result<()> {
+    if dir.components().all(|part| part.as_os_str() != ".git") {
+        return Ok(());
+    }
+    Err(Error::new(Code::BadPath, "piton never writes into a `.git`").path(dir).hint("name another directory"))
 }
