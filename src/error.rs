@@ -35,6 +35,7 @@ pub enum Code {
     IncompleteCheckpoint,
     Conflict,
     StaleSelection,
+    StalePlan,
     StoreLocked,
     StoreDamaged,
     TooLarge,
@@ -73,6 +74,7 @@ impl Code {
             Code::IncompleteCheckpoint => "incomplete-checkpoint",
             Code::Conflict => "conflict",
             Code::StaleSelection => "stale-selection",
+            Code::StalePlan => "stale-plan",
             Code::StoreLocked => "store-locked",
             Code::StoreDamaged => "store-damaged",
             Code::TooLarge => "too-large",
@@ -101,6 +103,7 @@ pub struct Error {
     field: Option<String>,
     line: Option<u64>,
     candidates: Vec<String>,
+    preview: Option<Box<serde_json::Value>>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -115,6 +118,7 @@ impl Error {
             field: None,
             line: None,
             candidates: Vec::new(),
+            preview: None,
             source: None,
         }
     }
@@ -174,6 +178,12 @@ impl Error {
         self
     }
 
+    /// Adds what a restore would do now, as replies carry it.
+    pub fn preview(mut self, preview: serde_json::Value) -> Error {
+        self.preview = Some(Box::new(preview));
+        self
+    }
+
     /// Adds the cause.
     pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         self.source = Some(source.into());
@@ -226,6 +236,11 @@ impl Error {
     /// Candidates of an ambiguous choice, empty otherwise.
     pub fn candidate_list(&self) -> &[String] {
         &self.candidates
+    }
+
+    /// What a restore would do now, if the error says that it is not what was agreed to.
+    pub fn fresh_preview(&self) -> Option<&serde_json::Value> {
+        self.preview.as_deref()
     }
 
     /// The path concerned, if any.

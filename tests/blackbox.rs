@@ -1,5 +1,7 @@
 //! Black-box tests: the built binary, real files, real git.
 
+#[path = "blackbox/agreed.rs"]
+mod agreed;
 #[path = "blackbox/attacks.rs"]
 mod attacks;
 #[path = "blackbox/bench.rs"]
@@ -38,6 +40,8 @@ mod installs;
 mod kills;
 #[path = "blackbox/lessons.rs"]
 mod lessons;
+#[path = "blackbox/links.rs"]
+mod links;
 #[path = "shared/mapping.rs"]
 mod mapping;
 #[path = "blackbox/mcp.rs"]

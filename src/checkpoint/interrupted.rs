@@ -1,14 +1,20 @@
 //! Whether a restore was interrupted, asked by somebody who does not hold the workspace's lock: one that is being done right now
-//! was not.
+//! was not. And its two ends: `restore --continue` and `--abort`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::journal::{Begin, Journal};
+use super::agreed::Agreed;
+use super::journal::{Begin, Journal, unquoted};
 use super::operations::History;
+use super::restore::{Restore, Restored};
 use super::timeline::Timeline;
 use crate::error::{Code, Error, Result};
+use crate::model::path::RelPath;
 use crate::sys::lock::{FileLock, Mode, holder};
+use crate::worktree::Flow;
 
 /// What who restores writes into the lock.
 pub(super) const RESTORING: &str = "restoring";
@@ -51,6 +57,13 @@ pub(super) fn refusal(begin: &Begin) -> Error {
         .hint("end it first: `piton restore --continue` or `piton restore --abort`")
 }
 
+/// An interrupted operation that is taken up again.
+pub(super) struct Resume {
+    pub begin: Begin,
+    /// Finish it; else go back to where it began.
+    pub go_on: bool,
+}
+
 impl Timeline {
     /// An error that says what was interrupted and how to end it, if something was. For who does not hold the lock.
     ///
@@ -58,6 +71,45 @@ impl Timeline {
     /// `rollback-in-progress`.
     pub fn refuse_interrupted(&self) -> Result<()> {
         interrupted(&self.workspace.dir)?.map_or(Ok(()), |begin| Err(refusal(&begin)))
+    }
+
+    /// Goes on with an interrupted restore, or gives it up. Either way the tree is whole afterwards, but for what somebody edited
+    /// or created since: that stays, and is listed.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint` when none is interrupted; those of [`Timeline::restore`].
+    pub fn resume(&mut self, go_on: bool, control: &dyn Fn() -> Flow) -> Result<Restored> {
+        let _lock = self.lock(RESTORING)?;
+        let begin = self.history()?.interrupted.clone().ok_or_else(|| {
+            Error::new(Code::NoSuchCheckpoint, "no restore was interrupted in this workspace").hint("nothing to do")
+        })?;
+        let only = begin.only.as_deref().map(unquoted).transpose()?;
+        let planned = unquoted(&begin.planned)?;
+        self.clean_up_after(&planned)?;
+        let rest = self.rest_of(&begin, planned.clone());
+        // A directory above that was made writable gets its permissions back.
+        let above = planned.iter().flat_map(|path| std::iter::successors(path.parent(), RelPath::parent));
+        let touched = || above.filter(|path| !path.is_root()).chain(planned.iter().cloned()).collect();
+        let restore = Restore {
+            target: if go_on { begin.target } else { begin.pre_restore },
+            kind: begin.kind,
+            run: begin.run.clone(),
+            paths: if go_on { unquoted(&begin.paths)?.into_iter().collect() } else { Vec::new() },
+            only: if go_on { only } else { Some(touched()) },
+            keep_new: go_on && begin.keep_new,
+            over: begin.over.clone(),
+            agreed: Agreed::Rest(Arc::new(rest)),
+        };
+        self.run_restore(&restore, Some(Resume { begin, go_on }), &|_| {}, control)
+    }
+
+    fn clean_up_after(&self, planned: &BTreeSet<RelPath>) -> Result<()> {
+        // What has no directory yet was staged in the deepest one that there was.
+        let above = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent);
+        let dirs: BTreeSet<RelPath> = planned.iter().flat_map(above).collect();
+        let removed = crate::worktree::restore::clean_temporaries(&self.workspace.path, dirs)?;
+        tracing::info!(removed, "temporary files of the interrupted restore");
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Drives `worktree` → `store`, which never meet. Knows no terminal, no protocol, no watcher.
 
+pub mod agreed;
 mod all;
 mod bounds;
 mod branches;

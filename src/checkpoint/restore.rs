@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use super::interrupted::{RESTORING, refusal};
+use super::agreed::Agreed;
+use super::interrupted::{RESTORING, Resume, refusal};
 use super::journal::{Begin, End, External, Journal, Line, OpKind, quoted, unquoted};
-use super::operations::Step;
 use super::take::Take;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
@@ -24,7 +25,7 @@ use crate::model::path::RelPath;
 use crate::store::Reader;
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::memory;
-use crate::worktree::restore::{BlobSource, Outcome, Plan, PlanInput, Saved, apply, plan};
+use crate::worktree::restore::{BlobSource, KeepReason, Outcome, Plan, PlanInput, Saved, apply, plan};
 use crate::worktree::{Flow, Target, Warm};
 
 /// What is to be restored.
@@ -41,12 +42,15 @@ pub struct Restore {
     pub keep_new: bool,
     /// The operation an undo or redo steps over.
     pub over: Option<String>,
+    /// What it may do.
+    pub agreed: Agreed,
 }
 
 impl Restore {
     /// A restore of the whole tree or of some paths.
     pub fn to(target: ObjectId, run: &str, paths: Vec<RelPath>, keep_new: bool) -> Restore {
-        Restore { target, kind: OpKind::Restore, run: run.to_owned(), paths, only: None, keep_new, over: None }
+        let (only, over, agreed) = (None, None, Agreed::Anything);
+        Restore { target, kind: OpKind::Restore, run: run.to_owned(), paths, only, keep_new, over, agreed }
     }
 
     /// Whether a path is among those that are brought back.
@@ -62,7 +66,9 @@ impl Restore {
 #[derive(Debug)]
 pub struct Preview {
     pub target: Checkpoint,
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
+    /// Names the plan: a restore that is given it does this plan or nothing.
+    pub digest: String,
     pub stat: super::diff::Stat,
     /// Effects after the target that bringing files back does not undo.
     pub externals: Vec<External>,
@@ -79,6 +85,8 @@ pub struct Restored {
     pub pre_restore: Option<Checkpoint>,
     pub outcome: Outcome,
     pub conflicts: Vec<(RelPath, String)>,
+    /// Paths that stay because the plan that was agreed to does not have them.
+    pub not_agreed: Vec<RelPath>,
     pub externals: Vec<External>,
     pub warnings: Vec<String>,
 }
@@ -96,64 +104,33 @@ impl Timeline {
     /// # Errors
     /// `no-such-checkpoint`, `workspace-gone`, `store-damaged`, and those of reading.
     pub fn preview(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Preview> {
-        let loaded = self.load_target(restore)?;
+        let loaded = self.load_target(restore.target)?;
         let take = self.safety_take(restore, &loaded);
         let present = self.look_before((restore, &loaded), &take, control)?;
-        let plan = self.plan_for(restore, &loaded, (&present.manifest, &present.coverage))?;
+        let plan = self.plan_for(restore, &loaded, (&present.manifest, &present.coverage), &Agreed::Anything)?;
         let planned: BTreeSet<&RelPath> = plan.touched().collect();
         let mut changes = self.changes(present.root, loaded.checkpoint.tree, &present.fresh)?;
         changes.retain(|change| planned.contains(&change.path));
         let stat = self.stat(&changes)?;
         let externals = self.externals_after(&loaded.checkpoint)?;
         let warnings = self.target_warnings(&loaded.coverage);
-        Ok(Preview { target: loaded.checkpoint, plan, stat, externals, warnings })
+        let digest = restore.digest(&plan)?;
+        Ok(Preview { target: loaded.checkpoint, plan: plan.into(), digest, stat, externals, warnings })
     }
 
     /// Restores.
     ///
     /// # Errors
     /// Before anything is touched: `rollback-in-progress` while an interrupted restore waits, `pre-restore-failed`,
-    /// `incomplete-checkpoint` when content of the target is missing, and those of [`Timeline::preview`]. Afterwards
-    /// failures of single paths are part of the result.
+    /// `incomplete-checkpoint` when content of the target is missing, `stale-plan` and `stale-selection` when something else was
+    /// agreed to, and those of [`Timeline::preview`]. Afterwards failures of single paths are part of the result.
     pub fn restore(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Restored> {
         let _lock = self.lock(RESTORING)?;
         if let Some(begin) = &self.history()?.interrupted {
             return Err(refusal(begin));
         }
+        self.refuse_other_step(restore)?;
         self.run_restore(restore, None, &|_| {}, control)
-    }
-
-    /// Goes on with an interrupted restore, or gives it up; either way the tree is whole afterwards.
-    ///
-    /// # Errors
-    /// `no-such-checkpoint` when none is interrupted; those of [`Timeline::restore`].
-    pub fn resume(&mut self, go_on: bool, control: &dyn Fn() -> Flow) -> Result<Restored> {
-        let _lock = self.lock(RESTORING)?;
-        let begin = self.history()?.interrupted.clone().ok_or_else(|| {
-            Error::new(Code::NoSuchCheckpoint, "no restore was interrupted in this workspace").hint("nothing to do")
-        })?;
-        let only = begin.only.as_deref().map(unquoted).transpose()?;
-        let planned = unquoted(&begin.planned)?;
-        self.clean_up_after(&planned)?;
-        let restore = Restore {
-            target: if go_on { begin.target } else { begin.pre_restore },
-            kind: begin.kind,
-            run: begin.run.clone(),
-            paths: if go_on { unquoted(&begin.paths)?.into_iter().collect() } else { Vec::new() },
-            only: if go_on { only } else { Some(planned) },
-            keep_new: go_on && begin.keep_new,
-            over: begin.over.clone(),
-        };
-        self.run_restore(&restore, Some(Resume { begin, go_on }), &|_| {}, control)
-    }
-
-    fn clean_up_after(&self, planned: &BTreeSet<RelPath>) -> Result<()> {
-        // What has no directory yet was staged in the deepest one that there was.
-        let above = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent);
-        let dirs: BTreeSet<RelPath> = planned.iter().flat_map(above).collect();
-        let removed = crate::worktree::restore::clean_temporaries(&self.workspace.path, dirs)?;
-        tracing::info!(removed, "temporary files of the interrupted restore");
-        Ok(())
     }
 
     pub(super) fn run_restore(
@@ -163,7 +140,7 @@ impl Timeline {
         tell: &dyn Fn(Stage<'_>),
         control: &dyn Fn() -> Flow,
     ) -> Result<Restored> {
-        let loaded = self.load_target(restore)?;
+        let loaded = self.load_target(restore.target)?;
         let externals = self.externals_after(&loaded.checkpoint)?;
         let warnings = self.target_warnings(&loaded.coverage);
         let take = self.safety_take(restore, &loaded);
@@ -173,10 +150,15 @@ impl Timeline {
             (Some(scan), _) => Cow::Borrowed(&scan.capture.manifest),
             (None, warm) => Cow::Owned(warm.map(Warm::manifest).unwrap_or_default()),
         };
-        let plan = self.plan_for(restore, &loaded, (&present, &seen.coverage))?;
+        let plan = self.plan_for(restore, &loaded, (&present, &seen.coverage), &restore.agreed)?;
+        if let Err(stale) = restore.refuse_stale(&plan) {
+            self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
+            return Err(stale);
+        }
         tell(Stage::Planned(&plan, &loaded.checkpoint));
         let conflicts: Vec<(RelPath, String)> =
             plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
+        let not_agreed = not_agreed(&plan);
         if plan.changes_nothing() && resume.is_none() && !self.moves_run(restore)? {
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             let outcome = Outcome { kept: kept(&plan), ..Outcome::default() };
@@ -187,6 +169,7 @@ impl Timeline {
                 pre_restore: None,
                 outcome,
                 conflicts,
+                not_agreed,
                 externals,
                 warnings,
             });
@@ -227,21 +210,23 @@ impl Timeline {
         };
         let parts = manifest.len() as u64;
         memory::drop_beside((present, manifest, take, seen), parts);
-        Ok(Restored { operation, target, pre_restore, outcome, conflicts, externals, warnings })
+        Ok(Restored { operation, target, pre_restore, outcome, conflicts, not_agreed, externals, warnings })
     }
 
-    fn load_target(&mut self, restore: &Restore) -> Result<Loaded> {
+    /// The tree of one end of an interrupted restore.
+    pub(super) fn load_end(&mut self, id: ObjectId) -> Result<Manifest> {
+        self.load_target(id).map(|loaded| loaded.manifest)
+    }
+
+    fn load_target(&mut self, target: ObjectId) -> Result<Loaded> {
         let all = self.all()?;
-        let own = all.checkpoints.iter().find(|checkpoint| checkpoint.id == restore.target).cloned();
+        let own = all.checkpoints.iter().find(|checkpoint| checkpoint.id == target).cloned();
         let found = match own {
             Some(own) => Some(own),
-            None => self.foreign()?.0.into_iter().find(|checkpoint| checkpoint.id == restore.target),
+            None => self.foreign()?.0.into_iter().find(|checkpoint| checkpoint.id == target),
         };
         let checkpoint = found.ok_or_else(|| {
-            Error::new(
-                Code::NoSuchCheckpoint,
-                format!("checkpoint {} is not in this workspace", restore.target.short()),
-            )
+            Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} is not in this workspace", target.short()))
         })?;
         let (manifest, coverage) = self.contents(&checkpoint).map_err(incomplete)?;
         Ok(Loaded { checkpoint, manifest, coverage })
@@ -275,6 +260,7 @@ impl Timeline {
         restore: &Restore,
         loaded: &Loaded,
         (present, coverage): (&Manifest, &Coverage),
+        agreed: &Agreed,
     ) -> Result<Plan> {
         let gitignore = |dir: &RelPath| {
             let entry = loaded.manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
@@ -317,6 +303,7 @@ impl Timeline {
             keep_new: restore.keep_new,
             covered: &covered,
             target_skipped: &target_skipped,
+            agreed: &|path, from, to| agreed.on(path, from, to),
         };
         let mut plan = plan(&input);
         if let Some(only) = &restore.only {
@@ -365,36 +352,6 @@ impl Timeline {
         journal.append(&[Line::Restored(end)])
     }
 
-    /// Whether a run moves with the files: then it is an operation even where no file changes.
-    fn moves_run(&self, restore: &Restore) -> Result<bool> {
-        let moved = |step: Option<&Step>| step.is_some_and(|step| step.moved.is_some());
-        Ok(match restore.kind {
-            OpKind::Restore => false,
-            OpKind::Rollback => true,
-            OpKind::Undo => moved(self.history()?.undo.last()),
-            OpKind::Redo => moved(self.history()?.redo.last()),
-        })
-    }
-
-    /// Moves the run of a rollback with its files, and back when the rollback is undone or given up.
-    fn move_with(&self, begin: &Begin, given_up: bool) -> Result<()> {
-        let history = self.history()?;
-        match begin.kind {
-            OpKind::Restore => Ok(()),
-            OpKind::Rollback if given_up => self.move_back(&begin.run, begin.target),
-            OpKind::Rollback => self.move_run(&begin.run, begin.target),
-            OpKind::Undo | OpKind::Redo if given_up => Ok(()),
-            OpKind::Undo => match history.undo.last().and_then(|step| step.moved.as_ref()) {
-                Some((run, target)) => self.move_back(run, *target),
-                None => Ok(()),
-            },
-            OpKind::Redo => match history.redo.last().and_then(|step| step.moved.as_ref()) {
-                Some((run, target)) => self.move_run(run, *target),
-                None => Ok(()),
-            },
-        }
-    }
-
     /// Recorded effects that going back to `target` does not undo.
     fn externals_after(&self, target: &Checkpoint) -> Result<Vec<External>> {
         let history = self.history()?;
@@ -414,13 +371,6 @@ pub enum Stage<'p> {
     Planned(&'p Plan, &'p Checkpoint),
     /// The files are back.
     Applied(&'p Plan),
-}
-
-/// An interrupted operation that is taken up again.
-pub(super) struct Resume {
-    begin: Begin,
-    /// Finish it; else go back to where it began.
-    go_on: bool,
 }
 
 /// The store as a restore reads it.
@@ -447,6 +397,12 @@ impl BlobSource for Blobs<'_> {
 /// What the plan keeps, with reasons for people.
 fn kept(plan: &Plan) -> Vec<(RelPath, String)> {
     plan.keep.iter().map(|(path, why)| (path.clone(), why.to_string())).collect()
+}
+
+/// What it keeps because something else was agreed to.
+fn not_agreed(plan: &Plan) -> Vec<RelPath> {
+    let kept = plan.keep.iter().filter(|(_, why)| *why == KeepReason::NotAgreed);
+    kept.map(|(path, _)| path.clone()).collect()
 }
 
 /// Why a path that is absent from the target is kept.

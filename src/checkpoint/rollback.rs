@@ -7,7 +7,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::interrupted::{RESTORING, in_progress, refusal};
-use super::journal::OpKind;
+use super::journal::{Begin, OpKind};
+use super::operations::Step;
 use super::restore::{Restore, Restored, Stage};
 use super::run::{Run, codon_of};
 use super::timeline::{Checkpoint, Timeline};
@@ -209,6 +210,36 @@ impl Timeline {
         let restored = self.run_restore(&restore, None, tell, control)?;
         let next_branch = self.branch_of(&restore.run)?;
         Ok(RolledBack { restored, run: restore.run, next_branch })
+    }
+
+    /// Whether a run moves with the files: then it is an operation even where no file changes.
+    pub(super) fn moves_run(&self, restore: &Restore) -> Result<bool> {
+        let moved = |step: Option<&Step>| step.is_some_and(|step| step.moved.is_some());
+        Ok(match restore.kind {
+            OpKind::Restore => false,
+            OpKind::Rollback => true,
+            OpKind::Undo => moved(self.history()?.undo.last()),
+            OpKind::Redo => moved(self.history()?.redo.last()),
+        })
+    }
+
+    /// Moves the run of a rollback with its files, and back when the rollback is undone or given up.
+    pub(super) fn move_with(&self, begin: &Begin, given_up: bool) -> Result<()> {
+        let history = self.history()?;
+        match begin.kind {
+            OpKind::Restore => Ok(()),
+            OpKind::Rollback if given_up => self.move_back(&begin.run, begin.target),
+            OpKind::Rollback => self.move_run(&begin.run, begin.target),
+            OpKind::Undo | OpKind::Redo if given_up => Ok(()),
+            OpKind::Undo => match history.undo.last().and_then(|step| step.moved.as_ref()) {
+                Some((run, target)) => self.move_back(run, *target),
+                None => Ok(()),
+            },
+            OpKind::Redo => match history.redo.last().and_then(|step| step.moved.as_ref()) {
+                Some((run, target)) => self.move_run(run, *target),
+                None => Ok(()),
+            },
+        }
     }
 
     /// Has a run stand at a checkpoint, under the workspace lock: branch and patterns are those of there.

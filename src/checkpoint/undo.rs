@@ -1,8 +1,9 @@
 //! Undo and redo: steps over the operations of the journal.
 
+use super::agreed::Agreed;
 use super::journal::{OpKind, unquoted};
 use super::operations::Step;
-use super::restore::{Preview, Restore, Restored};
+use super::restore::{Preview, Restore};
 use super::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
@@ -64,36 +65,50 @@ impl Timeline {
     /// # Errors
     /// As [`Timeline::preview`].
     pub fn preview_step(&mut self, direction: Direction, step: &Step, control: &dyn Fn() -> Flow) -> Result<Preview> {
-        let restore = stepping(direction, step, "local")?;
-        self.preview(&restore, control)
+        self.preview(&Restore::stepping(direction, step, "local")?, control)
     }
 
-    /// Takes a step.
+    /// Refuses a step over an operation that is not the next one any more: somebody else was quicker.
     ///
     /// # Errors
-    /// As [`Timeline::restore`].
-    pub fn step(
-        &mut self,
-        direction: Direction,
-        step: &Step,
-        run: &str,
-        control: &dyn Fn() -> Flow,
-    ) -> Result<Restored> {
-        self.restore(&stepping(direction, step, run)?, control)
+    /// `stale-selection`; those of [`Timeline::next_step`].
+    pub(super) fn refuse_other_step(&mut self, restore: &Restore) -> Result<()> {
+        let (direction, word) = match restore.kind {
+            OpKind::Undo => (Direction::Undo, "undo"),
+            OpKind::Redo => (Direction::Redo, "redo"),
+            OpKind::Restore | OpKind::Rollback => return Ok(()),
+        };
+        let next = self.next_step(direction)?;
+        if next.is_some_and(|next| Some(&next.op) == restore.over.as_ref() && next.to == restore.target) {
+            return Ok(());
+        }
+        let op = restore.over.as_deref().unwrap_or_default();
+        Err(Error::new(
+            Code::StaleSelection,
+            format!("operation {op} is not the next to {word} any more; nothing was done"),
+        )
+        .hint(format!("look again: `piton {word} --preview`")))
     }
 }
 
-fn stepping(direction: Direction, step: &Step, run: &str) -> Result<Restore> {
-    Ok(Restore {
-        target: step.to,
-        kind: match direction {
-            Direction::Undo => OpKind::Undo,
-            Direction::Redo => OpKind::Redo,
-        },
-        run: run.to_owned(),
-        paths: Vec::new(),
-        only: Some(unquoted(&step.changed)?),
-        keep_new: false,
-        over: Some(step.op.clone()),
-    })
+impl Restore {
+    /// A step over an operation.
+    ///
+    /// # Errors
+    /// `store-damaged` when the journal spells its paths wrongly.
+    pub fn stepping(direction: Direction, step: &Step, run: &str) -> Result<Restore> {
+        Ok(Restore {
+            target: step.to,
+            kind: match direction {
+                Direction::Undo => OpKind::Undo,
+                Direction::Redo => OpKind::Redo,
+            },
+            run: run.to_owned(),
+            paths: Vec::new(),
+            only: Some(unquoted(&step.changed)?),
+            keep_new: false,
+            over: Some(step.op.clone()),
+            agreed: Agreed::Anything,
+        })
+    }
 }

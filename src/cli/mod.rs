@@ -188,6 +188,7 @@ fn exit_of(error: &Error) -> Exit {
         | Code::CodonRunning
         | Code::Conflict
         | Code::StaleSelection
+        | Code::StalePlan
         | Code::TooLarge => Exit::Refused,
         Code::StoreDamaged | Code::IncompleteCheckpoint => Exit::Damaged,
         Code::PreRestoreFailed

@@ -152,6 +152,8 @@ pub struct Over {
     pub operation: String,
     kind: String,
     time: String,
+    /// The run that moves with it.
+    run: Option<String>,
 }
 
 /// The reply to a preview.
@@ -184,6 +186,7 @@ struct Done {
     deleted: Paths,
     kept: Paths,
     failed: Paths,
+    not_agreed: Paths,
 }
 
 /// The reply to a restore, a rollback, an undo or a redo.
@@ -248,7 +251,8 @@ pub fn read<T: DeserializeOwned>(reply: &impl Serialize) -> Result<T> {
 /// Names the operation that an undo or redo steps over; `word` is `Undo` or `Redo`.
 pub fn step(word: &str, over: &Over) -> String {
     let (operation, kind) = (printable(&over.operation), printable(&over.kind));
-    format!("{word} of operation {operation} ({kind}, {})\n", print::local_time(&over.time))
+    let moves = over.run.as_ref().map(|run| format!("; run {} moves with it", printable(run))).unwrap_or_default();
+    format!("{word} of operation {operation} ({kind}, {}){moves}\n", print::local_time(&over.time))
 }
 
 /// What a restore would do.
@@ -311,6 +315,7 @@ pub fn outcome(outcome: &Outcome, verb: &str, back: &str) -> String {
         let why = item.why.as_deref().unwrap_or_default();
         add_line!(text, "  not changed: {}  ({})", shown(&item.path), printable(why));
     }
+    section(&mut text, "not in the plan that was shown, kept", &done.not_agreed);
     for line in outcome.warnings.iter().filter_map(Warning::not_undone) {
         add_line!(text, "{line}");
     }

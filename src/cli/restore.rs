@@ -38,6 +38,7 @@ pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Restore")? {
         return Ok(exit);
     }
+    let restore = if args.yes { restore } else { restore.agreeing(&preview) };
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     finished(context, &restored, "Restored")
@@ -96,6 +97,14 @@ pub(super) fn ask_first(
         return Ok(Some(Exit::Done));
     }
     if yes { Ok(None) } else { agreed(verb) }
+}
+
+/// No file changes, but a run moves: that is asked too.
+pub(super) fn ask_to_move(context: &Context, what: &str, yes: bool, question: &str) -> Result<Option<Exit>> {
+    if !context.json {
+        print::data(&format!("{what}\n"))?;
+    }
+    if yes { Ok(None) } else { agreed(question) }
 }
 
 /// Asks; `Some` unless the answer is yes.
@@ -166,12 +175,17 @@ fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<
         print::data(&report::step(word, &report::read(&shared::over(&next))?))?;
     }
     let preview = timeline.preview_step(direction, &next, &|| Flow::Continue)?;
-    if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), word)?
-        && (exit != Exit::Nothing || args.preview)
-    {
+    let moves_only = preview.plan.changes_nothing() && next.moved.is_some() && !args.preview && !context.json;
+    let answered = match moves_only {
+        true => ask_to_move(context, "No file changes, only the run moves.", args.yes, word)?,
+        false => ask_first(context, &preview, (args.yes, args.preview), word)?,
+    };
+    if let Some(exit) = answered.filter(|exit| *exit != Exit::Nothing || args.preview) {
         return Ok(exit);
     }
-    let restored = timeline.step(direction, &next, "local", &|| Flow::Continue)?;
+    let restore = Restore::stepping(direction, &next, "local")?;
+    let restore = if args.yes { restore } else { restore.agreeing(&preview) };
+    let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     finished(context, &restored, if direction == Direction::Undo { "Undone" } else { "Redone" })
 }

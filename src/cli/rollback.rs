@@ -1,9 +1,9 @@
 //! `piton rollback`: a run goes back, and on from there.
 
-use super::restore::{agreed, ask_first, finished};
+use super::restore::{ask_first, ask_to_move, finished};
 use super::verbs::RollbackArgs;
 use super::{Context, Exit, print};
-use crate::checkpoint::restore::{Preview, Restore};
+use crate::checkpoint::restore::Restore;
 use crate::checkpoint::rollback::{Aim, Point};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
@@ -26,9 +26,14 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
             Context::leave(timeline);
             return Ok(exit);
         }
-    } else if let Some(exit) = ask_to_move(context, &preview, args.yes, &question)? {
-        return Ok(exit);
+    } else {
+        let n = preview.target.record.ordinal;
+        let what = format!("Back to checkpoint {n}: no file changes, the run goes on from there.");
+        if let Some(exit) = ask_to_move(context, &what, args.yes, &question)? {
+            return Ok(exit);
+        }
     }
+    let restore = if args.yes { restore } else { restore.agreeing(&preview) };
     let rolled = timeline.rollback(&restore, &|_| {}, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     if context.json {
@@ -40,15 +45,6 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     print::data(&format!("Run {} goes on upon {}; its old timeline stays.\n", rolled.run, rolled.next_branch))?;
     // The run has moved, even where no file had to.
     Ok(if exit == Exit::Nothing { Exit::Done } else { exit })
-}
-
-/// No file changes, but the run moves: that is asked too.
-fn ask_to_move(context: &Context, preview: &Preview, yes: bool, question: &str) -> Result<Option<Exit>> {
-    if !context.json {
-        let n = preview.target.record.ordinal;
-        print::data(&format!("Back to checkpoint {n}: no file changes, the run goes on from there.\n"))?;
-    }
-    if yes { Ok(None) } else { agreed(question) }
 }
 
 fn aim(words: &[String]) -> Result<Aim> {

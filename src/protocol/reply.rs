@@ -230,11 +230,16 @@ pub struct StepBlock {
     /// `restore`, `rollback`, `undo` or `redo`.
     pub kind: &'static str,
     pub time: String,
+    /// The run that moves with it, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
 }
 
 /// What a restore would do.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanLists {
+    /// Names this plan: a restore that is given it does this plan or nothing.
+    pub digest: String,
     pub create: List,
     pub replace: List,
     pub delete: List,
@@ -265,6 +270,9 @@ pub struct Done {
     pub deleted: List,
     pub kept: List,
     pub failed: List,
+    /// Those of `kept` that are not in the plan that was agreed to.
+    #[serde(skip_serializing_if = "List::is_empty")]
+    pub not_agreed: List,
 }
 
 /// The answer to `restore`, `rollback.toCheckpoint`, `undo` and `redo`.
@@ -317,6 +325,7 @@ impl ErrorReply {
         put("field", error.field_name().map(Value::from));
         let candidates = error.candidate_list();
         put("candidates", (!candidates.is_empty()).then(|| candidates.into()));
+        put("preview", error.fresh_preview().cloned());
         put("retry", Some(error.code().retry().into()));
         line("error", id, false, &json!({ "error": object }))
     }

@@ -155,6 +155,8 @@ pub struct Step {
     /// The operation that must be the next one, as a preview named it.
     pub operation: Option<String>,
     pub preview: bool,
+    /// The digest of the plan that was agreed to; if it would be another one now, nothing is done.
+    pub plan: Option<String>,
 }
 
 /// A command to be classified.

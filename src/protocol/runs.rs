@@ -108,6 +108,7 @@ pub struct RollbackFields {
     paths: Option<Vec<String>>,
     keep_new: bool,
     expect: Option<String>,
+    plan: Option<String>,
     #[serde(rename = "autoRestart")]
     auto_restart: bool,
 }
@@ -130,14 +131,16 @@ pub struct Rollback {
     pub keep_new: bool,
     /// The newest checkpoint the client has seen; if there is a newer one, nothing is done.
     pub expect: Option<String>,
+    /// The digest of the plan that was agreed to; if it would be another one now, nothing is done.
+    pub plan: Option<String>,
     /// Told on to whoever hears that it is done; piton itself starts nothing.
     pub auto_restart: bool,
 }
 
 impl Rollback {
     fn of(fields: RollbackFields, to: To) -> Rollback {
-        let RollbackFields { run, paths, keep_new, expect, auto_restart, .. } = fields;
-        Rollback { to, run, paths, keep_new, expect, auto_restart }
+        let RollbackFields { run, paths, keep_new, expect, plan, auto_restart, .. } = fields;
+        Rollback { to, run, paths, keep_new, expect, plan, auto_restart }
     }
 
     pub(super) fn at_checkpoint(mut fields: RollbackFields) -> Result<Rollback> {

@@ -98,7 +98,8 @@ pub fn over(step: &Step) -> StepBlock {
         OpKind::Undo => "undo",
         OpKind::Redo => "redo",
     };
-    StepBlock { operation: step.op.clone(), kind, time: step.time.clone() }
+    let run = step.moved.as_ref().map(|(run, _)| run.clone());
+    StepBlock { operation: step.op.clone(), kind, time: step.time.clone(), run }
 }
 
 /// Texts and external effects, as replies carry warnings.
@@ -123,6 +124,7 @@ pub fn preview(preview: &Preview) -> PreviewReply {
     PreviewReply {
         target: target(&preview.target),
         plan: PlanLists {
+            digest: preview.digest.clone(),
             create: List::of_paths(plan.create.iter().map(|(path, _)| path)),
             replace: List::of_paths(plan.replace.iter().map(|(path, _, _)| path)),
             delete: List::of_paths(plan.delete.iter().map(|(path, _)| path)),
@@ -156,6 +158,7 @@ pub fn restored(restored: &Restored) -> RestoreReply {
             deleted: List::of_paths(outcome.deleted.iter()),
             kept: List::of_reasons(outcome.kept.iter().map(|(path, why)| (path, why.clone()))),
             failed: List::of_reasons(failed.map(|(path, why)| (path, why.clone()))),
+            not_agreed: List::of_paths(restored.not_agreed.iter()),
         },
         warnings: warnings(&texts, &restored.externals),
         message: restored

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::answers::{self, block};
 use super::words::run_id;
+use crate::checkpoint::agreed::Agreed;
 use crate::checkpoint::diff::is_file_change;
 use crate::checkpoint::held::refusal;
 use crate::checkpoint::listing::{Listing, Query};
@@ -209,7 +210,8 @@ pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control:
     if let Some(expect) = &rollback.expect {
         timeline.require_newest(expect)?;
     }
-    let restored = timeline.restore(&restore, control)?;
+    let restored = timeline.restore(&restore, control);
+    let restored = restored.map_err(|error| with_preview(timeline, &restore, error, control))?;
     let notices = rolled_back(&restored);
     let mut reply = answers::restored(&restored);
     let kept = |path: &RelPath| restored.outcome.kept.iter().any(|(kept, _)| kept.starts_with(path));
@@ -220,6 +222,21 @@ pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control:
         }
     }
     body(&reply).map(|(value, _)| (value, notices))
+}
+
+/// Gives a refusal of a stale plan the preview of the fresh one.
+fn with_preview(timeline: &mut Timeline, restore: &Restore, error: Error, control: Control<'_>) -> Error {
+    if error.code() != Code::StalePlan {
+        return error;
+    }
+    let fresh = timeline.preview(restore, control).and_then(|preview| body(&answers::preview(&preview)));
+    match fresh {
+        Ok((preview, _)) => error.preview(preview),
+        Err(why) => {
+            tracing::warn!(%why, "no fresh preview of a stale plan");
+            error
+        }
+    }
 }
 
 /// A restore that also moves a run. `tell` gives notices on while it is done.
@@ -237,7 +254,8 @@ pub fn rollback(
     }
     let from = timeline.branch_of(&run)?;
     let staged = |stage: Stage<'_>| told(stage, (&run, &from), tell);
-    let rolled = timeline.rollback(&restore, &staged, control)?;
+    let rolled = timeline.rollback(&restore, &staged, control);
+    let rolled = rolled.map_err(|error| with_preview(timeline, &restore, error, control))?;
     let record = &rolled.restored.target.record;
     let completed = json!({
         "run": rolled.run, "fromBranch": from, "nextBranch": rolled.next_branch,
@@ -323,7 +341,8 @@ fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Res
         }
     };
     let target = timeline.aim(&aim, run)?;
-    Ok(Restore::to(target.id, run, paths, rollback.keep_new))
+    let agreed = Agreed::by_digest(rollback.plan.as_deref());
+    Ok(Restore { agreed, ..Restore::to(target.id, run, paths, rollback.keep_new) })
 }
 
 pub fn step(timeline: &mut Timeline, direction: Direction, step: &Step, run: &str, control: Control<'_>) -> Called {
@@ -345,7 +364,10 @@ pub fn step(timeline: &mut Timeline, direction: Direction, step: &Step, run: &st
     if step.preview {
         return body(&PreviewReply { over, ..answers::preview(&timeline.preview_step(direction, &next, control)?) });
     }
-    let restored = timeline.step(direction, &next, run, control)?;
+    let agreed = Agreed::by_digest(step.plan.as_deref());
+    let restore = Restore { agreed, ..Restore::stepping(direction, &next, run)? };
+    let restored = timeline.restore(&restore, control);
+    let restored = restored.map_err(|error| with_preview(timeline, &restore, error, control))?;
     let notices = rolled_back(&restored);
     body(&RestoreReply { over, ..answers::restored(&restored) }).map(|(value, _)| (value, notices))
 }

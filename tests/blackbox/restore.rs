@@ -642,6 +642,68 @@ fn an_interrupted_restore_is_given_up() {
 }
 
 #[test]
+fn what_came_after_the_crash_is_not_taken_along() {
+    for (way, content) in [("--continue", "a1"), ("--abort", "a2")] {
+        let (lab, _, _) = interrupted();
+        // `a` is as the restore left it, `b` as it was before; `c` is edited, `d` is new.
+        put(&lab, "c", "edited since");
+        put(&lab, "d", "created since");
+        let done = lab.piton(&["restore", way, "--json"]);
+        assert_eq!(done.code, 4, "{way}: {done:?}");
+        let b = content.replace('a', "b");
+        assert_eq!((get(&lab, "a"), get(&lab, "b")), (content.to_owned(), b), "{way}: {done:?}");
+        assert_eq!((get(&lab, "c"), get(&lab, "d")), ("edited since".into(), "created since".into()), "{way}");
+        assert_eq!(paths(&value(&done)["done"]["failed"]), ["c"], "{way}: {done:?}");
+        assert_eq!(lab.piton(&["restore", way]).code, 3, "it is over");
+    }
+}
+
+#[test]
+fn nothing_is_written_among_pitons_own_files_nor_into_git() {
+    let lab = Lab::new();
+    put(&lab, "a", "1");
+    let n = lab.take("start").to_string();
+    sh(&lab, "mkdir .git other");
+    let (home, root) = (piton_home(&lab), lab.root());
+    symlink(&home, root.join("link")).unwrap();
+    symlink(home.join("workspaces"), lab.work.join("to-workspaces")).unwrap();
+    let own = tree(&home);
+    let text = |path: PathBuf| path.to_str().unwrap().to_owned();
+    let places = [
+        text(home.clone()),
+        text(home.join("new")),
+        text(home.join("new/deeper")),
+        text(home.join("store.git/new")),
+        text(root.join("link/new")),
+        text(root.join("none/../link/new")),
+        text(lab.work.join("to-workspaces/../new")),
+        text(home.parent().unwrap().to_owned()),
+        "other/../../home/piton/new".to_owned(),
+        ".git/new".to_owned(),
+        text(lab.work.join(".git/hooks/new")),
+    ];
+    for place in &places {
+        let refused = lab.piton(&["restore", &n, "--to", place, "--json"]);
+        assert_eq!((refused.code, code(&refused).as_str()), (2, "bad-path"), "{place}: {refused:?}");
+        let said = lab.piton(&["restore", &n, "--to", place]).stderr;
+        assert!(
+            said.contains("piton keeps its own files there") || said.contains("never writes into a `.git`"),
+            "{said}"
+        );
+    }
+    let new: Vec<PathBuf> = tree(&home).into_keys().filter(|path| !own.contains_key(path)).collect();
+    assert!(new.is_empty(), "{new:?}");
+    assert!(std::fs::read_dir(lab.work.join(".git")).unwrap().next().is_none());
+    // Elsewhere it works as ever, by a link and `..` too.
+    sh(&lab, "ln -s other by-link");
+    for place in ["by-link/../out", "by-link/sub", "../outside"] {
+        let written = lab.piton(&["restore", &n, "--to", place]);
+        assert_eq!(written.code, 0, "{place}: {written:?}");
+        assert_eq!(std::fs::read_to_string(lab.work.join(place).join("a")).unwrap(), "1", "{place}");
+    }
+}
+
+#[test]
 fn a_deleted_workspace_is_written_elsewhere() {
     let lab = Lab::new();
     every_kind(&lab);

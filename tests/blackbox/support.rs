@@ -1,7 +1,9 @@
 //! A scratch home and workspace, the binary run in them, and exact pictures of directory trees.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -362,5 +364,89 @@ impl Drop for Sidecar {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A verb that runs on a terminal and asks there. What it prints as data goes into a pipe.
+pub struct Asking {
+    child: Child,
+    keyboard: File,
+    screen: Receiver<Vec<u8>>,
+    shown: Vec<u8>,
+    data: std::thread::JoinHandle<Vec<u8>>,
+}
+
+/// Both ends of a new pseudo-terminal: that of the person, and that of the program.
+fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
+    let (mut person, mut program) = (-1, -1);
+    let none = std::ptr::null_mut();
+    // SAFETY: both numbers are written before they are read, and null stands for no name, no modes and no size.
+    let made = unsafe { libc::openpty(&mut person, &mut program, none, none.cast(), none.cast()) };
+    assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
+    for end in [person, program] {
+        // SAFETY: the descriptor was just opened; no child inherits the wrong end.
+        assert_ne!(unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) }, -1);
+    }
+    // SAFETY: nothing else owns them.
+    unsafe { (OwnedFd::from_raw_fd(person), OwnedFd::from_raw_fd(program)) }
+}
+
+impl Asking {
+    /// Starts a verb and waits until it asks.
+    pub fn start(lab: &Lab, args: &[&str]) -> Asking {
+        let (person, program) = pseudo_terminal();
+        let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+        command.args(args).stdin(program.try_clone().unwrap()).stderr(program).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // It holds the program's end.
+        drop(command);
+        let mut out = child.stdout.take().unwrap();
+        let data = std::thread::spawn(move || {
+            let mut data = Vec::new();
+            out.read_to_end(&mut data).unwrap();
+            data
+        });
+        let keyboard = File::from(person);
+        let mut terminal = keyboard.try_clone().unwrap();
+        let (sender, screen) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // The end is an error: nobody holds the other side any more.
+            while let Ok(n) = terminal.read(&mut buffer) {
+                if n == 0 || sender.send(buffer[..n].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut asking = Asking { child, keyboard, screen, shown: Vec::new(), data };
+        while !String::from_utf8_lossy(&asking.shown).contains("[y/N]") {
+            assert!(asking.see(), "{args:?} did not ask: {}", String::from_utf8_lossy(&asking.shown));
+        }
+        asking
+    }
+
+    /// Waits for something on the screen; `false` at the end.
+    fn see(&mut self) -> bool {
+        match self.screen.recv_timeout(WAIT) {
+            Ok(bytes) => {
+                self.shown.extend(bytes);
+                true
+            }
+            Err(RecvTimeoutError::Disconnected) => false,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing came: {}", String::from_utf8_lossy(&self.shown)),
+        }
+    }
+
+    /// Answers, and waits for the end.
+    pub fn answer(mut self, line: &str) -> Output {
+        self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();
+        while self.see() {}
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        let data = self.data.join().unwrap();
+        Output {
+            code,
+            stdout: String::from_utf8_lossy(&data).into_owned(),
+            stderr: String::from_utf8_lossy(&self.shown).into_owned(),
+        }
     }
 }

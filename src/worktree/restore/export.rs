@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::apply::apply;
 use super::outcome::{BlobSource, Outcome, Saved};
-use super::plan::{PlanInput, plan};
+use super::plan::{Agreement, PlanInput, plan};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;
@@ -30,6 +30,7 @@ pub fn export(dir: &Path, target: &Manifest, select: &[RelPath], blobs: &dyn Blo
         keep_new: false,
         covered: &|_, _| Ok(()),
         target_skipped: &|_| false,
+        agreed: &|_, _, _| Agreement::Given,
     });
     let saved = Saved { present: &nothing, known: &|_| None };
     let mut outcome = apply(dir, &plan, &saved, blobs, &|| ControlFlow::Continue(()))?;

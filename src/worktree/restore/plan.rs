@@ -47,6 +47,25 @@ impl Plan {
         self.conflict.retain(|(path, _)| wanted(path));
     }
 
+    /// What this plan, which was agreed to, says of a change in a newer one.
+    pub fn agreement(&self, path: &RelPath, from: Option<&Entry>, to: Option<&Entry>) -> Agreement {
+        let created = self.create.binary_search_by(|(at, _)| at.cmp(path)).ok();
+        let replaced = self.replace.binary_search_by(|(at, ..)| at.cmp(path)).ok();
+        let deleted = self.delete.binary_search_by(|(at, _)| at.cmp(path)).ok();
+        let agreed = created.map(|at| (None, Some(&self.create[at].1)));
+        let agreed = agreed.or(replaced.map(|at| (Some(&self.replace[at].1), Some(&self.replace[at].2))));
+        let agreed = agreed.or(deleted.map(|at| (Some(&self.delete[at].1), None)));
+        let same = |one: Option<&Entry>, other: Option<&Entry>| match (one, other) {
+            (Some(one), Some(other)) => one.same(other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        match agreed {
+            Some((was, becomes)) if same(was, from) && same(becomes, to) => Agreement::Given,
+            Some(_) => Agreement::Other,
+            None => Agreement::Missing,
+        }
+    }
+
     /// Number of paths it changes.
     pub fn changes(&self) -> usize {
         self.create.len() + self.replace.len() + self.delete.len()
@@ -69,6 +88,19 @@ pub struct PlanInput<'a> {
     pub covered: &'a dyn Fn(&RelPath, &Entry) -> Result<(), String>,
     /// Whether the target skipped this path or a directory above it.
     pub target_skipped: &'a dyn Fn(&RelPath) -> bool,
+    /// Whether a change was agreed to: from what is there now (`None`: nothing) to what comes (`None`: it is deleted).
+    pub agreed: &'a dyn Fn(&RelPath, Option<&Entry>, Option<&Entry>) -> Agreement,
+}
+
+/// What was agreed to about one change of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// This very change.
+    Given,
+    /// Another change of this path.
+    Other,
+    /// No change of this path.
+    Missing,
 }
 
 /// Whether a selected path names anything in a manifest: an entry, or something below it.
@@ -196,7 +228,11 @@ impl Planner<'_> {
     }
 
     fn removal_conflict(&self, path: &RelPath, from: &Entry) -> Option<ConflictReason> {
-        if in_git(path) { Some(ConflictReason::GitDir) } else { self.unsaved(path, from) }
+        if in_git(path) {
+            return Some(ConflictReason::GitDir);
+        }
+        let moved = (self.input.agreed)(path, Some(from), None) == Agreement::Other;
+        self.unsaved(path, from).or(moved.then_some(ConflictReason::Moved))
     }
 
     fn keep_reason(&self, path: &RelPath, from: &Entry) -> Option<KeepReason> {
@@ -208,6 +244,9 @@ impl Planner<'_> {
         }
         if let Err(why) = (self.input.covered)(path, from) {
             return Some(KeepReason::NotCovered(why));
+        }
+        if (self.input.agreed)(path, Some(from), None) != Agreement::Given {
+            return Some(KeepReason::NotAgreed);
         }
         let inside = self.occupied.get(path).filter(|_| from.kind == EntryKind::Dir);
         inside.map(|inside| KeepReason::NotEmpty(Some(inside.clone())))
@@ -228,7 +267,7 @@ impl Planner<'_> {
                 continue;
             }
             match self.arrival_conflict(path, from.as_ref(), entry, *selected, &wanted) {
-                Some(reason) => self.refuse(path, entry, reason, *selected),
+                Some(reason) => self.refuse(path, (from.as_ref(), entry), reason, *selected),
                 None => match from {
                     Some(from) => drop(self.replace.insert(path.clone(), (from, *entry))),
                     None => drop(self.create.insert(path.clone(), *entry)),
@@ -253,7 +292,7 @@ impl Planner<'_> {
         if self.blocked.contains(&parent) || !parent_is_dir {
             return Some(ConflictReason::Blocked(parent));
         }
-        match from {
+        let obstacle = match from {
             // Only a parent: what is outside of the selection is not replaced for its sake.
             Some(_) if !selected => Some(ConflictReason::Blocked(path.clone())),
             Some(from) if from.kind == EntryKind::Dir && to.kind != EntryKind::Dir => {
@@ -261,7 +300,9 @@ impl Planner<'_> {
             }
             Some(from) => self.unsaved(path, from),
             None => self.skipped_there(path),
-        }
+        };
+        let agreed = || (self.input.agreed)(path, from, Some(to)) == Agreement::Given;
+        obstacle.or_else(|| (!agreed()).then_some(ConflictReason::Moved))
     }
 
     /// What is known to be at, or above, a path that the pre-restore checkpoint does not hold.
@@ -290,9 +331,13 @@ impl Planner<'_> {
         }
     }
 
-    fn refuse(&mut self, path: &RelPath, to: &Entry, reason: ConflictReason, selected: bool) {
-        if to.kind == EntryKind::Dir {
-            self.blocked.insert(path.clone());
+    fn refuse(&mut self, path: &RelPath, (from, to): (Option<&Entry>, &Entry), reason: ConflictReason, selected: bool) {
+        let is_dir = |entry: &Entry| entry.kind == EntryKind::Dir;
+        if is_dir(to) {
+            // A directory that only keeps its permissions is in nobody's way.
+            if !from.is_some_and(is_dir) {
+                self.blocked.insert(path.clone());
+            }
         } else {
             self.hold_inside(path);
         }

@@ -18,6 +18,8 @@ pub enum KeepReason {
     NotEmpty(Option<RelPath>),
     /// Inside a directory that had to make way for a file or link and cannot.
     InsideBlocked(RelPath),
+    /// The plan that was agreed to does not have it: it came, or became deletable, later.
+    NotAgreed,
 }
 
 impl KeepReason {
@@ -29,6 +31,7 @@ impl KeepReason {
             KeepReason::SkippedInTarget => "skipped-in-target",
             KeepReason::NotEmpty(_) => "not-empty",
             KeepReason::InsideBlocked(_) => "inside-blocked",
+            KeepReason::NotAgreed => "not-agreed",
         }
     }
 }
@@ -42,6 +45,7 @@ impl fmt::Display for KeepReason {
             KeepReason::NotEmpty(None) => f.write_str("not empty"),
             KeepReason::NotEmpty(Some(path)) => write!(f, "not empty: `{}` stays", path.display()),
             KeepReason::InsideBlocked(dir) => write!(f, "`{}` stays a directory", dir.display()),
+            KeepReason::NotAgreed => f.write_str("it is not in the plan that was agreed to"),
         }
     }
 }
@@ -57,6 +61,8 @@ pub enum ConflictReason {
     Blocked(RelPath),
     /// It belongs to git's own directory, which no restore writes.
     GitDir,
+    /// It is no longer as it was in the plan that was agreed to.
+    Moved,
 }
 
 impl ConflictReason {
@@ -67,6 +73,7 @@ impl ConflictReason {
             ConflictReason::Special => "special",
             ConflictReason::Blocked(_) => "blocked",
             ConflictReason::GitDir => "git-dir",
+            ConflictReason::Moved => "moved",
         }
     }
 }
@@ -78,6 +85,7 @@ impl fmt::Display for ConflictReason {
             ConflictReason::Special => f.write_str("a FIFO, socket or device is there"),
             ConflictReason::Blocked(path) => write!(f, "`{}` stays and is in the way", path.display()),
             ConflictReason::GitDir => f.write_str("piton never writes into a `.git`"),
+            ConflictReason::Moved => f.write_str("it changed after the plan was agreed to"),
         }
     }
 }

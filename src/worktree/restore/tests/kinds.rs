@@ -161,6 +161,7 @@ fn restore(world: &World, present: &Capture, (target, coverage): &(Manifest, Cov
         keep_new: false,
         covered: &|_, _| Ok(()),
         target_skipped: &skipped,
+        agreed: &|_, _, _| Agreement::Given,
     });
     let outcome = world.apply(&plan, &present.manifest).unwrap();
     assert_eq!((outcome.failed.len(), outcome.kept.len()), (0, 0), "{outcome:?}");

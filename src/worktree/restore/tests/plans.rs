@@ -41,14 +41,27 @@ struct Case<'a> {
     keep_new: bool,
     uncovered: &'a [&'a str],
     target_skipped: &'a [&'a str],
+    /// What was there when the plan was agreed to, if it was.
+    agreed: Option<&'a str>,
     skipped: &'a [(&'a str, SkipReason)],
 }
 
 #[track_caller]
 fn check(case: Case<'_>, expected: &str) {
-    let (target, present) = (manifest(case.target), manifest(case.present));
+    let agreed = case.agreed.map(|present| plan_of(&case, present, &|_, _, _| Agreement::Given));
+    let plan = plan_of(&case, case.present, &|at, from, to| match &agreed {
+        Some(agreed) => agreed.agreement(at, from, to),
+        None => Agreement::Given,
+    });
+    assert_eq!(show(&plan), expected);
+}
+
+type Agreed<'a> = &'a dyn Fn(&RelPath, Option<&Entry>, Option<&Entry>) -> Agreement;
+
+fn plan_of(case: &Case<'_>, present: &str, agreed: Agreed<'_>) -> Plan {
+    let (target, present) = (manifest(case.target), manifest(present));
     let select: Vec<RelPath> = case.select.iter().map(|text| path(text)).collect();
-    let plan = plan(&PlanInput {
+    plan(&PlanInput {
         target: &target,
         present: &present,
         present_skipped: &case.skipped.iter().map(|(at, reason)| (path(at), *reason)).collect(),
@@ -59,8 +72,43 @@ fn check(case: Case<'_>, expected: &str) {
             if out { Err("ignored".to_owned()) } else { Ok(()) }
         },
         target_skipped: &|at| case.target_skipped.iter().any(|skipped| at.starts_with(&path(skipped))),
-    });
-    assert_eq!(show(&plan), expected);
+        agreed,
+    })
+}
+
+#[test]
+fn what_was_agreed_to_and_nothing_else() {
+    for (target, agreed, present, expected) in [
+        // As it was shown.
+        ("f:a f:b", "f1:a f:new", "f1:a f:new", "~a +b -new"),
+        // Created since: it stays, and so does the directory around it.
+        ("f:a", "f1:a", "f1:a f:new", "~a =new(not-agreed)"),
+        ("f:a", "f1:a f:d/x", "f1:a f:d/x f:d/y", "~a =d(not-empty) -d/x =d/y(not-agreed)"),
+        ("f:d", "f:d/x", "f:d/x f:d/y", "!d(blocked) =d/x(inside-blocked) =d/y(not-agreed)"),
+        // Edited, removed or replaced since.
+        ("f:a", "f1:a", "f2:a", "!a(moved)"),
+        ("f:a", "f:a", "f2:a", "!a(moved)"),
+        ("f:a", "f:a", "", "!a(moved)"),
+        ("f:a", "f1:a", "", "!a(moved)"),
+        ("f:a", "", "f1:a", "!a(moved)"),
+        ("f:a", "f1:a", "x1:a", "!a(moved)"),
+        ("", "f:new", "f1:new", "!new(moved)"),
+        ("", "f:new", "l:new", "!new(moved)"),
+        ("", "f:new", "f:new/x", "!new(moved) =new/x(not-agreed)"),
+        // So already.
+        ("f:a", "f1:a", "f:a", ""),
+        ("f:a", "f:new", "f:a", ""),
+        ("f:d/x", "", "d:d", "+d/x"),
+        // A parent that was to be made, or to stay, is something else now.
+        ("f:d/x", "d:d", "", "!d(moved) !d/x(blocked)"),
+        ("f:d/x", "", "f:d", "!d(moved) !d/x(blocked)"),
+    ] {
+        check(Case { target, present, agreed: Some(agreed), ..Case::default() }, expected);
+    }
+    let case = Case { target: "f:a", present: "f1:a f:new", keep_new: true, ..Case::default() };
+    check(Case { agreed: Some("f1:a"), ..case }, "~a =new(keep-new)");
+    let case = Case { target: "f:a f:b", present: "f1:a f1:b", select: &["a"], ..Case::default() };
+    check(Case { agreed: Some("f1:a"), ..case }, "~a");
 }
 
 #[test]

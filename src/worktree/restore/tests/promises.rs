@@ -76,6 +76,7 @@ proptest! {
             keep_new,
             covered: &covered,
             target_skipped: &|at| below(at, &target_skipped),
+            agreed: &|_, _, _| Agreement::Given,
         };
         let plan = plan(&input);
         let selected = |at: &RelPath| select.is_empty() || below(at, &select);
