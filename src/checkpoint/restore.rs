@@ -158,7 +158,7 @@ impl Timeline {
         tell(Stage::Planned(&plan, &loaded.checkpoint));
         let conflicts: Vec<(RelPath, String)> =
             plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
-        let not_agreed = not_agreed(&plan);
+        let not_agreed = not_agreed(&plan, &restore.agreed);
         if plan.changes_nothing() && resume.is_none() && !self.moves_run(restore)? {
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             let outcome = Outcome { kept: kept(&plan), ..Outcome::default() };
@@ -399,10 +399,14 @@ fn kept(plan: &Plan) -> Vec<(RelPath, String)> {
     plan.keep.iter().map(|(path, why)| (path.clone(), why.to_string())).collect()
 }
 
-/// What it keeps because something else was agreed to.
-fn not_agreed(plan: &Plan) -> Vec<RelPath> {
-    let kept = plan.keep.iter().filter(|(_, why)| *why == KeepReason::NotAgreed);
-    kept.map(|(path, _)| path.clone()).collect()
+/// What stays because the plan that was agreed to does not have it. What that kept too was shown already.
+fn not_agreed(plan: &Plan, agreed: &Agreed) -> Vec<RelPath> {
+    let shown = |path: &RelPath| match agreed {
+        Agreed::Plan(shown) => shown.keep.binary_search_by(|(at, _)| at.cmp(path)).is_ok(),
+        Agreed::Anything | Agreed::Digest(_) | Agreed::Rest(_) => false,
+    };
+    let kept = plan.keep.iter().filter(|(_, why)| *why == KeepReason::NotAgreed).map(|(path, _)| path);
+    kept.filter(|path| !shown(path)).cloned().collect()
 }
 
 /// Why a path that is absent from the target is kept.

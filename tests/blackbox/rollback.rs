@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, Sidecar, tree};
+use crate::support::{Asking, Lab, Sidecar, tree};
 
 fn ok(reply: Value) -> Value {
     assert_eq!(reply["ok"], true, "{reply}");
@@ -577,4 +577,42 @@ fn a_fork_keeps_the_checkpoint_that_it_goes_on_from() {
     if let Some(parent) = lab.store_git(&["rev-parse", &format!("{first}^")]) {
         assert_eq!(parent.trim(), leaf);
     }
+}
+
+#[test]
+fn a_plan_of_codons_is_agreed_to_by_its_digest() {
+    let lab = Lab::new();
+    let mut sidecar = session(&lab, "r-1");
+    pipeline(&lab, &mut sidecar);
+    let digest = |preview: &Value| preview["plan"]["digest"].as_str().unwrap_or_else(|| panic!("{preview}")).to_owned();
+    for (kind, aim) in [
+        ("rollback.toCodon", json!({"codonId": "schema", "checkpointType": "rig-setup"})),
+        ("rollback.toCodon", json!({"codonId": "schema", "checkpointType": "end"})),
+        ("rollback.toLastSuccess", json!({"lastSuccess": true})),
+    ] {
+        let request = |kind: &str, more: Value| {
+            let mut request = json!({"type": kind});
+            let fields = request.as_object_mut().unwrap();
+            fields.extend(aim.as_object().unwrap().clone());
+            fields.extend(more.as_object().unwrap().clone());
+            request
+        };
+        let plan = digest(&ok(sidecar.ask(request("rollback.preview", json!({})))));
+        lab.write("src/types.ts", format!("edited before {kind}"));
+        let refused = sidecar.ask(request(kind, json!({ "plan": plan })));
+        assert_eq!(code(&refused), "stale-plan", "{refused}");
+        let plan = digest(&refused["error"]["preview"]);
+        let rolled = ok(sidecar.ask(request(kind, json!({ "plan": plan }))));
+        assert!(rolled["detached"] == true && !lab.read("src/types.ts").starts_with("edited"), "{rolled}");
+        // As it is now, only the run moves: that is a plan too.
+        let plan = digest(&ok(sidecar.ask(request("rollback.preview", json!({})))));
+        ok(sidecar.ask(request(kind, json!({ "plan": plan }))));
+    }
+    assert_eq!(sidecar.finish(), 0);
+    // The last one changed no file: its undo moves the run, and asks.
+    assert_eq!(lab.piton(&["undo"]).code, 5, "there is nobody to ask");
+    let refused = Asking::start(&lab, &["undo"]).answer("n");
+    assert!(refused.code == 5 && refused.stdout.contains("run r-1 moves"), "{refused:?}");
+    let done = Asking::start(&lab, &["undo"]).answer("y");
+    assert!([0, 3].contains(&done.code), "{done:?}");
 }

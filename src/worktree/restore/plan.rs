@@ -73,6 +73,7 @@ impl Plan {
 }
 
 /// What a plan is made from.
+#[derive(Clone, Copy)]
 pub struct PlanInput<'a> {
     /// What is to come back.
     pub target: &'a Manifest,
@@ -245,11 +246,11 @@ impl Planner<'_> {
         if let Err(why) = (self.input.covered)(path, from) {
             return Some(KeepReason::NotCovered(why));
         }
-        if (self.input.agreed)(path, Some(from), None) != Agreement::Given {
-            return Some(KeepReason::NotAgreed);
+        if let Some(inside) = self.occupied.get(path).filter(|_| from.kind == EntryKind::Dir) {
+            return Some(KeepReason::NotEmpty(Some(inside.clone())));
         }
-        let inside = self.occupied.get(path).filter(|_| from.kind == EntryKind::Dir);
-        inside.map(|inside| KeepReason::NotEmpty(Some(inside.clone())))
+        let agreed = (self.input.agreed)(path, Some(from), None) == Agreement::Given;
+        (!agreed).then_some(KeepReason::NotAgreed)
     }
 
     /// A file that is in the manifest and was skipped all the same: its content is not the one saved.
@@ -334,8 +335,8 @@ impl Planner<'_> {
     fn refuse(&mut self, path: &RelPath, (from, to): (Option<&Entry>, &Entry), reason: ConflictReason, selected: bool) {
         let is_dir = |entry: &Entry| entry.kind == EntryKind::Dir;
         if is_dir(to) {
-            // A directory that only keeps its permissions is in nobody's way.
-            if !from.is_some_and(is_dir) {
+            // A directory that was not agreed to get other permissions is in nobody's way.
+            if reason != ConflictReason::Moved || !from.is_some_and(is_dir) {
                 self.blocked.insert(path.clone());
             }
         } else {

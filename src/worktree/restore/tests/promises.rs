@@ -54,16 +54,40 @@ fn places() -> impl Strategy<Value = Vec<RelPath>> {
     prop::collection::vec(names.prop_map(|names| path(&names.join("/"))), 0..3)
 }
 
+/// What was there before some edits: without a few entries that came since, and with one that is another now.
+fn before(shape: &Shape, (gone, other): &(Vec<usize>, Option<(usize, Entry)>)) -> Manifest {
+    let mut before = shape.clone();
+    if let Some((at, entry)) = other
+        && let Some(there) = before.values_mut().nth(*at)
+    {
+        *there = *entry;
+    }
+    for at in gone {
+        let key = before.keys().nth(*at).cloned();
+        key.map(|key| before.remove(&key));
+    }
+    manifest_of(&before)
+}
+
+/// A plan without its reasons: what would have gone and was held is not agreed to when it is planned again.
+fn outline(mut plan: Plan) -> (Plan, Vec<RelPath>, Vec<RelPath>) {
+    let kept = std::mem::take(&mut plan.keep).into_iter().map(|(at, _)| at).collect();
+    let conflicts = std::mem::take(&mut plan.conflict).into_iter().map(|(at, _)| at).collect();
+    (plan, kept, conflicts)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_goes_without_being_saved(
-        (target, present) in (shape(), shape()).prop_map(|(target, present)| (manifest_of(&target), manifest_of(&present))),
+        (target, shape) in (shape(), shape()),
+        earlier in prop::option::of((prop::collection::vec(0..14usize, 0..3), prop::option::of((0..14usize, entry())))),
         skipped in prop::collection::vec((places(), prop::sample::select(SKIPS.to_vec())), 0..3),
         (select, uncovered, target_skipped) in (places(), places(), places()),
         keep_new in prop::bool::weighted(0.2),
     ) {
+        let (target, present) = (manifest_of(&target), manifest_of(&shape));
         let skipped: BTreeMap<RelPath, SkipReason> =
             skipped.into_iter().flat_map(|(places, reason)| places.into_iter().map(move |at| (at, reason))).collect();
         let below = |at: &RelPath, places: &[RelPath]| places.iter().any(|place| at.starts_with(place));
@@ -78,7 +102,21 @@ proptest! {
             target_skipped: &|at| below(at, &target_skipped),
             agreed: &|_, _, _| Agreement::Given,
         };
-        let plan = plan(&input);
+        // What was agreed to a few edits ago, or right now.
+        let agreed = earlier.as_ref().map(|earlier| plan(&PlanInput { present: &before(&shape, earlier), ..input }));
+        let given = |at: &RelPath, from: Option<&Entry>, to: Option<&Entry>| match &agreed {
+            Some(agreed) => agreed.agreement(at, from, to),
+            None => Agreement::Given,
+        };
+        if matches!(&earlier, Some((gone, None)) if gone.is_empty()) {
+            prop_assert_eq!(outline(plan(&PlanInput { agreed: &given, ..input })), outline(plan(&input)), "nothing moved");
+        }
+        let plan = plan(&PlanInput { agreed: &given, ..input });
+        let creates = plan.create.iter().map(|(at, to)| (at, None, Some(to)));
+        let replaces = plan.replace.iter().map(|(at, from, to)| (at, Some(from), Some(to)));
+        for (at, from, to) in creates.chain(replaces).chain(plan.delete.iter().map(|(at, from)| (at, Some(from), None))) {
+            prop_assert_eq!(given(at, from, to), Agreement::Given, "{:?} was not agreed to", at);
+        }
         let selected = |at: &RelPath| select.is_empty() || below(at, &select);
         let deleted: BTreeMap<&RelPath, &Entry> = plan.delete.iter().map(|(at, from)| (at, from)).collect();
 
