@@ -17,6 +17,8 @@ pub struct Event {
     pub turn: Option<String>,
     /// Absolute. Without one, the hook process's own directory is meant: clients start hooks where they stand.
     pub cwd: Option<PathBuf>,
+    /// True if not everything that was told is known as it was meant.
+    pub doubt: bool,
     pub kind: Kind,
 }
 

@@ -210,9 +210,19 @@ impl Client {
     /// Reads what a hook of this client was given on stdin for `event`.
     ///
     /// # Errors
-    /// `line-too-long`, `bad-utf8`, `bad-json`; `bad-request` for what this client does not send for this event.
+    /// `line-too-long`, `bad-json`; `bad-request` for what this client does not send for this event.
     pub fn parse(self, event: &str, payload: &[u8]) -> Result<Event> {
         self.door().shape.read(self, event, &Payload::read(payload)?)
+    }
+
+    /// True if an action waits for the reply to this event.
+    pub fn is_before(self, event: &str) -> bool {
+        self.door().shape.step(event) == Some(Step::Before)
+    }
+
+    /// Makes an event before an action of a payload that cannot be read, so that the action is guarded all the same.
+    pub fn guess(self, payload: &[u8]) -> Event {
+        self.door().shape.guess(self, &Payload::torn(payload))
     }
 
     /// What to print on stdout for `event`; nothing for most. The exit code is always 0.

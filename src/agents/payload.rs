@@ -3,44 +3,57 @@
 use serde_json::Value;
 
 use crate::error::{Code, Error, Result};
+use crate::model::json;
 
 /// Longest payload. A tool that writes a file sends its whole content; what is longer was not meant to be read.
 pub const MAX_PAYLOAD: usize = 32 << 20;
 
 /// A payload's object.
 #[derive(Debug)]
-pub struct Payload(Value);
+pub struct Payload {
+    value: Value,
+    is_doubtful: bool,
+}
 
 impl Payload {
-    /// Reads the bytes.
+    /// Reads the bytes; what is almost JSON with replacement.
     ///
     /// # Errors
-    /// `line-too-long`, `bad-utf8`, `bad-json`.
+    /// `line-too-long`, `bad-json`.
     pub fn read(bytes: &[u8]) -> Result<Payload> {
         let hint = "the client's hook may have been cut short, or another program calls `piton hook`";
         if bytes.len() > MAX_PAYLOAD {
             let message = format!("the hook's payload is longer than {MAX_PAYLOAD} bytes");
             return Err(Error::new(Code::LineTooLong, message).hint(hint));
         }
-        let text = std::str::from_utf8(bytes)
-            .map_err(|_| Error::new(Code::BadUtf8, "the hook's payload is not UTF-8").hint(hint))?;
-        let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
-            Error::new(Code::BadJson, format!("the hook's payload is not JSON: {error}")).hint(hint)
-        })?;
-        if value.is_object() {
-            return Ok(Payload(value));
+        let read = json::read(bytes);
+        if let Some(fault) = read.fault {
+            return Err(Error::new(Code::BadJson, format!("the hook's payload is not JSON: {fault}")).hint(hint));
+        }
+        if read.value.is_object() {
+            return Ok(Payload { value: read.value, is_doubtful: read.is_doubtful });
         }
         Err(Error::new(Code::BadJson, "the hook's payload is not a JSON object").hint(hint))
     }
 
+    /// Reads as much of the bytes as can be read.
+    pub fn torn(bytes: &[u8]) -> Payload {
+        Payload { value: json::read(bytes).value, is_doubtful: true }
+    }
+
+    /// True if not everything in it is known as it was meant.
+    pub fn is_doubtful(&self) -> bool {
+        self.is_doubtful
+    }
+
     /// A part of a payload that was read.
     pub fn of(value: Value) -> Payload {
-        Payload(value)
+        Payload { value, is_doubtful: false }
     }
 
     /// The first of these places (JSON pointers) that holds anything.
     pub fn at(&self, places: &[&str]) -> Option<&Value> {
-        places.iter().filter_map(|place| self.0.pointer(place)).find(|value| !value.is_null())
+        places.iter().filter_map(|place| self.value.pointer(place)).find(|value| !value.is_null())
     }
 
     /// The text at the first of these places that holds anything.

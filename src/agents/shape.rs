@@ -9,6 +9,7 @@ use super::ask::Ask;
 use super::event::{Act, Event, Kind, Outcome};
 use super::payload::Payload;
 use crate::error::{Code, Error, Result};
+use crate::model::json;
 use crate::model::text::{cut, printable};
 
 /// What an event of a client means.
@@ -134,7 +135,18 @@ impl Shape {
             }
         };
         let cwd = text(self.cwd)?.map(PathBuf::from).filter(|cwd| cwd.is_absolute());
-        Ok(Event { client, session: text(self.session)?, turn: text(self.turn)?, cwd, kind })
+        let doubt = payload.is_doubtful();
+        Ok(Event { client, session: text(self.session)?, turn: text(self.turn)?, cwd, doubt, kind })
+    }
+
+    /// Makes of a payload that is torn what can be made of it: an event before an action of which nothing is sure.
+    pub fn guess(&self, client: Client, payload: &Payload) -> Event {
+        let text = |places| payload.text(places).ok().flatten().map(str::to_owned);
+        let cwd = text(self.cwd).map(PathBuf::from).filter(|cwd| cwd.is_dir());
+        let name = payload.required(self.tool).unwrap_or("unreadable call").to_owned();
+        let unread = Act::Tool { name, input: Value::Null, paths: Vec::new(), writes: Some(true) };
+        let kind = Kind::Before { action: text(self.action), act: self.act(payload).unwrap_or(unread) };
+        Event { client, session: text(self.session), turn: text(self.turn), cwd, doubt: true, kind }
     }
 
     fn turn_start(&self, prompt: Option<String>) -> Kind {
@@ -193,9 +205,9 @@ fn commands(input: &Value) -> Vec<String> {
     };
     match input.get("command").or_else(|| input.get("commands")) {
         Some(Value::String(text)) => {
-            let several = text.starts_with('[').then(|| serde_json::from_str::<Value>(text).ok()).flatten();
+            let several = text.starts_with('[').then(|| json::read(text.as_bytes())).filter(|read| read.fault.is_none());
             // A shell line that begins with `[` and is no JSON array of texts is a line.
-            several.map(|value| lines(&value)).filter(|lines| !lines.is_empty()).unwrap_or_else(|| vec![text.clone()])
+            several.map(|read| lines(&read.value)).filter(|lines| !lines.is_empty()).unwrap_or_else(|| vec![text.clone()])
         }
         Some(value) => lines(value),
         None => Vec::new(),

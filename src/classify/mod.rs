@@ -24,6 +24,7 @@ use crate::model::effect::{Class, Verdict};
 use crate::model::policy::Policy;
 
 pub use context::Context;
+pub use rules::Dropped;
 pub use tool::{ToolCall, patched};
 
 use found::Found;
@@ -49,6 +50,15 @@ impl Classifier {
     /// The table that comes with piton, with a user's rules in front of it. Errors name line and column.
     pub fn with_user_rules(yaml: &str) -> Result<Classifier> {
         Ok(Classifier { rules: Rules::with_user(yaml)? })
+    }
+
+    /// The table that comes with piton, with what is sound of a user's rules in front of it. `json` is a list of rules or a map of
+    /// sections, `before` what was in force. Returns what is in force now too, and what was dropped.
+    pub fn with_sound_rules(json: &str, before: Option<&str>) -> (Classifier, String, Vec<Dropped>) {
+        let (sound, dropped) = rules::sound(json, before);
+        // It was read once already.
+        let classifier = Classifier::with_user_rules(&sound).unwrap_or_else(|_| Classifier::embedded());
+        (classifier, sound, dropped)
     }
 
     /// Judges a shell line.

@@ -22,9 +22,10 @@ struct Judge {
 
 impl Judge {
     fn new(context: &mut Context) -> Result<Judge> {
-        let effective = context.settings()?;
+        let mut effective = context.settings()?;
+        effective.faults().iter().for_each(|fault| print::warning(fault));
         Ok(Judge {
-            classifier: crate::engine::classifier(&effective)?,
+            classifier: crate::engine::classifier(&mut effective, None),
             surroundings: classify::Context {
                 cwd: std::env::current_dir().unwrap_or_default(),
                 aliases: Vec::new(),

@@ -33,7 +33,7 @@ fn show(context: &Context) -> Result<Exit> {
             .iter()
             .map(|setting| json!({ "key": setting.key, "value": setting.value, "origin": setting.origin.to_string() }))
             .collect();
-        print::json(&json!({ "settings": values, "warnings": effective.warnings }))?;
+        print::json(&json!({ "settings": values, "warnings": effective.faults() }))?;
         return Ok(Exit::Done);
     }
     let mut text = String::new();
@@ -43,13 +43,16 @@ fn show(context: &Context) -> Result<Exit> {
         add_line!(text, "{:<26} {:<32} {origin}", setting.key, printable(&value));
     }
     print::data(&text)?;
-    effective.warnings.iter().for_each(|warning| print::warning(warning));
+    effective.faults().iter().for_each(|fault| print::warning(fault));
     Ok(Exit::Done)
 }
 
 fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
     let effective = context.settings()?;
-    crate::engine::classifier(&effective)?;
+    if let [others @ .., last] = effective.mistakes.as_slice() {
+        others.iter().for_each(|mistake| print::say(&format!("piton: {}", mistake.error().text())));
+        return Err(last.error());
+    }
     let tracked = tracked(context, &effective, run)?;
     let missed = tracked.as_ref().is_some_and(|(_, now)| !now.missed.is_empty());
     if context.json {

@@ -80,9 +80,16 @@ impl Context {
     /// The settings in force.
     ///
     /// # Errors
-    /// Mistakes of the user's file, the environment or flags.
+    /// Mistakes on the command line. Those of files and of the environment are part of what is returned: a net that could not
+    /// be read would be no net.
     pub fn settings(&self) -> Result<Effective> {
-        settings::load(Some(&self.root()?), self.home.path(), &self.flags)
+        let mut effective = settings::load(Some(&self.root()?), self.home.path(), &self.flags)?;
+        // What is wrong with the user's rules is among the mistakes then.
+        crate::engine::classifier(&mut effective, None);
+        match effective.mistakes.iter().find(|mistake| mistake.is_typed()) {
+            Some(typed) => Err(typed.error()),
+            None => Ok(effective),
+        }
     }
 
     /// The timeline of the workspace.
@@ -91,7 +98,7 @@ impl Context {
     /// As [`Context::workspace`] and [`Context::settings`], and those of the store.
     pub fn timeline(&self) -> Result<Timeline> {
         let effective = self.settings()?;
-        effective.warnings.iter().for_each(|warning| super::print::warning(warning));
+        effective.faults().iter().for_each(|fault| super::print::warning(fault));
         let timeline = Timeline::open(&self.home, self.workspace()?, effective.policy)?;
         // Every verb says it; those that would restore refuse on top of it.
         if let Err(interrupted) = timeline.refuse_interrupted() {

@@ -3,7 +3,7 @@
 //! It always ends with 0 and prints nothing or what the client understands: to some clients a failing hook is a veto. What goes
 //! wrong in piton itself is told to the person where the client has a place for it, and stands in `piton status`.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,7 +16,9 @@ use crate::agents::{Act, Client, Decision, Event, Kind, MAX_PAYLOAD};
 use crate::checkpoint::{Home, mishaps};
 use crate::daemon::Link;
 use crate::error::{Code, Error, Result};
+use crate::model::json;
 use crate::sys::clock::now_ms;
+use crate::sys::pipe;
 
 /// What is left of the client's patience for what happens after the answer.
 const SLACK: Duration = Duration::from_millis(100);
@@ -78,23 +80,32 @@ fn note(what: &str, error: &Error) {
 
 fn decide(asked: &Asked) -> Result<Decision> {
     let began = Instant::now();
-    let mut payload = Vec::new();
-    std::io::stdin()
-        .lock()
-        .take(MAX_PAYLOAD as u64 + 1)
-        .read_to_end(&mut payload)
+    // Never more than half of what the client waits, and half of that for its payload: not every client closes the pipe.
+    let patience = asked.client.patience(&asked.event) / 2;
+    let deadline = began + patience.saturating_sub(SLACK);
+    let payload = pipe::read_until(std::io::stdin(), MAX_PAYLOAD + 1, began + patience / 2, json::is_whole)
         .map_err(|error| Error::new(Code::Internal, format!("the hook's payload cannot be read: {error}")))?;
-    let event = asked.client.parse(&asked.event, &payload)?;
+    let (event, torn) = match asked.client.parse(&asked.event, &payload) {
+        Ok(event) => (event, None),
+        // Some action is about to run: it is guarded by what could be read of it.
+        Err(error) if asked.client.is_before(&asked.event) => (asked.client.guess(&payload), Some(error)),
+        Err(error) => return Err(error),
+    };
     drop(payload);
     if let Kind::Unused(_) = event.kind {
         return Ok(Decision::default());
     }
-    // Never more than half of what the client waits.
-    let patience = asked.client.patience(&asked.event) / 2;
-    let deadline = began + patience.saturating_sub(SLACK);
+    if let Some(error) = &torn {
+        note(&format!("{} {}", asked.client.name(), asked.event), error);
+    }
     let home = Home::locate()?;
     let link = if asked.alone { Link::alone(&home)? } else { Link::open(&home)? };
-    Exchange { link, event: &event, deadline, hears: asked.client.hears(&asked.event) }.have()
+    let mut decision = Exchange { link, event: &event, deadline, hears: asked.client.hears(&asked.event) }.have()?;
+    if let Some(error) = torn {
+        let told = format!("piton: {}; the action was guarded by what could be read of it", error.text());
+        decision.message = Some(decision.message.map_or(told.clone(), |message| format!("{told}\n{message}")));
+    }
+    Ok(decision)
 }
 
 /// What the engine refused, as it said it.
@@ -205,7 +216,7 @@ impl Exchange<'_> {
                 (cwd, base) => cwd.or(base.as_ref()).cloned(),
             };
             json!({ "type": kind, "action": action, "cwd": cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
-                "deadline_ms": deadline_ms })
+                "deadline_ms": deadline_ms, "doubt": self.event.doubt })
         };
         let requests: Vec<Value> = match act {
             Act::Shell { commands, cwd, cwd_told: _ } => commands

@@ -93,6 +93,9 @@ pub fn main() -> ExitCode {
             return Exit::Done.into();
         }
     };
+    if is_detached(&cli) {
+        process::close_inherited();
+    }
     trace();
     heed_file_limit();
     crate::sys::durable::make_private();
@@ -102,6 +105,15 @@ pub fn main() -> ExitCode {
     });
     remains::wait();
     exit
+}
+
+/// True for a process that goes on behind the one that started it.
+fn is_detached(cli: &Cli) -> bool {
+    match &cli.verb {
+        Some(Verb::Sidecar(args)) => args.detached,
+        Some(Verb::Daemon(args)) => matches!(args.verb, verbs::DaemonVerb::Run { detached: true, .. }),
+        _ => false,
+    }
 }
 
 fn run(cli: &Cli) -> Result<ExitCode> {

@@ -43,6 +43,14 @@ struct Sent {
     known: u64,
     refused: Vec<String>,
     whole: bool,
+    /// Refs of which git said nothing: it did not get through to the remote.
+    unsent: u64,
+}
+
+impl Sent {
+    fn told(&self) -> u64 {
+        self.new + self.known + self.refused.len() as u64
+    }
 }
 
 /// `piton push`.
@@ -62,11 +70,16 @@ pub fn push(context: &Context, args: &PushArgs) -> Result<Exit> {
             command.arg("--dry-run");
         }
         command.arg("--").arg(&remote).args(refs.iter().map(|(id, name)| format!("{id}:{name}")));
+        let before = sent.told();
         let (text, whole) = git::run(&mut command, None)?;
         sent.whole &= whole;
         String::from_utf8_lossy(&text).lines().for_each(|line| note(&mut sent, line));
+        if !whole && sent.told() == before {
+            // A remote that does not answer is not asked again for each piece.
+            break;
+        }
     }
-    got_through(sent.whole);
+    sent.unsent = (sending.refs.len() as u64).saturating_sub(sent.told());
     say_sent(context, args, &sending.withheld, &sent)?;
     Ok(match () {
         () if !sent.whole => Exit::Failed,
@@ -99,10 +112,22 @@ fn say_sent(
     if context.json {
         let withheld: Vec<_> = withheld.iter().map(|it| json!({ "what": it.what, "why": it.why })).collect();
         return print::json(&json!({ "sent": sent.new, "known": sent.known, "refused": sent.refused,
-            "withheld": withheld, "dry_run": args.dry_run, "ok": sent.whole }));
+            "withheld": withheld, "dry_run": args.dry_run, "unsent": sent.unsent, "ok": sent.whole }));
     }
+    let remote = printable(&args.remote.to_string_lossy());
     let verb = if args.dry_run { "Would send" } else { "Sent" };
-    let mut text = format!("{verb} {}; {} there already.\n", count(sent.new, "ref"), sent.known);
+    let mut text = match sent.new {
+        0 if !sent.whole && args.dry_run => format!("Nothing would be sent to {remote}"),
+        0 if !sent.whole => format!("Nothing was sent to {remote}"),
+        new => format!("{verb} {}; {} there already", count(new, "ref"), sent.known),
+    };
+    if sent.unsent > 0 {
+        let why = "git did not get through, what it said stands above";
+        add!(text, ": {} not sent, {why}. `piton push` again sends what is missing", count(sent.unsent, "ref"));
+    } else if !sent.whole && sent.new == 0 {
+        text.push_str(": the remote took nothing, what git said stands above");
+    }
+    text.push_str(".\n");
     for it in withheld {
         add_line!(text, "  not sent: {}: {}", printable(&it.what), printable(&it.why));
     }

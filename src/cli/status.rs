@@ -7,9 +7,10 @@ use super::{Context, Exit, print};
 use crate::checkpoint::take::listed_skips;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
+use crate::model::policy::Guard;
 use crate::model::text::{count, printable};
 use crate::sidecar::shared;
-use crate::sys::clock::now_ms;
+use crate::sys::clock::{local_minute, now_ms};
 
 /// `piton` alone: a few lines.
 pub fn overview(context: &mut Context) -> Result<Exit> {
@@ -18,6 +19,7 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
     }
     let Some(workspace) = context.known_workspace()? else {
         let root = context.root()?;
+        context.settings()?.faults().iter().for_each(|fault| print::warning(fault));
         print::data(&format!(
             "{} is not protected yet: no agent was guarded here and no checkpoint taken.\n\n\
              \x20 piton checkpoint \"before the agent\"   take one now\n\
@@ -31,11 +33,18 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
     let (all, mut broken) = timeline.checkpoints()?;
     broken.extend(timeline.damages()?);
     let shown: Vec<_> = all.iter().filter(|checkpoint| checkpoint.record.kind != Kind::Turn).collect();
-    let guard = shared::guard_word(timeline.policy(), &workspace.dir);
+    let settings = context.settings()?;
+    let off = shared::why_off(&settings.policy, &workspace.dir, &settings.origin("guard"));
     let mut text = String::new();
-    let state = if guard == "off" { "is known, but its guard is switched OFF (`piton on`)" } else { "is protected" };
+    let state = if off.is_some() { "is known, but NOT protected now" } else { "is protected" };
     let root = printable(&workspace.path.to_string_lossy());
     add_line!(text, "{} {state}, since {}.", print::bold(&root), print::local_time(&workspace.since));
+    if let Some(why) = off {
+        add_line!(text, "No checkpoint is taken before a loss: {}.", printable(&why));
+    }
+    for mistake in &settings.mistakes {
+        add_line!(text, "Settings: {}.", printable(&mistake.text()));
+    }
     match shown.last() {
         None => text.push_str("No checkpoint yet.\n"),
         Some(last) => {
@@ -79,13 +88,15 @@ pub fn status(context: &mut Context) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let mut status = shared::status(&mut timeline)?;
     let broken = status["broken"].as_array().is_some_and(|broken| !broken.is_empty());
+    let settings = context.settings()?;
+    let off = shared::why_off(&settings.policy, &timeline.workspace().dir, &settings.origin("guard"));
+    if let Value::Object(fields) = &mut status {
+        fields
+            .insert("settings".into(), settings.policy.sources.iter().map(|path| path.display().to_string()).collect());
+        fields.insert("warnings".into(), settings.faults().into());
+        fields.insert("guardOff".into(), off.into());
+    }
     if context.json {
-        if let Value::Object(fields) = &mut status {
-            fields.insert(
-                "settings".into(),
-                context.settings()?.policy.sources.iter().map(|p| p.display().to_string()).collect(),
-            );
-        }
         print::json(&status)?;
     } else {
         let mut text = String::new();
@@ -104,7 +115,12 @@ pub fn status(context: &mut Context) -> Result<Exit> {
         if let Some(last) = status["last"].as_object() {
             add_line!(text, "{:<12} {} at {}: {}", "last", last["n"], word(&last["time"]), word(&last["reason"]));
         }
-        let lists = [("interrupted", "interrupted"), ("broken", "broken"), ("mishap", "mishaps")]
+        if let Some(why) = status["guardOff"].as_str() {
+            add_line!(text, "{:<12} {}", "guard off", printable(why));
+        }
+        let lists = ["interrupted", "broken", "settings", "mishap"]
+            .into_iter()
+            .zip(["interrupted", "broken", "warnings", "mishaps"])
             .map(|(name, field)| (name, &status[field]));
         for (name, list) in lists {
             for item in list.as_array().into_iter().flatten().rev().take(SHOWN) {
@@ -127,7 +143,10 @@ pub fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
         state.off_until = Some(until);
         state.off_since = args.span.as_ref().map(|_| now);
     })?;
-    let how_long = args.span.as_ref().map_or("until `piton on`".to_owned(), |span| format!("for {}", printable(span)));
+    let how_long = match until {
+        i64::MAX => "until `piton on`".to_owned(),
+        until => format!("until {}, or until `piton on`", local_minute(until)),
+    };
     print::data(&format!(
         "The guard of {} is off {how_long}. Its checkpoints stay.\n",
         print::path(&timeline.workspace().path)
@@ -152,6 +171,15 @@ pub fn on(context: &mut Context) -> Result<Exit> {
         state.off_until = None;
         state.off_since = None;
     })?;
-    print::data(&format!("The guard of {} is on.\n", print::path(&timeline.workspace().path)))?;
+    let (root, settings) = (print::path(&timeline.workspace().path), context.settings()?);
+    if settings.policy.guard == Guard::Off {
+        let place = printable(&settings.origin("guard"));
+        print::data(&format!(
+            "The switch of {root} is on, but nothing is guarded: the settings say `guard: off` ({place}).\n\
+             Change that to `guard: turn`, or take it out; `piton status` then says `turn`.\n"
+        ))?;
+        return Ok(Exit::Part);
+    }
+    print::data(&format!("The guard of {root} is on.\n"))?;
     Ok(Exit::Done)
 }

@@ -93,6 +93,9 @@ pub struct SidecarArgs {
     /// How long pending work may take once the input has ended
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     pub grace: u64,
+    /// Keep nothing of whoever started this but the standard streams
+    #[arg(long, hide = true)]
+    pub detached: bool,
     /// Read this client's own JSON stream instead of the protocol
     #[arg(long, value_name = "CLIENT")]
     pub from: Option<String>,

@@ -146,7 +146,7 @@ impl Link {
         let failed = |error: std::io::Error| Error::new(Code::Internal, format!("piton could not be started: {error}"));
         let (stream, theirs) = UnixStream::pair().map_err(failed)?;
         let also = theirs.try_clone().map_err(failed)?;
-        let mut command = detached(home, &["sidecar", "--grace", BEHIND])?;
+        let mut command = detached(home, &["sidecar", "--grace", BEHIND, "--detached"])?;
         command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(also));
         command.spawn().map_err(failed)?;
         Ok(Link { stream, unread: Vec::new(), next: 0, served: Served::Alone })

@@ -21,7 +21,7 @@ use crate::checkpoint::{Home, Timeline, Workspace, mishaps};
 use crate::classify::{Classifier, Context};
 use crate::error::Result;
 use crate::settings::Effective;
-pub use rules::InForce;
+pub use rules::{Followed, InForce};
 use rules::Rules;
 use talk::Talks;
 use worker::Worker;
@@ -87,7 +87,7 @@ impl<A: Send + 'static> Engine<A> {
     /// The workspace rooted at exactly `root`; opened, and its worker started, when it is not yet.
     ///
     /// # Errors
-    /// `workspace-gone`, `workspace-refused`, `bad-path`; mistakes of the user's configuration; errors of the store.
+    /// `workspace-gone`, `workspace-refused`, `bad-path`; errors of the store.
     pub fn open(&self, root: &Path) -> Result<Arc<Place<A>>> {
         // What is open keeps its place, whatever stands there now.
         let known = self.entries().contains_key(root);
@@ -134,33 +134,46 @@ impl<A: Send + 'static> Engine<A> {
         Ok(crate::checkpoint::workspace::root_for(dir, &known))
     }
 
-    /// Reads the configuration of every open workspace again; what was wrong is told and the old one stays.
+    /// Reads the configuration of every open workspace again, and returns what was left aside.
     ///
     /// # Errors
-    /// Those of [`crate::settings::load`] and of the rules; the first one met.
+    /// `bad-request` for the first mistake; what is sound is in force all the same.
     pub fn reload(&self) -> Result<Vec<String>> {
-        let mut warnings = Vec::new();
+        let (mut warnings, mut mistakes) = (Vec::new(), Vec::new());
         for place in self.places() {
-            warnings.extend(self.follow(&place, true)?.into_iter().flat_map(|read| read.warnings.clone()));
+            let followed = self.follow(&place, true)?;
+            warnings.extend(followed.read.into_iter().flat_map(|read| read.warnings.clone()));
+            mistakes.extend(followed.mistakes);
         }
-        Ok(warnings)
+        mistakes.first().map_or(Ok(warnings), |mistake| Err(mistake.error()))
     }
 
-    /// Reads the configuration of a workspace again if one of its files changed since; what is in force then, if it is
-    /// something else. A mistake is told once, and stands in `status`; the old configuration stays until it is mended.
+    /// Reads the configuration of a workspace again if one of its files changed since. A mistake is told once, and stands in
+    /// `status` until it is mended; what was in force stays in its place.
     ///
     /// # Errors
-    /// As [`Engine::reload`].
-    pub fn renew(&self, place: &Place<A>) -> Result<Option<Arc<InForce>>> {
-        self.follow(place, false).map_err(|error| {
-            let error = error.context("what was in force stays");
-            // Nobody may be there to be told; if this cannot be written down either, the error itself is all there is.
-            let _ = mishaps::note(&self.home, &format!("settings: {}", error.text()));
-            error
-        })
+    /// Those of [`crate::settings::load`].
+    pub fn renew(&self, place: &Place<A>) -> Result<Followed> {
+        let mut followed = self.follow(place, false)?;
+        if followed.mistakes.is_empty() {
+            return Ok(followed);
+        }
+        let known = mishaps::newest(&self.home);
+        for mistake in &followed.mistakes {
+            let text = format!("settings: {}", mistake.text());
+            // Processes come and go, and each of them finds the same mistake.
+            if known.iter().any(|known| known.contains(&text)) {
+                continue;
+            }
+            followed.unknown.push(mistake.text());
+            if let Err(error) = mishaps::note(&self.home, &text) {
+                tracing::warn!(%error, "a mistake in the settings cannot be written down");
+            }
+        }
+        Ok(followed)
     }
 
-    fn follow(&self, place: &Place<A>, asked: bool) -> Result<Option<Arc<InForce>>> {
+    fn follow(&self, place: &Place<A>, asked: bool) -> Result<Followed> {
         let from = (place.workspace.path.as_path(), &self.home, self.flags.as_slice());
         place.rules.follow(asked, from, |policy| place.worker.set_policy(policy))
     }
@@ -192,14 +205,15 @@ impl<A: Send + 'static> Engine<A> {
     }
 }
 
-/// The rules in force.
-///
-/// # Errors
-/// `bad-request` for a mistake in the user's own rules.
-pub fn classifier(effective: &Effective) -> Result<Classifier> {
-    let own = &effective.policy.rules_yaml;
-    if own.is_empty() {
-        return Ok(Classifier::embedded());
+/// Returns the rules in force. A rule that cannot be is a mistake of the settings; the one of its id in `before` takes its place.
+pub fn classifier(effective: &mut Effective, before: Option<&str>) -> Classifier {
+    if effective.policy.rules_yaml.is_empty() {
+        return Classifier::embedded();
     }
-    Classifier::with_user_rules(own).map_err(|error| error.context(effective.origin("rules")))
+    let (classifier, sound, dropped) = Classifier::with_sound_rules(&effective.policy.rules_yaml, before);
+    for part in dropped {
+        effective.drop_rule(&part.path, part.why, part.stays);
+    }
+    effective.keep_rules(sound);
+    classifier
 }

@@ -9,15 +9,27 @@ use crate::classify::Classifier;
 use crate::error::Result;
 use crate::model::policy::Policy;
 use crate::settings::marks::Marks;
-use crate::settings::{self, Setting};
+use crate::settings::{self, Mistake, Setting};
 
 /// What the configuration says.
 pub struct InForce {
     pub policy: Policy,
     pub classifier: Classifier,
-    /// What the configuration's reading left aside.
+    /// What is wrong with the configuration, as sentences: mistakes, and what its reading left aside.
     pub warnings: Vec<String>,
+    mistakes: Vec<Mistake>,
     settings: Vec<Setting>,
+}
+
+/// What following the configuration came to.
+#[derive(Default)]
+pub struct Followed {
+    /// What is in force now, if it is something else than before, or was asked for.
+    pub read: Option<Arc<InForce>>,
+    /// Mistakes that were not told yet.
+    pub mistakes: Vec<Mistake>,
+    /// Those of which no process of this home has told yet, as sentences.
+    pub unknown: Vec<String>,
 }
 
 /// The configuration in force, and by which its files are known.
@@ -28,16 +40,24 @@ struct Current {
     marks: Marks,
     /// Whether the worker has been given the policy.
     delivered: bool,
-    /// The mistake that was told last, until it is mended.
-    mistake: Option<String>,
+    /// The mistakes that were told, as long as they stand.
+    told: Vec<Mistake>,
 }
 
 impl InForce {
-    fn load(root: &Path, home: &Home, flags: &[(String, String)]) -> Result<InForce> {
-        let effective = settings::load(Some(root), home.path(), flags)?;
-        let classifier = classifier(&effective)?;
-        let settings::Effective { policy, settings, warnings } = effective;
-        Ok(InForce { policy, classifier, warnings, settings })
+    fn load(root: &Path, home: &Home, flags: &[(String, String)], before: Option<&InForce>) -> Result<InForce> {
+        let settings = before.map_or(&[][..], |before| &before.settings);
+        let mut effective = settings::load_over(Some(root), home.path(), flags, settings)?;
+        let classifier = classifier(&mut effective, before.map(|before| before.policy.rules_yaml.as_str()));
+        let warnings = effective.faults();
+        let settings::Effective { policy, settings, mistakes, .. } = effective;
+        Ok(InForce { policy, classifier, warnings, mistakes, settings })
+    }
+
+    /// Returns where the value of a key came from.
+    pub fn origin(&self, key: &str) -> String {
+        let found = self.settings.iter().find(|setting| setting.key == key);
+        found.map_or_else(|| key.to_owned(), |setting| setting.origin.to_string())
     }
 
     /// Whether another reading came to the same.
@@ -46,15 +66,27 @@ impl InForce {
     }
 }
 
+impl Current {
+    /// The mistakes that nobody was told of.
+    fn untold(&mut self) -> Vec<Mistake> {
+        let untold: Vec<Mistake> =
+            self.in_force.mistakes.iter().filter(|mistake| !self.told.contains(mistake)).cloned().collect();
+        if self.told != self.in_force.mistakes {
+            self.told.clone_from(&self.in_force.mistakes);
+        }
+        untold
+    }
+}
+
 impl Rules {
-    /// Reads them.
+    /// Reads them. Mistakes are told when they are first followed.
     ///
     /// # Errors
-    /// Mistakes of the user's configuration and rules.
+    /// Those of [`settings::load`].
     pub(super) fn load(root: &Path, home: &Home, flags: &[(String, String)]) -> Result<Rules> {
         let marks = Marks::of(root, home.path());
-        let in_force = Arc::new(InForce::load(root, home, flags)?);
-        Ok(Rules(Mutex::new(Current { in_force, marks, delivered: true, mistake: None })))
+        let in_force = Arc::new(InForce::load(root, home, flags, None)?);
+        Ok(Rules(Mutex::new(Current { in_force, marks, delivered: true, told: Vec::new() })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
@@ -66,8 +98,8 @@ impl Rules {
         Arc::clone(&self.lock().in_force)
     }
 
-    /// Reads them again, if a file changed or it is `asked` for, and delivers the policy; what is in force then, if it was read
-    /// and is something else, or was asked for. A mistake that nobody asked for is told once, and what was in force stays.
+    /// Reads them again, if a file changed or it is `asked` for, and delivers the policy. A mistake is told once, unless it is
+    /// asked for, and what was in force stays in its place.
     ///
     /// # Errors
     /// As [`Rules::load`].
@@ -76,30 +108,24 @@ impl Rules {
         asked: bool,
         (root, home, flags): (&Path, &Home, &[(String, String)]),
         deliver: impl Fn(Policy) -> bool,
-    ) -> Result<Option<Arc<InForce>>> {
+    ) -> Result<Followed> {
         let mut current = self.lock();
         if !current.delivered {
             current.delivered = deliver(current.in_force.policy.clone());
         }
         let marks = Marks::of(root, home.path());
         if !asked && current.marks.stand(&marks) {
-            return Ok(None);
+            return Ok(Followed { mistakes: current.untold(), ..Followed::default() });
         }
+        let read = Arc::new(InForce::load(root, home, flags, Some(&current.in_force))?);
         current.marks = marks;
-        let read = match InForce::load(root, home, flags) {
-            Ok(read) => Arc::new(read),
-            Err(error) => {
-                let text = error.text();
-                let known = current.mistake.replace(text.clone()).is_some_and(|known| known == text);
-                return if known && !asked { Ok(None) } else { Err(error) };
-            }
-        };
-        let mended = current.mistake.take().is_some();
-        if !asked && !mended && read.says_the_same(&current.in_force) {
-            return Ok(None);
+        if asked {
+            current.told.clear();
+        } else if read.says_the_same(&current.in_force) {
+            return Ok(Followed { mistakes: current.untold(), ..Followed::default() });
         }
         current.in_force = Arc::clone(&read);
         current.delivered = deliver(read.policy.clone());
-        Ok(Some(read))
+        Ok(Followed { read: Some(read), mistakes: current.untold(), unknown: Vec::new() })
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! The verbs stand in a list, and so do the options of theirs that write or run a program; everything else needs `--unsafe`. git
 //! takes an option by any beginning of its name: so does this.
+//!
+//! *Invariant:* a word counts as harmless for its place only where that is certain. Behind an option that may take a value, `--` may be
+//! that value, and does not end the options.
 
 use std::ffi::OsString;
 
@@ -41,13 +44,75 @@ const HARMLESS: &[&str] = &[
 /// Options of a verb (`*`: of all) that write a file or run a program, and what to do instead.
 const BARRED: &[(&str, &str, &str)] = &[
     ("*", "--output", "write what it prints to a file with the shell's `>`"),
+    ("*", "--ext-diff", "`piton git diff A B` shows the difference"),
+    ("diff", "--no-index", "it compares files, not checkpoints: `diff A B` does that"),
+    ("grep", "--no-index", "it searches files, not checkpoints: `grep -r` does that"),
     ("archive", "--remote", "an archive of this workspace needs no server"),
     ("archive", "--exec", "an archive of this workspace needs no server"),
     ("cat-file", "--batch-all-objects", "`git rev-list --all --objects` names what belongs to this workspace"),
     ("grep", "--open-files-in-pager", "open what it prints yourself"),
     ("push", "--receive-pack", "`piton push REMOTE` sends to any server"),
     ("push", "--exec", "`piton push REMOTE` sends to any server"),
+    ("push", "--signed", "`piton push REMOTE` sends to any server"),
 ];
+
+/// Options that are a beginning of a barred one, and a harmless one of their own.
+const WHOLE: &[(&str, &str)] = &[("cat-file", "--batch")];
+
+/// Short options that certainly take a value, attached or as the next word.
+const TAKING: &[(&str, &str)] = &[
+    ("diff", "SG"),
+    ("diff-files", "SG"),
+    ("diff-index", "SG"),
+    ("diff-tree", "SG"),
+    ("grep", "efABCm"),
+    ("log", "SG"),
+    ("show", "SG"),
+    ("whatchanged", "SG"),
+];
+
+/// Options that certainly take no value as the next word: behind them `--` ends the options.
+const PLAIN: &[&str] = &[
+    "--all",
+    "--all-match",
+    "--and",
+    "--branches",
+    "--cached",
+    "--color",
+    "--count",
+    "--decorate",
+    "--files-with-matches",
+    "--first-parent",
+    "--fixed-strings",
+    "--follow",
+    "--full-history",
+    "--graph",
+    "--ignore-case",
+    "--line-number",
+    "--merges",
+    "--name-only",
+    "--name-status",
+    "--no-color",
+    "--no-ext-diff",
+    "--no-merges",
+    "--no-patch",
+    "--not",
+    "--numstat",
+    "--oneline",
+    "--patch",
+    "--raw",
+    "--remotes",
+    "--reverse",
+    "--shortstat",
+    "--staged",
+    "--stat",
+    "--summary",
+    "--tags",
+    "--word-regexp",
+];
+
+/// Short options of `grep` that take no value.
+const GREP_PLAIN: &str = "aIEFGPivwhHlLcnopWqrz0123456789";
 
 /// What listing branches may be asked with.
 const LISTING: &[&str] = &[
@@ -115,19 +180,71 @@ pub fn judge(args: &[OsString]) -> Result<Asked, Refusal> {
     if !READS.contains(&verb.as_str()) {
         return Err(Refusal { what: format!("`git {verb}`"), instead: instead_of(&verb).to_owned() });
     }
-    let rest = &words[at + 1..];
-    let end = rest.iter().position(|word| word == "--").unwrap_or(rest.len());
-    let options: Vec<&str> = rest[..end].iter().map(String::as_str).collect();
-    for option in &options {
-        barred(&verb, option)?;
-    }
+    let rest: Vec<&str> = words[at + 1..].iter().map(String::as_str).collect();
+    only_reads(&verb, &rest)?;
     match verb.as_str() {
-        "branch" => only_lists(&options)?,
-        "bundle" => only_makes(&options)?,
+        "branch" => only_lists(&rest)?,
+        "bundle" => only_makes(&rest)?,
         _ => {}
     }
-    let sends = verb == "push" || (verb == "bundle" && options.contains(&"create"));
+    let sends = verb == "push" || (verb == "bundle" && rest.contains(&"create"));
     Ok(Asked { verb, sends })
+}
+
+/// How the word behind another one is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// For what it is.
+    Itself,
+    /// As the value of the option before it.
+    Value,
+    /// As one or the other.
+    Either,
+}
+
+/// Refuses a line with an option that writes or runs something, as git reads it.
+fn only_reads(verb: &str, words: &[&str]) -> Result<(), Refusal> {
+    let mut next = Next::Itself;
+    for word in words {
+        let is_option = word.starts_with('-') && *word != "-";
+        match next {
+            Next::Itself if *word == "--" => return Ok(()),
+            Next::Value => {
+                next = Next::Itself;
+                continue;
+            }
+            Next::Itself | Next::Either => {}
+        }
+        if !is_option {
+            next = Next::Itself;
+            continue;
+        }
+        barred(verb, word)?;
+        next = match (takes(verb, word), next) {
+            // What may itself be a value takes none.
+            (Next::Value, Next::Either) => Next::Either,
+            (takes, _) => takes,
+        };
+    }
+    Ok(())
+}
+
+/// Whether an option takes the next word.
+fn takes(verb: &str, option: &str) -> Next {
+    if option.starts_with("--") {
+        let is_plain = option.contains('=') || PLAIN.contains(&option);
+        return if is_plain { Next::Itself } else { Next::Either };
+    }
+    let taking = TAKING.iter().find(|(of, _)| *of == verb).map_or("", |(_, letters)| letters);
+    let letters = &option[1..];
+    match letters.find(|letter| taking.contains(letter)) {
+        // The last letter takes the next word, any other what stands behind it; those before it must be known.
+        Some(at) if letters[..at].chars().all(|letter| verb == "grep" && GREP_PLAIN.contains(letter)) => {
+            if at + 1 == letters.len() { Next::Value } else { Next::Itself }
+        }
+        None if verb == "grep" && letters.chars().all(|letter| GREP_PLAIN.contains(letter)) => Next::Itself,
+        Some(_) | None => Next::Either,
+    }
 }
 
 fn barred(verb: &str, option: &str) -> Result<(), Refusal> {
@@ -138,10 +255,11 @@ fn barred(verb: &str, option: &str) -> Result<(), Refusal> {
     if name.starts_with("--") {
         let found = BARRED
             .iter()
+            .filter(|_| !WHOLE.contains(&(verb, name)))
             .find(|(of, whole, _)| (*of == "*" || *of == verb) && name.len() > "--".len() && whole.starts_with(name));
         return found.map_or(Ok(()), |(_, whole, instead)| refuse(whole, instead));
     }
-    let letters = name.strip_prefix('-').unwrap_or_default();
+    let letters = option.strip_prefix('-').unwrap_or_default();
     match verb {
         // Behind an option that takes a value stands the value.
         "grep" if letters.chars().take_while(|c| !"efABCm".contains(*c)).any(|c| c == 'O') => {
@@ -158,6 +276,8 @@ fn only_lists(options: &[&str]) -> Result<(), Refusal> {
         Err(Refusal { what, instead })
     };
     let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
+    // Names behind `--` are names of branches too.
+    let options: Vec<&str> = options.iter().copied().filter(|option| *option != "--").collect();
     for option in options.iter().filter(|option| option.starts_with('-')) {
         let letters = option.strip_prefix('-').unwrap_or_default();
         let short = !letters.starts_with('-') && !letters.is_empty() && letters.chars().all(|c| "arvlqi".contains(c));
@@ -241,6 +361,18 @@ mod tests {
             "grep -n -eTODO",
             "grep -neO",
             "grep --or x",
+            "grep -e -O",
+            "grep -ne -Osh",
+            "grep -n -- -Ofast",
+            "grep -e foo -- -Odir",
+            "grep -A 3 -- -O2",
+            "grep --cached -i x -- --output=y",
+            "log -S --output=x",
+            "log --author me -- --output=x",
+            "log --oneline -- --output=x",
+            "show -Gx HEAD",
+            "cat-file --batch",
+            "cat-file --batch-check",
             "branch",
             "branch -av",
             "branch --list",
@@ -279,6 +411,37 @@ mod tests {
             "archive -vo x HEAD",
             "archive --out=x HEAD",
             "archive --remote=ssh://x --exec=sh HEAD",
+            "grep -e -- -Osh",
+            "grep -e -- --open=sh",
+            "grep -ne -- -Osh x",
+            "grep -A -- -Osh x",
+            "grep --max-depth -- -Osh x",
+            "grep --max-depth -e -Osh x",
+            "grep --threads -- -lOsh x",
+            "grep -lOsh x",
+            "grep -lnOsh x",
+            "grep --no-index x /etc",
+            "diff --no-index -S -- --output=x",
+            "diff --no-ind a b",
+            "diff -S -- --output=x",
+            "diff -G -- --outp=x",
+            "diff --src-prefix -- --output=x a b",
+            "diff --output-indicator-new -- --output=x",
+            "log -n -- --output=x",
+            "log --author -S --output=x",
+            "log --author -- --output=x",
+            "log --format -- --output x",
+            "show --ext-diff",
+            "rev-list --all --since -- --output=x",
+            "shortlog --group -- --output=x",
+            "archive --prefix -- -ox HEAD",
+            "archive --prefix -- --remote=x HEAD",
+            "blame --contents -- --output=x",
+            "push --repo -- --exec=sh x",
+            "push --signed x",
+            "branch -- new",
+            "branch --format -- new",
+            "bundle -- unbundle x",
             "grep -Osh x",
             "grep -nOsh x",
             "grep --open=sh x",

@@ -11,6 +11,8 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
+use crate::model::json;
+
 /// Most tools that are remembered; those beyond count as writing.
 const MAX_TOOLS: usize = 10_000;
 
@@ -26,6 +28,8 @@ pub struct Call {
     pub arguments: Value,
     /// Whether the server says that it reaches beyond this machine's files.
     pub external: bool,
+    /// True if the message could not be read exactly.
+    pub doubt: bool,
 }
 
 /// What a server says of a tool.
@@ -46,10 +50,13 @@ pub struct Tools {
 impl Tools {
     /// Reads a line of the client: the calls in it that write. A batch may have several.
     pub fn from_client(&mut self, line: &[u8]) -> Vec<Call> {
-        messages(line).iter().filter_map(|message| self.request(message)).collect()
+        // Of what is torn, what could be read counts: the server may read more into it.
+        let read = json::read(line);
+        let doubt = read.is_doubtful || read.fault.is_some();
+        messages_of(read.value).iter().filter_map(|message| self.request(message, doubt)).collect()
     }
 
-    fn request(&mut self, message: &Map<String, Value>) -> Option<Call> {
+    fn request(&mut self, message: &Map<String, Value>, doubt: bool) -> Option<Call> {
         let params = message.get("params");
         let id = message.get("id").filter(|id| !id.is_null());
         match message.get("method").and_then(Value::as_str)? {
@@ -66,7 +73,7 @@ impl Tools {
                     params.and_then(|params| params.get("name")).and_then(Value::as_str).unwrap_or("?").to_owned();
                 let hints = self.known.get(&tool).copied().unwrap_or_default();
                 let arguments = params.and_then(|params| params.get("arguments")).cloned().unwrap_or(Value::Null);
-                let call = Call { id: id.cloned(), tool, arguments, external: hints.open_world };
+                let call = Call { id: id.cloned(), tool, arguments, external: hints.open_world, doubt };
                 (!hints.read_only).then_some(call)
             }
             _ => None,
@@ -117,9 +124,14 @@ impl Tools {
 
 /// The messages of a line: one, or those of a batch; none of what is no JSON.
 fn messages(line: &[u8]) -> Vec<Map<String, Value>> {
-    match serde_json::from_slice(line) {
-        Ok(Value::Object(message)) => vec![message],
-        Ok(Value::Array(batch)) => {
+    let read = json::read(line);
+    if read.fault.is_none() { messages_of(read.value) } else { Vec::new() }
+}
+
+fn messages_of(value: Value) -> Vec<Map<String, Value>> {
+    match value {
+        Value::Object(message) => vec![message],
+        Value::Array(batch) => {
             let maps =
                 batch.into_iter().filter_map(|item| if let Value::Object(map) = item { Some(map) } else { None });
             maps.collect()
@@ -132,7 +144,7 @@ fn messages(line: &[u8]) -> Vec<Map<String, Value>> {
 /// `None` where the client wants none.
 pub fn refusal(line: &[u8], reason: &str) -> Option<Vec<u8>> {
     let is_batch = line.trim_ascii_start().starts_with(b"[");
-    let answers: Vec<Value> = messages(line)
+    let answers: Vec<Value> = messages_of(json::read(line).value)
         .iter()
         .filter(|message| message.contains_key("method"))
         .filter_map(|message| {

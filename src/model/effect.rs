@@ -211,6 +211,26 @@ pub struct Warning {
     pub severity: Severity,
 }
 
+impl Verdict {
+    /// As it is for an action of which not everything is known: a checkpoint is due.
+    pub fn doubted(mut self) -> Verdict {
+        self.needs = Needs::of(true, self.needs.warn());
+        self.confidence = Confidence::Opaque;
+        self.effects.push(Effect {
+            class: Class::Unknown,
+            verb: "text".to_owned(),
+            target: None,
+            scope: Scope::Unknown,
+            certainty: Certainty::Likely,
+            reversible: true,
+            severity: Severity::Low,
+            rule: "not-exact".to_owned(),
+            span: (0, 0),
+        });
+        self
+    }
+}
+
 /// The whole answer of the classifier for one action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {

@@ -8,6 +8,7 @@ pub mod coverage;
 pub mod effect;
 pub mod git_verbs;
 pub mod id;
+pub mod json;
 pub mod manifest;
 pub mod meta;
 pub mod name;

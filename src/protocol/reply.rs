@@ -338,7 +338,7 @@ struct Envelope<'l, B: Serialize> {
     #[serde(rename = "type")]
     name: &'l str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'l Id>,
+    id: Option<&'l Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<bool>,
     #[serde(flatten)]
@@ -348,8 +348,17 @@ struct Envelope<'l, B: Serialize> {
 /// One line: version, type, id, `ok`, and the fields of `body`, none of which bears one of these names.
 pub fn line(name: &str, id: Option<&Id>, ok: bool, body: &impl Serialize) -> Vec<u8> {
     let ok = (name != "notice").then_some(ok);
+    let (id, raw) = match id {
+        Some(Id::Value(value)) => (Some(value), None),
+        Some(Id::Number(raw)) => (None, Some(raw)),
+        None => (None, None),
+    };
     // Every body is a struct or map with string keys: it always serialises to an object.
     let mut bytes = serde_json::to_vec(&Envelope { v: VERSION, name, id, ok, body }).unwrap_or_default();
+    if let Some(raw) = raw {
+        // Behind the brace: a number that no reader of ours keeps goes out as it came in.
+        bytes.splice(1..1, format!("\"id\":{raw},").into_bytes());
+    }
     bytes.push(b'\n');
     bytes
 }

@@ -11,14 +11,18 @@ use super::VERSION;
 use super::runs::{CodonEnd, CodonStart, Rollback, RunEnd, RunFork, RunStart};
 use crate::error::{Code, Error};
 use crate::model::checkpoint::Kind;
+use crate::model::json;
 
 /// Longest `id`, in bytes.
 const MAX_ID: usize = 128;
 
 /// A client's own id of a request: a string or a number, echoed as it came.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-#[serde(transparent)]
-pub struct Id(Value);
+#[derive(Clone, Debug, PartialEq)]
+pub enum Id {
+    Value(Value),
+    /// A number that is not the same after it was read, as it was written.
+    Number(String),
+}
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +86,9 @@ pub struct ToolBefore {
     pub cwd: Option<PathBuf>,
     #[serde(default)]
     pub deadline_ms: Option<u64>,
+    /// True if this is not exactly what is about to run: text was lost on its way.
+    #[serde(default)]
+    pub doubt: bool,
 }
 
 /// A shell command is about to run.
@@ -96,6 +103,9 @@ pub struct ShellBefore {
     pub cwd: Option<PathBuf>,
     #[serde(default)]
     pub deadline_ms: Option<u64>,
+    /// As of [`ToolBefore`].
+    #[serde(default)]
+    pub doubt: bool,
 }
 
 /// An action has ended.
@@ -244,6 +254,19 @@ const TYPES: &[&str] = &[
 const LATER: &[&str] = &["state.put", "state.get"];
 
 impl Body {
+    /// True if it changes the user's files.
+    fn brings_back(&self) -> bool {
+        matches!(
+            self,
+            Body::Rollback(_)
+                | Body::ToCodon(_)
+                | Body::ToLastSuccess(_)
+                | Body::Restore(_)
+                | Body::Undo(_)
+                | Body::Redo(_)
+        )
+    }
+
     /// The `type` that replies carry.
     pub fn name(&self) -> &'static str {
         let at = match self {
@@ -284,37 +307,57 @@ impl Body {
     }
 }
 
-/// Parses a line.
+/// Parses a line. What is almost JSON is read with replacement where that loses nothing: what guards goes on, with doubt, and
+/// what restores is refused.
 ///
 /// # Errors
 /// `bad-utf8`, `bad-json`, `bad-request` naming the field, `unsupported-version`, `unknown-type`.
 pub fn parse(line: &[u8], number: u64) -> Result<Request, Box<Failure>> {
     let fail = |id, error: Error| Box::new(Failure { id, error: error.line(number) });
-    let text = std::str::from_utf8(line).map_err(|_| {
-        fail(None, Error::new(Code::BadUtf8, "the line is not UTF-8").hint("send UTF-8 JSON, one object a line"))
-    })?;
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        fail(
-            None,
-            Error::new(Code::BadJson, format!("the line is not JSON: {error}")).hint("send one JSON object a line"),
-        )
-    })?;
-    let Value::Object(map) = value else {
-        return Err(fail(
-            None,
-            Error::new(Code::BadJson, "the line is not a JSON object").hint("send one JSON object a line"),
-        ));
+    let read = json::read(line);
+    let not_utf8 = || Error::new(Code::BadUtf8, "the line is not UTF-8").hint("send UTF-8 JSON, one object a line");
+    let bad_json = |why: &str| Error::new(Code::BadJson, why).hint("send one JSON object a line");
+    let Value::Object(map) = read.value else {
+        let error = match read.fault {
+            _ if !read.is_utf8 => not_utf8(),
+            Some(fault) => bad_json(&format!("the line is not JSON: {fault}")),
+            None => bad_json("the line is not a JSON object"),
+        };
+        return Err(fail(None, error));
     };
-    let id = read_id(&map).map_err(|error| fail(None, error))?;
-    let body = read_version(&map).and_then(|()| read_body(map)).map_err(|error| fail(id.clone(), error))?;
+    if let Some(fault) = read.fault {
+        // The client is told which of its requests it was, if that much could be read.
+        let id = read_id(&map, line).ok().flatten();
+        let error = if read.is_utf8 { bad_json(&format!("the line is not JSON: {fault}")) } else { not_utf8() };
+        return Err(fail(id, error));
+    }
+    let id = read_id(&map, line).map_err(|error| fail(None, error))?;
+    let mut body = read_version(&map).and_then(|()| read_body(map)).map_err(|error| fail(id.clone(), error))?;
+    if read.is_doubtful {
+        match &mut body {
+            Body::ToolBefore(tool) => tool.doubt = true,
+            Body::ShellBefore(shell) => shell.doubt = true,
+            Body::TurnStart(_) | Body::TurnEnd(_) | Body::ToolAfter(_) | Body::ShellAfter(_) => {}
+            _ if !read.is_utf8 => return Err(fail(id, not_utf8())),
+            body if body.brings_back() => {
+                let error = bad_json("a text in the line was cut in the middle of a character");
+                return Err(fail(id, error.hint("what changes files must be told exactly")));
+            }
+            _ => {}
+        }
+    }
     Ok(Request { id, body })
 }
 
-fn read_id(map: &Map<String, Value>) -> Result<Option<Id>, Error> {
+fn read_id(map: &Map<String, Value>, line: &[u8]) -> Result<Option<Id>, Error> {
+    let raw = || json::raw_number(line, "id").filter(|raw| raw.len() <= MAX_ID).map(Id::Number);
     match map.get("id") {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if text.len() <= MAX_ID => Ok(Some(Id(text.clone().into()))),
-        Some(Value::Number(number)) => Ok(Some(Id(number.clone().into()))),
+        None => Ok(None),
+        // Out of range, or nothing at all.
+        Some(Value::Null) => Ok(raw()),
+        Some(Value::String(text)) if text.len() <= MAX_ID => Ok(Some(Id::Value(text.clone().into()))),
+        Some(Value::Number(number)) if number.is_f64() => Ok(raw().or_else(|| Some(Id::Value(number.clone().into())))),
+        Some(Value::Number(number)) => Ok(Some(Id::Value(number.clone().into()))),
         Some(_) => {
             Err(Error::new(Code::BadRequest, "`id` must be a number, or a string of at most 128 bytes").field("id"))
         }
@@ -420,7 +463,7 @@ mod tests {
     fn requests_and_events() {
         let request =
             parse(br#"{"v":1,"id":7,"type":"shell.before","command":"rm x","cwd":"/w","extra":[]}"#, 1).unwrap();
-        assert_eq!(request.id, Some(Id(7.into())));
+        assert_eq!(request.id, Some(Id::Value(7.into())));
         assert!(matches!(request.body, Body::ShellBefore(ref shell) if shell.command == "rm x"));
         assert_eq!(request.body.name(), "shell.before");
         assert_eq!(parse(br#"{"type":"ping"}"#, 1).unwrap().id, None);
@@ -443,7 +486,6 @@ mod tests {
             (b"\xff", Code::BadUtf8, None),
             (b"{", Code::BadJson, None),
             (b"[1]", Code::BadJson, None),
-            (b"{\"type\":\"ping\"}\0", Code::BadJson, None),
             (deep.as_bytes(), Code::BadJson, None),
             (br#"{"v":2,"type":"ping"}"#, Code::UnsupportedVersion, Some("v")),
             (br#"{"type":"pong"}"#, Code::UnknownType, Some("type")),
@@ -472,7 +514,7 @@ mod tests {
             assert_eq!(failure.error.code(), *code, "{}", String::from_utf8_lossy(&line[..line.len().min(80)]));
             assert_eq!((failure.error.field_name(), failure.error.line_number()), (*field, Some(3)));
         }
-        assert_eq!(parse(br#"{"id":"a","type":"pong"}"#, 1).unwrap_err().id, Some(Id("a".into())));
+        assert_eq!(parse(br#"{"id":"a","type":"pong"}"#, 1).unwrap_err().id, Some(Id::Value("a".into())));
     }
 
     proptest! {

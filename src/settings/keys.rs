@@ -176,6 +176,12 @@ pub const KEYS: &[Key] = &[
 ];
 
 impl Key {
+    /// True if a mistake in one part of the value costs that part alone. `tracked_files` is not among them: fewer patterns
+    /// would record less than none.
+    pub fn in_parts(&self) -> bool {
+        matches!(self.name, "rules" | "policy" | "exclude" | "read_only")
+    }
+
     /// The environment variable of a key that has one: lists and maps have none.
     pub fn environment(&self) -> Option<String> {
         let plain = !matches!(self.name, "rules" | "policy" | "exclude" | "tracked_files" | "read_only");
@@ -240,14 +246,21 @@ fn rank(guard: Guard) -> u8 {
 }
 
 fn rules(policy: &mut Policy, value: &Value) -> Result<(), String> {
-    let list = value.as_array().ok_or_else(|| wants("a list of rules", value))?;
+    let is_empty = match value {
+        Value::Array(rules) => rules.is_empty(),
+        Value::Object(sections) => sections.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            return Err(wants("a list of rules, or a map of sections", value));
+        }
+    };
     // JSON is YAML: the classifier reads it in its own dialect.
-    policy.rules_yaml = if list.is_empty() { String::new() } else { value.to_string() };
+    policy.rules_yaml = if is_empty { String::new() } else { value.to_string() };
     Ok(())
 }
 
 fn classes(policy: &mut Policy, value: &Value) -> Result<(), String> {
     let map = value.as_object().ok_or_else(|| wants("a map of effect classes", value))?;
+    let mut read = Vec::new();
     for (name, change) in map {
         let class: Class = serde_json::from_value(Value::String(name.clone()))
             .map_err(|_| format!("has `{name}`, which is not an effect class (docs/CLASSIFY.md lists them)"))?;
@@ -267,7 +280,10 @@ fn classes(policy: &mut Policy, value: &Value) -> Result<(), String> {
                 }
             }
         }
-        policy.classes.retain(|known| known.class != class);
+        read.push(rule);
+    }
+    for rule in read {
+        policy.classes.retain(|known| known.class != rule.class);
         policy.classes.push(rule);
     }
     Ok(())

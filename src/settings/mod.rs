@@ -2,10 +2,13 @@
 //!
 //! Lowest first: `config/default.yaml` (embedded, the only source of defaults), the user's file, the workspace's
 //! `.piton.yaml` (which can only widen until the user trusts it), the environment, flags. Every value tells its origin.
-//! A broken user file is an error with line and column; a broken workspace file is a warning and disarms nothing.
+//!
+//! *Invariant:* a mistake disarms nothing. It costs its own key (or part of a list or map), which keeps the value of the layers
+//! below, or in a process that runs the value that was in force; and it is told, with file, line and column ([`Mistake`]).
 
 mod keys;
 pub mod marks;
+mod mistake;
 pub mod trust;
 mod yaml;
 
@@ -18,7 +21,9 @@ use serde_json::Value;
 use crate::error::{Code, Error, Result};
 use crate::model::policy::Policy;
 use keys::{KEYS, Key};
-use yaml::Leaf;
+pub use mistake::Mistake;
+use mistake::Wrong;
+use yaml::{Leaf, Spot};
 
 /// The embedded defaults.
 pub const DEFAULTS: &str = include_str!("../../config/default.yaml");
@@ -63,6 +68,8 @@ pub struct Setting {
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     pub user: Option<(PathBuf, String)>,
+    /// A user's file that cannot be read, and why.
+    pub unread: Option<(PathBuf, String)>,
     pub workspace: Option<(PathBuf, String)>,
     /// Whether the user trusts this very content of the workspace's file.
     pub workspace_trusted: bool,
@@ -70,6 +77,8 @@ pub struct Sources {
     pub environment: Vec<(String, String)>,
     /// `key`, `value` pairs.
     pub flags: Vec<(String, String)>,
+    /// What was in force in a process that runs: it stays where a mistake stands now.
+    pub in_force: Vec<Setting>,
 }
 
 /// The result: values in force, where they came from, and what was left aside.
@@ -77,7 +86,12 @@ pub struct Sources {
 pub struct Effective {
     pub policy: Policy,
     pub settings: Vec<Setting>,
+    /// What was left aside of the workspace's file.
     pub warnings: Vec<String>,
+    pub mistakes: Vec<Mistake>,
+    /// Where the user's rules stand.
+    rules: Spot,
+    is_running: bool,
 }
 
 impl Effective {
@@ -86,23 +100,54 @@ impl Effective {
         let found = self.settings.iter().find(|setting| setting.key == key);
         found.map_or_else(|| key.to_owned(), |setting| setting.origin.to_string())
     }
+
+    /// Returns all that is wrong, as sentences.
+    pub fn faults(&self) -> Vec<String> {
+        self.mistakes.iter().map(Mistake::text).chain(self.warnings.iter().cloned()).collect()
+    }
+
+    /// Notes that a part of the user's rules cannot be, and whether the one that was in force stays. `path` leads to it.
+    pub fn drop_rule(&mut self, path: &[String], why: String, stays: bool) {
+        let setting = self.settings.iter().find(|setting| setting.key == "rules");
+        let origin = setting.map_or(Origin::Default, |setting| setting.origin.clone());
+        let spot = self.rules.at(path.iter().map(String::as_str));
+        let origin = match origin {
+            Origin::File(path, line) => Origin::File(path, if spot.line > 0 { spot.line } else { line }),
+            other => other,
+        };
+        let wrong = Wrong { key: "rules".to_owned(), meant: None, why, line: spot.line, column: spot.column };
+        let mut mistake = Mistake { column: spot.column, ..Mistake::outside(origin, wrong) };
+        mistake.hint = Some("docs/CLASSIFY.md describes the dialect");
+        mistake.instead = if stays { "the one that was in force stays" } else { "it is passed over" }.to_owned();
+        self.mistakes.push(mistake);
+    }
+
+    /// Takes what is sound of the user's rules for what was set.
+    pub fn keep_rules(&mut self, sound: String) {
+        if let Some(setting) = self.settings.iter_mut().find(|setting| setting.key == "rules") {
+            setting.value = serde_json::from_str(&sound).unwrap_or_default();
+        }
+        self.policy.rules_yaml = sound;
+    }
 }
 
 /// Resolves the layers. Pure.
 ///
 /// # Errors
-/// `bad-request` naming file, line, column and key for a broken user file, environment variable or flag.
+/// `bad-request` when the embedded defaults are broken; mistakes of the layers are part of the result.
 pub fn resolve(sources: &Sources) -> Result<Effective> {
     let mut effective = defaults()?;
+    effective.is_running = !sources.in_force.is_empty();
     if let Some((path, text)) = &sources.user {
-        for leaf in yaml::leaves(text).map_err(|error| error.in_file(path))? {
-            set(&mut effective, &leaf, Origin::File(path.clone(), leaf.line))
-                .map_err(|why| bad(path, text, &leaf, &why))?;
-        }
+        own_layer(&mut effective, path, text, &sources.in_force);
         effective.policy.sources.push(path.clone());
     }
+    if let Some((path, why)) = &sources.unread {
+        effective.mistakes.push(Mistake::unread(path, why.clone()));
+        stay(&mut effective, path, &sources.in_force, |_| true);
+    }
     if let Some((path, text)) = &sources.workspace {
-        widen(&mut effective, path, text, sources.workspace_trusted);
+        widen(&mut effective, (path, text), sources);
     }
     let environment = sources.environment.iter().filter_map(|(name, value)| {
         let key = KEYS.iter().find(|key| key.environment().as_deref() == Some(name))?;
@@ -110,22 +155,43 @@ pub fn resolve(sources: &Sources) -> Result<Effective> {
     });
     let flags = sources.flags.iter().map(|(key, value)| (key.as_str(), value, Origin::Flag));
     for (key, value, origin) in environment.chain(flags) {
-        let leaf = Leaf { key: key.to_owned(), value: scalar(value), line: 0, column: 0 };
-        set(&mut effective, &leaf, origin.clone()).map_err(|why| {
-            Error::new(Code::BadRequest, format!("{origin}: `{key}` {why}")).field(key).hint("see docs/CONFIG.md")
-        })?;
+        let leaf = Leaf { key: key.to_owned(), value: scalar(value), spot: Spot::default() };
+        let wrong = apply(&mut effective, &leaf, &origin, None);
+        effective.mistakes.extend(wrong.into_iter().map(|wrong| Mistake::outside(origin.clone(), wrong)));
     }
+    let misspelt = sources.environment.iter().filter_map(|(name, _)| misspelt(name));
+    effective.mistakes.extend(misspelt);
+    let mut mistakes = std::mem::take(&mut effective.mistakes);
+    mistakes.iter_mut().for_each(|mistake| mistake.settle(&effective, effective.is_running));
+    effective.mistakes = mistakes;
     Ok(effective)
 }
 
 /// Reads the files and the environment, and resolves them. `home` is piton's own directory.
 ///
 /// # Errors
-/// As [`resolve`]; also for a user file that cannot be read.
+/// As [`resolve`].
 pub fn load(workspace: Option<&Path>, home: &Path, flags: &[(String, String)]) -> Result<Effective> {
-    let mut sources = Sources { flags: flags.to_vec(), environment: environment(), ..Sources::default() };
+    load_over(workspace, home, flags, &[])
+}
+
+/// As [`load`], in a process that runs: what was in force stays where a mistake stands now.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn load_over(
+    workspace: Option<&Path>,
+    home: &Path,
+    flags: &[(String, String)],
+    in_force: &[Setting],
+) -> Result<Effective> {
+    let (flags, in_force) = (flags.to_vec(), in_force.to_vec());
+    let mut sources = Sources { flags, in_force, environment: environment(), ..Sources::default() };
     if let Some(path) = user_file() {
-        sources.user = read(&path)?.map(|text| (path, text));
+        match read(&path) {
+            Ok(text) => sources.user = text.map(|text| (path, text)),
+            Err(error) => sources.unread = Some((path, error.message().to_owned())),
+        }
     }
     let mut warnings = Vec::new();
     if let Some(path) = workspace.map(|dir| dir.join(WORKSPACE_FILE)) {
@@ -151,8 +217,9 @@ pub fn user_file() -> Option<PathBuf> {
 }
 
 fn environment() -> Vec<(String, String)> {
-    let pairs =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    // A value that is no text is a mistake, and is to be told as one.
+    let pairs = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
     pairs.filter(|(name, _)| name.starts_with("PITON_")).collect()
 }
 
@@ -188,19 +255,76 @@ fn workspace_text(path: &Path) -> Result<Option<String>> {
 }
 
 fn defaults() -> Result<Effective> {
-    let mut effective = Effective { policy: keys::blank_policy(), settings: Vec::new(), warnings: Vec::new() };
+    let mut effective = Effective {
+        policy: keys::blank_policy(),
+        settings: Vec::new(),
+        warnings: Vec::new(),
+        mistakes: Vec::new(),
+        rules: Spot::default(),
+        is_running: false,
+    };
     let path = Path::new("config/default.yaml");
     for leaf in yaml::leaves(DEFAULTS).map_err(|error| error.in_file(path))? {
-        set(&mut effective, &leaf, Origin::Default).map_err(|why| bad(path, DEFAULTS, &leaf, &why))?;
+        if let Some(wrong) = apply(&mut effective, &leaf, &Origin::Default, None).into_iter().next() {
+            return Err(Mistake::in_file(path, DEFAULTS, wrong).error());
+        }
     }
     Ok(effective)
 }
 
-/// Applies one value; the error says what is wrong with it.
-fn set(effective: &mut Effective, leaf: &Leaf, origin: Origin) -> Result<(), String> {
-    let key = find(&leaf.key)?;
-    (key.apply)(&mut effective.policy, &leaf.value)?;
-    let setting = Setting { key: key.name.to_owned(), value: leaf.value.clone(), origin };
+/// The user's layer: what is sound counts; where a mistake stands, what was in force does.
+fn own_layer(effective: &mut Effective, path: &Path, text: &str, in_force: &[Setting]) {
+    let leaves = match yaml::leaves(text) {
+        Ok(leaves) => leaves,
+        Err(broken) => {
+            effective.mistakes.push(Mistake::broken(path, broken));
+            return stay(effective, path, in_force, |_| true);
+        }
+    };
+    let mut wrong = Vec::new();
+    for leaf in leaves {
+        let before = mistake::in_force(in_force, &leaf.key, path).map(|setting| &setting.value);
+        wrong.extend(apply(effective, &leaf, &Origin::File(path.to_owned(), leaf.spot.line), before));
+    }
+    let is_set = |effective: &Effective, key: &str| mistake::in_force(&effective.settings, key, path).is_some();
+    let lost: Vec<&str> = wrong.iter().filter_map(|wrong| wrong.meant).filter(|key| !is_set(effective, key)).collect();
+    stay(effective, path, in_force, |key| lost.contains(&key));
+    effective.mistakes.extend(wrong.into_iter().map(|wrong| Mistake::in_file(path, text, wrong)));
+}
+
+/// Applies what was in force by this file.
+fn stay(effective: &mut Effective, path: &Path, in_force: &[Setting], counts: impl Fn(&str) -> bool) {
+    for key in KEYS.iter().filter(|key| counts(key.name)) {
+        if let Some(setting) = mistake::in_force(in_force, key.name, path) {
+            // It was applied before, and still can be.
+            let _ = set(effective, key, &setting.value, &setting.origin);
+        }
+    }
+}
+
+/// Applies one value as far as it is sound; returns what is wrong with the rest. `before` is the layer's value that was in force.
+fn apply(effective: &mut Effective, leaf: &Leaf, origin: &Origin, before: Option<&Value>) -> Vec<Wrong> {
+    let key = match find(&leaf.key) {
+        Ok(key) => key,
+        Err((why, meant)) => return vec![Wrong::at(leaf, &[], leaf.key.clone(), meant, why)],
+    };
+    if key.name == "rules" {
+        effective.rules = leaf.spot.clone();
+    }
+    let Err(why) = set(effective, key, &leaf.value, origin) else { return Vec::new() };
+    if key.in_parts() {
+        let (value, wrong) = mistake::sound(key, leaf, before);
+        if !wrong.is_empty() && set(effective, key, &value, origin).is_ok() {
+            return wrong;
+        }
+    }
+    vec![Wrong::at(leaf, &[], leaf.key.clone(), Some(key.name), why)]
+}
+
+/// Sets one value; the error says what is wrong with it, and nothing has changed then.
+fn set(effective: &mut Effective, key: &Key, value: &Value, origin: &Origin) -> Result<(), String> {
+    (key.apply)(&mut effective.policy, value)?;
+    let setting = Setting { key: key.name.to_owned(), value: value.clone(), origin: origin.clone() };
     match effective.settings.iter_mut().find(|known| known.key == key.name) {
         Some(known) => *known = setting,
         None => effective.settings.push(setting),
@@ -208,45 +332,73 @@ fn set(effective: &mut Effective, leaf: &Leaf, origin: Origin) -> Result<(), Str
     Ok(())
 }
 
-fn find(name: &str) -> Result<&'static Key, String> {
+/// The key of that name, or what is wrong with the name and which key may be meant.
+fn find(name: &str) -> Result<&'static Key, (String, Option<&'static str>)> {
     if let Some(key) = KEYS.iter().find(|key| key.name == name) {
         return Ok(key);
     }
     if keys::LATER.contains(&name) {
-        return Err("is not in this version yet: store maintenance will bring it".to_owned());
+        return Err(("is not in this version yet: store maintenance will bring it".to_owned(), None));
     }
     if KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))) {
-        return Err("holds keys of its own, and no value".to_owned());
+        return Err(("holds keys of its own, and no value".to_owned(), None));
     }
     let near = KEYS.iter().map(|key| (strsim(key.name, name), key.name)).min();
     match near.filter(|(distance, _)| *distance <= 3) {
-        Some((_, near)) => Err(format!("is not a key; did you mean `{near}`?")),
-        None => Err("is not a key".to_owned()),
+        Some((_, near)) => Err((format!("is not a key; did you mean `{near}`?"), Some(near))),
+        None => Err(("is not a key".to_owned(), None)),
     }
 }
 
+/// A variable that is almost one of ours; others may be anybody's.
+fn misspelt(name: &str) -> Option<Mistake> {
+    let names = || KEYS.iter().filter_map(|key| Some((key, key.environment()?)));
+    if names().any(|(_, known)| known == name) {
+        return None;
+    }
+    let (_, key, near) = names().map(|(key, known)| (strsim(&known, name), key.name, known)).min()?;
+    (strsim(&near, name) <= 2).then(|| {
+        let (why, origin) = (format!("is not read; did you mean `{near}`?"), Origin::Environment(name.to_owned()));
+        let wrong = Wrong { key: name.to_owned(), meant: Some(key), why, line: 0, column: 0 };
+        Mistake::outside(origin, wrong)
+    })
+}
+
 /// The workspace's layer: what widens counts, what narrows counts only when trusted, what is wrong is told.
-fn widen(effective: &mut Effective, path: &Path, text: &str, trusted: bool) {
+fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sources) {
+    let (trusted, in_force) = (sources.workspace_trusted, &sources.in_force);
     let leaves = match yaml::leaves(text) {
         Ok(leaves) => leaves,
         Err(error) => {
-            return effective.warnings.push(format!("left aside: {}", error.in_file(path).text()));
+            effective.warnings.push(format!("left aside: {}", error.in_file(path).text()));
+            let mut tried = effective.clone();
+            stay(&mut tried, path, in_force, |_| true);
+            if KEYS.iter().all(|key| (key.widens)(&effective.policy, &tried.policy)) {
+                *effective = tried;
+            }
+            return;
         }
     };
     for mut leaf in leaves {
         let mut tried = effective.clone();
-        let applied = find(&leaf.key).and_then(|key| {
+        if let Ok(key) = find(&leaf.key) {
             leaf.value = key.joined(&effective.policy, &leaf.value);
-            set(&mut tried, &leaf, Origin::File(path.to_owned(), leaf.line)).map(|()| key)
+        }
+        let wrong = apply(&mut tried, &leaf, &Origin::File(path.to_owned(), leaf.spot.line), None);
+        let told = wrong.iter().map(|wrong| {
+            let Wrong { key, why, line, column, .. } = wrong;
+            format!("{}:{line}:{column}: `{key}` {why}; left aside", path.display())
         });
-        let place = format!("{}:{}:{}", path.display(), leaf.line, leaf.column);
-        match applied {
-            Err(why) => effective.warnings.push(format!("{place}: `{}` {why}; left aside", leaf.key)),
+        effective.warnings.extend(told);
+        tried.warnings.clone_from(&effective.warnings);
+        let place = format!("{}:{}:{}", path.display(), leaf.spot.line, leaf.spot.column);
+        match find(&leaf.key) {
             Ok(key) if trusted || (key.widens)(&effective.policy, &tried.policy) => *effective = tried,
             Ok(_) => effective.warnings.push(format!(
                 "{place}: `{}` would weaken the protection and counts only after `piton config trust`",
                 leaf.key
             )),
+            Err(_) => {}
         }
     }
     effective.policy.sources.push(path.to_owned());
@@ -255,12 +407,6 @@ fn widen(effective: &mut Effective, path: &Path, text: &str, trusted: bool) {
 /// A value of the environment or a flag: YAML scalars and flow lists.
 fn scalar(text: &str) -> Value {
     yaml::value(text).unwrap_or_else(|| Value::String(text.to_owned()))
-}
-
-fn bad(path: &Path, text: &str, leaf: &Leaf, why: &str) -> Error {
-    let excerpt = yaml::excerpt(text, leaf.line, leaf.column);
-    let message = format!("{}:{}:{}: `{}` {why}\n{excerpt}", path.display(), leaf.line, leaf.column, leaf.key);
-    Error::new(Code::BadRequest, message.trim_end()).field(leaf.key.clone()).line(leaf.line)
 }
 
 /// Edit distance of two short words.

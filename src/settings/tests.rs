@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::effect::{Class, Severity};
+use crate::model::effect::{Class, Severity, Stance};
 use crate::model::policy::{Guard, Secrets};
 
 fn user(text: &str) -> Sources {
@@ -66,10 +66,78 @@ fn mistakes_of_the_user_have_a_place_and_a_way_out() {
         ("a: [1\n", "u.yaml"),
     ];
     for (text, expected) in table {
-        let error = resolve(&user(text)).unwrap_err();
-        assert!(error.text().contains(expected), "{text:?}: {}", error.text());
-        assert_eq!(error.code(), Code::BadRequest);
+        let effective = resolve(&user(text)).unwrap();
+        let [mistake] = effective.mistakes.as_slice() else { panic!("{text:?}: {:?}", effective.mistakes) };
+        assert!(mistake.error().text().contains(expected), "{text:?}: {}", mistake.error().text());
+        assert_eq!(mistake.error().code(), Code::BadRequest);
+        // Nothing but the key is lost: what it has by default holds.
+        let defaults = resolve(&Sources::default()).unwrap().policy;
+        assert_eq!((effective.policy.guard, effective.policy.limits), (defaults.guard, defaults.limits), "{text:?}");
     }
+}
+
+#[test]
+fn a_mistake_costs_its_own_key_and_no_other() {
+    let text = "guard: offf\ndeadline_ms: 500\nlimits: {file_mb: big, files: 7}\nexclude: [a, 5, b]\npolicy:\n  cloud: dney\n  \
+                database: {severity: hihg, answer: deny}\n  nonsense: ask\n  container: ask\n";
+    let effective = resolve(&user(text)).unwrap();
+    let policy = &effective.policy;
+    assert_eq!((policy.guard, policy.deadline.as_millis()), (Guard::Turn, 500));
+    assert_eq!((policy.limits.file_bytes, policy.limits.files), (10_000_000, 7));
+    assert_eq!(policy.exclude, ["a", "b"]);
+    let answers: Vec<(Class, Option<Stance>)> = policy.classes.iter().map(|rule| (rule.class, rule.answer)).collect();
+    assert_eq!(answers, [(Class::Container, Some(Stance::Ask)), (Class::Database, Some(Stance::Deny))]);
+    let told: Vec<String> = effective.mistakes.iter().map(Mistake::text).collect();
+    for (at, expected) in [
+        "u.yaml:1:8: `guard` wants `turn` or `action` or `off`, not \"offf\"; `guard` is `turn` (default)",
+        "u.yaml:3:19: `limits.file_mb` wants",
+        "u.yaml:4:14: `exclude.1` wants a list of patterns, not 5; this part is passed over, the rest of `exclude` holds",
+        "u.yaml:6:10: `policy.cloud` wants",
+        "u.yaml:7:24: `policy.database.severity` wants",
+        "u.yaml:8:13: `policy.nonsense` has `nonsense`, which is not an effect class",
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert!(told[at].starts_with(expected), "{expected}\n{told:#?}");
+    }
+}
+
+#[test]
+fn in_a_process_that_runs_what_was_in_force_stays() {
+    let good = "guard: action\ndeadline_ms: 500\nexclude: [x]\npolicy: {cloud: ask, database: deny}\n";
+    let before = resolve(&user(good)).unwrap();
+    let again = |text: &str| resolve(&Sources { in_force: before.settings.clone(), ..user(text) }).unwrap();
+    for (text, guard, deadline) in [
+        ("guard: of\ndeadline_ms: 600\n", Guard::Action, 600),
+        // It was meant to be the guard; what is not spoken of has its default again.
+        ("gaurd: action\n", Guard::Action, 3000),
+        ("gaurd: action\nguard: turn\n", Guard::Turn, 3000),
+        ("guard: [\n", Guard::Action, 500),
+        ("guard: turn\nguard: off\n", Guard::Action, 500),
+    ] {
+        let effective = again(text);
+        assert_eq!((effective.policy.guard, effective.policy.deadline.as_millis()), (guard, deadline), "{text}");
+        assert_eq!(effective.mistakes.len(), 1, "{text}");
+    }
+    let classes = again("policy: {cloud: aks, container: warn}\n").policy.classes;
+    let answers: Vec<(Class, Option<Stance>)> = classes.iter().map(|rule| (rule.class, rule.answer)).collect();
+    assert_eq!(answers, [(Class::Cloud, Some(Stance::Ask)), (Class::Container, Some(Stance::Warn))]);
+    let unread = Sources { unread: Some(("u.yaml".into(), "is no file".into())), ..Sources::default() };
+    assert_eq!(resolve(&Sources { in_force: before.settings.clone(), ..unread.clone() }).unwrap().policy.guard, Guard::Action);
+    assert_eq!(resolve(&unread).unwrap().policy.guard, Guard::Turn);
+}
+
+#[test]
+fn mistakes_in_the_environment_disarm_nothing() {
+    let environment = [("PITON_GUARD", "offf"), ("PITON_DEADLINE_MS", "9"), ("PITON_GAURD", "off"), ("PITON_OTHER", "1")];
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let effective = resolve(&Sources { environment, ..user("guard: action\n") }).unwrap();
+    assert_eq!((effective.policy.guard, effective.policy.deadline.as_millis()), (Guard::Action, 9));
+    let told: Vec<String> = effective.mistakes.iter().map(Mistake::text).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("$PITON_GUARD: `guard` wants") && told[1].contains("did you mean `PITON_GUARD`"));
+    assert!(effective.mistakes.iter().all(|mistake| !mistake.is_typed()));
 }
 
 #[test]

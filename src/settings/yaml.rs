@@ -11,32 +11,63 @@ use crate::error::{Code, Error};
 /// Keys whose value is a map of its own, not a section of keys.
 const WHOLE: &[&str] = &["policy", "rules"];
 
-/// A value with its dotted key and where it stands (1-based; 0 when it comes from no file).
+/// Where a value stands, and the values inside of it (1-based; 0 when it comes from no file).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spot {
+    pub line: u64,
+    pub column: u64,
+    /// By name in a map, by index in a list.
+    inside: Vec<(String, Spot)>,
+}
+
+impl Spot {
+    fn of(node: &Spanned<Node>) -> Spot {
+        let inside = match &node.value {
+            Node::Map(entries) => entries.iter().map(|(name, node)| (name.clone(), Spot::of(node))).collect(),
+            Node::List(items) => items.iter().enumerate().map(|(at, node)| (at.to_string(), Spot::of(node))).collect(),
+            Node::Scalar(_) => Vec::new(),
+        };
+        Spot { line: node.referenced.line(), column: node.referenced.column(), inside }
+    }
+
+    /// Returns the place of a value inside, or of the innermost known one around it.
+    pub fn at<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> &Spot {
+        path.into_iter().fold(self, |spot, name| {
+            spot.inside.iter().find(|(known, _)| known == name).map_or(spot, |(_, inner)| inner)
+        })
+    }
+}
+
+/// A value with its dotted key and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leaf {
     pub key: String,
     pub value: Value,
-    pub line: u64,
-    pub column: u64,
+    pub spot: Spot,
 }
 
 /// Text that is no YAML, or no map.
 #[derive(Debug)]
 pub struct Broken {
-    message: String,
-    line: u64,
-    column: u64,
-    excerpt: String,
+    pub message: String,
+    pub line: u64,
+    pub column: u64,
+    pub excerpt: String,
 }
 
 impl Broken {
-    /// As an error that names the file.
-    pub fn in_file(self, path: &Path) -> Error {
-        let hint = if self.message.contains("alias") || self.message.contains("anchor") {
+    /// Returns what to do about it.
+    pub fn hint(&self) -> &'static str {
+        if self.message.contains("alias") || self.message.contains("anchor") {
             "quote patterns that begin with `*`: \"*.rs\""
         } else {
             "see docs/CONFIG.md"
-        };
+        }
+    }
+
+    /// As an error that names the file.
+    pub fn in_file(self, path: &Path) -> Error {
+        let hint = self.hint();
         let message = format!("{}:{}:{}: {}\n{}", path.display(), self.line, self.column, self.message, self.excerpt);
         Error::new(Code::BadRequest, message.trim_end()).line(self.line).hint(hint)
     }
@@ -163,12 +194,7 @@ fn collect(prefix: &str, entries: &[(String, Spanned<Node>)], leaves: &mut Vec<L
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         match &node.value {
             Node::Map(inner) if !WHOLE.contains(&key.as_str()) => collect(&key, inner, leaves),
-            other => leaves.push(Leaf {
-                key,
-                value: other.value(),
-                line: node.referenced.line(),
-                column: node.referenced.column(),
-            }),
+            other => leaves.push(Leaf { key, value: other.value(), spot: Spot::of(node) }),
         }
     }
 }

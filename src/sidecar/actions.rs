@@ -7,17 +7,18 @@ use super::answers::{Answer, no_block};
 use super::pending::{Before, Pending, Told};
 use super::session::Session;
 use super::settled::held_block;
+use super::words::why_off;
 use crate::checkpoint::state::State;
 use crate::checkpoint::take::Take;
 use crate::checkpoint::workspace::Scope;
 use crate::classify::ToolCall;
 use crate::engine::act::{self, Standing};
 use crate::engine::guard::Due;
-use crate::engine::{InForce, place};
+use crate::engine::{InForce, Place, place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::effect::{Class, Verdict};
-use crate::model::policy::{Guard, OnFailure};
+use crate::model::policy::OnFailure;
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
 use crate::protocol::{BeforeReply, Id, ShellBefore, ToolBefore};
@@ -43,8 +44,11 @@ impl Session {
         let reason = format!("{}shell: {}", self.when(), event.command);
         let (name, deadline_ms) = ("shell.before", event.deadline_ms);
         let action = Action { name, id, action: event.action, deadline_ms, cwd, reason };
-        let command = event.command;
-        self.before(action, |rules, context| rules.classifier.shell(&command, context, &rules.policy))
+        let (command, doubt) = (event.command, event.doubt);
+        self.before(action, |rules, context| {
+            let verdict = rules.classifier.shell(&command, context, &rules.policy);
+            if doubt { verdict.doubted() } else { verdict }
+        })
     }
 
     pub(super) fn tool(&mut self, id: Option<Id>, event: ToolBefore) -> Result<()> {
@@ -56,9 +60,10 @@ impl Session {
         let (name, deadline_ms) = ("tool.before", event.deadline_ms);
         let action = Action { name, id, action: event.action.clone(), deadline_ms, cwd, reason };
         self.before(action, |rules, context| {
-            let ToolBefore { tool, input, paths, writes, external, .. } = &event;
+            let ToolBefore { tool, input, paths, writes, external, doubt, .. } = &event;
             let call = ToolCall { tool, input, paths, writes: *writes, external: *external };
-            rules.classifier.tool(&call, context, &rules.policy)
+            let verdict = rules.classifier.tool(&call, context, &rules.policy);
+            if *doubt { verdict.doubted() } else { verdict }
         })
     }
 
@@ -71,9 +76,8 @@ impl Session {
     pub(super) fn protect_turn(&mut self, id: Option<Id>, turn: String) -> Result<()> {
         let place = self.place()?;
         let (name, told, root) = ("turn.start", Told::Turn(turn), place.workspace.path.clone());
-        let off = State::load(&place.workspace.dir).is_off(now_ms());
-        let without = if off || place.in_force().policy.guard == Guard::Off {
-            Some(no_block("off", Some("the guard is switched off: `piton on`".to_owned())))
+        let without = if let Some(why) = off_reason(&place) {
+            Some(no_block("off", Some(why)))
         } else if place.workspace.scope == Scope::TargetsOnly {
             Some(no_block("none", Some("this directory is too broad to capture".to_owned())))
         } else {
@@ -140,7 +144,7 @@ impl Session {
         };
         let simple = match (&due, place.workspace.scope) {
             (Due::Nothing, _) => Some(no_block("none", None)),
-            (Due::Off, _) => Some(no_block("off", Some("the guard is switched off: `piton on`".to_owned()))),
+            (Due::Off, _) => Some(no_block("off", off_reason(&place))),
             (_, Scope::TargetsOnly) if reach.targets.is_empty() => Some(no_block(
                 "none",
                 Some("this directory is too broad to capture, and the action names no path in it".to_owned()),
@@ -254,6 +258,12 @@ fn shown(reason: &str) -> String {
 /// True if the `.git` of a nested repository goes with the directory around it: git's own verbs leave it alone.
 fn takes_repositories(class: Class) -> bool {
     matches!(class, Class::FileDelete | Class::FileMove | Class::VcsHistory | Class::System)
+}
+
+/// Returns why the guard of a workspace is off, if it is.
+fn off_reason(place: &Place<Answer>) -> Option<String> {
+    let rules = place.in_force();
+    why_off(&rules.policy, &place.workspace.dir, &rules.origin("guard"))
 }
 
 /// The worker has too many jobs waiting.

@@ -148,5 +148,5 @@ pub mod shared {
     pub use super::answers::{block, over, preview, restored, stat, status};
     pub use super::calls::{foreign, inside, list_reply, nothing};
     pub use super::runs::{list as run_list, status_word};
-    pub use super::words::{guard_word, run_id};
+    pub use super::words::{guard_word, run_id, why_off};
 }

@@ -241,7 +241,7 @@ impl Up {
             locked(&self.tools).from_client(&message.bytes)
         } else {
             let tool = "a message too long to be read".to_owned();
-            vec![Call { id: None, tool, arguments: serde_json::Value::Null, external: false }]
+            vec![Call { id: None, tool, arguments: serde_json::Value::Null, external: false, doubt: true }]
         };
         let Some(holds) = &mut self.holds else {
             calls.iter().for_each(|call| say(&format!("nobody guards: `{}` passes without a checkpoint", call.tool)));

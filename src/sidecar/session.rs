@@ -13,7 +13,7 @@ use super::answers::Answer;
 use super::calls::{self, Called};
 use super::output::Output;
 use super::pending::{Pending, Table};
-use super::words::{guard_word, interrupted, run_id, watcher_word, watching};
+use super::words::{guard_word, interrupted, run_id, watcher_word, watching, why_off};
 use crate::checkpoint::state::State;
 use crate::checkpoint::take::Take;
 use crate::checkpoint::timeline::Timeline;
@@ -289,18 +289,28 @@ impl Session {
         let root = self.root()?;
         let place = self.engine.open(&root)?;
         self.root = Root::Known(place.workspace.path.clone());
-        if !std::mem::replace(&mut self.looked, true) && !interrupted(&place.workspace.dir).is_empty() {
-            self.interrupted_in = Some(place.workspace.dir.clone());
+        if !std::mem::replace(&mut self.looked, true) {
+            if !interrupted(&place.workspace.dir).is_empty() {
+                self.interrupted_in = Some(place.workspace.dir.clone());
+            }
+            // What is wrong from the start is told too.
+            self.follow_settings(&place);
         }
         Ok(place)
     }
 
     /// Obeys what was edited since the last event.
     pub(super) fn follow_settings(&mut self, place: &Place<Answer>) {
-        match self.engine.renew(place) {
-            Ok(None) => {}
-            Ok(Some(read)) => self.output.notice("config.reloaded", &json!({ "warnings": read.warnings })),
-            Err(error) => self.told_fault(&error),
+        let followed = match self.engine.renew(place) {
+            Ok(followed) => followed,
+            Err(error) => return self.told_fault(&error),
+        };
+        // They stand among the warnings of `hello` and `status` as long as they are not mended.
+        followed.mistakes.iter().for_each(|mistake| self.output.send(ErrorReply::line(None, &mistake.error())));
+        let notes = followed.unknown.iter().map(|text| format!("piton: there is a mistake in its settings: {text}"));
+        self.keep_notes(notes.collect());
+        if let Some(read) = followed.read {
+            self.output.notice("config.reloaded", &json!({ "warnings": read.warnings }));
         }
     }
 
@@ -417,7 +427,7 @@ impl Session {
         let rules = place.in_force();
         let hearing = place.worker.hearing();
         let word = watcher_word(rules.policy.watching, &hearing);
-        faults.extend(hearing.fault.clone());
+        faults.extend(hearing.fault.clone().into_iter().chain(rules.warnings.clone()));
         self.submit_call("status", id, move |timeline, _| {
             let mut status = super::answers::status(timeline)?;
             if let Value::Object(fields) = &mut status {
@@ -427,6 +437,8 @@ impl Session {
                 fields.insert("watcher".into(), word.into());
                 fields.insert("watching".into(), watching(&hearing));
                 fields.insert("faults".into(), faults.into());
+                let why = why_off(&rules.policy, &timeline.workspace().dir, &rules.origin("guard"));
+                fields.insert("guardOff".into(), why.into());
                 fields.insert("warnings".into(), rules.warnings.clone().into());
             }
             Ok((status, Vec::new()))

@@ -196,6 +196,9 @@ fn requests(event: &Event) -> Vec<(&'static str, Map<String, Value>)> {
     let object = |value: Value| match value {
         Value::Object(mut map) => {
             map.retain(|_, value| !value.is_null());
+            if event.doubt {
+                map.insert("doubt".into(), true.into());
+            }
             map
         }
         _ => Map::new(),

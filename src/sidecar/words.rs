@@ -8,7 +8,7 @@ use crate::checkpoint::state::State;
 use crate::engine::hearing::Hearing;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::{Guard, Policy, Watching};
-use crate::sys::clock::now_ms;
+use crate::sys::clock::{local_minute, now_ms};
 
 /// The guard's word on the wire.
 pub fn guard_word(policy: &Policy, dir: &Path) -> &'static str {
@@ -18,6 +18,20 @@ pub fn guard_word(policy: &Policy, dir: &Path) -> &'static str {
         Guard::Action => "action",
         Guard::Off => "off",
     }
+}
+
+/// Returns why the guard is off, until when, and what switches it on; nothing where it is on. `set` is where the settings say
+/// what the guard is.
+pub fn why_off(policy: &Policy, dir: &Path, set: &str) -> Option<String> {
+    if policy.guard == Guard::Off {
+        return Some(format!("the guard is off by the settings (`guard: off`, {set}): change that to switch it on"));
+    }
+    let (state, now) = (State::load(dir), now_ms());
+    let until = state.off_until.filter(|_| state.is_off(now))?;
+    Some(match until {
+        i64::MAX => "the guard is switched off until somebody switches it on: `piton on`".to_owned(),
+        until => format!("the guard is switched off until {}; `piton on` switches it on before", local_minute(until)),
+    })
 }
 
 /// Interrupted restores of a workspace, as replies carry them.

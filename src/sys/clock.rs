@@ -32,6 +32,14 @@ pub fn ms_of(rfc3339: &str) -> Option<i64> {
     rfc3339.parse::<jiff::Timestamp>().ok().map(|time| time.as_millisecond())
 }
 
+/// Returns a time (milliseconds since the epoch) for people: in the local zone, to the minute.
+pub fn local_minute(ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(ms) {
+        Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => rfc3339(ms),
+    }
+}
+
 /// The kernel's boot id, which tells a file kept over a reboot from one of this boot; empty where there is none.
 pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()

@@ -1,11 +1,13 @@
-//! Writing to a pipe without ever waiting for who reads it.
+//! Pipes whose other end may be slow: writing without waiting for the reader, reading without waiting for the end.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::{FileType, fstat};
+
+use std::time::{Duration, Instant};
 
 /// What a pipe takes as a whole or not at all.
 const WHOLE: usize = 4096;
@@ -31,11 +33,84 @@ impl Ready {
     }
 }
 
+/// How long a writer may pause before what it sent is looked at.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Reads to the end of the input, to `limit` bytes or to `deadline`, whichever comes first; a writer that pauses and has sent what
+/// `is_whole` is not waited for any longer.
+///
+/// # Errors
+/// Those of reading.
+pub fn read_until(
+    mut input: impl Read + AsFd,
+    limit: usize,
+    deadline: Instant,
+    is_whole: impl Fn(&[u8]) -> bool,
+) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+    let mut looked_at = 0;
+    while bytes.len() < limit {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        let is_new = bytes.len() > looked_at;
+        if !is_ready(&input, if is_new { left.min(PAUSE) } else { left })? {
+            if is_new && is_whole(&bytes) {
+                break;
+            }
+            looked_at = bytes.len();
+            continue;
+        }
+        let room = buffer.len().min(limit - bytes.len());
+        match input.read(&mut buffer[..room]) {
+            Ok(0) => break,
+            Ok(read) => bytes.extend_from_slice(&buffer[..read]),
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}
+
+/// Waits until reading gives something, or the end, or an error; `false` if it does not in time.
+#[expect(unsafe_code, reason = "the safe interface would be one more feature of a library")]
+fn is_ready(input: &impl AsFd, wait: Duration) -> io::Result<bool> {
+    let mut polled = libc::pollfd { fd: input.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // Rounded up: a wait of nothing would be asked again and again.
+    let wait = i32::try_from(wait.as_millis() + 1).unwrap_or(i32::MAX);
+    // SAFETY: it is given one structure of ours, which it fills before it returns.
+    let found = unsafe { libc::poll(&raw mut polled, 1, wait) };
+    match found {
+        0 => Ok(false),
+        1.. => Ok(true),
+        _ => match io::Error::last_os_error() {
+            error if error.kind() == ErrorKind::Interrupted => Ok(false),
+            error => Err(error),
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, pipe};
+    use std::io::pipe;
 
     use super::*;
+
+    #[test]
+    fn a_writer_that_does_not_close_is_not_waited_for() {
+        let soon = || Instant::now() + Duration::from_millis(300);
+        let far = Instant::now() + Duration::from_secs(600);
+        let (reader, mut writer) = pipe().unwrap();
+        writer.write_all(b"{}").unwrap();
+        assert_eq!(read_until(&reader, 100, far, |bytes| bytes == b"{}").unwrap(), b"{}");
+        writer.write_all(b"{").unwrap();
+        assert_eq!(read_until(&reader, 100, soon(), |_| false).unwrap(), b"{");
+        writer.write_all(&[b'x'; 100]).unwrap();
+        assert_eq!(read_until(&reader, 10, far, |_| false).unwrap().len(), 10);
+        drop(writer);
+        assert_eq!(read_until(&reader, 1000, far, |_| false).unwrap().len(), 90);
+    }
 
     #[test]
     fn it_writes_whole_pieces_and_never_waits() {

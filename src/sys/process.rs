@@ -63,6 +63,29 @@ pub fn leave_session() {
     let _ = rustix::process::setsid();
 }
 
+/// Closes every descriptor but the standard streams. Whoever started this process may have left some open by mistake: a shell
+/// would wait for the end of `$(…)`, and a lock would stay taken. To be called before anything is opened.
+pub fn close_inherited() {
+    #[expect(unsafe_code, reason = "no safe interface closes descriptors that nothing here owns")]
+    fn close(first: i32, last: u32) -> bool {
+        // SAFETY: nothing was opened yet that could miss its descriptor; the numbers are plain integers.
+        unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) == 0 }
+    }
+    if close(3, u32::MAX) {
+        return;
+    }
+    // A kernel before 5.9: one by one.
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        #[expect(unsafe_code, reason = "as above")]
+        // SAFETY: as above; one that is closed already is refused with an error.
+        unsafe {
+            libc::close(number);
+        }
+    }
+}
+
 /// Asks a process to end (SIGTERM).
 ///
 /// # Errors

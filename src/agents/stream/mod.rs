@@ -17,6 +17,7 @@ use super::event::{Act, Event, Kind, Outcome};
 use super::payload::Payload;
 use super::shape::Shape;
 use crate::error::{Code, Error, Result};
+use crate::model::json;
 use crate::model::text::{cut, printable};
 
 /// Actions of one frame that are read. A model asks for a few at once.
@@ -102,6 +103,8 @@ pub struct Reader {
     cwd: Option<PathBuf>,
     turn: Option<String>,
     turns: u64,
+    /// True if the line at hand is not known exactly.
+    doubt: bool,
 }
 
 impl Reader {
@@ -116,7 +119,7 @@ impl Reader {
                 .field("from")
                 .hint(format!("the clients with streams are: {}", Reader::names().join(", "))));
         };
-        Ok(Reader { client, stream, seed: seed.to_owned(), session: None, cwd: None, turn: None, turns: 0 })
+        Ok(Reader { client, stream, seed: seed.to_owned(), session: None, cwd: None, turn: None, turns: 0, doubt: false })
     }
 
     /// The names of the clients whose streams are known.
@@ -131,6 +134,7 @@ impl Reader {
     pub fn read(&mut self, line: &[u8]) -> Result<Vec<Event>, (Fault, Error)> {
         let title = self.client.title();
         let frame = object(line).map_err(|error| (Fault::Malformed, error))?;
+        self.doubt = frame.is_doubtful();
         let name = self.stream.name(&frame);
         let Some(means) = self.stream.means(&name) else {
             let shown = cut(&printable(&name), 60);
@@ -233,19 +237,19 @@ impl Reader {
 
     fn told(&self, kind: Kind) -> Event {
         let (session, turn) = (self.session.clone(), self.turn.clone());
-        Event { client: self.client, session, turn, cwd: self.cwd.clone(), kind }
+        Event { client: self.client, session, turn, cwd: self.cwd.clone(), doubt: self.doubt, kind }
     }
 }
 
 fn object(line: &[u8]) -> Result<Payload> {
     let hint = "the stream may have been cut, or something else prints into it";
-    let text = std::str::from_utf8(line)
-        .map_err(|_| Error::new(Code::BadUtf8, "a line of the stream is not UTF-8").hint(hint))?;
-    match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
-        Ok(value @ Value::Object(_)) => Ok(Payload::of(value)),
-        Ok(_) => Err(Error::new(Code::BadJson, "a line of the stream is not a JSON object").hint(hint)),
-        Err(error) => Err(Error::new(Code::BadJson, format!("a line of the stream is not JSON: {error}")).hint(hint)),
-    }
+    Payload::read(line).map_err(|_| match json::read(line) {
+        read if !read.is_utf8 => Error::new(Code::BadUtf8, "a line of the stream is not UTF-8").hint(hint),
+        json::Read { fault: Some(fault), .. } => {
+            Error::new(Code::BadJson, format!("a line of the stream is not JSON: {fault}")).hint(hint)
+        }
+        _ => Error::new(Code::BadJson, "a line of the stream is not a JSON object").hint(hint),
+    })
 }
 
 /// How a part of Claude Code's envelope says that an action went wrong.

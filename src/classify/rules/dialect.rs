@@ -28,6 +28,9 @@ pub struct Document {
 #[serde(deny_unknown_fields)]
 pub struct ProgramSpec {
     pub program: Text,
+    /// First operands for which it holds; for any without.
+    #[serde(default)]
+    pub sub: Text,
     /// Options that take the next argument.
     #[serde(default)]
     pub values: Text,

@@ -6,6 +6,7 @@ pub mod condition;
 pub mod dialect;
 mod embedded;
 mod index;
+mod sound;
 mod table;
 mod text;
 
@@ -24,6 +25,7 @@ use table::Table;
 use text::{List, Text};
 
 use super::expand::Arg;
+pub use sound::{Dropped, sound};
 
 /// Everything known about programs: tables in order of precedence.
 #[derive(Debug)]
@@ -190,7 +192,8 @@ impl Rules {
                 continue;
             }
             let (parsed, harmless) = parsed.get_or_insert_with(|| {
-                let grammar = self.tables.iter().find_map(|table| table.grammar(program)).unwrap_or(&self.plain);
+                let first = args.first().map(|arg| arg.text.as_str());
+                let grammar = self.tables.iter().find_map(|table| table.grammar(program, first)).unwrap_or(&self.plain);
                 let parsed = parse(args, grammar, false);
                 let harmless = asks_only(args, &parsed);
                 (parsed, harmless)

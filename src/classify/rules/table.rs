@@ -93,8 +93,13 @@ impl Table {
         entries.filter(move |entry| entry.section == section).map(|entry| usize::from(entry.item))
     }
 
-    pub fn grammar(&self, program: &str) -> Option<&Grammar> {
-        let item = self.items(program, Section::Grammars).next()?;
+    /// The grammar of a program's options, of the subcommand `first` where that has its own.
+    pub fn grammar(&self, program: &str, first: Option<&str>) -> Option<&Grammar> {
+        let fits = |item: &usize| {
+            let sub = &self.specs.programs[*item].sub;
+            sub.is_empty() || first.is_some_and(|first| sub.split_whitespace().any(|word| word == first))
+        };
+        let item = self.items(program, Section::Grammars).find(fits)?;
         Some(self.grammars[item].get_or_init(|| Box::new(compile::program(&self.specs.programs[item]))))
     }
 

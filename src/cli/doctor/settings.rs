@@ -14,8 +14,8 @@ pub fn check(at: &Surroundings<'_>, report: &mut Report) {
         Ok(effective) => effective,
         Err(error) => return report.open("settings", error.text(), "mend the line it names (docs/CONFIG.md)"),
     };
-    if let Err(error) = crate::engine::classifier(&effective) {
-        report.open("settings", error.text(), "mend the rule it names (docs/CONFIG.md)");
+    for mistake in &effective.mistakes {
+        report.open("settings", mistake.error().text(), "mend the line it names (docs/CONFIG.md)");
     }
     let workspace = at.root.as_deref().map(quoted_path);
     for warning in &effective.warnings {
@@ -37,7 +37,7 @@ pub fn check(at: &Surroundings<'_>, report: &mut Report) {
         let text = format!("the guard of {} is switched off", known.path.display());
         report.wrong("guard", text, format!("piton --workspace {} on", quoted_path(&known.path)));
     }
-    if effective.warnings.is_empty() {
+    if effective.faults().is_empty() {
         let sources = effective.policy.sources.len();
         report.well("settings", if sources == 0 { "the defaults hold".to_owned() } else { files(sources) });
     }

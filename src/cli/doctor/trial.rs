@@ -85,7 +85,9 @@ impl Scratch {
         if !said.trim().is_empty() && serde_json::from_str::<Value>(&said).is_err() {
             return Err(bad(format!("the hook's answer is no JSON: {}", crate::model::text::cut(&said, 80))));
         }
-        if let Some(mishap) = mishaps::newest(&self.home).pop() {
+        // Of mistakes in the settings there is a check of its own: they keep no hook from its work.
+        let of_hooks = |line: &String| line.split_once(' ').is_some_and(|(_, text)| text.starts_with("hook "));
+        if let Some(mishap) = mishaps::newest(&self.home).into_iter().rfind(of_hooks) {
             return Err(bad(format!("the hook could not answer: {mishap}")));
         }
         self.require_checkpoint(client, &session, &work)?;

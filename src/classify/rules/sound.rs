@@ -1,0 +1,114 @@
+//! What is sound of a user's rules: a rule that cannot be costs itself and nothing else.
+
+use serde_json::{Map, Value};
+
+use super::compile::document;
+
+/// A part of a user's rules that is passed over.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Leads to it: names of sections, indices of lists.
+    pub path: Vec<String>,
+    pub why: String,
+    /// True if the rule of the same id that was in force takes its place.
+    pub stays: bool,
+}
+
+/// Returns the sound part of rules, as a document, and what was dropped. `json` is a list of rules or a map of sections;
+/// `before` is what was in force.
+pub fn sound(json: &str, before: Option<&str>) -> (String, Vec<Dropped>) {
+    let (sections, is_list) = sections(json);
+    let whole = text(&sections);
+    if document(&whole).is_ok() {
+        return (whole, Vec::new());
+    }
+    let before = before.map(|before| self::sections(before).0).unwrap_or_default();
+    let mut kept = Map::new();
+    let mut dropped = Vec::new();
+    for (section, content) in &sections {
+        match content {
+            Value::Array(items) => {
+                let mut sound = Vec::new();
+                for (at, item) in items.iter().enumerate() {
+                    let Err(why) = test(section, Value::Array(vec![item.clone()])) else {
+                        sound.push(item.clone());
+                        continue;
+                    };
+                    let known = before.get(section).and_then(|rules| same_id(rules, item));
+                    let section = (!is_list).then(|| section.clone());
+                    let path = section.into_iter().chain([at.to_string()]).collect();
+                    dropped.push(Dropped { path, why, stays: known.is_some() });
+                    sound.extend(known.cloned());
+                }
+                kept.insert(section.clone(), Value::Array(sound));
+            }
+            other => match test(section, other.clone()) {
+                Ok(()) => kept.extend([(section.clone(), other.clone())]),
+                Err(why) => {
+                    dropped.push(Dropped { path: vec![section.clone()], why, stays: before.contains_key(section) });
+                    kept.extend(before.get(section).map(|known| (section.clone(), known.clone())));
+                }
+            },
+        }
+    }
+    let sound = text(&kept);
+    match document(&sound) {
+        Ok(_) => (sound, dropped),
+        // Each is sound alone, and all together are too many.
+        Err(error) => {
+            dropped.push(Dropped { path: Vec::new(), why: plain(error.message()), stays: false });
+            (String::new(), dropped)
+        }
+    }
+}
+
+fn text(sections: &Map<String, Value>) -> String {
+    // JSON is YAML.
+    if sections.is_empty() { String::new() } else { Value::Object(sections.clone()).to_string() }
+}
+
+/// The sections of a document, and whether it is a list of rules alone.
+fn sections(json: &str) -> (Map<String, Value>, bool) {
+    match serde_json::from_str(json) {
+        Ok(Value::Object(sections)) => (sections, false),
+        Ok(list @ Value::Array(_)) => (std::iter::once(("rules".to_owned(), list)).collect(), true),
+        Ok(_) | Err(_) => (Map::new(), false),
+    }
+}
+
+fn test(section: &str, content: Value) -> Result<(), String> {
+    let alone = std::iter::once((section.to_owned(), content)).collect();
+    document(&text(&alone)).map(drop).map_err(|error| plain(error.message()))
+}
+
+/// A message without the place, which is of the JSON that was made of the user's text.
+fn plain(message: &str) -> String {
+    message.split_once(": ").map_or(message, |(_, rest)| rest).to_owned()
+}
+
+fn same_id<'r>(rules: &'r Value, item: &Value) -> Option<&'r Value> {
+    let id = item.get("id")?;
+    rules.as_array()?.iter().find(|rule| rule.get("id") == Some(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_rule_is_dropped_alone() {
+        let good = r#"{"id":"own","program":"frob","class":"cloud"}"#;
+        let (kept, dropped) = sound(&format!(r#"[1,{good},{{"id":"x","program":"y","klass":"z"}}]"#), None);
+        assert_eq!(kept, format!(r#"{{"rules":[{}]}}"#, r#"{"class":"cloud","id":"own","program":"frob"}"#));
+        let places: Vec<&str> = dropped.iter().map(|dropped| dropped.path[0].as_str()).collect();
+        assert_eq!(places, ["0", "2"]);
+        assert!(dropped[1].why.contains("klass") && !dropped[1].why.contains("column"), "{dropped:?}");
+        // The one that was in force stays in its place.
+        let (kept, dropped) = sound(r#"{"rules":[{"id":"own","klass":1}],"disable":"a b"}"#, Some(&format!("[{good}]")));
+        assert!(kept.contains("frob") && kept.contains("a b") && dropped[0].stays, "{kept} {dropped:?}");
+        assert_eq!(dropped[0].path, ["rules", "0"]);
+        let (kept, dropped) = sound(r#"{"nonsense":"a","rules":[]}"#, None);
+        assert_eq!((kept.as_str(), dropped[0].path[0].as_str()), (r#"{"rules":[]}"#, "nonsense"));
+        assert_eq!(sound("[]", None), (r#"{"rules":[]}"#.to_owned(), vec![]));
+    }
+}

@@ -1,0 +1,224 @@
+//! Mistakes in settings: what is wrong where, and what holds instead. A mistake costs the key that it is in and nothing else.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::keys::{Key, blank_policy};
+use super::yaml::{Broken, Leaf};
+use super::{Effective, Origin, Setting};
+use crate::error::{Code, Error};
+use crate::model::text::cut;
+
+/// Longest value that a message shows, in characters.
+const MAX_SHOWN: usize = 60;
+
+/// A mistake in a layer whose word counts: the user's file, the environment, flags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The layer; of a file with the line, 0 where the whole file is meant.
+    pub origin: Origin,
+    /// 1-based; 0 where no place in a file is meant.
+    pub column: u64,
+    /// Absent where the whole file is meant.
+    pub key: Option<String>,
+    /// The key whose value is at stake: `key` itself, or the one that it was probably meant to be.
+    pub(super) meant: Option<&'static str>,
+    pub(super) why: String,
+    /// What holds instead.
+    pub(super) instead: String,
+    /// The line of the file, with a mark.
+    pub(super) excerpt: String,
+    pub(super) hint: Option<&'static str>,
+}
+
+impl Mistake {
+    /// A mistake at a place in a file.
+    pub(super) fn in_file(path: &Path, text: &str, wrong: Wrong) -> Mistake {
+        let Wrong { key, meant, why, line, column } = wrong;
+        let excerpt = super::yaml::excerpt(text, line, column);
+        let origin = Origin::File(path.to_owned(), line);
+        Mistake { origin, column, key: Some(key), meant, why, instead: String::new(), excerpt, hint: None }
+    }
+
+    /// A file that is no YAML.
+    pub(super) fn broken(path: &Path, broken: Broken) -> Mistake {
+        let hint = Some(broken.hint());
+        let Broken { message, line, column, excerpt } = broken;
+        let origin = Origin::File(path.to_owned(), line);
+        Mistake { origin, column, key: None, meant: None, why: message, instead: String::new(), excerpt, hint }
+    }
+
+    /// A file that cannot be read.
+    pub(super) fn unread(path: &Path, why: String) -> Mistake {
+        let origin = Origin::File(path.to_owned(), 0);
+        let (instead, excerpt) = (String::new(), String::new());
+        Mistake { origin, column: 0, key: None, meant: None, why, instead, excerpt, hint: None }
+    }
+
+    /// A value from outside of files.
+    pub(super) fn outside(origin: Origin, wrong: Wrong) -> Mistake {
+        let Wrong { key, meant, why, .. } = wrong;
+        let (instead, excerpt) = (String::new(), String::new());
+        Mistake { origin, column: 0, key: Some(key), meant, why, instead, excerpt, hint: Some("see docs/CONFIG.md") }
+    }
+
+    /// True if it was typed on the command line.
+    pub fn is_typed(&self) -> bool {
+        self.origin == Origin::Flag
+    }
+
+    /// Returns file, line and column, the variable, or the flag.
+    fn place(&self) -> String {
+        match &self.origin {
+            Origin::File(path, 0) => path.display().to_string(),
+            Origin::File(path, line) => format!("{}:{line}:{}", path.display(), self.column),
+            Origin::Default | Origin::Environment(_) | Origin::Flag => self.origin.to_string(),
+        }
+    }
+
+    /// Returns place, key, what is wrong, and what holds instead, on one line.
+    pub fn text(&self) -> String {
+        let key = self.key.as_ref().map_or_else(String::new, |key| format!("`{key}` "));
+        format!("{}: {key}{}; {}", self.place(), self.why, self.instead)
+    }
+
+    /// As an error, with the line of the file below it.
+    pub fn error(&self) -> Error {
+        let text = format!("{}\n{}", self.text(), self.excerpt);
+        let mut error = Error::new(Code::BadRequest, text.trim_end());
+        if let Some(key) = &self.key {
+            error = error.field(key.clone());
+        }
+        if let Origin::File(_, line @ 1..) = self.origin {
+            error = error.line(line);
+        }
+        match self.hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+
+    /// Says what holds instead, once all layers are read.
+    pub(super) fn settle(&mut self, effective: &Effective, is_running: bool) {
+        let stays = if is_running { "what was in force stays" } else { "" };
+        let found = self.meant.and_then(|key| effective.settings.iter().find(|setting| setting.key == key));
+        let value = found.map(|setting| {
+            let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
+            (setting, cut(&value, MAX_SHOWN))
+        });
+        self.instead = match (value, &self.key) {
+            (_, None) if is_running => format!("the whole file is passed over, {stays}"),
+            (_, None) => "the whole file is passed over, the defaults hold".to_owned(),
+            (Some((setting, _)), Some(key)) if *key != setting.key && key.starts_with(&format!("{}.", setting.key)) => {
+                let part = if is_running { "of this part what was in force stays" } else { "this part is passed over" };
+                format!("{part}, the rest of `{}` holds", setting.key)
+            }
+            (Some((setting, value)), Some(key)) if *key == setting.key && is_running => {
+                format!("{stays}: `{value}` ({})", setting.origin)
+            }
+            (Some((setting, value)), Some(_)) => format!("`{}` is `{value}` ({})", setting.key, setting.origin),
+            (None, Some(_)) => "it is passed over".to_owned(),
+        };
+    }
+}
+
+/// One thing that is wrong with a value.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub key: String,
+    pub meant: Option<&'static str>,
+    pub why: String,
+    pub line: u64,
+    pub column: u64,
+}
+
+impl Wrong {
+    /// Something wrong with a part of a leaf, or with all of it.
+    pub fn at(leaf: &Leaf, path: &[&str], key: String, meant: Option<&'static str>, why: String) -> Wrong {
+        let spot = leaf.spot.at(path.iter().copied());
+        Wrong { key, meant, why, line: spot.line, column: spot.column }
+    }
+}
+
+/// Returns what is sound of a list or map, and what is wrong with the rest. `before` was in force for the same layer: parts of it
+/// stay in the place of those that are wrong now.
+pub(super) fn sound(key: &'static Key, leaf: &Leaf, before: Option<&Value>) -> (Value, Vec<Wrong>) {
+    let mut wrong = Vec::new();
+    let value = match &leaf.value {
+        Value::Array(items) => {
+            let fits = |(at, item): &(usize, &Value)| match test(key, Value::Array(vec![(*item).clone()])) {
+                Ok(()) => true,
+                Err(why) => {
+                    let place = at.to_string();
+                    wrong.push(Wrong::at(leaf, &[&place], format!("{}.{at}", key.name), Some(key.name), why));
+                    false
+                }
+            };
+            Value::Array(items.iter().enumerate().filter(fits).map(|(_, item)| item.clone()).collect())
+        }
+        Value::Object(entries) => {
+            let mut kept = Map::new();
+            for (name, entry) in entries {
+                let (entry, faults) = sound_entry(key, leaf, (name, entry), before.and_then(|before| before.get(name)));
+                wrong.extend(faults);
+                kept.extend(entry.map(|entry| (name.clone(), entry)));
+            }
+            Value::Object(kept)
+        }
+        other => other.clone(),
+    };
+    (value, wrong)
+}
+
+fn test(key: &Key, value: Value) -> Result<(), String> {
+    (key.apply)(&mut blank_policy(), &value)
+}
+
+fn single(name: &str, value: Value) -> Value {
+    Value::Object(std::iter::once((name.to_owned(), value)).collect())
+}
+
+/// One entry of a map: as it is, or its sound fields.
+fn sound_entry(
+    key: &'static Key,
+    leaf: &Leaf,
+    (name, entry): (&str, &Value),
+    before: Option<&Value>,
+) -> (Option<Value>, Vec<Wrong>) {
+    let Err(why) = test(key, single(name, entry.clone())) else {
+        return (Some(entry.clone()), Vec::new());
+    };
+    let fields = match entry {
+        Value::Object(fields) if test(key, single(name, Value::Object(Map::new()))).is_ok() => fields,
+        _ => {
+            let wrong = Wrong::at(leaf, &[name], format!("{}.{name}", key.name), Some(key.name), why);
+            return (before.cloned(), vec![wrong]);
+        }
+    };
+    // A word alone is the answer.
+    let before = before.map(|before| match before {
+        Value::String(_) => single("answer", before.clone()),
+        other => other.clone(),
+    });
+    let (mut kept, mut wrong) = (Map::new(), Vec::new());
+    for (field, value) in fields {
+        match test(key, single(name, single(field, value.clone()))) {
+            Ok(()) => kept.extend([(field.clone(), value.clone())]),
+            Err(why) => {
+                let path = format!("{}.{name}.{field}", key.name);
+                wrong.push(Wrong::at(leaf, &[name, field], path, Some(key.name), why));
+                let before = before.as_ref().and_then(|before| before.get(field));
+                kept.extend(before.map(|value| (field.clone(), value.clone())));
+            }
+        }
+    }
+    ((!kept.is_empty()).then_some(Value::Object(kept)), wrong)
+}
+
+/// The value that a key has by a layer that was in force.
+pub(super) fn in_force<'s>(settings: &'s [Setting], key: &str, path: &Path) -> Option<&'s Setting> {
+    settings.iter().find(|setting| {
+        setting.key == key && matches!(&setting.origin, Origin::File(known, _) if known == path)
+    })
+}
