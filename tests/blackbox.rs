@@ -18,6 +18,8 @@ mod crowd;
 mod damage;
 #[path = "shared/dice.rs"]
 mod dice;
+#[path = "blackbox/disarm.rs"]
+mod disarm;
 #[path = "blackbox/disks.rs"]
 mod disks;
 #[path = "blackbox/doctor.rs"]

@@ -210,7 +210,7 @@ impl Client {
     /// Reads what a hook of this client was given on stdin for `event`.
     ///
     /// # Errors
-    /// `line-too-long`, `bad-json`; `bad-request` for what this client does not send for this event.
+    /// `line-too-long`, `bad-utf8`, `bad-json`; `bad-request` for what this client does not send for this event.
     pub fn parse(self, event: &str, payload: &[u8]) -> Result<Event> {
         self.door().shape.read(self, event, &Payload::read(payload)?)
     }

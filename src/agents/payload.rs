@@ -19,7 +19,7 @@ impl Payload {
     /// Reads the bytes; what is almost JSON with replacement.
     ///
     /// # Errors
-    /// `line-too-long`, `bad-json`.
+    /// `line-too-long`, `bad-utf8`, `bad-json`.
     pub fn read(bytes: &[u8]) -> Result<Payload> {
         let hint = "the client's hook may have been cut short, or another program calls `piton hook`";
         if bytes.len() > MAX_PAYLOAD {
@@ -27,6 +27,9 @@ impl Payload {
             return Err(Error::new(Code::LineTooLong, message).hint(hint));
         }
         let read = json::read(bytes);
+        if read.fault.is_some() && !read.is_utf8 {
+            return Err(Error::new(Code::BadUtf8, "the hook's payload is not UTF-8, and no JSON").hint(hint));
+        }
         if let Some(fault) = read.fault {
             return Err(Error::new(Code::BadJson, format!("the hook's payload is not JSON: {fault}")).hint(hint));
         }

@@ -691,9 +691,13 @@ fn a_hook_that_does_not_do_its_work_is_found_by_trying_it() {
         let told = clinic.row(client, "took no checkpoint").unwrap();
         assert_eq!(told["state"], "wrong");
     }
-    // Settings that nobody can read: every hook says so, and guards nothing.
+    // Settings that nobody can read are said, and keep no hook from its work.
     clinic.put("config/piton/config.yaml", "guard: [\n");
-    assert!(clinic.row("claude-code", "could not answer").is_some(), "{:#?}", clinic.ask());
+    assert!(clinic.row("claude-code", "could not answer").is_none(), "{:#?}", clinic.ask());
+    assert!(clinic.row("claude-code", "took no checkpoint").is_none(), "{:#?}", clinic.ask());
+    assert_eq!(clinic.row("settings", "config.yaml:1").unwrap()["state"], "wrong");
+    let settings = clinic.ask()["rows"].as_array().unwrap().iter().filter(|row| row["about"] == "settings").count();
+    assert_eq!(settings, 1, "not wrong and well at once");
 }
 
 #[test]

@@ -152,7 +152,20 @@ fn what_writes_is_refused_and_says_what_to_use_instead() {
     let (alias, output, pager) =
         (format!("alias.log=!{touch}"), format!("--output={}", evil.display()), format!("-O{touch}"));
     let before = (tree(&lab.store()), tree(&lab.work));
+    let clustered = format!("-l{pager}").replace("-l-", "-l");
     let table: Vec<(Vec<&str>, &str)> = vec![
+        // An option that takes a value takes `--` too.
+        (vec!["grep", "-e", "--", &pager, "HEAD"], "open what it prints"),
+        (vec!["grep", "-e", "--", &clustered, "HEAD"], "open what it prints"),
+        (vec!["grep", "--max-depth", "--", &pager, "one", "HEAD"], "open what it prints"),
+        (vec!["diff", "--no-index", "-S", "--", &output, "b", "src/a"], "not checkpoints"),
+        (vec!["diff", "-S", "--", &output, "HEAD"], "`>`"),
+        (vec!["log", "--author", "-S", &output], "`>`"),
+        (vec!["log", "--since", "--", &output], "`>`"),
+        (vec!["archive", "--prefix", "--", &output, "HEAD"], "`>`"),
+        (vec!["branch", "--", "new"], "runs"),
+        (vec!["branch", "--format", "--", "new"], "runs"),
+        (vec!["bundle", "--", "unbundle", "x"], "git clone"),
         (vec!["gc"], "by itself"),
         (vec!["prune"], "by itself"),
         (vec!["repack", "-ad"], "by itself"),
@@ -185,6 +198,26 @@ fn what_writes_is_refused_and_says_what_to_use_instead() {
     }
     assert!(!evil.exists());
     assert_eq!((tree(&lab.store()), tree(&lab.work)), before);
+    // What only looks like such an option is what it is.
+    for args in [
+        vec!["grep", "-e", "-Ofast", "HEAD"],
+        vec!["grep", "-n", "-e", "one", "HEAD", "--", "src/a"],
+        vec!["log", "-S", &output],
+        vec!["log", "--oneline", "--", &output],
+        vec!["diff", "HEAD~0", "--", &output],
+    ] {
+        let output = ours(&lab, &args);
+        assert!([0, 1].contains(&output.code), "{args:?}: {output:?}");
+    }
+    // Programs that a tree's attributes name are configured nowhere.
+    lab.write(".gitattributes", "* diff=evil\n");
+    lab.take("with attributes");
+    for args in [vec!["show", "--textconv", "HEAD"], vec!["cat-file", "--textconv", "HEAD:b"], vec!["log", "-p", "--all"]] {
+        ours(&lab, &args);
+    }
+    std::fs::remove_file(lab.work.join(".gitattributes")).unwrap();
+    assert!(!evil.exists());
+    let before = (tree(&lab.store()), before.1);
     // With `--unsafe` they run, on the view: the store keeps what it has.
     for args in [vec!["gc", "--prune=now"], vec!["update-ref", "-d", "refs/piton/manual/1"], vec!["prune"]] {
         let output = ours(&lab, &[&["--unsafe"], args.as_slice()].concat());
@@ -192,7 +225,7 @@ fn what_writes_is_refused_and_says_what_to_use_instead() {
     }
     let objects = |tree: &super::support::Tree| tree.keys().filter(|path| !path.ends_with("boot")).count();
     assert_eq!(objects(&tree(&lab.store())), objects(&before.0));
-    assert_eq!(ours(&lab, &["rev-list", "--all", "--count"]).stdout, "3\n");
+    assert_eq!(ours(&lab, &["rev-list", "--all", "--count"]).stdout, "4\n");
     assert_eq!(ours(&lab, &[]).code, 2);
 }
 

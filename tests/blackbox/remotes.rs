@@ -395,3 +395,34 @@ fn trees_that_lead_elsewhere_do_not_come_in() {
     assert_eq!(other.piton(&["fetch", &remote.url]).code, 0);
     other.store_git(&["fsck", "--full"]);
 }
+
+#[test]
+fn a_push_that_fails_says_what_was_sent() {
+    let Some(lab) = recorded() else { return };
+    // Nobody listens there any more.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let nowhere = lab.root().join("no/such.git").to_str().unwrap().to_owned();
+    for dead in [format!("git://127.0.0.1:{port}/shared.git"), nowhere] {
+        let pushed = lab.piton(&["push", &dead]);
+        assert_eq!(pushed.code, 1, "{pushed:?}");
+        let said = format!("Nothing was sent to {dead}: 3 refs not sent");
+        assert!(pushed.stdout.starts_with(&said) && !pushed.stdout.contains("Sent 0"), "{pushed:?}");
+        let told = lab.piton(&["push", &dead, "--json"]).json();
+        assert_eq!((&told["sent"], &told["unsent"], &told["ok"]), (&json!(0), &json!(3), &json!(false)), "{told}");
+    }
+    // A remote that takes the one and refuses the other.
+    let remote = Remote::new();
+    let hook = remote.dir.join("hooks/update");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    std::fs::write(&hook, "#!/bin/sh\ncase $1 in refs/heads/*) exit 1 ;; esac\n").unwrap();
+    let mut mode = std::fs::metadata(&hook).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
+    std::fs::set_permissions(&hook, mode).unwrap();
+    let pushed = lab.piton(&["push", &remote.url]);
+    assert_eq!(pushed.code, 1, "{pushed:?}");
+    assert!(pushed.stdout.starts_with("Sent 2 refs; 0 there already"), "{pushed:?}");
+    assert!(pushed.stdout.contains("refused there: refs/heads/"), "{pushed:?}");
+    std::fs::remove_file(&hook).unwrap();
+    let again = lab.piton(&["push", &remote.url]);
+    assert!(again.code == 0 && again.stdout.starts_with("Sent 1 ref; 2 there already"), "{again:?}");
+}

@@ -3,6 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::compile::document;
+use crate::model::text::cut;
+
+/// Longest reason, in characters: some readers list all words that they would have taken.
+const MAX_WHY: usize = 160;
 
 /// A part of a user's rules that is passed over.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,7 +87,9 @@ fn test(section: &str, content: Value) -> Result<(), String> {
 
 /// A message without the place, which is of the JSON that was made of the user's text.
 fn plain(message: &str) -> String {
-    message.split_once(": ").map_or(message, |(_, rest)| rest).to_owned()
+    let said = message.split_once(": ").map_or(message, |(_, rest)| rest);
+    let said = said.rsplit_once(" at line ").map_or(said, |(said, _)| said);
+    cut(said, MAX_WHY)
 }
 
 fn same_id<'r>(rules: &'r Value, item: &Value) -> Option<&'r Value> {
