@@ -97,9 +97,11 @@ fn naive_lines(data: &[u8], limit: usize) -> Vec<Line> {
 fn request(text: &[u8], number: u64) {
     match piton::protocol::parse(text, number) {
         Ok(request) => {
-            let value: serde_json::Value = serde_json::from_slice(text).expect("a request is JSON");
-            assert_eq!(value["type"], request.body.name());
-            assert_eq!(request.id.is_some(), !value["id"].is_null());
+            let read = piton::model::json::read(text);
+            assert!(read.fault.is_none(), "a request is JSON, or almost");
+            assert_eq!(read.value["type"], request.body.name());
+            // A number that nobody can hold is an id all the same.
+            assert!(request.id.is_some() || read.value["id"].is_null());
         }
         Err(failure) => {
             let code = failure.error.code();
@@ -111,8 +113,9 @@ fn request(text: &[u8], number: u64) {
             assert_eq!(failure.error.line_number(), Some(number));
             let reply = ErrorReply::line(failure.id.as_ref(), &failure.error);
             assert_eq!(reply.iter().filter(|byte| **byte == b'\n').count(), 1);
-            let reply: serde_json::Value = serde_json::from_slice(&reply).expect("a reply is JSON");
-            assert_eq!(reply["error"]["code"], code.as_str());
+            let reply = piton::model::json::read(&reply);
+            assert!(reply.fault.is_none() && !reply.is_doubtful, "a reply is JSON");
+            assert_eq!(reply.value["error"]["code"], code.as_str());
         }
     }
 }
@@ -362,23 +365,20 @@ pub fn stamps(data: &[u8]) {
 
 // ---- other people's text
 
-/// Any YAML resolves, or is refused with its file and line; as a workspace's file it fails nothing and, untrusted,
-/// weakens nothing.
+/// Any YAML resolves, and what is wrong with it is told with its file and line; as a workspace's file it fails nothing and,
+/// untrusted, weakens nothing.
 pub fn settings(data: &[u8]) {
     let text = String::from_utf8_lossy(data).into_owned();
     let user = Sources { user: Some(("u.yaml".into(), text.clone())), ..Sources::default() };
-    match settings::resolve(&user) {
-        Ok(effective) => {
-            assert_eq!(effective.policy.sources, [PathBuf::from("u.yaml")]);
-            assert!(effective.warnings.is_empty());
-            sane(&effective.policy);
-        }
-        Err(error) => {
-            assert_eq!(error.code(), Code::BadRequest);
-            let line = error.line_number().expect("a line");
-            assert!(line as usize <= text.split(['\n', '\r']).count(), "line {line}: {}", error.text());
-            assert!(error.text().contains("u.yaml"), "no file: {}", error.text());
-        }
+    let effective = settings::resolve(&user).expect("a mistake costs its own key");
+    assert_eq!(effective.policy.sources, [PathBuf::from("u.yaml")]);
+    assert!(effective.warnings.is_empty());
+    sane(&effective.policy);
+    for error in effective.mistakes.iter().map(settings::Mistake::error) {
+        assert_eq!(error.code(), Code::BadRequest);
+        let line = error.line_number().expect("a line");
+        assert!(line as usize <= text.split(['\n', '\r']).count(), "line {line}: {}", error.text());
+        assert!(error.text().contains("u.yaml"), "no file: {}", error.text());
     }
     for workspace_trusted in [false, true] {
         let workspace = Some((PathBuf::from("w.yaml"), text.clone()));
@@ -392,9 +392,9 @@ pub fn settings(data: &[u8]) {
     }
     let (key, value) = text.split_once('\n').unwrap_or(("guard", &text));
     let flags = vec![(key.to_owned(), value.to_owned())];
-    if let Err(error) = settings::resolve(&Sources { flags, ..Sources::default() }) {
-        assert_eq!((error.code(), error.field_name()), (Code::BadRequest, Some(key)));
-    }
+    let effective = settings::resolve(&Sources { flags, ..Sources::default() }).expect("a mistake costs its own key");
+    assert!(effective.mistakes.iter().all(settings::Mistake::is_typed));
+    assert!(!effective.mistakes.is_empty() || effective.origin(key) == "flag");
 }
 
 fn sane(policy: &Policy) {
@@ -581,7 +581,7 @@ pub fn mcp(data: &[u8]) {
             Some((b'<', line)) => tools.from_server(line),
             Some((b'>', line)) => {
                 let calls = tools.from_client(line);
-                let value: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+                let value = piton::model::json::read(line).value;
                 assert!(calls.is_empty() || value.to_string().contains("\"tools/call\""));
                 let answers = calls.iter().filter(|call| call.id.is_some()).count();
                 match refusal(line, "no") {

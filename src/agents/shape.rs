@@ -205,9 +205,13 @@ fn commands(input: &Value) -> Vec<String> {
     };
     match input.get("command").or_else(|| input.get("commands")) {
         Some(Value::String(text)) => {
-            let several = text.starts_with('[').then(|| json::read(text.as_bytes())).filter(|read| read.fault.is_none());
+            let several =
+                text.starts_with('[').then(|| json::read(text.as_bytes())).filter(|read| read.fault.is_none());
             // A shell line that begins with `[` and is no JSON array of texts is a line.
-            several.map(|read| lines(&read.value)).filter(|lines| !lines.is_empty()).unwrap_or_else(|| vec![text.clone()])
+            several
+                .map(|read| lines(&read.value))
+                .filter(|lines| !lines.is_empty())
+                .unwrap_or_else(|| vec![text.clone()])
         }
         Some(value) => lines(value),
         None => Vec::new(),

@@ -21,8 +21,8 @@ use crate::checkpoint::{Home, Timeline, Workspace, mishaps};
 use crate::classify::{Classifier, Context};
 use crate::error::Result;
 use crate::settings::Effective;
-pub use rules::{Followed, InForce};
 use rules::Rules;
+pub use rules::{Followed, InForce};
 use talk::Talks;
 use worker::Worker;
 

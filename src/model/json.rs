@@ -340,7 +340,11 @@ mod tests {
             (b"\xef\xbb\xbf{\"a\":1}", json!({"a": 1}), false),
             (b"{\"a\":1}\0\0 ", json!({"a": 1}), false),
             (b"{\"a\":\"\t\x01\"}", json!({"a": "\t\u{1}"}), false),
-            (br#"{"a":NaN,"b":[Infinity,-Infinity],"c":1e400}"#, json!({"a": null, "b": [null, null], "c": null}), false),
+            (
+                br#"{"a":NaN,"b":[Infinity,-Infinity],"c":1e400}"#,
+                json!({"a": null, "b": [null, null], "c": null}),
+                false,
+            ),
             (br#"{"a":"C:\dir"}"#, json!({"a": "C:\\dir"}), true),
             (br#"{"a":"\ud83d","a":2}"#, json!({"a": 2}), true),
             (br#"{"a":1,"a":2}"#, json!({"a": 2}), false),
@@ -358,7 +362,10 @@ mod tests {
     #[test]
     fn what_is_no_json_says_so_and_keeps_what_was_read() {
         for (text, value) in [
-            (r#"{"id":7,"type":"shell.before","command":"rm "#, json!({"id": 7, "type": "shell.before", "command": "rm "})),
+            (
+                r#"{"id":7,"type":"shell.before","command":"rm "#,
+                json!({"id": 7, "type": "shell.before", "command": "rm "}),
+            ),
             (r#"{"id":7,"#, json!({"id": 7})),
             (r#"{"id":7} x"#, json!({"id": 7})),
             (r#"{"a":1,}"#, json!({"a": 1})),

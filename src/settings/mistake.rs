@@ -218,7 +218,7 @@ fn sound_entry(
 
 /// The value that a key has by a layer that was in force.
 pub(super) fn in_force<'s>(settings: &'s [Setting], key: &str, path: &Path) -> Option<&'s Setting> {
-    settings.iter().find(|setting| {
-        setting.key == key && matches!(&setting.origin, Origin::File(known, _) if known == path)
-    })
+    settings
+        .iter()
+        .find(|setting| setting.key == key && matches!(&setting.origin, Origin::File(known, _) if known == path))
 }

@@ -124,13 +124,17 @@ fn in_a_process_that_runs_what_was_in_force_stays() {
     let answers: Vec<(Class, Option<Stance>)> = classes.iter().map(|rule| (rule.class, rule.answer)).collect();
     assert_eq!(answers, [(Class::Cloud, Some(Stance::Ask)), (Class::Container, Some(Stance::Warn))]);
     let unread = Sources { unread: Some(("u.yaml".into(), "is no file".into())), ..Sources::default() };
-    assert_eq!(resolve(&Sources { in_force: before.settings.clone(), ..unread.clone() }).unwrap().policy.guard, Guard::Action);
+    assert_eq!(
+        resolve(&Sources { in_force: before.settings.clone(), ..unread.clone() }).unwrap().policy.guard,
+        Guard::Action
+    );
     assert_eq!(resolve(&unread).unwrap().policy.guard, Guard::Turn);
 }
 
 #[test]
 fn mistakes_in_the_environment_disarm_nothing() {
-    let environment = [("PITON_GUARD", "offf"), ("PITON_DEADLINE_MS", "9"), ("PITON_GAURD", "off"), ("PITON_OTHER", "1")];
+    let environment =
+        [("PITON_GUARD", "offf"), ("PITON_DEADLINE_MS", "9"), ("PITON_GAURD", "off"), ("PITON_OTHER", "1")];
     let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let effective = resolve(&Sources { environment, ..user("guard: action\n") }).unwrap();
     assert_eq!((effective.policy.guard, effective.policy.deadline.as_millis()), (Guard::Action, 9));

@@ -99,9 +99,8 @@ impl Holds {
 
     /// Waits until a call's checkpoint is there, at most for the deadline. Whatever fails, the call passes, and it is said.
     pub fn before(&mut self, call: &Call) -> Answer {
-        let mut body = object(
-            json!({ "tool": call.tool, "writes": true, "external": call.external, "doubt": call.doubt }),
-        );
+        let mut body =
+            object(json!({ "tool": call.tool, "writes": true, "external": call.external, "doubt": call.doubt }));
         if call.arguments.to_string().len() <= MAX_ARGUMENTS {
             body.insert("input".into(), call.arguments.clone());
         }

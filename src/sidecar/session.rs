@@ -294,7 +294,9 @@ impl Session {
                 self.interrupted_in = Some(place.workspace.dir.clone());
             }
             // What is wrong from the start is told too.
-            self.follow_settings(&place);
+            if !place.in_force().warnings.is_empty() {
+                self.follow_settings(&place);
+            }
         }
         Ok(place)
     }

@@ -112,7 +112,7 @@ fn a_mistake_in_the_users_settings_disarms_nothing() {
         (&b"gaurd: turn\n"[..], place("1:8")),
         (b"deadline_ms: 60000\nlimits: {file_mb: big}\n", place("2:19")),
         (b"guard: offf\n", place("1:8")),
-        (b"guard: [\n", place("2:1")),
+        (b"guard: [\n", place("1:8")),
         (b"guard: turn\nguard: off\n", place("2:1")),
         (b"- guard: off\n", place("1:1")),
         (b"guard: \"\xff\"\n", "is not UTF-8".to_owned()),
@@ -137,7 +137,9 @@ fn a_mistake_in_the_users_settings_disarms_nothing() {
 fn what_is_sound_beside_a_mistake_holds() {
     let lab = Lab::new();
     lab.write("a.txt", "one\n");
-    lab.set("guard: action\nlimits: {file_mb: big}\npolicy:\n  cloud: ask\n  database: {severity: hihg, answer: deny}\n");
+    lab.set(
+        "guard: action\nlimits: {file_mb: big}\npolicy:\n  cloud: ask\n  database: {severity: hihg, answer: deny}\n",
+    );
     let mut sidecar = Sidecar::start(&lab, &[]);
     let hello = sidecar.ask(json!({ "type": "hello" }));
     assert_eq!(hello["guard"], "action", "{hello}");
@@ -169,7 +171,7 @@ fn rules_are_read_as_they_are_documented() {
     assert_eq!((check.code, check.stderr.as_str()), (0, ""), "{check:?}");
     let verdict = |line: &str| lab.piton(&["classify", "--json", line]).json();
     let rule = |line: &str| verdict(line)["effects"][0]["rule"].clone();
-    assert_eq!(rule("acme app delete prod -f"), "acme-deploy");
+    assert_eq!(rule("acme app delete prod mutation x: -f"), "acme-deploy");
     // A map of sections, and a rule that cannot be: it is dropped alone, and said.
     let own = "rules:\n  disable: git-clean\n  rules:\n    - {id: bad, program: x, class: nonsense}\n    - {id: own, program: frob, class: cloud}\n";
     lab.set(own);
@@ -329,9 +331,9 @@ fn a_client_that_never_closes_the_pipe_is_answered() {
     let lab = Lab::new();
     lab.write("a.txt", "one\n");
     let _daemon = Daemon(&lab);
-    let whole = payload(&lab, "1", "rm a.txt");
+    let (whole, torn) = (payload(&lab, "1", "rm a.txt"), payload(&lab, "2", "rm a.txt"));
     // All that there is to say was said: it is not waited for more. Of what breaks off, until the deadline.
-    for (turn, bytes) in [(1, whole.as_bytes()), (2, &whole.as_bytes()[..whole.len() - 30])] {
+    for (turn, bytes) in [(1, whole.as_bytes()), (2, &torn.as_bytes()[..torn.len() - 30])] {
         lab.write("a.txt", format!("{turn}"));
         let (mut child, input) = open_hook(&lab, "claude-code", "PreToolUse", bytes);
         let began = Instant::now();
@@ -375,7 +377,10 @@ fn off_says_until_when_and_on_says_what_is_so() {
     assert!(on.stdout.contains("nothing is guarded") && on.stdout.contains("config.yaml:2"), "{on:?}");
     let reply = sidecar.ask(shell("rm a.txt"));
     let reason = reply["checkpoint"]["reason"].as_str().unwrap();
-    assert!(reason.contains("guard: off") && reason.contains("config.yaml:2") && !reason.contains("piton on"), "{reply}");
+    assert!(
+        reason.contains("guard: off") && reason.contains("config.yaml:2") && !reason.contains("piton on"),
+        "{reply}"
+    );
     assert!(lab.piton(&[]).stdout.contains("NOT protected"));
     assert_eq!(sidecar.finish(), 0);
 }

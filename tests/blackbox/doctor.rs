@@ -696,7 +696,7 @@ fn a_hook_that_does_not_do_its_work_is_found_by_trying_it() {
     assert!(clinic.row("claude-code", "could not answer").is_none(), "{:#?}", clinic.ask());
     assert!(clinic.row("claude-code", "took no checkpoint").is_none(), "{:#?}", clinic.ask());
     assert_eq!(clinic.row("settings", "config.yaml:1").unwrap()["state"], "wrong");
-    let settings = clinic.ask()["rows"].as_array().unwrap().iter().filter(|row| row["about"] == "settings").count();
+    let settings = clinic.ask().1.iter().filter(|row| row["about"] == "settings").count();
     assert_eq!(settings, 1, "not wrong and well at once");
 }
 

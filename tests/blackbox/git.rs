@@ -212,7 +212,9 @@ fn what_writes_is_refused_and_says_what_to_use_instead() {
     // Programs that a tree's attributes name are configured nowhere.
     lab.write(".gitattributes", "* diff=evil\n");
     lab.take("with attributes");
-    for args in [vec!["show", "--textconv", "HEAD"], vec!["cat-file", "--textconv", "HEAD:b"], vec!["log", "-p", "--all"]] {
+    for args in
+        [vec!["show", "--textconv", "HEAD"], vec!["cat-file", "--textconv", "HEAD:b"], vec!["log", "-p", "--all"]]
+    {
         ours(&lab, &args);
     }
     std::fs::remove_file(lab.work.join(".gitattributes")).unwrap();

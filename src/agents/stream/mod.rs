@@ -119,7 +119,16 @@ impl Reader {
                 .field("from")
                 .hint(format!("the clients with streams are: {}", Reader::names().join(", "))));
         };
-        Ok(Reader { client, stream, seed: seed.to_owned(), session: None, cwd: None, turn: None, turns: 0, doubt: false })
+        Ok(Reader {
+            client,
+            stream,
+            seed: seed.to_owned(),
+            session: None,
+            cwd: None,
+            turn: None,
+            turns: 0,
+            doubt: false,
+        })
     }
 
     /// The names of the clients whose streams are known.

@@ -110,7 +110,8 @@ mod tests {
         assert_eq!(places, ["0", "2"]);
         assert!(dropped[1].why.contains("klass") && !dropped[1].why.contains("column"), "{dropped:?}");
         // The one that was in force stays in its place.
-        let (kept, dropped) = sound(r#"{"rules":[{"id":"own","klass":1}],"disable":"a b"}"#, Some(&format!("[{good}]")));
+        let (kept, dropped) =
+            sound(r#"{"rules":[{"id":"own","klass":1}],"disable":"a b"}"#, Some(&format!("[{good}]")));
         assert!(kept.contains("frob") && kept.contains("a b") && dropped[0].stays, "{kept} {dropped:?}");
         assert_eq!(dropped[0].path, ["rules", "0"]);
         let (kept, dropped) = sound(r#"{"nonsense":"a","rules":[]}"#, None);
