@@ -192,23 +192,40 @@ impl Timeline {
         Ok(short(&self.run_tip(run)?.0).to_owned())
     }
 
-    /// Has a run's next typed checkpoint open a new branch from `from`, under the workspace lock. Its old branch stays.
+    /// Has a run's next typed checkpoint open a new branch from `from`, under the workspace lock. Its old branch stays. The operation
+    /// that is at work may have done it already, before it was cut off.
     pub(super) fn detach(&self, run: &str, from: ObjectId) -> Result<()> {
         let refs = self.refs(&self.branch_prefix())?;
         let mut state = self.state();
-        let branch = self.free_branch(run, &refs, &state);
-        state.detached.insert(run.to_owned(), Detached { branch, from });
+        let op = self.history()?.interrupted.as_ref().map(|begin| begin.op.clone());
+        let old = state.detached.get(run).filter(|old| find(&refs, &old.branch).is_none()).cloned();
+        if op.is_some() && old.as_ref().is_some_and(|old| old.op == op && old.from == from) {
+            return Ok(());
+        }
+        let tracked = self.run_state(run)?.tracked;
+        let new = Detached { op, tracked, ..Detached::new(self.free_branch(run, &refs, &state), from) };
+        let new = match old {
+            Some(old) => new.after(old),
+            None => new,
+        };
+        state.detached.insert(run.to_owned(), new);
         state.save(&self.workspace.dir)
     }
 
-    /// Takes it back, if nothing was recorded since: the run goes on where it was before.
-    pub(super) fn reattach(&self, run: &str, from: ObjectId) -> Result<()> {
+    /// Takes it back, if nothing was recorded since: the run goes on where it was before. Returns the patterns that it had there,
+    /// if they were noted.
+    pub(super) fn reattach(&self, run: &str, from: ObjectId) -> Result<Option<Vec<String>>> {
         let mut state = self.state();
-        if state.detached.get(run).is_none_or(|detached| detached.from != from) {
-            return Ok(());
+        let Some(detached) = state.detached.get_mut(run).filter(|detached| detached.from == from) else {
+            return Ok(None);
+        };
+        let tracked = detached.tracked.take();
+        match detached.before.pop() {
+            Some(left) => (detached.from, detached.op, detached.tracked) = (left.from, left.op, left.tracked),
+            None => _ = state.detached.remove(run),
         }
-        state.detached.remove(run);
-        state.save(&self.workspace.dir)
+        state.save(&self.workspace.dir)?;
+        Ok(tracked)
     }
 }
 

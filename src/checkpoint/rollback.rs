@@ -251,8 +251,10 @@ impl Timeline {
 
     /// Takes a move back, if nothing was recorded since.
     pub(super) fn move_back(&self, run: &str, target: ObjectId) -> Result<()> {
-        self.reattach(run, target)?;
-        let tracked = self.tracked_at(self.run_tip(run)?.1)?;
+        let tracked = match self.reattach(run, target)? {
+            Some(tracked) => Some(tracked),
+            None => self.tracked_at(self.run_tip(run)?.1)?,
+        };
         self.change_run(run, |state| state.tracked = tracked).map(drop)
     }
 }

@@ -18,6 +18,49 @@ pub struct Detached {
     pub branch: String,
     /// Its parent.
     pub from: ObjectId,
+    /// The operation that moved the run there; `None` for a fork.
+    #[serde(default)]
+    pub op: Option<String>,
+    /// The patterns of the run before it was moved.
+    #[serde(default)]
+    pub tracked: Option<Vec<String>>,
+    /// Where it stood before, if nothing was recorded in between: undoing leads there. The oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<Left>,
+}
+
+/// Where a run stood when it was moved once more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    pub from: ObjectId,
+    #[serde(default)]
+    pub op: Option<String>,
+    #[serde(default)]
+    pub tracked: Option<Vec<String>>,
+}
+
+/// Most moves of a run that can be undone one by one.
+const MAX_LEFT: usize = 100;
+
+impl Detached {
+    /// A run that stands at `from`, and whose next typed checkpoint opens `branch`.
+    pub fn new(branch: String, from: ObjectId) -> Detached {
+        Detached { branch, from, op: None, tracked: None, before: Vec::new() }
+    }
+
+    /// The same after an operation has moved the run from where `old` says.
+    pub(super) fn after(mut self, old: Detached) -> Detached {
+        self.before = old.before;
+        self.before.push(Left { from: old.from, op: old.op, tracked: old.tracked });
+        let surplus = self.before.len().saturating_sub(MAX_LEFT);
+        self.before.drain(..surplus);
+        self
+    }
+
+    /// Checkpoints that the run may go on from.
+    pub fn points(&self) -> impl Iterator<Item = ObjectId> {
+        self.before.iter().map(|left| left.from).chain([self.from])
+    }
 }
 
 /// The state file.

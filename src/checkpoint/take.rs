@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::seen::{Before, Into, Scan, Seen};
-use super::state::State;
+use super::state::{Detached, State};
 use super::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{Kind, Record};
@@ -426,7 +426,7 @@ impl Timeline {
         self.note_numbers(all)?;
         let mut needed = self.history()?.needed();
         // A run that is to go on from a checkpoint keeps it.
-        needed.extend(self.state().detached.into_values().map(|detached| detached.from));
+        needed.extend(self.state().detached.values().flat_map(Detached::points));
         for (id, reason) in super::retention::plan(all, &needed, &self.policy.retention) {
             if let Some(checkpoint) = all.iter().find(|checkpoint| checkpoint.id == id) {
                 tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");

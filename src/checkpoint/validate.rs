@@ -347,7 +347,9 @@ impl Look<'_> {
             if owner(&detached.branch) != Some(self.id) || !is_ref_name(&detached.branch) {
                 self.say(Damage::OddName { name: detached.branch.clone() }, None);
             }
-            self.must_be(&format!("the state of run {run}"), detached.from);
+            for from in detached.points() {
+                self.must_be(&format!("the state of run {run}"), from);
+            }
         }
         Ok(())
     }

@@ -373,6 +373,46 @@ fn an_undone_rollback_leaves_the_run_where_it_was() {
 }
 
 #[test]
+fn rollbacks_are_undone_one_by_one() {
+    let lab = Lab::new();
+    let mut sidecar = session(&lab, "r-1");
+    let mut ids = Vec::new();
+    for n in 0..4 {
+        start(&mut sidecar, &format!("c{n}"), "C", &[&format!("d{n}")]);
+        lab.write(&format!("d{n}/f"), "f");
+        ids.push(end(&mut sidecar, "complete"));
+    }
+    let stands = |sidecar: &mut Sidecar| {
+        let preview = ok(sidecar.ask(json!({"type": "rollback.preview", "lastSuccess": true})));
+        let tracked = ok(sidecar.ask(json!({"type": "run.list"})))["runs"][0]["trackedFiles"].clone();
+        (preview["target"]["codonId"].as_str().unwrap().to_owned(), tracked.as_array().unwrap().len())
+    };
+    for n in [2, 1, 1, 0] {
+        ok(sidecar.ask(json!({"type": "rollback.toCheckpoint", "sha": ids[n]})));
+        assert_eq!(stands(&mut sidecar), (format!("c{n}"), n + 1));
+    }
+    for n in [1, 1, 2, 3] {
+        ok(sidecar.ask(json!({"type": "undo"})));
+        assert_eq!(stands(&mut sidecar), (format!("c{n}"), n + 1));
+        assert_eq!(lab.work.join("d1").exists(), n >= 1);
+    }
+    ok(sidecar.ask(json!({"type": "redo"})));
+    assert_eq!(stands(&mut sidecar), ("c2".to_owned(), 3));
+    // A fork that was moved and moved back still goes on from where it was forked.
+    let fork = ok(sidecar.ask(json!({"type": "run.fork", "sha": ids[1], "run": "fork"})));
+    assert_eq!(fork["run"], "fork");
+    ok(sidecar.ask(json!({"type": "run.start", "run": "fork"})));
+    ok(sidecar.ask(json!({"type": "rollback.toCheckpoint", "sha": ids[0]})));
+    ok(sidecar.ask(json!({"type": "undo"})));
+    start(&mut sidecar, "of-fork", "F", &[]);
+    let forked = end(&mut sidecar, "complete");
+    assert_eq!(sidecar.finish(), 0);
+    if let Some(parent) = lab.store_git(&["rev-parse", &format!("{forked}^")]) {
+        assert_eq!(parent.trim(), ids[1]);
+    }
+}
+
+#[test]
 fn a_run_that_is_called_like_a_timeline_of_another_keeps_apart() {
     let lab = Lab::new();
     lab.write("a", "1");

@@ -167,7 +167,7 @@ fn branch_of(place: &Place) -> String {
 
 fn detach(place: &Place, from: ObjectId) {
     let branch = format!("refs/heads/{}/run-1.2", place.id());
-    let detached = super::super::state::Detached { branch, from };
+    let detached = super::super::state::Detached::new(branch, from);
     place.timeline.change_state(|state| _ = state.detached.insert("run-1".into(), detached)).unwrap();
 }
 
