@@ -462,7 +462,12 @@ impl Soak {
         let other = self.file()?;
         Some(match (self.dice.roll(9), dir) {
             (0 | 1, Some(dir)) => (format!("rm -rf {dir}"), vec![dir]),
-            (2, Some(dir)) => (format!("rm -f {dir}/*"), vec![dir]),
+            (2, Some(dir)) => {
+                // A pattern names what it stands for, and not the directory.
+                let names = fs::read_dir(self.guarded.at(&dir)).unwrap().map(|entry| entry.unwrap().file_name());
+                let shown = names.map(|name| format!("{dir}/{}", name.to_str().unwrap()));
+                (format!("rm -f {dir}/*"), shown.collect())
+            }
             (3, _) => (format!(": > {file}"), vec![file]),
             (4, _) if file != other => (format!("mv {file} {other}"), vec![file, other]),
             (5, _) if file != other => (format!("cp {file} {other}"), vec![other]),
