@@ -193,6 +193,12 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
             findings.push(Finding { workspace: id.clone(), damage, repair });
         }
     }
+    // Everything was looked at: status and lists need not look for holes any more.
+    if !findings.iter().any(|finding| finding.damage.is_harm() || finding.damage == Damage::Busy)
+        && let Err(error) = store.trust()
+    {
+        tracing::warn!(%error, "that nothing is missing could not be written down");
+    }
     Ok(findings)
 }
 

@@ -7,9 +7,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Store, packs};
+use super::{Holes, Store, packs};
 use crate::error::{IoContext, Result};
-use crate::model::id::ObjectKind;
+use crate::model::id::{ObjectId, ObjectKind};
 use crate::sys::lock::{FileLock, Mode};
 
 /// One thing that is wrong.
@@ -93,13 +93,30 @@ impl Store {
                     found.push(Ailment::BrokenRef(path, format!("the commit {} is not there", id.short())));
                 }
                 Ok(id) => {
-                    if let (Some(holes), Ok(commit)) = (&mut holes, self.read_commit(&id)) {
-                        found.extend(holes.below(commit.tree)?.map(|what| Ailment::Hole(path, what)));
+                    if let Some(holes) = &mut holes {
+                        found.extend(self.hole_behind(id, holes)?.map(|what| Ailment::Hole(path, what)));
                     }
                 }
             }
         }
         Ok(found)
+    }
+}
+
+impl Store {
+    /// What is missing of a commit or of those that it comes from.
+    fn hole_behind(&self, id: ObjectId, holes: &mut Holes<'_>) -> Result<Option<String>> {
+        let mut next = Some(id);
+        while let Some(id) = next {
+            let Ok(commit) = self.read_commit(&id) else {
+                return Ok(Some(format!("commit {id} is not there")));
+            };
+            if let Some(what) = holes.below(commit.tree)? {
+                return Ok(Some(what));
+            }
+            next = commit.parents.first().copied();
+        }
+        Ok(None)
     }
 }
 

@@ -20,6 +20,14 @@ impl Store {
         Holes { store: self, whole: HashSet::new(), torn: HashMap::new() }
     }
 
+    /// Takes back that objects may be missing, after a look at everything has shown that none is.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub fn trust(&self) -> Result<()> {
+        self.objects.trust()
+    }
+
     /// True if objects may be missing that checkpoints name: packs went, or objects were found damaged. A look for holes tells.
     pub fn is_suspect(&self) -> bool {
         self.objects.is_suspect()

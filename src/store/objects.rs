@@ -281,8 +281,10 @@ impl Objects {
         if mend(&set)? {
             set = self.load(Some(&set), known.as_ref())?;
         }
-        let mut lost = known.is_none() || self.has_lost(before.as_deref(), known.as_ref(), &set);
-        let mut next = Inventory::of(&set, lost || known.as_ref().is_some_and(|known| known.is_suspect));
+        let went = self.has_lost(before.as_deref(), known.as_ref(), &set);
+        let mut next = Inventory::of(&set, went || known.as_ref().is_some_and(|known| known.is_suspect));
+        // Without an inventory nobody can tell.
+        let mut lost = went || known.is_none();
         if is_noted && self.put_aside(&noted, &set, &mut next)? {
             (lost, next.is_suspect) = (true, true);
             set = self.load(None, Some(&next))?;
@@ -347,6 +349,17 @@ impl Objects {
             }
         }
         Ok(found)
+    }
+
+    /// Takes back that objects may be missing, after a look has shown that none is.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub fn trust(&self) -> Result<()> {
+        match Inventory::load(&self.git_dir).filter(|known| known.is_suspect) {
+            Some(known) => Inventory { is_suspect: false, ..known }.save(&self.git_dir),
+            None => Ok(()),
+        }
     }
 
     /// True if objects may be missing that checkpoints name.

@@ -1,3 +1,4 @@
+mod damage;
 mod light;
 
 use std::process::Command;

@@ -123,7 +123,7 @@ const GOES: [(&str, fn(&Path)); 4] = [
     }),
     ("gone", |pack| std::fs::remove_file(pack).unwrap()),
     ("emptied", |pack| cut(pack, 0)),
-    ("torn", |pack| cut(pack, pack.metadata().unwrap().len() / 2)),
+    ("torn", |pack| cut(pack, pack.metadata().unwrap().len() / 8)),
 ];
 
 #[test]

@@ -87,7 +87,10 @@ fn damages_are_named_and_what_can_be_derived_is_repaired() {
         ),
         (
             "a workspace whose record is gone",
-            |p| std::fs::remove_file(p.timeline.workspace().dir.join("workspace.json")).unwrap(),
+            |p| {
+                std::fs::remove_file(p.timeline.workspace().dir.join("workspace.json")).unwrap();
+                std::fs::remove_file(p.home.path().join("workspaces.index")).unwrap();
+            },
             &["orphans"],
             false,
         ),
