@@ -47,7 +47,8 @@ impl Timeline {
         if !self.store.missing(&mut rules.iter().copied())?.is_empty() {
             return Ok(false);
         }
-        let fits = |id: &ObjectId| Ok(self.store.blob_size(id)? <= self.memory() / A_RECORD);
+        let most = self.memory() / A_RECORD;
+        let fits = |id: &ObjectId| self.store.blob_size(id).map(|size| size <= most);
         rules.iter().try_fold(true, |all, id| Ok(all && fits(id)?))
     }
 

@@ -99,7 +99,9 @@ impl Timeline {
             }
             let after = || self.stat(&self.after(checkpoint, next, present.as_ref())?).map(Some);
             let (stat, mut damaged) = match everywhere && (next.is_some() || present.is_some()) {
-                true => Timeline::if_it_fits(after()).map_or_else(|error| (None, Some(error.text())), |stat| (stat, None)),
+                true => {
+                    Timeline::if_it_fits(after()).map_or_else(|error| (None, Some(error.text())), |stat| (stat, None))
+                }
                 false => (None, None),
             };
             if let Some(holes) = &mut holes {
