@@ -1,5 +1,5 @@
 //! Whether a restore was interrupted, asked by somebody who does not hold the workspace's lock: one that is being done right now
-//! was not. And its two ends: `restore --continue` and `--abort`.
+//! was not. And how it is ended: `restore --continue` and `--abort`.
 
 use std::collections::BTreeSet;
 use std::path::Path;

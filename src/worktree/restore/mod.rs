@@ -33,5 +33,5 @@ pub use apply::apply;
 pub use clean::{TEMPORARY_PREFIX, clean_temporaries};
 pub use export::export;
 pub use outcome::{BlobSource, Outcome, Saved};
-pub use plan::{Agreement, Plan, PlanInput, matches, plan};
+pub use plan::{Agree, Agreement, Plan, PlanInput, matches, plan};
 pub use reason::{ConflictReason, KeepReason};

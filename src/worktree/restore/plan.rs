@@ -89,9 +89,12 @@ pub struct PlanInput<'a> {
     pub covered: &'a dyn Fn(&RelPath, &Entry) -> Result<(), String>,
     /// Whether the target skipped this path or a directory above it.
     pub target_skipped: &'a dyn Fn(&RelPath) -> bool,
-    /// Whether a change was agreed to: from what is there now (`None`: nothing) to what comes (`None`: it is deleted).
-    pub agreed: &'a dyn Fn(&RelPath, Option<&Entry>, Option<&Entry>) -> Agreement,
+    /// What was agreed to about each change.
+    pub agreed: &'a Agree<'a>,
 }
+
+/// Says what was agreed to about a change: from what is there now (`None`: nothing) to what comes (`None`: it is deleted).
+pub type Agree<'a> = dyn Fn(&RelPath, Option<&Entry>, Option<&Entry>) -> Agreement + 'a;
 
 /// What was agreed to about one change of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

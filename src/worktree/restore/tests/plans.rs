@@ -56,9 +56,7 @@ fn check(case: Case<'_>, expected: &str) {
     assert_eq!(show(&plan), expected);
 }
 
-type Agreed<'a> = &'a dyn Fn(&RelPath, Option<&Entry>, Option<&Entry>) -> Agreement;
-
-fn plan_of(case: &Case<'_>, present: &str, agreed: Agreed<'_>) -> Plan {
+fn plan_of(case: &Case<'_>, present: &str, agreed: &Agree<'_>) -> Plan {
     let (target, present) = (manifest(case.target), manifest(present));
     let select: Vec<RelPath> = case.select.iter().map(|text| path(text)).collect();
     plan(&PlanInput {
