@@ -78,7 +78,10 @@ fn a_linked_worktree_is_captured_as_a_target() {
     bench.write(".git/worktrees/linked/commondir", "../..\n");
     bench.target("linked", true);
     let capture = bench.capture();
-    assert_eq!((files(&capture).as_str(), gaps(&capture).as_str()), ("linked/a", ""));
+    // Its `.git`, which says where it belongs, goes with it and is never captured.
+    assert_eq!((files(&capture).as_str(), gaps(&capture).as_str()), ("linked/a", "linked/.git:repository"));
+    bench.unlimited = true;
+    assert_eq!(gaps(&bench.capture()), "", "a restore destroys none");
 }
 
 #[test]
