@@ -115,8 +115,14 @@ fn cut(path: &Path, length: u64) {
     File::options().write(true).open(path).unwrap().set_len(length).unwrap();
 }
 
+/// Does something to a pack.
+type Harm = fn(&Path);
+
+/// Makes damaged bytes of whole ones.
+type Spoil = fn(&[u8]) -> Vec<u8>;
+
 /// Ways in which a pack goes.
-const GOES: [(&str, fn(&Path)); 4] = [
+const GOES: [(&str, Harm); 4] = [
     ("gone with its index", |pack| {
         std::fs::remove_file(pack).unwrap();
         std::fs::remove_file(pack.with_extension("idx")).unwrap();
@@ -295,7 +301,7 @@ fn what_is_derived_is_written_anew() {
     let files = ["config", "HEAD", "piton-epoch", "piton-packs", "description"];
     let scene = Scene::new();
     let kept = scene.keep();
-    let damages: [(&str, fn(&[u8]) -> Vec<u8>); 4] = [
+    let damages: [(&str, Spoil); 4] = [
         ("emptied", |_| Vec::new()),
         ("torn", |bytes| bytes[..bytes.len() / 2].to_vec()),
         ("a bad byte", |bytes| [&b"\xff"[..], &bytes[1..]].concat()),
