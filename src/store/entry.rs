@@ -67,6 +67,9 @@ impl From<std::io::Error> for Fault {
     }
 }
 
+/// Reads the base of a delta that stands in no pack, or in another one.
+pub type Elsewhere<'e> = dyn Fn(&ObjectId) -> Option<(ObjectKind, Vec<u8>)> + 'e;
+
 /// A pack as its objects are read from it.
 pub struct Source<'p> {
     pub file: &'p File,
@@ -75,7 +78,7 @@ pub struct Source<'p> {
     /// Where an object of the same pack begins.
     pub find: &'p dyn Fn(&ObjectId) -> Option<u64>,
     /// Reads a base that stands elsewhere.
-    pub other: &'p dyn Fn(&ObjectId) -> Option<(ObjectKind, Vec<u8>)>,
+    pub other: &'p Elsewhere<'p>,
 }
 
 /// Reads up to `bytes.len()` bytes, fewer only at the end.

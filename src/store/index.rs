@@ -42,7 +42,7 @@ impl Index {
         let mut index = Index { bytes, count: 0 };
         index.count = index.word(HEAD - 4) as usize;
         let tables = index.count.checked_mul(EACH).and_then(|tables| tables.checked_add(HEAD + TAIL));
-        if tables.is_none_or(|tables| tables > index.bytes.len() || (index.bytes.len() - tables) % 8 != 0) {
+        if tables.is_none_or(|tables| tables > index.bytes.len() || !(index.bytes.len() - tables).is_multiple_of(8)) {
             return Err("its length is not that of its tables");
         }
         let fan_out = (0..255).map(|first| (index.word(8 + 4 * first), index.word(12 + 4 * first)));

@@ -69,13 +69,13 @@ impl Inventory {
     /// What stands now.
     pub fn of(set: &Set, is_suspect: bool) -> Inventory {
         let known = |pack: &super::packs::Pack| {
-            let (idx, objects) = (pack.idx?, pack.objects());
+            // An index that is derived at each look is never taken for verified: no file is so.
+            let idx = pack.idx.filter(|_| pack.derived.is_none()).unwrap_or(Identity::NONE);
             let bad = pack.bad.iter().copied().collect();
-            Some((pack.name(), Known { idx, pack: pack.pack, objects, bad }))
+            (pack.name(), Known { idx, pack: pack.pack, objects: pack.objects(), bad })
         };
-        // One whose index is derived anew at each look has no file to compare with.
         let plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-        let packs = set.packs.iter().filter(|pack| pack.derived.is_none()).filter_map(|pack| known(pack));
+        let packs = set.packs.iter().map(|pack| known(pack));
         let packs = packs.filter(|(name, _)| plain(name)).collect();
         Inventory { packs, is_suspect }
     }

@@ -8,7 +8,6 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::entry::{Fault, Head};
@@ -29,14 +28,20 @@ const STEPS: usize = 64;
 /// How deep repositories may borrow from each other.
 const BORROWED: usize = 5;
 
+/// Looks for something of the object that begins at a place of a pack.
+type Packed<'p, T> = dyn FnMut(&Pack, u64) -> Result<(Kind, T), Fault> + 'p;
+
+/// Looks for the same in a file of its own.
+type Alone<'l, T> = dyn Fn(&Path) -> Result<Loose<(ObjectKind, T)>> + 'l;
+
 /// All objects that a repository finds.
 pub struct Objects {
     git_dir: PathBuf,
     /// Its directory of objects, and those that it borrows from.
     dirs: Vec<PathBuf>,
     set: Mutex<Option<Arc<Set>>>,
-    /// True once the inventory was compared with the set.
-    accounted: AtomicBool,
+    /// The packs that were compared with the inventory last. What was listed since by readers may lack what these held.
+    accounted: Mutex<Option<Arc<Set>>>,
 }
 
 /// What an object is: `None` for tags, which piton never writes.
@@ -58,7 +63,7 @@ impl Objects {
             }
             at += 1;
         }
-        Objects { git_dir: git_dir.to_owned(), dirs, set: Mutex::new(None), accounted: AtomicBool::new(false) }
+        Objects { git_dir: git_dir.to_owned(), dirs, set: Mutex::new(None), accounted: Mutex::new(None) }
     }
 
     /// True if it borrows from others.
@@ -147,12 +152,7 @@ impl Objects {
     }
 
     /// Tries each place where an object may be, and once more where packs came meanwhile.
-    fn tried<T>(
-        &self,
-        id: &ObjectId,
-        packed: &mut dyn FnMut(&Pack, u64) -> Result<(Kind, T), Fault>,
-        loose: &dyn Fn(&Path) -> Result<Loose<(ObjectKind, T)>>,
-    ) -> Result<(Kind, T)> {
+    fn tried<T>(&self, id: &ObjectId, packed: &mut Packed<'_, T>, loose: &Alone<'_, T>) -> Result<(Kind, T)> {
         let (mut set, mut fault) = (self.set()?, None);
         loop {
             for pack in &set.packs {
@@ -269,11 +269,10 @@ impl Objects {
     /// # Errors
     /// `disk-full`, `permission`; when packs cannot be listed or read.
     pub fn account(&self) -> Result<()> {
-        let before = self.set.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let before = self.accounted.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let noted = self.git_dir.join(NOTED);
         let is_noted = noted.symlink_metadata().is_ok();
-        let stands = before.as_ref().is_some_and(|set| set.stands());
-        if stands && !is_noted && self.accounted.load(Ordering::Relaxed) {
+        if !is_noted && before.as_ref().is_some_and(|set| set.stands()) {
             return Ok(());
         }
         let known = Inventory::load(&self.git_dir);
@@ -301,8 +300,8 @@ impl Objects {
         if is_noted {
             std::fs::remove_file(&noted).at("removing", &noted)?;
         }
-        *self.set.lock().unwrap_or_else(PoisonError::into_inner) = Some(set);
-        self.accounted.store(true, Ordering::Relaxed);
+        *self.set.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&set));
+        *self.accounted.lock().unwrap_or_else(PoisonError::into_inner) = Some(set);
         Ok(())
     }
 

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::derive;
-use super::entry::{Fault, Source};
+use super::entry::{Elsewhere, Fault, Source};
 use super::index::Index;
 use super::inventory::{Inventory, Known};
 use super::pack;
 use crate::error::{Error, IoContext, Result};
-use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::id::ObjectId;
 use crate::sys::clock::file_clock;
 
 /// A directory that changed so shortly before it was listed may change again without telling (nanoseconds).
@@ -41,6 +41,9 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Of no file.
+    pub const NONE: Identity = Identity { dev: 0, ino: 0, size: 0, mtime: 0, ctime: 0 };
+
     fn from(facts: &Metadata) -> Identity {
         let time = |seconds: i64, nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
         Identity {
@@ -132,7 +135,7 @@ impl Pack {
     /// Does something with the open pack; bases that it does not hold are read by `other`.
     pub fn with<T>(
         &self,
-        other: &dyn Fn(&ObjectId) -> Option<(ObjectKind, Vec<u8>)>,
+        other: &Elsewhere<'_>,
         act: impl FnOnce(&Source<'_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let file = self.file()?;
@@ -140,7 +143,7 @@ impl Pack {
     }
 
     /// True if the pack holds an object, proved by its content.
-    pub fn holds(&self, id: &ObjectId, other: &dyn Fn(&ObjectId) -> Option<(ObjectKind, Vec<u8>)>) -> bool {
+    pub fn holds(&self, id: &ObjectId, other: &Elsewhere<'_>) -> bool {
         let Some(at) = self.find(id) else { return false };
         let read = self.with(other, |source| source.read(at));
         read.is_ok_and(|(kind, content)| kind.is_none_or(|kind| pack::plain_id(kind, &content) == *id))
