@@ -20,11 +20,15 @@ use std::time::{Duration, Instant};
 use crate::checkpoint::{Home, Timeline, Workspace, mishaps};
 use crate::classify::{Classifier, Context};
 use crate::error::Result;
+use crate::model::text::printable;
 use crate::settings::Effective;
 use rules::Rules;
 pub use rules::{Followed, InForce};
 use talk::Talks;
 use worker::Worker;
+
+/// By so much of a mistake is it known again, in characters.
+const MAX_COMPARED: usize = 300;
 
 /// The open workspaces, each with its rules and its worker. Any number of clients share one.
 pub struct Engine<A: Send + 'static> {
@@ -160,11 +164,13 @@ impl<A: Send + 'static> Engine<A> {
         }
         let known = mishaps::newest(&self.home);
         for mistake in &followed.mistakes {
-            let text = format!("settings: {}", mistake.text());
             // Processes come and go, and each of them finds the same mistake.
-            if known.iter().any(|known| known.contains(&text)) {
+            let head =
+                printable(&format!("settings: {}", mistake.head())).chars().take(MAX_COMPARED).collect::<String>();
+            if known.iter().any(|known| known.contains(&head)) {
                 continue;
             }
+            let text = format!("settings: {}", mistake.text());
             followed.unknown.push(mistake.text());
             if let Err(error) = mishaps::note(&self.home, &text) {
                 tracing::warn!(%error, "a mistake in the settings cannot be written down");

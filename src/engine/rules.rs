@@ -17,6 +17,8 @@ pub struct InForce {
     pub classifier: Classifier,
     /// What is wrong with the configuration, as sentences: mistakes, and what its reading left aside.
     pub warnings: Vec<String>,
+    /// Those of them that are no mistakes.
+    left_aside: Vec<String>,
     mistakes: Vec<Mistake>,
     settings: Vec<Setting>,
 }
@@ -40,8 +42,8 @@ struct Current {
     marks: Marks,
     /// Whether the worker has been given the policy.
     delivered: bool,
-    /// The mistakes that were told, as long as they stand.
-    told: Vec<Mistake>,
+    /// The mistakes that were told, by their heads, as long as they stand.
+    told: Vec<String>,
 }
 
 impl InForce {
@@ -50,8 +52,8 @@ impl InForce {
         let mut effective = settings::load_over(Some(root), home.path(), flags, settings)?;
         let classifier = classifier(&mut effective, before.map(|before| before.policy.rules_yaml.as_str()));
         let warnings = effective.faults();
-        let settings::Effective { policy, settings, mistakes, .. } = effective;
-        Ok(InForce { policy, classifier, warnings, mistakes, settings })
+        let settings::Effective { policy, settings, mistakes, warnings: left_aside, .. } = effective;
+        Ok(InForce { policy, classifier, warnings, left_aside, mistakes, settings })
     }
 
     /// Returns where the value of a key came from.
@@ -62,18 +64,21 @@ impl InForce {
 
     /// Whether another reading came to the same.
     fn says_the_same(&self, other: &InForce) -> bool {
-        self.settings == other.settings && self.warnings == other.warnings
+        // What holds in the place of a mistake is told otherwise by a process that runs, and is the same.
+        let heads = |in_force: &InForce| in_force.mistakes.iter().map(Mistake::head).collect::<Vec<_>>();
+        self.settings == other.settings && self.left_aside == other.left_aside && heads(self) == heads(other)
     }
 }
 
 impl Current {
     /// The mistakes that nobody was told of.
     fn untold(&mut self) -> Vec<Mistake> {
-        let untold: Vec<Mistake> =
-            self.in_force.mistakes.iter().filter(|mistake| !self.told.contains(mistake)).cloned().collect();
-        if self.told != self.in_force.mistakes {
-            self.told.clone_from(&self.in_force.mistakes);
+        let mistakes = &self.in_force.mistakes;
+        if mistakes.is_empty() && self.told.is_empty() {
+            return Vec::new();
         }
+        let untold = mistakes.iter().filter(|mistake| !self.told.contains(&mistake.head())).cloned().collect();
+        self.told = mistakes.iter().map(Mistake::head).collect();
         untold
     }
 }

@@ -77,10 +77,15 @@ impl Mistake {
         }
     }
 
-    /// Returns place, key, what is wrong, and what holds instead, on one line.
-    pub fn text(&self) -> String {
+    /// Returns place, key and what is wrong, on one line. It is the same in every process.
+    pub fn head(&self) -> String {
         let key = self.key.as_ref().map_or_else(String::new, |key| format!("`{key}` "));
-        format!("{}: {key}{}; {}", self.place(), self.why, self.instead)
+        format!("{}: {key}{}", self.place(), self.why)
+    }
+
+    /// Returns the head and what holds instead, on one line.
+    pub fn text(&self) -> String {
+        format!("{}; {}", self.head(), self.instead)
     }
 
     /// As an error, with the line of the file below it.
