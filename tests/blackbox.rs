@@ -6,6 +6,8 @@ mod agreed;
 mod attacks;
 #[path = "blackbox/bench.rs"]
 mod bench;
+#[path = "blackbox/bounds.rs"]
+mod bounds;
 #[path = "blackbox/capture.rs"]
 mod capture;
 #[path = "blackbox/codons.rs"]
@@ -60,6 +62,8 @@ mod remotes;
 mod restore;
 #[path = "blackbox/rollback.rs"]
 mod rollback;
+#[path = "blackbox/secrets.rs"]
+mod secrets;
 #[path = "blackbox/settings.rs"]
 mod settings;
 #[path = "blackbox/sidecar.rs"]

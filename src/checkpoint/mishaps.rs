@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use super::Home;
 use crate::error::{IoContext, Result};
+use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::durable::replace_cache;
@@ -30,7 +31,7 @@ pub fn note(home: &Home, text: &str) -> Result<()> {
         let kept = newest(home).join("\n");
         replace_cache(&path, format!("{kept}\n").as_bytes())?;
     }
-    let line = format!("{} {}\n", rfc3339(now_ms()), cut(&printable(text), MAX_TEXT));
+    let line = format!("{} {}\n", rfc3339(now_ms()), cut(&printable(&redact(text)), MAX_TEXT));
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
     // One call: two processes' entries do not mix.
     file.and_then(|mut file| file.write_all(line.as_bytes())).at("writing down what went wrong", &path)

@@ -5,7 +5,8 @@
 //! dropped or moved by retention, runs or rollbacks; a run's branch goes forward only.
 //!
 //! *Invariant:* what came in is untrusted: only commits that are checkpoints of the workspace under whose name they came are
-//! named, with all that they come from, and only with trees that there is room for; whatever else came with them stays outside of the store.
+//! named, with all that they come from, and only with trees that there is room for; whatever else came with them stays outside
+//! of the store.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;

@@ -2,15 +2,19 @@
 //!
 //! A run goes to `refs/heads/piton/<workspace>/<run>`, any other checkpoint to `refs/piton/<workspace>/<kind>/<ordinal>`. A workspace's
 //! id is random: no two machines have the same. *Invariant:* nothing from which a checkpoint with secrets can be reached is
-//! sent without being asked for.
+//! sent without being asked for, be they in its files or in what its message tells of a command. Messages are looked at once more
+//! with what this version knows of secrets: an older one may have recorded them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::timeline::Timeline;
 use super::view::is_ref_name;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
+use crate::model::redact::holds_secret;
+use crate::model::weight::Scale;
+use crate::store::Commit;
 
 /// What is to be sent.
 #[derive(Debug, Default)]
@@ -60,47 +64,113 @@ impl Timeline {
         let mut sending = Sending::default();
         let mut withhold = |what: String, why: String| sending.withheld.push(Withheld { what, why });
         broken.into_iter().for_each(|what| withhold("a ref".to_owned(), what));
-        let mut known = HashMap::new();
+        let mut judge = Judge::default();
         for (id, name, what) in found {
-            match self.kept_back(id, &mut known) {
+            match self.kept_back(id, &mut judge) {
                 _ if !is_ref_name(&name) => withhold(what, "git takes no ref of this name".to_owned()),
                 Some(Back::Unreadable) => withhold(what, "something that it comes from is no checkpoint".to_owned()),
                 Some(Back::Secrets(n)) if !with_secrets => withhold(what, format!("checkpoint {n} holds secrets")),
-                Some(Back::Secrets(_)) | None => sending.refs.push((id, name)),
+                Some(Back::Told(n)) if !with_secrets => {
+                    withhold(what, format!("checkpoint {n} has a message that holds secrets"));
+                }
+                Some(Back::Large(n)) => {
+                    withhold(
+                        what,
+                        format!("the trees of checkpoint {n} take more memory than `limits.memory_mb` allows"),
+                    );
+                }
+                Some(Back::Secrets(_) | Back::Told(_)) | None => sending.refs.push((id, name)),
             }
         }
         Ok(sending)
     }
 
     /// Why a commit, or something it comes from, is not to be sent.
-    fn kept_back(&self, id: ObjectId, known: &mut HashMap<ObjectId, Option<Back>>) -> Option<Back> {
-        let (mut pending, mut seen) = (vec![id], Vec::new());
+    fn kept_back(&self, id: ObjectId, judge: &mut Judge) -> Option<Back> {
+        let (mut pending, mut seen) = (vec![id], HashSet::new());
         let mut back = None;
-        while let Some(next) = pending.pop().filter(|_| back.is_none()) {
-            if let Some(told) = known.get(&next) {
-                back = *told;
+        while let Some(next) = pending.pop() {
+            if !seen.insert(next) {
                 continue;
             }
-            if seen.contains(&next) {
+            if let Some(told) = judge.known.get(&next) {
+                back = worse(back, *told);
                 continue;
             }
-            seen.push(next);
             // Whatever keeps it from being read keeps it from being sent, and it is named as such.
             let commit = self.store.read_commit(&next).ok();
-            match commit.as_ref().and_then(|commit| Record::parse(&commit.message)) {
-                Some(record) if record.holds_secrets() => back = Some(Back::Secrets(record.ordinal)),
-                Some(_) => pending.extend(commit.map(|commit| commit.parents).unwrap_or_default()),
-                None => back = Some(Back::Unreadable),
-            }
+            let record = commit.as_ref().and_then(|commit| Record::parse(&commit.message));
+            let (Some(commit), Some(record)) = (commit, record) else {
+                back = Some(Back::Unreadable);
+                continue;
+            };
+            back = worse(back, self.own_back(&commit, &record, &mut judge.scale));
+            pending.extend(commit.parents);
         }
-        known.insert(id, back);
+        judge.known.insert(id, back);
         back
+    }
+
+    /// Why a checkpoint itself is not to be sent.
+    fn own_back(&self, commit: &Commit, record: &Record, scale: &mut Scale) -> Option<Back> {
+        let read = |id: &ObjectId| self.read_tree(id);
+        let admitted = scale.admit(&commit.tree, self.memory(), &read);
+        // What only a capture can have made is let through.
+        match admitted.or_else(|_| self.check_size(&commit.tree)) {
+            Err(error) if error.code() == Code::TooLarge => return Some(Back::Large(record.ordinal)),
+            // git says what is missing.
+            Err(_) | Ok(()) => {}
+        }
+        if record.holds_secrets() {
+            return Some(Back::Secrets(record.ordinal));
+        }
+        holds_secret(&commit.message).then_some(Back::Told(record.ordinal))
+    }
+
+    /// True if the message of some checkpoint holds a secret.
+    ///
+    /// # Errors
+    /// Those of listing.
+    pub fn tells_secrets(&mut self) -> Result<bool> {
+        let (own, fetched) = (self.checkpoints()?.0, self.foreign()?.0);
+        Ok(own.iter().chain(&fetched).any(|checkpoint| holds_secret(&checkpoint.record.message())))
     }
 }
 
-#[derive(Clone, Copy)]
+/// What was found out about commits and trees.
+#[derive(Default)]
+struct Judge {
+    known: HashMap<ObjectId, Option<Back>>,
+    scale: Scale,
+}
+
+/// Why something is not to be sent, the lesser reasons first; checkpoints by their numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Back {
-    /// By its number.
+    /// Its message holds a secret.
+    Told(u64),
+    /// Its files do.
     Secrets(u64),
+    Large(u64),
     Unreadable,
+}
+
+impl Back {
+    fn weight(self) -> u8 {
+        match self {
+            Back::Told(_) => 0,
+            Back::Secrets(_) => 1,
+            Back::Large(_) => 2,
+            Back::Unreadable => 3,
+        }
+    }
+}
+
+/// The weightier of two reasons, the first of equal ones.
+fn worse(one: Option<Back>, other: Option<Back>) -> Option<Back> {
+    match (one, other) {
+        (Some(one), Some(other)) if other.weight() > one.weight() => Some(other),
+        (Some(one), _) => Some(one),
+        (None, other) => other,
+    }
 }

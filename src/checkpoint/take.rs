@@ -18,6 +18,7 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
+use crate::model::redact::redact;
 use crate::store::{BOUNDS, Batch, NewCommit, Slice};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::memory;
@@ -36,7 +37,7 @@ pub struct Take {
     pub codon_name: Option<String>,
     /// When the codon began, milliseconds since the epoch.
     pub since: Option<i64>,
-    /// One line for people, already redacted.
+    /// One line for people. Secrets are taken out of it when it is recorded.
     pub reason: String,
     pub effects: Vec<Class>,
     /// Paths that are about to be destroyed: captured whatever the rules say.
@@ -356,8 +357,9 @@ impl Timeline {
             run: take.run.clone(),
             turn: take.turn.clone(),
             codon_id: take.codon_id.clone(),
-            codon_name: take.codon_name.clone(),
-            reason: take.reason.clone(),
+            // The caller may have been less careful: what is recorded may be sent to others.
+            codon_name: take.codon_name.as_deref().map(redact),
+            reason: redact(&take.reason),
             time: rfc3339(now),
             duration_ms: take.since.map(|since| u64::try_from(now.saturating_sub(since)).unwrap_or(0)),
             effects: take.effects.clone(),

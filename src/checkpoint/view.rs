@@ -52,6 +52,13 @@ impl View {
         git::command(&self.git_dir, work_tree, reach, &[])
     }
 
+    /// True if the private index holds what HEAD holds.
+    pub fn has_index(&self) -> bool {
+        let tree = self.head.as_ref().map_or(ObjectId::EMPTY_TREE, |head| head.tree).to_string();
+        let noted = std::fs::read_to_string(self.git_dir.join("index-of"));
+        self.git_dir.join("index").is_file() && noted.is_ok_and(|known| known == tree)
+    }
+
     /// Makes the private index hold what HEAD holds, so that `status` and `diff` say what changed since.
     ///
     /// # Errors

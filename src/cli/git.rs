@@ -42,13 +42,13 @@ pub fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
     };
     let view = up_to_date(context)?;
     let sends = asked.as_ref().is_some_and(|asked| asked.sends);
-    if sends && !anything && view.holds_secrets {
+    if sends && !anything && (view.holds_secrets || context.timeline()?.tells_secrets()?) {
         print::say("piton: checkpoints of this workspace hold secrets, and git would send them too.");
         print::say("Nothing was sent. `piton push REMOTE` leaves those out; `piton git --unsafe …` does not.");
         return Ok(Exit::Refused.into());
     }
     if asked.as_ref().is_none_or(|asked| git::needs_index(&asked.verb)) && view.work_tree.is_dir() {
-        view.prepare_index()?;
+        prepare_index(context, &view)?;
     }
     let far = asked.as_ref().is_some_and(|asked| asked.verb == "push");
     let mut command = view.command(if far { Reach::Server } else { Reach::Here });
@@ -62,6 +62,14 @@ fn up_to_date(context: &Context) -> Result<View> {
     Ok(view)
 }
 
+/// Has the index hold what HEAD holds. git unfolds every path of a tree for it: one that is too large is refused before.
+fn prepare_index(context: &Context, view: &View) -> Result<()> {
+    if let Some(head) = view.head.as_ref().filter(|_| !view.has_index()) {
+        context.timeline()?.check_size(&head.tree)?;
+    }
+    view.prepare_index()
+}
+
 /// `piton env`: what a shell evaluates so that its git works on the view.
 ///
 /// # Errors
@@ -69,7 +77,7 @@ fn up_to_date(context: &Context) -> Result<View> {
 pub fn env(context: &Context, args: &EnvArgs) -> Result<Exit> {
     let view = up_to_date(context)?;
     if view.work_tree.is_dir() {
-        view.prepare_index()?;
+        prepare_index(context, &view)?;
     }
     let variables = variables(&view);
     if context.json {

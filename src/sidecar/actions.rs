@@ -17,7 +17,7 @@ use crate::engine::guard::Due;
 use crate::engine::{InForce, Place, place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
-use crate::model::effect::{Class, Verdict};
+use crate::model::effect::{Class, Verdict, Warning};
 use crate::model::policy::OnFailure;
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
@@ -131,7 +131,7 @@ impl Session {
             needs: verdict.needs,
             confidence: verdict.confidence,
             effects: verdict.effects.clone(),
-            warnings: verdict.warnings.clone(),
+            warnings: verdict.warnings.iter().map(told).collect(),
             checkpoint: no_block("none", None),
             not_held: Vec::new(),
             notices: self.notices(),
@@ -269,4 +269,9 @@ fn off_reason(place: &Place<Answer>) -> Option<String> {
 /// The worker has too many jobs waiting.
 pub(super) fn busy() -> Error {
     Error::new(Code::Busy, "the workspace's worker has too many jobs waiting").hint("try again in a moment")
+}
+
+/// A warning as it is told and logged: without the secrets of the command that it is about.
+fn told(warning: &Warning) -> Warning {
+    Warning { message: redact(&warning.message), ..warning.clone() }
 }

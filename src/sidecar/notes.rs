@@ -5,6 +5,7 @@ use super::session::Session;
 use crate::checkpoint::journal::{Journal, Line, OpKind, unquoted};
 use crate::engine::talk::Told;
 use crate::model::path::RelPath;
+use crate::model::redact::redact;
 use crate::model::text::count;
 
 /// Paths that a note names.
@@ -35,7 +36,7 @@ impl Session {
             return;
         }
         let mut talk = self.talk();
-        talk.notes.extend(notes);
+        talk.notes.extend(notes.iter().map(|note| redact(note)));
         let surplus = talk.notes.len().saturating_sub(MOST);
         talk.notes.drain(..surplus);
         talk.keep();

@@ -101,7 +101,7 @@ impl Session {
         let run = self.run_of(start.run.as_deref());
         let codon = Codon {
             id: start.codon_id.clone(),
-            name: start.name.clone(),
+            name: start.name.as_deref().map(redact),
             tracked: start.tracked_files.clone().unwrap_or_default(),
             client: self.number,
         };
@@ -123,7 +123,7 @@ impl Session {
         let mark = Mark {
             kind,
             id: end.codon_id.clone(),
-            name: end.name.as_deref().map(text),
+            name: end.name.as_deref().map(|name| text(&redact(name))),
             reason: end.reason.as_deref().map(|reason| text(&redact(reason))),
             turn,
         };

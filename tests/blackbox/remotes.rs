@@ -426,3 +426,41 @@ fn a_push_that_fails_says_what_was_sent() {
     let again = lab.piton(&["push", &remote.url]);
     assert!(again.code == 0 && again.stdout.starts_with("Sent 1 ref; 2 there already"), "{again:?}");
 }
+
+#[test]
+fn shared_trees_are_refused_by_name_and_the_rest_comes_in() {
+    let Some(lab) = recorded() else { return };
+    let (remote, other) = (Remote::new(), Lab::new());
+    assert_eq!(lab.piton(&["push", &remote.url]).code, 0);
+    other.write("a", "a");
+    other.take("a");
+    let theirs = workspace(&lab);
+    let good = remote.git(&["cat-file", "-p", &format!("refs/piton/{theirs}/manual/1")], b"");
+    let (_, rest) = good.split_once('\n').unwrap();
+    let blob = remote.object("blob", b"x\n");
+    let mut tree = remote.object("tree", &entry("100644", "file", &blob));
+    for _ in 0..10 {
+        let level: Vec<u8> = (0..10).flat_map(|k| entry("40000", &format!("d{k}"), &tree)).collect();
+        tree = remote.object("tree", &level);
+    }
+    let text = format!("tree {tree}\n{rest}\n").replace("Ordinal: 1\n", "Ordinal: 80\n");
+    remote.name(&format!("refs/piton/{theirs}/manual/80"), &remote.object("commit", text.as_bytes()));
+    let got = other.piton(&["fetch", &remote.url, "--json"]);
+    let refused = got.json()["refused"].clone();
+    assert_eq!((got.code, got.json()["new"].as_array().map(Vec::len)), (4, Some(3)), "{got:?}");
+    assert_eq!(refused.as_array().map(Vec::len), Some(1), "{refused}");
+    let (name, why) = (refused[0]["name"].as_str().unwrap(), refused[0]["why"].as_str().unwrap());
+    assert!(
+        name.ends_with("manual/80") && why.contains("21111111110 paths") && why.contains("limits.memory_mb"),
+        "{refused}"
+    );
+    assert_eq!(fetched(&other).len(), 3);
+    other.store_git(&["fsck", "--full"]);
+    // The names of a workspace of the usual limits find room.
+    let many: Vec<u8> = (0..300_000).flat_map(|n| entry("100644", &format!("file-{n:06}.txt"), &blob)).collect();
+    let tree = remote.object("tree", &many);
+    let text = format!("tree {tree}\n{rest}\n").replace("Ordinal: 1\n", "Ordinal: 81\n");
+    remote.name(&format!("refs/piton/{theirs}/manual/81"), &remote.object("commit", text.as_bytes()));
+    let got = other.piton(&["fetch", &remote.url, "--json"]);
+    assert_eq!(got.json()["new"].as_array().map(Vec::len), Some(1), "{got:?}");
+}

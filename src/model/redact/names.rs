@@ -1,0 +1,394 @@
+//! Finds values by the names that they are given: `TOKEN=…`, `password: …`, `"apiKey": "…"`, `?sig=…`.
+
+use super::words::closing;
+use super::{Spans, is_dense, is_path, is_reference};
+
+/// The longest name that is looked at.
+const NAME: usize = 80;
+
+/// Blanks between a name, its sign and the value.
+const GAP: usize = 2;
+
+/// Last parts of names whose value says something about a secret and is none.
+const ABOUT: &[&str] = &[
+    "file",
+    "files",
+    "path",
+    "dir",
+    "name",
+    "names",
+    "ref",
+    "type",
+    "kind",
+    "stdin",
+    "prompt",
+    "env",
+    "fd",
+    "field",
+    "label",
+    "count",
+    "len",
+    "length",
+    "limit",
+    "ttl",
+    "expiry",
+    "expires",
+    "policy",
+    "format",
+    "version",
+    "provider",
+    "store",
+    "manager",
+    "helper",
+    "required",
+    "enabled",
+    "disabled",
+    "url",
+    "uri",
+    "endpoint",
+    "max",
+    "min",
+    "size",
+    "budget",
+    "usage",
+    "rotation",
+    "mode",
+    "method",
+    "script",
+    "alg",
+    "algorithm",
+    "server",
+    "host",
+    "port",
+    "user",
+    "username",
+    "group",
+    "cmd",
+    "command",
+    "scope",
+    "scopes",
+    "regex",
+    "pattern",
+    "hint",
+    "timeout",
+    "class",
+    "jar",
+    "arn",
+    "engine",
+    "backend",
+    "plugin",
+    "index",
+    "permissions",
+    "by",
+    "age",
+    "strength",
+];
+
+/// Words that are no secrets where a secret is expected.
+const WORDS: &[&str] = &[
+    "true",
+    "false",
+    "yes",
+    "no",
+    "on",
+    "off",
+    "null",
+    "none",
+    "nil",
+    "undefined",
+    "string",
+    "str",
+    "number",
+    "int",
+    "integer",
+    "bool",
+    "boolean",
+    "any",
+    "bytes",
+    "optional",
+    "required",
+    "prompt",
+    "ask",
+    "auto",
+    "env",
+    "file",
+    "stdin",
+    "default",
+    "disabled",
+    "enabled",
+    "write",
+    "read",
+    "basic",
+    "digest",
+    "ntlm",
+    "negotiate",
+    "md5",
+    "trust",
+    "peer",
+    "always",
+    "never",
+    "invalid",
+    "missing",
+    "expired",
+    "wrong",
+    "rejected",
+    "refused",
+    "denied",
+    "ok",
+    "jwt",
+    "bearer",
+    "inherit",
+];
+
+/// Names that end so, with nothing between their parts, belong to keys that are secret.
+const KEYS: &[&str] = &[
+    "apikey",
+    "accesskey",
+    "accesskeyid",
+    "secretkey",
+    "privatekey",
+    "accountkey",
+    "authkey",
+    "masterkey",
+    "encryptionkey",
+    "signingkey",
+    "storagekey",
+    "sharedkey",
+    "licensekey",
+    "sessionkey",
+    "subscriptionkey",
+    "functionkey",
+    "integrationkey",
+    "writekey",
+    "adminkey",
+    "servicekey",
+    "rolekey",
+    "hmackey",
+    "cryptokey",
+    "anonkey",
+    "keybase64",
+    "secretkeybase",
+    "unsealkey",
+    "recoverykey",
+];
+
+/// Words that end in `pass` and mean something else.
+const PASSING: &[&str] = &["bypass", "compass", "overpass", "underpass", "encompass", "surpass", "trespass"];
+
+/// Notes the values of all secret names.
+pub fn find(text: &str, spans: &mut Spans) {
+    let bytes = text.as_bytes();
+    // Where the unquoted run ends in which values were met, and the last secret: no byte is read again and again.
+    let (mut run, mut done) = (0..0, 0);
+    for (at, sign) in bytes.iter().enumerate().filter(|(_, byte)| matches!(byte, b'=' | b':')) {
+        // `==`, `!=`, `=~` and `::` compare and qualify.
+        let next = bytes.get(at + 1).copied().unwrap_or(b' ');
+        let before = at.checked_sub(1).map_or(b' ', |at| bytes[at]);
+        let is_assignment = *sign == b':' && next == b'=';
+        if !is_assignment
+            && (matches!(next, b'=' | b'~') || (*sign == b'=' && matches!(before, b':' | b'=' | b'!' | b'<' | b'>')))
+        {
+            continue;
+        }
+        let Some(name) = name_before(bytes, at) else { continue };
+        let from = if is_assignment { at + 2 } else { at + 1 };
+        let lead = name.start.checked_sub(1).map_or(b' ', |at| bytes[at]);
+        let in_query = matches!(lead, b'?' | b'&');
+        if at < done || !may_be_secret(&text[name.clone()]) {
+            continue;
+        }
+        let Some(value) = value_after(bytes, from, *sign, &mut run) else { continue };
+        // `NAME= command` gives a name nothing.
+        if *sign == b'=' && value.start > from && before != b' ' {
+            continue;
+        }
+        // `[ "$TOKEN" = x ]` compares a variable; `$env:TOKEN = x` sets one.
+        if lead == b'{' && name.start > 1 && bytes[name.start - 2] == b'$' || lead == b'$' {
+            continue;
+        }
+        let is_quoted = bytes[value.start] == b'"' || bytes[value.start] == b'\'' || bytes[value.start] == b'\\';
+        let is_loose = *sign == b':' && value.start == from && !is_quoted;
+        let (name, told) = (&text[name], &text[value.clone()]);
+        if is_loose
+            && !matches!(
+                name.to_ascii_lowercase().as_str(),
+                "password" | "passwd" | "token" | "secret" | "apikey" | "api_key"
+            )
+        {
+            continue;
+        }
+        if (is_quoted || is_literal(told)) && is_secret(name, told, in_query) {
+            done = value.end;
+            spans.push(value);
+        }
+    }
+}
+
+/// The name before a sign: quotes and blanks may stand between.
+fn name_before(bytes: &[u8], sign: usize) -> Option<std::ops::Range<usize>> {
+    let mut end = sign;
+    while end > 0 && sign - end < GAP && bytes[end - 1] == b' ' {
+        end -= 1;
+    }
+    if end > 0 && matches!(bytes[end - 1], b'"' | b'\'' | b']') {
+        end -= 1;
+        if end > 0 && matches!(bytes[end - 1], b'\\' | b'"' | b'\'') {
+            end -= 1;
+        }
+    }
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let start = (end.saturating_sub(NAME)..end).rev().take_while(|at| is_name(bytes[*at])).last()?;
+    Some(start..end)
+}
+
+/// The value behind a sign, with the quotes around it.
+fn value_after(
+    bytes: &[u8],
+    from: usize,
+    sign: u8,
+    run: &mut std::ops::Range<usize>,
+) -> Option<std::ops::Range<usize>> {
+    let start = (from..bytes.len()).take(GAP + 1).find(|at| bytes[*at] != b' ')?;
+    let rest = &bytes[start..];
+    let end = match rest {
+        [b'\\', quote @ (b'"' | b'\''), ..] => {
+            let close = rest[2..].windows(2).position(|two| two == [b'\\', *quote]);
+            close.map_or(bytes.len(), |close| start + 2 + close + 2)
+        }
+        [quote @ (b'"' | b'\''), ..] => closing(bytes, start + 1, *quote).map_or(bytes.len(), |close| close + 1),
+        // A header or a line goes on behind a blank; an address is no value.
+        [b'/', b'/', ..] if sign == b':' => return None,
+        _ => {
+            let ends = |byte: &u8| byte.is_ascii_whitespace() || b"'\"&;|,<>)}`".contains(byte);
+            if !run.contains(&start) {
+                *run = start..rest.iter().position(ends).map_or(bytes.len(), |length| start + length);
+            }
+            run.end
+        }
+    };
+    (start < end).then_some(start..end)
+}
+
+/// True for a literal, in code: no call, no subscript, no environment.
+fn is_literal(value: &str) -> bool {
+    !value.contains('(')
+        && !value.contains('[')
+        && !value.starts_with("process.env")
+        && !value.starts_with("os.environ")
+}
+
+/// What every name has in it of which a value may be a secret.
+fn may_be_secret(name: &str) -> bool {
+    const SIGNS: &[&str] = &[
+        "pass", "pwd", "secret", "token", "key", "auth", "cred", "pw", "pat", "jwt", "psk", "sig", "hmac", "hash",
+        "code", "sas", "ticket", "sid", "cookie",
+    ];
+    let small = name.to_ascii_lowercase();
+    SIGNS.iter().any(|sign| small.contains(sign))
+}
+
+/// True if a value of this name is a secret.
+pub fn is_secret(name: &str, value: &str, in_query: bool) -> bool {
+    if is_reference(value) || is_path(value) {
+        return false;
+    }
+    let plain = value.trim_matches(['\'', '"', '\\']);
+    let small = plain.to_ascii_lowercase();
+    let is_count = plain.len() <= 2 && plain.bytes().all(|byte| byte.is_ascii_digit());
+    if is_count || WORDS.contains(&small.as_str()) || small == name.to_ascii_lowercase() {
+        return false;
+    }
+    let name = name.trim_start_matches(['-', '.']);
+    says_secret(name) && !is_about(name, plain) || says_key(name, plain, in_query)
+}
+
+/// What `--secret id=…,src=…` and `PWD=/somewhere` say.
+fn is_about(name: &str, value: &str) -> bool {
+    let small = name.to_ascii_lowercase();
+    (small == "secret" && (value.starts_with("id=") || value.starts_with("source=") || value.starts_with("type=")))
+        || (small.ends_with("pwd") && (value.starts_with('/') || value.starts_with('.')))
+}
+
+/// Names that are secret only with a value that looks it, or in an address.
+fn says_key(name: &str, value: &str, in_query: bool) -> bool {
+    let small = name.to_ascii_lowercase();
+    let last = small.rsplit(['_', '-', '.']).next().unwrap_or_default();
+    let in_address =
+        ["key", "sig", "signature", "hmac", "hash", "code", "auth", "sas", "jwt", "ticket", "sid", "credential"];
+    if in_query && in_address.contains(&last) {
+        let least = if matches!(last, "key" | "sig" | "signature" | "auth" | "sas") { 6 } else { 16 };
+        return value.len() >= least && value.bytes().any(|byte| !byte.is_ascii_lowercase());
+    }
+    let is_mixed =
+        value.bytes().any(|byte| byte.is_ascii_digit()) && value.bytes().any(|byte| byte.is_ascii_alphabetic());
+    match last {
+        "key" | "keys" => value.len() >= 20 && is_mixed && is_dense(value),
+        "cookie" => value.contains('=') || (value.len() >= 16 && is_mixed),
+        "sig" | "signature" => value.len() >= 32 && is_mixed && value.contains('%'),
+        _ => false,
+    }
+}
+
+/// True for an option that says what is to be done about a secret, and takes none.
+pub fn is_verb(option: &str) -> bool {
+    const VERBS: &[&str] = &[
+        "ask", "prompt", "no", "show", "generate", "require", "use", "print", "list", "get", "set", "enable",
+        "disable", "allow", "skip", "has", "is", "hide",
+    ];
+    let first = option.trim_start_matches('-').split(['-', '_']).next().unwrap_or_default();
+    VERBS.contains(&first)
+}
+
+/// True for a name that says secret.
+pub fn says_secret(name: &str) -> bool {
+    let small = name.to_ascii_lowercase();
+    let signs = ["pass", "pwd", "secret", "token", "key", "auth", "cred", "pw", "pat", "jwt", "psk"];
+    if !signs.iter().any(|sign| small.contains(sign)) {
+        return false;
+    }
+    let parts = parts(name);
+    let joined = parts.concat();
+    if KEYS.iter().any(|key| joined.ends_with(key)) {
+        return true;
+    }
+    let Some(last) = parts.last() else { return false };
+    if ABOUT.contains(&last.as_str()) || last == "id" {
+        // Of Vault's two, one is a secret.
+        return small.ends_with("secret_id");
+    }
+    let ends = |part: &str, word: &str| part == word || part.ends_with(word);
+    let anywhere = |part: &String| {
+        ["password", "passwd", "passphrase", "passcode", "passwort"].iter().any(|word| part.contains(word))
+            || ends(part, "secret")
+            || (ends(part, "token") && !part.starts_with("de"))
+            || ends(part, "pwd")
+            || matches!(part.as_str(), "credential" | "credentials" | "cred" | "creds")
+    };
+    let at_the_end = match last.as_str() {
+        "pw" | "upw" | "opw" | "psk" | "passw" | "auth" | "authorization" | "authorisation" => true,
+        "pat" | "jwt" => parts.len() > 1,
+        part => part.ends_with("pass") && !PASSING.iter().any(|word| part.ends_with(word)),
+    };
+    at_the_end || parts.iter().any(anywhere)
+}
+
+/// The parts of a name, in small letters: `npmAuthToken` and `npm_auth-token` have three.
+fn parts(name: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let mut before = ' ';
+    for c in name.chars() {
+        if !c.is_ascii_alphanumeric() {
+            before = ' ';
+            continue;
+        }
+        let begins = before == ' ' || (before.is_ascii_lowercase() && c.is_ascii_uppercase());
+        if begins {
+            parts.push(String::new());
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(c.to_ascii_lowercase());
+        }
+        before = c;
+    }
+    parts
+}
