@@ -26,6 +26,9 @@ const DIR_PREFIX: &[u8] = b"d-";
 /// Behind a skip reason: the size is the least that there is.
 const MORE: &str = "+";
 
+/// Directories with records after which all of them are weighed: reading shared ones would take long before it took much memory.
+const MANY: usize = 2000;
+
 /// Bytes of memory that a record takes beside its names.
 const A_RECORD: usize = 96;
 
@@ -185,10 +188,15 @@ fn load_shards(
 ) -> Result<()> {
     // Shards may be shared as trees are: each is counted as often as it is read.
     let mut meter = Meter::new(memory);
+    let mut visited = 0;
     let mut pending = vec![(RelPath::root(), root, 0usize)];
     while let Some((dir, id, depth)) = pending.pop() {
         if depth > MAX_DEPTH {
             return Err(weight::too_deep(&root));
+        }
+        visited += 1;
+        if visited == MANY {
+            weight::check(&root, memory, read_tree)?;
         }
         for entry in read_tree(&id)? {
             if entry.name == SHARD {
