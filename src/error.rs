@@ -128,7 +128,9 @@ impl Error {
     /// Full disks and quotas become `disk-full`, refused memory `no-memory`, refused access and read-only file systems `permission`, paths
     /// that no file can have `bad-path`.
     pub fn io(source: std::io::Error, doing: &str, path: &Path) -> Error {
-        let (code, hint) = match source.raw_os_error() {
+        // The standard library says so without the system's number.
+        let refused = (source.kind() == std::io::ErrorKind::OutOfMemory).then_some(libc::ENOMEM);
+        let (code, hint) = match source.raw_os_error().or(refused) {
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => (
                 Code::DiskFull,
                 Some("free some space (or raise the quota) and try again; nothing existing was changed"),

@@ -205,7 +205,7 @@ impl Source<'_> {
         };
         while let Some(head) = deltas.pop() {
             let delta = self.inflated(&head)?;
-            content = apply(&content, &delta).ok_or(Fault::Damaged("its delta is damaged"))?;
+            content = apply(&content, &delta)?.ok_or(Fault::Damaged("its delta is damaged"))?;
         }
         Ok((kind, content))
     }
@@ -285,14 +285,28 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// What a delta makes of its base; `None` if it is not made for it.
-fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
+fn apply(base: &[u8], delta: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
+    let Some((size, instructions)) = sizes(base, delta) else { return Ok(None) };
+    let mut out = Vec::new();
+    // Memory that the system refuses is an error, not the end of the process.
+    out.try_reserve_exact(size).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+    Ok(follow(base, instructions, size, out))
+}
+
+/// The size that a delta makes, and its instructions; `None` when it is a delta on something else.
+fn sizes<'d>(base: &[u8], delta: &'d [u8]) -> Option<(usize, &'d [u8])> {
     let (from, used) = varint(delta)?;
     let (size, more) = varint(&delta[used..])?;
-    if from != base.len() as u64 {
-        return None;
-    }
-    let mut rest = &delta[used + more..];
-    let mut out = Vec::new();
+    let instructions = &delta[used + more..];
+    // An instruction copies the whole base at most: a larger size is a lie, and memory is not given for it.
+    let most = base.len().saturating_add(1).saturating_mul(instructions.len());
+    let fits = |size: &usize| from == base.len() as u64 && *size <= most;
+    Some((usize::try_from(size).ok().filter(fits)?, instructions))
+}
+
+/// Follows the instructions of a delta.
+fn follow(base: &[u8], instructions: &[u8], size: usize, mut out: Vec<u8>) -> Option<Vec<u8>> {
+    let mut rest = instructions;
     while let Some((&code, after)) = rest.split_first() {
         rest = after;
         if code & 0x80 == 0 {
@@ -315,11 +329,11 @@ fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
             let length = Some(number(4..7)?).filter(|length| *length != 0).unwrap_or(0x10000);
             out.extend_from_slice(base.get(at..at.checked_add(length)?)?);
         }
-        if out.len() as u64 > size {
+        if out.len() > size {
             return None;
         }
     }
-    (out.len() as u64 == size).then_some(out)
+    (out.len() == size).then_some(out)
 }
 
 #[cfg(test)]
@@ -328,15 +342,19 @@ mod tests {
 
     use super::*;
 
+    fn applied(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
+        apply(base, delta).unwrap()
+    }
+
     #[test]
     fn a_delta_copies_and_adds() {
         // Sizes 10 and 8: copies 4 bytes from 2, adds "xy", copies 2 bytes from 0.
         let delta = [10, 8, 0x91, 2, 4, 2, b'x', b'y', 0x90, 2];
-        assert_eq!(apply(b"0123456789", &delta).as_deref(), Some(&b"2345xy01"[..]));
-        assert_eq!(apply(b"012345678", &delta), None, "another base");
-        assert_eq!(apply(b"0123456789", &delta[..9]), None, "cut");
-        assert_eq!(apply(b"0123456789", &[10, 9, 0x91, 2, 4, 2, b'x', b'y', 0x90, 2]), None, "another size");
-        assert_eq!(apply(b"0123456789", &[10, 1, 0]), None, "a code that git reserves");
+        assert_eq!(applied(b"0123456789", &delta).as_deref(), Some(&b"2345xy01"[..]));
+        assert_eq!(applied(b"012345678", &delta), None, "another base");
+        assert_eq!(applied(b"0123456789", &delta[..9]), None, "cut");
+        assert_eq!(applied(b"0123456789", &[10, 9, 0x91, 2, 4, 2, b'x', b'y', 0x90, 2]), None, "another size");
+        assert_eq!(applied(b"0123456789", &[10, 1, 0]), None, "a code that git reserves");
         assert_eq!(distance(&[0x80, 0x00]), Some((128, 2)));
         assert_eq!(varint(&[0xac, 0x02]), Some((300, 2)));
     }
@@ -345,7 +363,7 @@ mod tests {
         #[test]
         fn arbitrary_deltas_never_panic(base in proptest::collection::vec(any::<u8>(), 0..50),
                                         delta in proptest::collection::vec(any::<u8>(), 0..60)) {
-            apply(&base, &delta);
+            applied(&base, &delta);
             type_and_size(&delta);
             distance(&delta);
         }

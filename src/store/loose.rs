@@ -43,6 +43,13 @@ pub fn path_in(objects: &Path, id: &ObjectId) -> PathBuf {
 /// Files up to this size take one block of most file systems, compressed or not.
 const BLOCK: usize = 4000;
 
+/// The longest header that is read. No longer one is written.
+const HEADER: usize = 32;
+
+/// Content up to this size is inflated at once; larger content is inflated as a stream, because memory that the system refuses is
+/// then an error and not the end of the process.
+const AT_ONCE: usize = 1 << 20;
+
 thread_local! {
     /// Only puts the frame of zlib around the content.
     static FRAME: RefCell<Compressor> = RefCell::new(Compressor::new(CompressionLvl::new(0).unwrap_or_default()));
@@ -102,11 +109,35 @@ impl Drop for Temporary {
     }
 }
 
-/// Whether a loose file does not hold what its name says; one that cannot be read is not judged.
+/// True if a loose file does not hold what its name says. One that cannot be read is not judged. Takes constant memory.
 pub fn is_damaged(path: &Path) -> bool {
     let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
     let hex = name(path.parent().and_then(Path::file_name)) + &name(path.file_name());
-    hex.parse::<ObjectId>().is_ok_and(|id| matches!(read_whole(path, &id), Ok(None)))
+    let Ok(id) = hex.parse::<ObjectId>() else { return false };
+    let open = || File::open(path).map(|file| BufReader::with_capacity(1 << 16, file));
+    let (Ok(head), Ok(content)) = (open(), open()) else { return false };
+    let Some((kind, size, begin)) = header(head) else { return true };
+    match proven_id(&mut ZlibDecoder::new(content), kind, size, begin) {
+        Ok(found) => found != Some(id),
+        // What the decoder cannot read is damaged; what the system cannot read is not judged.
+        Err(error) => {
+            matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
+        }
+    }
+}
+
+/// The id of the content behind a header of `begin` bytes; `None` when it has another size than the header says.
+fn proven_id(plain: &mut dyn Read, kind: ObjectKind, size: u64, begin: usize) -> std::io::Result<Option<ObjectId>> {
+    plain.read_exact(&mut [0; HEADER][..begin])?;
+    let (mut hasher, mut piece, mut total) = (super::pack::PlainHasher::new(kind, size), vec![0; 1 << 16], 0);
+    loop {
+        let n = plain.read(&mut piece)?;
+        if n == 0 {
+            return Ok((total == size).then(|| hasher.finish()));
+        }
+        total += n as u64;
+        hasher.update(&piece[..n]);
+    }
 }
 
 /// Writes an object and puts it in its place without waiting for the disk: a log holds it.
@@ -259,10 +290,24 @@ pub fn read(path: &Path, id: &ObjectId) -> Result<Loose<(ObjectKind, Vec<u8>)>> 
     };
     let Some((kind, size, begin)) = header(&bytes[..]) else { return Ok(Loose::Damaged) };
     let whole = usize::try_from(size).ok().and_then(|size| size.checked_add(begin));
-    let Some(mut plain) = whole.and_then(|whole| deflate::inflate(&bytes, whole)) else { return Ok(Loose::Damaged) };
+    let inflated = match whole {
+        Some(whole) if whole > AT_ONCE => match inflated_in_pieces(&bytes, whole) {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => return Err(Error::io(error, "reading", path)),
+            inflated => inflated.ok().flatten(),
+        },
+        whole => whole.and_then(|whole| deflate::inflate(&bytes, whole)),
+    };
+    let Some(mut plain) = inflated else { return Ok(Loose::Damaged) };
     plain.drain(..begin);
     let is_whole = super::pack::plain_id(kind, &plain) == *id;
     Ok(if is_whole { Loose::There((kind, plain)) } else { Loose::Damaged })
+}
+
+/// The `whole` bytes that `compressed` holds; `None` when it holds more or fewer.
+fn inflated_in_pieces(compressed: &[u8], whole: usize) -> std::io::Result<Option<Vec<u8>>> {
+    let mut plain = Vec::new();
+    ZlibDecoder::new(compressed).take(whole as u64 + 1).read_to_end(&mut plain)?;
+    Ok((plain.len() == whole).then_some(plain))
 }
 
 fn is_absent(error: &std::io::Error) -> bool {
@@ -272,8 +317,8 @@ fn is_absent(error: &std::io::Error) -> bool {
 /// Kind and size that a compressed object begins with, and how many bytes they take; `None` for what is none.
 fn header(compressed: impl Read) -> Option<(ObjectKind, u64, usize)> {
     let mut begin = Vec::new();
-    // No longer one is written; what cannot be inflated has none.
-    ZlibDecoder::new(compressed).take(32).read_to_end(&mut begin).ok()?;
+    // What cannot be inflated has none.
+    ZlibDecoder::new(compressed).take(HEADER as u64).read_to_end(&mut begin).ok()?;
     let end = begin.iter().position(|byte| *byte == 0)?;
     let (kind, size) = std::str::from_utf8(&begin[..end]).ok()?.split_once(' ')?;
     let kinds = [ObjectKind::Blob, ObjectKind::Tree, ObjectKind::Commit];

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::objects::Objects;
 use super::{Store, damaged, loose};
-use crate::error::{IoContext, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::tree::{self, TreeEntry};
 use crate::model::weight::object_too_large;
@@ -52,7 +52,13 @@ impl<'s> Reader<'s> {
     /// # Errors
     /// `store-damaged`; errors of writing.
     pub fn copy_blob(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
-        let copied = loose::copy(self.git_dir, id, out).inspect_err(|_| self.objects.note(id))?;
+        // An error of `out` says nothing of the object.
+        let note = |error: &Error| {
+            if error.code() == Code::StoreDamaged {
+                self.objects.note(id)
+            }
+        };
+        let copied = loose::copy(self.git_dir, id, out).inspect_err(note)?;
         if let Some(size) = copied {
             return Ok(size);
         }
