@@ -18,7 +18,7 @@ use super::worker::Control;
 pub enum Protected {
     Taken(Box<Taken>),
     /// This checkpoint holds everything that the action may destroy, as it stands now.
-    Held(Slot),
+    Held(Checkpoint),
 }
 
 /// The turn's protection, for an action that is not the first of its turn.
@@ -57,7 +57,7 @@ pub fn protect(
     if !standing.reaches_all {
         for checkpoint in timeline.protecting(slot, standing.waits)? {
             if timeline.holds(&checkpoint.id, &take.targets, control)? {
-                return Ok(Protected::Held(slot_of(&checkpoint)));
+                return Ok(Protected::Held(checkpoint));
             }
         }
         return timeline.take(take, control).map(taken);
@@ -66,7 +66,7 @@ pub fn protect(
     let further = Take { held: slot, always: false, ..take.clone() };
     let found = timeline.take(&further, control)?;
     let protects = found.unchanged && (standing.waits || Some(found.checkpoint.id) == slot);
-    Ok(if protects { Protected::Held(slot_of(&found.checkpoint)) } else { taken(found) })
+    Ok(if protects { Protected::Held(found.checkpoint) } else { taken(found) })
 }
 
 /// A checkpoint as the turn remembers it.
@@ -89,7 +89,7 @@ pub fn not_held(timeline: &Timeline, protected: &Protected, take: &Take) -> Vec<
     let gaps = match protected {
         _ if take.targets.is_empty() => Ok(Vec::new()),
         Protected::Taken(taken) => Ok(timeline.gaps_in(taken, &take.targets)),
-        Protected::Held(slot) => slot.id.parse().and_then(|id| timeline.gaps_of(&id, &take.targets)),
+        Protected::Held(checkpoint) => timeline.gaps_of(checkpoint, &take.targets),
     };
     gaps.unwrap_or_else(|error| {
         tracing::warn!(%error, "what the checkpoint leaves out could not be read");

@@ -83,7 +83,7 @@ impl Session {
                 drop(talk);
                 block(&taken)
             }
-            Ok(Protected::Held(slot)) => held_block(&slot),
+            Ok(Protected::Held(checkpoint)) => held_block(&slot_of(&checkpoint)),
             Err(error) => {
                 let text = error.text();
                 if error.code() == Code::DiskFull {
