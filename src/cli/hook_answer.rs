@@ -45,15 +45,17 @@ fn restore(talk: &mut Exchange<'_>, checkpoint: &str, file: Option<&str>, words:
         let path = talk.cwd().map_or_else(|| file.into(), |cwd| cwd.join(file));
         vec![path.to_string_lossy().into_owned()]
     });
-    let request = |kind: &str| json!({ "type": kind, "sha": checkpoint, "paths": paths });
-    let before: Preview = report::read(&talk.ask(request("rollback.preview"))?)?;
+    let request =
+        |kind: &str, plan: Option<&str>| json!({ "type": kind, "sha": checkpoint, "paths": paths, "plan": plan });
+    let before: Preview = report::read(&talk.ask(request("rollback.preview", None))?)?;
     if let Some(path) = before.unheld.first() {
         return Err(refusal(before.target.n, std::path::Path::new(path)).into());
     }
     if before.changes_nothing() {
         return Ok(format!("{}{}", report::preview(&before), report::NOTHING));
     }
-    let after: Outcome = report::read(&talk.ask(request("restore"))?)?;
+    // The text shows this plan: another one is refused.
+    let after: Outcome = report::read(&talk.ask(request("restore", before.digest()))?)?;
     Ok(report::answer(&before, &after, "Restored", words.undo()))
 }
 
@@ -64,6 +66,7 @@ fn undo(talk: &mut Exchange<'_>) -> Result<String, Refused> {
     let Some(over) = &before.over else {
         return Ok(before.message.unwrap_or_else(|| "nothing to undo".to_owned()));
     };
-    let after: Outcome = report::read(&talk.ask(json!({ "type": "undo", "operation": over.operation }))?)?;
+    let after: Outcome =
+        report::read(&talk.ask(json!({ "type": "undo", "operation": over.operation, "plan": before.digest() }))?)?;
     Ok(report::step("Undo", over) + &report::answer(&before, &after, "Undone", "piton redo"))
 }

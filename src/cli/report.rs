@@ -98,6 +98,7 @@ pub struct Target {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Plan {
+    digest: Option<String>,
     create: Paths,
     replace: Paths,
     delete: Paths,
@@ -172,6 +173,11 @@ pub struct Preview {
 }
 
 impl Preview {
+    /// The name of the plan, by which exactly this plan is asked for.
+    pub fn digest(&self) -> Option<&str> {
+        self.plan.digest.as_deref()
+    }
+
     /// True if going on would change no file.
     pub fn changes_nothing(&self) -> bool {
         [&self.plan.create, &self.plan.replace, &self.plan.delete].iter().all(|list| list.total == 0)

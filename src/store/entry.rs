@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 
 use flate2::read::ZlibDecoder;
 
-use super::deflate;
+use super::{deflate, pack};
 use crate::model::id::{ObjectId, ObjectKind};
 
 /// Longest chain of deltas; git makes them 50 long, and at most 4095.
@@ -133,7 +133,7 @@ impl Source<'_> {
         let mut bytes = [0; HEADER];
         let read = read_some(self.file, &mut bytes, at)?;
         let bytes = &bytes[..read];
-        let (number, size, mut length) = type_and_size(bytes).ok_or(Fault::Damaged("its header is damaged"))?;
+        let (number, size, mut length) = pack::type_and_size(bytes).ok_or(Fault::Damaged("its header is damaged"))?;
         let form = match number {
             1 => Form::Whole(ObjectKind::Commit),
             2 => Form::Whole(ObjectKind::Tree),
@@ -237,22 +237,6 @@ impl Source<'_> {
         let size = varint(&begin).and_then(|(_, used)| varint(&begin[used..]));
         Ok((kind, size.ok_or(Fault::Damaged("its delta is damaged"))?.0))
     }
-}
-
-/// Type and size at the beginning of an entry, and how many bytes they take.
-fn type_and_size(bytes: &[u8]) -> Option<(u8, u64, usize)> {
-    let first = *bytes.first()?;
-    let (mut size, mut shift, mut at, mut last) = (u64::from(first & 15), 4, 1, first);
-    while last & 0x80 != 0 {
-        last = *bytes.get(at)?;
-        let part = u64::from(last & 0x7f);
-        if shift > 60 || part << shift >> shift != part {
-            return None;
-        }
-        size |= part << shift;
-        (shift, at) = (shift + 7, at + 1);
-    }
-    Some((first >> 4 & 7, size, at))
 }
 
 /// How far before a delta its base begins: seven bits a byte, the most significant first, each further byte one more.
@@ -364,7 +348,7 @@ mod tests {
         fn arbitrary_deltas_never_panic(base in proptest::collection::vec(any::<u8>(), 0..50),
                                         delta in proptest::collection::vec(any::<u8>(), 0..60)) {
             applied(&base, &delta);
-            type_and_size(&delta);
+            pack::type_and_size(&delta);
             distance(&delta);
         }
     }

@@ -54,15 +54,20 @@ fn entry_header(kind: ObjectKind, size: u64) -> Vec<u8> {
 /// Kind and size of the entry that `bytes` begin with, and where its content begins; `None` for deltas, tags and what is
 /// none.
 pub fn entry_of(bytes: &[u8]) -> Option<(ObjectKind, u64, usize)> {
-    let first = *bytes.first()?;
-    let kind = match first >> 4 & 7 {
+    let (number, size, at) = type_and_size(bytes)?;
+    let kind = match number {
         1 => ObjectKind::Commit,
         2 => ObjectKind::Tree,
         3 => ObjectKind::Blob,
         _ => return None,
     };
-    let (mut size, mut shift, mut at) = (u64::from(first & 15), 4, 1);
-    let mut last = first;
+    Some((kind, size, at))
+}
+
+/// Type and size at the beginning of an entry, and how many bytes they take.
+pub fn type_and_size(bytes: &[u8]) -> Option<(u8, u64, usize)> {
+    let first = *bytes.first()?;
+    let (mut size, mut shift, mut at, mut last) = (u64::from(first & 15), 4, 1, first);
     while last & 0x80 != 0 {
         last = *bytes.get(at)?;
         let part = u64::from(last & 0x7f);
@@ -72,7 +77,7 @@ pub fn entry_of(bytes: &[u8]) -> Option<(ObjectKind, u64, usize)> {
         size |= part << shift;
         (shift, at) = (shift + 7, at + 1);
     }
-    Some((kind, size, at))
+    Some((first >> 4 & 7, size, at))
 }
 
 /// The id of content that was looked at for collisions when it was stored.
