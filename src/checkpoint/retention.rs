@@ -19,7 +19,7 @@ const FURTHER_PER_TURN: usize = 5;
 pub enum DropReason {
     /// More turns with `auto` checkpoints in its run than `retention.auto_per_run`.
     AutoPerRun,
-    /// More further `auto` checkpoints in its run than [`FURTHER_PER_TURN`] for each turn.
+    /// More further `auto` checkpoints in its run than `FURTHER_PER_TURN` for each turn.
     Further,
     /// More in the workspace than `retention.per_workspace`.
     PerWorkspace,
