@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::commits::Said;
+use super::commits::{Commits, Said};
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::id::ObjectId;
@@ -83,6 +83,13 @@ impl Timeline {
                 Ok(all)
             }
         }
+    }
+
+    /// Forgets what was read of commits and refs: objects went.
+    pub(super) fn forget_commits(&self) {
+        *self.all.borrow_mut() = None;
+        self.listings.borrow_mut().clear();
+        *self.commits.borrow_mut() = Commits::default();
     }
 
     /// Adds one that was just recorded to all that were known before it.

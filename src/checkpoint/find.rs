@@ -6,6 +6,7 @@ use crate::filter::Tracked;
 use crate::model::build::stored_path;
 use crate::model::coverage::Extent;
 use crate::model::id::ObjectId;
+use crate::model::name::RESERVED_ROOT;
 use crate::model::path::RelPath;
 use crate::model::tree::Mode;
 
@@ -38,6 +39,12 @@ impl Timeline {
             }
         }
         Ok(Some(current))
+    }
+
+    /// What a checkpoint's tree records beside its files: modes that git has no bits for, and coverage.
+    pub(super) fn records_of(&self, tree: &ObjectId) -> Result<Option<ObjectId>> {
+        let entries = self.read_tree(tree)?.into_iter();
+        Ok(entries.into_iter().find(|entry| entry.name == RESERVED_ROOT).map(|entry| entry.id))
     }
 
     /// The versions of a path over all checkpoints that looked at it, newest version first; equal neighbours are one version.

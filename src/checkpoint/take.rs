@@ -15,7 +15,6 @@ use crate::model::cost::Cost;
 use crate::model::coverage::{Coverage, Extent, SkipReason};
 use crate::model::effect::Class;
 use crate::model::id::ObjectId;
-use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::model::redact::redact;
@@ -169,6 +168,9 @@ impl Timeline {
     }
 
     fn holds_whole(&mut self, held: &ObjectId, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<bool> {
+        if !self.store.has(held)? {
+            return Ok(false);
+        }
         if targets.is_empty() || self.holds_warm(held, targets, control)? {
             return Ok(true);
         }
@@ -176,10 +178,13 @@ impl Timeline {
         let take = Take { targets: targets.to_vec(), only, ..Take::of(Kind::Auto, "local", "looking") };
         let present = self.look(&take, control)?;
         let tree = self.store.read_commit(held)?.tree;
-        for (path, entry) in present.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir) {
-            if self.entry_at(&tree, path)? != Some((entry.mode(), entry.id)) {
-                return Ok(false);
-            }
+        let is_near = |path: &RelPath| targets.iter().any(|to| path.starts_with(&to.path) || to.path.starts_with(path));
+        let (held, _) = self.load(&tree, &is_near)?;
+        // Permissions too: a key that was made private must not come back readable by all.
+        let is_named = |path: &RelPath| targets.iter().any(|target| path.starts_with(&target.path));
+        let mut named = present.manifest.iter().filter(|(path, _)| is_named(path));
+        if !named.all(|(path, entry)| held.get(path).is_some_and(|held| held.same(entry))) {
+            return Ok(false);
         }
         self.admits_gaps(&tree, &present.coverage)
     }
@@ -244,16 +249,20 @@ impl Timeline {
             (_, Some(_)) => [own, previous, newest],
             (_, None) => [None, previous, None],
         };
-        let same = measures.into_iter().flatten().find(|measure| measure.tree == seen.root && !take.always);
-        if let Some(same) = same {
-            let same = same.clone();
+        let same = measures.into_iter().flatten().find(|measure| measure.tree == seen.root && !take.always).cloned();
+        let is_gone = same.as_ref().map_or(Ok(false), |same| self.store.has(&same.id).map(|has| !has))?;
+        if let Some(same) = same.filter(|_| !is_gone) {
             batch.map(Batch::finish).transpose()?;
             self.put_back(warmth, before, &seen, take)?;
             return Ok((self.account(taken(same, true, Some(0), &seen, started)), seen));
         }
         let batch = batch.map_or_else(|| self.store.batch(), Ok)?;
         let checkpoint = self.commit(take, &mut seen, all, batch)?;
-        self.add(known, &checkpoint);
+        match is_gone {
+            false => self.add(known, &checkpoint),
+            // It went with its pack, and others may have: what is remembered of them is read again.
+            true => self.forget_commits(),
+        }
         self.put_back(warmth, before, &seen, take)?;
         Ok((self.account(taken(checkpoint, false, changed, &seen, started)), seen))
     }

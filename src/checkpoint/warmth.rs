@@ -356,6 +356,10 @@ impl Timeline {
         if commit == root {
             return Ok(true);
         }
+        // Permissions stand beside the tree. Where those of both differ, the files themselves are compared.
+        if self.records_of(&commit)? != self.records_of(&root)? {
+            return Ok(false);
+        }
         for target in targets {
             // The trees of the root differ, as was seen.
             if target.path.is_root() {

@@ -226,6 +226,8 @@ fn is_destroyed(found: &Found) -> bool {
 fn is_wiped(found: &Found) -> bool {
     match found.class {
         Class::FileDelete | Class::FileMove => true,
+        // A directory above the workspace takes it along.
+        Class::System => found.above_workspace,
         Class::VcsDiscard => found.rule.starts_with("git-clean-ignored") || found.rule == "git-stash-all",
         _ => false,
     }

@@ -115,6 +115,13 @@ pub(super) struct Refused {
     text: String,
 }
 
+impl Refused {
+    /// True if files moved since the preview.
+    pub(super) fn is_stale(&self) -> bool {
+        self.code == Code::StalePlan.as_str()
+    }
+}
+
 impl From<Error> for Refused {
     fn from(error: Error) -> Refused {
         Refused { code: error.code().as_str().to_owned(), text: error.text() }

@@ -7,10 +7,14 @@ use super::hook::{Exchange, Refused};
 use super::report::{self, Lines, Listing, Outcome, Preview, Words};
 use crate::agents::Ask;
 use crate::checkpoint::held::refusal;
+use crate::error::{Code, Error};
 use crate::model::text::cut;
 
 /// Checkpoints that are listed.
 const LISTED: u64 = 15;
+
+/// How often a preview is made anew because files moved meanwhile.
+const TRIES: usize = 4;
 
 /// Longest patch that is shown, in characters.
 const MAX_PATCH: usize = 8_000;
@@ -47,20 +51,39 @@ fn restore(talk: &mut Exchange<'_>, checkpoint: &str, file: Option<&str>, words:
     });
     let request =
         |kind: &str, plan: Option<&str>| json!({ "type": kind, "sha": checkpoint, "paths": paths, "plan": plan });
-    let before: Preview = report::read(&talk.ask(request("rollback.preview", None))?)?;
-    if let Some(path) = before.unheld.first() {
-        return Err(refusal(before.target.n, std::path::Path::new(path)).into());
+    while_files_move(|| {
+        let before: Preview = report::read(&talk.ask(request("rollback.preview", None))?)?;
+        if let Some(path) = before.unheld.first() {
+            return Err(refusal(before.target.n, std::path::Path::new(path)).into());
+        }
+        if before.changes_nothing() {
+            return Ok(format!("{}{}", report::preview(&before), report::NOTHING));
+        }
+        // The text shows this plan: another one is refused.
+        let after: Outcome = report::read(&talk.ask(request("restore", before.digest()))?)?;
+        Ok(report::answer(&before, &after, "Restored", words.undo()))
+    })
+}
+
+/// Does `work` again where files moved between its preview and the act, a few times.
+fn while_files_move(mut work: impl FnMut() -> Result<String, Refused>) -> Result<String, Refused> {
+    for _ in 0..TRIES {
+        match work() {
+            Err(refused) if refused.is_stale() => {}
+            done => return done,
+        }
     }
-    if before.changes_nothing() {
-        return Ok(format!("{}{}", report::preview(&before), report::NOTHING));
-    }
-    // The text shows this plan: another one is refused.
-    let after: Outcome = report::read(&talk.ask(request("restore", before.digest()))?)?;
-    Ok(report::answer(&before, &after, "Restored", words.undo()))
+    let error =
+        Error::new(Code::StalePlan, "files of the workspace keep changing, so that no preview holds: nothing was done");
+    Err(error.hint("stop what writes there, and type it again").into())
 }
 
 /// Undoes the operation that the preview named, and says which it was: an older one is never undone unnamed.
 fn undo(talk: &mut Exchange<'_>) -> Result<String, Refused> {
+    while_files_move(|| undo_once(talk))
+}
+
+fn undo_once(talk: &mut Exchange<'_>) -> Result<String, Refused> {
     let reply: Value = talk.ask(json!({ "type": "undo", "preview": true }))?;
     let before: Preview = report::read(&reply)?;
     let Some(over) = &before.over else {

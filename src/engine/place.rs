@@ -55,7 +55,14 @@ impl Reach {
 pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Reach {
     let wiped: Vec<PathBuf> = verdict.wiped.iter().map(|path| resolved(&cwd.join(path))).collect();
     let expanded = expanded(&verdict.patterns);
-    let mut reach = Reach { is_everything: verdict.reaches_all, ..Reach::default() };
+    let is_unclear = |path: &String| {
+        let full = cwd.join(path);
+        let goes = verdict.wiped.contains(path) || has_magic(path) || full.parent().is_some_and(|dir| !dir.is_dir());
+        goes && full.symlink_metadata().is_err()
+    };
+    // What names nothing on the disk means something else than was read: a pathspec, a range, a directory that `cd` did not reach.
+    let is_everything = verdict.reaches_all || verdict.targets.iter().any(is_unclear);
+    let mut reach = Reach { is_everything, ..Reach::default() };
     for path in verdict.targets.iter().chain(&expanded) {
         let full = resolved(&cwd.join(path));
         let all = workspace.starts_with(&full);
@@ -70,6 +77,13 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Reach {
     reach.targets.sort_by(|a, b| a.path.cmp(&b.path));
     reach.targets.dedup();
     reach
+}
+
+/// True if a program could take a path for a pattern or a pathspec of its own.
+fn has_magic(path: &str) -> bool {
+    path.contains(['*', '?', '[', '{'])
+        || path.rsplit('/').next().unwrap_or(path).starts_with([':', '^'])
+        || path.contains("/:")
 }
 
 /// A path as the action will follow it: through links up to its last directory.

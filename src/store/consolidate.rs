@@ -197,7 +197,8 @@ impl Found {
             .hint("run `git fsck --full` in the store")
     }
 
-    fn stem(&self) -> String {
+    /// Its name without directory and extension.
+    pub fn stem(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 }

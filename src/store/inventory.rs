@@ -40,6 +40,14 @@ pub struct Inventory {
 }
 
 impl Inventory {
+    /// The identity of its file: another process that found something damaged has written it anew.
+    ///
+    /// # Errors
+    /// When the file cannot be looked at.
+    pub fn identity(git_dir: &Path) -> Result<Option<Identity>> {
+        Identity::of(&git_dir.join("piton-packs"))
+    }
+
     /// Reads it; `None` when it is missing or damaged.
     pub fn load(git_dir: &Path) -> Option<Inventory> {
         let text = std::fs::read_to_string(git_dir.join("piton-packs")).ok()?;

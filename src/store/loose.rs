@@ -116,7 +116,11 @@ pub fn is_damaged(path: &Path) -> bool {
     let Ok(id) = hex.parse::<ObjectId>() else { return false };
     let open = || File::open(path).map(|file| BufReader::with_capacity(1 << 16, file));
     let (Ok(head), Ok(content)) = (open(), open()) else { return false };
-    let Some((kind, size, begin)) = header(head) else { return true };
+    let (kind, size, begin) = match header(head) {
+        Ok(Head::Object(kind, size, begin)) => (kind, size, begin),
+        Ok(Head::Nothing) => return true,
+        Ok(Head::Tag) | Err(_) => return false,
+    };
     match proven_id(&mut ZlibDecoder::new(content), kind, size, begin) {
         Ok(found) => found != Some(id),
         // What the decoder cannot read is damaged; what the system cannot read is not judged.
@@ -265,8 +269,11 @@ pub fn list_in(objects: &Path) -> Result<Vec<ObjectId>> {
             continue;
         }
         for entry in std::fs::read_dir(dir.path()).at("listing", dir.path())? {
-            let name = entry.at("listing", dir.path())?.file_name();
-            ids.extend(format!("{fan_out}{}", name.to_string_lossy()).parse::<ObjectId>());
+            let entry = entry.at("listing", dir.path())?;
+            // An empty file holds no object, whatever it is called.
+            if entry.metadata().is_ok_and(|facts| facts.len() > 0) {
+                ids.extend(format!("{fan_out}{}", entry.file_name().to_string_lossy()).parse::<ObjectId>());
+            }
         }
     }
     Ok(ids)
@@ -288,7 +295,11 @@ pub fn read(path: &Path, id: &ObjectId) -> Result<Loose<(ObjectKind, Vec<u8>)>> 
         Err(error) if is_absent(&error) => return Ok(Loose::Absent),
         Err(error) => return Err(Error::io(error, "reading", path)),
     };
-    let Some((kind, size, begin)) = header(&bytes[..]) else { return Ok(Loose::Damaged) };
+    let (kind, size, begin) = match header(&bytes[..]).at("reading", path)? {
+        Head::Object(kind, size, begin) => (kind, size, begin),
+        Head::Tag => return Ok(Loose::Absent),
+        Head::Nothing => return Ok(Loose::Damaged),
+    };
     let whole = usize::try_from(size).ok().and_then(|size| size.checked_add(begin));
     let inflated = match whole {
         Some(whole) if whole > AT_ONCE => match inflated_in_pieces(&bytes, whole) {
@@ -306,7 +317,7 @@ pub fn read(path: &Path, id: &ObjectId) -> Result<Loose<(ObjectKind, Vec<u8>)>> 
 /// The `whole` bytes that `compressed` holds; `None` when it holds more or fewer.
 fn inflated_in_pieces(compressed: &[u8], whole: usize) -> std::io::Result<Option<Vec<u8>>> {
     let mut plain = Vec::new();
-    ZlibDecoder::new(compressed).take(whole as u64 + 1).read_to_end(&mut plain)?;
+    ZlibDecoder::new(compressed).take((whole as u64).saturating_add(1)).read_to_end(&mut plain)?;
     Ok((plain.len() == whole).then_some(plain))
 }
 
@@ -314,25 +325,56 @@ fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Kind and size that a compressed object begins with, and how many bytes they take; `None` for what is none.
-fn header(compressed: impl Read) -> Option<(ObjectKind, u64, usize)> {
+/// What a loose file begins with.
+enum Head {
+    /// Kind, size, and how many bytes the header takes.
+    Object(ObjectKind, u64, usize),
+    /// A tag: piton neither writes nor reads one, and leaves it alone.
+    Tag,
+    /// No object: it is damaged.
+    Nothing,
+}
+
+/// Reads the header of a compressed object.
+///
+/// # Errors
+/// Those of reading. What cannot be inflated is no error but no object.
+fn header(compressed: impl Read) -> std::io::Result<Head> {
     let mut begin = Vec::new();
-    // What cannot be inflated has none.
-    ZlibDecoder::new(compressed).take(HEADER as u64).read_to_end(&mut begin).ok()?;
+    if let Err(error) = ZlibDecoder::new(compressed).take(HEADER as u64).read_to_end(&mut begin) {
+        return if is_of_decoder(&error) { Ok(Head::Nothing) } else { Err(error) };
+    }
+    Ok(parsed(&begin).unwrap_or(Head::Nothing))
+}
+
+/// True if bytes could be read and are not what was compressed.
+fn is_of_decoder(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
+}
+
+fn parsed(begin: &[u8]) -> Option<Head> {
     let end = begin.iter().position(|byte| *byte == 0)?;
     let (kind, size) = std::str::from_utf8(&begin[..end]).ok()?.split_once(' ')?;
+    if kind == "tag" {
+        return Some(Head::Tag);
+    }
     let kinds = [ObjectKind::Blob, ObjectKind::Tree, ObjectKind::Commit];
     let kind = kinds.into_iter().find(|known| known.as_str() == kind)?;
-    Some((kind, size.parse().ok()?, end + 1))
+    Some(Head::Object(kind, size.parse().ok()?, end + 1))
 }
 
 /// Kind and size that a loose object says it has.
 pub fn describe(path: &Path) -> Result<Loose<(ObjectKind, u64)>> {
-    match File::open(path) {
-        Ok(file) => Ok(header(file).map_or(Loose::Damaged, |(kind, size, _)| Loose::There((kind, size)))),
-        Err(error) if is_absent(&error) => Ok(Loose::Absent),
-        Err(error) => Err(Error::io(error, "opening", path)),
-    }
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if is_absent(&error) => return Ok(Loose::Absent),
+        Err(error) => return Err(Error::io(error, "opening", path)),
+    };
+    Ok(match header(file).at("reading", path)? {
+        Head::Object(kind, size, _) => Loose::There((kind, size)),
+        Head::Tag => Loose::Absent,
+        Head::Nothing => Loose::Damaged,
+    })
 }
 
 /// Writes a blob of `size` bytes from a reader, in constant memory, synced with its directory.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::entry::{Fault, Head};
 use super::inventory::Inventory;
 use super::loose::{self, Loose};
-use super::packs::{Pack, Set};
+use super::packs::{Identity, Pack, Set};
 use super::{damaged, layout, pack};
 use crate::error::{Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
@@ -42,6 +42,8 @@ pub struct Objects {
     set: Mutex<Option<Arc<Set>>>,
     /// The packs that were compared with the inventory last. What was listed since by readers may lack what these held.
     accounted: Mutex<Option<Arc<Set>>>,
+    /// The inventory as it was after that.
+    told: Mutex<Option<Identity>>,
 }
 
 /// What an object is: `None` for tags, which piton never writes.
@@ -63,7 +65,13 @@ impl Objects {
             }
             at += 1;
         }
-        Objects { git_dir: git_dir.to_owned(), dirs, set: Mutex::new(None), accounted: Mutex::new(None) }
+        Objects {
+            git_dir: git_dir.to_owned(),
+            dirs,
+            set: Mutex::new(None),
+            accounted: Mutex::new(None),
+            told: Mutex::new(None),
+        }
     }
 
     /// True if it borrows from others.
@@ -272,7 +280,9 @@ impl Objects {
         let before = self.accounted.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let noted = self.git_dir.join(NOTED);
         let is_noted = noted.symlink_metadata().is_ok();
-        if !is_noted && before.as_ref().is_some_and(|set| set.stands()) {
+        let told = Inventory::identity(&self.git_dir)?;
+        let is_told = told.is_some() && *self.told.lock().unwrap_or_else(PoisonError::into_inner) == told;
+        if !is_noted && is_told && before.as_ref().is_some_and(|set| set.stands()) {
             return Ok(());
         }
         let known = Inventory::load(&self.git_dir);
@@ -302,6 +312,7 @@ impl Objects {
         }
         *self.set.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&set));
         *self.accounted.lock().unwrap_or_else(PoisonError::into_inner) = Some(set);
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Inventory::identity(&self.git_dir)?;
         Ok(())
     }
 
@@ -333,6 +344,10 @@ impl Objects {
         for id in text.lines().filter_map(|line| line.parse::<ObjectId>().ok()) {
             let path = loose::path_of(&self.git_dir, &id);
             if loose::is_damaged(&path) {
+                if !found {
+                    // Before the file goes: a process that is killed behind that leaves nothing that is taken for stored.
+                    layout::change_epoch(&self.git_dir)?;
+                }
                 let aside = self.git_dir.join("damaged");
                 create_private_dir(&aside)?;
                 std::fs::rename(&path, aside.join(id.to_string())).at("putting aside", &path)?;

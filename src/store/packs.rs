@@ -16,7 +16,7 @@ use super::entry::{Elsewhere, Fault, Source};
 use super::index::Index;
 use super::inventory::{Inventory, Known};
 use super::pack;
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::clock::file_clock;
 
@@ -181,7 +181,12 @@ impl Set {
             }
             stems.sort();
             for stem in stems {
-                packs.extend(look(&stem, old, known, listed)?);
+                match look(&stem, old, known, listed) {
+                    Ok(pack) => packs.extend(pack),
+                    Err(error) if is_shortage(&error) => return Err(error),
+                    // Other packs hold what they hold: one that cannot be read counts as gone.
+                    Err(error) => tracing::warn!(%error, pack = %stem.display(), "a pack cannot be read"),
+                }
             }
         }
         Ok(Set { packs, marks, listed })
@@ -206,13 +211,24 @@ impl Set {
     }
 }
 
+/// True if the process lacks memory or descriptors, so that no pack can be looked at.
+fn is_shortage(error: &Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    let number = source.and_then(std::io::Error::raw_os_error);
+    error.code() == Code::NoMemory || matches!(number, Some(libc::EMFILE | libc::ENFILE))
+}
+
 /// Looks at one pack; `None` if it went, or its index is still to come.
 fn look(stem: &Path, old: Option<&Set>, known: Option<&Inventory>, now: i64) -> Result<Option<Arc<Pack>>> {
     let (index_path, pack_path) = (stem.with_extension("idx"), stem.with_extension("pack"));
     let idx = Identity::of(&index_path)?;
     let Some(pack) = Identity::of(&pack_path)? else { return Ok(None) };
     let same = |other: &&Arc<Pack>| other.stem == stem && other.idx == idx && other.pack == pack;
-    if let Some(same) = old.and_then(|old| old.packs.iter().find(same)) {
+    let name = stem.file_name().unwrap_or_default().to_string_lossy();
+    let line = known.and_then(|known| known.packs.get(name.as_ref())).filter(|known| known.pack == pack);
+    // What another process found damaged meanwhile counts here too.
+    let knows_all = |other: &Arc<Pack>| line.is_none_or(|line| line.bad.iter().all(|id| other.bad.contains(id)));
+    if let Some(same) = old.and_then(|old| old.packs.iter().find(same)).filter(|same| knows_all(same)) {
         return Ok(Some(Arc::clone(same)));
     }
     if idx.is_none() && now.saturating_sub(pack.ctime) < ORPHANED {
@@ -223,7 +239,6 @@ fn look(stem: &Path, old: Option<&Set>, known: Option<&Inventory>, now: i64) -> 
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(Error::io(error, "reading", &index_path)),
     };
-    let name = stem.file_name().unwrap_or_default().to_string_lossy();
     let known = known.and_then(|known| known.packs.get(name.as_ref()));
     let made = |index: Index, bad: BTreeSet<ObjectId>, derived: Option<Rescue>| {
         let stem = stem.to_owned();

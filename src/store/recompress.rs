@@ -20,6 +20,7 @@ use super::Store;
 use super::consolidate::{self, Found, Place};
 use super::deflate::{self, Effort};
 use super::index::{self, Entry};
+use super::inventory::Inventory;
 use super::pack::{self, PackWriter};
 use super::present::Present;
 use crate::error::{Code, Error, IoContext, Result};
@@ -184,7 +185,7 @@ impl Store {
 
 /// What the packs hold that are not light.
 fn dense(place: &Place) -> Result<Present> {
-    let mut ids = Vec::new();
+    let (mut ids, known) = (Vec::new(), Inventory::load(&place.git_dir));
     for found in consolidate::packs(&place.git_dir)?.into_iter().filter(|found| !found.is_light()) {
         let path = found.file("idx");
         let bytes = std::fs::read(&path).at("reading", &path)?;
@@ -192,7 +193,11 @@ fn dense(place: &Place) -> Result<Present> {
         if !pack::is_of(&found.file("pack"), &bytes)? {
             continue;
         }
-        ids.extend(index::parse(bytes).unwrap_or_default().into_iter().map(|entry| entry.id));
+        let bad = known.as_ref().and_then(|known| known.packs.get(&found.stem()));
+        let bad = bad.map_or(&[][..], |known| &known.bad);
+        // What is damaged there stands nowhere but in the light pack, perhaps.
+        let whole = index::parse(bytes).unwrap_or_default().into_iter().map(|entry| entry.id);
+        ids.extend(whole.filter(|id| !bad.contains(id)));
     }
     Ok(Present::from(ids))
 }

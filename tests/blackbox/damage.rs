@@ -182,6 +182,31 @@ fn a_warm_process_does_not_build_on_a_pack_that_is_gone() {
 }
 
 #[test]
+fn an_action_is_not_held_by_a_checkpoint_that_went_with_its_pack() {
+    let lab = Lab::new();
+    (0..80).for_each(|n| lab.write(&format!("k{n}"), format!("{n}\n")));
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({ "type": "turn.start", "turn": "t1" }));
+    let shell = |command: &str| json!({ "type": "shell.before", "command": command });
+    let first = sidecar.ask(shell("rm k1"));
+    assert_eq!(first["checkpoint"]["status"], "taken", "{first}");
+    let packs = lab.store().join("objects/pack");
+    for entry in std::fs::read_dir(packs).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    let expected = tree(&lab.work);
+    for command in ["rm k1", "git checkout .", "rm k2"] {
+        let reply = sidecar.ask(shell(command));
+        let n = reply["checkpoint"]["n"].as_u64().unwrap_or_else(|| panic!("{command}: {reply}"));
+        let to = lab.root().join(format!("back of {command}"));
+        let restored = lab.piton(&["restore", &n.to_string(), "--to", to.to_str().unwrap()]);
+        assert_eq!(restored.code, 0, "{command}: {reply}: {restored:?}");
+        assert_eq!(tree(&to), expected, "{command}");
+    }
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
 fn a_flipped_bit_of_an_index_is_named_and_mended() {
     let scene = Scene::new();
     let kept = scene.keep();

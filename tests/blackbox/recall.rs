@@ -53,6 +53,13 @@ fn work_of_the_same_turn_is_captured_before_whatever_may_destroy_it() {
         "rm -rf $DIR",
         "find . -name '*.txt' -delete",
         "rm -rf ..",
+        // What names nothing on the disk is a pathspec, a range, or lies where `cd` did not get to.
+        "git restore :/",
+        "git restore '*.txt'",
+        "git -C . rm -rfq -- ':/n*'",
+        "rm {m..o}ew.txt",
+        "cd build; rm -f new.txt",
+        "cd build; sed -i d new.txt",
     ];
     for (n, command) in commands.into_iter().enumerate() {
         let lab = Lab::new();
@@ -75,6 +82,30 @@ fn work_of_the_same_turn_is_captured_before_whatever_may_destroy_it() {
         assert_eq!(held(&lab, &id(&third), "old.txt"), "changed\n", "{command}");
         assert_eq!(sidecar.finish(), 0);
     }
+}
+
+#[test]
+fn permissions_that_changed_since_are_not_held() {
+    let lab = Lab::new();
+    for path in ["key", "d/k", "other"] {
+        lab.write(path, "1\n");
+    }
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&mut sidecar, "t1");
+    assert_eq!(status(&shell(&mut sidecar, "rm key")), "taken");
+    for (change, command, path, mode) in
+        [("chmod 600 key", "rm key", "key", 0o600), ("chmod 640 d/k; chmod 700 d", "rm -rf d", "d/k", 0o640)]
+    {
+        lab.sh(change);
+        let reply = shell(&mut sidecar, command);
+        assert_eq!(status(&reply), "taken", "{change}: {reply}");
+        assert_eq!(status(&shell(&mut sidecar, command)), "held", "{change}");
+        lab.sh(command);
+        lab.restore(reply["checkpoint"]["n"].as_u64().unwrap(), &[]);
+        let facts = std::fs::metadata(lab.work.join(path)).unwrap();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&facts.permissions()) & 0o777, mode, "{change}");
+    }
+    assert_eq!(sidecar.finish(), 0);
 }
 
 #[test]
