@@ -57,10 +57,10 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Reach {
     let expanded = expanded(&verdict.patterns);
     let is_unclear = |path: &String| {
         let full = cwd.join(path);
-        let goes = verdict.wiped.contains(path) || has_magic(path) || full.parent().is_some_and(|dir| !dir.is_dir());
-        goes && full.symlink_metadata().is_err()
+        let may_mislead = has_magic(path) || full.parent().is_some_and(|dir| !dir.is_dir());
+        may_mislead && full.symlink_metadata().is_err()
     };
-    // What names nothing on the disk means something else than was read: a pathspec, a range, a directory that `cd` did not reach.
+    // What names nothing on the disk may mean something else than was read: a pathspec, a range, a directory that `cd` did not reach.
     let is_everything = verdict.reaches_all || verdict.targets.iter().any(is_unclear);
     let mut reach = Reach { is_everything, ..Reach::default() };
     for path in verdict.targets.iter().chain(&expanded) {
@@ -81,9 +81,7 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Reach {
 
 /// True if a program could take a path for a pattern or a pathspec of its own.
 fn has_magic(path: &str) -> bool {
-    path.contains(['*', '?', '[', '{'])
-        || path.rsplit('/').next().unwrap_or(path).starts_with([':', '^'])
-        || path.contains("/:")
+    path.contains(['*', '?', '[', '{']) || path.split('/').any(|name| name.starts_with([':', '^']))
 }
 
 /// A path as the action will follow it: through links up to its last directory.
@@ -194,7 +192,14 @@ mod tests {
             let wiped = aimed(above.0, above.1, true);
             assert!(wiped.is_everything && wiped.targets[0].path.is_root(), "{above:?}: {wiped:?}");
         }
-        assert!(aimed("w", "../other", true).is_nothing() && aimed("w", "..", false).is_everything);
+        assert!(aimed("w", "..", false).is_everything);
+        // What is not there may mean another place.
+        std::fs::create_dir(root.join("other")).unwrap();
+        assert!(aimed("w", "../other", true).is_nothing());
+        for path in ["none/new", ":/", "sub/:x", "*.txt", "{a..c}"] {
+            assert!(aimed("w", path, false).is_everything, "{path}");
+        }
+        assert!(!aimed("w", "gone", true).is_everything && !aimed("w", "new", false).is_everything);
     }
 
     #[test]
