@@ -57,7 +57,13 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Reach {
     let expanded = expanded(&verdict.patterns);
     let is_unclear = |path: &String| {
         let full = cwd.join(path);
-        let may_mislead = has_magic(path) || full.parent().is_some_and(|dir| !dir.is_dir());
+        let has_place = || full.parent().is_none_or(Path::is_dir);
+        // If `cd` fails, the rest of the path is looked for where the action begins.
+        let rest =
+            || std::iter::successors(Some(full.as_path()), |path| path.strip_prefix(path.components().next()?).ok());
+        let is_here =
+            || rest().skip(1).any(|rest| !rest.as_os_str().is_empty() && cwd.join(rest).symlink_metadata().is_ok());
+        let may_mislead = has_magic(path) || (!has_place() && is_here());
         may_mislead && full.symlink_metadata().is_err()
     };
     // What names nothing on the disk may mean something else than was read: a pathspec, a range, a directory that `cd` did not reach.
@@ -196,9 +202,10 @@ mod tests {
         // What is not there may mean another place.
         std::fs::create_dir(root.join("other")).unwrap();
         assert!(aimed("w", "../other", true).is_nothing());
-        for path in ["none/new", ":/", "sub/:x", "*.txt", "{a..c}"] {
+        for path in ["none/src", ":/", "sub/:x", "*.txt", "{a..c}"] {
             assert!(aimed("w", path, false).is_everything, "{path}");
         }
+        assert!(aimed("w", "none/src/deep", true).is_everything && !aimed("w", "none/new", true).is_everything);
         assert!(!aimed("w", "gone", true).is_everything && !aimed("w", "new", false).is_everything);
     }
 
