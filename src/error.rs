@@ -240,7 +240,7 @@ impl Error {
         &self.candidates
     }
 
-    /// What a restore would do now, if the error says that it is not what was agreed to.
+    /// Holds the fresh preview, if the agreed plan is stale.
     pub fn fresh_preview(&self) -> Option<&serde_json::Value> {
         self.preview.as_deref()
     }

@@ -1,4 +1,4 @@
-//! What a restore may do: the plan that was shown and agreed to, and nothing else.
+//! Holds a restore to the plan that was shown and agreed to.
 //!
 //! A preview gives its plan and the digest of that. On a terminal the very plan comes back with the answer: what moved since is a
 //! conflict, what is new stays. A client of the protocol sends the digest: if the fresh plan has another one, nothing is done. What
@@ -17,7 +17,7 @@ use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::worktree::restore::{Agreement, Plan};
 
-/// What was agreed to before a restore.
+/// Limits what a restore may do.
 #[derive(Clone, Debug, Default)]
 pub enum Agreed {
     /// Whatever turns out to be planned at the moment of doing it.
@@ -27,17 +27,17 @@ pub enum Agreed {
     Digest(String),
     /// The changes of this plan, each as long as its path is as it was.
     Plan(Arc<Plan>),
-    /// What an interrupted restore left to do, or to take back.
+    /// Finishes or takes back an interrupted restore.
     Rest(Arc<Rest>),
 }
 
 impl Agreed {
-    /// What a client that sends a digest, or none, agrees to.
+    /// Returns the limit for a client that sends this digest; without one, anything is allowed.
     pub fn by_digest(digest: Option<&str>) -> Agreed {
         digest.map_or(Agreed::Anything, |digest| Agreed::Digest(digest.to_owned()))
     }
 
-    /// What was agreed to about one change.
+    /// Judges one change.
     pub(super) fn on(&self, path: &RelPath, from: Option<&Entry>, to: Option<&Entry>) -> Agreement {
         match self {
             // The digest is compared when the plan is whole.
@@ -56,7 +56,7 @@ impl Restore {
 
     /// The digest of a plan: of the target, the options, and each path that it changes, with what is there and what comes.
     ///
-    /// What it keeps is left out, or every line in a log file would make another plan of it.
+    /// Leaves out the paths that stay: otherwise every new line in a log file would make another plan.
     pub(super) fn digest(&self, plan: &Plan) -> Result<String> {
         let mut text = format!("piton plan 1\ntarget {}\nkeep-new {}\n", self.target, self.keep_new);
         for path in quoted(&self.paths) {
@@ -95,7 +95,7 @@ impl Restore {
     }
 }
 
-/// What an interrupted restore announced, and what its two ends hold of it.
+/// Names the paths that an interrupted restore announced, and their entries before and after it.
 #[derive(Debug)]
 pub struct Rest {
     planned: BTreeSet<RelPath>,
@@ -126,7 +126,7 @@ impl Rest {
 }
 
 impl Timeline {
-    /// What is left of an interrupted restore.
+    /// Returns the rest of an interrupted restore.
     pub(super) fn rest_of(&mut self, begin: &Begin, planned: BTreeSet<RelPath>) -> Rest {
         let mut end = |id: ObjectId| {
             let manifest = self.load_end(id)?;

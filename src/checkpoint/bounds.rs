@@ -60,7 +60,7 @@ impl Timeline {
         weight::check(tree, self.memory(), &|id| self.read_tree(id))
     }
 
-    /// What `work` gives, or the default where a tree was too large for it.
+    /// Returns the result of `work`, or the default if a tree was too large for it.
     pub(super) fn if_it_fits<T: Default>(work: Result<T>) -> Result<T> {
         match work {
             Err(error) if error.code() == Code::TooLarge => {

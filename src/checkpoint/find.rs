@@ -41,7 +41,7 @@ impl Timeline {
         Ok(Some(current))
     }
 
-    /// What a checkpoint's tree records beside its files: modes that git has no bits for, and coverage.
+    /// Returns the tree of a checkpoint's records: modes that git has no bits for, and coverage.
     pub(super) fn records_of(&self, tree: &ObjectId) -> Result<Option<ObjectId>> {
         let entries = self.read_tree(tree)?.into_iter();
         Ok(entries.into_iter().find(|entry| entry.name == RESERVED_ROOT).map(|entry| entry.id))

@@ -1,4 +1,4 @@
-//! What an action destroys although no checkpoint holds it: named in the answer, in lists, and at a restore.
+//! Names paths that an action destroys and no checkpoint holds: in the answer, in lists, and at a restore.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,7 +40,7 @@ pub fn sentence(gaps: &[Gap]) -> Option<String> {
     (!named.is_empty()).then(|| format!("not held: {}{more}", named.join("; ")))
 }
 
-/// What a checkpoint leaves out of what an action names, and somebody may miss.
+/// Lists the paths that an action names and a checkpoint leaves out, as far as somebody may miss them.
 fn of_targets(coverage: &Coverage, targets: &[Target]) -> Vec<Gap> {
     let mut found = BTreeMap::new();
     for (path, why) in coverage.skipped.iter().filter(|(_, why)| why.is_loss()) {
@@ -60,7 +60,7 @@ fn of_targets(coverage: &Coverage, targets: &[Target]) -> Vec<Gap> {
     found.into_values().collect()
 }
 
-/// What was named by the action before which a checkpoint was taken, and is not in it.
+/// Lists the paths that the checkpoint's own action named and the checkpoint leaves out.
 fn recorded(coverage: &Coverage) -> Vec<Gap> {
     let mut found = BTreeMap::new();
     for (path, why) in coverage.skipped.iter().filter(|(_, why)| why.is_of_target()) {
@@ -129,7 +129,7 @@ impl Timeline {
         warnings
     }
 
-    /// Whether a checkpoint says of each such gap that it leaves it out.
+    /// True if a checkpoint records each of these gaps.
     pub(super) fn admits_gaps(&self, tree: &ObjectId, present: &Coverage) -> Result<bool> {
         let mut gaps = present.skipped.iter().filter(|(_, why)| why.is_of_target()).peekable();
         if gaps.peek().is_none() {

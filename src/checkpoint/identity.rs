@@ -18,7 +18,7 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::store::Store;
 use crate::sys::durable::{create_private_dir, replace_file};
 
-/// What a record says.
+/// Holds the content of an identity record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     id: String,

@@ -35,9 +35,9 @@ pub struct Row {
     pub stat: Option<Stat>,
     /// Classes of effects after it, up to the next one, that no restore undoes.
     pub external: Vec<Class>,
-    /// What of it is missing or damaged, if anything is known to be.
+    /// Names its first missing or damaged path, if one is known.
     pub damaged: Option<String>,
-    /// What its action named and it does not hold.
+    /// Lists the paths that its action named and it does not hold.
     pub gaps: Vec<Gap>,
 }
 

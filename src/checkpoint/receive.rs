@@ -251,7 +251,7 @@ fn is_run(run: &str) -> bool {
 /// Judges what came in.
 struct Judge<'s> {
     aside: &'s Store,
-    /// What the paths of one tree may take.
+    /// Limits the memory that the paths of one tree may take.
     memory: u64,
     /// Typed checkpoints that were found good.
     good: HashSet<ObjectId>,

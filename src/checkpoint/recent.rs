@@ -75,7 +75,7 @@ impl Timeline {
         Ok(count)
     }
 
-    /// How many names of two versions of one directory differ, and which pairs of subtrees do.
+    /// Counts the names that differ between two versions of a directory, and names the pairs of subtrees that differ.
     fn count_level(
         &self,
         is_root: bool,

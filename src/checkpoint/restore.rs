@@ -42,7 +42,7 @@ pub struct Restore {
     pub keep_new: bool,
     /// The operation an undo or redo steps over.
     pub over: Option<String>,
-    /// What it may do.
+    /// Limits what it may do.
     pub agreed: Agreed,
 }
 
@@ -53,7 +53,7 @@ impl Restore {
         Restore { target, kind: OpKind::Restore, run: run.to_owned(), paths, only, keep_new, over, agreed }
     }
 
-    /// Whether a path is among those that are brought back.
+    /// True if a path is among those that are brought back.
     pub(super) fn selects(&self, path: &RelPath) -> bool {
         match &self.only {
             Some(only) => only.contains(path),

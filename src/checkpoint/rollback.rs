@@ -23,7 +23,7 @@ use crate::worktree::Flow;
 pub enum Point {
     /// Where it began: `rig-setup`, else the first of the others.
     Start,
-    /// What became of it: `completed`, else `error`, else `skipped`. Never its `rig-setup`.
+    /// Selects `completed`, else `error`, else `skipped`. Never selects `rig-setup`.
     End,
     Of(Kind),
 }
@@ -212,7 +212,7 @@ impl Timeline {
         Ok(RolledBack { restored, run: restore.run, next_branch })
     }
 
-    /// Whether a run moves with the files: then it is an operation even where no file changes.
+    /// True if a run moves with the files. Then it is an operation even if no file changes.
     pub(super) fn moves_run(&self, restore: &Restore) -> Result<bool> {
         let moved = |step: Option<&Step>| step.is_some_and(|step| step.moved.is_some());
         Ok(match restore.kind {

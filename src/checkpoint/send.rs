@@ -137,7 +137,7 @@ impl Timeline {
     }
 }
 
-/// What was found out about commits and trees.
+/// Remembers the verdicts on commits and trees.
 #[derive(Default)]
 struct Judge {
     known: HashMap<ObjectId, Option<Back>>,

@@ -156,7 +156,7 @@ impl Timeline {
         Ok(newest.into_iter().chain(own).cloned().collect())
     }
 
-    /// Whether a checkpoint holds everything that stands at `targets` now. No target is held by none. A damaged checkpoint holds nothing.
+    /// True if a checkpoint holds everything that stands at `targets` now. True without targets; false for a damaged checkpoint.
     ///
     /// # Errors
     /// Those of reading.

@@ -31,7 +31,7 @@ use crate::worktree::stamps::Stamps;
 /// How long an operation waits for a lock that somebody else holds.
 pub const LOCK_WAIT: Duration = Duration::from_secs(60);
 
-/// How long a capture beside another job waits for a lock that somebody else holds: that job waits meanwhile.
+/// Bounds the wait of a capture beside another job for a lock of another process. The job waits meanwhile.
 const BESIDE_WAIT: Duration = Duration::from_secs(1);
 
 /// A process that ends leaves a log of fewer bytes to the next one: reading it takes less than a millisecond.

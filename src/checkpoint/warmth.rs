@@ -50,7 +50,7 @@ pub(super) struct Warmth {
     reached: BTreeSet<RelPath>,
     /// What asking what changed took, once it was asked.
     sync_us: Option<u64>,
-    /// What comparing the targets with the disk took.
+    /// Microseconds of comparing the targets with the disk.
     named_us: u64,
 }
 

@@ -108,7 +108,7 @@ fn decide(asked: &Asked) -> Result<Decision> {
     Ok(decision)
 }
 
-/// What the engine refused, as it said it.
+/// Holds a refusal of the engine: its code and text.
 #[derive(Debug)]
 pub(super) struct Refused {
     code: String,

@@ -13,7 +13,7 @@ use crate::model::text::cut;
 /// Checkpoints that are listed.
 const LISTED: u64 = 15;
 
-/// How often a preview is made anew because files moved meanwhile.
+/// Attempts before a prompt gives up because files keep changing after the preview.
 const TRIES: usize = 4;
 
 /// Longest patch that is shown, in characters.

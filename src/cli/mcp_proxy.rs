@@ -15,6 +15,7 @@ use crate::sidecar::{self, Guarding, Proxied};
 
 /// Runs it; the exit code is the server's own.
 pub fn proxy(cli: &Cli, args: &McpProxyArgs) -> Result<ExitCode> {
+    // Without a working directory a workspace has to be named: the code that needs one says so.
     let cwd = std::env::current_dir().ok();
     let (flags, workspace) = (flags(cli)?, named(cli, cwd.as_deref()));
     let guarding = match Home::locate() {

@@ -29,12 +29,12 @@ pub struct Words {
     file: &'static str,
     diff: &'static str,
     undo: &'static str,
-    /// Whether a restore asks before it changes anything.
+    /// True if a restore asks before it changes anything.
     asks: bool,
 }
 
 impl Words {
-    /// Those of the terminal.
+    /// Names the verbs of the terminal.
     pub const TERMINAL: Words = Words {
         restore: "piton restore N",
         file: "piton restore N FILE",
@@ -43,7 +43,7 @@ impl Words {
         asks: true,
     };
 
-    /// Those of a prompt in a client: its own commands as far as an installation gives it any, else those of the terminal.
+    /// Names the commands that an installation gives this client, else the verbs of the terminal.
     pub fn of(client: Client) -> Words {
         let has = |command: &str| client.commands().contains(&command);
         let undo = match (has("undo"), has("rollback")) {
@@ -168,7 +168,7 @@ pub struct Preview {
     pub unheld: Paths,
     /// `None` where there is nothing to step over.
     pub over: Option<Over>,
-    /// What to say where there is no plan.
+    /// Holds the sentence for a reply without a plan.
     pub message: Option<String>,
 }
 
@@ -261,7 +261,7 @@ pub fn step(word: &str, over: &Over) -> String {
     format!("{word} of operation {operation} ({kind}, {}){moves}\n", print::local_time(&over.time))
 }
 
-/// What a restore would do.
+/// Renders a preview.
 pub fn preview(preview: &Preview) -> String {
     let (target, plan) = (&preview.target, &preview.plan);
     let mut text = print::bold(&format!(
@@ -306,7 +306,7 @@ fn shown(path: &str) -> String {
     if path.is_empty() { ".".to_owned() } else { printable(path) }
 }
 
-/// What a restore did; `verb` is `Restored`, `Undone` and the like. `back` is the command that takes it back, if it did anything.
+/// Renders the result of a restore. `verb` is `Restored`, `Undone` and the like; `back` is the command that takes it back.
 pub fn outcome(outcome: &Outcome, verb: &str, back: &str) -> String {
     let done = &outcome.done;
     let mut text = format!(
@@ -331,7 +331,7 @@ pub fn outcome(outcome: &Outcome, verb: &str, back: &str) -> String {
     text
 }
 
-/// What a prompt is answered after a restore or an undo: the preview, what was done, and what was found out only then.
+/// Renders the answer to a prompt: the preview, the result, and later warnings.
 pub fn answer(before: &Preview, after: &Outcome, verb: &str, back: &str) -> String {
     let mut text = preview(before);
     if after.operation.is_none() && before.changes_nothing() {

@@ -53,6 +53,7 @@ pub fn protect(
 ) -> Result<Protected> {
     let taken = |taken: Taken| Protected::Taken(Box::new(taken));
     let Some(standing) = standing else { return timeline.take(take, control).map(taken) };
+    // The state of a session may be damaged: an id that is none protects nothing, and a checkpoint is taken.
     let slot: Option<ObjectId> = standing.slot.id.parse().ok();
     if !standing.reaches_all {
         for checkpoint in timeline.protecting(slot, standing.waits)? {

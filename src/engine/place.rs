@@ -32,7 +32,7 @@ fn leads_into(workspace: &Path, path: &Path) -> Option<(PathBuf, PathBuf)> {
     path.ancestors().find_map(|dir| Some((dir.to_owned(), inside(dir)?)))
 }
 
-/// What an action may destroy in a workspace.
+/// Names the paths of a workspace that an action may destroy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// Paths that are captured whatever the rules say.

@@ -15,22 +15,22 @@ use crate::settings::{self, Mistake, Setting};
 pub struct InForce {
     pub policy: Policy,
     pub classifier: Classifier,
-    /// What is wrong with the configuration, as sentences: mistakes, and what its reading left aside.
+    /// Describes the mistakes of the configuration and the settings that were left aside, as sentences.
     pub warnings: Vec<String>,
-    /// Those of them that are no mistakes.
+    /// Lists the settings that were left aside without being mistakes.
     left_aside: Vec<String>,
     mistakes: Vec<Mistake>,
     settings: Vec<Setting>,
 }
 
-/// What following the configuration came to.
+/// Reports the result of reading the configuration again.
 #[derive(Default)]
 pub struct Followed {
-    /// What is in force now, if it is something else than before, or was asked for.
+    /// Holds the configuration in force, if it changed or was asked for.
     pub read: Option<Arc<InForce>>,
     /// Mistakes that were not told yet.
     pub mistakes: Vec<Mistake>,
-    /// Those of which no process of this home has told yet, as sentences.
+    /// Lists the mistakes that no process of this home has reported yet, as sentences.
     pub unknown: Vec<String>,
 }
 

@@ -191,7 +191,7 @@ pub fn judge(args: &[OsString]) -> Result<Asked, Refusal> {
     Ok(Asked { verb, sends })
 }
 
-/// How the word behind another one is read.
+/// Tells how git reads the word behind an option.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// For what it is.
@@ -229,7 +229,7 @@ fn only_reads(verb: &str, words: &[&str]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether an option takes the next word.
+/// Tells if an option takes the next word.
 fn takes(verb: &str, option: &str) -> Next {
     if option.starts_with("--") {
         let is_plain = option.contains('=') || PLAIN.contains(&option);

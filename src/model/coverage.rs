@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::path::RelPath;
 
-/// How many bytes were counted of what was not captured.
+/// Counts the bytes that were not captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Weight {
     pub bytes: u64,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// Deepest nesting that is read; what lies deeper is left out.
 const MAX_DEPTH: usize = 120;
 
-/// What was read.
+/// Holds a document as far as it could be read.
 #[derive(Debug, PartialEq)]
 pub struct Read {
     /// As far as it could be read.
@@ -27,6 +27,7 @@ pub struct Read {
 /// Reads one JSON document.
 pub fn read(bytes: &[u8]) -> Read {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    // Bytes that are not UTF-8 are read with replacement below, and `is_utf8` says so.
     let strict = std::str::from_utf8(bytes).ok();
     if let Some(Ok(value)) = strict.map(serde_json::from_str) {
         return Read { value, is_doubtful: false, is_utf8: true, fault: None };

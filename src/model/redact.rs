@@ -73,7 +73,7 @@ fn is_masked(value: &str) -> bool {
     value.trim_matches(['\'', '"', '\\']) == MASK || value.ends_with("***…")
 }
 
-/// How hashes of passwords begin: no variable does.
+/// Prefixes of password hashes. No variable begins like this.
 const HASHES: &[&str] = &["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$apr1$", "$argon2"];
 
 /// True for what stands in the place of a value and is none: a variable, a command's output, a placeholder.

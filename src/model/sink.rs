@@ -18,6 +18,7 @@ pub trait ObjectSink: Sync {
     /// # Errors
     /// When the store cannot be looked at.
     fn expect(&self, objects: usize, bytes: u64) -> Result<()> {
+        // A sink without preparations needs neither number.
         let _ = (objects, bytes);
         Ok(())
     }

@@ -24,7 +24,7 @@ const SHARING: u64 = 16;
 /// The part of the memory from which on a list of paths is long.
 const LONG: u64 = 8;
 
-/// What all paths of a tree come to.
+/// Sums up all paths of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
     pub paths: u64,

@@ -140,7 +140,7 @@ pub struct BeforeReply {
     pub effects: Vec<crate::model::effect::Effect>,
     pub warnings: Vec<crate::model::effect::Warning>,
     pub checkpoint: CheckpointBlock,
-    /// What the action names and no checkpoint holds.
+    /// Lists the paths that the action names and no checkpoint holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_held: Vec<NotHeld>,
     /// What the model is to be told beside.
@@ -163,7 +163,7 @@ pub struct StatBlock {
     pub files: u64,
     pub plus: u64,
     pub minus: u64,
-    /// Whether lines were counted in the first files only.
+    /// True if lines were counted in the first files only.
     #[serde(skip_serializing_if = "is_false")]
     pub cut: bool,
 }
@@ -190,7 +190,7 @@ pub struct ListItem {
     pub stat: StatBlock,
     pub pending: bool,
     pub flags: Vec<String>,
-    /// What its action named and it does not hold.
+    /// Lists the paths that its action named and it does not hold.
     #[serde(rename = "not_held", skip_serializing_if = "Vec::is_empty")]
     pub not_held: Vec<NotHeld>,
     pub external: Vec<&'static str>,
@@ -270,7 +270,7 @@ pub struct Done {
     pub deleted: List,
     pub kept: List,
     pub failed: List,
-    /// Those of `kept` that are not in the plan that was agreed to.
+    /// Lists the paths of `kept` that are not in the agreed plan.
     #[serde(skip_serializing_if = "List::is_empty")]
     pub not_agreed: List,
 }

@@ -25,7 +25,7 @@ pub struct Mistake {
     /// The key whose value is at stake: `key` itself, or the one that it was probably meant to be.
     pub(super) meant: Option<&'static str>,
     pub(super) why: String,
-    /// What holds instead.
+    /// Names the value that holds instead.
     pub(super) instead: String,
     /// The line of the file, with a mark.
     pub(super) excerpt: String,

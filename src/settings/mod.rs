@@ -77,7 +77,7 @@ pub struct Sources {
     pub environment: Vec<(String, String)>,
     /// `key`, `value` pairs.
     pub flags: Vec<(String, String)>,
-    /// What was in force in a process that runs: it stays where a mistake stands now.
+    /// Holds the settings in force of a running process. They stay where the file has a mistake now.
     pub in_force: Vec<Setting>,
 }
 
@@ -86,7 +86,7 @@ pub struct Sources {
 pub struct Effective {
     pub policy: Policy,
     pub settings: Vec<Setting>,
-    /// What was left aside of the workspace's file.
+    /// Lists the settings of the workspace's file that were left aside.
     pub warnings: Vec<String>,
     pub mistakes: Vec<Mistake>,
     /// Where the user's rules stand.

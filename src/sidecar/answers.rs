@@ -56,7 +56,7 @@ pub fn block(taken: &Taken) -> CheckpointBlock {
     }
 }
 
-/// What an action names and no checkpoint holds, as it stands in the answer.
+/// Converts gaps into the list `not_held` of a reply.
 pub fn not_held(gaps: &[Gap]) -> Vec<NotHeld> {
     let item = |gap: &Gap| NotHeld {
         item: PathItem::new(&gap.path, Some(gap.why.to_string())),

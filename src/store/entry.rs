@@ -26,7 +26,7 @@ const PIECE: usize = 64 << 10;
 /// No header of an entry is longer, the base of a delta included.
 const HEADER: usize = 48;
 
-/// What an entry is.
+/// The form of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Whole(ObjectKind),
@@ -174,7 +174,7 @@ impl Source<'_> {
         if content.len() as u64 == head.size { Ok(content) } else { Err(Fault::Damaged("it has another size")) }
     }
 
-    /// What an entry holds compressed, as a stream.
+    /// Streams the inflated content of an entry.
     pub fn stream(&self, head: &Head) -> impl Read + use<'_> {
         ZlibDecoder::new(Stream::new(self.file, head.begin, self.length))
     }
@@ -268,7 +268,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
-/// What a delta makes of its base; `None` if it is not made for it.
+/// Applies a delta to its base; `None` if it belongs to another base or is damaged.
 fn apply(base: &[u8], delta: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
     let Some((size, instructions)) = sizes(base, delta) else { return Ok(None) };
     let mut out = Vec::new();

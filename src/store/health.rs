@@ -103,7 +103,7 @@ impl Store {
 }
 
 impl Store {
-    /// What is missing of a commit or of those that it comes from.
+    /// Names the first missing object of a commit or of its ancestors.
     fn hole_behind(&self, id: ObjectId, holes: &mut Holes<'_>) -> Result<Option<String>> {
         let mut next = Some(id);
         while let Some(id) = next {

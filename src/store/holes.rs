@@ -1,4 +1,4 @@
-//! What checkpoints name and the store does not hold.
+//! Finds objects that checkpoints name and the store does not hold.
 
 use std::collections::{HashMap, HashSet};
 

@@ -112,7 +112,7 @@ impl Index {
         })
     }
 
-    /// How many objects it names.
+    /// Counts its objects.
     pub fn len(&self) -> usize {
         self.count
     }

@@ -24,7 +24,7 @@ const MARK: &str = "piton packs 1";
 pub struct Known {
     pub idx: Identity,
     pub pack: Identity,
-    /// How many objects it held.
+    /// Counts its objects.
     pub objects: u64,
     /// Objects that its index names and it does not hold.
     pub bad: Vec<ObjectId>,
@@ -74,7 +74,7 @@ impl Inventory {
         Some(inventory)
     }
 
-    /// What stands now.
+    /// Returns the inventory of a set of packs.
     pub fn of(set: &Set, is_suspect: bool) -> Inventory {
         let known = |pack: &super::packs::Pack| {
             // An index that is derived at each look is never taken for verified: no file is so.

@@ -21,7 +21,7 @@ use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 use crate::model::sink::hash_stream;
 use crate::sys::durable::{sync_dir, unique_suffix};
 
-/// What a file of a loose object turned out to be.
+/// The result of reading a file of a loose object.
 pub enum Loose<T> {
     Absent,
     /// It does not hold the object that its name says.
@@ -325,7 +325,7 @@ fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// What a loose file begins with.
+/// The header of a loose file.
 enum Head {
     /// Kind, size, and how many bytes the header takes.
     Object(ObjectKind, u64, usize),

@@ -310,6 +310,7 @@ impl Commit {
             }
             let Some(space) = line.iter().position(|byte| *byte == b' ') else { continue };
             let (key, value) = (&line[..space], &line[space + 1..]);
+            // An id that cannot be read makes it no commit: the caller calls it damaged.
             let id = || std::str::from_utf8(value).ok()?.parse::<ObjectId>().ok();
             match key {
                 b"tree" if tree.is_none() => tree = Some(id()?),

@@ -25,7 +25,7 @@ const NOTED: &str = "piton-damaged";
 /// Bases of deltas in other packs: so many steps are followed.
 const STEPS: usize = 64;
 
-/// How deep repositories may borrow from each other.
+/// Bounds the chain of repositories that borrow from each other.
 const BORROWED: usize = 5;
 
 /// Looks for something of the object that begins at a place of a pack.
@@ -46,7 +46,7 @@ pub struct Objects {
     told: Mutex<Option<Identity>>,
 }
 
-/// What an object is: `None` for tags, which piton never writes.
+/// The kind of an object; `None` for tags, which piton never writes.
 pub type Kind = Option<ObjectKind>;
 
 impl Objects {

@@ -29,7 +29,7 @@ const ORPHANED: i64 = 1_000_000_000;
 /// Packs above this size are read against their index only if their ends are wrong.
 const EXAMINED: u64 = 1 << 30;
 
-/// What tells one state of a file from another.
+/// Distinguishes one state of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub dev: u64,
@@ -67,7 +67,7 @@ impl Identity {
 
 /// An index that was derived from its pack.
 pub struct Rescue {
-    /// What the file should hold; `None` if objects of the pack are damaged, so that no index fits it.
+    /// Holds the right content of the file; `None` if objects of the pack are damaged, so that no index fits it.
     pub bytes: Option<Vec<u8>>,
 }
 
@@ -97,7 +97,7 @@ impl Pack {
         self.index.find(id).filter(|_| self.bad.is_empty() || !self.bad.contains(id))
     }
 
-    /// How many objects it holds.
+    /// Counts its objects.
     pub fn objects(&self) -> u64 {
         (self.index.len() - self.bad.len().min(self.index.len())) as u64
     }

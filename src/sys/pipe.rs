@@ -33,7 +33,7 @@ impl Ready {
     }
 }
 
-/// How long a writer may pause before what it sent is looked at.
+/// Bounds a writer's pause before its bytes are examined.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Reads to the end of the input, to `limit` bytes or to `deadline`, whichever comes first; a writer that pauses and has sent what

@@ -81,7 +81,7 @@ impl Doubts {
         }
     }
 
-    /// Whether a file of this name below a directory that is named is doubted.
+    /// True if a file of this name is doubted below a named directory.
     pub(super) fn matters_below(&self, name: &[u8], known: &Known) -> bool {
         (self.is_recent(known) || database::is_database(name)) && is_doubtful(known)
     }
@@ -135,7 +135,7 @@ impl Doubts {
     }
 }
 
-/// Whether a stamp is all that speaks for a file's content. A link's content moves with its inode.
+/// True if only a stamp speaks for a file's content. A link's content moves with its inode.
 fn is_doubtful(known: &Known) -> bool {
     known.proven && known.stamp.mode & libc::S_IFMT == libc::S_IFREG && known.stamp.size > 0
 }
@@ -145,7 +145,7 @@ pub(super) fn newest(known: &Known) -> i64 {
     known.stamp.mtime.max(known.stamp.ctime)
 }
 
-/// Whether a file holds something else than what was captured of it, or cannot be read.
+/// True if a file differs from its captured content, or cannot be read.
 ///
 /// # Errors
 /// `shutting-down` when `control` said so; a large file is read piece by piece.

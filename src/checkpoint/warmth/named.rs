@@ -20,7 +20,7 @@ use crate::worktree::{Flow, Target, Warm, rewritten};
 const ATTEMPTS: usize = 3;
 
 impl Timeline {
-    /// What stands at `targets` otherwise than a warm tree holds it, whatever was told.
+    /// Lists the paths at `targets` that differ from the warm tree, whatever the watcher told.
     pub(super) fn inspect(&self, tree: &mut Warm, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<Changes> {
         let (plain, nothing, never) = (Take::any(), Before::nothing(), [self.home.path().to_owned()]);
         tree.inspect(&self.request(&plain, &nothing, &never), targets, control).map(Changes::Paths)

@@ -1,4 +1,4 @@
-//! What is sound of a user's rules: a rule that cannot be costs itself and nothing else.
+//! Keeps the valid rules of a user's settings: an invalid rule is dropped alone.
 
 use serde_json::{Map, Value};
 

@@ -143,6 +143,7 @@ fn run(mut command: Command, input: &[u8], patience: Duration) -> Result<String>
     let Ok(text) = printed.recv_timeout(patience) else {
         // It may have ended just now.
         let _ = child.kill();
+        // It was killed: its status says nothing more.
         let _ = child.wait();
         return Err(Error::new(Code::Busy, format!("the hook did not end within {} s", patience.as_secs())));
     };

@@ -277,7 +277,7 @@ fn is_literal(value: &str) -> bool {
         && !value.starts_with("os.environ")
 }
 
-/// What every name has in it of which a value may be a secret.
+/// Parts of names whose values may be secrets.
 fn may_be_secret(name: &str) -> bool {
     const SIGNS: &[&str] = &[
         "pass", "pwd", "secret", "token", "key", "auth", "cred", "pw", "pat", "jwt", "psk", "sig", "hmac", "hash",
@@ -302,7 +302,7 @@ pub fn is_secret(name: &str, value: &str, in_query: bool) -> bool {
     says_secret(name) && !is_about(name, plain) || says_key(name, plain, in_query)
 }
 
-/// What `--secret id=…,src=…` and `PWD=/somewhere` say.
+/// Recognises values that only point somewhere: `--secret id=…,src=…`, `PWD=/somewhere`.
 fn is_about(name: &str, value: &str) -> bool {
     let small = name.to_ascii_lowercase();
     (small == "secret" && (value.starts_with("id=") || value.starts_with("source=") || value.starts_with("type=")))

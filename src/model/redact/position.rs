@@ -20,7 +20,7 @@ static ROWS: LazyLock<HashMap<&'static str, Vec<usize>>> = LazyLock::new(|| {
     rows
 });
 
-/// How deep commands in quotes are followed.
+/// Bounds the nesting of quoted commands.
 const DEPTH: usize = 3;
 
 /// Notes the secrets of a text that begins at `base`.
@@ -117,7 +117,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What `echo` and `printf` hand to a program that reads a secret.
+    /// Marks the text that `echo` and `printf` hand to a program that reads a secret.
     fn printed(&self, simple: &Simple, spans: &mut Spans) {
         let words: Vec<&str> = simple.words.iter().map(|word| self.word(word)).collect();
         let Some(at) = words.iter().position(|word| matches!(*word, "echo" | "printf" | "print" | "Write-Output"))
@@ -289,7 +289,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows a sign in a word: `user:secret`.
+    /// Marks the part behind a sign in a word: `user:secret`.
     fn behind(&self, word: &Range<usize>, sign: char, spans: &mut Spans) {
         let span = inner(self.text, word);
         let text = &self.text[span.clone()];

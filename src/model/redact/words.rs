@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What stands in a command.
+/// One part of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
     Word(Range<usize>),

@@ -47,7 +47,7 @@ impl Plan {
         self.conflict.retain(|(path, _)| wanted(path));
     }
 
-    /// What this plan, which was agreed to, says of a change in a newer one.
+    /// Judges a change of a newer plan by this one, which was agreed to.
     pub fn agreement(&self, path: &RelPath, from: Option<&Entry>, to: Option<&Entry>) -> Agreement {
         let created = self.create.binary_search_by(|(at, _)| at.cmp(path)).ok();
         let replaced = self.replace.binary_search_by(|(at, ..)| at.cmp(path)).ok();
@@ -89,14 +89,14 @@ pub struct PlanInput<'a> {
     pub covered: &'a dyn Fn(&RelPath, &Entry) -> Result<(), String>,
     /// Whether the target skipped this path or a directory above it.
     pub target_skipped: &'a dyn Fn(&RelPath) -> bool,
-    /// What was agreed to about each change.
+    /// Judges each change.
     pub agreed: &'a Agree<'a>,
 }
 
 /// Says what was agreed to about a change: from what is there now (`None`: nothing) to what comes (`None`: it is deleted).
 pub type Agree<'a> = dyn Fn(&RelPath, Option<&Entry>, Option<&Entry>) -> Agreement + 'a;
 
-/// What was agreed to about one change of a plan.
+/// The verdict on one change of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
     /// This very change.

@@ -1,4 +1,4 @@
-//! What targets may cost: the budget of what only they bring in, and the weight of what is left out of them.
+//! Bounds what targets may cost: the budget for paths that only they bring in, and the weight of what is left out.
 
 use std::os::fd::AsFd;
 

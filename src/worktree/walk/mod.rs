@@ -350,7 +350,7 @@ impl<'a> Walker<'a> {
         outside || self.holds_kept(place) || wanted.any_below(path) || wanted.contains(path)
     }
 
-    /// Whether a directory that is not shown holds anything that stays captured.
+    /// True if a directory that is not shown holds anything that stays captured.
     fn holds_kept(&self, place: &Place) -> bool {
         let path = &place.path;
         place.in_extent

@@ -1,4 +1,4 @@
-//! What differs between a warm tree and the disk: by names, kinds and stamps, and in idle time by content.
+//! Compares a warm tree with the disk: by names, kinds and stamps, and in idle time by content.
 
 use std::collections::{BTreeMap, BTreeSet};
 

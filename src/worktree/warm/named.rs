@@ -68,7 +68,7 @@ impl Warm {
         Ok(Dirty::new(moved))
     }
 
-    /// What differs at and below some directories that were looked into, none of them below another.
+    /// Lists the differences at and below some directories, none of them below another.
     fn differences_below(
         &self,
         request: &Request<'_>,
