@@ -35,6 +35,7 @@ pub trait BlobSource: Sync {
     /// # Errors
     /// When the source cannot answer.
     fn size(&self, id: &ObjectId) -> Result<Option<u64>> {
+        // A source that cannot tell needs no id.
         let _ = id;
         Ok(None)
     }
