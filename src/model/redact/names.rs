@@ -271,7 +271,11 @@ fn value_after(
 
 /// True for a literal, in code: no call, no subscript, no environment.
 fn is_literal(value: &str) -> bool {
-    !value.contains('(')
+    // Text before a command substitution is as literal as any: `PASSWORD=hunter2-$(date)`.
+    let head = value.split("$(").next().unwrap_or(value).trim_matches(['\'', '"', '\\']);
+    let is_substitution = head.is_empty() && value.contains("$(");
+    !is_substitution
+        && !head.contains('(')
         && !value.contains('[')
         && !value.starts_with("process.env")
         && !value.starts_with("os.environ")
