@@ -28,6 +28,39 @@ impl Drop for Remote {
     }
 }
 
+/// Starts `git-daemon` over the repositories below `base`; the server and its port.
+///
+/// `git-daemon` cannot choose a free port itself. Another test may take the port between the moment it was found free and the
+/// start of the server, which then ends at once: another port is tried.
+fn serve(daemon: &Path, base: &Path) -> (Child, u16) {
+    for _ in 0..20 {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        // Not through `git daemon`, which would leave it behind when it is killed.
+        let mut server = Command::new(daemon)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .args(["--verbose", "--listen=127.0.0.1", "--export-all", "--enable=receive-pack"])
+            .args([format!("--port={port}"), format!("--base-path={}", base.display())])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = Vec::new();
+        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+        let ready = lines.by_ref().any(|line| {
+            told.push(line.unwrap());
+            told.last().unwrap().contains("Ready to rumble")
+        });
+        if ready {
+            // It goes on telling: somebody has to listen.
+            std::thread::spawn(move || lines.for_each(drop));
+            return (server, port);
+        }
+        println!("git-daemon ended ({:?}): {told:?}", server.wait());
+    }
+    panic!("git-daemon did not start on any of 20 ports");
+}
+
 impl Remote {
     /// Served by `git daemon` on the loopback, else by its path.
     fn new() -> Remote {
@@ -42,22 +75,7 @@ impl Remote {
         let mut remote = Remote { dir, url, server: None, _scratch: scratch };
         let daemon = Path::new(exec_path.trim()).join("git-daemon");
         if daemon.exists() {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let base = remote.dir.parent().unwrap().to_str().unwrap().to_owned();
-            // Not through `git daemon`, which would leave it behind when it is killed.
-            let mut server = Command::new(daemon)
-                .env_clear()
-                .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-                .args(["--verbose", "--listen=127.0.0.1", "--export-all", "--enable=receive-pack"])
-                .args([format!("--port={port}"), format!("--base-path={base}")])
-                .stdout(Stdio::null())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
-            assert!(lines.any(|line| line.unwrap().contains("Ready to rumble")));
-            // It goes on telling: somebody has to listen.
-            std::thread::spawn(move || lines.for_each(drop));
+            let (server, port) = serve(&daemon, remote.dir.parent().unwrap());
             remote.url = format!("git://127.0.0.1:{port}/shared.git");
             remote.server = Some(server);
         } else {
