@@ -34,6 +34,8 @@ mod environment;
 mod faults;
 #[path = "blackbox/git.rs"]
 mod git;
+#[path = "blackbox/golden.rs"]
+mod golden;
 #[path = "blackbox/hooks.rs"]
 mod hooks;
 #[path = "blackbox/input.rs"]
