@@ -23,6 +23,11 @@ const ISOLATED: &[(&str, &str)] = &[
     ("core.attributesFile", "/dev/null"),
     ("core.excludesFile", "/dev/null"),
     ("core.fsmonitor", "false"),
+    // A format may ask for signatures: `log --format=%G?`.
+    ("gpg.program", "false"),
+    ("gpg.openpgp.program", "false"),
+    ("gpg.ssh.program", "false"),
+    ("gpg.x509.program", "false"),
     ("core.autocrlf", "false"),
     ("core.logAllRefUpdates", "false"),
     ("commit.gpgSign", "false"),

@@ -45,6 +45,7 @@ const HARMLESS: &[&str] = &[
 const BARRED: &[(&str, &str, &str)] = &[
     ("*", "--output", "write what it prints to a file with the shell's `>`"),
     ("*", "--ext-diff", "`piton git diff A B` shows the difference"),
+    ("*", "--show-signature", "checkpoints carry no signatures"),
     ("diff", "--no-index", "it compares files, not checkpoints: `diff A B` does that"),
     ("grep", "--no-index", "it searches files, not checkpoints: `grep -r` does that"),
     ("archive", "--remote", "an archive of this workspace needs no server"),
@@ -53,6 +54,7 @@ const BARRED: &[(&str, &str, &str)] = &[
     ("grep", "--open-files-in-pager", "open what it prints yourself"),
     ("push", "--receive-pack", "`piton push REMOTE` sends to any server"),
     ("push", "--exec", "`piton push REMOTE` sends to any server"),
+    ("push", "--recurse-submodules", "checkpoints hold no submodules"),
     ("push", "--signed", "`piton push REMOTE` sends to any server"),
 ];
 
@@ -185,6 +187,7 @@ pub fn judge(args: &[OsString]) -> Result<Asked, Refusal> {
     match verb.as_str() {
         "branch" => only_lists(&rest)?,
         "bundle" => only_makes(&rest)?,
+        "push" => only_to_servers(&rest)?,
         _ => {}
     }
     let sends = verb == "push" || (verb == "bundle" && rest.contains(&"create"));
@@ -304,6 +307,17 @@ fn only_makes(options: &[&str]) -> Result<(), Refusal> {
             instead: "`git clone FILE DIR` unpacks a bundle elsewhere; `piton fetch` takes what `piton push` sent"
                 .to_owned(),
         }),
+    }
+}
+
+/// Refuses an address that is a command (`ext::PROGRAM …`).
+fn only_to_servers(words: &[&str]) -> Result<(), Refusal> {
+    match words.iter().any(|word| word.starts_with("ext::") || word.contains("=ext::")) {
+        true => Err(Refusal {
+            what: "an address that runs a program (`ext::`)".to_owned(),
+            instead: "`piton push REMOTE` sends to any server".to_owned(),
+        }),
+        false => Ok(()),
     }
 }
 
@@ -432,6 +446,39 @@ mod tests {
             "log --author -- --output=x",
             "log --format -- --output x",
             "show --ext-diff",
+            "blame --output=x a",
+            "annotate --output x a",
+            "shortlog --output=x HEAD",
+            "range-diff --output=x a...b",
+            "rev-list --output=x --all",
+            "diff-tree -p --output=x a b",
+            "whatchanged --output x",
+            "log --show-signature",
+            "push --recurse-submodules=on-demand x",
+            "push ext::shx",
+            "push --repo=ext::x",
+            "stash show --output=x",
+            "reflog --output=x",
+            "fast-export --export-marks=x HEAD",
+            "interpret-trailers --in-place x",
+            "difftool -x sh",
+            "fetch --upload-pack=sh x",
+            "clone -u sh x y",
+            "ls-remote --upload-pack=sh x",
+            "bisect run sh",
+            "rebase -x sh a",
+            "submodule foreach sh",
+            "filter-branch --tree-filter sh HEAD",
+            "format-patch -o x a",
+            "merge-file a b c",
+            "hook run x",
+            "for-each-repo --config=x status",
+            "-c diff.external=x diff",
+            "-c core.fsmonitor=x status",
+            "-ccore.fsmonitor=x status",
+            "-c clean.requireForce=false clean -d",
+            "--exec-path x log",
+            "--list-cmds=main",
             "rev-list --all --since -- --output=x",
             "shortlog --group -- --output=x",
             "archive --prefix -- -ox HEAD",

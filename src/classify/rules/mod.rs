@@ -181,6 +181,11 @@ impl Rules {
         self.tables.iter().flat_map(Table::calls).filter(move |call| call.languages.contains(&language))
     }
 
+    /// How a program reads its options, of the subcommand `first` where that has its own way.
+    pub fn grammar(&self, program: &str, first: Option<&str>) -> &Grammar {
+        self.tables.iter().find_map(|table| table.grammar(program, first)).unwrap_or(&self.plain)
+    }
+
     /// The first rule that holds for a command line (arguments without the program).
     pub fn find(&self, program: &str, args: &[Arg], run: Run) -> Option<Hit<'_>> {
         let mut parsed = None;
@@ -193,8 +198,7 @@ impl Rules {
             }
             let (parsed, harmless) = parsed.get_or_insert_with(|| {
                 let first = args.first().map(|arg| arg.text.as_str());
-                let grammar = self.tables.iter().find_map(|table| table.grammar(program, first)).unwrap_or(&self.plain);
-                let parsed = parse(args, grammar, false);
+                let parsed = parse(args, self.grammar(program, first), false);
                 let harmless = asks_only(args, &parsed);
                 (parsed, harmless)
             });

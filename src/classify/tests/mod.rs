@@ -3,6 +3,7 @@
 mod cases;
 pub mod evaluation;
 mod families;
+mod git;
 mod hostile;
 mod lines;
 mod oracle;

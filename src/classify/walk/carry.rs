@@ -4,7 +4,7 @@ use super::builtin::join_args;
 use super::dispatch::Call;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
-use crate::classify::expand::{Arg, Shell};
+use crate::classify::expand::{Arg, Origin, Shell, Value};
 use crate::classify::found::Found;
 use crate::classify::rules::Wrapper;
 use crate::classify::rules::args::{Grammar, parse};
@@ -90,8 +90,14 @@ impl Walk<'_> {
             rest = rest.get(wrapper.spec.skip..).unwrap_or_default();
         }
         while wrapper.spec.assignments
-            && rest.first().is_some_and(|arg| arg.text.contains('=') && !arg.text.starts_with('='))
+            && let Some((name, value)) = rest.first().and_then(|arg| arg.text.split_once('='))
+            && !name.is_empty()
         {
+            let value = match rest[0].origin {
+                Origin::Plain if rest[0].is_exact() => Value::Known(vec![value.to_owned()]),
+                origin => Value::Unknown(origin),
+            };
+            inner_shell.set(name, value);
             rest = &rest[1..];
         }
         if rest.is_empty() {

@@ -1,14 +1,51 @@
-//! Git in front of its subcommand: where it works, and aliases given on the line.
+//! Git as it reads its line: where it works, aliases given on the line, and options that run a program.
+//!
+//! Git takes a long option by any beginning of its name, so what rules and tables ask for is spelled out first.
 
 use super::dispatch::Call;
+use super::git_settings as settings;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
-use crate::classify::expand::{Arg, Shell};
+use crate::classify::expand::{Arg, Origin, Shell};
 use crate::classify::rules::Run;
 use crate::classify::rules::args::{Grammar, parse};
 
-/// Options of git itself that take a value.
-const VALUES: [&str; 7] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"];
+/// Options of git itself that take the next word as their value; `--exec-path` takes none but behind `=`.
+const VALUES: [&str; 7] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--attr-source", "--config-env"];
+
+/// Options whose value is a command that git hands to a shell, by the verbs that have them.
+const RUNNING: &[(&str, &[&str])] = &[
+    ("archive", &["--exec"]),
+    ("clone", &["-u", "--upload-pack"]),
+    ("difftool", &["-x", "--extcmd"]),
+    ("fetch pull", &["--upload-pack"]),
+    ("fetch-pack ls-remote", &["--upload-pack", "--exec"]),
+    (
+        "filter-branch",
+        &[
+            "--commit-filter",
+            "--env-filter",
+            "--index-filter",
+            "--msg-filter",
+            "--parent-filter",
+            "--setup",
+            "--tag-name-filter",
+            "--tree-filter",
+        ],
+    ),
+    ("grep", &["-O", "--open-files-in-pager"]),
+    ("push send-pack", &["--receive-pack", "--exec"]),
+    ("rebase", &["-x", "--exec"]),
+    ("send-email", &["--cc-cmd", "--header-cmd", "--sendmail-cmd", "--to-cmd"]),
+];
+
+/// Options whose value names a file that is written, as the rules know them.
+const WRITING: &[(&str, &[&str])] = &[
+    ("archive", &["--output"]),
+    ("bugreport diagnose", &["--output-directory"]),
+    ("config", &["--file"]),
+    ("interpret-trailers", &["--in-place"]),
+];
 
 impl Walk<'_> {
     /// Judges a git command.
@@ -27,21 +64,55 @@ impl Walk<'_> {
         };
         self.configures_alias(rest);
         let configured = self.aliases.get(&format!("git {}", sub.text)).map(|code| code.text.clone());
-        let alias = options.flags.iter().filter(|flag| flag.name == "-c").find_map(|flag| {
-            let (name, value) = flag.value.as_ref()?.text.split_once('=')?;
-            (name.strip_prefix("alias.")? == sub.text).then(|| value.to_owned())
+        let settings = settings::given(&options, &shell);
+        let alias = settings.iter().rev().find_map(|(key, value)| {
+            let (section, name) = key.split_once('.')?;
+            let is_it = section.eq_ignore_ascii_case("alias") && name.eq_ignore_ascii_case(&sub.text);
+            is_it.then(|| value.text.clone())
         });
+        self.git_environment(&options, call.span, &mut shell);
+        for (key, value) in &settings {
+            self.git_setting(key, value, &shell);
+        }
         if let Some(alias) = alias.or(configured) {
             return self.git_alias(&alias, rest, call, &mut shell);
         }
-        let inner = Call { program: "git", args: rest, span: call.span, input: call.input.clone() };
+        let mut rest = spelled_out(rest);
+        if sub.text == "clean" && settings.iter().any(|(key, value)| settings::cleans(key, value)) {
+            rest.insert(1, Arg::literal("-f", call.span));
+        }
+        let inner = Call { program: "git", args: &rest, span: call.span, input: call.input.clone() };
         if self.git_carries(&inner, &mut shell) {
             return Stream::Opaque;
         }
-        if let Some(hit) = self.rules.find("git", rest, Run { input: inner.input.flows(), root: self.root }) {
+        self.git_runs(&inner, &shell);
+        if let Some(hit) = self.rules.find("git", &rest, Run { input: inner.input.flows(), root: self.root }) {
             self.hit(&hit, &inner, &shell);
         }
         Stream::Opaque
+    }
+
+    /// Judges the commands that options of a verb hand to a shell, and those in addresses (`ext::COMMAND`).
+    fn git_runs(&mut self, call: &Call<'_>, shell: &Shell) {
+        let sub = call.args[0].text.as_str();
+        for (names, code) in settings::on_the_line(call.args) {
+            self.git_setting(&names, &code, shell);
+        }
+        for arg in call.args.iter().filter(|arg| arg.text.starts_with("ext::")) {
+            self.git_command(&arg.skip("ext::".len()), shell);
+        }
+        let Some((_, options)) = RUNNING.iter().find(|(verbs, _)| verbs.split(' ').any(|verb| verb == sub)) else {
+            return;
+        };
+        let mut grammar = self.rules.grammar("git", Some(sub)).clone();
+        // The pager of `grep` is only ever attached.
+        let values = options.iter().filter(|_| sub != "grep").map(|option| (*option).to_owned());
+        grammar.values.extend(values);
+        for flag in parse(&call.args[1..], &grammar, false).flags {
+            if let Some(code) = flag.value.filter(|_| options.contains(&flag.name.as_str())) {
+                self.git_command(&code, shell);
+            }
+        }
     }
 
     /// `git config alias.x '!rm a'`: a later `git x` of the line runs it.
@@ -68,12 +139,14 @@ impl Walk<'_> {
         self.payload(&code, call.input.clone(), shell)
     }
 
-    /// `bisect run`, `submodule foreach`, `rebase --exec`: commands inside.
+    /// `bisect run`, `submodule foreach` and their like: commands behind the verb.
     fn git_carries(&mut self, call: &Call<'_>, shell: &mut Shell) -> bool {
         let words: Vec<&str> = call.args.iter().take(2).map(|arg| arg.text.as_str()).collect();
         let skip = match words.as_slice() {
             ["bisect", "run"] => 2,
             ["submodule", "foreach"] => 2,
+            ["merge-index", ..] => 1,
+            ["for-each-repo", ..] => return self.git_everywhere(call, shell),
             _ => return false,
         };
         let inner: Vec<Arg> = call.args[skip..].iter().skip_while(|arg| arg.text.starts_with('-')).cloned().collect();
@@ -84,4 +157,52 @@ impl Walk<'_> {
         }
         true
     }
+
+    /// `for-each-repo --config=KEY VERB …` runs git in each repository that a setting names.
+    fn git_everywhere(&mut self, call: &Call<'_>, shell: &Shell) -> bool {
+        let values = ["--config"].map(str::to_owned).into_iter().collect();
+        let parsed = parse(&call.args[1..], &Grammar { values, ..Grammar::default() }, true);
+        let mut inner = vec![Arg::literal("git", call.span)];
+        inner.extend_from_slice(call.args.get(1 + parsed.rest..).unwrap_or_default());
+        let mut shell = Shell { cwd: None, ..shell.clone() };
+        self.dispatch(&inner, call.span, Stream::Nothing, &mut shell);
+        true
+    }
+
+    /// Judges what git hands to a shell.
+    pub fn git_command(&mut self, code: &Arg, shell: &Shell) {
+        // The command does not start with what was set for this one: a git in it would be judged without end.
+        let mut shell = shell.clone();
+        shell.variables.retain(|name, _| !settings::is_of_git(name));
+        match code.origin {
+            Origin::Remote | Origin::Decoded => self.fetched("git", code.span),
+            Origin::Plain | Origin::Temporary | Origin::Setup if code.is_unseen() => {
+                self.hidden("git", None, code.span);
+            }
+            Origin::Plain | Origin::Temporary | Origin::Setup => {
+                self.payload(code, Stream::Nothing, &mut shell);
+            }
+        }
+    }
+}
+
+/// The arguments of a verb with the options that write or run something under their whole names.
+fn spelled_out(args: &[Arg]) -> Vec<Arg> {
+    let sub = args[0].text.as_str();
+    let known: Vec<&str> = RUNNING
+        .iter()
+        .chain(WRITING)
+        .filter(|(verbs, _)| verbs.split(' ').any(|verb| verb == sub))
+        .flat_map(|(_, options)| options.iter().copied())
+        .collect();
+    let whole = |arg: &Arg| {
+        let name = arg.text.split('=').next().unwrap_or_default();
+        if !name.starts_with("--") || name.len() < 4 || known.contains(&name) {
+            return arg.clone();
+        }
+        let Some(whole) = known.iter().find(|known| known.starts_with(name)) else { return arg.clone() };
+        let grown = whole.len() - name.len();
+        Arg { text: format!("{whole}{}", &arg.text[name.len()..]), known: arg.known + grown, ..arg.clone() }
+    };
+    args.iter().map(whole).collect()
 }

@@ -10,6 +10,7 @@ mod editor;
 mod elsewhere;
 mod function;
 mod git;
+mod git_settings;
 mod output;
 mod query;
 mod store;
@@ -268,10 +269,13 @@ impl<'a> Walk<'a> {
 
     fn simple(&mut self, simple: &Simple, input: Stream, shell: &mut Shell) -> Stream {
         let (input, output) = self.redirects(&simple.redirects, input, shell);
+        let mut given = Vec::new();
         for assignment in &simple.assignments {
             let value = self.value(assignment, shell);
             if simple.words.is_empty() {
                 shell.set(&assignment.name, value);
+            } else {
+                given.push((assignment.name.clone(), value));
             }
         }
         let declares = simple.words.first().and_then(Word::bare).is_some_and(|word| DECLARES.contains(&word));
@@ -279,7 +283,18 @@ impl<'a> Walk<'a> {
         for word in &simple.words {
             args.extend(self.expand(word, shell));
         }
+        // `NAME=VALUE command`: the value holds for the command, and not for its own words.
+        let outer: Vec<_> = given.iter().map(|(name, _)| (name.clone(), shell.variables.get(name).cloned())).collect();
+        for (name, value) in given {
+            shell.set(&name, value);
+        }
         let made = if args.is_empty() { Stream::Nothing } else { self.dispatch(&args, simple.span, input, shell) };
+        for (name, value) in outer.into_iter().rev() {
+            match value {
+                Some(value) => shell.set(&name, value),
+                None => drop(shell.variables.remove(&name)),
+            }
+        }
         // `declare -a names=(…)`: an array is no word that a command could be given.
         for assignment in simple.words.iter().filter(|_| declares).filter_map(assignment) {
             if matches!(assignment.value.parts.last(), Some(Part::Array { .. })) {
