@@ -15,6 +15,7 @@ use super::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
+use crate::model::redact::redact;
 use crate::model::text::printable;
 use crate::worktree::Flow;
 
@@ -118,7 +119,8 @@ impl Timeline {
     pub fn aim(&mut self, aim: &Aim, run: &str) -> Result<Checkpoint> {
         match aim {
             Aim::Checkpoint(selector) => self.resolve(selector),
-            Aim::Codon { id, point } => self.codon_at(run, id, *point),
+            // As it was recorded.
+            Aim::Codon { id, point } => self.codon_at(run, &redact(id), *point),
             Aim::LastSuccess => self.last_success(run),
         }
     }

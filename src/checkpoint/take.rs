@@ -364,8 +364,8 @@ impl Timeline {
             ordinal,
             workspace: self.workspace.id.clone(),
             run: take.run.clone(),
-            turn: take.turn.clone(),
-            codon_id: take.codon_id.clone(),
+            turn: take.turn.as_deref().map(redact),
+            codon_id: take.codon_id.as_deref().map(redact),
             // The caller may have been less careful: what is recorded may be sent to others.
             codon_name: take.codon_name.as_deref().map(redact),
             reason: redact(&take.reason),

@@ -84,7 +84,7 @@ fn is_reference(value: &str) -> bool {
         || (plain.starts_with('$') && !HASHES.iter().any(|hash| plain.starts_with(hash)))
         || plain.starts_with("{{")
         || plain.starts_with('<')
-        || plain.starts_with("%(")
+        || ["%(", "%s", "%d", "%q", "%b"].iter().any(|format| plain.starts_with(format))
         || plain.len() > 2 && plain.starts_with('%') && plain.ends_with('%')
         || plain.bytes().all(|byte| matches!(byte, b'*' | b'.' | b'x' | b'X' | b'-' | b'_' | b',' | b')'))
 }

@@ -8,7 +8,7 @@ use super::answers::{Answer, block};
 use super::calls::{self, Called, body};
 use super::pending::Pending;
 use super::session::Session;
-use super::words::run_id;
+use super::words::{recorded, run_id};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::codon::{Codon, Mark};
 use crate::checkpoint::run::{Begin, Ending, Origin};
@@ -17,7 +17,6 @@ use crate::engine::worker::Control;
 use crate::error::Result;
 use crate::model::checkpoint::Kind;
 use crate::model::redact::redact;
-use crate::model::text::{cut, printable};
 use crate::protocol::{CodonEnd, CodonStart, Id, Rollback, RunEnd, RunFork, RunStart, RunStatus};
 use crate::sys::clock::now_ms;
 use crate::sys::durable::unique_suffix;
@@ -50,7 +49,7 @@ impl Session {
             named: (run != named).then(|| text(named)),
             client: self.client.clone(),
             parent: parent.map(run_id),
-            goal: goal.map(|goal| text(&redact(goal))),
+            goal: goal.map(text),
             run,
         }
     }
@@ -100,7 +99,7 @@ impl Session {
     pub(super) fn codon_start(&mut self, id: Option<Id>, start: &CodonStart) -> Result<()> {
         let run = self.run_of(start.run.as_deref());
         let codon = Codon {
-            id: start.codon_id.clone(),
+            id: redact(&start.codon_id),
             name: start.name.as_deref().map(redact),
             tracked: start.tracked_files.clone().unwrap_or_default(),
             client: self.number,
@@ -122,9 +121,9 @@ impl Session {
         let (_, turn) = self.run_and_turn();
         let mark = Mark {
             kind,
-            id: end.codon_id.clone(),
-            name: end.name.as_deref().map(|name| text(&redact(name))),
-            reason: end.reason.as_deref().map(|reason| text(&redact(reason))),
+            id: end.codon_id.as_deref().map(redact),
+            name: end.name.as_deref().map(text),
+            reason: end.reason.as_deref().map(text),
             turn,
         };
         self.submit_call(name, id, move |timeline, control| marked(timeline, &run, &mark, control))
@@ -179,7 +178,7 @@ fn marked(timeline: &mut Timeline, run: &str, mark: &Mark, control: Control<'_>)
 }
 
 fn text(text: &str) -> String {
-    cut(&printable(text), MAX_TEXT)
+    recorded(text, MAX_TEXT)
 }
 
 /// An id for a run that has none: by time, and unlike every other.

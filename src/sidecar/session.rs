@@ -13,7 +13,7 @@ use super::answers::Answer;
 use super::calls::{self, Called};
 use super::output::Output;
 use super::pending::{Pending, Table};
-use super::words::{guard_word, interrupted, run_id, watcher_word, watching, why_off};
+use super::words::{guard_word, interrupted, recorded, run_id, watcher_word, watching, why_off};
 use crate::checkpoint::state::State;
 use crate::checkpoint::take::Take;
 use crate::checkpoint::timeline::Timeline;
@@ -24,7 +24,6 @@ use crate::engine::{Engine, Place, place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::policy::Guard;
-use crate::model::text::{cut, printable};
 use crate::protocol::{Body, ErrorReply, HelloReply, Id, Line, Request, line, parse};
 use crate::sys::clock::now_ms;
 
@@ -151,7 +150,7 @@ impl Session {
                     (None, Some(cwd)) if cwd.is_absolute() => self.root = Root::Around(cwd),
                     (None, _) => {}
                 }
-                self.client = hello.client.as_deref().map(|client| cut(&printable(client), 64)).or(self.client.take());
+                self.client = hello.client.as_deref().map(|client| recorded(client, 64)).or(self.client.take());
                 self.hears = hello.hears.unwrap_or(true);
                 self.waits = hello.waits.unwrap_or(self.waits);
                 let known = hello.session.as_deref().is_some_and(|session| self.go_on_with(&run_id(session)));

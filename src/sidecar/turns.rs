@@ -5,11 +5,10 @@ use std::sync::{MutexGuard, PoisonError};
 use serde_json::json;
 
 use super::session::Session;
-use super::words::run_id;
+use super::words::{run_id, turn_name};
 use crate::engine::guard::Turns;
 use crate::engine::talk::Talk;
 use crate::error::{Code, Error, Result};
-use crate::model::text::{cut, printable};
 use crate::protocol::{Id, Turn};
 
 impl Session {
@@ -71,9 +70,4 @@ impl Session {
         }
         changed
     }
-}
-
-/// A turn's name as it is recorded.
-fn turn_name(text: &str) -> String {
-    cut(&printable(text), 64)
 }

@@ -8,7 +8,12 @@ use crate::checkpoint::state::State;
 use crate::engine::hearing::Hearing;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::{Guard, Policy, Watching};
+use crate::model::redact::{holds_secret, redact};
+use crate::model::text::{cut, printable};
 use crate::sys::clock::{local_minute, now_ms};
+
+/// Longest name of a turn, in characters.
+const MAX_TURN: usize = 64;
 
 /// The guard's word on the wire.
 pub fn guard_word(policy: &Policy, dir: &Path) -> &'static str {
@@ -49,7 +54,21 @@ pub fn interrupted(dir: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// A client's id of a run as one of ours: as it is when it fits, else hashed.
+/// A client's free text as it is recorded and told: one line, without secrets, of at most so many characters.
+pub fn recorded(text: &str, most: usize) -> String {
+    cut(&printable(&redact(text)), most)
+}
+
+/// A turn's name as it is recorded. Two turns stay two: a few digits take the place of the secret in a name, too few to find it by.
+pub fn turn_name(text: &str) -> String {
+    if !holds_secret(text) {
+        return cut(&printable(text), MAX_TURN);
+    }
+    let digest = ObjectId::of(ObjectKind::Blob, text.as_bytes()).map(|id| id.to_string()).unwrap_or_default();
+    format!("{} {}", recorded(text, MAX_TURN - 6), digest.get(..4).unwrap_or_default())
+}
+
+/// A client's id of a run as one of ours: as it is when it fits and is no secret, else hashed.
 pub fn run_id(text: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let fits = text.len() <= 64
@@ -57,7 +76,8 @@ pub fn run_id(text: &str) -> String {
         && text.chars().all(|c| plain(c) || matches!(c, '.' | '_' | '-'))
         && !text.contains("..")
         && !text.ends_with('.')
-        && !text.ends_with(".lock");
+        && !text.ends_with(".lock")
+        && !holds_secret(text);
     if fits {
         return text.to_owned();
     }
@@ -92,6 +112,15 @@ pub fn watching(hearing: &Hearing) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_lose_their_secrets_and_stay_apart() {
+        assert_eq!(turn_name("turn 1"), "turn 1");
+        let (one, other) = (turn_name("TOKEN=hunter2abc"), turn_name("TOKEN=hunter3abc"));
+        assert!(one.starts_with("TOKEN=*** ") && other.starts_with("TOKEN=*** ") && one != other, "{one} {other}");
+        assert!(turn_name(&format!("{}TOKEN=hunter2abc", "x ".repeat(80))).chars().count() <= MAX_TURN);
+        assert!(run_id("glpat-abcdefghijklmnop").starts_with("s-"));
+    }
 
     #[test]
     fn foreign_run_ids_become_ours() {

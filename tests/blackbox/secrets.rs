@@ -42,7 +42,9 @@ fn no_shape_reaches_a_checkpoint_or_a_file() {
     lab.set("guard: action\nretention: {enabled: false}\n");
     lab.write("a", "0\n");
     let mut sidecar = Sidecar::start(&lab, &[]);
-    sidecar.ask(json!({"type": "hello", "protocol": 1, "client": "test"}));
+    let hello =
+        json!({"type": "hello", "protocol": 1, "client": "TOKEN=hunter2clientq", "session": "PASS=hunter2sessionq"});
+    sidecar.ask(hello);
     // A secret of its own each, so that it can be looked for.
     let marked: Vec<(String, String)> = shapes()
         .into_iter()
@@ -61,14 +63,27 @@ fn no_shape_reaches_a_checkpoint_or_a_file() {
     }
     sidecar.ask(json!({"type": "run.start", "run": "r", "goal": "log in with --password hunter2goalq"}));
     sidecar.ask(json!({"type": "codon.start", "codonId": "c", "name": "deploy TOKEN=hunter2codonq"}));
-    sidecar.ask(json!({"type": "codon.end", "codonId": "c", "reason": "PASS=hunter2endq"}));
+    let ended = sidecar.ask(json!({"type": "codon.complete", "codonId": "c", "reason": "PASS=hunter2endq"}));
+    assert_eq!(ended["ok"], true, "{ended}");
     sidecar.ask(json!({"type": "checkpoint.create", "label": "vault login hunter2labelq"}));
+    sidecar.ask(json!({"type": "run.start", "run": "PASS=hunter2runq", "parent": "PASS=hunter2parentq"}));
+    for (turn, id) in [("TOKEN=hunter2turnq", "PASS=hunter2idq"), ("TOKEN=hunter3turnq", "PASS=hunter3idq")] {
+        sidecar.ask(json!({"type": "turn.start", "turn": turn}));
+        lab.write("a", &turn[9..12]);
+        let taken = sidecar.ask(json!({"type": "shell.before", "command": "rm a; psql -c 'DROP TABLE t'"}));
+        assert_eq!(taken["checkpoint"]["status"], "taken", "turns whose names differ by a secret are two: {taken}");
+        sidecar.ask(json!({"type": "codon.start", "codonId": id}));
+        lab.write("a", &id[8..14]);
+        let ended = sidecar.ask(json!({"type": "codon.complete", "codonId": id}));
+        assert_eq!(ended["ok"], true, "{ended}");
+    }
     assert_eq!(sidecar.finish(), 0);
     lab.piton(&["checkpoint", "zip -P hunter2typedq"]);
     let listed = lab.piton(&["list", "--json", "--all", "-n", "1000"]).stdout;
     assert!(listed.contains("before shell: rm a; "), "{listed}");
     let messages = lab.store_git(&["log", "--all", "--format=%B"]).unwrap_or_default();
-    let extra = ["hunter2goalq", "hunter2codonq", "hunter2endq", "hunter2labelq", "hunter2typedq"].map(str::to_owned);
+    let names = ["client", "session", "run", "parent", "turn", "id", "goal", "codon", "end", "label", "typed"];
+    let extra = names.map(|name| format!("hunter2{name}q"));
     for word in marked.into_iter().map(|(_, word)| word).chain(extra) {
         assert!(!listed.contains(&word) && !messages.contains(&word), "{word} is told");
         let mut found = Vec::new();

@@ -48,6 +48,18 @@ const AROUND: &[Form] = &[
         r#"(?i)(?:PS|Network)Credential\s*\(\s*["'][^"']*["']\s*,\s*(["'][^"'$]+["'])"#,
     ),
     (&["net user", "net use"], r#"(?i)\bnet\s+user\s+\S+\s+([^\s/]\S*)"#),
+    (&["net use"], r"(?i)\bnet\s+use\s+(?:\S+\s+)?\\\\\S+\s+([^\s/]\S*)"),
+    // calls in code: what stands behind a name of a user
+    (&["auth"], r#"(?i)\bauth\s*=\s*\(\s*\\?["'][^"'\\]*\\?["']\s*,\s*\\?["']([^"'$\\]+)"#),
+    (&["auth("], r#"(?i)(?:basic|digest)_?auth\(\s*\\?["'][^"'\\]*\\?["']\s*,\s*\\?["']([^"'$\\]+)"#),
+    (&[".login("], r#"(?i)\.login\(\s*\\?["'][^"'\\]*\\?["']\s*,\s*\\?["']([^"'$\\]+)"#),
+    (&["new pdo("], r#"(?i)new\s+pdo\([^,()]*,\s*\\?["'][^"'\\]*\\?["']\s*,\s*\\?["']([^"'$\\]+)"#),
+    (&["password("], r#"(?i)set_?password\(\s*\\?["']([^"'$\\]+)"#),
+    // values of structures
+    (&["stringdata"], r#"(?i)\\?"stringData\\?"\s*:\s*\{([^{}]+)\}"#),
+    (&["sops"], r#"\bsops\s[^\n;|&]*?--set[\s=]+["']?\[[^\n]*?\]\s+\\?"([^"\\]+)"#),
+    (&["sops"], r#"\bsops\s+set\s+\S+\s+["']?\[[^\n]*?\]["']?\s+["']?\\?"([^"'\\]+)"#),
+    (&["setuser"], r#"(?i)\bsetuser\s[^\n;|]*?[\s'"]>([^\s'"]+)"#),
     (&["extraheader"], r#"(?i)extraheader=["']?(?:authorization:\s*)?([^"'\n]+)"#),
 ];
 

@@ -138,6 +138,15 @@ const WORDS: &[&str] = &[
     "jwt",
     "bearer",
     "inherit",
+    "create",
+    "list",
+    "delete",
+    "push",
+    "pull",
+    "update",
+    "generate",
+    "revoke",
+    "rotate",
 ];
 
 /// Names that end so, with nothing between their parts, belong to keys that are secret.
@@ -212,8 +221,9 @@ pub fn find(text: &str, spans: &mut Spans) {
         if is_loose
             && !matches!(
                 name.to_ascii_lowercase().as_str(),
-                "password" | "passwd" | "token" | "secret" | "apikey" | "api_key"
+                "password" | "passwd" | "token" | "secret" | "apikey" | "api_key" | "private-token" | "api-key"
             )
+            && !(matches!(lead, b'"' | b'\'') && name.starts_with(['X', 'x']) && name[1..].starts_with('-'))
         {
             continue;
         }
@@ -255,6 +265,9 @@ fn value_after(
             let close = rest[2..].windows(2).position(|two| two == [b'\\', *quote]);
             close.map_or(bytes.len(), |close| start + 2 + close + 2)
         }
+        // `'Password: ' NAME`: the quote ends the text that the name stands in.
+        [b'"' | b'\'', behind, ..] if start > from && behind.is_ascii_whitespace() => return None,
+        [b'"' | b'\''] if start > from => return None,
         [quote @ (b'"' | b'\''), ..] => closing(bytes, start + 1, *quote).map_or(bytes.len(), |close| close + 1),
         // A header or a line goes on behind a blank; an address is no value.
         [b'/', b'/', ..] if sign == b':' => return None,
@@ -356,7 +369,9 @@ pub fn says_secret(name: &str) -> bool {
         return true;
     }
     let Some(last) = parts.last() else { return false };
-    if ABOUT.contains(&last.as_str()) || last == "id" {
+    // `passwordeval`, `passcmd`: a command that prints it.
+    let is_command = ["eval", "command", "cmd"].iter().any(|end| last.ends_with(end));
+    if is_command || ABOUT.contains(&last.as_str()) || last == "id" {
         // Of Vault's two, one is a secret.
         return small.ends_with("secret_id");
     }

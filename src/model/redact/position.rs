@@ -25,7 +25,7 @@ const DEPTH: usize = 3;
 
 /// Notes the secrets of a text that begins at `base`.
 pub fn find(text: &str, depth: usize, spans: &mut Spans) {
-    Reader { text, base: 0, depth, documents: Cell::new(0) }.read(spans);
+    Reader { text, base: 0, depth, documents: Cell::new(0), is_source: false }.read(spans);
 }
 
 /// One level of a text: the whole, or a command in quotes.
@@ -36,6 +36,8 @@ struct Reader<'t> {
     depth: usize,
     /// Up to here documents were read.
     documents: Cell<usize>,
+    /// Whether it is a command that prints a secret: the value of `--password-command`.
+    is_source: bool,
 }
 
 /// A simple command.
@@ -87,6 +89,10 @@ impl Reader<'_> {
             let words: Vec<&str> = simple.words.iter().map(|word| self.word(word)).collect();
             self.programs(simple, &words, spans);
             self.options(simple, &words, spans);
+            self.formats(simple, &words, spans);
+            if self.is_source {
+                self.printed(simple, spans);
+            }
             let reads = reads_secret(&words);
             if reads {
                 for before in &pipe[..at] {
@@ -102,18 +108,45 @@ impl Reader<'_> {
             if simple.has_document && reads {
                 self.document(simple, spans);
             }
-            for word in &simple.words {
-                self.nested(word, spans);
+            for (at, word) in simple.words.iter().enumerate() {
+                let is_source = at > 0 && is_source(words[at - 1]);
+                self.nested(word, is_source, spans);
+                self.command_of(word, spans);
+            }
+        }
+    }
+
+    /// `--password-command="echo SECRET"`, `BORG_PASSCOMMAND='echo SECRET'`: what the command prints is the secret.
+    fn command_of(&self, word: &Range<usize>, spans: &mut Spans) {
+        let text = &self.text[word.clone()];
+        if let Some((name, value)) = text.split_once('=').filter(|(name, _)| is_source(name)) {
+            let from = word.start + name.len() + 1;
+            self.nested(&(from..from + value.len()), true, spans);
+        }
+    }
+
+    /// `printf 'PASSWORD=%s' SECRET`: the name stands in the format, its value behind it.
+    fn formats(&self, simple: &Simple, words: &[&str], spans: &mut Spans) {
+        let Some(at) = words.iter().position(|word| *word == "printf") else { return };
+        let mut rest = at + 1..words.len();
+        let Some(format) = rest.find(|at| !words[*at].starts_with('-')) else { return };
+        let pieces = words[format].split("%%").flat_map(|piece| piece.split('%'));
+        let names =
+            pieces.map(|piece| piece.trim_end_matches([' ', '"', '\\']).strip_suffix(['=', ':']).map(last_name));
+        for (name, at) in names.zip(rest) {
+            if name.is_some_and(|name| is_secret(name, words[at], false)) {
+                self.note(simple.words[at].clone(), spans);
             }
         }
     }
 
     /// A command in quotes is a text of its own.
-    fn nested(&self, word: &Range<usize>, spans: &mut Spans) {
+    fn nested(&self, word: &Range<usize>, is_source: bool, spans: &mut Spans) {
         let quoted = inner(self.text, word);
         if quoted != *word && self.depth < DEPTH && self.text[quoted.clone()].contains([' ', '=', '\n']) {
             let text = &self.text[quoted.clone()];
-            Reader { text, base: self.base + quoted.start, depth: self.depth + 1, documents: Cell::new(0) }.read(spans);
+            let (base, depth) = (self.base + quoted.start, self.depth + 1);
+            Reader { text, base, depth, documents: Cell::new(0), is_source }.read(spans);
         }
     }
 
@@ -189,6 +222,13 @@ impl Reader<'_> {
             for at in rest {
                 self.assigned(&simple.words[at], spans);
             }
+        } else if place == ".$" {
+            if let [.., host, value] = words
+                && is_host(host)
+                && !value.starts_with('-')
+            {
+                self.note(simple.words[words.len() - 1].clone(), spans);
+            }
         } else if let Some(option) = place.strip_suffix('$') {
             let letter = option.strip_prefix('-').filter(|letter| letter.len() == 1);
             let gives = |word: &&str| match letter {
@@ -197,7 +237,9 @@ impl Reader<'_> {
             };
             let is_given = option.is_empty() || words[rest].iter().any(gives);
             let last = words.len() - 1;
-            if is_given && last > program && !words[last].starts_with('-') {
+            // The subcommand itself is no secret, nor is an address: what it may hold has a form.
+            let is_free = last > program + 1 && !words[last].starts_with('-') && !words[last].contains("://");
+            if is_given && is_free {
                 self.note(simple.words[last].clone(), spans);
             }
         } else if let Some(anchor) = place.strip_prefix('@') {
@@ -255,6 +297,10 @@ impl Reader<'_> {
             } else {
                 continue;
             };
+            // `iwconfig wlan0 key off`
+            if matches!(self.word(&value), "on" | "off" | "open" | "restricted") {
+                continue;
+            }
             match sign {
                 Some('=') => self.option_pairs(option, &value, spans),
                 Some(sign) => self.behind(&value, sign, spans),
@@ -310,7 +356,11 @@ impl Reader<'_> {
             let before = at.checked_sub(1).map_or("", |at| words[at]);
             let is_option =
                 word.starts_with('-') && !word.contains(['=', ':', ' ']) && says_secret(word.trim_start_matches('-'));
-            let is_setting = matches!(before, "set" | "setx" | "setenv" | "config" | "env:set" | "add");
+            let is_setting =
+                matches!(before, "set" | "setx" | "setenv" | "config" | "env:set" | "add" | "--set" | "--arg")
+                    || (before == "put" && !value.contains('='))
+                    || (before.starts_with("--") && words.contains(&"config"))
+                    || base_name(words[0]) == "crudini";
             // `set -gx NAME VALUE`
             let is_exported = before.starts_with('-') && at > 1 && words[at - 2] == "set";
             let is_setting = (is_setting || is_exported) && !word.starts_with('-');
@@ -323,14 +373,36 @@ impl Reader<'_> {
                     || (word.eq_ignore_ascii_case("by") && before.eq_ignore_ascii_case("identified")));
             let is_verb = is_verb(word) || (*word == "--secret" && words.contains(&"pulumi"));
             let is_value = !value.starts_with('-') || is_dense(value);
+            let is_pin = matches!(*word, "--pin" | "--puk" | "--so-pin")
+                && value.len() >= 4
+                && value.bytes().all(|byte| byte.is_ascii_digit());
             if is_value
                 && !is_verb
-                && (is_login || is_sql || ((is_option || is_setting) && is_secret(word, value, false)))
+                && (is_login || is_sql || is_pin || ((is_option || is_setting) && is_secret(word, value, false)))
             {
                 self.note(next.clone(), spans);
             }
         }
     }
+}
+
+/// The name at the end of a text.
+fn last_name(text: &str) -> &str {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    text.rfind(|c| !is_name(c)).map_or(text, |at| text[at..].trim_start_matches(|c| !is_name(c)))
+}
+
+/// True for a name whose value is a command that prints a secret.
+fn is_source(name: &str) -> bool {
+    let small = name.to_ascii_lowercase();
+    let says = ["pass", "secret", "token"].iter().any(|sign| small.contains(sign));
+    says && ["command", "cmd", "eval", "askpass"].iter().any(|end| small.ends_with(end))
+}
+
+/// True for the name of a server, or its address.
+fn is_host(word: &str) -> bool {
+    let is_setting = ["build.", "mirror.", "local.", "-"].iter().any(|start| word.starts_with(start));
+    !is_setting && word.contains('.') && word.chars().any(|c| c.is_ascii_alphabetic())
 }
 
 fn base_name(word: &str) -> &str {
@@ -362,7 +434,11 @@ fn reads_secret(words: &[&str]) -> bool {
     let stores = words.iter().take(4).any(|word| STORING.0.contains(word))
         && words.iter().take(5).any(|word| STORING.1.contains(word));
     let sudo = words.iter().position(|word| *word == "sudo");
-    words.iter().take(3).any(is_reader)
+    // `read -s` does not show what is typed.
+    let hides = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains('s');
+    let reads_hidden = words[0] == "read" && words[1..].iter().any(hides);
+    reads_hidden
+        || words.iter().take(3).any(is_reader)
         || words.iter().any(|word| READING.contains(word))
         || sudo
             .is_some_and(|at| words[at + 1..].iter().take(4).any(|word| matches!(*word, "-S" | "-kS" | "-Sk" | "-nS")))
