@@ -152,3 +152,19 @@ fn the_command_line_sets_the_longest_line() {
     assert_eq!(sidecar.ask(line(10))["ok"], true);
     assert_eq!(sidecar.finish(), 0);
 }
+
+#[test]
+fn a_bad_section_of_the_rules_costs_no_other() {
+    let lab = Lab::new();
+    let good = "  rules:\n    - {id: own, program: frobnicate, class: cloud, severity: high}\n";
+    for bad in
+        ["  disable: [git-push]\n", "  quiet: {a: 1}\n", "  nonsense: {a: 1}\n", "  wrappers: [{program: 1, b: 2}]\n"]
+    {
+        lab.set(&format!("rules:\n{bad}{good}"));
+        let judged = lab.piton(&["classify", "--json", "frobnicate x"]);
+        assert!(judged.stdout.contains("\"own\""), "{bad}: {judged:?}");
+        let status = lab.piton(&["status"]).stdout;
+        let is_told = ["config.yaml:", "`rules`", "passed over"].iter().all(|part| status.contains(part));
+        assert!(is_told, "{bad}: {status}");
+    }
+}

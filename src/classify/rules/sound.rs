@@ -30,40 +30,50 @@ pub fn sound(json: &str, before: Option<&str>) -> (String, Vec<Dropped>) {
     let mut kept = Map::new();
     let mut dropped = Vec::new();
     for (section, content) in &sections {
-        match content {
-            Value::Array(items) => {
-                let mut sound = Vec::new();
-                for (at, item) in items.iter().enumerate() {
-                    let Err(why) = test(section, Value::Array(vec![item.clone()])) else {
-                        sound.push(item.clone());
-                        continue;
-                    };
-                    let known = before.get(section).and_then(|rules| same_id(rules, item));
-                    let section = (!is_list).then(|| section.clone());
-                    let path = section.into_iter().chain([at.to_string()]).collect();
-                    dropped.push(Dropped { path, why, stays: known.is_some() });
-                    sound.extend(known.cloned());
-                }
-                kept.insert(section.clone(), Value::Array(sound));
+        let known = before.get(section);
+        let (content, faults) = sound_section(section, content, known);
+        let faults = faults.into_iter().map(|(at, why, stays)| {
+            let path = (!is_list).then(|| section.clone()).into_iter().chain(at).collect();
+            Dropped { path, why, stays }
+        });
+        dropped.extend(faults);
+        let Some(content) = content else { continue };
+        // What is sound alone may not be beside the others: it costs itself, and not them.
+        let mut with = kept.clone();
+        with.insert(section.clone(), content);
+        match document(&text(&with)) {
+            Ok(_) => kept = with,
+            Err(error) => {
+                dropped.push(Dropped { path: vec![section.clone()], why: plain(error.message()), stays: false });
             }
-            other => match test(section, other.clone()) {
-                Ok(()) => kept.extend([(section.clone(), other.clone())]),
-                Err(why) => {
-                    dropped.push(Dropped { path: vec![section.clone()], why, stays: before.contains_key(section) });
-                    kept.extend(before.get(section).map(|known| (section.clone(), known.clone())));
-                }
-            },
         }
     }
-    let sound = text(&kept);
-    match document(&sound) {
-        Ok(_) => (sound, dropped),
-        // Each is sound alone, and all together are too many.
-        Err(error) => {
-            dropped.push(Dropped { path: Vec::new(), why: plain(error.message()), stays: false });
-            (String::new(), dropped)
+    (text(&kept), dropped)
+}
+
+/// What is wrong in a section: which of its entries (none: all of it), why, and whether what was in force takes its place.
+type Fault = (Option<String>, String, bool);
+
+/// The sound part of a section, if there is any, and what is wrong with the rest.
+fn sound_section(section: &str, content: &Value, before: Option<&Value>) -> (Option<Value>, Vec<Fault>) {
+    let Err(why) = test(section, content.clone()) else { return (Some(content.clone()), Vec::new()) };
+    let items = match content {
+        // A section that no list can be has no entries of its own.
+        Value::Array(items) if test(section, Value::Array(Vec::new())).is_ok() => items,
+        _ => return (before.cloned(), vec![(None, why, before.is_some())]),
+    };
+    let (mut sound, mut faults) = (Vec::new(), Vec::new());
+    for (at, item) in items.iter().enumerate() {
+        match test(section, Value::Array(vec![item.clone()])) {
+            Ok(()) => sound.push(item.clone()),
+            Err(why) => {
+                let known = before.and_then(|rules| same_id(rules, item));
+                faults.push((Some(at.to_string()), why, known.is_some()));
+                sound.extend(known.cloned());
+            }
         }
     }
+    (Some(Value::Array(sound)), faults)
 }
 
 fn text(sections: &Map<String, Value>) -> String {
@@ -117,5 +127,31 @@ mod tests {
         let (kept, dropped) = sound(r#"{"nonsense":"a","rules":[]}"#, None);
         assert_eq!((kept.as_str(), dropped[0].path[0].as_str()), (r#"{"rules":[]}"#, "nonsense"));
         assert_eq!(sound("[]", None), (r#"{"rules":[]}"#.to_owned(), vec![]));
+    }
+
+    #[test]
+    fn a_bad_section_is_dropped_alone() {
+        let rules = r#"[{"id":"own","program":"frob","class":"cloud"}]"#;
+        for (bad, section) in [
+            (r#""disable":["git-push"]"#, "disable"),
+            (r#""disable":[]"#, "disable"),
+            (r#""quiet":["a","b"]"#, "quiet"),
+            (r#""quiet":{"a":1}"#, "quiet"),
+            (r#""wrappers":"nice""#, "wrappers"),
+            (r#""nonsense":[1,2]"#, "nonsense"),
+        ] {
+            let (kept, dropped) = sound(&format!(r#"{{{bad},"rules":{rules}}}"#), None);
+            assert!(kept.contains("frob") && !kept.contains(section), "{bad}: {kept}");
+            assert_eq!(dropped.len(), 1, "{bad}: {dropped:?}");
+            assert_eq!(
+                (dropped[0].path.as_slice(), dropped[0].stays),
+                ([section.to_owned()].as_slice(), false),
+                "{bad}"
+            );
+        }
+        // What was in force stays.
+        let before = r#"{"disable":"git-push"}"#;
+        let (kept, dropped) = sound(&format!(r#"{{"disable":["x"],"rules":{rules}}}"#), Some(before));
+        assert!(kept.contains("frob") && kept.contains("git-push") && dropped[0].stays, "{kept} {dropped:?}");
     }
 }
