@@ -23,7 +23,7 @@ impl Timeline {
         }
         // What was judged is what is written to, whatever links and `..` the name has.
         let real = resolved(dir)?;
-        refuse_own(&real, self.home.path())?;
+        self.home.own_dirs().iter().try_for_each(|own| refuse_own(&real, own))?;
         refuse_git(&real)?;
         let (manifest, _) = self.contents(checkpoint)?;
         crate::worktree::restore::export(&real, &manifest, select, &super::restore::Blobs(self.store.reader()?))
@@ -46,8 +46,10 @@ fn resolved(dir: &Path) -> Result<PathBuf> {
     Ok(real)
 }
 
-/// Refuses piton's own directory, what lies in it, and what it lies in.
-fn refuse_own(dir: &Path, home: &Path) -> Result<()> {
+/// Refuses a directory of piton's own, what lies in it, and what it lies in.
+fn refuse_own(dir: &Path, own: &Path) -> Result<()> {
+    // One that is not there yet has its real name by those above it.
+    let home = &resolved(own)?;
     let object = |path: &Path| path.metadata().ok().map(|facts| (facts.dev(), facts.ino()));
     let own = object(home);
     // By its object too: a bind mount, and a file system that ignores case, give it other names.

@@ -27,6 +27,12 @@ impl Home {
         Home::at(&path)
     }
 
+    /// piton's own directories: this one, and that of the user's settings.
+    pub fn own_dirs(&self) -> Vec<PathBuf> {
+        let settings = crate::settings::user_file().and_then(|file| Some(file.parent()?.to_owned()));
+        std::iter::once(self.0.clone()).chain(settings.filter(|dir| dir.is_absolute())).collect()
+    }
+
     /// A given directory; created when missing.
     ///
     /// # Errors

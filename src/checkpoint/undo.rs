@@ -35,13 +35,34 @@ impl Timeline {
         }
     }
 
-    /// The newest `auto` checkpoint: where undoing the last destructive turn would lead.
+    /// Says why there is no step to take.
     ///
     /// # Errors
     /// Those of listing.
-    pub fn checkpoint_before_last_turn(&mut self) -> Result<Option<u64>> {
+    pub fn why_no_step(&mut self, direction: Direction) -> Result<String> {
+        let history = self.history()?;
+        let (last, was_undone) = (history.undo.last().map(|step| step.kind), !history.redo.is_empty());
+        let text = match (direction, last) {
+            (Direction::Redo, None) => "nothing to redo: nothing was undone in this workspace",
+            (Direction::Redo, Some(OpKind::Redo)) => "nothing to redo: what was undone last is redone already",
+            (Direction::Redo, Some(_)) => "nothing to redo: nothing was undone since the last restore",
+            (Direction::Undo, _) if was_undone => {
+                "nothing to undo: every restore is undone already; `piton redo` takes that back"
+            }
+            (Direction::Undo, _) => {
+                "nothing to undo: no restore was made in this workspace, and undo takes back restores"
+            }
+        };
         let (all, _) = self.checkpoints()?;
-        Ok(all.iter().rev().find(|checkpoint| checkpoint.record.kind == Kind::Auto).map(|c| c.record.ordinal))
+        let destroyed = all.iter().rev().find(|checkpoint| checkpoint.record.kind == Kind::Auto);
+        Ok(match destroyed.filter(|_| direction == Direction::Undo && !was_undone) {
+            Some(before) => format!(
+                "{text}. To take back what the agent did, restore the checkpoint before its last destructive turn: \
+                 `piton restore {}`",
+                before.record.ordinal
+            ),
+            None => text.to_owned(),
+        })
     }
 
     fn refuse_redo_over_new(&mut self, step: &Step) -> Result<()> {

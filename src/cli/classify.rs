@@ -32,7 +32,7 @@ impl Judge {
                 workspace: context.root()?.canonicalize().or_else(|_| context.root())?,
                 home: std::env::home_dir(),
                 temp_dirs: crate::engine::place::temp_dirs(),
-                piton: crate::engine::place::own_dirs(&context.home),
+                piton: context.home.own_dirs(),
             },
             policy: effective.policy,
         })

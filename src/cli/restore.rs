@@ -159,7 +159,7 @@ fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<
     let mut timeline = context.timeline()?;
     timeline.refuse_interrupted()?;
     let Some(next) = timeline.next_step(direction)? else {
-        let message = shared::nothing(direction, timeline.checkpoint_before_last_turn()?);
+        let message = timeline.why_no_step(direction)?;
         if context.json {
             print::json(&serde_json::json!({ "operation": null, "message": message }))?;
         } else {

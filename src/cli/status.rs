@@ -9,6 +9,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::policy::Guard;
 use crate::model::text::{count, printable};
+use crate::settings::Mistake;
 use crate::sidecar::shared;
 use crate::sys::clock::{local_minute, now_ms};
 
@@ -122,8 +123,11 @@ pub fn status(context: &mut Context) -> Result<Exit> {
             .into_iter()
             .zip(["interrupted", "broken", "warnings", "mishaps"])
             .map(|(name, field)| (name, &status[field]));
+        // A mistake that still stands is told among the settings, and not once more as what happened.
+        let known: Vec<String> = settings.mistakes.iter().map(Mistake::noted).collect();
+        let is_told = |line: &Value| line.as_str().is_some_and(|line| known.iter().any(|head| line.contains(head)));
         for (name, list) in lists {
-            for item in list.as_array().into_iter().flatten().rev().take(SHOWN) {
+            for item in list.as_array().into_iter().flatten().filter(|item| !is_told(item)).rev().take(SHOWN) {
                 add_line!(text, "{name:<12} {}", word(item));
             }
         }

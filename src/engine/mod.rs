@@ -20,15 +20,11 @@ use std::time::{Duration, Instant};
 use crate::checkpoint::{Home, Timeline, Workspace, mishaps};
 use crate::classify::{Classifier, Context};
 use crate::error::Result;
-use crate::model::text::printable;
 use crate::settings::Effective;
 use rules::Rules;
 pub use rules::{Followed, InForce};
 use talk::Talks;
 use worker::Worker;
-
-/// By so much of a mistake is it known again, in characters.
-const MAX_COMPARED: usize = 300;
 
 /// The open workspaces, each with its rules and its worker. Any number of clients share one.
 pub struct Engine<A: Send + 'static> {
@@ -62,7 +58,7 @@ impl<A: Send + 'static> Place<A> {
             aliases: Vec::new(),
             home: std::env::home_dir(),
             temp_dirs: place::temp_dirs(),
-            piton: place::own_dirs(home),
+            piton: home.own_dirs(),
         }
     }
 }
@@ -165,8 +161,7 @@ impl<A: Send + 'static> Engine<A> {
         let known = mishaps::newest(&self.home);
         for mistake in &followed.mistakes {
             // Processes come and go, and each of them finds the same mistake.
-            let head =
-                printable(&format!("settings: {}", mistake.head())).chars().take(MAX_COMPARED).collect::<String>();
+            let head = mistake.noted();
             if known.iter().any(|known| known.contains(&head)) {
                 continue;
             }

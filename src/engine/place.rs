@@ -3,7 +3,6 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::checkpoint::Home;
 use crate::classify::Context;
 use crate::model::effect::Verdict;
 use crate::model::path::RelPath;
@@ -152,12 +151,6 @@ pub fn normalise(path: &Path) -> PathBuf {
         }
     }
     out
-}
-
-/// piton's own directories: its home, and that of the user's settings.
-pub fn own_dirs(home: &Home) -> Vec<PathBuf> {
-    let settings = crate::settings::user_file().and_then(|file| Some(file.parent()?.to_owned()));
-    std::iter::once(home.path().to_owned()).chain(settings.filter(|dir| dir.is_absolute())).collect()
 }
 
 /// Directories whose content nobody misses.

@@ -8,10 +8,13 @@ use super::keys::{Key, blank_policy};
 use super::yaml::{Broken, Leaf};
 use super::{Effective, Origin, Setting};
 use crate::error::{Code, Error};
-use crate::model::text::cut;
+use crate::model::text::{cut, printable};
 
 /// Longest value that a message shows, in characters.
 const MAX_SHOWN: usize = 60;
+
+/// Characters by which a mistake that is noted down is known again.
+const MAX_NOTED: usize = 300;
 
 /// A mistake in a layer whose word counts: the user's file, the environment, flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +84,11 @@ impl Mistake {
     pub fn head(&self) -> String {
         let key = self.key.as_ref().map_or_else(String::new, |key| format!("`{key}` "));
         format!("{}: {key}{}", self.place(), self.why)
+    }
+
+    /// Returns what it begins with where it is noted down, on one line and cut.
+    pub fn noted(&self) -> String {
+        printable(&format!("settings: {}", self.head())).chars().take(MAX_NOTED).collect()
     }
 
     /// Returns the head and what holds instead, on one line.

@@ -149,7 +149,9 @@ pub fn resolve(sources: &Sources) -> Result<Effective> {
     if let Some((path, text)) = &sources.workspace {
         widen(&mut effective, (path, text), sources);
     }
-    let environment = sources.environment.iter().filter_map(|(name, value)| {
+    // A variable that is empty counts as unset.
+    let set_variables = || sources.environment.iter().filter(|(_, value)| !value.is_empty());
+    let environment = set_variables().filter_map(|(name, value)| {
         let key = KEYS.iter().find(|key| key.environment().as_deref() == Some(name))?;
         Some((key.name, value, Origin::Environment(name.clone())))
     });
@@ -159,7 +161,7 @@ pub fn resolve(sources: &Sources) -> Result<Effective> {
         let wrong = apply(&mut effective, &leaf, &origin, None);
         effective.mistakes.extend(wrong.into_iter().map(|wrong| Mistake::outside(origin.clone(), wrong)));
     }
-    let misspelt = sources.environment.iter().filter_map(|(name, _)| misspelt(name));
+    let misspelt = set_variables().filter_map(|(name, _)| misspelt(name));
     effective.mistakes.extend(misspelt);
     let mut mistakes = std::mem::take(&mut effective.mistakes);
     mistakes.iter_mut().for_each(|mistake| mistake.settle(&effective, effective.is_running));
@@ -343,9 +345,8 @@ fn find(name: &str) -> Result<&'static Key, (String, Option<&'static str>)> {
     if KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))) {
         return Err(("holds keys of its own, and no value".to_owned(), None));
     }
-    let near = KEYS.iter().map(|key| (strsim(key.name, name), key.name)).min();
-    match near.filter(|(distance, _)| *distance <= 3) {
-        Some((_, near)) => Err((format!("is not a key; did you mean `{near}`?"), Some(near))),
+    match nearest(name, KEYS.iter().map(|key| key.name)) {
+        Some(near) => Err((format!("is not a key; did you mean `{near}`?"), Some(near))),
         None => Err(("is not a key".to_owned(), None)),
     }
 }
@@ -356,12 +357,15 @@ fn misspelt(name: &str) -> Option<Mistake> {
     if names().any(|(_, known)| known == name) {
         return None;
     }
-    let (_, key, near) = names().map(|(key, known)| (strsim(&known, name), key.name, known)).min()?;
-    (strsim(&near, name) <= 2).then(|| {
-        let (why, origin) = (format!("is not read; did you mean `{near}`?"), Origin::Environment(name.to_owned()));
-        let wrong = Wrong { key: name.to_owned(), meant: Some(key), why, line: 0, column: 0 };
-        Mistake::outside(origin, wrong)
-    })
+    // All of them begin alike: what is misspelt is what follows.
+    let rest = name.strip_prefix("PITON_")?;
+    let known: Vec<(&str, String)> =
+        names().filter_map(|(key, known)| Some((key.name, known.strip_prefix("PITON_")?.to_owned()))).collect();
+    let near = nearest(rest, known.iter().map(|(_, known)| known.as_str()))?;
+    let key = known.iter().find(|(_, known)| known == near).map(|(key, _)| *key);
+    let why = format!("is not read; did you mean `PITON_{near}`?");
+    let wrong = Wrong { key: name.to_owned(), meant: key, why, line: 0, column: 0 };
+    Some(Mistake::outside(Origin::Environment(name.to_owned()), wrong))
 }
 
 /// The workspace's layer: what widens counts, what narrows counts only when trusted, what is wrong is told.
@@ -409,20 +413,30 @@ fn scalar(text: &str) -> Value {
     yaml::value(text).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Edit distance of two short words.
-fn strsim(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut before = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = before + usize::from(x != *y);
-            before = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(before + 1);
+/// The word that was probably meant: few letters of it differ, measured by its length.
+fn nearest<'w>(name: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    let (distance, near) = words.map(|word| (distance(word, name), word)).min()?;
+    let most = (near.len().max(name.len()) + 2) / 4;
+    (distance <= most.min(3)).then_some(near)
+}
+
+/// Edit distance of two short words; two letters that changed places are one edit.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

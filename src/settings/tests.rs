@@ -145,6 +145,40 @@ fn mistakes_in_the_environment_disarm_nothing() {
 }
 
 #[test]
+fn an_empty_variable_is_unset() {
+    let environment = KEYS.iter().filter_map(Key::environment).chain(["PITON_GAURD".to_owned()]);
+    let environment = environment.map(|name| (name, String::new())).collect();
+    let effective = resolve(&Sources { environment, ..user("guard: action\n") }).unwrap();
+    assert_eq!((effective.policy.guard, effective.mistakes.len()), (Guard::Action, 0), "{:?}", effective.mistakes);
+}
+
+#[test]
+fn only_what_is_near_is_proposed() {
+    for (name, meant) in [
+        ("gaurd", Some("guard")),
+        ("gard", Some("guard")),
+        ("exlcude", Some("exclude")),
+        ("limits.file_bm", Some("limits.file_mb")),
+        ("deadline", Some("deadline_ms")),
+        ("retention.auto_per_runs", Some("retention.auto_per_run")),
+        ("pool", None),
+        ("mode", None),
+        ("tools", None),
+        ("user", None),
+        ("cards", None),
+        ("x", None),
+    ] {
+        let found = find(name).err().and_then(|(_, meant)| meant);
+        assert_eq!(found, meant, "{name}");
+    }
+    for (name, is_told) in
+        [("PITON_GAURD", true), ("PITON_DEADLINE", true), ("PITON_HOME", false), ("PITON_ROLES", false)]
+    {
+        assert_eq!(misspelt(name).is_some(), is_told, "{name}");
+    }
+}
+
+#[test]
 fn a_workspace_can_only_widen_until_it_is_trusted() {
     let widening =
         "guard: action\ntracked_files: [src]\nretention: {per_workspace: 90}\npolicy: {database: {severity: high}}\n";

@@ -37,8 +37,16 @@ const DEFAULT_LIMIT: u64 = 50;
 /// The body of a reply, and notices that follow it.
 pub type Called = Result<(Value, Vec<(&'static str, Value)>)>;
 
-/// Paths of a request: relative to the workspace, or absolute and inside it.
+/// Paths of a request: relative to the workspace, or absolute and inside it. None are named by a request without them.
+///
+/// # Errors
+/// `bad-request` for an empty list: it names nothing, and must not mean everything.
 pub fn paths(timeline: &Timeline, texts: Option<&[String]>) -> Result<Vec<RelPath>> {
+    if texts.is_some_and(<[String]>::is_empty) {
+        return Err(Error::new(Code::BadRequest, "`paths` is an empty list, which names nothing")
+            .field("paths")
+            .hint("leave `paths` out to mean everything"));
+    }
     texts.unwrap_or_default().iter().map(|text| path_in(timeline, text)).collect()
 }
 
@@ -353,8 +361,7 @@ pub fn step(timeline: &mut Timeline, direction: Direction, step: &Step, run: &st
     }
     timeline.refuse_interrupted()?;
     let Some(next) = timeline.next_step(direction)? else {
-        let hint = timeline.checkpoint_before_last_turn()?;
-        return body(&json!({ "operation": null, "message": nothing(direction, hint) }));
+        return body(&json!({ "operation": null, "message": timeline.why_no_step(direction)? }));
     };
     if let Some(named) = step.operation.as_ref().filter(|named| **named != next.op) {
         let text = format!("operation `{}` is not the next one to step over: `{}` is", printable(named), next.op);
@@ -370,16 +377,4 @@ pub fn step(timeline: &mut Timeline, direction: Direction, step: &Step, run: &st
     let restored = restored.map_err(|error| with_preview(timeline, &restore, error, control))?;
     let notices = rolled_back(&restored);
     body(&RestoreReply { over, ..answers::restored(&restored) }).map(|(value, _)| (value, notices))
-}
-
-/// What to say when there is no operation to step over.
-pub fn nothing(direction: Direction, turn: Option<u64>) -> String {
-    match (direction, turn) {
-        (Direction::Redo, _) => "nothing to redo: no undo is newer than what was recorded since".to_owned(),
-        (Direction::Undo, None) => "nothing to undo: no restore was made in this workspace".to_owned(),
-        (Direction::Undo, Some(n)) => format!(
-            "nothing to undo: no restore was made here. To take back what the agent did, restore the checkpoint \
-             before its last destructive turn: `piton restore {n}`"
-        ),
-    }
 }

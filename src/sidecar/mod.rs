@@ -146,7 +146,7 @@ fn finish(told: &Receiver<News>, conversation: &Conversation, deadline: Instant)
 pub mod shared {
     pub use super::answers::rolled_back;
     pub use super::answers::{block, over, preview, restored, stat, status};
-    pub use super::calls::{foreign, inside, list_reply, nothing};
+    pub use super::calls::{foreign, inside, list_reply};
     pub use super::runs::{list as run_list, status_word};
     pub use super::words::{guard_word, run_id, why_off};
 }

@@ -678,6 +678,9 @@ fn nothing_is_written_among_pitons_own_files_nor_into_git() {
         text(root.join("none/../link/new")),
         text(lab.work.join("to-workspaces/../new")),
         text(home.parent().unwrap().to_owned()),
+        text(lab.home.join("config/piton")),
+        text(lab.home.join("config/piton/new")),
+        text(lab.home.join("config")),
         "other/../../home/piton/new".to_owned(),
         ".git/new".to_owned(),
         text(lab.work.join(".git/hooks/new")),
@@ -872,4 +875,43 @@ fn other_workspaces_and_pruned_checkpoints_are_named_as_such() {
         assert_eq!((output.code, code(&output).as_str()), (3, "pruned"), "{selector}: {output:?}");
     }
     assert_eq!(get(&lab, "a"), "5");
+}
+
+#[test]
+fn an_empty_list_of_paths_names_nothing() {
+    let lab = Lab::new();
+    put(&lab, "a", "1");
+    lab.take("start");
+    put(&lab, "a", "2");
+    let id = id_of(&lab, 1);
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "hello", "protocol": 1, "client": "test"}));
+    for verb in ["rollback.preview", "restore", "rollback.toCheckpoint", "checkpoint.diff"] {
+        let reply = sidecar.ask(json!({"type": verb, "sha": id, "from": id, "paths": []}));
+        assert_eq!(
+            (&reply["error"]["code"], &reply["error"]["field"]),
+            (&json!("bad-request"), &json!("paths")),
+            "{reply}"
+        );
+    }
+    assert_eq!(get(&lab, "a"), "2");
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn what_cannot_be_undone_or_redone_is_said_as_it_is() {
+    let lab = Lab::new();
+    put(&lab, "a", "1");
+    lab.take("start");
+    let told = |verb: &str| lab.piton(&[verb, "--yes"]).stdout;
+    assert!(told("undo").contains("no restore was made in this workspace"), "{}", told("undo"));
+    assert!(told("redo").contains("nothing was undone in this workspace"), "{}", told("redo"));
+    put(&lab, "a", "2");
+    assert_eq!(lab.piton(&["restore", "1", "--yes"]).code, 0);
+    assert!(told("redo").contains("nothing was undone since the last restore"), "{}", told("redo"));
+    assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
+    let said = told("undo");
+    assert!(said.contains("every restore is undone already") && !said.contains("no restore was made"), "{said}");
+    assert_eq!(lab.piton(&["redo", "--yes"]).code, 0);
+    assert!(told("redo").contains("is redone already"), "{}", told("redo"));
 }

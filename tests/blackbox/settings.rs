@@ -154,6 +154,24 @@ fn the_command_line_sets_the_longest_line() {
 }
 
 #[test]
+fn a_mistake_is_told_once_by_status() {
+    let lab = Lab::new();
+    lab.write("a.txt", "one\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({ "type": "hello", "protocol": 1, "client": "test" }));
+    std::fs::write(lab.user_file(), "guard: of\n").unwrap();
+    sidecar.ask(json!({ "type": "turn.start", "turn": "1" }));
+    sidecar.ask(shell("rm a.txt"));
+    assert_eq!(sidecar.finish(), 0);
+    let text = lab.piton(&["status"]).stdout;
+    assert_eq!(text.matches("`guard` wants").count(), 1, "{text}");
+    // Once it is mended, it is something that happened.
+    std::fs::write(lab.user_file(), "guard: turn\n").unwrap();
+    let text = lab.piton(&["status"]).stdout;
+    assert_eq!(text.matches("`guard` wants").count(), 1, "{text}");
+}
+
+#[test]
 fn a_bad_section_of_the_rules_costs_no_other() {
     let lab = Lab::new();
     let good = "  rules:\n    - {id: own, program: frobnicate, class: cloud, severity: high}\n";

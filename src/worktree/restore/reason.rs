@@ -45,7 +45,7 @@ impl fmt::Display for KeepReason {
             KeepReason::NotEmpty(None) => f.write_str("not empty"),
             KeepReason::NotEmpty(Some(path)) => write!(f, "not empty: `{}` stays", path.display()),
             KeepReason::InsideBlocked(dir) => write!(f, "`{}` stays a directory", dir.display()),
-            KeepReason::NotAgreed => f.write_str("it is not in the plan that was agreed to"),
+            KeepReason::NotAgreed => f.write_str("it came after the restore was planned"),
         }
     }
 }
@@ -85,7 +85,7 @@ impl fmt::Display for ConflictReason {
             ConflictReason::Special => f.write_str("a FIFO, socket or device is there"),
             ConflictReason::Blocked(path) => write!(f, "`{}` stays and is in the way", path.display()),
             ConflictReason::GitDir => f.write_str("piton never writes into a `.git`"),
-            ConflictReason::Moved => f.write_str("it changed after the plan was agreed to"),
+            ConflictReason::Moved => f.write_str("it changed after the restore was planned"),
         }
     }
 }
