@@ -56,6 +56,8 @@ mod mcp;
 mod named;
 #[path = "blackbox/peers.rs"]
 mod peers;
+#[path = "blackbox/reach.rs"]
+mod reach;
 #[path = "blackbox/recall.rs"]
 mod recall;
 #[path = "blackbox/remotes.rs"]

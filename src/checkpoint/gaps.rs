@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::model::coverage::{Coverage, SkipReason, Weight};
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
-use crate::worktree::Target;
+use crate::worktree::{Target, is_linked_worktree};
 
 /// Gaps that one sentence names.
 const NAMED: usize = 5;
@@ -44,11 +44,11 @@ pub fn sentence(gaps: &[Gap]) -> Option<String> {
 fn of_targets(coverage: &Coverage, targets: &[Target]) -> Vec<Gap> {
     let mut found = BTreeMap::new();
     for (path, why) in coverage.skipped.iter().filter(|(_, why)| why.is_loss()) {
-        let Some(target) =
-            targets.iter().find(|target| path.starts_with(&target.path) || target.path.starts_with(path))
-        else {
-            continue;
+        // What is named in a worktree of its own is captured although the rest of it is not.
+        let is_near = |target: &&Target| {
+            path.starts_with(&target.path) || (target.path.starts_with(path) && *why != SkipReason::LinkedWorktree)
         };
+        let Some(target) = targets.iter().find(is_near) else { continue };
         // Single files over the budget are many: they are told by what was named.
         let at = match why {
             SkipReason::OverBudget(_) if target.path.is_root() => top(path),
@@ -100,6 +100,24 @@ impl Timeline {
         }
         let mut gaps = of_targets(&self.coverage_of(&checkpoint.tree)?, targets);
         gaps.retain(|gap| self.is_there(&gap.path));
+        Ok(gaps)
+    }
+
+    /// Lists those of some nested repositories of which a checkpoint holds nothing.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn repositories_left_out(&self, checkpoint: &Checkpoint, repositories: &[RelPath]) -> Result<Vec<Gap>> {
+        let mut gaps = Vec::new();
+        for path in repositories {
+            if self.entry_at(&checkpoint.tree, path)?.is_none() {
+                let why = match is_linked_worktree(&path.under(&self.workspace.path)) {
+                    true => SkipReason::LinkedWorktree,
+                    false => SkipReason::IgnoredRepository,
+                };
+                gaps.push(Gap { path: path.clone(), weight: None, why });
+            }
+        }
         Ok(gaps)
     }
 
@@ -167,6 +185,7 @@ mod tests {
             ("cache/pipe", SkipReason::Special),
             ("vendor/.git", SkipReason::Repository(least)),
             ("other/big", SkipReason::TooLarge(9)),
+            ("tree", SkipReason::LinkedWorktree),
         ] {
             coverage.skipped.insert(path(at), why);
         }
@@ -178,9 +197,10 @@ mod tests {
         assert_eq!(told(&["vendor"]).unwrap(), "not held: vendor/.git, 2.0 MB or more");
         assert_eq!(told(&["vendor/.git/config"]).unwrap(), "not held: vendor/.git, 2.0 MB or more");
         assert_eq!(told(&["src"]), None);
+        assert_eq!(told(&["tree/a"]), None, "what is named in another worktree is captured");
         let all = Target { path: RelPath::root(), recursive: true };
         let paths: Vec<String> = of_targets(&coverage, &[all]).iter().map(|gap| gap.path.display()).collect();
-        assert_eq!(paths, ["cache", "other/big", "vendor/.git"]);
+        assert_eq!(paths, ["cache", "other/big", "tree", "vendor/.git"]);
         assert_eq!(recorded(&coverage).len(), 2, "what no action named stays as it is");
     }
 }

@@ -12,6 +12,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::build::build;
 use crate::model::cost::Cost;
 use crate::model::coverage::{Coverage, Extent, SkipReason};
+use crate::model::effect::Takes;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::{EntryKind, Manifest};
 use crate::model::meta;
@@ -175,9 +176,13 @@ impl Timeline {
         if let Some(narrow) = self.narrowing(take)? {
             narrow.apply(&mut capture.manifest, &mut capture.coverage);
         }
-        if take.spares_repositories {
-            capture.coverage.skipped.retain(|_, why| !matches!(why, SkipReason::Repository(_)));
-        }
+        let is_own = |path: &RelPath| path.parent().is_none_or(|parent| parent.is_root());
+        let goes = |path: &RelPath| match take.takes {
+            Takes::Repositories => true,
+            Takes::Nested => !is_own(path),
+            Takes::Nothing => false,
+        };
+        capture.coverage.skipped.retain(|path, why| !matches!(why, SkipReason::Repository(_)) || goes(path));
         let shape = if request.extent == Extent::Tree && !take.kind.is_typed() && capture.stats.targeted == 0 {
             Some(shape(&capture.manifest, &capture.coverage)?)
         } else {

@@ -13,7 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::cost::Cost;
 use crate::model::coverage::{Coverage, Extent, SkipReason};
-use crate::model::effect::Class;
+use crate::model::effect::{Class, Takes};
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
@@ -48,8 +48,8 @@ pub struct Take {
     pub pinned: bool,
     /// Only these paths; empty means everything.
     pub only: Vec<RelPath>,
-    /// True if the action leaves the `.git` of nested repositories alone, although it empties the directories around them.
-    pub spares_repositories: bool,
+    /// Whose `.git` goes with the targets; others are left alone although the directories around them are emptied.
+    pub takes: Takes,
     /// The checkpoint that protects the turn already: what equals it, or the workspace's newest, is not recorded again.
     pub held: Option<ObjectId>,
     /// When it was asked for: what [`Timeline::listen_ahead`] has heard since need not be asked again. Changes after that moment
@@ -85,7 +85,7 @@ impl Take {
             always: kind.is_typed(),
             pinned: false,
             only: Vec::new(),
-            spares_repositories: false,
+            takes: Takes::Repositories,
             held: None,
             asked: None,
         }

@@ -13,6 +13,8 @@ pub struct Context {
     pub workspace: PathBuf,
     /// Paths that lead into the workspace through symbolic links, and where they lead.
     pub aliases: Vec<(PathBuf, PathBuf)>,
+    /// Directories, and the top of the repository that git finds from there.
+    pub tops: Vec<(PathBuf, PathBuf)>,
     /// The user's home.
     pub home: Option<PathBuf>,
     /// Directories whose content nobody misses.
@@ -41,6 +43,11 @@ impl Context {
         let mut found = self.aliases.iter().filter_map(|(alias, real)| Some((real, path.strip_prefix(alias).ok()?)));
         let own = found.next().map(|(real, rest)| real.components().chain(rest.components()).collect());
         own.unwrap_or(path)
+    }
+
+    /// True if something below a path outside of the workspace leads into it.
+    pub fn leads_below(&self, path: &Path) -> bool {
+        self.aliases.iter().any(|(alias, _)| alias.starts_with(path))
     }
 
     /// The place of an absolute path.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::context::{Context, Whereabouts, resolve};
 use super::expand::{Arg, Origin, Shell};
-use crate::model::effect::{Certainty, Class, Scope, Severity, Stance};
+use crate::model::effect::{Certainty, Class, Scope, Severity, Stance, Takes};
 
 use super::shell::Span;
 
@@ -18,6 +18,10 @@ pub struct Found {
     pub path: Option<PathBuf>,
     /// The target as an absolute pattern, where the shell will put the names that match it.
     pub pattern: Option<PathBuf>,
+    /// The part of the target that is certain; without a target, the directory in which it happens.
+    pub near: Option<PathBuf>,
+    /// Whose `.git` goes with the target, where the class does not say it.
+    pub takes: Option<Takes>,
     pub scope: Scope,
     /// The workspace itself is inside what is hit.
     pub above_workspace: bool,
@@ -41,6 +45,8 @@ impl Found {
             target: None,
             path: None,
             pattern: None,
+            near: None,
+            takes: None,
             scope: if class.is_external() { Scope::Remote } else { Scope::Workspace },
             above_workspace: false,
             certainty: Certainty::Proven,
@@ -83,16 +89,31 @@ pub fn is_file_class(class: Class) -> bool {
     )
 }
 
-/// Where an argument lies as a path. `None` for what is not here.
-pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> (Option<PathBuf>, Whereabouts) {
+/// Where an argument lies.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// As a path; `None` for what is not here, or not known word by word.
+    pub path: Option<PathBuf>,
+    /// The part of the path that is certain.
+    pub near: Option<PathBuf>,
+    pub whereabouts: Whereabouts,
+}
+
+impl Placed {
+    fn unknown(scope: Scope) -> Placed {
+        Placed { path: None, near: None, whereabouts: Whereabouts::Plain(scope) }
+    }
+}
+
+/// Finds where an argument lies as a path.
+pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Placed {
     if arg.origin == Origin::Temporary {
-        return (None, Whereabouts::Plain(Scope::Temp));
+        return Placed::unknown(Scope::Temp);
     }
     let known = &arg.text[..arg.known.min(arg.text.len())];
     let certain = if arg.is_exact() { known } else { known.rfind('/').map_or("", |slash| &known[..=slash]) };
     if certain.is_empty() && !arg.is_exact() && !arg.glob && arg.known == 0 {
-        let scope = if site.elsewhere { Scope::Remote } else { Scope::Unknown };
-        return (None, Whereabouts::Plain(scope));
+        return Placed::unknown(if site.elsewhere { Scope::Remote } else { Scope::Unknown });
     }
     let Some(path) = locate(certain, shell, site) else {
         let device = context.whereabouts(Path::new(certain)) == Whereabouts::Plain(Scope::Device);
@@ -101,26 +122,24 @@ pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> (Optio
             true => Scope::Remote,
             false => Scope::Unknown,
         };
-        return (None, Whereabouts::Plain(scope));
+        return Placed::unknown(scope);
     };
     let path = context.own_name(path);
-    let everything = !arg.is_exact() && context.workspace.starts_with(&path) && context.workspace != path;
-    let whereabouts = if everything && !arg.text[arg.known..].starts_with('*') {
-        Whereabouts::Plain(Scope::Unknown)
-    } else {
-        context.whereabouts(&path)
-    };
-    (arg.is_exact().then_some(path), whereabouts)
+    let above = context.workspace.starts_with(&path) && context.workspace != path;
+    let unclear = above && !arg.text[arg.known..].starts_with('*') || context.leads_below(&path);
+    let whereabouts =
+        if !arg.is_exact() && unclear { Whereabouts::Plain(Scope::Unknown) } else { context.whereabouts(&path) };
+    Placed { path: arg.is_exact().then(|| path.clone()), near: Some(path), whereabouts }
 }
 
 /// An argument as a pattern that the shell will expand here: certain but for its wildcards, which stand behind a directory.
-pub fn pattern(arg: &Arg, shell: &Shell, site: &Site) -> Option<PathBuf> {
+pub fn pattern(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Option<PathBuf> {
     if !arg.glob || site.elsewhere || arg.origin == Origin::Temporary {
         return None;
     }
     let known = &arg.text[..arg.known.min(arg.text.len())];
     let (dir, rest) = arg.text.split_at(known.rfind('/').map_or(0, |slash| slash + 1));
-    Some(locate(dir, shell, site)?.join(rest))
+    Some(context.own_name(locate(dir, shell, site)?).join(rest))
 }
 
 fn locate(text: &str, shell: &Shell, site: &Site) -> Option<PathBuf> {

@@ -86,6 +86,7 @@ impl Classifier {
             let rule = if unread { "limits" } else { "not-understood" };
             walk.found.push(Found::new(Class::Unknown, "shell", rule, (0, command.len())));
         }
-        (walk.found, Understanding { opaque: walk.opaque, assumed: walk.assumed, broken })
+        let Walk { found, opaque, assumed, blind, tops, .. } = walk;
+        (found, Understanding { opaque, assumed, broken, blind, tops })
     }
 }

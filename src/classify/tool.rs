@@ -355,11 +355,11 @@ fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<Found>, U
 
 fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<Found> {
     let shell = Shell { variables: Default::default(), cwd: Some(context.cwd.clone()) };
-    let (path_there, whereabouts) = place(&Arg::literal(path, (0, 0)), &shell, &Site::default(), context);
+    let placed = place(&Arg::literal(path, (0, 0)), &shell, &Site::default(), context);
     let mut found = Found::new(class, tool, "tool", (0, 0));
     found.target = Some(path.to_owned());
-    found.path = path_there;
-    settle(found, whereabouts)
+    (found.path, found.near) = (placed.path, placed.near);
+    settle(found, placed.whereabouts)
 }
 
 /// Files named by a patch: `*** Update File: x`, `+++ b/x`.

@@ -1,9 +1,12 @@
 //! What effects call for: one table of classes and places, and the user's changes to it.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use super::found::Found;
-use crate::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Stance, Verdict, Warning};
+use crate::model::effect::{
+    Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Stance, Takes, Verdict, Warning,
+};
 use crate::model::policy::{ClassRule, Opaque, Policy};
 
 /// Most effects that an answer lists; what they call for counts beyond it.
@@ -12,12 +15,16 @@ const MAX_EFFECTS: usize = 1000;
 const MAX_OUTSIDE: usize = 200;
 
 /// How far a line was understood.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Understanding {
     pub opaque: bool,
     pub assumed: bool,
     /// Not shell, or past the limits.
     pub broken: bool,
+    /// Directories in which something runs that could not be seen into.
+    pub blind: Vec<PathBuf>,
+    /// Directories from which git is asked for the top of its repository.
+    pub tops: Vec<PathBuf>,
 }
 
 /// What an effect calls for, before the user's changes: (checkpoint, warning).
@@ -33,7 +40,7 @@ fn calls_for(found: &Found, severity: Severity) -> (bool, bool) {
         Class::FileDelete | Class::FileOverwrite | Class::FileMove | Class::FilePerm => {
             (here, found.scope == Scope::Home)
         }
-        Class::VcsDiscard => (here || found.scope == Scope::Home, false),
+        Class::VcsDiscard => (here, matches!(found.scope, Scope::Home | Scope::System)),
         Class::VcsHistory => (true, true),
         Class::FileWrite => (false, false),
         Class::Database => (found.path.is_some() && found.scope == Scope::Workspace, found.scope != Scope::Temp),
@@ -143,6 +150,9 @@ pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -
         wiped: Vec::new(),
         hold: None,
         outside: Vec::new(),
+        dirs: understanding.blind.iter().map(|dir| text(dir)).collect(),
+        tops: understanding.tops.iter().map(|dir| text(dir)).collect(),
+        takes: Takes::Nothing,
     };
     for found in found {
         let rule = policy.classes.iter().rev().find(|rule| rule.class == found.class);
@@ -163,31 +173,57 @@ pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -
         if warns {
             add_warning(&mut verdict.warnings, &found, severity);
         }
-        if let Some(path) = found.path.as_ref().map(|path| path.to_string_lossy().into_owned()) {
-            if found.scope != Scope::Workspace && verdict.outside.len() < MAX_OUTSIDE {
-                verdict.outside.push(path.clone());
-            }
-            if is_wiped(&found) && verdict.wiped.len() < MAX_OUTSIDE {
-                verdict.wiped.push(path.clone());
-            }
-            if is_destroyed(&found) && targets.insert(path.clone()) {
-                verdict.targets.push(path);
-            }
-        }
-        if let Some(pattern) =
-            found.pattern.as_ref().filter(|_| is_destroyed(&found) && verdict.patterns.len() < MAX_OUTSIDE)
+        locate(&mut verdict, &found);
+        if let Some(path) = found.path.as_deref().filter(|_| is_destroyed(&found)).map(text)
+            && targets.insert(path.clone())
         {
-            verdict.patterns.push(pattern.to_string_lossy().into_owned());
+            verdict.targets.push(path);
         }
         add_effect(&mut verdict.effects, found, severity);
     }
     verdict.needs = Needs::of(checkpoint || understanding.broken, warn);
     verdict.confidence = match understanding {
-        Understanding { opaque: false, assumed: false, broken: false } => Confidence::Exact,
-        Understanding { opaque: false, assumed: true, broken: false } => Confidence::Assumed,
-        Understanding { .. } => Confidence::Opaque,
+        Understanding { opaque: true, .. } | Understanding { broken: true, .. } => Confidence::Opaque,
+        Understanding { assumed: true, .. } => Confidence::Assumed,
+        Understanding { .. } => Confidence::Exact,
     };
     verdict
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Tells the engine where an effect lands, for what only a look at the disk can say.
+fn locate(verdict: &mut Verdict, found: &Found) {
+    verdict.takes = verdict.takes.max(found.takes.unwrap_or_else(|| takes(found)));
+    let near = found.near.as_deref().map(text);
+    if let Some(near) = near {
+        let (list, wanted) = if found.scope == Scope::Workspace {
+            // Without a target it may destroy whatever belongs to the directory.
+            (&mut verdict.dirs, found.path.is_none() && found.pattern.is_none())
+        } else {
+            (&mut verdict.outside, true)
+        };
+        if wanted && list.len() < MAX_OUTSIDE && !list.contains(&near) {
+            list.push(near);
+        }
+    }
+    if let Some(path) = found.path.as_deref().filter(|_| is_wiped(found) && verdict.wiped.len() < MAX_OUTSIDE) {
+        verdict.wiped.push(text(path));
+    }
+    let pattern = found.pattern.as_deref().filter(|_| is_destroyed(found) && verdict.patterns.len() < MAX_OUTSIDE);
+    verdict.patterns.extend(pattern.map(text));
+}
+
+/// Whose `.git` goes, where the command itself does not say it.
+fn takes(found: &Found) -> Takes {
+    let is_named = || found.path.iter().flat_map(|path| path.components()).any(|part| part.as_os_str() == ".git");
+    match found.class {
+        Class::FileDelete | Class::FileMove | Class::VcsHistory | Class::System => Takes::Repositories,
+        _ if is_named() => Takes::Repositories,
+        _ => Takes::Nothing,
+    }
 }
 
 fn holding(answer: Stance, found: &Found) -> String {
@@ -228,7 +264,13 @@ fn is_wiped(found: &Found) -> bool {
         Class::FileDelete | Class::FileMove => true,
         // A directory above the workspace takes it along.
         Class::System => found.above_workspace,
-        Class::VcsDiscard => found.rule.starts_with("git-clean-ignored") || found.rule == "git-stash-all",
+        Class::VcsDiscard => {
+            found.rule.starts_with("git-clean-ignored")
+                || matches!(found.rule.as_str(), "git-stash-all" | "git-worktree")
+                || found.takes == Some(Takes::Nested)
+        }
+        // Searched for by `find`: its path is the directory below which every `.git` goes.
+        Class::VcsHistory => found.takes == Some(Takes::Repositories),
         _ => false,
     }
 }

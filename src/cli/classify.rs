@@ -29,6 +29,7 @@ impl Judge {
             surroundings: classify::Context {
                 cwd: std::env::current_dir().unwrap_or_default(),
                 aliases: Vec::new(),
+                tops: Vec::new(),
                 workspace: context.root()?.canonicalize().or_else(|_| context.root())?,
                 home: std::env::home_dir(),
                 temp_dirs: crate::engine::place::temp_dirs(),

@@ -7,6 +7,7 @@ use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::effect::{Class, Verdict};
 use crate::model::id::ObjectId;
+use crate::model::path::RelPath;
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::worktree::Target;
 
@@ -86,12 +87,20 @@ pub fn protect_beside(timeline: &mut Timeline, take: &Take, control: Control<'_>
 }
 
 /// Lists what an action names and its checkpoint does not hold.
-pub fn not_held(timeline: &Timeline, protected: &Protected, take: &Take) -> Vec<Gap> {
-    let gaps = match protected {
+///
+/// `repositories` are those in which the action destroys what it does not name.
+pub fn not_held(timeline: &Timeline, protected: &Protected, take: &Take, repositories: &[RelPath]) -> Vec<Gap> {
+    let named = match protected {
         _ if take.targets.is_empty() => Ok(Vec::new()),
         Protected::Taken(taken) => Ok(timeline.gaps_in(taken, &take.targets)),
         Protected::Held(checkpoint) => timeline.gaps_of(checkpoint, &take.targets),
     };
+    let checkpoint = match protected {
+        Protected::Taken(taken) => &taken.checkpoint,
+        Protected::Held(checkpoint) => checkpoint,
+    };
+    let left_out = timeline.repositories_left_out(checkpoint, repositories);
+    let gaps = named.and_then(|named| left_out.map(|left_out| named.into_iter().chain(left_out).collect()));
     gaps.unwrap_or_else(|error| {
         tracing::warn!(%error, "what the checkpoint leaves out could not be read");
         Vec::new()

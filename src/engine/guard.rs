@@ -93,18 +93,7 @@ mod tests {
     use crate::settings;
 
     fn verdict(needs: Needs, confidence: Confidence) -> Verdict {
-        Verdict {
-            needs,
-            confidence,
-            effects: vec![],
-            warnings: vec![],
-            targets: vec![],
-            patterns: vec![],
-            reaches_all: false,
-            wiped: vec![],
-            hold: None,
-            outside: vec![],
-        }
+        Verdict { needs, confidence, effects: vec![], warnings: vec![], ..Verdict::default() }
     }
 
     #[test]

@@ -56,6 +56,7 @@ impl<A: Send + 'static> Place<A> {
             cwd: cwd.to_owned(),
             workspace: self.workspace.path.clone(),
             aliases: Vec::new(),
+            tops: Vec::new(),
             home: std::env::home_dir(),
             temp_dirs: place::temp_dirs(),
             piton: home.own_dirs(),

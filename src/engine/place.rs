@@ -1,5 +1,6 @@
 //! Where paths of an event lie.
 
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -17,12 +18,44 @@ pub fn belongs(session: &Path, cwd: &Path) -> bool {
     !between.into_iter().any(is_linked_worktree)
 }
 
-/// Judges an action; once more, when paths that seem to lie outside of the workspace lead into it through links.
+/// Most looks at the disk for one action: each may show the way to the next.
+const MAX_LOOKS: usize = 4;
+
+/// Judges an action; once more, when what the verdict asks of the disk says something: whether paths that seem to lie outside of the
+/// workspace lead into it through links, and where the repository begins that git works in.
 pub fn judged(mut context: Context, judge: impl Fn(&Context) -> Verdict) -> Verdict {
-    let verdict = judge(&context);
-    let leads = verdict.outside.iter().filter_map(|path| leads_into(&context.workspace, Path::new(path)));
-    context.aliases = leads.collect();
-    if context.aliases.is_empty() { verdict } else { judge(&context) }
+    let mut verdict = judge(&context);
+    for _ in 0..MAX_LOOKS {
+        let known = (context.aliases.len(), context.tops.len());
+        learn(&mut context, &verdict);
+        if (context.aliases.len(), context.tops.len()) == known {
+            break;
+        }
+        verdict = judge(&context);
+    }
+    verdict
+}
+
+/// Looks at what a verdict asks for.
+fn learn(context: &mut Context, verdict: &Verdict) {
+    let is_outside = |pattern: &&String| !Path::new(pattern).starts_with(&context.workspace);
+    let patterns: Vec<String> = verdict.patterns.iter().filter(is_outside).cloned().collect();
+    let matches = expanded(&patterns);
+    // Names in one directory lie in the same place, but for links.
+    let mut seen = HashSet::new();
+    let matches = matches.iter().map(Path::new).filter(|path| path.is_symlink() || seen.insert(path.parent()));
+    let paths = verdict.outside.iter().map(Path::new).chain(matches);
+    let leads: Vec<_> = paths.filter_map(|path| leads_into(&context.workspace, path)).collect();
+    for (alias, real) in leads {
+        if !context.aliases.iter().any(|(known, _)| *known == alias) {
+            context.aliases.push((alias, real));
+        }
+    }
+    for dir in verdict.tops.iter().map(PathBuf::from) {
+        let is_top = |dir: &&Path| dir.join(".git").symlink_metadata().is_ok();
+        let top = dir.canonicalize().ok().and_then(|dir| dir.ancestors().find(is_top).map(Path::to_owned));
+        context.tops.extend(top.map(|top| (dir, top)));
+    }
 }
 
 /// The path, or the directory above it, that a link leads into the workspace; and where it leads.
@@ -102,8 +135,24 @@ fn resolved(path: &Path) -> PathBuf {
 fn inside(workspace: &Path, full: &Path) -> Option<Target> {
     let relative = full.strip_prefix(workspace).ok()?;
     let path = RelPath::parse(relative.as_os_str().as_bytes()).ok()?;
-    let hidden = path.components().any(|name| name == b".git");
-    (!path.is_root() && !hidden).then_some(Target { path, recursive: true })
+    // Nothing is captured in a `.git`, but what goes there is said. Git's own locks come and go.
+    let is_lock = path.name().ends_with(b".lock") && path.components().any(|name| name == b".git");
+    (!path.is_root() && !is_lock).then_some(Target { path, recursive: true })
+}
+
+/// Lists the nested repositories in whose directories an action does something of which nobody can say what it destroys there.
+pub fn repositories(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Vec<RelPath> {
+    let dirs = std::iter::once(cwd.to_owned()).chain(verdict.dirs.iter().map(|dir| resolved(&cwd.join(dir))));
+    let around = |dir: &Path| {
+        let within = dir.ancestors().take_while(|dir| *dir != workspace);
+        let top =
+            within.filter(|dir| dir.starts_with(workspace)).find(|dir| dir.join(".git").symlink_metadata().is_ok());
+        top.and_then(|top| RelPath::parse(top.strip_prefix(workspace).ok()?.as_os_str().as_bytes()).ok())
+    };
+    let mut found: Vec<RelPath> = dirs.filter_map(|dir| around(&dir)).collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// Most paths that the patterns of one action stand for; more are left to what the rules capture anyway.
@@ -183,7 +232,8 @@ mod tests {
         assert_eq!(found("w", "link"), Some("link".into()));
         assert_eq!(found("w", "../outside"), None);
         assert_eq!(found("w", "/etc/passwd"), None);
-        assert_eq!(found("w", "src/.git/config"), None);
+        assert_eq!(found("w", "src/.git/config"), Some("src/.git/config".into()));
+        assert_eq!(found("w", ".git/index.lock"), None);
         assert_eq!(found("w", "."), None);
         let all = Reach { is_everything: true, ..Reach::default() };
         assert_eq!(aimed("w", ".", false), all, "what the rules capture");

@@ -47,6 +47,9 @@ pub enum SkipReason {
     Secret,
     /// A linked worktree: a workspace of its own.
     LinkedWorktree,
+    /// A repository that ignore rules leave out, in which an action is about to destroy something. Answers tell of it; no checkpoint
+    /// records it.
+    IgnoredRepository,
     /// piton's own store.
     Store,
     /// The targeted-capture budget was used up; the file's size in bytes.
@@ -71,6 +74,7 @@ impl SkipReason {
             SkipReason::OverCount => "over-count",
             SkipReason::Secret => "secret",
             SkipReason::LinkedWorktree => "linked-worktree",
+            SkipReason::IgnoredRepository => "ignored-repository",
             SkipReason::Store => "store",
             SkipReason::OverBudget(_) => "over-budget",
             SkipReason::Collision => "collision",
@@ -90,6 +94,7 @@ impl SkipReason {
             | SkipReason::OverCount
             | SkipReason::Secret
             | SkipReason::LinkedWorktree
+            | SkipReason::IgnoredRepository
             | SkipReason::Store
             | SkipReason::Collision
             | SkipReason::Vanished => None,
@@ -116,6 +121,7 @@ impl SkipReason {
             SkipReason::OverCount,
             SkipReason::Secret,
             SkipReason::LinkedWorktree,
+            SkipReason::IgnoredRepository,
             SkipReason::Store,
             SkipReason::OverBudget(size),
             SkipReason::Collision,
@@ -137,6 +143,7 @@ impl SkipReason {
             SkipReason::Special
             | SkipReason::Secret
             | SkipReason::LinkedWorktree
+            | SkipReason::IgnoredRepository
             | SkipReason::Store
             | SkipReason::Generated(_)
             | SkipReason::Repository(_)
@@ -154,6 +161,7 @@ impl fmt::Display for SkipReason {
             SkipReason::OverCount => f.write_str("over the file-count limit"),
             SkipReason::Secret => f.write_str("looks like a secret and is not tracked by git"),
             SkipReason::LinkedWorktree => f.write_str("a linked git worktree, a workspace of its own"),
+            SkipReason::IgnoredRepository => f.write_str("a git repository that ignore rules leave out"),
             SkipReason::Store => f.write_str("piton's own store"),
             SkipReason::OverBudget(_) => f.write_str("over the budget of targeted capture"),
             SkipReason::Collision => f.write_str("carries a SHA-1 collision attack"),

@@ -231,6 +231,18 @@ impl Verdict {
     }
 }
 
+/// Whose `.git` goes with what an action names; ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Takes {
+    /// Nobody's: git's own verbs leave it alone.
+    #[default]
+    Nothing,
+    /// Those of repositories inside another one.
+    Nested,
+    /// Every one.
+    Repositories,
+}
+
 /// The whole answer of the classifier for one action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
@@ -255,7 +267,17 @@ pub struct Verdict {
     /// Why the action is to be held: the user's policy asks first, or denies it.
     #[serde(skip)]
     pub hold: Option<String>,
-    /// Literal paths of effects that seem to lie outside of the workspace, the first of them.
+    /// Places of effects that seem to lie outside of the workspace, the first of them: paths, the directories of patterns, and
+    /// those in which something without a target happens.
     #[serde(skip)]
     pub outside: Vec<String>,
+    /// Directories in which something happens of which nobody can say what it destroys there.
+    #[serde(skip)]
+    pub dirs: Vec<String>,
+    /// Directories from which git is asked for the top of its repository.
+    #[serde(skip)]
+    pub tops: Vec<String>,
+    /// Whose `.git` goes with the targets.
+    #[serde(skip)]
+    pub takes: Takes,
 }

@@ -17,7 +17,7 @@ use crate::engine::guard::Due;
 use crate::engine::{InForce, Place, place};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
-use crate::model::effect::{Class, Verdict, Warning};
+use crate::model::effect::{Verdict, Warning};
 use crate::model::policy::OnFailure;
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
@@ -161,7 +161,7 @@ impl Session {
             turn: turn.clone(),
             effects,
             targets: reach.targets,
-            spares_repositories: !verdict.effects.iter().any(|effect| takes_repositories(effect.class)),
+            takes: verdict.takes,
             asked: Some(asked),
             always: verdict.warnings.iter().any(|warning| warning.class.is_external()),
             ..Take::of(Kind::Auto, &run, &shown(&action.reason))
@@ -177,6 +177,8 @@ impl Session {
         told: Told,
         (take, standing, verdict): (Take, Option<Standing>, Option<Verdict>),
     ) -> Result<()> {
+        let nested = |verdict: &Verdict| place::repositories(root, &action.cwd, verdict);
+        let repositories = verdict.as_ref().map(nested).unwrap_or_default();
         let (ticket, beside_ticket) = (self.pending.ticket(), self.pending.ticket());
         let place = self.engine.open(root)?;
         let rules = place.in_force();
@@ -206,7 +208,9 @@ impl Session {
             }
             // Only who was answered `late` is told what changed meanwhile.
             let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
-            let not_held = protected.as_ref().map_or_else(|_| Vec::new(), |done| act::not_held(timeline, done, &take));
+            let not_held = protected
+                .as_ref()
+                .map_or_else(|_| Vec::new(), |done| act::not_held(timeline, done, &take, &repositories));
             Answer::Before(protected, touched, not_held)
         });
         if !accepted {
@@ -253,11 +257,6 @@ impl Session {
 /// Returns an action's reason as it is recorded: one line, redacted and cut.
 fn shown(reason: &str) -> String {
     cut(&printable(&redact(reason)), MAX_REASON)
-}
-
-/// True if the `.git` of a nested repository goes with the directory around it: git's own verbs leave it alone.
-fn takes_repositories(class: Class) -> bool {
-    matches!(class, Class::FileDelete | Class::FileMove | Class::VcsHistory | Class::System)
 }
 
 /// Returns why the guard of a workspace is off, if it is.

@@ -277,6 +277,7 @@ impl Gathered {
             | SkipReason::OverCount
             | SkipReason::Secret
             | SkipReason::LinkedWorktree
+            | SkipReason::IgnoredRepository
             | SkipReason::Store
             | SkipReason::OverBudget(_)
             | SkipReason::Generated(_)

@@ -76,7 +76,7 @@ impl Scanner<'_, '_> {
     }
 
     fn pipeline(&mut self) -> Pipeline {
-        let mut stages = Vec::new();
+        let (mut stages, mut or) = (Vec::new(), false);
         loop {
             self.negation();
             match self.command() {
@@ -86,13 +86,13 @@ impl Scanner<'_, '_> {
             }
             self.blanks();
             if self.starts_with("||") || !self.eat("|") {
-                self.eat("||");
+                or = self.eat("||");
                 break;
             }
             self.eat("&");
             self.space();
         }
-        Pipeline { stages }
+        Pipeline { stages, or }
     }
 
     fn negation(&mut self) {
@@ -198,7 +198,7 @@ impl Scanner<'_, '_> {
     pub fn function_body(&mut self, name: String) -> Command {
         self.space();
         let stages: Vec<Command> = self.command().into_iter().collect();
-        let body = Script { pipelines: vec![Pipeline { stages }] };
+        let body = Script { pipelines: vec![Pipeline { stages, or: false }] };
         let (words, redirects) = (Vec::new(), Vec::new());
         Command::Compound(super::tree::Compound { kind: Kind::Function(name), words, body, redirects })
     }

@@ -13,6 +13,8 @@ pub struct Script {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pipeline {
     pub stages: Vec<Command>,
+    /// The next pipeline runs only if this one fails.
+    pub or: bool,
 }
 
 /// One stage of a pipeline.

@@ -56,6 +56,14 @@ fn targets_are_literal_and_follow_cd() {
         ("vim -es -c '%s/a/b/ge | w out.txt' -c '!rm a' in.txt", &["out.txt", "a"]),
         ("ed -s a.txt <<< $'1d\\nw\\nq'", &["a.txt"]),
         ("ex f <<< 'wq'", &["f"]),
+        ("find src lib -name '*.o' -delete", &["src", "lib"]),
+        ("find src -exec sed -i s/a/b/ {} +", &["src"]),
+        ("find src -exec rm -rf {}/x \\;", &[]),
+        ("tar -cf a.tar --remove-files a b", &["a", "b"]),
+        ("tar -C d -cf a.tar --remove-files a", &[]),
+        ("git worktree remove --force wt", &["wt"]),
+        ("rm $(echo a || pwd)", &["a"]),
+        ("rm $(echo a; echo b)", &["a", "b"]),
         ("emacs --batch --eval '(delete-file \"a.el\")'", &["a.el"]),
     ];
     for (line, expected) in table {
@@ -67,12 +75,43 @@ fn targets_are_literal_and_follow_cd() {
 }
 
 #[test]
+fn the_disk_is_asked_where_effects_land() {
+    let told = |line: &str| {
+        let verdict = verdict(line);
+        (verdict.outside.join(" "), verdict.dirs.join(" "), verdict.tops.join(" "))
+    };
+    let of = |outside: &str, dirs: &str, tops: &str| (outside.to_owned(), dirs.to_owned(), tops.to_owned());
+    for (line, expected) in [
+        ("cd ../x && rm -rf *", of("/home/dev/x", "", "")),
+        ("rm ../x/a*/b", of("/home/dev/x", "", "")),
+        ("find ../x/ -delete", of("/home/dev/x", "", "")),
+        ("git -C ../x reset --hard", of("/home/dev/x", "", "")),
+        ("make -C ../x clean", of("/home/dev/x", "/home/dev/x /home/dev/proj", "")),
+        ("cd sub && git stash", of("", "/home/dev/proj/sub", "")),
+        ("cd sub && rm a", of("", "", "")),
+        ("cd sub && rm $(git rev-parse --show-toplevel)/a", of("", "", "/home/dev/proj/sub")),
+    ] {
+        assert_eq!(told(line), expected, "{line}");
+    }
+    let context = Context { tops: vec![("/home/dev/proj/sub".into(), "/home/dev/proj".into())], ..context() };
+    for line in [
+        "cd sub && rm $(git rev-parse --show-toplevel)/a",
+        "cd sub; cd \"$(git rev-parse --show-toplevel || pwd)\"; rm a",
+    ] {
+        assert_eq!(shared().shell(line, &context, &policy()).targets, ["/home/dev/proj/a"], "{line}");
+    }
+}
+
+#[test]
 fn places() {
     let table = [
         ("rm a", Scope::Workspace, Class::FileDelete, Needs::Checkpoint),
         ("rm /home/dev/other/a", Scope::Home, Class::FileDelete, Needs::Warn),
         ("rm ~/.bashrc", Scope::Home, Class::System, Needs::Warn),
         ("rm /etc/hosts", Scope::System, Class::System, Needs::Warn),
+        ("cd ../other && git restore .", Scope::Home, Class::VcsDiscard, Needs::Warn),
+        ("git -C /srv/x reset --hard", Scope::System, Class::VcsDiscard, Needs::Warn),
+        ("git -C /tmp/x clean -fdx", Scope::Temp, Class::VcsDiscard, Needs::Nothing),
         ("rm /tmp/x", Scope::Temp, Class::FileDelete, Needs::Nothing),
         ("rm -rf /home/dev", Scope::System, Class::System, Needs::Both),
         ("rm -rf .git", Scope::Workspace, Class::VcsHistory, Needs::Both),

@@ -45,6 +45,7 @@ pub fn context() -> Context {
         cwd: PathBuf::from("/home/dev/proj"),
         workspace: PathBuf::from("/home/dev/proj"),
         aliases: Vec::new(),
+        tops: Vec::new(),
         home: Some(PathBuf::from("/home/dev")),
         temp_dirs: vec![PathBuf::from("/tmp"), PathBuf::from("/var/tmp")],
         piton: vec![PathBuf::from("/home/dev/.local/share/piton"), PathBuf::from("/home/dev/.config/piton")],

@@ -5,8 +5,23 @@ use super::{Stream, Walk};
 use crate::classify::context::{Whereabouts, resolve};
 use crate::classify::expand::{Arg, Origin, Shell, Value};
 use crate::classify::found::{Found, place};
+use crate::classify::rules::args::{Grammar, parse};
 use crate::model::effect::{Class, Severity};
 use crate::model::git_verbs::READS;
+
+/// Programs that begin in the directory that an option names.
+const DIRECTED: [(&[&str], &[&str]); 7] = [
+    (&["make", "gmake", "ninja"], &["-C", "--directory"]),
+    (&["npm", "pnpm", "npx"], &["--prefix", "-C", "--dir"]),
+    (&["yarn", "bun"], &["--cwd"]),
+    (&["just", "task"], &["-d", "--working-directory", "--dir"]),
+    (&["cargo", "go"], &["-C"]),
+    (&["uv", "poetry", "pdm"], &["--directory", "-C"]),
+    (&["composer"], &["-d", "--working-dir"]),
+];
+
+/// Most directories of one line that are recorded.
+const MAX_BLIND: usize = 64;
 
 impl Walk<'_> {
     /// Handles builtins; whether the command was one.
@@ -37,7 +52,7 @@ impl Walk<'_> {
         shell.cwd = match target {
             None => self.context.home.clone(),
             Some(arg) if arg.text == "-" => None,
-            Some(arg) if self.site.elsewhere => place(arg, shell, &self.site, self.context).0,
+            Some(arg) if self.site.elsewhere => place(arg, shell, &self.site, self.context).path,
             Some(arg) if arg.origin == Origin::Temporary => Some(self.context.temp_dir().join("mktemp")),
             Some(arg) => match (arg.exact(), &shell.cwd) {
                 (Some(text), Some(cwd)) => Some(resolve(cwd, text)),
@@ -45,6 +60,25 @@ impl Walk<'_> {
                 _ => None,
             },
         };
+    }
+
+    /// The shell in which a program runs that is told to begin in another directory (`make -C DIR`).
+    pub fn directed(&mut self, call: &Call<'_>, shell: &Shell) -> Option<Shell> {
+        let (_, options) = DIRECTED.iter().find(|(programs, _)| programs.contains(&call.program))?;
+        let grammar = Grammar { values: options.iter().map(|name| (*name).to_owned()).collect(), ..Grammar::default() };
+        let parsed = parse(call.args, &grammar, false);
+        let directory = parsed.value(options)?;
+        let cwd = directory.exact().and_then(|text| Some(resolve(shell.cwd.as_deref()?, text)));
+        let there = Shell { cwd, ..shell.clone() };
+        self.blind_in(&there);
+        Some(there)
+    }
+
+    /// Records a directory in which something may run that cannot be seen into.
+    pub fn blind_in(&mut self, shell: &Shell) {
+        let cwd = shell.cwd.iter().filter(|_| self.blind.len() < MAX_BLIND);
+        let new: Vec<_> = cwd.filter(|cwd| !self.blind.contains(cwd)).cloned().collect();
+        self.blind.extend(new);
     }
 
     fn eval(&mut self, call: &Call<'_>, shell: &mut Shell) {
@@ -148,7 +182,7 @@ impl Walk<'_> {
         let in_store = call.args.iter().any(|arg| {
             arg.text.contains('/')
                 && !self.site.elsewhere
-                && place(arg, shell, &self.site, self.context).1 == Whereabouts::Piton
+                && place(arg, shell, &self.site, self.context).whereabouts == Whereabouts::Piton
         });
         // A git command inside the store, `sqlite3` on its files, an editor: whatever writes there is not ours to guess.
         if in_store

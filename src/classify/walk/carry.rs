@@ -1,5 +1,7 @@
 //! Programs that run the command in their arguments: wrappers from the table, and those with a grammar of their own.
 
+use std::path::Path;
+
 use super::builtin::join_args;
 use super::dispatch::Call;
 use super::{Stream, Walk};
@@ -9,7 +11,7 @@ use crate::classify::found::Found;
 use crate::classify::rules::Wrapper;
 use crate::classify::rules::args::{Grammar, parse};
 use crate::classify::shell::Span;
-use crate::model::effect::Class;
+use crate::model::effect::{Certainty, Class, Takes};
 
 /// Tools that `yarn`, `pnpm` and `bun` run by name; names that these managers use themselves are not among them.
 const LOCAL_TOOLS: [&str; 32] = [
@@ -256,14 +258,16 @@ impl Walk<'_> {
         let options = call.args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P")).count();
         let args = &call.args[options..];
         let roots: Vec<&Arg> = args.iter().take_while(|arg| !arg.text.starts_with(['-', '(', '!'])).collect();
-        let repository = args.windows(2).any(|pair| pair[0].text == "-name" && pair[1].exact() == Some(".git"));
-        let below = |root: &Arg| if repository { joined(root, ".git") } else { below(root) };
-        let matched: Vec<Arg> = if roots.is_empty() {
-            vec![below(&Arg::literal(".", call.span))]
+        let here = Arg::literal(".", call.span);
+        let roots: Vec<&Arg> = if roots.is_empty() { vec![&here] } else { roots };
+        let sought = Sought::of(args);
+        // What goes lies somewhere below: the directory stands for it, with the names that a shell's pattern would not match.
+        let (matched, inside): (Vec<Arg>, Vec<Arg>) = if sought == Sought::Repositories {
+            roots.iter().map(|root| (joined(root, ".git"), joined(root, ".git"))).unzip()
         } else {
-            roots.into_iter().map(below).collect()
+            roots.iter().map(|root| ((*root).clone(), below(root))).unzip()
         };
-        let mut index = 0;
+        let (first, mut index) = (self.found.len(), 0);
         while let Some(arg) = args.get(index) {
             index += 1;
             match arg.text.as_str() {
@@ -280,7 +284,8 @@ impl Walk<'_> {
                     let end = args[index..].iter().position(|arg| matches!(arg.text.as_str(), ";" | "+"));
                     let end = end.map_or(args.len(), |end| index + end);
                     let mut inner = args[index..end].to_vec();
-                    replace(&mut inner, "{}", &matched);
+                    let whole = inner.iter().any(|arg| arg.text == "{}");
+                    replace(&mut inner, "{}", if whole { &matched } else { &inside });
                     self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
                     index = end;
                 }
@@ -292,6 +297,15 @@ impl Walk<'_> {
                     );
                 }
                 _ => {}
+            }
+        }
+        self.assumed |= self.found.len() > first;
+        for found in &mut self.found[first..] {
+            found.certainty = found.certainty.max(Certainty::Likely);
+            found.takes = Some(if sought == Sought::Named { Takes::Nothing } else { Takes::Repositories });
+            if sought == Sought::Repositories && found.class == Class::VcsHistory {
+                // Those further below go too.
+                found.path = found.path.take().and_then(|path| path.parent().map(Path::to_owned));
             }
         }
         Stream::Opaque
@@ -310,6 +324,41 @@ impl Walk<'_> {
             self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
         }
         Stream::Opaque
+    }
+}
+
+/// What the tests of a `find` let through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sought {
+    /// Whatever there is.
+    Anything,
+    /// Only certain names, or nothing in a `.git`.
+    Named,
+    /// Every `.git`.
+    Repositories,
+}
+
+impl Sought {
+    fn of(args: &[Arg]) -> Sought {
+        const TESTS: [&str; 9] =
+            ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-empty"];
+        let mut sought = Sought::Anything;
+        for (at, arg) in args.iter().enumerate().filter(|(_, arg)| TESTS.contains(&arg.text.as_str())) {
+            let pattern = args.get(at + 1).map_or("", |arg| arg.text.as_str());
+            let is_not = at > 0 && matches!(args[at - 1].text.as_str(), "!" | "-not");
+            let rest = &args[at..];
+            let prune = rest.iter().take(5).position(|arg| arg.text == "-prune");
+            let is_pruned = prune
+                .is_some_and(|at| rest.get(at + 1).is_some_and(|arg| matches!(arg.text.as_str(), "-o" | "-or" | ")")));
+            let is_git = pattern.contains(".git") && !pattern.contains(".gitignore");
+            match (is_git, is_not || is_pruned) {
+                (true, false) if arg.text == "-name" => return Sought::Repositories,
+                (true, true) => sought = Sought::Named,
+                (false, false) if !matches!(pattern, "*" | ".*" | ".?*") => sought = Sought::Named,
+                _ => {}
+            }
+        }
+        sought
     }
 }
 

@@ -26,6 +26,7 @@ impl Walk<'_> {
         if self.bounds.overflow || !self.bounds.enter() {
             return Stream::Opaque;
         }
+        let outer = std::mem::take(&mut self.opaque);
         let output = match first.exact() {
             Some(text) if !text.is_empty() => {
                 let program = names::program(text);
@@ -36,6 +37,10 @@ impl Walk<'_> {
             Some(_) => Stream::Nothing,
             None => self.unknown_program(first, args, span, shell),
         };
+        if self.opaque {
+            self.blind_in(shell);
+        }
+        self.opaque |= outer;
         self.bounds.leave();
         output
     }
@@ -77,27 +82,35 @@ impl Walk<'_> {
         if call.program == "git" {
             return self.git(&call, shell);
         }
+        match self.directed(&call, shell) {
+            Some(mut there) => self.tabled(&call, first, &mut there),
+            None => self.tabled(&call, first, shell),
+        }
+    }
+
+    /// Judges a program by the tables.
+    fn tabled(&mut self, call: &Call<'_>, first: &Arg, shell: &mut Shell) -> Stream {
         let acts = |arg: &Arg| matches!(arg.text.as_str(), "start" | "stop" | "restart" | "reload" | "force-reload");
         if first.text.starts_with("/etc/init.d/") && call.args.first().is_some_and(acts) {
             self.found.push(Found::new(Class::System, call.program, "init-script", call.span));
             return Stream::Opaque;
         }
         let rules = self.rules;
-        if let Some(output) = self.carried(&call, shell) {
+        if let Some(output) = self.carried(call, shell) {
             return output;
         }
         if let Some(hit) = rules.find(call.program, call.args, Run { input: call.input.flows(), root: self.root }) {
-            self.hit(&hit, &call, shell);
-            self.remember_download(&hit, &call, shell);
-            return super::output::made_by(&call);
+            self.hit(&hit, call, shell);
+            self.remember_download(&hit, call, shell);
+            return super::output::made_by(call);
         }
-        if let Some(output) = self.interpreter(&call, shell) {
+        if let Some(output) = self.interpreter(call, shell) {
             return output;
         }
         if !rules.knows(call.program) {
-            self.unfamiliar(&call, first, shell);
+            self.unfamiliar(call, first, shell);
         }
-        super::output::made_by(&call)
+        super::output::made_by(call)
     }
 
     /// Programs that carry a command or a query. Code comes after the rules: `perl -i` is an editor first.

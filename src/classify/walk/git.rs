@@ -9,6 +9,7 @@ use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Origin, Shell};
 use crate::classify::rules::Run;
 use crate::classify::rules::args::{Grammar, parse};
+use crate::model::effect::Takes;
 
 /// Options of git itself that take the next word as their value; `--exec-path` takes none but behind `=`.
 const VALUES: [&str; 7] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--attr-source", "--config-env"];
@@ -47,6 +48,13 @@ const WRITING: &[(&str, &[&str])] = &[
     ("interpret-trailers", &["--in-place"]),
 ];
 
+/// Most directories of one line from which git is asked for the top of its repository.
+const MAX_TOPS: usize = 8;
+
+fn is_force(name: &str) -> bool {
+    matches!(name, "-f" | "--force")
+}
+
 impl Walk<'_> {
     /// Judges a git command.
     pub fn git(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
@@ -78,16 +86,47 @@ impl Walk<'_> {
             return self.git_alias(&alias, rest, call, &mut shell);
         }
         let mut rest = spelled_out(rest);
-        if sub.text == "clean" && settings.iter().any(|(key, value)| settings::cleans(key, value)) {
+        let forces = parse(&rest, &Grammar::default(), false).flags.iter().filter(|flag| is_force(&flag.name)).count();
+        if sub.text == "clean" && forces == 0 && settings.iter().any(|(key, value)| settings::cleans(key, value)) {
             rest.insert(1, Arg::literal("-f", call.span));
         }
         let inner = Call { program: "git", args: &rest, span: call.span, input: call.input.clone() };
         if self.git_carries(&inner, &mut shell) {
             return Stream::Opaque;
         }
+        if sub.text == "rev-parse" && rest.get(1).is_some_and(|arg| arg.text == "--show-toplevel") {
+            return self.top(&shell);
+        }
         self.git_runs(&inner, &shell);
+        let first = self.found.len();
         if let Some(hit) = self.rules.find("git", &rest, Run { input: inner.input.flows(), root: self.root }) {
             self.hit(&hit, &inner, &shell);
+        }
+        if sub.text == "clean" && forces > 1 {
+            self.cleans_repositories(first, &shell);
+        }
+        Stream::Opaque
+    }
+
+    /// `git clean -ff` removes untracked repositories whole.
+    fn cleans_repositories(&mut self, first: usize, shell: &Shell) {
+        let bare = self.found[first..].iter().any(|found| found.target.is_none());
+        let whole = if bare { self.found.drain(first..).next() } else { None };
+        if let Some(found) = whole {
+            let here = Arg::literal(".", found.span);
+            self.report(found, Some(&here), shell);
+        }
+        self.found[first..].iter_mut().for_each(|found| found.takes = Some(Takes::Nested));
+    }
+
+    /// `git rev-parse --show-toplevel`: where somebody has looked, it is known.
+    fn top(&mut self, shell: &Shell) -> Stream {
+        let Some(cwd) = shell.cwd.as_ref().filter(|_| !self.site.elsewhere) else { return Stream::Opaque };
+        if let Some((_, top)) = self.context.tops.iter().find(|(dir, _)| dir == cwd) {
+            return Stream::Text(top.to_string_lossy().into_owned() + "\n");
+        }
+        if self.tops.len() < MAX_TOPS && !self.tops.contains(cwd) {
+            self.tops.push(cwd.clone());
         }
         Stream::Opaque
     }

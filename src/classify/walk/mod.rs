@@ -90,6 +90,10 @@ pub struct Walk<'a> {
     pub opaque: bool,
     /// Some words were unknown.
     pub assumed: bool,
+    /// Directories in which something runs that could not be seen into.
+    pub blind: Vec<PathBuf>,
+    /// Directories from which git is asked for the top of its repository.
+    pub tops: Vec<PathBuf>,
     site: Site,
     /// Behind `sudo`.
     root: bool,
@@ -122,6 +126,8 @@ impl<'a> Walk<'a> {
             found: Vec::new(),
             opaque: false,
             assumed: false,
+            blind: Vec::new(),
+            tops: Vec::new(),
             site: Site::default(),
             root: false,
             sought_piton: false,
@@ -199,10 +205,14 @@ impl<'a> Walk<'a> {
     /// Walks a list; only its first pipeline reads the input.
     pub fn script(&mut self, script: &Script, input: Stream, shell: &mut Shell) -> Stream {
         let mut input = input;
-        let mut output = Stream::Nothing;
+        let (mut output, mut or) = (Stream::Nothing, false);
         for pipeline in &script.pipelines {
             let made = self.pipeline(pipeline, std::mem::take(&mut input), shell);
-            output = output::join(output, made);
+            // What printed something known did not fail.
+            if !(or && matches!(output, Stream::Text(_))) {
+                output = output::join(output, made);
+            }
+            or = pipeline.or;
         }
         output
     }
@@ -354,7 +364,7 @@ impl<'a> Walk<'a> {
                         let found = Found::new(class, "redirect", "redirect", redirect.span);
                         self.report(found, Some(target), shell);
                         if !redirect.stderr {
-                            output = Some(place(target, shell, &self.site, self.context).0);
+                            output = Some(place(target, shell, &self.site, self.context).path);
                         }
                     }
                 }
@@ -374,13 +384,13 @@ impl<'a> Walk<'a> {
         if file.exact() == Some("/dev/null") {
             return Stream::Nothing;
         }
-        let (path, _) = place(file, shell, &self.site, self.context);
+        let path = place(file, shell, &self.site, self.context).path;
         path.and_then(|path| self.written.get(&path).cloned()).unwrap_or(Stream::Files)
     }
 
     /// Remembers what a file was written with.
     pub fn wrote(&mut self, file: &Arg, content: Stream, shell: &Shell) {
-        if let (Some(path), _) = place(file, shell, &self.site, self.context) {
+        if let Some(path) = place(file, shell, &self.site, self.context).path {
             self.written.insert(path, content);
         }
     }
@@ -403,10 +413,11 @@ impl<'a> Walk<'a> {
             return;
         }
         let here = Arg::literal(".", found.span);
-        let (path, whereabouts) = place(target.unwrap_or(&here), shell, &self.site, self.context);
-        found.path = if target.is_some() { path } else { None };
-        found.pattern = target.and_then(|target| pattern(target, shell, &self.site));
-        self.found.extend(settle(found, whereabouts));
+        let placed = place(target.unwrap_or(&here), shell, &self.site, self.context);
+        found.path = placed.path.filter(|_| target.is_some());
+        found.pattern = target.and_then(|target| pattern(target, shell, &self.site, self.context));
+        found.near = placed.near;
+        self.found.extend(settle(found, placed.whereabouts));
     }
 
     /// Records that something was run that cannot be seen into.

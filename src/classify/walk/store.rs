@@ -49,9 +49,9 @@ impl Walk<'_> {
         }
         if let Some(file) = file {
             found.target = Some(file.text.clone());
-            let (path, place) = super::place(file, shell, &self.site, self.context);
-            found.path = path;
-            if let crate::classify::context::Whereabouts::Plain(scope) = place {
+            let placed = super::place(file, shell, &self.site, self.context);
+            (found.path, found.near) = (placed.path, placed.near);
+            if let crate::classify::context::Whereabouts::Plain(scope) = placed.whereabouts {
                 found.scope = scope;
             }
         }

@@ -325,13 +325,13 @@ impl Planner<'_> {
             | SkipReason::Generated(_)
             | SkipReason::Repository(_)
             | SkipReason::Secret
+            | SkipReason::LinkedWorktree
+            | SkipReason::IgnoredRepository
             | SkipReason::Vanished => None,
             SkipReason::Special | SkipReason::TooLarge(_) | SkipReason::Collision => {
                 Some(ConflictReason::Blocked(above))
             }
-            SkipReason::Unreadable | SkipReason::LinkedWorktree | SkipReason::Store => {
-                Some(ConflictReason::NotSaved(reason))
-            }
+            SkipReason::Unreadable | SkipReason::Store => Some(ConflictReason::NotSaved(reason)),
         }
     }
 
@@ -390,6 +390,7 @@ fn not_saved(reason: SkipReason) -> ConflictReason {
         | SkipReason::OverCount
         | SkipReason::Secret
         | SkipReason::LinkedWorktree
+        | SkipReason::IgnoredRepository
         | SkipReason::Store
         | SkipReason::OverBudget(_)
         | SkipReason::Generated(_)

@@ -47,7 +47,15 @@ impl Walker<'_> {
             return;
         }
         let path = place.path.join(name);
+        let mut going: Vec<RelPath> = Vec::new();
         if place.forced || self.targets.contains(&path) {
+            going.push(path);
+        } else if self.targets.any_below(&path) {
+            let below =
+                self.request.targets.iter().map(|target| &target.path).filter(|target| target.starts_with(&path));
+            going.extend(below.filter(|target| self.root.lstat(target).is_ok()).cloned());
+        }
+        for path in going {
             let weight = self.weigh(&path);
             self.skip(&path, SkipReason::Repository(weight));
         }
