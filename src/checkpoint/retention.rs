@@ -2,12 +2,14 @@
 //!
 //! Only leaves are counted and dropped; typed checkpoints are a run's history and are not touched here. Retention is per
 //! workspace: one busy workspace never evicts another's. A turn counts once, however many `auto` checkpoints it has: the first
-//! stands for it, and the *further* ones have a bound of their own, so that one busy turn evicts no other.
+//! stands for it, and the *further* ones have a bound of their own, so that one busy turn evicts no other. A turn is what has
+//! its name in its run, whatever came in between; actions without a turn are of one turn without a name. A turn is as old as
+//! its newest checkpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::timeline::Checkpoint;
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
 use crate::model::policy::Retention;
 
@@ -27,8 +29,8 @@ pub enum DropReason {
     Superseded,
 }
 
-/// The `auto` checkpoints of one turn, oldest first.
-type Turn<'c> = Vec<&'c Checkpoint>;
+/// The places of one turn's `auto` checkpoints, oldest first.
+type Turn = Vec<usize>;
 
 /// What to drop, oldest first. `all` is ordered from oldest to newest; `needed` is never dropped, nor are pinned ones
 /// and the newest checkpoint.
@@ -48,51 +50,55 @@ pub fn plan(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<
         dropped.extend(older.map(|checkpoint| (checkpoint.id, DropReason::Superseded)));
     }
     let runs = turns(all);
-    let further: BTreeSet<ObjectId> =
-        runs.iter().flatten().flat_map(|turn| turn.iter().skip(1)).map(|checkpoint| checkpoint.id).collect();
+    let further: BTreeSet<usize> = runs.iter().flatten().flat_map(|turn| &turn[1..]).copied().collect();
+    let mut drop_all = |places: &[usize], reason: DropReason| {
+        let going = places.iter().map(|at| &all[*at]).filter(may_go);
+        dropped.extend(going.map(|checkpoint| (checkpoint.id, reason)));
+    };
     for turns in &runs {
-        let over = turns.len().saturating_sub(limits.auto_per_run as usize);
-        let going = turns.iter().take(over).flatten().copied().filter(may_go);
-        dropped.extend(going.map(|checkpoint| (checkpoint.id, DropReason::AutoPerRun)));
-        // The oldest turn first, and in it the oldest: what was there a moment ago is asked for most.
-        let more: Vec<&Checkpoint> = turns.iter().skip(over).flat_map(|turn| turn.iter().skip(1)).copied().collect();
+        let (gone, kept) = turns.split_at(turns.len().saturating_sub(limits.auto_per_run as usize));
+        gone.iter().for_each(|turn| drop_all(turn, DropReason::AutoPerRun));
+        // The oldest first, of whatever turn: what was there a moment ago is asked for most.
+        let mut more: Vec<usize> = kept.iter().flat_map(|turn| &turn[1..]).copied().collect();
+        more.sort_unstable();
         let bound = FURTHER_PER_TURN.saturating_mul(limits.auto_per_run as usize);
-        let going = more.iter().take(more.len().saturating_sub(bound)).copied().filter(may_go);
-        dropped.extend(going.map(|checkpoint| (checkpoint.id, DropReason::Further)));
+        drop_all(&more[..more.len().saturating_sub(bound)], DropReason::Further);
     }
-    let left: Vec<&Checkpoint> = all
-        .iter()
-        .filter(|checkpoint| !checkpoint.record.kind.is_typed() && !checkpoint.record.pinned)
-        .filter(|checkpoint| !dropped.contains_key(&checkpoint.id) && !further.contains(&checkpoint.id))
-        .collect();
+    let of_first: BTreeMap<usize, &Turn> = runs.iter().flatten().map(|turn| (turn[0], turn)).collect();
+    let counts = |at: &usize| {
+        let record = &all[*at].record;
+        !record.kind.is_typed() && !record.pinned && !dropped.contains_key(&all[*at].id) && !further.contains(at)
+    };
+    let mut left: Vec<usize> = (0..all.len()).filter(counts).collect();
+    left.sort_by_key(|at| of_first.get(at).and_then(|turn| turn.last()).copied().unwrap_or(*at));
     let over = left.len().saturating_sub(limits.per_workspace as usize);
     // What nobody asked for by hand goes first.
-    let (by_hand, automatic): (Vec<&Checkpoint>, Vec<&Checkpoint>) =
-        left.into_iter().filter(may_go).partition(|checkpoint| checkpoint.record.kind == Kind::Manual);
-    let going: BTreeSet<ObjectId> =
-        automatic.into_iter().chain(by_hand).take(over).map(|checkpoint| checkpoint.id).collect();
-    // A turn goes as a whole: without its first checkpoint nothing would count the others.
-    let with_first = runs.iter().flatten().filter(|turn| turn.first().is_some_and(|first| going.contains(&first.id)));
-    let along = with_first.flatten().copied().filter(may_go).map(|checkpoint| checkpoint.id);
-    for id in along.chain(going.iter().copied()) {
-        dropped.entry(id).or_insert(DropReason::PerWorkspace);
+    let (by_hand, automatic): (Vec<usize>, Vec<usize>) =
+        left.into_iter().filter(|at| may_go(&&all[*at])).partition(|at| all[*at].record.kind == Kind::Manual);
+    for at in automatic.into_iter().chain(by_hand).take(over) {
+        // A turn goes as a whole: without its first checkpoint nothing would count the others.
+        let whole = of_first.get(&at).map_or(std::slice::from_ref(&at), |turn| turn.as_slice());
+        for checkpoint in whole.iter().map(|at| &all[*at]).filter(may_go) {
+            dropped.entry(checkpoint.id).or_insert(DropReason::PerWorkspace);
+        }
     }
     all.iter().filter_map(|checkpoint| dropped.get(&checkpoint.id).map(|reason| (checkpoint.id, *reason))).collect()
 }
 
-/// The turns of each run, oldest first. A checkpoint without a turn stands for itself. Clients may use a turn's name again: what
-/// came after another turn of the run is a new one.
-fn turns(all: &[Checkpoint]) -> Vec<Vec<Turn<'_>>> {
-    let mut runs: BTreeMap<&str, Vec<Turn<'_>>> = BTreeMap::new();
-    for checkpoint in all.iter().filter(|checkpoint| checkpoint.record.kind == Kind::Auto) {
-        let turns = runs.entry(&checkpoint.record.run).or_default();
-        let turn = &checkpoint.record.turn;
-        match turns.last_mut().filter(|last| turn.is_some() && last.first().is_some_and(|c| c.record.turn == *turn)) {
-            Some(last) => last.push(checkpoint),
-            None => turns.push(vec![checkpoint]),
-        }
+/// Groups the `auto` checkpoints of each run by turn, without pinned ones; the turn with the oldest newest checkpoint comes first.
+fn turns(all: &[Checkpoint]) -> Vec<Vec<Turn>> {
+    let mut runs: BTreeMap<&str, BTreeMap<Option<&str>, Turn>> = BTreeMap::new();
+    let autos = |record: &Record| record.kind == Kind::Auto && !record.pinned;
+    for (at, checkpoint) in all.iter().enumerate().filter(|(_, checkpoint)| autos(&checkpoint.record)) {
+        let turn = checkpoint.record.turn.as_deref();
+        runs.entry(&checkpoint.record.run).or_default().entry(turn).or_default().push(at);
     }
-    runs.into_values().collect()
+    let by_age = |turns: BTreeMap<Option<&str>, Turn>| {
+        let mut turns: Vec<Turn> = turns.into_values().collect();
+        turns.sort_by_key(|turn| turn.last().copied());
+        turns
+    };
+    runs.into_values().map(by_age).collect()
 }
 
 #[cfg(test)]
@@ -109,19 +115,25 @@ mod tests {
         all.iter().filter(|c| plan.iter().any(|(id, _)| *id == c.id)).map(|c| c.record.ordinal).collect()
     }
 
-    #[test]
-    fn oldest_autos_of_each_run_go_first() {
-        let all: Vec<_> = (1..=6).map(|n| checkpoint(n, Kind::Auto, if n % 2 == 0 { "a" } else { "b" })).collect();
-        assert_eq!(dropped(&all, &[], &limits(2, 50)), [1, 2]);
-        assert_eq!(dropped(&all, &[all[0].id], &limits(2, 50)), [2]);
-        assert_eq!(dropped(&all, &[], &Retention { enabled: false, ..limits(1, 1) }), Vec::<u64>::new());
+    /// Of a turn of a run.
+    fn auto(n: u64, run: &str, turn: Option<&str>) -> Checkpoint {
+        let mut checkpoint = checkpoint(n, Kind::Auto, run);
+        std::sync::Arc::make_mut(&mut checkpoint.record).turn = turn.map(str::to_owned);
+        checkpoint
     }
 
     /// Of the turn `turn` of run `a`.
     fn of_turn(n: u64, turn: &str) -> Checkpoint {
-        let mut checkpoint = checkpoint(n, Kind::Auto, "a");
-        std::sync::Arc::make_mut(&mut checkpoint.record).turn = Some(turn.to_owned());
-        checkpoint
+        auto(n, "a", Some(turn))
+    }
+
+    #[test]
+    fn oldest_turns_of_each_run_go_first() {
+        let of = |n: u64| auto(n, if n.is_multiple_of(2) { "a" } else { "b" }, Some(&n.to_string()));
+        let all: Vec<_> = (1..=6).map(of).collect();
+        assert_eq!(dropped(&all, &[], &limits(2, 50)), [1, 2]);
+        assert_eq!(dropped(&all, &[all[0].id], &limits(2, 50)), [2]);
+        assert_eq!(dropped(&all, &[], &Retention { enabled: false, ..limits(1, 1) }), Vec::<u64>::new());
     }
 
     #[test]
@@ -139,10 +151,41 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_comes_again_is_another_turn() {
-        let all = [of_turn(1, "1"), of_turn(2, "2"), of_turn(3, "1"), of_turn(4, "2")];
-        assert_eq!(dropped(&all, &[], &limits(2, 50)), [1, 2]);
-        assert_eq!(dropped(&all, &[], &limits(50, 3)), [1]);
+    fn a_turn_is_what_has_its_name_whatever_came_in_between() {
+        // A turn a word; `-` has none. What goes, with limits for the run and the workspace.
+        let table: &[(&str, (u32, u32), &[u64])] = &[
+            ("a b a b a b", (2, 50), &[]),
+            ("x a b a b a b", (2, 50), &[1]),
+            ("a b a b c", (2, 50), &[1, 3]),
+            // The one that was at work last stays, although it began first.
+            ("a b c a", (2, 50), &[2]),
+            ("a b c a", (50, 2), &[2]),
+            // By its number of further ones, the oldest first, of whatever turn.
+            ("a b a b a b a b", (1, 50), &[1, 3, 5, 7]),
+            ("a b a a a a a a b", (1, 50), &[1, 3, 4, 5, 6, 7, 8]),
+            ("a b a a a a b a a a a a b b", (2, 50), &[3, 4]),
+            // Without turns: one that is counted, five further ones for each turn of the limit.
+            ("- - - - - - -", (1, 50), &[2]),
+            ("- - - - - - -", (2, 1), &[]),
+            ("- - - - - - - - - - - - - -", (2, 50), &[2, 3, 4]),
+            // Actions before, between and after turns evict none of them.
+            ("- a - - b - -", (3, 50), &[]),
+            ("- a - - b - -", (2, 50), &[2]),
+            ("- a - - b", (50, 2), &[2]),
+            ("- - a b", (2, 50), &[1, 2]),
+        ];
+        for (turns, (run, workspace), gone) in table {
+            let all: Vec<_> = turns
+                .split(' ')
+                .zip(1..)
+                .map(|(turn, n)| auto(n, "a", Some(turn).filter(|turn| *turn != "-")))
+                .collect();
+            assert_eq!(dropped(&all, &[], &limits(*run, *workspace)), *gone, "{turns}, {run} and {workspace}");
+        }
+        // The same name in another run is another turn.
+        let all = [auto(1, "r", Some("t")), auto(2, "s", Some("t")), auto(3, "s", Some("u")), auto(4, "s", Some("t"))];
+        assert_eq!(dropped(&all, &[], &limits(1, 50)), [3]);
+        assert_eq!(dropped(&all, &[], &limits(50, 2)), [1]);
     }
 
     #[test]

@@ -280,6 +280,41 @@ fn a_busy_turn_evicts_no_other_and_does_not_grow_without_end() {
 }
 
 #[test]
+fn turns_that_alternate_and_actions_without_a_turn_evict_no_turn() {
+    // A turn a word, an action each; `-` has none. How many checkpoints stay with three turns a run.
+    let table: [(&str, usize); 3] = [
+        ("first a b a b a b a b a b", 11),
+        // The first one, and five further ones for each of three turns.
+        ("- - - - - - - - - - - - - - - - - - - -", 1 + 15),
+        ("first - - - - - - last", 8),
+    ];
+    for (turns, kept) in table {
+        let lab = Lab::new();
+        lab.set("retention: {auto_per_run: 3, per_workspace: 50}\n");
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        sidecar.ask(json!({"type": "hello"}));
+        let mut begun: BTreeMap<&str, (String, String)> = BTreeMap::new();
+        for (action, name) in turns.split(' ').enumerate() {
+            match name {
+                "-" => _ = sidecar.ask(json!({"type": "turn.end", "turn": ""})),
+                name => turn(&mut sidecar, name),
+            }
+            let content = format!("{action}\n");
+            lab.write("a", &content);
+            let reply = shell(&mut sidecar, "make");
+            assert_eq!(status(&reply), "taken", "{turns}: {reply}");
+            begun.entry(name).or_insert((id(&reply), content));
+        }
+        assert_eq!(sidecar.finish(), 0);
+        for (name, (first, content)) in &begun {
+            assert_eq!(held(&lab, first, "a"), *content, "{turns}: the first checkpoint of `{name}` stays");
+        }
+        let listed = lab.piton(&["list", "--kind", "auto", "--json"]).json();
+        assert_eq!(listed["total"], json!(kept), "{turns}: {listed}");
+    }
+}
+
+#[test]
 fn what_is_taken_beside_another_job_waits_for_the_lock_of_the_workspace() {
     let lab = Lab::new();
     lab.write("victim", "x");
