@@ -15,7 +15,8 @@ use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
-use crate::worktree::restore::{Agreement, Plan};
+use crate::worktree::probe;
+use crate::worktree::restore::{Agreement, ConflictReason, KeepReason, Plan};
 
 /// Limits what a restore may do.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +45,15 @@ impl Agreed {
             Agreed::Anything | Agreed::Digest(_) => Agreement::Given,
             Agreed::Plan(plan) => plan.agreement(path, from, to),
             Agreed::Rest(rest) => rest.on(path, from),
+        }
+    }
+
+    /// Returns the paths that were agreed to be deleted, by a restore to `target`.
+    fn deletions<'a>(&'a self, target: &'a Manifest) -> Box<dyn Iterator<Item = &'a RelPath> + 'a> {
+        match self {
+            Agreed::Anything | Agreed::Digest(_) => Box::new(std::iter::empty()),
+            Agreed::Plan(plan) => Box::new(plan.delete.iter().map(|(path, _)| path)),
+            Agreed::Rest(rest) => Box::new(rest.planned.iter().filter(|path| !target.contains(path))),
         }
     }
 }
@@ -126,6 +136,38 @@ impl Rest {
 }
 
 impl Timeline {
+    /// Makes a conflict of each path that was agreed to be deleted, that is still there, and that the fresh plan leaves alone.
+    ///
+    /// A rule file or a size that came since hides such a path from the capture. A path that the target holds cannot be hidden: the
+    /// capture before a restore takes it by name.
+    ///
+    /// # Errors
+    /// When the file system cannot be looked at.
+    pub(super) fn name_left_out(&self, plan: &mut Plan, agreed: &Agreed, target: &Manifest) -> Result<()> {
+        let mut left_out = BTreeSet::new();
+        for path in agreed.deletions(target) {
+            if plan.delete.binary_search_by(|(at, _)| at.cmp(path)).is_ok()
+                || plan.conflict.binary_search_by(|(at, _)| at.cmp(path)).is_ok()
+            {
+                continue;
+            }
+            let kept = plan.keep.binary_search_by(|(at, _)| at.cmp(path)).ok().map(|at| &plan.keep[at].1);
+            let stays = match kept {
+                // It stays for the sake of another path, which is told.
+                Some(KeepReason::NotEmpty(_) | KeepReason::InsideBlocked(_)) => false,
+                Some(_) => true,
+                None => probe(&self.workspace.path, path)?.is_some(),
+            };
+            if stays {
+                left_out.insert(path.clone());
+            }
+        }
+        plan.keep.retain(|(path, _)| !left_out.contains(path));
+        plan.conflict.extend(left_out.into_iter().map(|path| (path, ConflictReason::LeftOut)));
+        plan.conflict.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(())
+    }
+
     /// Returns the rest of an interrupted restore.
     pub(super) fn rest_of(&mut self, begin: &Begin, planned: BTreeSet<RelPath>) -> Rest {
         let mut end = |id: ObjectId| {

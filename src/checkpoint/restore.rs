@@ -150,7 +150,8 @@ impl Timeline {
             (Some(scan), _) => Cow::Borrowed(&scan.capture.manifest),
             (None, warm) => Cow::Owned(warm.map(Warm::manifest).unwrap_or_default()),
         };
-        let plan = self.plan_for(restore, &loaded, (&present, &seen.coverage), &restore.agreed)?;
+        let mut plan = self.plan_for(restore, &loaded, (&present, &seen.coverage), &restore.agreed)?;
+        self.name_left_out(&mut plan, &restore.agreed, &loaded.manifest)?;
         if let Err(stale) = restore.refuse_stale(&plan) {
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             return Err(stale);

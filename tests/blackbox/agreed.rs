@@ -79,6 +79,36 @@ fn what_moved_while_the_question_stood_is_a_conflict() {
 }
 
 #[test]
+fn what_rules_hide_while_the_question_stood_is_a_conflict() {
+    // An edit meanwhile, and what it hides although it was agreed to go.
+    let table: [(&str, &[&str]); 3] = [
+        ("echo '*' > made/.gitignore", &["made/x"]),
+        ("printf '*.log\\nnew\\nmade/\\n' > .gitignore", &["new", "made", "made/x"]),
+        ("rm new; mkfifo new", &["new"]),
+    ];
+    for (edit, hidden) in table {
+        for verb in ["restore", "rollback"] {
+            let (lab, n) = scene();
+            let question = Asking::start(&lab, &[verb, &n.to_string()]);
+            lab.sh(edit);
+            let done = question.answer("y");
+            assert_eq!(done.code, 4, "{verb}, {edit}: {done:?}");
+            for path in hidden {
+                assert!(lab.work.join(path).exists(), "{verb}, {edit}: {path}");
+                assert!(done.stdout.contains(&format!("not changed: {path} ")), "{verb}, {edit}: {path}: {done:?}");
+            }
+            assert_eq!(lab.read("a"), "a as it was", "the rest is done: {done:?}");
+        }
+    }
+    // What somebody else deleted is done already, rules or not.
+    let (lab, n) = scene();
+    let question = Asking::start(&lab, &["restore", &n.to_string()]);
+    lab.sh("rm -r made");
+    let done = question.answer("y");
+    assert_eq!(done.code, 0, "{done:?}");
+}
+
+#[test]
 fn undo_redo_and_rollback_do_what_was_shown() {
     let (lab, n) = scene();
     let number = n.to_string();
@@ -131,8 +161,13 @@ fn a_plan_that_is_another_one_by_now_is_refused_with_the_fresh_one() {
     }
     let listed = |sidecar: &mut Sidecar| ok(sidecar.ask(json!({"type": "checkpoint.list"})))["total"].clone();
     let checkpoints = listed(&mut sidecar);
-    let table =
-        [("echo mine > mine", "mine"), ("echo other > a", "a"), ("echo back > gone", "gone"), ("rm new", "new")];
+    let table = [
+        ("echo mine > mine", "mine"),
+        ("echo other > a", "a"),
+        ("echo back > gone", "gone"),
+        ("rm new", "new"),
+        ("echo '*' > made/.gitignore", "made/x"),
+    ];
     let mut plan = plan;
     for (edit, path) in table {
         lab.sh(edit);

@@ -63,6 +63,8 @@ pub enum ConflictReason {
     GitDir,
     /// It is no longer as it was in the plan that was agreed to.
     Moved,
+    /// It was agreed to go and is still there, but rules or limits that came since leave it out.
+    LeftOut,
 }
 
 impl ConflictReason {
@@ -74,6 +76,7 @@ impl ConflictReason {
             ConflictReason::Blocked(_) => "blocked",
             ConflictReason::GitDir => "git-dir",
             ConflictReason::Moved => "moved",
+            ConflictReason::LeftOut => "left-out",
         }
     }
 }
@@ -86,6 +89,9 @@ impl fmt::Display for ConflictReason {
             ConflictReason::Blocked(path) => write!(f, "`{}` stays and is in the way", path.display()),
             ConflictReason::GitDir => f.write_str("piton never writes into a `.git`"),
             ConflictReason::Moved => f.write_str("it changed after the restore was planned"),
+            ConflictReason::LeftOut => {
+                f.write_str("rules changed after the plan was agreed to, and leave it out now; look at a fresh preview")
+            }
         }
     }
 }
