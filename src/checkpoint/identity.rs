@@ -1,12 +1,13 @@
 //! Whose history is whose: the record of each workspace, kept twice.
 //!
 //! `workspaces/<id>/workspace.json` says which directory a history belongs to; `workspaces.index` in piton's home has a line for each
-//! workspace with the same. Both carry a checksum, so that a damaged path is not taken for another workspace's. One that is lost or
-//! damaged is written anew from the other. Where neither is left, the view of an ordinary git may still name the directory
+//! workspace with the same. Both carry a checksum, so that a damaged path is not taken for another workspace's. A record without one, of an
+//! older build or a person, counts if the directory bears it out, and gets one. One that is lost or damaged is written anew from the other. Where neither is left, the view of an ordinary git may still name the directory
 //! ([`is_of`]). *Invariant:* a history is never given to a directory without evidence; what is left without an owner is said.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,7 @@ pub(super) struct Identity {
     dev: u64,
     #[serde(default)]
     ino: u64,
-    /// CRC-32 of the rest; one that a person wrote has none.
+    /// CRC-32 of the rest; older builds and people wrote none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sum: Option<String>,
 }
@@ -58,10 +59,37 @@ impl Identity {
         (is_whole && is_id(&identity.id) && identity.path.starts_with('/')).then_some(identity)
     }
 
-    /// The record in a workspace's directory; `None` if it is lost, damaged, or of another.
+    /// Reads the record in a workspace's directory; `None` if it is lost, damaged, or of another. A record without a checksum that is
+    /// borne out is written anew with one.
     fn read(dir: &Path) -> Option<Identity> {
-        let identity = Identity::parse(&std::fs::read(dir.join("workspace.json")).ok()?)?;
-        (dir.file_name()? == identity.id.as_str()).then_some(identity)
+        let mut identity = Identity::parse(&std::fs::read(dir.join("workspace.json")).ok()?)?;
+        if dir.file_name()? != identity.id.as_str() || (identity.sum.is_none() && !identity.is_borne_out(dir)) {
+            return None;
+        }
+        if identity.sum.is_none() {
+            identity.sum = Some(identity.summed());
+            if let Err(error) = identity.write(dir) {
+                tracing::warn!(%error, "a workspace record could not be given its checksum");
+            }
+        }
+        Some(identity)
+    }
+
+    /// True if the directory that the record names is the one that it was written for: by its inode, or by the view of an ordinary git.
+    /// The device plays no part, for its number may change at each start. A person who writes a record gives no inode.
+    fn is_borne_out(&self, dir: &Path) -> bool {
+        let Some(path) = self.path() else { return false };
+        let facts = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_dir);
+        let stands = |facts: std::fs::Metadata| self.ino == 0 || facts.ino() == self.ino;
+        facts.is_some_and(stands) || (self.ino != 0 && is_of(dir, &path))
+    }
+
+    fn path(&self) -> Option<PathBuf> {
+        use std::os::unix::ffi::OsStringExt;
+        Some(match &self.path_quoted {
+            Some(quoted) => PathBuf::from(std::ffi::OsString::from_vec(crate::model::meta::unquote(quoted).ok()?)),
+            None => PathBuf::from(&self.path),
+        })
     }
 
     /// Writes the record into a workspace's directory.
@@ -75,11 +103,7 @@ impl Identity {
 
     /// The workspace whose records stand in `dir`.
     pub(super) fn workspace(self, dir: PathBuf) -> Option<Workspace> {
-        use std::os::unix::ffi::OsStringExt;
-        let path = match self.path_quoted {
-            Some(quoted) => PathBuf::from(std::ffi::OsString::from_vec(crate::model::meta::unquote(&quoted).ok()?)),
-            None => PathBuf::from(self.path),
-        };
+        let path = self.path()?;
         let scope = scope_of(&path);
         Some(Workspace { id: self.id, scope, path, since: self.since, dir })
     }
@@ -159,8 +183,7 @@ pub(super) fn all(home: &Home, thorough: bool) -> Result<Vec<(PathBuf, Identity)
 /// # Errors
 /// `disk-full`, `permission`.
 pub(super) fn keep(home: &Home, dir: &Path) -> Result<()> {
-    let Some(mut identity) = Identity::read(dir) else { return Ok(()) };
-    identity.sum = Some(identity.summed());
+    let Some(identity) = Identity::read(dir) else { return Ok(()) };
     let mut lines = index(home);
     if lines.get(&identity.id) == Some(&identity) {
         return Ok(());
@@ -245,6 +268,49 @@ mod tests {
         std::fs::remove_dir_all(&first.dir).unwrap();
         assert_eq!(Workspace::open(&home, &project).unwrap(), first);
         assert_eq!(std::fs::read(&record).unwrap(), whole);
+    }
+
+    #[test]
+    fn a_record_without_a_checksum_counts_if_it_is_borne_out_and_gets_one() {
+        let scratch = tempfile::tempdir().unwrap();
+        let home = Home::at(&scratch.path().join("home")).unwrap();
+        let (project, other) = (scratch.path().join("project"), scratch.path().join("projecu"));
+        std::fs::create_dir(&project).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        let first = Workspace::open(&home, &project).unwrap();
+        let record = first.dir.join("workspace.json");
+        let whole = std::fs::read_to_string(&record).unwrap();
+        let line = whole.lines().find(|line| line.contains("\"sum\"")).unwrap();
+        let older = whole.replace(line, "").replace(",\n\n", "\n");
+        let renamed = older.replace("project\"", "projecu\"");
+        assert!(serde_json::from_str::<Identity>(&older).is_ok_and(|older| older.sum.is_none()) && renamed != older);
+        let known = |text: &str| {
+            std::fs::write(&record, text).unwrap();
+            Workspace::known(&home).unwrap()
+        };
+        let index = std::fs::read(index_file(&home)).unwrap();
+        for has_index in [true, false] {
+            if has_index {
+                std::fs::write(index_file(&home), &index).unwrap();
+            } else {
+                std::fs::remove_file(index_file(&home)).unwrap();
+            }
+            assert_eq!(known(&older), std::slice::from_ref(&first));
+            assert_eq!(std::fs::read_to_string(&record).unwrap(), whole, "it has a checksum now");
+            // The second copy says what is right; without one nobody can tell.
+            assert_eq!(known(&renamed), if has_index { vec![first.clone()] } else { vec![] });
+            if has_index {
+                assert_eq!(std::fs::read_to_string(&record).unwrap(), whole);
+            }
+        }
+        // A directory that was made anew has another inode: the view of an ordinary git bears it out.
+        std::fs::rename(&project, scratch.path().join("old")).unwrap();
+        std::fs::create_dir(&project).unwrap();
+        assert_eq!(known(&older), []);
+        std::fs::create_dir(first.dir.join("view.git")).unwrap();
+        let config = [b"\tworktree = ", crate::git::config_value(first.path.as_os_str()).as_slice(), b"\n"].concat();
+        std::fs::write(first.dir.join("view.git/config"), config).unwrap();
+        assert_eq!(known(&older), [first]);
     }
 
     #[test]

@@ -397,3 +397,26 @@ fn a_workspace_finds_its_history_again() {
     std::fs::write(&record, given.to_string()).unwrap();
     assert_eq!(id_of(&scene.lab), id, "as `doctor` says");
 }
+
+#[test]
+fn a_record_without_a_checksum_gives_no_history_to_another_directory() {
+    let scene = Scene::new();
+    let (id, other) = (id_of(&scene.lab), scene.lab.root().join("other"));
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("mine"), "mine\n").unwrap();
+    let record = scene.home().join("workspaces").join(id.as_str().unwrap()).join("workspace.json");
+    std::fs::remove_file(scene.home().join("workspaces.index")).unwrap();
+    let mut older: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    older.as_object_mut().unwrap().remove("sum").unwrap();
+    let mut wrong = older.clone();
+    wrong["path"] = json!(other.canonicalize().unwrap());
+    std::fs::write(&record, wrong.to_string()).unwrap();
+    let restored = scene.lab.piton(&["restore", "1", "--yes", "--workspace", other.to_str().unwrap()]);
+    assert_ne!(restored.code, 0, "{restored:?}");
+    assert_eq!(std::fs::read_dir(&other).unwrap().count(), 1, "{restored:?}");
+    // As an older build wrote it, it counts, and is written anew with its checksum.
+    std::fs::write(&record, older.to_string()).unwrap();
+    assert_eq!(id_of(&scene.lab), id);
+    assert!(std::fs::read_to_string(&record).unwrap().contains("\"sum\""));
+    assert_eq!(scene.brought_back(1).as_ref(), Ok(&scene.one));
+}
