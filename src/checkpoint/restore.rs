@@ -379,7 +379,7 @@ pub(super) struct Blobs<'s>(pub(super) Reader<'s>);
 
 impl BlobSource for Blobs<'_> {
     fn has(&self, id: &ObjectId) -> Result<bool> {
-        Ok(self.0.has(id))
+        self.0.has(id)
     }
 
     fn read(&self, id: &ObjectId, _size: u64) -> Result<Option<Vec<u8>>> {

@@ -161,9 +161,9 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
         findings.push(Finding { workspace: id.clone(), damage, repair: None });
     }
     let pack = |ailment: Ailment| Damage::Pack { what: ailment.to_string() };
+    let (mut every, mut holes) = (derive::Commits::default(), store.holes());
     let packs = store.pack_ailments()?.into_iter().map(pack);
     findings.extend(packs.map(|damage| Finding { workspace: String::new(), damage, repair: None }));
-    let (mut every, mut holes) = (derive::Commits::default(), store.holes());
     for id in known {
         let dir = home.workspaces().join(&id);
         let lock = FileLock::acquire(&dir.join("lock"), Mode::Exclusive, "looking for damage", PATIENCE);
@@ -194,10 +194,8 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
         }
     }
     // Everything was looked at: status and lists need not look for holes any more.
-    if !findings.iter().any(|finding| finding.damage.is_harm() || finding.damage == Damage::Busy)
-        && let Err(error) = store.trust()
-    {
-        tracing::warn!(%error, "that nothing is missing could not be written down");
+    if !findings.iter().any(|finding| finding.damage.is_harm() || finding.damage == Damage::Busy) {
+        holes.trust();
     }
     Ok(findings)
 }

@@ -1,6 +1,6 @@
 //! Deriving from a pack what its index should say: the index itself, or which of its objects the pack still holds.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -15,30 +15,23 @@ use crate::model::id::{ObjectHasher, ObjectId};
 /// An index that was derived.
 pub struct Derived {
     pub bytes: Vec<u8>,
-    /// True if every object of the pack is in it.
-    pub is_whole: bool,
+    /// Objects that it names as the old index did, and that the pack does not hold whole.
+    pub bad: BTreeSet<ObjectId>,
 }
 
 /// Bytes that are read at once.
 const PIECE: usize = 256 << 10;
 
 /// Reads a pack from its first object to its last and makes the index that it should have. Where an object is damaged, it goes on at the
-/// next place that the old index names.
+/// next place that the old index names. An ordinary git wants an index to name as many objects as the pack counts: damaged ones keep
+/// the entry that the old index has for them.
 pub fn index(file: &File, length: u64, old: &[u8]) -> std::io::Result<Derived> {
-    let mut hints: Vec<u64> = Index::bounded(old.to_vec())
-        .map(|old| old.entries().map(|entry| entry.offset).filter(|offset| *offset >= 12).collect())
+    let mut hints: Vec<Entry> = Index::bounded(old.to_vec())
+        .map(|old| old.entries().filter(|entry| entry.offset >= 12).collect())
         .unwrap_or_default();
-    hints.sort_unstable();
-    let mut head = [0; 12];
-    let count = match file.read_exact_at(&mut head, 0) {
-        Ok(()) if head.starts_with(b"PACK\0\0\0\x02") => {
-            Some(u32::from_be_bytes([head[8], head[9], head[10], head[11]]))
-        }
-        Err(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => return Err(error),
-        _ => None,
-    };
-    let (mut found, mut deltas, mut at, mut damaged) = (Vec::new(), Vec::new(), 12, false);
-    while at < length && count.is_none_or(|count| found.len() + deltas.len() < count as usize) {
+    hints.sort_unstable_by_key(|hint| (hint.offset, hint.id));
+    let (mut found, mut deltas, mut at) = (Vec::new(), Vec::new(), 12);
+    while at < length {
         match one(file, length, at) {
             Ok((id, end)) => {
                 let crc = crc(file, at, end)?;
@@ -49,22 +42,36 @@ pub fn index(file: &File, length: u64, old: &[u8]) -> std::io::Result<Derived> {
                 at = end;
             }
             Err(Fault::System(error)) => return Err(error),
-            Err(Fault::Damaged(_)) => {
-                damaged = true;
-                match hints.iter().find(|hint| **hint > at) {
-                    Some(next) => at = *next,
-                    None => break,
-                }
-            }
+            // Damage, or the checksum at the end.
+            Err(Fault::Damaged(_)) => match hints.get(hints.partition_point(|hint| hint.offset <= at)) {
+                Some(next) => at = next.offset,
+                None => break,
+            },
         }
     }
-    damaged |= resolve(file, length, deltas, &mut found)?;
+    resolve(file, length, deltas, &mut found)?;
+    let bad = add_damaged(&mut found, &hints);
     found.sort_by_key(|entry| entry.id);
     found.dedup_by_key(|entry| entry.id);
     let mut end = [0; 20];
-    let is_closed = length >= 32 && file.read_exact_at(&mut end, length - 20).is_ok() && at + 20 == length;
-    let is_whole = is_closed && !damaged && count.is_some_and(|count| found.len() == count as usize);
-    Ok(Derived { bytes: pack::index_bytes(&found, &end), is_whole })
+    if let Some(at) = length.checked_sub(20) {
+        file.read_exact_at(&mut end, at)?;
+    }
+    Ok(Derived { bytes: pack::index_bytes(&found, &end), bad })
+}
+
+/// Adds the objects that only the old index names. Where something else was found in their place, the old index is wrong.
+fn add_damaged(found: &mut Vec<Entry>, hints: &[Entry]) -> BTreeSet<ObjectId> {
+    let ids: HashSet<ObjectId> = found.iter().map(|entry| entry.id).collect();
+    let mut places: HashSet<u64> = found.iter().map(|entry| entry.offset).collect();
+    let mut bad = BTreeSet::new();
+    for hint in hints {
+        if !ids.contains(&hint.id) && !bad.contains(&hint.id) && places.insert(hint.offset) {
+            bad.insert(hint.id);
+            found.push(*hint);
+        }
+    }
+    bad
 }
 
 /// The object at `at` and where it ends; `None` for a delta, whose object is not known yet.
@@ -109,8 +116,8 @@ fn crc(file: &File, from: u64, to: u64) -> std::io::Result<u32> {
     Ok(hasher.finalize())
 }
 
-/// Finds out what deltas make; says whether some make nothing.
-fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Vec<Entry>) -> std::io::Result<bool> {
+/// Finds out what deltas make, and adds that. A delta whose base is damaged makes nothing.
+fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Vec<Entry>) -> std::io::Result<()> {
     let mut places: HashMap<ObjectId, u64> = HashMap::new();
     if !deltas.is_empty() {
         places.extend(found.iter().map(|entry| (entry.id, entry.offset)));
@@ -135,7 +142,7 @@ fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Ve
             }
         }
         if left.is_empty() || left.len() == before {
-            return Ok(!left.is_empty());
+            return Ok(());
         }
         deltas = left;
     }

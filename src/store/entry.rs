@@ -55,10 +55,13 @@ pub enum Fault {
     System(std::io::Error),
 }
 
+/// Why a copy is damaged that can be read and is not what its id says.
+pub const OTHER_BYTES: Fault = Fault::Damaged("it has other bytes than its id says");
+
 impl From<std::io::Error> for Fault {
     fn from(error: std::io::Error) -> Fault {
         match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => Fault::Damaged("the pack is cut"),
+            std::io::ErrorKind::UnexpectedEof => Fault::Damaged("its file is cut"),
             std::io::ErrorKind::InvalidInput | std::io::ErrorKind::InvalidData => {
                 Fault::Damaged("its compressed bytes are damaged")
             }
@@ -148,7 +151,7 @@ impl Source<'_> {
             7 => {
                 let id = bytes.get(length..length + 20).and_then(|id| id.try_into().ok());
                 length += 20;
-                Form::OnObject(ObjectId::from_bytes(id.ok_or(Fault::Damaged("the pack is cut"))?))
+                Form::OnObject(ObjectId::from_bytes(id.ok_or(Fault::Damaged("its file is cut"))?))
             }
             _ => return Err(Fault::Damaged("its kind is none that git knows")),
         };

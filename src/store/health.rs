@@ -21,7 +21,7 @@ pub enum Ailment {
     IndexWithoutPack(PathBuf),
     /// An index that is damaged, and how. The next checkpoint writes it anew.
     DamagedIndex(PathBuf, &'static str),
-    /// A pack that is not what its index says, and how many objects it does not hold.
+    /// A pack that is not what its index says, and how many objects it should hold that stand nowhere.
     TornPack(PathBuf, usize),
     /// A ref whose checkpoint is not wholly there: its file, and what is missing.
     Hole(PathBuf, String),
@@ -38,6 +38,9 @@ impl fmt::Display for Ailment {
             }
             Ailment::DamagedIndex(index, why) => {
                 write!(f, "the index {} is damaged: {why}; the next checkpoint writes it anew", index.display())
+            }
+            Ailment::TornPack(pack, 0) => {
+                write!(f, "{} is damaged at one of its ends; all its objects are there", pack.display())
             }
             Ailment::TornPack(pack, objects) => {
                 write!(f, "{} is damaged: {objects} of its objects are not there", pack.display())
@@ -63,27 +66,31 @@ impl Store {
         if let Ok(_alone) = FileLock::acquire(&lock, Mode::Exclusive, "looking", Duration::ZERO) {
             found.extend(halves(&dir)?);
         }
-        let set = self.objects.refresh()?;
+        let set = self.objects.look_again()?;
         for pack in set.packs.iter().filter(|pack| pack.stem.parent() == Some(dir.as_path()) && pack.idx.is_some()) {
             let index = pack.stem.with_extension("idx");
             match packs::examine(&index)? {
                 Some(why) => found.push(Ailment::DamagedIndex(index, why)),
-                None if !pack.is_closed()? || !pack.bad.is_empty() => {
-                    found.push(Ailment::TornPack(pack.stem.with_extension("pack"), pack.bad.len()));
+                None => {
+                    // Objects that were stored anew are not missed, and nothing else can be done about this pack.
+                    let gone = pack.bad.iter().filter(|id| !self.objects.proves(id)).count();
+                    if gone > 0 || (pack.bad.is_empty() && !pack.is_closed()?) {
+                        found.push(Ailment::TornPack(pack.stem.with_extension("pack"), gone));
+                    }
                 }
-                None => {}
             }
         }
         Ok(found)
     }
 
-    /// Looks at all packs and all refs. Packs are passed over while somebody writes, since a new pack is there before its index.
+    /// Looks at all packs and all refs. Packs are passed over while somebody writes, since a new pack is there before its index. If
+    /// nothing is wrong, objects that may have been missing are not missing any more.
     ///
     /// # Errors
     /// When the directories cannot be listed.
     pub fn ailments(&self) -> Result<Vec<Ailment>> {
-        let mut found = self.pack_ailments()?;
         let mut holes = self.is_suspect().then(|| self.holes());
+        let mut found = self.pack_ailments()?;
         for entry in self.refs("refs/")? {
             let path = self.git_dir.join(&entry.name);
             match entry.target {
@@ -97,6 +104,9 @@ impl Store {
                     }
                 }
             }
+        }
+        if let Some(holes) = holes.filter(|_| found.is_empty()) {
+            holes.trust();
         }
         Ok(found)
     }

@@ -10,6 +10,8 @@ use crate::model::tree::{self, Mode};
 /// A look for holes. Each tree is looked at once, however many checkpoints share it.
 pub struct Holes<'s> {
     store: &'s Store,
+    /// The store's epoch when the look began; `None` if it could not be read.
+    epoch: Option<String>,
     whole: HashSet<ObjectId>,
     torn: HashMap<ObjectId, String>,
 }
@@ -17,15 +19,7 @@ pub struct Holes<'s> {
 impl Store {
     /// Begins to look for holes.
     pub fn holes(&self) -> Holes<'_> {
-        Holes { store: self, whole: HashSet::new(), torn: HashMap::new() }
-    }
-
-    /// Takes back that objects may be missing, after a look at everything has shown that none is.
-    ///
-    /// # Errors
-    /// `disk-full`, `permission`.
-    pub fn trust(&self) -> Result<()> {
-        self.objects.trust()
+        Holes { store: self, epoch: self.epoch().ok(), whole: HashSet::new(), torn: HashMap::new() }
     }
 
     /// True if objects may be missing that checkpoints name: packs went, or objects were found damaged. A look for holes tells.
@@ -35,6 +29,14 @@ impl Store {
 }
 
 impl Holes<'_> {
+    /// Takes back that objects may be missing, after this look at everything has shown that none is.
+    pub fn trust(&self) {
+        let Some(epoch) = &self.epoch else { return };
+        if let Err(error) = self.store.objects.trust(epoch) {
+            tracing::warn!(%error, "that nothing is missing could not be written down");
+        }
+    }
+
     /// What is missing or damaged below a tree: the first path found and why; `None` if all of it is there. Trees are read and proved,
     /// contents are looked for by name.
     ///
@@ -76,7 +78,7 @@ impl Holes<'_> {
                 let name = String::from_utf8_lossy(&entry.name).into_owned();
                 if entry.mode == Mode::Dir {
                     pending.push((entry.id, shown(&name), false));
-                } else if !self.store.has(&entry.id)? {
+                } else if !self.store.objects.has_expected(&entry.id)? {
                     hole = Some(format!("`{}`: object {} is not there", shown(&name), entry.id));
                     break;
                 }

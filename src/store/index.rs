@@ -52,8 +52,8 @@ impl Index {
         Ok(index)
     }
 
-    /// Verifies all of it: checksum, tables, order, and that every object stands within `length` bytes of a pack.
-    pub fn verified(bytes: Vec<u8>, length: Option<u64>) -> Result<Index, &'static str> {
+    /// Verifies all of it: checksum, tables, order.
+    pub fn verified(bytes: Vec<u8>) -> Result<Index, &'static str> {
         let index = Index::bounded(bytes)?;
         let body = index.bytes.len() - 20;
         if super::pack::checksum(&index.bytes[..body]) != index.bytes[body..] {
@@ -70,7 +70,7 @@ impl Index {
             if !(from..to).contains(&at) {
                 return Err("its first table does not fit its ids");
             }
-            if entry.offset < 12 || length.is_some_and(|length| entry.offset >= length) {
+            if entry.offset < 12 {
                 return Err("an object lies outside of the pack");
             }
             before = Some(*id);
@@ -145,7 +145,7 @@ impl Index {
 
 /// All entries of an index that is verified here, in the order of their ids; `None` for anything that is not a whole index of version 2.
 pub fn parse(bytes: Vec<u8>) -> Option<Vec<Entry>> {
-    Index::verified(bytes, None).ok().map(|index| index.entries().collect())
+    Index::verified(bytes).ok().map(|index| index.entries().collect())
 }
 
 #[cfg(test)]
@@ -174,19 +174,19 @@ mod tests {
     fn every_flipped_bit_is_found_and_none_hurts() {
         let ids: Vec<ObjectId> = (0..40_u8).map(|n| ObjectId::from_bytes([n.wrapping_mul(37); 20])).collect();
         let bytes = index_of(&ids);
-        let whole = Index::verified(bytes.clone(), Some(1 << 40)).unwrap();
+        let whole = Index::verified(bytes.clone()).unwrap();
         assert!(ids.iter().all(|id| whole.find(id).is_some()) && whole.len() == 40);
         for bit in 0..bytes.len() * 8 {
             let mut wrong = bytes.clone();
             wrong[bit / 8] ^= 1 << (bit % 8);
-            assert!(Index::verified(wrong.clone(), None).is_err(), "bit {bit}");
+            assert!(Index::verified(wrong.clone()).is_err(), "bit {bit}");
             if let Ok(index) = Index::bounded(wrong) {
                 ids.iter().for_each(|id| _ = index.find(id));
                 assert!(index.entries().count() <= index.len());
             }
         }
         for cut in 0..bytes.len() {
-            assert!(Index::verified(bytes[..cut].to_vec(), None).is_err(), "{cut} bytes");
+            assert!(Index::verified(bytes[..cut].to_vec()).is_err(), "{cut} bytes");
         }
     }
 }

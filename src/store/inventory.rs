@@ -3,18 +3,24 @@
 //! `piton-packs` in the store names each pack with what the file system said of both its files and how many objects it holds. A writer
 //! compares it with what stands before it trusts anything ([`Objects::account`]). A pack that is gone or holds less changes the store's
 //! epoch: everything that is remembered of the store's content is then looked up again. *Invariant:* who removes packs takes them out of
-//! the inventory first. *Invariant:* what is derived from it is only trust; a missing or damaged inventory costs looking.
+//! the inventory first. *Invariant:* who writes it has read it under its lock. *Invariant:* what is derived from it is only trust; a missing or damaged inventory costs looking.
 //!
 //! [`Objects::account`]: super::objects::Objects::account
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
+use std::time::Duration;
 
+use super::index::Index;
 use super::packs::{Identity, Set};
 use crate::error::Result;
 use crate::model::id::ObjectId;
 use crate::sys::durable::replace_cache;
+use crate::sys::lock::{FileLock, Mode};
+
+/// The longest wait for the lock: the holder may read a large pack from its beginning to its end.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The first line.
 const MARK: &str = "piton packs 1";
@@ -37,9 +43,31 @@ pub struct Inventory {
     pub packs: BTreeMap<String, Known>,
     /// True if objects may be missing that checkpoints name.
     pub is_suspect: bool,
+    /// Objects that a checkpoint names and nothing holds: that they are missing is no news.
+    pub lost: BTreeSet<ObjectId>,
 }
 
 impl Inventory {
+    /// Takes the lock on it, for who reads it in order to write it. Taken behind the store's lock, and only for as long as that takes.
+    ///
+    /// # Errors
+    /// `store-locked` when another process holds it for very long; `permission`.
+    pub fn lock(git_dir: &Path) -> Result<FileLock> {
+        FileLock::acquire(&git_dir.with_file_name("inventory.lock"), Mode::Exclusive, "looking at packs", PATIENCE)
+    }
+
+    /// The same, without trust in indexes that are damaged by now: those are derived again when packs are listed.
+    pub fn verified(mut self, git_dir: &Path) -> Inventory {
+        let dir = git_dir.join("objects/pack");
+        for (name, known) in &mut self.packs {
+            // One that cannot be read is not there, or is told of when packs are listed.
+            if std::fs::read(dir.join(format!("{name}.idx"))).is_ok_and(|bytes| Index::verified(bytes).is_err()) {
+                known.idx = Identity::NONE;
+            }
+        }
+        self
+    }
+
     /// The identity of its file: another process that found something damaged has written it anew.
     ///
     /// # Errors
@@ -61,6 +89,10 @@ impl Inventory {
         for line in lines {
             if line == "suspect" {
                 inventory.is_suspect = true;
+                continue;
+            }
+            if let Some(lost) = line.strip_prefix("lost ") {
+                inventory.lost = lost.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
                 continue;
             }
             let mut words = line.split(' ');
@@ -85,7 +117,7 @@ impl Inventory {
         let plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         let packs = set.packs.iter().map(|pack| known(pack));
         let packs = packs.filter(|(name, _)| plain(name)).collect();
-        Inventory { packs, is_suspect }
+        Inventory { packs, is_suspect, lost: BTreeSet::new() }
     }
 
     /// Writes it.
@@ -96,6 +128,10 @@ impl Inventory {
         let mut text = MARK.to_owned();
         if self.is_suspect {
             text.push_str("\nsuspect");
+        }
+        if !self.lost.is_empty() {
+            text.push_str("\nlost");
+            self.lost.iter().for_each(|id| text.push_str(&format!(" {id}")));
         }
         for (name, Known { idx, pack, objects, bad }) in &self.packs {
             // Writing to a string does not fail.
@@ -109,8 +145,9 @@ impl Inventory {
     /// Takes out packs that are about to be removed.
     ///
     /// # Errors
-    /// As [`Inventory::save`].
+    /// As [`Inventory::lock`] and [`Inventory::save`].
     pub fn forget(git_dir: &Path, names: &[&str]) -> Result<()> {
+        let _lock = Inventory::lock(git_dir)?;
         let Some(mut inventory) = Inventory::load(git_dir) else { return Ok(()) };
         let before = inventory.packs.len();
         inventory.packs.retain(|name, _| !names.contains(&name.as_str()));
@@ -141,27 +178,31 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_and_a_flipped_bit_is_noticed() {
-        let dir = tempfile::tempdir().unwrap();
-        assert_eq!(Inventory::load(dir.path()), None);
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store.git");
+        std::fs::create_dir(&dir).unwrap();
+        assert_eq!(Inventory::load(&dir), None);
         let identity = Identity { dev: 1, ino: u64::MAX, size: 3, mtime: -4, ctime: i64::MAX };
         let bad = vec![ObjectId::EMPTY_TREE];
         let known = Known { idx: identity, pack: identity, objects: 7, bad };
         let packs = [("pack-a".to_owned(), known.clone()), ("pack-b".to_owned(), Known { bad: vec![], ..known })];
         for is_suspect in [false, true] {
-            let inventory = Inventory { packs: packs.clone().into(), is_suspect };
-            inventory.save(dir.path()).unwrap();
-            assert_eq!(Inventory::load(dir.path()).as_ref(), Some(&inventory));
+            let lost =
+                if is_suspect { [ObjectId::EMPTY_TREE, ObjectId::from_bytes([7; 20])].into() } else { [].into() };
+            let inventory = Inventory { packs: packs.clone().into(), is_suspect, lost };
+            inventory.save(&dir).unwrap();
+            assert_eq!(Inventory::load(&dir).as_ref(), Some(&inventory));
         }
-        let path = dir.path().join("piton-packs");
+        let path = dir.join("piton-packs");
         let bytes = std::fs::read(&path).unwrap();
         for bit in 0..(bytes.len() - 1) * 8 {
             let mut wrong = bytes.clone();
             wrong[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(&path, &wrong).unwrap();
-            assert_eq!(Inventory::load(dir.path()), None, "bit {bit}");
+            assert_eq!(Inventory::load(&dir), None, "bit {bit}");
         }
         std::fs::write(&path, &bytes).unwrap();
-        Inventory::forget(dir.path(), &["pack-a", "pack-z"]).unwrap();
-        assert_eq!(Inventory::load(dir.path()).unwrap().packs.len(), 1);
+        Inventory::forget(&dir, &["pack-a", "pack-z"]).unwrap();
+        assert_eq!(Inventory::load(&dir).unwrap().packs.len(), 1);
     }
 }

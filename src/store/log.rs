@@ -334,8 +334,10 @@ impl Store {
             }
             for object in std::fs::read_dir(dir.path()).at("listing", dir.path())? {
                 let object = object.at("listing", dir.path())?;
+                let hex = dir.file_name().to_string_lossy().into_owned() + &object.file_name().to_string_lossy();
+                let is_torn = || hex.parse().is_ok_and(|id| loose::is_damaged(&object.path(), &id));
                 let empty = object.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0);
-                if empty || (read_all && loose::is_damaged(&object.path())) {
+                if empty || (read_all && is_torn()) {
                     std::fs::remove_file(object.path()).at("removing a damaged object", object.path())?;
                 }
             }

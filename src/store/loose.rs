@@ -14,20 +14,12 @@ use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use libdeflater::{CompressionLvl, Compressor};
 
-use super::damaged;
 use super::deflate::{self, Effort};
+use super::entry::{Fault, OTHER_BYTES};
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
+use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::hash_stream;
 use crate::sys::durable::{sync_dir, unique_suffix};
-
-/// The result of reading a file of a loose object.
-pub enum Loose<T> {
-    Absent,
-    /// It does not hold the object that its name says.
-    Damaged,
-    There(T),
-}
 
 /// Where a loose object stands.
 pub fn path_of(git_dir: &Path, id: &ObjectId) -> PathBuf {
@@ -109,33 +101,33 @@ impl Drop for Temporary {
     }
 }
 
-/// True if a loose file does not hold what its name says. One that cannot be read is not judged. Takes constant memory.
-pub fn is_damaged(path: &Path) -> bool {
-    let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-    let hex = name(path.parent().and_then(Path::file_name)) + &name(path.file_name());
-    let Ok(id) = hex.parse::<ObjectId>() else { return false };
-    let open = || File::open(path).map(|file| BufReader::with_capacity(1 << 16, file));
-    let (Ok(head), Ok(content)) = (open(), open()) else { return false };
-    let (kind, size, begin) = match header(head) {
-        Ok(Head::Object(kind, size, begin)) => (kind, size, begin),
-        Ok(Head::Nothing) => return true,
-        Ok(Head::Tag) | Err(_) => return false,
-    };
-    match proven_id(&mut ZlibDecoder::new(content), kind, size, begin) {
-        Ok(found) => found != Some(id),
-        // What the decoder cannot read is damaged; what the system cannot read is not judged.
-        Err(error) => {
-            matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
-        }
+/// True if a file does not hold the object of an id. One that cannot be read is not judged. Takes constant memory.
+pub fn is_damaged(path: &Path, id: &ObjectId) -> bool {
+    let is_of_id = with(path, &mut |kind, size, content| Ok(proven_id(content, kind, size)? == Some(*id)));
+    match is_of_id {
+        Ok(is_of_id) => !is_of_id,
+        Err(Fault::Damaged(_)) => true,
+        Err(Fault::System(_)) => false,
     }
 }
 
-/// The id of the content behind a header of `begin` bytes; `None` when it has another size than the header says.
-fn proven_id(plain: &mut dyn Read, kind: ObjectKind, size: u64, begin: usize) -> std::io::Result<Option<ObjectId>> {
-    plain.read_exact(&mut [0; HEADER][..begin])?;
+/// Gives kind, size and content of a loose object to `take`, as a stream. What it does not have room for in memory, it needs none for.
+pub fn with<T>(
+    path: &Path,
+    take: &mut dyn FnMut(ObjectKind, u64, &mut dyn Read) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let open = || File::open(path).map(|file| BufReader::with_capacity(1 << 16, file));
+    let (kind, size, begin) = header(open()?)?.object()?;
+    let mut content = ZlibDecoder::new(open()?);
+    content.read_exact(&mut [0; HEADER][..begin])?;
+    take(kind, size, &mut content)
+}
+
+/// The id of content; `None` when it has another size than its header says.
+fn proven_id(content: &mut dyn Read, kind: ObjectKind, size: u64) -> std::io::Result<Option<ObjectId>> {
     let (mut hasher, mut piece, mut total) = (super::pack::PlainHasher::new(kind, size), vec![0; 1 << 16], 0);
     loop {
-        let n = plain.read(&mut piece)?;
+        let n = content.read(&mut piece)?;
         if n == 0 {
             return Ok((total == size).then(|| hasher.finish()));
         }
@@ -281,37 +273,25 @@ pub fn list_in(objects: &Path) -> Result<Vec<ObjectId>> {
 
 /// Reads a loose object into memory and proves it; `None` when the file does not hold the object of this id.
 pub fn read_whole(path: &Path, id: &ObjectId) -> Result<Option<(ObjectKind, Vec<u8>)>> {
-    match read(path, id)? {
-        Loose::There(object) => Ok(Some(object)),
-        Loose::Damaged => Ok(None),
-        Loose::Absent => Err(Error::io(ErrorKind::NotFound.into(), "reading", path)),
+    match read(path, id) {
+        Ok(object) => Ok(Some(object)),
+        Err(Fault::Damaged(_)) => Ok(None),
+        Err(Fault::System(error)) => Err(Error::io(error, "reading", path)),
     }
 }
 
 /// Reads a loose object into memory and proves it.
-pub fn read(path: &Path, id: &ObjectId) -> Result<Loose<(ObjectKind, Vec<u8>)>> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if is_absent(&error) => return Ok(Loose::Absent),
-        Err(error) => return Err(Error::io(error, "reading", path)),
-    };
-    let (kind, size, begin) = match header(&bytes[..]).at("reading", path)? {
-        Head::Object(kind, size, begin) => (kind, size, begin),
-        Head::Tag => return Ok(Loose::Absent),
-        Head::Nothing => return Ok(Loose::Damaged),
-    };
+pub fn read(path: &Path, id: &ObjectId) -> Result<(ObjectKind, Vec<u8>), Fault> {
+    let bytes = std::fs::read(path)?;
+    let (kind, size, begin) = header(&bytes[..])?.object()?;
     let whole = usize::try_from(size).ok().and_then(|size| size.checked_add(begin));
     let inflated = match whole {
-        Some(whole) if whole > AT_ONCE => match inflated_in_pieces(&bytes, whole) {
-            Err(error) if error.kind() == ErrorKind::OutOfMemory => return Err(Error::io(error, "reading", path)),
-            inflated => inflated.ok().flatten(),
-        },
+        Some(whole) if whole > AT_ONCE => inflated_in_pieces(&bytes, whole)?,
         whole => whole.and_then(|whole| deflate::inflate(&bytes, whole)),
     };
-    let Some(mut plain) = inflated else { return Ok(Loose::Damaged) };
+    let mut plain = inflated.ok_or(OTHER_BYTES)?;
     plain.drain(..begin);
-    let is_whole = super::pack::plain_id(kind, &plain) == *id;
-    Ok(if is_whole { Loose::There((kind, plain)) } else { Loose::Damaged })
+    if super::pack::plain_id(kind, &plain) == *id { Ok((kind, plain)) } else { Err(OTHER_BYTES) }
 }
 
 /// The `whole` bytes that `compressed` holds; `None` when it holds more or fewer.
@@ -321,7 +301,8 @@ fn inflated_in_pieces(compressed: &[u8], whole: usize) -> std::io::Result<Option
     Ok((plain.len() == whole).then_some(plain))
 }
 
-fn is_absent(error: &std::io::Error) -> bool {
+/// True if an error says that there is no such file.
+pub fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
@@ -333,6 +314,17 @@ enum Head {
     Tag,
     /// No object: it is damaged.
     Nothing,
+}
+
+impl Head {
+    /// Kind, size and how many bytes the header takes. A tag counts as not there.
+    fn object(self) -> Result<(ObjectKind, u64, usize), Fault> {
+        match self {
+            Head::Object(kind, size, begin) => Ok((kind, size, begin)),
+            Head::Tag => Err(Fault::System(ErrorKind::NotFound.into())),
+            Head::Nothing => Err(OTHER_BYTES),
+        }
+    }
 }
 
 /// Reads the header of a compressed object.
@@ -364,17 +356,9 @@ fn parsed(begin: &[u8]) -> Option<Head> {
 }
 
 /// Kind and size that a loose object says it has.
-pub fn describe(path: &Path) -> Result<Loose<(ObjectKind, u64)>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if is_absent(&error) => return Ok(Loose::Absent),
-        Err(error) => return Err(Error::io(error, "opening", path)),
-    };
-    Ok(match header(file).at("reading", path)? {
-        Head::Object(kind, size, _) => Loose::There((kind, size)),
-        Head::Tag => Loose::Absent,
-        Head::Nothing => Loose::Damaged,
-    })
+pub fn describe(path: &Path) -> Result<(ObjectKind, u64), Fault> {
+    let (kind, size, _) = header(File::open(path)?)?.object()?;
+    Ok((kind, size))
 }
 
 /// Writes a blob of `size` bytes from a reader, in constant memory, synced with its directory.
@@ -390,44 +374,4 @@ pub fn write_stream(git_dir: &Path, size: u64, source: &mut dyn Read) -> Result<
     let target = path_of(git_dir, &id);
     sync_dir(target.parent().unwrap_or(git_dir))?;
     Ok(id)
-}
-
-/// Copies a loose blob to `out` in constant memory; `None` when there is no such loose object.
-pub fn copy(git_dir: &Path, id: &ObjectId, out: &mut dyn Write) -> Result<Option<u64>> {
-    let path = path_of(git_dir, id);
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io(error, "opening", &path)),
-    };
-    let mut decoder = ZlibDecoder::new(BufReader::with_capacity(1 << 16, file));
-    let unreadable = |error: std::io::Error| damaged(id, &format!("cannot be read ({error})"));
-    let mut header = Vec::new();
-    let mut byte = [0u8];
-    while header.len() < 64 {
-        decoder.read_exact(&mut byte).map_err(unreadable)?;
-        if byte[0] == 0 {
-            break;
-        }
-        header.push(byte[0]);
-    }
-    let text = String::from_utf8_lossy(&header).into_owned();
-    let size: u64 =
-        text.strip_prefix("blob ").and_then(|size| size.parse().ok()).ok_or_else(|| damaged(id, "is not a blob"))?;
-    let mut hasher = ObjectHasher::new(ObjectKind::Blob, size);
-    let mut buffer = vec![0u8; 1 << 16];
-    let mut total = 0u64;
-    loop {
-        let n = decoder.read(&mut buffer).map_err(unreadable)?;
-        if n == 0 {
-            break;
-        }
-        total += n as u64;
-        hasher.update(&buffer[..n]);
-        out.write_all(&buffer[..n]).at("writing", "restored content")?;
-    }
-    if total != size || hasher.finish()? != *id {
-        return Err(damaged(id, "has other bytes than its id says"));
-    }
-    Ok(Some(size))
 }

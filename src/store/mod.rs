@@ -171,8 +171,12 @@ impl Store {
     /// What kind of object an id is; `None` when it is not there (or is a tag, which piton never writes).
     ///
     /// # Errors
-    /// None so far: what cannot be read is not there.
+    /// When packs cannot be listed. What cannot be read is not there.
     pub fn kind_of(&self, id: &ObjectId) -> Result<Option<ObjectKind>> {
+        // Anybody may ask for any id: one that nobody has is not missed.
+        if !self.objects.has(id)? {
+            return Ok(None);
+        }
         Ok(self.objects.describe(id).ok().and_then(|(kind, _)| kind))
     }
 
@@ -192,13 +196,13 @@ impl Store {
         Ok(self.objects.describe(id)?.1)
     }
 
-    /// Writes a blob's bytes to `out` and gives their number. Large loose blobs are not held in memory. What was
+    /// Writes a blob's bytes to `out` and gives their number. Large blobs are not held in memory. What was
     /// delivered is hashed: a wrong byte anywhere is an error.
     ///
     /// # Errors
     /// `store-damaged`; errors of writing.
     pub fn copy_blob(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
-        Reader::new(&self.objects, &self.git_dir).copy_blob(id, out)
+        self.objects.copy(id, out)
     }
 
     /// Reads blobs from several threads.
@@ -207,7 +211,7 @@ impl Store {
     /// When packs cannot be listed.
     pub fn reader(&self) -> Result<Reader<'_>> {
         self.objects.set()?;
-        Ok(Reader::new(&self.objects, &self.git_dir))
+        Ok(Reader::new(&self.objects))
     }
 
     /// The entries of a tree.

@@ -2,25 +2,31 @@
 //!
 //! libgit2 maps indexes and packs and trusts what they say, so that a flipped bit or a file that is cut ends the process. Here files are
 //! read, every number is checked, and what comes out is proved by its id. *Invariant:* nothing is delivered that its id does not say.
-//! *Invariant:* reading changes nothing but a note of what was found damaged; the next writer acts on it ([`Objects::account`]).
+//! *Invariant:* reading changes nothing but a note of what was found damaged or missing; the next writer acts on it
+//! ([`Objects::account`]).
+
+mod account;
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::entry::{Fault, Head};
+use super::entry::{Fault, Form, OTHER_BYTES};
 use super::inventory::Inventory;
-use super::loose::{self, Loose};
-use super::packs::{Identity, Pack, Set};
-use super::{damaged, layout, pack};
+use super::packs::{Pack, Set};
+use super::{damaged, loose, pack};
 use crate::error::{Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
-use crate::sys::durable::{create_private_dir, sync_dir, unique_suffix};
+use account::Accounted;
 
-/// Objects that were found damaged when they were read, a line each.
+/// Objects that were found damaged or missing when they were read, a line each.
 const NOTED: &str = "piton-damaged";
+
+/// Notes take up to so many bytes. A note that finds no room is made when the object is read again.
+const MOST_NOTED: u64 = 1 << 20;
 
 /// Bases of deltas in other packs: so many steps are followed.
 const STEPS: usize = 64;
@@ -28,11 +34,18 @@ const STEPS: usize = 64;
 /// Bounds the chain of repositories that borrow from each other.
 const BORROWED: usize = 5;
 
-/// Looks for something of the object that begins at a place of a pack.
-type Packed<'p, T> = dyn FnMut(&Pack, u64) -> Result<(Kind, T), Fault> + 'p;
+/// A copy of an object: in a pack, or in a file of its own.
+#[derive(Clone, Copy)]
+enum Place<'p> {
+    Packed(&'p Pack, u64),
+    Alone(&'p Path),
+}
 
-/// Looks for the same in a file of its own.
-type Alone<'l, T> = dyn Fn(&Path) -> Result<Loose<(ObjectKind, T)>> + 'l;
+/// Reads something of an object at one of its places.
+type Reading<'r, T> = dyn FnMut(Place<'_>) -> Result<T, Fault> + 'r;
+
+/// Takes kind, size and content of an object.
+type Taking<'t, T> = dyn FnMut(ObjectKind, u64, &mut dyn Read) -> Result<T, Fault> + 't;
 
 /// All objects that a repository finds.
 pub struct Objects {
@@ -40,10 +53,10 @@ pub struct Objects {
     /// Its directory of objects, and those that it borrows from.
     dirs: Vec<PathBuf>,
     set: Mutex<Option<Arc<Set>>>,
-    /// The packs that were compared with the inventory last. What was listed since by readers may lack what these held.
-    accounted: Mutex<Option<Arc<Set>>>,
-    /// The inventory as it was after that.
-    told: Mutex<Option<Identity>>,
+    /// What was compared with the inventory last. The set that readers listed since may lack what this one holds.
+    accounted: Mutex<Option<Arc<Accounted>>>,
+    /// True if all indexes were verified because an object could not be read. Each process does so once.
+    is_verified: AtomicBool,
 }
 
 /// The kind of an object; `None` for tags, which piton never writes.
@@ -70,7 +83,7 @@ impl Objects {
             dirs,
             set: Mutex::new(None),
             accounted: Mutex::new(None),
-            told: Mutex::new(None),
+            is_verified: AtomicBool::new(false),
         }
     }
 
@@ -110,6 +123,33 @@ impl Objects {
         Ok(Arc::clone(set.insert(loaded)))
     }
 
+    /// The packs as they are now, those too that were changed in their place.
+    ///
+    /// # Errors
+    /// As [`Objects::set`].
+    pub fn look_again(&self) -> Result<Arc<Set>> {
+        let set = self.refresh()?;
+        if set.stands() {
+            return Ok(set);
+        }
+        self.put(self.load(Some(&set), Inventory::load(&self.git_dir).as_ref())?)
+    }
+
+    fn put(&self, loaded: Arc<Set>) -> Result<Arc<Set>> {
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Arc::clone(set.insert(loaded)))
+    }
+
+    /// The packs with indexes that are verified again: one may have rotted without a change that the file system tells. `None` if this
+    /// process has done so before.
+    fn verified(&self) -> Result<Option<Arc<Set>>> {
+        if self.is_verified.swap(true, Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let known = Inventory::load(&self.git_dir).map(|known| known.verified(&self.git_dir));
+        self.put(self.load(None, known.as_ref())?).map(Some)
+    }
+
     /// True if an object stands alone in a file that is not empty.
     pub fn is_loose(&self, id: &ObjectId) -> bool {
         self.dirs.iter().any(|dir| loose::path_in(dir, id).symlink_metadata().is_ok_and(|facts| facts.len() > 0))
@@ -124,6 +164,18 @@ impl Objects {
         Ok(set.has(id) || self.is_loose(id) || (!set.is_current() && self.refresh()?.has(id)))
     }
 
+    /// True if an object is there that a checkpoint names. One that is not is noted, so that the next writer stores it anew.
+    ///
+    /// # Errors
+    /// As [`Objects::set`].
+    pub fn has_expected(&self, id: &ObjectId) -> Result<bool> {
+        if self.has(id)? {
+            return Ok(true);
+        }
+        self.note(id);
+        Ok(self.verified()?.is_some_and(|set| set.has(id)))
+    }
+
     /// An object, proved; `None` for its kind if it is a tag.
     ///
     /// # Errors
@@ -133,14 +185,16 @@ impl Objects {
     }
 
     fn read_by(&self, id: &ObjectId, steps: usize) -> Result<(Kind, Vec<u8>)> {
-        let packed = &mut |pack: &Pack, at: u64| {
-            let (kind, content) = pack.with(&|base| self.base(base, steps), |source| source.read(at))?;
-            match kind {
-                Some(kind) if pack::plain_id(kind, &content) != *id => Err(Fault::Damaged("it has other bytes")),
-                kind => Ok((kind, content)),
+        self.tried(id, &mut |place| match place {
+            Place::Packed(pack, at) => {
+                let (kind, content) = pack.with(&|base| self.base(base, steps), |source| source.read(at))?;
+                match kind {
+                    Some(kind) if pack::plain_id(kind, &content) != *id => Err(OTHER_BYTES),
+                    kind => Ok((kind, content)),
+                }
             }
-        };
-        self.tried(id, packed, &|path| loose::read(path, id))
+            Place::Alone(path) => loose::read(path, id).map(|(kind, content)| (Some(kind), content)),
+        })
     }
 
     /// An object that another one is a delta on.
@@ -154,99 +208,140 @@ impl Objects {
     /// # Errors
     /// `store-damaged` when it is missing or its beginning cannot be read.
     pub fn describe(&self, id: &ObjectId) -> Result<(Kind, u64)> {
-        let packed =
-            &mut |pack: &Pack, at: u64| pack.with(&|base| self.base(base, STEPS), |source| source.describe(at));
-        self.tried(id, packed, &loose::describe)
+        self.tried(id, &mut |place| match place {
+            Place::Packed(pack, at) => pack.with(&|base| self.base(base, STEPS), |source| source.describe(at)),
+            Place::Alone(path) => loose::describe(path).map(|(kind, size)| (Some(kind), size)),
+        })
     }
 
-    /// Tries each place where an object may be, and once more where packs came meanwhile.
-    fn tried<T>(&self, id: &ObjectId, packed: &mut Packed<'_, T>, loose: &Alone<'_, T>) -> Result<(Kind, T)> {
-        let (mut set, mut fault) = (self.set()?, None);
+    /// Tries each copy of an object until one can be read; once more where packs came meanwhile, and where an index has rotted.
+    fn tried<T>(&self, id: &ObjectId, read: &mut Reading<'_, T>) -> Result<T> {
+        let (mut set, mut damage) = (self.set()?, None);
         loop {
+            let mut failed = None;
+            let mut tried = |place: Place<'_>, path: PathBuf| match read(place) {
+                Ok(found) => Some(found),
+                Err(Fault::Damaged(why)) => {
+                    damage = Some((why, path));
+                    None
+                }
+                // A pack that was consolidated away: the new one is found below.
+                Err(Fault::System(error)) if loose::is_absent(&error) => None,
+                // Another copy may be whole.
+                Err(Fault::System(error)) => {
+                    failed = Some(Error::io(error, "reading", &path));
+                    None
+                }
+            };
             for pack in &set.packs {
                 let Some(at) = pack.find(id) else { continue };
-                let path = pack.stem.with_extension("pack");
-                match packed(pack, at) {
-                    Ok(found) => return Ok(found),
-                    Err(Fault::Damaged(why)) => fault = Some((why, path)),
-                    // Consolidated away; the new pack is found below.
-                    Err(Fault::System(error)) if error.kind() == ErrorKind::NotFound => {}
-                    Err(Fault::System(error)) => return Err(Error::io(error, "reading", &path)),
+                if let Some(found) = tried(Place::Packed(pack, at), pack.stem.with_extension("pack")) {
+                    return Ok(found);
                 }
             }
             for dir in &self.dirs {
                 let path = loose::path_in(dir, id);
-                match loose(&path)? {
-                    Loose::There((kind, found)) => return Ok((Some(kind), found)),
-                    Loose::Damaged => fault = Some(("it has other bytes than its id says", path)),
-                    Loose::Absent => {}
+                if let Some(found) = tried(Place::Alone(&path), path.clone()) {
+                    return Ok(found);
                 }
             }
             let now = self.refresh()?;
-            if Arc::ptr_eq(&now, &set) {
-                break;
+            if !Arc::ptr_eq(&now, &set) {
+                set = now;
+                continue;
             }
-            set = now;
+            // What cannot be read now is not known to be damaged.
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            self.note(id);
+            match self.verified()? {
+                Some(now) => set = now,
+                None => break,
+            }
         }
-        Err(match fault {
+        Err(match damage {
             None => damaged(id, "is missing from the store"),
-            Some((why, path)) => {
-                self.note(id);
-                damaged(id, &format!("is damaged: {why}")).path(path)
+            Some((why, path)) => damaged(id, &format!("is damaged: {why}")).path(path),
+        })
+    }
+
+    /// Writes down that an object is damaged or missing, for the next writer.
+    fn note(&self, id: &ObjectId) {
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(self.git_dir.join(NOTED));
+        let write = |mut file: std::fs::File| match file.metadata()?.len() < MOST_NOTED {
+            true => file.write_all(format!("{id}\n").as_bytes()),
+            false => Ok(()),
+        };
+        // It is found again when it is read again: where nothing can be written, nothing is lost.
+        let _ = file.and_then(write);
+    }
+
+    /// Gives kind, size and content of a copy to `take`. A delta is applied in memory first; other content is a stream.
+    fn stream<T>(&self, place: Place<'_>, take: &mut Taking<'_, T>) -> Result<T, Fault> {
+        let (pack, at) = match place {
+            Place::Alone(path) => return loose::with(path, take),
+            Place::Packed(pack, at) => (pack, at),
+        };
+        pack.with(&|base| self.base(base, STEPS), |source| {
+            let head = source.head(at)?;
+            match head.form {
+                Form::Whole(kind) => take(kind, head.size, &mut source.stream(&head)),
+                Form::Tag => Err(Fault::System(ErrorKind::NotFound.into())),
+                Form::OnOffset(_) | Form::OnObject(_) => match source.read(at)? {
+                    (Some(kind), content) => take(kind, content.len() as u64, &mut &content[..]),
+                    (None, _) => Err(Fault::System(ErrorKind::NotFound.into())),
+                },
             }
         })
     }
 
-    /// Writes down that an object is damaged, for the next writer.
-    pub fn note(&self, id: &ObjectId) {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(self.git_dir.join(NOTED));
-        // It is found again when it is read again: where nothing can be written, nothing is lost.
-        let _ = file.and_then(|mut file| file.write_all(format!("{id}\n").as_bytes()));
+    /// Reads a copy and proves it by its id, in constant memory.
+    fn prove(&self, place: Place<'_>, id: &ObjectId) -> Result<(), Fault> {
+        self.stream(place, &mut |kind, size, content| proved(id, kind, size, content, &mut |_| Ok(())))
     }
 
-    /// Writes a blob that stands whole in a pack to `out` piece by piece; `None` if it does not stand so.
+    /// True if a copy of an object is whole.
+    pub fn proves(&self, id: &ObjectId) -> bool {
+        self.tried(id, &mut |place| self.prove(place, id)).is_ok()
+    }
+
+    /// Writes a blob to `out` piece by piece, and gives its size.
+    ///
+    /// The only copy is proved while it is written. Of several copies each is proved before anything of it is written.
     ///
     /// # Errors
     /// `store-damaged`; those of writing. What was written before is to be thrown away then.
-    pub fn stream(&self, id: &ObjectId, out: &mut dyn Write) -> Result<Option<u64>> {
-        let set = self.set()?;
-        let Some((pack, at)) = set.packs.iter().find_map(|pack| Some((pack, pack.find(id)?))) else { return Ok(None) };
-        let mut refused = None;
-        let done = pack.with(&|_| None, |source| {
-            let head = source.head(at)?;
-            if head.form != super::entry::Form::Whole(ObjectKind::Blob) {
-                return Ok(None);
+    pub fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
+        let packed = self.set()?.packs.iter().filter(|pack| pack.find(id).is_some()).count();
+        let is_only = packed + usize::from(self.is_loose(id)) < 2;
+        let (mut has_begun, mut refused) = (false, None);
+        let copied = self.tried(id, &mut |place| {
+            if has_begun {
+                // What was written cannot be taken back.
+                return Err(if refused.is_some() { Fault::System(ErrorKind::Other.into()) } else { OTHER_BYTES });
             }
-            let Head { size, .. } = head;
-            let (mut hasher, mut stream) =
-                (ObjectHasher::new(ObjectKind::Blob, size), source.stream(&head).take(size + 1));
-            let (mut piece, mut total) = (vec![0; 64 << 10], 0);
-            loop {
-                let n = stream.read(&mut piece)?;
-                if n == 0 {
-                    break;
-                }
-                total += n as u64;
-                hasher.update(&piece[..n]);
-                if let Err(error) = out.write_all(&piece[..n]) {
-                    refused = Some(error);
-                    return Ok(None);
-                }
+            if !is_only {
+                self.prove(place, id)?;
             }
-            let is_whole = total == size && hasher.finish().is_ok_and(|found| found == *id);
-            if is_whole { Ok(Some(size)) } else { Err(Fault::Damaged("it has other bytes")) }
+            self.stream(place, &mut |kind, size, content| {
+                if kind != ObjectKind::Blob {
+                    return Err(Fault::Damaged("it is no blob"));
+                }
+                proved(id, kind, size, content, &mut |piece| {
+                    has_begun = true;
+                    out.write_all(piece).map_err(|error| {
+                        refused = Some(error);
+                        // An error of `out` says nothing of the object.
+                        Fault::System(ErrorKind::Other.into())
+                    })
+                })?;
+                Ok(size)
+            })
         });
-        if let Some(error) = refused {
-            return Err(error).at("writing", "restored content");
-        }
-        match done {
-            Ok(done) => Ok(done),
-            Err(Fault::System(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(Fault::System(error)) => Err(Error::io(error, "reading", &pack.stem.with_extension("pack"))),
-            Err(Fault::Damaged(why)) => {
-                self.note(id);
-                Err(damaged(id, &format!("is damaged: {why}")).path(pack.stem.with_extension("pack")))
-            }
+        match refused {
+            Some(error) => Err(error).at("writing", "restored content"),
+            None => copied,
         }
     }
 
@@ -268,138 +363,27 @@ impl Objects {
         }
         Ok(())
     }
-
-    /// Compares what stands with what was known, before anything is taken for stored. The caller holds the store's lock.
-    ///
-    /// Indexes that are not to be trusted are written anew from their packs; what was found damaged is put aside. If objects went, the
-    /// epoch changes. Costs a few looks where nothing moved.
-    ///
-    /// # Errors
-    /// `disk-full`, `permission`; when packs cannot be listed or read.
-    pub fn account(&self) -> Result<()> {
-        let before = self.accounted.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let noted = self.git_dir.join(NOTED);
-        let is_noted = noted.symlink_metadata().is_ok();
-        let told = Inventory::identity(&self.git_dir)?;
-        let is_told = told.is_some() && *self.told.lock().unwrap_or_else(PoisonError::into_inner) == told;
-        if !is_noted && is_told && before.as_ref().is_some_and(|set| set.stands()) {
-            return Ok(());
-        }
-        let known = Inventory::load(&self.git_dir);
-        let mut set = self.load(before.as_deref(), known.as_ref())?;
-        if mend(&set)? {
-            set = self.load(Some(&set), known.as_ref())?;
-        }
-        let went = self.has_lost(before.as_deref(), known.as_ref(), &set);
-        let mut next = Inventory::of(&set, went || known.as_ref().is_some_and(|known| known.is_suspect));
-        // Without an inventory nobody can tell.
-        let mut lost = went || known.is_none();
-        if is_noted && self.put_aside(&noted, &set, &mut next)? {
-            (lost, next.is_suspect) = (true, true);
-            set = self.load(None, Some(&next))?;
-        }
-        if lost {
-            tracing::warn!(
-                "packs of the store are gone or hold less: what is remembered of its content is looked up again"
-            );
-            layout::change_epoch(&self.git_dir)?;
-        }
-        if known.as_ref() != Some(&next) {
-            next.save(&self.git_dir)?;
-        }
-        if is_noted {
-            std::fs::remove_file(&noted).at("removing", &noted)?;
-        }
-        *self.set.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&set));
-        *self.accounted.lock().unwrap_or_else(PoisonError::into_inner) = Some(set);
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Inventory::identity(&self.git_dir)?;
-        Ok(())
-    }
-
-    /// True if an object that stood in a pack stands nowhere, or may not.
-    fn has_lost(&self, before: Option<&Set>, known: Option<&Inventory>, now: &Set) -> bool {
-        let old = |name: &str| before.and_then(|before| before.packs.iter().find(|pack| pack.name() == name));
-        let held = before.into_iter().flat_map(|before| &before.packs);
-        let changed = held.filter(|old| !now.packs.iter().any(|pack| Arc::ptr_eq(pack, old)));
-        for pack in changed {
-            let mut ids = pack.index.entries().map(|entry| entry.id).filter(|id| !pack.bad.contains(id));
-            if ids.any(|id| !now.has(&id) && !self.is_loose(&id)) {
-                return true;
-            }
-        }
-        known.into_iter().flat_map(|known| &known.packs).any(|(name, known)| {
-            match now.packs.iter().find(|pack| pack.name() == *name) {
-                Some(pack) => pack.objects() < known.objects,
-                // What it held is known to stand elsewhere only if it was looked at before.
-                None => old(name).is_none(),
-            }
-        })
-    }
-
-    /// Looks again at objects that were found damaged, and has them count as not there; says whether one was.
-    fn put_aside(&self, noted: &Path, set: &Set, next: &mut Inventory) -> Result<bool> {
-        let text = std::fs::read(noted).at("reading", noted)?;
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let mut found = false;
-        for id in text.lines().filter_map(|line| line.parse::<ObjectId>().ok()) {
-            let path = loose::path_of(&self.git_dir, &id);
-            if loose::is_damaged(&path) {
-                if !found {
-                    // Before the file goes: a process that is killed behind that leaves nothing that is taken for stored.
-                    layout::change_epoch(&self.git_dir)?;
-                }
-                let aside = self.git_dir.join("damaged");
-                create_private_dir(&aside)?;
-                std::fs::rename(&path, aside.join(id.to_string())).at("putting aside", &path)?;
-                found = true;
-            }
-            let holds = |pack: &Arc<Pack>| pack.find(&id).is_some() && !pack.holds(&id, &|base| self.base(base, STEPS));
-            for pack in set.packs.iter().filter(|pack| holds(pack)) {
-                if let Some(known) = next.packs.get_mut(&pack.name()).filter(|known| !known.bad.contains(&id)) {
-                    known.bad.push(id);
-                    known.objects = known.objects.saturating_sub(1);
-                    found = true;
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    /// Takes back that objects may be missing, after a look has shown that none is.
-    ///
-    /// # Errors
-    /// `disk-full`, `permission`.
-    pub fn trust(&self) -> Result<()> {
-        match Inventory::load(&self.git_dir).filter(|known| known.is_suspect) {
-            Some(known) => Inventory { is_suspect: false, ..known }.save(&self.git_dir),
-            None => Ok(()),
-        }
-    }
-
-    /// True if objects may be missing that checkpoints name.
-    pub fn is_suspect(&self) -> bool {
-        let stands = self.set.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let is_known = Inventory::load(&self.git_dir).is_some_and(|known| {
-            let Ok(set) = stands.map_or_else(|| self.set(), Ok) else { return false };
-            let is_sound = set.packs.iter().all(|pack| pack.derived.is_none() && pack.bad.is_empty());
-            is_sound && !known.is_suspect && !self.has_lost(None, Some(&known), &set)
-        });
-        !is_known
-    }
 }
 
-/// Writes indexes that were derived; says whether there were any.
-fn mend(set: &Set) -> Result<bool> {
-    let mut mended = false;
-    for pack in &set.packs {
-        let Some(bytes) = pack.derived.as_ref().and_then(|rescue| rescue.bytes.as_ref()) else { continue };
-        let path = pack.stem.with_extension("idx");
-        let aside = path.with_file_name(format!("tmp_idx_{}", unique_suffix()));
-        pack::write_synced(&aside, bytes)?;
-        std::fs::rename(&aside, &path).at("renaming", &aside)?;
-        sync_dir(path.parent().unwrap_or(Path::new(".")))?;
-        tracing::warn!(path = %path.display(), "a pack's index was written anew");
-        mended = true;
+/// Gives content to `each` piece by piece, and proves that it is that of an id.
+fn proved(
+    id: &ObjectId,
+    kind: ObjectKind,
+    size: u64,
+    content: &mut dyn Read,
+    each: &mut dyn FnMut(&[u8]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let (mut hasher, mut content) = (ObjectHasher::new(kind, size), content.take(size.saturating_add(1)));
+    let (mut piece, mut total) = (vec![0; 64 << 10], 0);
+    loop {
+        let n = content.read(&mut piece)?;
+        if n == 0 {
+            break;
+        }
+        total += n as u64;
+        hasher.update(&piece[..n]);
+        each(&piece[..n])?;
     }
-    Ok(mended)
+    let is_whole = total == size && hasher.finish().is_ok_and(|found| found == *id);
+    if is_whole { Ok(()) } else { Err(OTHER_BYTES) }
 }

@@ -120,6 +120,18 @@ pub fn ends_as(file: &File, length: u64, checksum: &[u8]) -> std::io::Result<boo
     Ok(begin == header(0)[..8] && checksum == end)
 }
 
+/// Counts the objects of an open pack as its header does; `None` if it does not begin as a pack.
+pub fn counted(file: &File) -> std::io::Result<Option<u32>> {
+    let mut begin = [0; 12];
+    match file.read_exact_at(&mut begin, 0) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let [.., a, b, c, d] = begin;
+    Ok((begin[..8] == header(0)[..8]).then(|| u32::from_be_bytes([a, b, c, d])))
+}
+
 /// True if a pack is there and is the one that an index was made for, as far as its ends tell.
 pub fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
     let Some(checksum) = index.len().checked_sub(40).map(|at| &index[at..at + 20]) else { return Ok(false) };

@@ -65,12 +65,6 @@ impl Identity {
     }
 }
 
-/// An index that was derived from its pack.
-pub struct Rescue {
-    /// Holds the right content of the file; `None` if objects of the pack are damaged, so that no index fits it.
-    pub bytes: Option<Vec<u8>>,
-}
-
 /// A pack and its index.
 pub struct Pack {
     /// Without an extension.
@@ -81,8 +75,8 @@ pub struct Pack {
     pub pack: Identity,
     /// Objects that the index names and the pack does not hold.
     pub bad: BTreeSet<ObjectId>,
-    /// Set if the index was derived from the pack, because its file is not to be trusted.
-    pub derived: Option<Rescue>,
+    /// Holds what the index file should hold, if its content is not to be trusted.
+    pub derived: Option<Vec<u8>>,
     file: OnceLock<File>,
 }
 
@@ -140,13 +134,6 @@ impl Pack {
     ) -> Result<T, Fault> {
         let file = self.file()?;
         act(&Source { file, length: self.pack.size, find: &|id| self.index.find(id), other })
-    }
-
-    /// True if the pack holds an object, proved by its content.
-    pub fn holds(&self, id: &ObjectId, other: &Elsewhere<'_>) -> bool {
-        let Some(at) = self.find(id) else { return false };
-        let read = self.with(other, |source| source.read(at));
-        read.is_ok_and(|(kind, content)| kind.is_none_or(|kind| pack::plain_id(kind, &content) == *id))
     }
 }
 
@@ -240,7 +227,7 @@ fn look(stem: &Path, old: Option<&Set>, known: Option<&Inventory>, now: i64) -> 
         Err(error) => return Err(Error::io(error, "reading", &index_path)),
     };
     let known = known.and_then(|known| known.packs.get(name.as_ref()));
-    let made = |index: Index, bad: BTreeSet<ObjectId>, derived: Option<Rescue>| {
+    let made = |index: Index, bad: BTreeSet<ObjectId>, derived: Option<Vec<u8>>| {
         let stem = stem.to_owned();
         Some(Arc::new(Pack { stem, index, idx, pack, bad, derived, file: OnceLock::new() }))
     };
@@ -254,39 +241,46 @@ fn look(stem: &Path, old: Option<&Set>, known: Option<&Inventory>, now: i64) -> 
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io(error, "opening", &pack_path)),
     };
-    match Index::verified(bytes.clone(), None) {
-        Ok(index) => {
-            let bad = missing(&file, &index, pack, known).at("reading", &pack_path)?;
-            Ok(made(index, bad, None))
-        }
-        Err(why) => {
-            let why = if idx.is_none() { "it is missing" } else { why };
-            tracing::warn!(path = %index_path.display(), why, "a pack's index is derived from the pack again");
-            let derived = derive::index(&file, pack.size, &bytes).at("reading", &pack_path)?;
-            let Ok(index) = Index::bounded(derived.bytes.clone()) else { return Ok(None) };
-            let bytes = derived.is_whole.then_some(derived.bytes);
-            Ok(made(index, BTreeSet::new(), Some(Rescue { bytes })))
-        }
-    }
+    let reading = |error| Error::io(error, "reading", &pack_path);
+    let why = match Index::verified(bytes.clone()) {
+        Ok(index) => match missing(&file, &index, pack, known).map_err(reading)? {
+            Some(bad) => return Ok(made(index, bad, None)),
+            None => "the pack holds more than it says",
+        },
+        Err(_) if idx.is_none() => "it is missing",
+        Err(why) => why,
+    };
+    tracing::warn!(path = %index_path.display(), why, "a pack's index is derived from the pack again");
+    let derived = derive::index(&file, pack.size, &bytes).map_err(reading)?;
+    let Ok(index) = Index::bounded(derived.bytes.clone()) else { return Ok(None) };
+    Ok(made(index, derived.bad, Some(derived.bytes)))
 }
 
-/// The objects that an index names and its pack does not hold.
-fn missing(file: &File, index: &Index, pack: Identity, known: Option<&Known>) -> std::io::Result<BTreeSet<ObjectId>> {
+/// The objects that an index names and its pack does not hold; `None` if the pack is another one than the index was made for, and has
+/// more objects.
+fn missing(
+    file: &File,
+    index: &Index,
+    pack: Identity,
+    known: Option<&Known>,
+) -> std::io::Result<Option<BTreeSet<ObjectId>>> {
     let ends = match pack::ends_as(file, pack.size, index.of_pack()) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => false,
         ends => ends?,
     };
     let written = known.is_some_and(|known| (known.pack.size, known.pack.mtime) != (pack.size, pack.mtime));
+    if (written || !ends) && pack::counted(file)?.is_some_and(|count| u64::from(count) > index.len() as u64) {
+        return Ok(None);
+    }
     if ends && !(written && pack.size <= EXAMINED) {
         let unwritten = known.filter(|_| !written);
-        return Ok(unwritten.map(|known| known.bad.iter().copied().collect()).unwrap_or_default());
+        return Ok(Some(unwritten.map(|known| known.bad.iter().copied().collect()).unwrap_or_default()));
     }
-    derive::missing(file, pack.size, index)
+    derive::missing(file, pack.size, index).map(Some)
 }
 
-/// True if an index is not what it should be: why. For looking, whatever was found out before.
+/// Says what is wrong with an index; `None` for a whole one. For looking, whatever was found out before.
 pub fn examine(index: &Path) -> Result<Option<&'static str>> {
-    let length = Identity::of(&index.with_extension("pack"))?.map(|pack| pack.size);
     let bytes = std::fs::read(index).at("reading", index)?;
-    Ok(Index::verified(bytes, length).err())
+    Ok(Index::verified(bytes).err())
 }

@@ -1,11 +1,10 @@
 //! Reading blobs, from several threads at once.
 
 use std::io::Write;
-use std::path::Path;
 
 use super::objects::Objects;
-use super::{Store, damaged, loose};
-use crate::error::{Code, Error, IoContext, Result};
+use super::{Store, damaged};
+use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::tree::{self, TreeEntry};
 use crate::model::weight::object_too_large;
@@ -16,17 +15,19 @@ const LARGE: u64 = 1 << 20;
 /// Reads blobs; what was packed elsewhere meanwhile it looks for anew.
 pub struct Reader<'s> {
     objects: &'s Objects,
-    git_dir: &'s Path,
 }
 
 impl<'s> Reader<'s> {
-    pub(super) fn new(objects: &'s Objects, git_dir: &'s Path) -> Reader<'s> {
-        Reader { objects, git_dir }
+    pub(super) fn new(objects: &'s Objects) -> Reader<'s> {
+        Reader { objects }
     }
 
-    /// Whether an object is there.
-    pub fn has(&self, id: &ObjectId) -> bool {
-        self.objects.has(id).unwrap_or(false)
+    /// True if an object is there. One that is not is noted: what is read here is named by a checkpoint.
+    ///
+    /// # Errors
+    /// When packs cannot be listed.
+    pub fn has(&self, id: &ObjectId) -> Result<bool> {
+        self.objects.has_expected(id)
     }
 
     /// A blob's bytes, proved to be those of its id; `None` for one that is too large to be held in memory and is to be streamed.
@@ -52,23 +53,7 @@ impl<'s> Reader<'s> {
     /// # Errors
     /// `store-damaged`; errors of writing.
     pub fn copy_blob(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
-        // An error of `out` says nothing of the object.
-        let note = |error: &Error| {
-            if error.code() == Code::StoreDamaged {
-                self.objects.note(id)
-            }
-        };
-        let copied = loose::copy(self.git_dir, id, out).inspect_err(note)?;
-        if let Some(size) = copied {
-            return Ok(size);
-        }
-        if let Some(size) = self.objects.stream(id, out)? {
-            return Ok(size);
-        }
-        // A delta, which is held whole while it is applied.
-        let bytes = read_kind(self.objects, id, ObjectKind::Blob)?;
-        out.write_all(&bytes).at("writing", "restored content")?;
-        Ok(bytes.len() as u64)
+        self.objects.copy(id, out)
     }
 }
 

@@ -1,0 +1,266 @@
+//! What a writer does before it takes anything for stored: it compares the packs that stand with the inventory, writes damaged indexes
+//! anew, and has damaged and missing objects count as not there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use super::{NOTED, Objects, Place};
+use crate::error::{Error, IoContext, Result};
+use crate::model::id::ObjectId;
+use crate::store::entry::Fault;
+use crate::store::inventory::Inventory;
+use crate::store::packs::{Identity, Set};
+use crate::store::{layout, loose, pack};
+use crate::sys::durable::{create_private_dir, sync_dir, unique_suffix};
+
+/// So many missing objects are remembered. Each of them costs a look per checkpoint; a further one that is missed costs a look at all.
+const MOST_LOST: usize = 1000;
+
+/// What a comparison with the inventory gave.
+pub struct Accounted {
+    set: Arc<Set>,
+    /// The inventory as it was after that.
+    told: Option<Identity>,
+    /// Objects that are known to be missing.
+    lost: BTreeSet<ObjectId>,
+}
+
+/// What readers have noted.
+struct Notes {
+    ids: Vec<ObjectId>,
+    /// Bytes of the file when it was read.
+    length: usize,
+}
+
+impl Objects {
+    /// Compares what stands with what was known, before anything is taken for stored. The caller holds the store's lock.
+    ///
+    /// Indexes that are not to be trusted are written anew from their packs; what was found damaged is put aside. If objects went, the
+    /// epoch changes. Costs a few looks where nothing moved.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`; when packs cannot be listed or read.
+    pub fn account(&self) -> Result<()> {
+        let before = self.accounted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_noted = self.git_dir.join(NOTED).symlink_metadata().is_ok();
+        let told = Inventory::identity(&self.git_dir)?;
+        let stands = |before: &Accounted| {
+            let is_told = told.is_some() && before.told == told;
+            is_told && before.set.stands() && !before.lost.iter().any(|id| self.is_loose(id))
+        };
+        if !is_noted && before.as_deref().is_some_and(stands) {
+            return Ok(());
+        }
+        // From here on one process at a time: what it reads is what it changes.
+        let _lock = Inventory::lock(&self.git_dir)?;
+        let accounted = self.compare(before.as_deref().map(|before| &*before.set))?;
+        *self.set.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&accounted.set));
+        *self.accounted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(accounted));
+        Ok(())
+    }
+
+    /// Does the work of [`Objects::account`], under the inventory's lock.
+    fn compare(&self, before: Option<&Set>) -> Result<Accounted> {
+        let notes = self.notes()?;
+        let mut known = Inventory::load(&self.git_dir);
+        // What is noted may be whole, behind an index that rotted without a change that the file system tells.
+        let mut set = if notes.is_some() {
+            known = known.map(|known| known.verified(&self.git_dir));
+            self.load(None, known.as_ref())?
+        } else {
+            self.load(before, known.as_ref())?
+        };
+        if let Some(mended) = mend(&set)? {
+            set = self.load(Some(&set), Some(&mended))?;
+        }
+        let went = self.has_lost(before, known.as_ref(), &set);
+        // Without an inventory nobody can tell.
+        let mut next = Inventory::of(&set, went || known.as_ref().is_none_or(|known| known.is_suspect));
+        let mut is_news = went || known.is_none();
+        let lost = known.iter().flat_map(|known| &known.lost).copied();
+        next.lost = lost.filter(|id| !set.has(id) && !self.is_loose(id)).collect();
+        if let Some(notes) = &notes
+            && self.put_aside(&notes.ids, &set, &mut next)?
+        {
+            (is_news, next.is_suspect) = (true, true);
+            set = self.load(None, Some(&next))?;
+        }
+        if is_news {
+            tracing::warn!(
+                "objects of the store are gone or damaged: what is remembered of its content is looked up again"
+            );
+            layout::change_epoch(&self.git_dir)?;
+        }
+        if known.as_ref() != Some(&next) {
+            next.save(&self.git_dir)?;
+        }
+        if let Some(notes) = notes {
+            self.take_back(&notes)?;
+        }
+        Ok(Accounted { set, told: Inventory::identity(&self.git_dir)?, lost: next.lost })
+    }
+
+    /// Reads the notes; `None` if there are none.
+    fn notes(&self) -> Result<Option<Notes>> {
+        let path = self.git_dir.join(NOTED);
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io(error, "reading", &path)),
+        };
+        let ids: BTreeSet<ObjectId> =
+            String::from_utf8_lossy(&text).lines().filter_map(|line| line.parse().ok()).collect();
+        Ok(Some(Notes { ids: ids.into_iter().collect(), length: text.len() }))
+    }
+
+    /// Removes notes that were acted on. If a reader has added some meanwhile, all stay for the next writer.
+    fn take_back(&self, notes: &Notes) -> Result<()> {
+        let path = self.git_dir.join(NOTED);
+        if path.metadata().is_ok_and(|facts| facts.len() > notes.length as u64) {
+            return Ok(());
+        }
+        std::fs::remove_file(&path).at("removing", &path)
+    }
+
+    /// True if an object that stood in a pack stands nowhere, or may not.
+    fn has_lost(&self, before: Option<&Set>, known: Option<&Inventory>, now: &Set) -> bool {
+        let old = |name: &str| before.and_then(|before| before.packs.iter().find(|pack| pack.name() == name));
+        let held = before.into_iter().flat_map(|before| &before.packs);
+        let changed = held.filter(|old| !now.packs.iter().any(|pack| Arc::ptr_eq(pack, old)));
+        for pack in changed {
+            let mut ids = pack.index.entries().map(|entry| entry.id).filter(|id| !pack.bad.contains(id));
+            if ids.any(|id| !now.has(&id) && !self.is_loose(&id)) {
+                return true;
+            }
+        }
+        known.into_iter().flat_map(|known| &known.packs).any(|(name, known)| {
+            match now.packs.iter().find(|pack| pack.name() == *name) {
+                Some(pack) => pack.objects() < known.objects,
+                // What it held is known to stand elsewhere only if it was looked at before.
+                None => old(name).is_none(),
+            }
+        })
+    }
+
+    /// Looks again at objects that were found damaged or missing, and has them count as not there; says whether that is news of one.
+    fn put_aside(&self, ids: &[ObjectId], set: &Set, next: &mut Inventory) -> Result<bool> {
+        let mut is_news = false;
+        for id in ids {
+            let path = loose::path_of(&self.git_dir, id);
+            if loose::is_damaged(&path, id) {
+                if !is_news {
+                    // Before the file goes: a process that is killed behind that leaves nothing that is taken for stored.
+                    layout::change_epoch(&self.git_dir)?;
+                }
+                is_news |= self.put_file_aside(&path, id)?;
+            }
+            let mut stands = self.is_loose(id);
+            for pack in &set.packs {
+                let Some(at) = pack.find(id) else { continue };
+                match self.prove(Place::Packed(pack, at), id) {
+                    Err(Fault::Damaged(_)) => {}
+                    // What the system cannot read now is not judged.
+                    Ok(()) | Err(Fault::System(_)) => {
+                        stands = true;
+                        continue;
+                    }
+                }
+                if let Some(known) = next.packs.get_mut(&pack.name()).filter(|known| !known.bad.contains(id)) {
+                    known.bad.push(*id);
+                    known.objects = known.objects.saturating_sub(1);
+                    is_news = true;
+                }
+            }
+            if !stands && !next.lost.contains(id) {
+                is_news = true;
+                if next.lost.len() < MOST_LOST {
+                    next.lost.insert(*id);
+                }
+            }
+        }
+        Ok(is_news)
+    }
+
+    /// Moves a damaged file of an object out of the way; `false` if a writer has put a whole one there meanwhile.
+    fn put_file_aside(&self, path: &Path, id: &ObjectId) -> Result<bool> {
+        let dir = self.git_dir.join("damaged");
+        create_private_dir(&dir)?;
+        let aside = dir.join(id.to_string());
+        std::fs::rename(path, &aside).at("putting aside", path)?;
+        if loose::is_damaged(&aside, id) {
+            return Ok(true);
+        }
+        std::fs::rename(&aside, path).at("putting back", &aside)?;
+        Ok(false)
+    }
+
+    /// Takes back that objects may be missing, after a look that began at `epoch` has shown that none is.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub fn trust(&self, epoch: &str) -> Result<()> {
+        let _lock = Inventory::lock(&self.git_dir)?;
+        // A loss that the look may not have seen has changed the epoch or left a note.
+        if layout::epoch(&self.git_dir)? != epoch || self.git_dir.join(NOTED).symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        match Inventory::load(&self.git_dir).filter(|known| known.is_suspect) {
+            Some(known) => Inventory { is_suspect: false, ..known }.save(&self.git_dir),
+            None => Ok(()),
+        }
+    }
+
+    /// True if objects may be missing that checkpoints name.
+    pub fn is_suspect(&self) -> bool {
+        if self.git_dir.join(NOTED).symlink_metadata().is_ok() {
+            return true;
+        }
+        let stands = self.set.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_known = Inventory::load(&self.git_dir).is_some_and(|known| {
+            let Ok(set) = stands.map_or_else(|| self.set(), Ok) else { return false };
+            let is_elsewhere = |id: &ObjectId| set.has(id) || self.is_loose(id);
+            let is_sound = set.packs.iter().all(|pack| pack.derived.is_none() && pack.bad.iter().all(is_elsewhere));
+            is_sound && !known.is_suspect && !self.has_lost(None, Some(&known), &set)
+        });
+        !is_known
+    }
+}
+
+/// Writes indexes that were derived; gives what is known of all packs then, if there were any.
+fn mend(set: &Set) -> Result<Option<Inventory>> {
+    let mut known = None;
+    for pack in &set.packs {
+        let Some(bytes) = &pack.derived else { continue };
+        let path = pack.stem.with_extension("idx");
+        let aside = path.with_file_name(format!("tmp_idx_{}", unique_suffix()));
+        pack::write_synced(&aside, bytes)?;
+        std::fs::rename(&aside, &path).at("renaming", &aside)?;
+        sync_dir(path.parent().unwrap_or(Path::new(".")))?;
+        tracing::warn!(path = %path.display(), "a pack's index was written anew");
+        let known = known.get_or_insert_with(|| Inventory::of(set, false));
+        if let (Some(known), Some(idx)) = (known.packs.get_mut(&pack.name()), Identity::of(&path)?) {
+            known.idx = idx;
+        }
+    }
+    Ok(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::ObjectKind;
+
+    #[test]
+    fn a_whole_object_that_came_meanwhile_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (id, objects) = (ObjectId::of(ObjectKind::Blob, b"content").unwrap(), Objects::new(dir.path()));
+        let path = loose::path_of(dir.path(), &id);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let whole = loose::compress(ObjectKind::Blob, b"content").unwrap();
+        std::fs::write(&path, &whole).unwrap();
+        assert!(!objects.put_file_aside(&path, &id).unwrap() && std::fs::read(&path).unwrap() == whole);
+        std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        assert!(objects.put_file_aside(&path, &id).unwrap() && !path.exists());
+    }
+}
