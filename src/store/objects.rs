@@ -132,12 +132,11 @@ impl Objects {
         if set.stands() {
             return Ok(set);
         }
-        self.put(self.load(Some(&set), Inventory::load(&self.git_dir).as_ref())?)
+        Ok(self.put(self.load(Some(&set), Inventory::load(&self.git_dir).as_ref())?))
     }
 
-    fn put(&self, loaded: Arc<Set>) -> Result<Arc<Set>> {
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Arc::clone(set.insert(loaded)))
+    fn put(&self, loaded: Arc<Set>) -> Arc<Set> {
+        Arc::clone(self.set.lock().unwrap_or_else(PoisonError::into_inner).insert(loaded))
     }
 
     /// The packs with indexes that are verified again: one may have rotted without a change that the file system tells. `None` if this
@@ -147,7 +146,7 @@ impl Objects {
             return Ok(None);
         }
         let known = Inventory::load(&self.git_dir).map(|known| known.verified(&self.git_dir));
-        self.put(self.load(None, known.as_ref())?).map(Some)
+        Ok(Some(self.put(self.load(None, known.as_ref())?)))
     }
 
     /// True if an object stands alone in a file that is not empty.
@@ -216,9 +215,8 @@ impl Objects {
 
     /// Tries each copy of an object until one can be read; once more where packs came meanwhile, and where an index has rotted.
     fn tried<T>(&self, id: &ObjectId, read: &mut Reading<'_, T>) -> Result<T> {
-        let (mut set, mut damage) = (self.set()?, None);
+        let (mut set, mut damage, mut failed) = (self.set()?, None, None);
         loop {
-            let mut failed = None;
             let mut tried = |place: Place<'_>, path: PathBuf| match read(place) {
                 Ok(found) => Some(found),
                 Err(Fault::Damaged(why)) => {

@@ -1,15 +1,20 @@
 //! Objects from elsewhere: a repository aside, into which an ordinary git fetches, and from which packs and refs come over.
 //!
-//! It borrows the store's objects, so that what is there already is not sent again. *Invariant:* its packs are in the store,
-//! durable, before a ref of ours names something in them. *Invariant:* nothing comes over if the store lost objects meanwhile:
-//! what was borrowed may be among them.
+//! It borrows the store's objects, so that what is there already is not sent again, unless some of them may be missing. *Invariant:* its
+//! packs are in the store, durable, before a ref of ours names something in them. *Invariant:* nothing comes over if the store lost
+//! objects meanwhile: what was borrowed may be among them.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::{Store, layout, lazy};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::durable::{create_private_dir, replace_cache, sync_dir};
+
+/// Bytes that are compared at once.
+const PIECE: usize = 256 << 10;
 
 /// A repository aside; it goes when it is dropped.
 pub struct Quarantine {
@@ -80,7 +85,7 @@ impl Drop for Quarantine {
 
 impl Store {
     /// Makes a repository at `dir`, three directories below piton's own, where nothing is yet. `known` is what need not be sent
-    /// again.
+    /// again, if the store is sound.
     ///
     /// # Errors
     /// Those of writing.
@@ -90,10 +95,14 @@ impl Store {
         }
         let epoch = self.epoch()?;
         layout::configure_aside(dir)?;
-        replace_cache(&dir.join("objects/info/alternates"), b"../../../../store.git/objects\n")?;
+        // A git takes what is borrowed for whole. Of a store that may lack objects nothing is borrowed, and everything is sent again.
+        let borrows = !self.is_suspect();
+        if borrows {
+            replace_cache(&dir.join("objects/info/alternates"), b"../../../../store.git/objects\n")?;
+        }
         let store = Store::over(&self.home, dir);
         let quarantine = Quarantine { store, epoch };
-        quarantine.set_refs(known)?;
+        quarantine.set_refs(if borrows { known } else { &[] })?;
         Ok(quarantine)
     }
 
@@ -112,9 +121,9 @@ impl Store {
             let place = |kind: &str| {
                 let (from, name) = (pack.with_extension(kind), pack.with_extension(kind));
                 let to = dir.join(name.file_name().unwrap_or_default());
-                std::fs::File::open(&from).and_then(|file| file.sync_all()).at("syncing", &from)?;
-                // A pack is named by its content.
-                if to.is_file() { Ok(()) } else { std::fs::rename(&from, &to).at("renaming", &from) }
+                File::open(&from).and_then(|file| file.sync_all()).at("syncing", &from)?;
+                // A pack is named by its content: one of this name that is not the same was damaged since.
+                if is_same(&from, &to)? { Ok(()) } else { std::fs::rename(&from, &to).at("renaming", &from) }
             };
             place("pack")?;
             place("idx")?;
@@ -123,4 +132,24 @@ impl Store {
         self.objects.account()?;
         arrivals.iter().try_for_each(|arrival| self.update_ref(&arrival.name, arrival.old, arrival.new))
     }
+}
+
+/// True if a file that stands has the bytes of one that comes. One that cannot be read has not.
+fn is_same(coming: &Path, stands: &Path) -> Result<bool> {
+    let Ok(other) = File::open(stands) else { return Ok(false) };
+    let file = File::open(coming).at("opening", coming)?;
+    let length = file.metadata().at("looking at", coming)?.len();
+    if !other.metadata().is_ok_and(|facts| facts.len() == length) {
+        return Ok(false);
+    }
+    let (mut ours, mut theirs, mut at) = (vec![0; PIECE], vec![0; PIECE], 0);
+    while at < length {
+        let n = PIECE.min((length - at) as usize);
+        file.read_exact_at(&mut ours[..n], at).at("reading", coming)?;
+        if other.read_exact_at(&mut theirs[..n], at).is_err() || ours[..n] != theirs[..n] {
+            return Ok(false);
+        }
+        at += n as u64;
+    }
+    Ok(true)
 }

@@ -420,3 +420,99 @@ fn a_record_without_a_checksum_gives_no_history_to_another_directory() {
     assert!(std::fs::read_to_string(&record).unwrap().contains("\"sum\""));
     assert_eq!(scene.brought_back(1).as_ref(), Ok(&scene.one));
 }
+
+#[test]
+fn a_missing_loose_object_is_stored_anew_once_it_was_missed() {
+    // Who misses it: a restore, a look at all, or a list that has reason to look.
+    let finders: [&[&str]; 2] = [&["restore", "2", "--to", "../missed", "--yes"], &["doctor", "--refs"]];
+    for finder in finders {
+        for name in ["new", "many"] {
+            let scene = Scene::new();
+            let mut sidecar = Sidecar::start(&scene.lab, &[]);
+            let mut create = |round: &str| {
+                scene.lab.write("warm", round);
+                let reply = sidecar.ask(json!({ "type": "checkpoint.create", "label": "warm" }));
+                reply["checkpoint"]["n"].as_u64().unwrap_or_else(|| panic!("{finder:?} {name}: {reply}"))
+            };
+            create("1");
+            let listed = scene.lab.piton(&["list", "--json"]).json();
+            let second = listed["checkpoints"].as_array().unwrap().iter().find(|row| row["n"] == 2).unwrap();
+            let of = format!("{}:{name}", second["id"].as_str().unwrap());
+            let Some(id) = scene.lab.store_git(&["rev-parse", &of]) else { return };
+            let (dir, file) = id.trim().split_at(2);
+            std::fs::remove_file(scene.lab.store().join("objects").join(dir).join(file)).unwrap();
+            let missed = scene.lab.piton(finder);
+            assert_eq!(missed.code, 6, "{finder:?} {name}: {missed:?}");
+            for round in ["2", "3"] {
+                let n = create(round);
+                assert_eq!(scene.brought_back(n).as_ref(), Ok(&tree(&scene.lab.work)), "{finder:?} {name}");
+            }
+            assert_eq!(scene.brought_back(2).as_ref(), Ok(&scene.two), "{finder:?} {name}: the content is there again");
+            assert_eq!(scene.lab.piton(&["doctor", "--refs"]).code, 0, "{finder:?} {name}");
+            assert_eq!(scene.lab.piton(&["status"]).code, 0, "{finder:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_store_is_well_again_when_everything_was_stored_anew() {
+    let lab = Lab::new();
+    lab.sh("mkdir many; for i in $(seq 80); do echo $i > many/$i; done; head -c 300000 /dev/urandom > noise");
+    assert_eq!(lab.take("packed"), 1);
+    let expected = tree(&lab.work);
+    let scene = Scene { lab, one: expected.clone(), two: expected };
+    // Its middle is within the noise.
+    let pack = scene.packs("pack")[0].clone();
+    let mut bytes = std::fs::read(&pack).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    overwrite(&pack, &bytes, false);
+    assert!(!scene.is_right_or_refused(1, &scene.one, "flipped"));
+    assert_eq!(scene.lab.piton(&["checkpoint"]).code, 0);
+    assert_eq!(scene.brought_back(1).as_ref(), Ok(&scene.one));
+    let doctor = scene.lab.piton(&["doctor"]);
+    assert!(doctor.code != 6 && !doctor.stdout.contains("damaged"), "{doctor:?}");
+    for args in [&["doctor", "--refs"][..], &["status"], &["list"]] {
+        let said = scene.lab.piton(args);
+        assert_eq!(said.code, 0, "{args:?}: {said:?}");
+    }
+    assert!(!std::fs::read_to_string(scene.lab.store().join("piton-packs")).unwrap().contains("suspect"));
+}
+
+#[test]
+fn fetching_again_heals_what_was_fetched() {
+    let theirs = Lab::new();
+    theirs.sh("mkdir many; for i in $(seq 80); do echo $i > many/$i; done");
+    theirs.take("theirs");
+    let remote = theirs.root().join("shared.git");
+    let remote = remote.to_str().unwrap();
+    let listed = theirs.piton(&["list", "--json"]).json();
+    let id = listed["checkpoints"][0]["id"].as_str().unwrap().to_owned();
+    if super::support::git(&theirs, &["init", "-q", "--bare", remote]).is_none() {
+        return;
+    }
+    let sent = theirs.piton(&["push", remote]);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    let lab = Lab::new();
+    lab.write("mine", "m\n");
+    lab.take("mine");
+    let ours = Scene { one: tree(&theirs.work), two: tree(&lab.work), lab };
+    for round in ["cut", "flipped"] {
+        assert_eq!(ours.lab.piton(&["fetch", remote]).code, 0, "{round}");
+        let pack = ours.packs("pack")[0].clone();
+        let mut bytes = std::fs::read(&pack).unwrap();
+        match round {
+            "cut" => bytes.truncate(bytes.len() / 3),
+            _ => (bytes.len() / 3..bytes.len() / 2).for_each(|at| bytes[at] ^= 1),
+        }
+        overwrite(&pack, &bytes, false);
+        let out = ours.lab.root().join(round);
+        let restore = || ours.lab.piton(&["restore", &id, "--to", out.to_str().unwrap(), "--yes"]);
+        assert_ne!(restore().code, 0, "{round}");
+        let again = ours.lab.piton(&["fetch", remote]);
+        assert_eq!(again.code, 0, "{round}: {again:?}");
+        let restored = restore();
+        assert_eq!(restored.code, 0, "{round}: {restored:?}");
+        assert_eq!(tree(&out), ours.one, "{round}");
+    }
+}

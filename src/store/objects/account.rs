@@ -55,7 +55,7 @@ impl Objects {
         // From here on one process at a time: what it reads is what it changes.
         let _lock = Inventory::lock(&self.git_dir)?;
         let accounted = self.compare(before.as_deref().map(|before| &*before.set))?;
-        *self.set.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&accounted.set));
+        self.put(Arc::clone(&accounted.set));
         *self.accounted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(accounted));
         Ok(())
     }

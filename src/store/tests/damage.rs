@@ -1,6 +1,11 @@
 //! Damaged packs and indexes, in this very process: whatever crashed would end the test.
 
 use super::*;
+use crate::store::deflate::Effort;
+use crate::store::index::Index;
+use crate::store::inventory::Inventory;
+use crate::store::pack::PackWriter;
+use crate::store::packs::Identity;
 use crate::sys::durable::replace_cache;
 
 fn only(store: &Store, kind: &str) -> PathBuf {
@@ -153,4 +158,282 @@ fn a_loss_changes_the_epoch_and_a_consolidation_does_not() {
     assert!(!store.has(&commits[0]).unwrap(), "nor does one that knew the packs take them for there");
     writing(&mut Store::open(home.path()).unwrap());
     assert!(cold.is_suspect(), "until everything was looked at");
+}
+
+/// The blobs of a commit that [`fill`] wrote, and the id of its tree.
+fn content_of(store: &Store, id: &ObjectId) -> (Vec<ObjectId>, ObjectId) {
+    let tree = store.read_commit(id).unwrap().tree;
+    (store.read_tree(&tree).unwrap().iter().map(|entry| entry.id).collect(), tree)
+}
+
+fn index_at(path: &Path) -> Index {
+    Index::verified(std::fs::read(path).unwrap()).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
+}
+
+/// Flips a bit in the entry of an object.
+fn flip_in_entry(pack: &Path, at: u64) {
+    let mut bytes = std::fs::read(pack).unwrap();
+    bytes[at as usize + 12] ^= 4;
+    replace_cache(pack, &bytes).unwrap();
+}
+
+#[test]
+fn a_missing_loose_object_is_noted_when_it_is_read_and_stored_anew() {
+    let (home, mut store) = store();
+    let id = fill(&store, 20);
+    writing(&mut store);
+    let (blobs, tree) = content_of(&store, &id);
+    for lost in [blobs[3], tree, blobs[3]] {
+        let epoch = store.epoch().unwrap();
+        std::fs::remove_file(loose::path_of(store.git_dir(), &lost)).unwrap();
+        writing(&mut store);
+        assert_eq!(store.epoch().unwrap(), epoch, "nobody has missed it");
+        assert!(!comes_whole(&store, &id) && store.is_suspect());
+        writing(&mut store);
+        let second = store.epoch().unwrap();
+        assert_ne!(second, epoch, "what is remembered is looked up again");
+        // That it is missing is news once.
+        assert!(!comes_whole(&store, &id) && !comes_whole(&Store::open(home.path()).unwrap(), &id));
+        writing(&mut store);
+        writing(&mut Store::open(home.path()).unwrap());
+        assert_eq!(store.epoch().unwrap(), second);
+        assert_eq!(fill(&store, 20), id);
+        assert!(comes_whole(&store, &id));
+        writing(&mut store);
+    }
+    // What nobody ever had is not missed.
+    let epoch = store.epoch().unwrap();
+    assert_eq!(store.kind_of(&ObjectId::from_bytes([9; 20])).unwrap(), None);
+    assert!(store.read_commit(&ObjectId::from_bytes([9; 20])).is_err());
+    writing(&mut store);
+    assert_eq!(store.epoch().unwrap(), epoch);
+    // A restore asks before it reads, and a look for holes asks for names.
+    for asks in [
+        |store: &Store, id: &ObjectId| store.reader().unwrap().has(id).unwrap(),
+        |store: &Store, id: &ObjectId| {
+            let tree = store.commits().unwrap().iter().find_map(|id| store.read_commit(id).ok()).unwrap().tree;
+            store.has(id).unwrap() || store.holes().below(tree).unwrap().is_none()
+        },
+    ] {
+        let epoch = store.epoch().unwrap();
+        std::fs::remove_file(loose::path_of(store.git_dir(), &blobs[5])).unwrap();
+        assert!(!asks(&store, &blobs[5]));
+        writing(&mut store);
+        assert_ne!(store.epoch().unwrap(), epoch);
+        assert_eq!(fill(&store, 20), id);
+        writing(&mut store);
+    }
+}
+
+#[test]
+fn an_index_that_rots_unseen_costs_no_object() {
+    let (home, mut store) = store();
+    let id = fill(&store, 80);
+    writing(&mut store);
+    let (index, epoch) = (only(&store, "idx"), store.epoch().unwrap());
+    let whole = std::fs::read(&index).unwrap();
+    let count = index_at(&index).len();
+    // Bits of ids, and of offsets.
+    let places =
+        [1032 + 20 * (count / 2), 1032 + 20 * 7 + 4, 1032 + 24 * count + 4 * 9 + 3, 1032 + 24 * count + 4 * 30 + 2];
+    for at in places {
+        for is_read in [true, false] {
+            let mut wrong = whole.clone();
+            wrong[at] ^= 1;
+            replace_cache(&index, &wrong).unwrap();
+            // As if no time had moved.
+            let mut known = Inventory::load(store.git_dir()).unwrap();
+            known.packs.values_mut().next().unwrap().idx = Identity::of(&index).unwrap().unwrap();
+            known.save(store.git_dir()).unwrap();
+            let mut fresh = Store::open(home.path()).unwrap();
+            if is_read {
+                assert!(comes_whole(&fresh, &id), "byte {at}");
+            } else {
+                // Another process noted it, and read it no more.
+                let (blobs, tree) = content_of(&store, &id);
+                let text: String = blobs.iter().chain([&tree]).map(|id| format!("{id}\n")).collect();
+                std::fs::write(store.git_dir().join("piton-damaged"), text).unwrap();
+            }
+            writing(&mut fresh);
+            assert!(std::fs::read(&index).unwrap() == whole, "byte {at}: it is written anew");
+            let known = Inventory::load(store.git_dir()).unwrap();
+            assert!(known.packs.values().all(|known| known.bad.is_empty()) && known.lost.is_empty(), "byte {at}");
+            assert_eq!(fresh.epoch().unwrap(), epoch, "byte {at}: nothing is lost");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_index_beside_a_damaged_object_is_written_once_and_all_is_well_again() {
+    let (home, mut store) = store();
+    let id = fill(&store, 80);
+    store.update_ref("refs/heads/w/r", None, id).unwrap();
+    writing(&mut store);
+    let (index, pack) = (only(&store, "idx"), only(&store, "pack"));
+    let (blobs, _) = content_of(&store, &id);
+    let (whole, found) = (std::fs::read(&index).unwrap(), index_at(&index));
+    flip_in_entry(&pack, found.find(&blobs[40]).unwrap());
+    let mut wrong = whole.clone();
+    wrong[1032 + 20 * 11 + 19] ^= 1;
+    replace_cache(&index, &wrong).unwrap();
+    writing(&mut Store::open(home.path()).unwrap());
+    assert!(std::fs::read(&index).unwrap() == whole, "with the entry that the damaged object had");
+    let fresh = Store::open(home.path()).unwrap();
+    let set = fresh.objects.set().unwrap();
+    assert!(set.packs[0].derived.is_none() && set.packs[0].bad.iter().eq([&blobs[40]]));
+    assert!(matches!(&fresh.ailments().unwrap()[..], [health::Ailment::TornPack(_, 1), health::Ailment::Hole(..)]));
+    assert!(fresh.is_suspect());
+    // Stored anew, it is not missed.
+    assert!(fill(&fresh, 80) == id && comes_whole(&fresh, &id));
+    assert_eq!(fresh.pack_ailments().unwrap(), []);
+    assert!(fresh.is_suspect(), "until everything was looked at");
+    assert_eq!(fresh.ailments().unwrap(), []);
+    assert!(!fresh.is_suspect() && !Store::open(home.path()).unwrap().is_suspect());
+    // A missing index names what is whole up to the damage, once.
+    std::fs::remove_file(&index).unwrap();
+    // A pack whose index may still come is left alone for a second.
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while !index.exists() {
+        assert!(std::time::Instant::now() < deadline, "the index is never written anew");
+        writing(&mut Store::open(home.path()).unwrap());
+    }
+    let set = Store::open(home.path()).unwrap().objects.set().unwrap();
+    assert!(set.packs.iter().all(|pack| pack.derived.is_none()));
+}
+
+#[test]
+fn a_pack_that_is_whole_again_gives_back_what_its_index_lacks() {
+    let (home, mut store) = store();
+    let id = fill(&store, 80);
+    writing(&mut store);
+    let (index, pack) = (only(&store, "idx"), only(&store, "pack"));
+    let whole = std::fs::read(&pack).unwrap();
+    replace_cache(&pack, &whole[..whole.len() / 2]).unwrap();
+    replace_cache(&index, b"").unwrap();
+    writing(&mut Store::open(home.path()).unwrap());
+    assert!(index_at(&index).len() < 80, "it names what is left");
+    replace_cache(&pack, &whole).unwrap();
+    assert!(comes_whole(&Store::open(home.path()).unwrap(), &id));
+}
+
+#[test]
+fn without_an_inventory_everything_is_looked_at_once() {
+    let (home, mut store) = store();
+    let id = fill(&store, 80);
+    store.update_ref("refs/heads/w/r", None, id).unwrap();
+    writing(&mut store);
+    assert!(!store.is_suspect());
+    std::fs::remove_file(store.git_dir().join("piton-packs")).unwrap();
+    writing(&mut store);
+    assert!(store.is_suspect() && Store::open(home.path()).unwrap().is_suspect());
+    // A look that a loss has overtaken proves nothing.
+    let holes = store.holes();
+    layout::change_epoch(store.git_dir()).unwrap();
+    holes.trust();
+    assert!(store.is_suspect());
+    assert_eq!(store.ailments().unwrap(), []);
+    assert!(!store.is_suspect());
+}
+
+#[test]
+fn writers_of_the_inventory_lose_nothing_of_each_other() {
+    let (_home, store) = store();
+    let dir = store.git_dir();
+    let known = inventory::Known { idx: Identity::NONE, pack: Identity::NONE, objects: 1, bad: Vec::new() };
+    let change = |change: &dyn Fn(&mut Inventory)| {
+        let _lock = Inventory::lock(dir).unwrap();
+        let mut inventory = Inventory::load(dir).unwrap();
+        change(&mut inventory);
+        inventory.save(dir).unwrap();
+    };
+    let old: Vec<String> = (0..150).map(|n| format!("pack-old-{n}")).collect();
+    change(&|inventory| old.iter().for_each(|name| _ = inventory.packs.insert(name.clone(), known.clone())));
+    std::thread::scope(|scope| {
+        scope.spawn(|| old.iter().for_each(|name| Inventory::forget(dir, &[name]).unwrap()));
+        for n in 0..150 {
+            change(&|inventory| _ = inventory.packs.insert(format!("pack-new-{n}"), known.clone()));
+        }
+    });
+    let names: Vec<String> = Inventory::load(dir).unwrap().packs.into_keys().collect();
+    assert!(names.len() == 150 && names.iter().all(|name| name.starts_with("pack-new-")), "{names:?}");
+}
+
+#[test]
+fn another_copy_is_taken_where_one_is_damaged_or_cannot_be_read() {
+    let (home, mut store) = store();
+    for content in [b"small\n".repeat(40), (0..3_u32 << 18).flat_map(u32::to_le_bytes).collect()] {
+        let id = ObjectId::of(ObjectKind::Blob, &content).unwrap();
+        let batch = store.batch().unwrap();
+        batch.write_stream(content.len() as u64, &mut content.as_slice()).unwrap();
+        batch.finish().unwrap();
+        let mut writer = PackWriter::create(store.git_dir(), pack::DENSE).unwrap();
+        writer.append(&pack::compress(ObjectKind::Blob, id, &content, Effort::Fast).unwrap()).unwrap();
+        let packed = store.git_dir().join("objects/pack").join(writer.finish().unwrap()).with_extension("pack");
+        writing(&mut store);
+        let loose = loose::path_of(store.git_dir(), &id);
+        let copied = |store: &Store| {
+            let mut out = Vec::new();
+            let copied = store.copy_blob(&id, &mut out);
+            assert!(copied.is_err() || out == content);
+            copied.is_ok() && store.read_blob(&id).unwrap() == content
+        };
+        let spoiled = |path: &Path| {
+            let whole = std::fs::read(path).unwrap();
+            let mut wrong = whole.clone();
+            let middle = wrong.len() / 2;
+            wrong[middle] ^= 1;
+            replace_cache(path, &wrong).unwrap();
+            whole
+        };
+        // Stores that have listed the packs and opened none.
+        let stores: Vec<Store> = (0..5).map(|_| Store::open(home.path()).unwrap()).collect();
+        stores.iter().for_each(|store| assert!(store.has(&id).unwrap()));
+        let whole = spoiled(&packed);
+        assert!(copied(&stores[0]), "the pack is damaged");
+        replace_cache(&packed, &whole).unwrap();
+        let whole = spoiled(&loose);
+        assert!(copied(&stores[1]), "the file is damaged");
+        spoiled(&packed);
+        assert!(!copied(&stores[2]), "both are");
+        replace_cache(&loose, &whole).unwrap();
+        // What is a directory opens and cannot be read.
+        std::fs::remove_file(&packed).unwrap();
+        std::fs::create_dir(&packed).unwrap();
+        assert!(copied(&stores[3]), "the pack cannot be read");
+        std::fs::remove_file(&loose).unwrap();
+        let _ = std::fs::remove_file(store.git_dir().join("piton-damaged"));
+        let error = stores[4].read_blob(&id).unwrap_err();
+        assert_ne!(error.code(), Code::StoreDamaged, "that is not known: {error}");
+        assert!(!store.git_dir().join("piton-damaged").exists(), "nor noted");
+        std::fs::remove_dir(&packed).unwrap();
+        std::fs::remove_file(packed.with_extension("idx")).unwrap();
+        writing(&mut store);
+    }
+}
+
+#[test]
+fn what_is_fetched_again_replaces_a_torn_pack() {
+    let (home, mut store) = store();
+    let id = fill(&store, 80);
+    store.update_ref("refs/heads/w/r", None, id).unwrap();
+    writing(&mut store);
+    let (index, pack) = (only(&store, "idx"), only(&store, "pack"));
+    let (whole, named) = (std::fs::read(&pack).unwrap(), std::fs::read(&index).unwrap());
+    let flipped = |at: usize| [&whole[..at], &[whole[at] ^ 1], &whole[at + 1..]].concat();
+    for (round, torn) in [whole[..whole.len() / 3].to_vec(), Vec::new(), flipped(whole.len() / 2)].iter().enumerate() {
+        replace_cache(&pack, torn).unwrap();
+        let mut fresh = Store::open(home.path()).unwrap();
+        assert!(!comes_whole(&fresh, &id));
+        writing(&mut fresh);
+        assert!(fresh.is_suspect());
+        let aside = home.path().join(format!("workspaces/w/fetch-{round}.git"));
+        let quarantine = fresh.quarantine(&aside, &[]).unwrap();
+        for (path, bytes) in [(&pack, &whole), (&index, &named)] {
+            std::fs::write(aside.join("objects/pack").join(path.file_name().unwrap()), bytes).unwrap();
+        }
+        fresh.adopt(&quarantine, &[]).unwrap();
+        assert!(comes_whole(&fresh, &id) && comes_whole(&Store::open(home.path()).unwrap(), &id), "round {round}");
+        assert_eq!(fresh.ailments().unwrap(), []);
+        assert!(!fresh.is_suspect());
+    }
 }
