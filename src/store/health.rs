@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Holes, Store, index, packs};
+use super::{Holes, Store, packs};
 use crate::error::{IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::sys::lock::{FileLock, Mode};
@@ -66,12 +66,6 @@ impl Store {
         if let Ok(_alone) = FileLock::acquire(&lock, Mode::Exclusive, "looking", Duration::ZERO) {
             found.extend(halves(&dir)?);
         }
-        // What a pack held that is gone may have been stored anew.
-        let is_missed = |ailment: &Ailment| match ailment {
-            Ailment::IndexWithoutPack(index) => !self.stands_elsewhere(index),
-            _ => true,
-        };
-        found.retain(is_missed);
         let set = self.objects.look_again()?;
         for pack in set.packs.iter().filter(|pack| pack.stem.parent() == Some(dir.as_path()) && pack.idx.is_some()) {
             let index = pack.stem.with_extension("idx");
@@ -119,12 +113,6 @@ impl Store {
 }
 
 impl Store {
-    /// True if everything that an index names is in the store.
-    fn stands_elsewhere(&self, index: &Path) -> bool {
-        let named = std::fs::read(index).ok().and_then(index::parse);
-        named.is_some_and(|named| named.iter().all(|entry| self.objects.has(&entry.id).unwrap_or(false)))
-    }
-
     /// Names the first missing object of a commit or of its ancestors.
     fn hole_behind(&self, id: ObjectId, holes: &mut Holes<'_>) -> Result<Option<String>> {
         let mut next = Some(id);

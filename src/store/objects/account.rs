@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use super::{NOTED, Objects, Place};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::store::entry::Fault;
 use crate::store::inventory::Inventory;
@@ -52,25 +52,43 @@ impl Objects {
         if !is_noted && before.as_deref().is_some_and(stands) {
             return Ok(());
         }
-        // From here on one process at a time: what it reads is what it changes.
-        let _lock = Inventory::lock(&self.git_dir)?;
-        let accounted = self.compare(before.as_deref().map(|before| &*before.set))?;
+        let before = before.as_deref().map(|before| &*before.set);
+        let accounted = match self.compare(before, false)? {
+            Some(accounted) => accounted,
+            None => {
+                // One process at a time: what it reads is what it changes.
+                let _lock = Inventory::lock(&self.git_dir)?;
+                let changed = self.compare(before, true)?;
+                changed.ok_or_else(|| Error::new(Code::Internal, "the packs of the store could not be compared"))?
+            }
+        };
         self.put(Arc::clone(&accounted.set));
         *self.accounted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(accounted));
         Ok(())
     }
 
-    /// Does the work of [`Objects::account`], under the inventory's lock.
-    fn compare(&self, before: Option<&Set>) -> Result<Accounted> {
+    /// Does the work of [`Objects::account`]. `None` if something is to be changed, which only the holder of the inventory's lock does.
+    fn compare(&self, before: Option<&Set>, holds_lock: bool) -> Result<Option<Accounted>> {
         let notes = self.notes()?;
+        if notes.is_some() && !holds_lock {
+            return Ok(None);
+        }
+        // Before it is read: a change behind that is a change to the next look.
+        let told = Inventory::identity(&self.git_dir)?;
         let mut known = Inventory::load(&self.git_dir);
         // What is noted may be whole, behind an index that rotted without a change that the file system tells.
         let mut set = if notes.is_some() {
             known = known.map(|known| known.verified(&self.git_dir));
             self.load(None, known.as_ref())?
         } else {
-            self.load(before, known.as_ref())?
+            let listed = self.set.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            self.load(listed.as_deref(), known.as_ref())?
         };
+        if !holds_lock && set.packs.iter().any(|pack| pack.derived.is_some()) {
+            // It is derived once.
+            self.put(set);
+            return Ok(None);
+        }
         if let Some(mended) = mend(&set)? {
             set = self.load(Some(&set), Some(&mended))?;
         }
@@ -86,6 +104,9 @@ impl Objects {
             (is_news, next.is_suspect) = (true, true);
             set = self.load(None, Some(&next))?;
         }
+        if !holds_lock && (is_news || known.as_ref() != Some(&next)) {
+            return Ok(None);
+        }
         if is_news {
             tracing::warn!(
                 "objects of the store are gone or damaged: what is remembered of its content is looked up again"
@@ -98,7 +119,8 @@ impl Objects {
         if let Some(notes) = notes {
             self.take_back(&notes)?;
         }
-        Ok(Accounted { set, told: Inventory::identity(&self.git_dir)?, lost: next.lost })
+        let told = if holds_lock { Inventory::identity(&self.git_dir)? } else { told };
+        Ok(Some(Accounted { set, told, lost: next.lost }))
     }
 
     /// Reads the notes; `None` if there are none.
@@ -200,6 +222,9 @@ impl Objects {
     /// # Errors
     /// `disk-full`, `permission`.
     pub fn trust(&self, epoch: &str) -> Result<()> {
+        if Inventory::load(&self.git_dir).is_none_or(|known| !known.is_suspect) {
+            return Ok(());
+        }
         let _lock = Inventory::lock(&self.git_dir)?;
         // A loss that the look may not have seen has changed the epoch or left a note.
         if layout::epoch(&self.git_dir)? != epoch || self.git_dir.join(NOTED).symlink_metadata().is_ok() {
