@@ -84,9 +84,16 @@ fn is_reference(value: &str) -> bool {
         || (plain.starts_with('$') && !HASHES.iter().any(|hash| plain.starts_with(hash)))
         || plain.starts_with("{{")
         || plain.starts_with('<')
-        || ["%(", "%s", "%d", "%q", "%b"].iter().any(|format| plain.starts_with(format))
+        || plain.starts_with("%(")
+        || is_format(plain)
         || plain.len() > 2 && plain.starts_with('%') && plain.ends_with('%')
         || plain.bytes().all(|byte| matches!(byte, b'*' | b'.' | b'x' | b'X' | b'-' | b'_' | b',' | b')'))
+}
+
+/// True for a place of `printf`, which another word fills: `%s`.
+fn is_format(value: &str) -> bool {
+    let rest = ["%s", "%d", "%q", "%b"].iter().find_map(|format| value.strip_prefix(format));
+    rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
 /// True for a path: it says where a secret lies and is none.

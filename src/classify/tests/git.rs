@@ -32,6 +32,9 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("GIT_TRACE=/home/dev/proj/F git status", "file-write", "/home/dev/proj/F"),
     ("git -c clean.requireForce=false clean -d", "vcs-discard", ""),
     ("git -c Clean.RequireForce=0 clean -dx", "vcs-discard", ""),
+    ("git -c core.worktree=/home/dev/proj/sub clean -fd", "vcs-discard", ""),
+    ("git -c gc.pruneExpire=now gc", "vcs-history", ""),
+    ("GIT_SSH_COMMAND='rm -rf src;' piton push ssh://h/x", "file-delete", "src"),
     ("git difftool -y -x 'rm -rf src' HEAD~1", "file-delete", "src"),
     ("git difftool --extcmd='rm -rf src' HEAD~1", "file-delete", "src"),
     ("git difftool --extcmd 'rm -rf src' HEAD~1", "file-delete", "src"),
@@ -165,6 +168,12 @@ fn their_harmless_twins_call_for_nothing() {
         "git --exec-path",
         "git submodule foreach git status",
         "git bisect log",
+        "git -c gc.pruneExpire=never gc",
+        "git config --global credential.helper '!gh auth git-credential'",
+        "git config core.hooksPath .githooks",
+        "git config --global core.pager 'less -F'",
+        "git config --get core.editor",
+        "git rev-parse --git-dir",
     ] {
         let verdict = shared().shell(line, &context(), &policy());
         let bad =

@@ -6,6 +6,7 @@ use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Origin, Shell};
 use crate::classify::found::Found;
 use crate::classify::names;
+use crate::classify::rules::args::Parsed;
 use crate::classify::rules::{Hit, Run};
 use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class, Severity};
@@ -75,6 +76,10 @@ impl Walk<'_> {
         }
         if let ("pwd", Some(cwd), false) = (call.program, &shell.cwd, self.site.elsewhere) {
             return Stream::Text(cwd.to_string_lossy().into_owned() + "\n");
+        }
+        if call.program == "piton" {
+            // Its `push` and `fetch` run git on the way to a server.
+            self.git_environment(&Parsed::default(), call.span, &mut shell.clone());
         }
         if self.aimed_at_piton(&call, shell) {
             return Stream::Opaque;

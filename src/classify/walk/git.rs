@@ -80,6 +80,9 @@ impl Walk<'_> {
         });
         self.git_environment(&options, call.span, &mut shell);
         for (key, value) in &settings {
+            if key.eq_ignore_ascii_case("core.worktree") {
+                shell.cwd = value.exact().and_then(|text| Some(resolve(shell.cwd.as_deref()?, text)));
+            }
             self.git_setting(key, value, &shell);
         }
         if let Some(alias) = alias.or(configured) {
@@ -87,8 +90,11 @@ impl Walk<'_> {
         }
         let mut rest = spelled_out(rest);
         let forces = parse(&rest, &Grammar::default(), false).flags.iter().filter(|flag| is_force(&flag.name)).count();
-        if sub.text == "clean" && forces == 0 && settings.iter().any(|(key, value)| settings::cleans(key, value)) {
-            rest.insert(1, Arg::literal("-f", call.span));
+        for (key, value) in &settings {
+            // A force that a setting stands for is one more than git needs where the line has one.
+            if let Some(option) = settings::option_of(&sub.text, key, value).filter(|option| forces == 0 || !is_force(option)) {
+                rest.insert(1, Arg::literal(option, call.span));
+            }
         }
         let inner = Call { program: "git", args: &rest, span: call.span, input: call.input.clone() };
         if self.git_carries(&inner, &mut shell) {

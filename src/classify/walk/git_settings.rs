@@ -86,10 +86,14 @@ pub fn on_the_line(args: &[Arg]) -> Vec<(String, Arg)> {
     }
 }
 
-/// Whether a setting lets `git clean` delete without `-f`.
-pub fn cleans(key: &str, value: &Arg) -> bool {
-    key.eq_ignore_ascii_case("clean.requireForce")
-        && matches!(value.text.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "")
+/// The option of a verb that a setting stands for: `clean.requireForce=false` lets `git clean` delete without `-f`.
+pub fn option_of(verb: &str, key: &str, value: &Arg) -> Option<&'static str> {
+    let is_off = matches!(value.text.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "");
+    match (verb, key.to_ascii_lowercase().as_str()) {
+        ("clean", "clean.requireforce") if is_off => Some("-f"),
+        ("gc", "gc.pruneexpire") if value.text != "never" => Some("--prune=now"),
+        _ => None,
+    }
 }
 
 impl Walk<'_> {

@@ -130,13 +130,16 @@ impl Reader<'_> {
         let Some(at) = words.iter().position(|word| *word == "printf") else { return };
         let mut rest = at + 1..words.len();
         let Some(format) = rest.find(|at| !words[*at].starts_with('-')) else { return };
-        let pieces = words[format].split("%%").flat_map(|piece| piece.split('%'));
-        let names =
-            pieces.map(|piece| piece.trim_end_matches([' ', '"', '\\']).strip_suffix(['=', ':']).map(last_name));
-        for (name, at) in names.zip(rest) {
+        let text = words[format].replace("%%", "");
+        let mut before = "";
+        for (nth, (piece, at)) in text.split('%').zip(rest).enumerate() {
+            let piece = piece.trim_end_matches([' ', '"', '\\']).strip_suffix(['=', ':']);
+            // `printf '%s=%s' NAME VALUE`: the name is a value itself.
+            let name = piece.map(|piece| if nth > 0 && piece.len() == 1 { before } else { last_name(piece) });
             if name.is_some_and(|name| is_secret(name, words[at], false)) {
                 self.note(simple.words[at].clone(), spans);
             }
+            before = words[at];
         }
     }
 
