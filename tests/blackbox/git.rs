@@ -1,5 +1,6 @@
 //! `piton git`, `piton env`: an ordinary git on a view of one workspace.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -140,6 +141,36 @@ fn the_work_tree_is_compared_with_where_the_workspace_stands() {
     assert_eq!(tree_of_git(&lab), own, "the user's own repository");
 }
 
+/// A format may ask for a signature, which git has a program look at.
+#[test]
+fn a_signature_runs_no_program() {
+    let Some(lab) = recorded() else { return };
+    let text = lab.store_git(&["cat-file", "commit", &id(&lab, 1)]).unwrap();
+    let signature = "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\n";
+    let mut command = lab.command("git", &lab.work);
+    command.arg("--git-dir").arg(lab.store()).args(["hash-object", "-t", "commit", "-w", "--stdin"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.replacen("\n\n", signature, 1).as_bytes()).unwrap();
+    let signed = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    let (bin, ran) = (lab.root().join("bin"), lab.root().join("ran"));
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("gpg"), format!("#!/bin/sh\ntouch '{}'\n", ran.display())).unwrap();
+    std::fs::set_permissions(bin.join("gpg"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let look = |mut command: std::process::Command| {
+        command.args(["log", "-1", "--format=%G?", signed.trim()]).env("PATH", &path);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        std::fs::remove_file(&ran).is_ok()
+    };
+    let mut plain = lab.command("git", &lab.work);
+    plain.arg("--git-dir").arg(lab.store());
+    assert!(look(plain), "an ordinary git runs it");
+    let mut piton = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    piton.arg("git");
+    assert!(!look(piton), "piton's does not");
+}
+
 fn tree_of_git(lab: &Lab) -> super::support::Tree {
     tree(&lab.work.join(".git"))
 }
@@ -190,6 +221,20 @@ fn what_writes_is_refused_and_says_what_to_use_instead() {
         (vec!["fsck"], "piton doctor"),
         (vec!["cat-file", "--batch-check", "--batch-all-objects"], "rev-list"),
         (vec!["frobnicate"], "only read"),
+        (vec!["blame", &output, "b"], "`>`"),
+        (vec!["shortlog", &output, "HEAD"], "`>`"),
+        (vec!["rev-list", &output, "HEAD"], "`>`"),
+        (vec!["stash", "show", &output], "piton checkpoint"),
+        (vec!["reflog", &output], "piton list"),
+        (vec!["fast-export", "--export-marks=x", "HEAD"], "never changes"),
+        (vec!["interpret-trailers", "--in-place", "b"], "only read"),
+        (vec!["ls-remote", "--upload-pack", &touch, "."], "only read"),
+        (vec!["fetch", "--upload-pack", &touch, "."], "piton fetch"),
+        (vec!["clone", "-u", &touch, ".", "x"], "--to DIR"),
+        (vec!["rebase", "-x", &touch, "HEAD"], "piton restore"),
+        (vec!["log", "--show-signature"], "no signatures"),
+        (vec!["push", "--receive-pack", &touch, "."], "piton push"),
+        (vec!["push", "ext::touch"], "piton push"),
     ];
     for (args, instead) in table {
         let output = ours(&lab, &args);
