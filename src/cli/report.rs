@@ -321,7 +321,7 @@ pub fn outcome(outcome: &Outcome, verb: &str, back: &str) -> String {
         let why = item.why.as_deref().unwrap_or_default();
         add_line!(text, "  not changed: {}  ({})", shown(&item.path), printable(why));
     }
-    section(&mut text, "came after the restore was planned, kept", &done.not_agreed);
+    section(&mut text, "left as it is", &done.not_agreed);
     for line in outcome.warnings.iter().filter_map(Warning::not_undone) {
         add_line!(text, "{line}");
     }

@@ -655,6 +655,12 @@ fn what_came_after_the_crash_is_not_taken_along() {
         assert_eq!((get(&lab, "c"), get(&lab, "d")), ("edited since".into(), "created since".into()), "{way}");
         assert_eq!(paths(&value(&done)["done"]["failed"]), ["c"], "{way}: {done:?}");
         assert_eq!(lab.piton(&["restore", way]).code, 3, "it is over");
+        // Nobody was shown a plan, and so none is spoken of.
+        let (lab, _, _) = interrupted();
+        put(&lab, "c", "edited since");
+        let told = lab.piton(&["restore", way]).stdout;
+        assert!(told.contains("c  (it changed after the restore was planned)"), "{told}");
+        assert!(!told.contains("agreed") && !told.contains("shown"), "{told}");
     }
 }
 
