@@ -35,7 +35,7 @@ const AROUND: &[Form] = &[
     (&["password"], r#"(?i)(?:\b|\\n)login(?:\s|\\n)+\S+?(?:\s|\\n)+password(?:\s|\\n)+([^\s'"\\]+)"#),
     (&["set password"], r#"(?i)\bset\s+password\b[^=;'"]*=\s*(?:password\s*\(\s*)?('[^']+'|"[^"]+")"#),
     (&["sonar.login"], r"sonar\.login=([^\s'\x22]+)"),
-    (&["send "], r#"\bsend\s+(?:--\s+)?["']([^"'$]+?)\\r["']"#),
+    (&["send "], r#"\bsend\s+(?:--\s+)?["']([^"'$]+?)\\[rn]["']"#),
     (&["pgpass"], r#"[A-Za-z0-9.*_-]+:(?:\d+|\*):[A-Za-z0-9*_-]+:[A-Za-z0-9*_-]+:([^\s'"]+)"#),
     (
         &["$apr1$", "$2", "$5$", "$6$", "$y$", "$argon2", "{ssha}"],
@@ -49,12 +49,16 @@ const AROUND: &[Form] = &[
     ),
     (&["net user", "net use"], r#"(?i)\bnet\s+user\s+\S+\s+([^\s/]\S*)"#),
     (&["net use"], r"(?i)\bnet\s+use\s+(?:\S+\s+)?\\\\\S+\s+([^\s/]\S*)"),
+    (&["open -u"], r"\bopen\s+-u\s+[^\s,]+,([^\s'\x22]+)"),
+    (&["ftp "], r"(?m)^\s*user\s+\S+\s+(\S+)\s*$"),
+    (&["auth "], r#"(?:^|["'\n])AUTH\s+(?:PLAIN\s+)?([^\s'"]*[0-9][^\s'"]*)"#),
     // calls in code: what stands behind a name of a user
     (&["auth"], r#"(?i)\bauth\s*=\s*\(\s*\\?["'][^"'\\]*\\?["']\s*,\s*\\?["']([^"'$\\]+)"#),
     (&["auth("], r#"(?i)(?:basic|digest)_?auth\(\s*\\?["'][^"'\\]*\\?["']\s*,\s*\\?["']([^"'$\\]+)"#),
     (&[".login("], r#"(?i)\.login\(\s*\\?["'][^"'\\]*\\?["']\s*,\s*\\?["']([^"'$\\]+)"#),
     (&["new pdo("], r#"(?i)new\s+pdo\([^,()]*,\s*\\?["'][^"'\\]*\\?["']\s*,\s*\\?["']([^"'$\\]+)"#),
     (&["password("], r#"(?i)set_?password\(\s*\\?["']([^"'$\\]+)"#),
+    (&["credentials("], r#"(?i)credentials\(\s*(?:"[^"]*"\s*,\s*){3}"([^"]+)"#),
     // values of structures
     (&["stringdata"], r#"(?i)\\?"stringData\\?"\s*:\s*\{([^{}]+)\}"#),
     (&["sops"], r#"\bsops\s[^\n;|&]*?--set[\s=]+["']?\[[^\n]*?\]\s+\\?"([^"\\]+)"#),

@@ -156,7 +156,8 @@ impl Reader<'_> {
     /// Marks the text that `echo` and `printf` hand to a program that reads a secret.
     fn printed(&self, simple: &Simple, spans: &mut Spans) {
         let words: Vec<&str> = simple.words.iter().map(|word| self.word(word)).collect();
-        let Some(at) = words.iter().position(|word| matches!(*word, "echo" | "printf" | "print" | "Write-Output"))
+        let Some(at) =
+            words.iter().position(|word| matches!(*word, "echo" | "printf" | "print" | "yes" | "Write-Output"))
         else {
             return;
         };
@@ -345,7 +346,9 @@ impl Reader<'_> {
         let Some(at) = text.find(sign) else { return };
         // `pass:x` holds a secret; `env:X`, `file:x` and `fd:3` say where it is.
         let is_elsewhere = matches!(&text[..at], "env" | "file" | "fd" | "stdin" | "prompt" | "http" | "https");
-        if !is_elsewhere && at + 1 < text.len() {
+        // `sqlplus /nolog` names nobody.
+        let is_nobody = at == 0 && sign == '/';
+        if !is_elsewhere && !is_nobody && at + 1 < text.len() {
             self.note(span.start + at + 1..span.end, spans);
         }
     }
@@ -375,7 +378,8 @@ impl Reader<'_> {
                 && (word.eq_ignore_ascii_case("password")
                     || (word.eq_ignore_ascii_case("by") && before.eq_ignore_ascii_case("identified")));
             let is_verb = is_verb(word) || (*word == "--secret" && words.contains(&"pulumi"));
-            let is_value = !value.starts_with('-') || is_dense(value);
+            // `set credentials += …` adds to a setting.
+            let is_value = (!value.starts_with('-') || is_dense(value)) && !matches!(value, "=" | "+=" | ":=");
             let is_pin = matches!(*word, "--pin" | "--puk" | "--so-pin")
                 && value.len() >= 4
                 && value.bytes().all(|byte| byte.is_ascii_digit());

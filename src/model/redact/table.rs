@@ -53,7 +53,7 @@ pub const PROGRAMS: &[Row] = &[
     ("p4", "", "-P"),
     ("psexec wmic winrs", "", "-p /password"),
     ("nmcli", "", "password wifi-sec.psk 802-11-wireless-security.psk"),
-    ("iwconfig", "", "key enc"),
+    ("iwconfig iw", "", "key enc"),
     ("networksetup", "", "-setairportnetwork$"),
     ("wpa_passphrase", "", "@@wpa_passphrase"),
     ("wpa_cli", "", "psk password"),
@@ -103,7 +103,14 @@ pub const PROGRAMS: &[Row] = &[
     ("infisical doppler", "secrets", "*="),
     // packages
     ("cargo", "login", "@login"),
-    ("twine", "upload", "-p"),
+    ("twine cabal", "upload", "-p"),
+    ("conan", "user remote", "-p"),
+    ("vsce ovsx", "publish", "-p"),
+    ("cpan-upload", "", "-p"),
+    ("nexus3", "login", "-p"),
+    ("xcrun", "altool", "-p"),
+    ("signtool", "sign", "/p"),
+    ("mix", "hex.user", "--key"),
     ("nuget dotnet", "push setapikey nuget", "-k -ApiKey @setapikey"),
     ("dotnet nuget", "nuget sources", "-p"),
     ("dotnet", "user-secrets", "@@set"),
@@ -113,7 +120,7 @@ pub const PROGRAMS: &[Row] = &[
     ("gem", "push", "-k --key"),
     ("poetry", "publish", "-p"),
     ("poetry composer", "config", "http-basic$ github-oauth$ gitlab-token$ bearer$"),
-    ("npm pnpm yarn", "token", "--otp"),
+    ("npm pnpm yarn lerna", "token publish unpublish owner dist-tag deprecate", "--otp"),
     // archives, documents, keys
     ("zip unzip zipcloak zipnote", "", "-P"),
     ("7z 7za 7zr 7zz 7zip p7zip", "", "-p#"),
@@ -149,7 +156,7 @@ pub const PROGRAMS: &[Row] = &[
 
 /// Programs that read a secret from their standard input.
 pub const READERS: &str = "chpasswd chgpasswd passwd smbpasswd vncpasswd kinit cryptsetup secret-tool ssh-add gpg-preset-passphrase \
-     slappasswd pass gopass keyring ansible-vault";
+     slappasswd pass gopass keepassxc-cli keyring ansible-vault";
 
 /// Words that have a program read one.
 pub const READING: &[&str] = &[
