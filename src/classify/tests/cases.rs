@@ -3,7 +3,7 @@
 use super::evaluation::{context, policy};
 use super::shared;
 use crate::classify::Context;
-use crate::model::effect::{Certainty, Class, Confidence, Needs, Scope, Severity, Stance, Verdict};
+use crate::model::effect::{Certainty, Class, Confidence, Needs, Scope, Severity, Stance, Takes, Verdict};
 use crate::model::policy::ClassRule;
 
 fn verdict(line: &str) -> Verdict {
@@ -58,8 +58,11 @@ fn targets_are_literal_and_follow_cd() {
         ("ex f <<< 'wq'", &["f"]),
         ("find src lib -name '*.o' -delete", &["src", "lib"]),
         ("find src -exec sed -i s/a/b/ {} +", &["src"]),
+        ("find src -exec cp {} {}.bak \\;", &[]),
+        ("find src -name .github -exec rm -rf {} +", &["src"]),
         ("find src -exec rm -rf {}/x \\;", &[]),
         ("tar -cf a.tar --remove-files a b", &["a", "b"]),
+        ("tar czf ../a.tgz --remove-files a b", &["a", "b"]),
         ("tar -C d -cf a.tar --remove-files a", &[]),
         ("git worktree remove --force wt", &["wt"]),
         ("rm $(echo a || pwd)", &["a"]),
@@ -72,6 +75,47 @@ fn targets_are_literal_and_follow_cd() {
     }
     assert_eq!(verdict("rm ~/x").targets, ["/home/dev/x"]);
     assert_eq!(verdict("rm ../x/./y").targets, ["/home/dev/x/y"]);
+}
+
+#[test]
+fn what_find_lets_through_says_whether_a_repository_goes() {
+    let table: &[(Takes, &[&str])] = &[
+        (
+            Takes::Repositories,
+            &[
+                "find . -delete",
+                "find . -name '*' -delete",
+                "find . -name '.g*' -delete",
+                "find . -name .git -exec rm -rf {} +",
+                "find . -name .git -prune -exec rm -rf {} +",
+                "find . -not -name .git -delete",
+                "find . ! -name a -delete",
+                "find . -type f -delete",
+            ],
+        ),
+        (
+            Takes::Nothing,
+            &[
+                "find . -name '*.pyc' -delete",
+                "find . -type d -name __pycache__ -exec rm -rf {} +",
+                "find . -name .github -delete",
+                "find . -path './.git' -prune -o -type f -exec rm {} +",
+                "find . -name .git -prune -o -type f -delete",
+                "find . ! -path '*/.git/*' -delete",
+                "find . -empty -delete",
+                "find . -maxdepth 1 -type f -delete",
+                "git clean -fdx",
+                "git checkout .",
+                "sed -i d a",
+            ],
+        ),
+        (Takes::Nested, &["git clean -ffdx", "git clean -f -d --force"]),
+    ];
+    for (takes, lines) in table {
+        for line in *lines {
+            assert_eq!(verdict(line).takes, *takes, "{line}");
+        }
+    }
 }
 
 #[test]

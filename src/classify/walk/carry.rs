@@ -10,6 +10,7 @@ use crate::classify::expand::{Arg, Origin, Shell, Value};
 use crate::classify::found::Found;
 use crate::classify::rules::Wrapper;
 use crate::classify::rules::args::{Grammar, parse};
+use crate::classify::rules::condition::glob;
 use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class, Takes};
 
@@ -221,7 +222,7 @@ impl Walk<'_> {
         let placeholder = parsed.value(&["-I", "-J"]).map(|arg| arg.text.clone());
         let given = fed(&call.input, call.span);
         match placeholder {
-            Some(placeholder) => replace(&mut inner, &placeholder, &given),
+            Some(placeholder) => replace(&mut inner, &placeholder, (&given, &given)),
             None => inner.extend(given),
         }
         self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone())
@@ -247,7 +248,7 @@ impl Walk<'_> {
         }
         let mut inner = command.to_vec();
         if inner.iter().any(|arg| arg.text.contains('{')) {
-            replace(&mut inner, "{}", &given)
+            replace(&mut inner, "{}", (&given, &given))
         } else {
             inner.extend(given)
         }
@@ -284,8 +285,7 @@ impl Walk<'_> {
                     let end = args[index..].iter().position(|arg| matches!(arg.text.as_str(), ";" | "+"));
                     let end = end.map_or(args.len(), |end| index + end);
                     let mut inner = args[index..end].to_vec();
-                    let whole = inner.iter().any(|arg| arg.text == "{}");
-                    replace(&mut inner, "{}", if whole { &matched } else { &inside });
+                    replace(&mut inner, "{}", (&matched, &inside));
                     self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
                     index = end;
                 }
@@ -317,7 +317,7 @@ impl Walk<'_> {
             let mut inner = call.args[at + 1..].to_vec();
             let matched = [Arg { glob: true, ..Arg::unknown("{}", call.span) }];
             if inner.iter().any(|arg| arg.text.contains("{}")) {
-                replace(&mut inner, "{}", &matched)
+                replace(&mut inner, "{}", (&matched, &matched))
             } else {
                 inner.extend(matched)
             }
@@ -340,22 +340,29 @@ enum Sought {
 
 impl Sought {
     fn of(args: &[Arg]) -> Sought {
-        const TESTS: [&str; 9] =
-            ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-empty"];
+        let text = |at: usize| args.get(at).map_or("", |arg| arg.text.as_str());
+        let has = |option: &str, value: &str| (1..args.len()).any(|at| text(at - 1) == option && text(at) == value);
         let mut sought = Sought::Anything;
-        for (at, arg) in args.iter().enumerate().filter(|(_, arg)| TESTS.contains(&arg.text.as_str())) {
-            let pattern = args.get(at + 1).map_or("", |arg| arg.text.as_str());
-            let is_not = at > 0 && matches!(args[at - 1].text.as_str(), "!" | "-not");
-            let rest = &args[at..];
-            let prune = rest.iter().take(5).position(|arg| arg.text == "-prune");
-            let is_pruned = prune
-                .is_some_and(|at| rest.get(at + 1).is_some_and(|arg| matches!(arg.text.as_str(), "-o" | "-or" | ")")));
-            let is_git = pattern.contains(".git") && !pattern.contains(".gitignore");
-            match (is_git, is_not || is_pruned) {
-                (true, false) if arg.text == "-name" => return Sought::Repositories,
-                (true, true) => sought = Sought::Named,
-                (false, false) if !matches!(pattern, "*" | ".*" | ".?*") => sought = Sought::Named,
-                _ => {}
+        if has("-maxdepth", "1") && has("-type", "f") {
+            sought = Sought::Named;
+        }
+        for at in 0..args.len() {
+            let (test, pattern) = (text(at), text(at + 1));
+            let is_not = at > 0 && matches!(text(at - 1), "!" | "-not");
+            let prune = (at..at + 5).find(|at| text(*at) == "-prune");
+            let is_pruned = prune.is_some_and(|at| matches!(text(at + 1), "-o" | "-or" | ")"));
+            let is_named = match test {
+                "-name" | "-iname" if pattern == ".git" && !is_not && !is_pruned => return Sought::Repositories,
+                "-name" | "-iname" => glob(pattern, ".git") == is_pruned && !is_not,
+                "-path" | "-ipath" | "-wholename" | "-iwholename" | "-regex" | "-iregex" => {
+                    let is_git = pattern.split('/').any(|name| matches!(name, ".git" | ".git*" | "\\.git"));
+                    is_git == (is_not || is_pruned)
+                }
+                "-empty" => !is_not,
+                _ => false,
+            };
+            if is_named {
+                sought = Sought::Named;
             }
         }
         sought
@@ -384,13 +391,13 @@ fn fed(input: &Stream, span: Span) -> Vec<Arg> {
     }
 }
 
-/// Puts what is found where the placeholder stands.
-fn replace(args: &mut Vec<Arg>, placeholder: &str, found: &[Arg]) {
+/// Puts what is found where the placeholder stands: as a word of its own, or inside a longer one.
+fn replace(args: &mut Vec<Arg>, placeholder: &str, (found, inside): (&[Arg], &[Arg])) {
     let mut replaced = Vec::with_capacity(args.len());
     for arg in args.drain(..) {
         if arg.text == placeholder {
             replaced.extend_from_slice(found);
-        } else if let (Some(at), Some(value)) = (arg.text.find(placeholder), found.first()) {
+        } else if let (Some(at), Some(value)) = (arg.text.find(placeholder), inside.first()) {
             // Inside a longer word, such as the code given to `sh -c`.
             let text = arg.text.replace(placeholder, &value.text);
             replaced.push(Arg { known: at + value.known, glob: value.glob, text, ..arg });
