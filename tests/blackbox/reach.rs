@@ -136,6 +136,7 @@ fn a_git_directory_that_goes_is_said_where_it_is_named_and_only_there() {
         ("find . -name .git -delete", &[".git", "v/.git"]),
         ("find . -name .git -type d -prune -exec rm -rf {} +", &[".git", "v/.git"]),
         ("find v -name .git -exec rm -rf {} \\;", &["v/.git"]),
+        ("find . -name .git -print0 | xargs -0 rm -rf", &[".git", "v/.git"]),
         ("find . -type f -delete", &[".git", "v/.git"]),
         ("git clean -ffdx", &["v/.git"]),
         ("git clean -ffd", &["v/.git"]),

@@ -220,12 +220,17 @@ impl Walk<'_> {
             return Stream::Opaque;
         }
         let placeholder = parsed.value(&["-I", "-J"]).map(|arg| arg.text.clone());
-        let given = fed(&call.input, call.span);
+        let (first, sought) = (self.found.len(), self.fed.take());
+        let given = sought.clone().unwrap_or_else(|| fed(&call.input, call.span));
         match placeholder {
             Some(placeholder) => replace(&mut inner, &placeholder, (&given, &given)),
             None => inner.extend(given),
         }
-        self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone())
+        let output = self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
+        if sought.is_some() {
+            self.searched(first, Sought::Repositories);
+        }
+        output
     }
 
     fn parallel(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
@@ -299,6 +304,13 @@ impl Walk<'_> {
                 _ => {}
             }
         }
+        self.searched(first, sought);
+        self.repositories = (sought == Sought::Repositories).then_some(matched);
+        Stream::Opaque
+    }
+
+    /// Says of what a search led to which repositories it takes along.
+    fn searched(&mut self, first: usize, sought: Sought) {
         self.assumed |= self.found.len() > first;
         for found in &mut self.found[first..] {
             found.certainty = found.certainty.max(Certainty::Likely);
@@ -308,7 +320,6 @@ impl Walk<'_> {
                 found.path = found.path.take().and_then(|path| path.parent().map(Path::to_owned));
             }
         }
-        Stream::Opaque
     }
 
     fn fd(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {

@@ -112,6 +112,9 @@ pub struct Walk<'a> {
     processes: usize,
     /// What files written by this very line hold.
     written: HashMap<PathBuf, Stream>,
+    /// The repositories' data that the last `find` looked for, and what it gave to the stage that runs.
+    repositories: Option<Vec<Arg>>,
+    fed: Option<Vec<Arg>>,
     traps: Vec<(Arg, usize)>,
     payloads: usize,
     produced: usize,
@@ -138,6 +141,8 @@ impl<'a> Walk<'a> {
             rounds: 0,
             processes: 0,
             written: HashMap::new(),
+            repositories: None,
+            fed: None,
             traps: Vec::new(),
             payloads: 0,
             produced: 0,
@@ -220,10 +225,12 @@ impl<'a> Walk<'a> {
     fn pipeline(&mut self, pipeline: &Pipeline, input: Stream, shell: &mut Shell) -> Stream {
         let mut stream = input;
         let single = pipeline.stages.len() == 1;
+        self.repositories = None;
         for stage in &pipeline.stages {
             if self.bounds.overflow || !self.bounds.enter() {
                 return Stream::Opaque;
             }
+            self.fed = self.repositories.take();
             stream = if single {
                 self.command(stage, stream, shell)
             } else {
