@@ -1,5 +1,6 @@
 //! Writing a checkpoint into another directory: `restore N --to DIR`.
 
+use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -51,15 +52,30 @@ fn refuse_own(dir: &Path, own: &Path) -> Result<()> {
     // One that is not there yet has its real name by those above it.
     let home = &resolved(own)?;
     let object = |path: &Path| path.metadata().ok().map(|facts| (facts.dev(), facts.ino()));
-    let own = object(home);
-    // By its object too: a bind mount, and a file system that ignores case, give it other names.
-    let is_inside = dir.starts_with(home) || dir.ancestors().any(|above| own.is_some() && object(above) == own);
+    // By its object too: a bind mount of it or of a part of it, and a file system that ignores case, give it other names.
+    let above: HashSet<(u64, u64)> = dir.ancestors().filter_map(object).collect();
+    let is_inside =
+        dir.starts_with(home) || directories(home).any(|own| object(&own).is_some_and(|own| above.contains(&own)));
     if !is_inside && !home.starts_with(dir) {
         return Ok(());
     }
     Err(Error::new(Code::BadPath, "piton keeps its own files there, and nothing is restored among them")
         .path(dir)
         .hint("name another directory, one that does not exist or is empty"))
+}
+
+/// Lists a directory and all directories below it.
+fn directories(top: &Path) -> impl Iterator<Item = PathBuf> {
+    let mut open = vec![top.to_owned()];
+    std::iter::from_fn(move || {
+        let dir = open.pop()?;
+        // What piton cannot list of its own is no place where it could write.
+        let listing = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        open.extend(
+            listing.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
+        Some(dir)
+    })
 }
 
 fn refuse_git(dir: &Path) -> Result<()> {

@@ -52,6 +52,7 @@ pub fn sentences(line: &Value) -> Vec<String> {
         (_, Some("restore.interrupted")) => {
             vec!["a restore was interrupted: `piton restore --continue`, or `piton restore --abort`".to_owned()]
         }
+        (_, Some("checkpoint.settled")) => not_held_sentence(line).into_iter().collect(),
         (_, Some("stream.ended")) => ended(line),
         (_, Some(_)) => Vec::new(),
         _ => {
@@ -113,6 +114,10 @@ mod tests {
             ),
             (json!({"type": "notice", "notice": "checkpoint.failed", "reason": "full"}), "a checkpoint failed: full"),
             (json!({"type": "notice", "notice": "checkpoint.settled", "reason": "x"}), ""),
+            (
+                json!({"type": "notice", "notice": "checkpoint.settled", "not_held": [{"path": "a", "bytes": null}]}),
+                "not held: a; if this action deletes that, no checkpoint can bring it back",
+            ),
             (
                 json!({"type": "notice", "notice": "stream.ended", "lines": 3, "turns": 1, "actions": 0, "skipped": {}}),
                 "",

@@ -96,10 +96,13 @@ impl Session {
         if before.late {
             let dirty = List::of_paths(touched.iter());
             let notice = if failed { "checkpoint.failed" } else { "checkpoint.settled" };
-            self.output.notice(
-                notice,
-                &json!({ "pending": format!("p{ticket}"), "checkpoint": checkpoint, "dirty": dirty.items }),
-            );
+            let mut body = json!({ "pending": format!("p{ticket}"), "checkpoint": checkpoint, "dirty": dirty.items });
+            if let Told::Action(reply) = &before.told
+                && !reply.not_held.is_empty()
+            {
+                body["not_held"] = json!(reply.not_held);
+            }
+            self.output.notice(notice, &body);
             return;
         }
         if let Some(beside) = before.beside.as_ref().filter(|_| !failed) {

@@ -167,6 +167,28 @@ fn read_only_places() {
 }
 
 #[test]
+fn a_part_of_the_home_that_is_mounted_elsewhere_is_not_written_to() {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    passes(mounted(
+        &lab,
+        &format!(
+            r#"{CHECK}
+            "$PITON" checkpoint >/dev/null
+            mkdir "$ROOT/elsewhere"
+            for part in . workspaces store.git/objects; do
+                mount --bind "$PITON_HOME/$part" "$ROOT/elsewhere"
+                code 2 bad-path "$PITON" restore 1 --to "$ROOT/elsewhere/new" --json
+                [ ! -e "$ROOT/elsewhere/new" ]
+                umount "$ROOT/elsewhere"
+            done
+            code 0 Wrote "$PITON" restore 1 --to "$ROOT/elsewhere/new"
+            [ "$(cat "$ROOT/elsewhere/new/a")" = 1 ]"#
+        ),
+    ));
+}
+
+#[test]
 fn a_limit_of_file_sizes() {
     let lab = Lab::new();
     lab.write("small", "s");

@@ -178,6 +178,26 @@ fn a_late_checkpoint_does_not_stop_the_agent() {
 }
 
 #[test]
+fn a_late_checkpoint_says_what_it_does_not_hold() {
+    let lab = Lab::new();
+    for i in 0..4000 {
+        lab.write(&format!("d{}/f{i}", i % 40), format!("{i}").repeat(300));
+    }
+    lab.write("vendor/lib.c", "int x;\n");
+    lab.write("vendor/.git/HEAD", "ref: refs/heads/main\n");
+    lab.write("vendor/.git/config", "[core]\n");
+    std::fs::create_dir_all(lab.work.join("vendor/.git/objects")).unwrap();
+    std::fs::create_dir_all(lab.work.join("vendor/.git/refs")).unwrap();
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.send(json!({"id": 1, "type": "hello"}));
+    sidecar.send(json!({"id": 2, "type": "shell.before", "command": "rm -rf vendor", "deadline_ms": 1}));
+    let reply = sidecar.reply(2);
+    assert_eq!(status(&reply), "late", "{reply}");
+    let settled = sidecar.notice(|notice| notice["notice"] == "checkpoint.settled");
+    assert_eq!(settled["not_held"][0]["path"], "vendor/.git", "{settled}");
+}
+
+#[test]
 fn a_policy_that_asks_or_denies_holds_the_action() {
     let lab = Lab::new();
     lab.write(".piton.yaml", "policy: {database: ask, file-delete: deny}\n");
