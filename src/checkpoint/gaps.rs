@@ -1,18 +1,14 @@
 //! Names paths that an action destroys and no checkpoint holds: in the answer, in lists, and at a restore.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use super::take::Taken;
 use super::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
-use crate::model::coverage::{Coverage, SkipReason, Weight};
+use crate::model::coverage::{Coverage, SkipReason, Weight, not_held};
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::worktree::{Target, is_linked_worktree};
-
-/// Gaps that one sentence names.
-const NAMED: usize = 5;
 
 /// A path that an action named and the checkpoint leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,21 +19,9 @@ pub struct Gap {
     pub why: SkipReason,
 }
 
-impl fmt::Display for Gap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.weight {
-            Some(weight) => write!(f, "{}, {weight}", self.path.display()),
-            None => write!(f, "{}", self.path.display()),
-        }
-    }
-}
-
-/// "not held: cache, 30 MB; vendor/.git, 2 MB or more"; `None` without gaps.
+/// Says which paths are not held; `None` without gaps.
 pub fn sentence(gaps: &[Gap]) -> Option<String> {
-    let named: Vec<String> = gaps.iter().take(NAMED).map(Gap::to_string).collect();
-    let more = gaps.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    (!named.is_empty()).then(|| format!("not held: {}{more}", named.join("; ")))
+    not_held(gaps.iter().map(|gap| (gap.path.display(), gap.weight)))
 }
 
 /// Lists the paths that an action names and a checkpoint leaves out, as far as somebody may miss them.
@@ -193,9 +177,9 @@ mod tests {
             let targets: Vec<Target> = names.iter().map(|name| Target { path: path(name), recursive: true }).collect();
             sentence(&of_targets(&coverage, &targets))
         };
-        assert_eq!(told(&["cache"]).unwrap(), "not held: cache, 15 B");
-        assert_eq!(told(&["vendor"]).unwrap(), "not held: vendor/.git, 2.0 MB or more");
-        assert_eq!(told(&["vendor/.git/config"]).unwrap(), "not held: vendor/.git, 2.0 MB or more");
+        assert_eq!(told(&["cache"]).unwrap(), "not held: cache (15 B)");
+        assert_eq!(told(&["vendor"]).unwrap(), "not held: vendor/.git (2.0 MB or more)");
+        assert_eq!(told(&["vendor/.git/config"]).unwrap(), "not held: vendor/.git (2.0 MB or more)");
         assert_eq!(told(&["src"]), None);
         assert_eq!(told(&["tree/a"]), None, "what is named in another worktree is captured");
         let all = Target { path: RelPath::root(), recursive: true };

@@ -93,3 +93,37 @@ fn undo_once(talk: &mut Exchange<'_>) -> Result<String, Refused> {
         report::read(&talk.ask(json!({ "type": "undo", "operation": over.operation, "plan": before.digest() }))?)?;
     Ok(report::step("Undo", over) + &report::answer(&before, &after, "Undone", "piton redo"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_is_tried_again_while_files_move_and_not_for_ever() {
+        let refused = |code: Code| Err(Refused::from(Error::new(code, "no")));
+        // After so many stale plans; the refusal that ends it, if one does; attempts that are made.
+        let table = [
+            (0, None, 1),
+            (TRIES - 1, None, TRIES),
+            (TRIES, Some(Code::StalePlan), TRIES),
+            (1, Some(Code::Busy), 2),
+            (0, Some(Code::PreRestoreFailed), 1),
+        ];
+        for (stale, end, made) in table {
+            let mut attempts = 0;
+            let done = while_files_move(|| {
+                attempts += 1;
+                match (attempts <= stale, end) {
+                    (true, _) => refused(Code::StalePlan),
+                    (false, Some(code)) => refused(code),
+                    (false, None) => Ok("done".to_owned()),
+                }
+            });
+            assert_eq!(attempts, made, "{stale} {end:?}");
+            assert_eq!(
+                done.as_deref().map_err(Refused::is_stale),
+                end.map_or(Ok("done"), |code| Err(code == Code::StalePlan))
+            );
+        }
+    }
+}

@@ -11,13 +11,11 @@ use super::print;
 use crate::agents::Client;
 use crate::checkpoint::diff::Stat;
 use crate::error::{Code, Error, Result};
-use crate::model::text::{bytes, printable};
+use crate::model::coverage::{self, Weight};
+use crate::model::text::printable;
 
 /// Paths of one list that are shown before it is cut.
 const SHOWN: usize = 20;
-
-/// Paths that a row names as not held.
-const NAMED_GAPS: usize = 5;
 
 /// Says that a restore or undo would change no file.
 pub const NOTHING: &str = "Nothing to do.\n";
@@ -388,18 +386,11 @@ pub fn list(title: &str, listing: &Listing, words: &Words) -> String {
     text
 }
 
-/// "[not held: cache, 30 MB; vendor/.git]"; `None` where everything is held.
+/// "[not held: cache (30 MB), vendor/.git]"; `None` where everything is held.
 fn not_held(gaps: &[NotHeld]) -> Option<String> {
-    let size = |gap: &NotHeld| match gap.bytes {
-        Some(size) if gap.at_least => format!(", {} or more", bytes(size)),
-        Some(size) => format!(", {}", bytes(size)),
-        None => String::new(),
-    };
-    let named: Vec<String> =
-        gaps.iter().take(NAMED_GAPS).map(|gap| format!("{}{}", printable(&gap.path), size(gap))).collect();
-    let rest = gaps.len().saturating_sub(NAMED_GAPS);
-    let rest = if rest > 0 { format!("; and {rest} more") } else { String::new() };
-    (!named.is_empty()).then(|| format!("[not held: {}{rest}]", named.join("; ")))
+    let weight = |gap: &NotHeld| gap.bytes.map(|bytes| Weight { bytes, is_least: gap.at_least });
+    let sentence = coverage::not_held(gaps.iter().map(|gap| (printable(&gap.path), weight(gap))))?;
+    Some(format!("[{sentence}]"))
 }
 
 /// Files and lines that a diff counted.

@@ -7,13 +7,11 @@ use super::VERSION;
 use super::base64;
 use super::request::Id;
 use crate::error::Error;
+use crate::model::coverage::{Weight, not_held};
 use crate::model::path::RelPath;
 
 /// Lists are cut after this many items; `total` says how many there are.
 const MAX_ITEMS: usize = 1000;
-
-/// Paths that one sentence names.
-const MAX_NAMED: usize = 5;
 
 /// A path, with its bytes when it is not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -83,17 +81,13 @@ pub struct NotHeld {
 
 /// Says in one sentence what an answer lists as not held.
 pub fn not_held_sentence(answer: &Value) -> Option<String> {
-    let list = answer["not_held"].as_array().filter(|list| !list.is_empty())?;
-    let named = list.iter().take(MAX_NAMED).map(|item| {
+    let named = answer["not_held"].as_array()?.iter().map(|item| {
         let path = item["path"].as_str().filter(|path| !path.is_empty()).unwrap_or(".");
-        let more = if item["at_least"] == true { " or more" } else { "" };
-        let size = item["bytes"].as_u64().map(|bytes| format!(" ({}{more})", crate::model::text::bytes(bytes)));
-        format!("{path}{}", size.unwrap_or_default())
+        let weight = item["bytes"].as_u64().map(|bytes| Weight { bytes, is_least: item["at_least"] == true });
+        (path.to_owned(), weight)
     });
-    let named: Vec<String> = named.collect();
-    let rest = list.len().saturating_sub(MAX_NAMED);
-    let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    Some(format!("not held: {}{rest}; if this action deletes that, no checkpoint can bring it back", named.join(", ")))
+    let sentence = not_held(named)?;
+    Some(format!("{sentence}; if this action deletes that, no checkpoint can bring it back"))
 }
 
 /// What became of a checkpoint.

@@ -194,14 +194,14 @@ fn what_no_checkpoint_holds_is_said_by_the_answer_the_list_and_the_restore() {
     assert_eq!(paths(&shell(&mut sidecar, "rm -rf app/node_modules")), modules);
     assert_eq!(sidecar.finish(), 0);
     let listed = lab.piton(&["list"]);
-    assert!(listed.stdout.contains("[not held: vendor/.git, 5.0 kB]"), "{}", listed.stdout);
+    assert!(listed.stdout.contains("[not held: vendor/.git (5.0 kB)]"), "{}", listed.stdout);
     let n = reply["checkpoint"]["n"].as_u64().unwrap().to_string();
     let said = |args: &[&str]| {
         let output = lab.piton(args);
         format!("{}{}", output.stdout, output.stderr)
     };
     assert!(said(&["show", &n]).contains("vendor/.git  a repository's own data (5.0 kB)"), "{}", said(&["show", &n]));
-    let word = "not held: vendor/.git, 5.0 kB: this checkpoint cannot bring that back";
+    let word = "not held: vendor/.git (5.0 kB): this checkpoint cannot bring that back";
     assert!(said(&["restore", &n, "--preview"]).contains(word), "{}", said(&["restore", &n, "--preview"]));
     assert!(said(&["restore", &n, "--yes"]).contains(word));
     // Nothing is left to do, and it is said all the same.
