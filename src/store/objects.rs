@@ -50,6 +50,8 @@ type Taking<'t, T> = dyn FnMut(ObjectKind, u64, &mut dyn Read) -> Result<T, Faul
 /// All objects that a repository finds.
 pub struct Objects {
     git_dir: PathBuf,
+    /// Where what was found damaged or missing is noted.
+    noted: PathBuf,
     /// Its directory of objects, and those that it borrows from.
     dirs: Vec<PathBuf>,
     set: Mutex<Option<Arc<Set>>>,
@@ -80,11 +82,17 @@ impl Objects {
         }
         Objects {
             git_dir: git_dir.to_owned(),
+            noted: git_dir.join(NOTED),
             dirs,
             set: Mutex::new(None),
             accounted: Mutex::new(None),
             is_verified: AtomicBool::new(false),
         }
+    }
+
+    /// Notes in the repository at `git_dir`, which it borrows from.
+    pub fn note_in(&mut self, git_dir: &Path) {
+        self.noted = git_dir.join(NOTED);
     }
 
     /// True if it borrows from others.
@@ -266,7 +274,7 @@ impl Objects {
 
     /// Writes down that an object is damaged or missing, for the next writer.
     fn note(&self, id: &ObjectId) {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(self.git_dir.join(NOTED));
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.noted);
         let write = |mut file: std::fs::File| match file.metadata()?.len() < MOST_NOTED {
             true => file.write_all(format!("{id}\n").as_bytes()),
             false => Ok(()),

@@ -100,7 +100,8 @@ impl Store {
         if borrows {
             replace_cache(&dir.join("objects/info/alternates"), b"../../../../store.git/objects\n")?;
         }
-        let store = Store::over(&self.home, dir);
+        let mut store = Store::over(&self.home, dir);
+        store.objects.note_in(&self.git_dir);
         let quarantine = Quarantine { store, epoch };
         quarantine.set_refs(if borrows { known } else { &[] })?;
         Ok(quarantine)

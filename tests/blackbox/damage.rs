@@ -499,13 +499,15 @@ fn fetching_again_heals_what_was_fetched() {
     let ours = Scene { one: tree(&theirs.work), two: tree(&lab.work), lab };
     for round in ["cut", "flipped"] {
         assert_eq!(ours.lab.piton(&["fetch", remote]).code, 0, "{round}");
-        let pack = ours.packs("pack")[0].clone();
-        let mut bytes = std::fs::read(&pack).unwrap();
-        match round {
-            "cut" => bytes.truncate(bytes.len() / 3),
-            _ => (bytes.len() / 3..bytes.len() / 2).for_each(|at| bytes[at] ^= 1),
+        assert_eq!(ours.lab.piton(&["doctor", "--refs"]).code, 0, "{round}: all is well before");
+        for pack in ours.packs("pack") {
+            let mut bytes = std::fs::read(&pack).unwrap();
+            match round {
+                "cut" => bytes.truncate(bytes.len() / 3),
+                _ => (bytes.len() / 3..bytes.len() / 2).for_each(|at| bytes[at] ^= 1),
+            }
+            overwrite(&pack, &bytes, false);
         }
-        overwrite(&pack, &bytes, false);
         let out = ours.lab.root().join(round);
         let restore = || ours.lab.piton(&["restore", &id, "--to", out.to_str().unwrap(), "--yes"]);
         assert_ne!(restore().code, 0, "{round}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use super::{NOTED, Objects, Place};
+use super::{Objects, Place};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::store::entry::Fault;
@@ -43,7 +43,7 @@ impl Objects {
     /// `disk-full`, `permission`; when packs cannot be listed or read.
     pub fn account(&self) -> Result<()> {
         let before = self.accounted.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let is_noted = self.git_dir.join(NOTED).symlink_metadata().is_ok();
+        let is_noted = self.noted.symlink_metadata().is_ok();
         let told = Inventory::identity(&self.git_dir)?;
         let stands = |before: &Accounted| {
             let is_told = told.is_some() && before.told == told;
@@ -125,11 +125,10 @@ impl Objects {
 
     /// Reads the notes; `None` if there are none.
     fn notes(&self) -> Result<Option<Notes>> {
-        let path = self.git_dir.join(NOTED);
-        let text = match std::fs::read(&path) {
+        let text = match std::fs::read(&self.noted) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::io(error, "reading", &path)),
+            Err(error) => return Err(Error::io(error, "reading", &self.noted)),
         };
         let ids: BTreeSet<ObjectId> =
             String::from_utf8_lossy(&text).lines().filter_map(|line| line.parse().ok()).collect();
@@ -138,11 +137,10 @@ impl Objects {
 
     /// Removes notes that were acted on. If a reader has added some meanwhile, all stay for the next writer.
     fn take_back(&self, notes: &Notes) -> Result<()> {
-        let path = self.git_dir.join(NOTED);
-        if path.metadata().is_ok_and(|facts| facts.len() > notes.length as u64) {
+        if self.noted.metadata().is_ok_and(|facts| facts.len() > notes.length as u64) {
             return Ok(());
         }
-        std::fs::remove_file(&path).at("removing", &path)
+        std::fs::remove_file(&self.noted).at("removing", &self.noted)
     }
 
     /// True if an object that stood in a pack stands nowhere, or may not.
@@ -227,7 +225,7 @@ impl Objects {
         }
         let _lock = Inventory::lock(&self.git_dir)?;
         // A loss that the look may not have seen has changed the epoch or left a note.
-        if layout::epoch(&self.git_dir)? != epoch || self.git_dir.join(NOTED).symlink_metadata().is_ok() {
+        if layout::epoch(&self.git_dir)? != epoch || self.noted.symlink_metadata().is_ok() {
             return Ok(());
         }
         match Inventory::load(&self.git_dir).filter(|known| known.is_suspect) {
@@ -238,7 +236,7 @@ impl Objects {
 
     /// True if objects may be missing that checkpoints name.
     pub fn is_suspect(&self) -> bool {
-        if self.git_dir.join(NOTED).symlink_metadata().is_ok() {
+        if self.noted.symlink_metadata().is_ok() {
             return true;
         }
         let stands = self.set.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -419,6 +419,11 @@ fn what_is_fetched_again_replaces_a_torn_pack() {
     writing(&mut store);
     let (index, pack) = (only(&store, "idx"), only(&store, "pack"));
     let (whole, named) = (std::fs::read(&pack).unwrap(), std::fs::read(&index).unwrap());
+    // What is borrowed and cannot be read is noted where it is borrowed from.
+    let mut borrowing = store.quarantine(&home.path().join("workspaces/w/fetch.git"), &[]).unwrap();
+    assert!(borrowing.store().unwrap().read_blob(&ObjectId::from_bytes([8; 20])).is_err());
+    assert!(store.git_dir().join("piton-damaged").exists());
+    drop(borrowing);
     let flipped = |at: usize| [&whole[..at], &[whole[at] ^ 1], &whole[at + 1..]].concat();
     for (round, torn) in [whole[..whole.len() / 3].to_vec(), Vec::new(), flipped(whole.len() / 2)].iter().enumerate() {
         replace_cache(&pack, torn).unwrap();
