@@ -13,7 +13,7 @@
 //! Ids, numbers of checkpoints, times, durations, sizes of the store, and directories are replaced by names. `PITON_RECORD=1` writes the files anew: the
 //! difference that git shows then is the list of the answers that a change has changed.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -27,8 +27,7 @@ use super::support::{Lab, Sidecar, WAIT};
 /// Replaces what differs between two runs.
 struct Names {
     places: Vec<(String, &'static str)>,
-    ids: BTreeMap<String, String>,
-    shown: usize,
+    ids: BTreeSet<String>,
     patterns: Vec<(Regex, &'static str)>,
     hex: Regex,
 }
@@ -39,8 +38,7 @@ impl Names {
         let pattern = |text: &str, name| (Regex::new(text).unwrap(), name);
         Names {
             places: vec![place(&lab.work, "/W"), place(&lab.home, "/H"), place(&lab.root(), "/L")],
-            ids: BTreeMap::new(),
-            shown: 0,
+            ids: BTreeSet::new(),
             patterns: vec![
                 pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "TIME"),
                 pattern(r"\d{8}[T-]?\d{6}-[0-9a-z]+", "MADE"),
@@ -59,11 +57,11 @@ impl Names {
     /// Notes the whole ids of `text`, by which short ones are known.
     fn learn(&mut self, text: &str) {
         for found in self.hex.find_iter(text).filter(|found| found.len() >= 32) {
-            self.ids.entry(found.as_str().to_owned()).or_default();
+            self.ids.insert(found.as_str().to_owned());
         }
     }
 
-    fn apply(&mut self, text: &str) -> String {
+    fn apply(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (place, name) in &self.places {
             text = text.replace(place, name);
@@ -71,17 +69,17 @@ impl Names {
         for (pattern, name) in &self.patterns {
             text = pattern.replace_all(&text, *name).into_owned();
         }
-        // Names count in the order in which ids are shown: others, of checkpoints that no answer shows, may come at any time.
-        let (ids, shown) = (&mut self.ids, &mut self.shown);
+        // Names count within one answer: a checkpoint more, or one that no answer shows, changes nothing in the next.
+        let mut shown: Vec<String> = Vec::new();
         let named = |found: &Captures| {
             let hex = &found[0];
-            match ids.range_mut(hex.to_owned()..).next() {
-                Some((id, name)) if id.starts_with(hex) => {
-                    if name.is_empty() {
-                        *shown += 1;
-                        *name = format!("ID{shown}");
-                    }
-                    if id == hex { name.clone() } else { format!("{name}~") }
+            match self.ids.range(hex.to_owned()..).next() {
+                Some(id) if id.starts_with(hex) => {
+                    let at = shown.iter().position(|other| other == id).unwrap_or_else(|| {
+                        shown.push(id.clone());
+                        shown.len() - 1
+                    });
+                    format!("ID{}{}", at + 1, if id == hex { "" } else { "~" })
                 }
                 _ if hex.bytes().all(|byte| byte.is_ascii_digit()) => hex.to_owned(),
                 _ => "HEX".to_owned(),

@@ -112,9 +112,13 @@ impl Guarded {
         self.sidecar.ask(json!({"type": "shell.before", "command": command}))
     }
 
-    /// Brings paths back from the checkpoint that a reply names.
+    /// Brings paths, or everything where none is named, back from the checkpoint that a reply names.
     fn restore(&mut self, reply: &Value, paths: &[&str]) -> Value {
-        let restored = self.sidecar.ask(json!({"type": "restore", "sha": reply["checkpoint"]["id"], "paths": paths}));
+        let mut request = json!({"type": "restore", "sha": reply["checkpoint"]["id"]});
+        if !paths.is_empty() {
+            request["paths"] = json!(paths);
+        }
+        let restored = self.sidecar.ask(request);
         assert_eq!((&restored["ok"], &restored["done"]["failed"]["total"]), (&json!(true), &json!(0)), "{restored}");
         restored
     }

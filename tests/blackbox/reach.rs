@@ -176,11 +176,11 @@ fn a_git_directory_that_goes_is_said_where_it_is_named_and_only_there() {
     assert_eq!(sidecar.finish(), 0);
     lab.sh("rm -rf v/.git");
     let listed = lab.piton(&["list"]);
-    assert!(listed.stdout.contains("[not held: v/.git, 2 B]"), "{}", listed.stdout);
+    assert!(listed.stdout.contains("[not held: v/.git (2 B)]"), "{}", listed.stdout);
     let n = reply["checkpoint"]["n"].to_string();
     let preview = lab.piton(&["restore", &n, "--preview"]);
     let said = format!("{}{}", preview.stdout, preview.stderr);
-    assert!(said.contains("not held: v/.git, 2 B: this checkpoint cannot bring that back"), "{said}");
+    assert!(said.contains("not held: v/.git (2 B): this checkpoint cannot bring that back"), "{said}");
 }
 
 #[test]

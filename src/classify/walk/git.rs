@@ -92,7 +92,9 @@ impl Walk<'_> {
         let forces = parse(&rest, &Grammar::default(), false).flags.iter().filter(|flag| is_force(&flag.name)).count();
         for (key, value) in &settings {
             // A force that a setting stands for is one more than git needs where the line has one.
-            if let Some(option) = settings::option_of(&sub.text, key, value).filter(|option| forces == 0 || !is_force(option)) {
+            if let Some(option) =
+                settings::option_of(&sub.text, key, value).filter(|option| forces == 0 || !is_force(option))
+            {
                 rest.insert(1, Arg::literal(option, call.span));
             }
         }
