@@ -222,7 +222,7 @@ impl Timeline {
             if self.store.blob_size(id)? > MAX_COMPARED_BYTES {
                 return Ok(Content::TooLarge);
             }
-            return self.store.read_blob(id).map(Content::Bytes);
+            return self.store.read_blob_within(id, MAX_COMPARED_BYTES).map(Content::Bytes);
         }
         crate::worktree::read_small(&self.workspace.path, &change.path, MAX_COMPARED_BYTES)
             .map(|bytes| bytes.map_or(Content::TooLarge, Content::Bytes))

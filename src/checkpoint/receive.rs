@@ -29,9 +29,6 @@ use crate::sys::lock::{FileLock, Mode};
 /// Longest history of a run that is taken over.
 const LONGEST: usize = 10_000;
 
-/// Bytes of the largest commit that is read: what piton says of a checkpoint takes a few hundred.
-const LARGEST_COMMIT: u64 = 4 << 20;
-
 /// How directories begin into which git fetches.
 const ASIDE: &str = "fetch-";
 
@@ -265,8 +262,7 @@ impl Judge<'_> {
         let mut next = Some(tip);
         let mut passed = Vec::new();
         while let Some(id) = next.filter(|id| !self.good.contains(id)) {
-            let fits = self.aside.refuse_above(&id, LARGEST_COMMIT);
-            let commit = fits.and_then(|()| self.aside.read_commit(&id)).map_err(|error| error.text())?;
+            let commit = self.aside.read_commit(&id).map_err(|error| error.text())?;
             let record = Record::parse(&commit.message).ok_or_else(|| format!("{} is no checkpoint", id.short()))?;
             if record.workspace != named.workspace {
                 return Err(format!("{} is of another workspace than its name says", id.short()));

@@ -299,6 +299,7 @@ impl<A: Send + 'static> Desk<A> {
             Err(error) => tracing::debug!(%error, "not audited"),
         }
         // Nobody has asked for long: what a large checkpoint needed is not needed now.
+        self.timeline.store().close();
         memory::give_back();
     }
 

@@ -25,6 +25,11 @@ const BLOCK: usize = 0xffff;
 /// More than deflate can compress: a size that promises more is a lie, and memory is not given for it.
 pub const RATIO: usize = 1100;
 
+/// Returns how many bytes content of a size takes at most: a fast compressor may spend nine bits on each of its bytes.
+pub const fn most_compressed(size: u64) -> u64 {
+    size.saturating_add(size / 4 + 256)
+}
+
 fn compressor(level: i32) -> RefCell<Compressor> {
     RefCell::new(Compressor::new(CompressionLvl::new(level).unwrap_or_default()))
 }

@@ -4,13 +4,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use flate2::read::ZlibDecoder;
 
 use super::entry::{Fault, Form, Source, Stream};
 use super::index::{Entry, Index};
 use super::pack;
-use crate::model::id::{ObjectHasher, ObjectId};
+use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 
 /// An index that was derived.
 pub struct Derived {
@@ -25,8 +26,8 @@ const PIECE: usize = 256 << 10;
 /// Reads a pack from its first object to its last and makes the index that it should have. Where an object is damaged, it goes on at the
 /// next place that the old index names. An ordinary git wants an index to name as many objects as the pack counts: damaged ones keep
 /// the entry that the old index has for them.
-pub fn index(file: &File, length: u64, old: &[u8]) -> std::io::Result<Derived> {
-    let mut hints: Vec<Entry> = Index::bounded(old.to_vec())
+pub fn index(file: &File, length: u64, old: &Arc<Vec<u8>>) -> std::io::Result<Derived> {
+    let mut hints: Vec<Entry> = Index::bounded(Arc::clone(old))
         .map(|old| old.entries().filter(|entry| entry.offset >= 12).collect())
         .unwrap_or_default();
     hints.sort_unstable_by_key(|hint| (hint.offset, hint.id));
@@ -43,10 +44,12 @@ pub fn index(file: &File, length: u64, old: &[u8]) -> std::io::Result<Derived> {
             }
             Err(Fault::System(error)) => return Err(error),
             // Damage, or the checksum at the end.
-            Err(Fault::Damaged(_)) => match hints.get(hints.partition_point(|hint| hint.offset <= at)) {
-                Some(next) => at = next.offset,
-                None => break,
-            },
+            Err(Fault::Damaged(_) | Fault::Refused(_)) => {
+                match hints.get(hints.partition_point(|hint| hint.offset <= at)) {
+                    Some(next) => at = next.offset,
+                    None => break,
+                }
+            }
         }
     }
     resolve(file, length, deltas, &mut found)?;
@@ -74,9 +77,14 @@ fn add_damaged(found: &mut Vec<Entry>, hints: &[Entry]) -> BTreeSet<ObjectId> {
     bad
 }
 
+/// Finds no base in another pack.
+fn nowhere(_: &ObjectId) -> Result<(ObjectKind, Vec<u8>), Fault> {
+    Err(Fault::Damaged("its base is missing"))
+}
+
 /// The object at `at` and where it ends; `None` for a delta, whose object is not known yet.
 fn one(file: &File, length: u64, at: u64) -> Result<(Option<ObjectId>, u64), Fault> {
-    let source = Source { file, length, find: &|_| None, other: &|_| None };
+    let source = Source { file, length, find: &|_| None, other: &nowhere };
     let head = source.head(at)?;
     let mut hasher = match head.form {
         Form::Whole(kind) => Some(ObjectHasher::new(kind, head.size)),
@@ -128,7 +136,7 @@ fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Ve
         for (at, crc) in deltas {
             let read = {
                 let find = |id: &ObjectId| places.get(id).copied();
-                Source { file, length, find: &find, other: &|_| None }.read(at)
+                Source { file, length, find: &find, other: &nowhere }.read(at)
             };
             match read {
                 Ok((Some(kind), content)) => {
@@ -138,7 +146,7 @@ fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Ve
                 }
                 Err(Fault::System(error)) => return Err(error),
                 // Its base may be an object that another delta makes.
-                Ok((None, _)) | Err(Fault::Damaged(_)) => left.push((at, crc)),
+                Ok((None, _)) | Err(Fault::Damaged(_) | Fault::Refused(_)) => left.push((at, crc)),
             }
         }
         if left.is_empty() || left.len() == before {

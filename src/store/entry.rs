@@ -12,7 +12,9 @@ use std::os::unix::fs::FileExt;
 use flate2::read::ZlibDecoder;
 
 use super::{deflate, pack};
+use crate::error::Error;
 use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::weight::object_too_large;
 
 /// Longest chain of deltas; git makes them 50 long, and at most 4095.
 const DEEPEST: usize = 4096;
@@ -53,6 +55,8 @@ pub enum Fault {
     /// The pack does not hold it as it should.
     Damaged(&'static str),
     System(std::io::Error),
+    /// It is not judged: it would take more memory than the reader gives, or its base cannot be read now.
+    Refused(Error),
 }
 
 /// Why a copy is damaged that can be read and is not what its id says.
@@ -71,7 +75,15 @@ impl From<std::io::Error> for Fault {
 }
 
 /// Reads the base of a delta that stands in no pack, or in another one.
-pub type Elsewhere<'e> = dyn Fn(&ObjectId) -> Option<(ObjectKind, Vec<u8>)> + 'e;
+pub type Elsewhere<'e> = dyn Fn(&ObjectId) -> Result<(ObjectKind, Vec<u8>), Fault> + 'e;
+
+/// Bases of deltas may always be this large, whatever the object that they lead to may take.
+const SMALL_BASE: u64 = 32 << 20;
+
+/// Returns how large a base may be for an object that may have `most` bytes.
+pub fn most_of_base(most: u64) -> u64 {
+    most.saturating_mul(4).max(SMALL_BASE)
+}
 
 /// A pack as its objects are read from it.
 pub struct Source<'p> {
@@ -165,9 +177,8 @@ impl Source<'_> {
     /// The bytes that an entry holds compressed.
     fn inflated(&self, head: &Head) -> Result<Vec<u8>, Fault> {
         if head.size <= AT_ONCE {
-            // The most that any compressor makes of so few bytes.
-            let bound = head.size + head.size / 512 + 256;
-            let mut bytes = vec![0; bound.min(self.length.saturating_sub(head.begin)) as usize];
+            let mut bytes =
+                vec![0; deflate::most_compressed(head.size).min(self.length.saturating_sub(head.begin)) as usize];
             let read = read_some(self.file, &mut bytes, head.begin)?;
             let content = deflate::inflate(&bytes[..read], head.size as usize);
             return content.ok_or(Fault::Damaged("its compressed bytes are damaged"));
@@ -182,8 +193,20 @@ impl Source<'_> {
         ZlibDecoder::new(Stream::new(self.file, head.begin, self.length))
     }
 
-    /// The object at `at`; `None` for its kind if it is a tag.
+    /// Reads the object at `at`, whatever memory it takes.
     pub fn read(&self, at: u64) -> Result<(Option<ObjectKind>, Vec<u8>), Fault> {
+        self.read_within(at, &ObjectId::EMPTY_TREE, u64::MAX)
+    }
+
+    /// Reads the object `id` at `at` if it has at most so many bytes; its kind is `None` if it is a tag. Nothing is unpacked before
+    /// its size is known to fit, no delta and no base either.
+    pub fn read_within(&self, at: u64, id: &ObjectId, most: u64) -> Result<(Option<ObjectKind>, Vec<u8>), Fault> {
+        let fits = |size: u64, most: u64| match size <= most {
+            true => Ok(()),
+            false => Err(Fault::Refused(object_too_large(id, size, most))),
+        };
+        let first = self.head(at)?;
+        fits(self.size_of(&first)?, most)?;
         let mut deltas = Vec::new();
         let mut next = at;
         let (kind, mut content) = loop {
@@ -191,6 +214,7 @@ impl Source<'_> {
             if deltas.len() >= DEEPEST {
                 return Err(Fault::Damaged("its deltas never end"));
             }
+            fits(head.size, most_of_base(most))?;
             match head.form {
                 Form::Whole(kind) => break (Some(kind), self.inflated(&head)?),
                 Form::Tag => break (None, self.inflated(&head)?),
@@ -198,7 +222,7 @@ impl Source<'_> {
                 Form::OnObject(id) => match (self.find)(&id) {
                     Some(base) => next = base,
                     None => {
-                        let (kind, base) = (self.other)(&id).ok_or(Fault::Damaged("its base is missing"))?;
+                        let (kind, base) = (self.other)(&id)?;
                         deltas.push(head);
                         break (Some(kind), base);
                     }
@@ -208,6 +232,7 @@ impl Source<'_> {
         };
         while let Some(head) = deltas.pop() {
             let delta = self.inflated(&head)?;
+            fits(made_by(&delta).unwrap_or(0), most_of_base(most))?;
             content = apply(&content, &delta)?.ok_or(Fault::Damaged("its delta is damaged"))?;
         }
         Ok((kind, content))
@@ -228,18 +253,28 @@ impl Source<'_> {
                 Form::OnOffset(base) => head = self.head(base)?,
                 Form::OnObject(id) => match (self.find)(&id) {
                     Some(base) => head = self.head(base)?,
-                    None => break Some((self.other)(&id).ok_or(Fault::Damaged("its base is missing"))?.0),
+                    None => break Some((self.other)(&id)?.0),
                 },
             }
         };
-        if matches!(first.form, Form::Whole(_) | Form::Tag) {
-            return Ok((kind, first.size));
+        Ok((kind, self.size_of(&first)?))
+    }
+
+    /// Returns the size of an object that begins with this head: a delta says what it makes.
+    fn size_of(&self, head: &Head) -> Result<u64, Fault> {
+        if matches!(head.form, Form::Whole(_) | Form::Tag) {
+            return Ok(head.size);
         }
         let mut begin = Vec::new();
-        self.stream(&first).take(20).read_to_end(&mut begin)?;
-        let size = varint(&begin).and_then(|(_, used)| varint(&begin[used..]));
-        Ok((kind, size.ok_or(Fault::Damaged("its delta is damaged"))?.0))
+        self.stream(head).take(20).read_to_end(&mut begin)?;
+        made_by(&begin).ok_or(Fault::Damaged("its delta is damaged"))
     }
+}
+
+/// Returns the size that a delta says it makes.
+fn made_by(delta: &[u8]) -> Option<u64> {
+    let (_, used) = varint(delta)?;
+    Some(varint(&delta[used..])?.0)
 }
 
 /// How far before a delta its base begins: seven bits a byte, the most significant first, each further byte one more.
@@ -344,6 +379,28 @@ mod tests {
         assert_eq!(applied(b"0123456789", &[10, 1, 0]), None, "a code that git reserves");
         assert_eq!(distance(&[0x80, 0x00]), Some((128, 2)));
         assert_eq!(varint(&[0xac, 0x02]), Some((300, 2)));
+    }
+
+    #[test]
+    fn what_a_fast_compressor_makes_longer_is_read() {
+        use std::io::Write;
+        let (mut state, file) = (1_u32, tempfile::tempfile().unwrap());
+        for size in [1, 100, 5000, AT_ONCE] {
+            let noise = |_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 24) as u8 | 0x90
+            };
+            let content: Vec<u8> = (0..size).map(noise).collect();
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(1));
+            encoder.write_all(&content).unwrap();
+            let bytes = encoder.finish().unwrap();
+            file.set_len(0).unwrap();
+            file.write_all_at(&bytes, 0).unwrap();
+            let (find, other) = (|_: &ObjectId| None, |_: &ObjectId| Err(Fault::Damaged("there is none")));
+            let source = Source { file: &file, length: bytes.len() as u64, find: &find, other: &other };
+            let head = Head { form: Form::Whole(ObjectKind::Blob), size, begin: 0 };
+            assert!(source.inflated(&head).is_ok_and(|found| found == content), "{size} bytes, {}", bytes.len());
+        }
     }
 
     proptest! {

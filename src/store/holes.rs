@@ -7,6 +7,9 @@ use crate::error::Result;
 use crate::model::id::ObjectId;
 use crate::model::tree::{self, Mode};
 
+/// The most bytes of a tree that is looked into: a directory of some five million names.
+const LARGEST_TREE: u64 = 256 << 20;
+
 /// A look for holes. Each tree is looked at once, however many checkpoints share it.
 pub struct Holes<'s> {
     store: &'s Store,
@@ -62,17 +65,18 @@ impl Holes<'_> {
                 continue;
             }
             let shown = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
-            let entries = match self.store.tree_content(&id).and_then(|content| tree::decode(&content)) {
-                Ok(entries) => entries,
-                Err(error) => {
-                    hole = Some(format!(
-                        "the directory `{}`: {}",
-                        if path.is_empty() { "." } else { &path },
-                        error.text()
-                    ));
-                    continue;
-                }
-            };
+            let entries =
+                match self.store.tree_content_within(&id, LARGEST_TREE).and_then(|content| tree::decode(&content)) {
+                    Ok(entries) => entries,
+                    Err(error) => {
+                        hole = Some(format!(
+                            "the directory `{}`: {}",
+                            if path.is_empty() { "." } else { &path },
+                            error.text()
+                        ));
+                        continue;
+                    }
+                };
             pending.push((id, path.clone(), true));
             for entry in entries {
                 let name = String::from_utf8_lossy(&entry.name).into_owned();

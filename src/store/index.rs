@@ -3,6 +3,8 @@
 //! An index is read into private memory, never mapped: a file that is cut or changed while it is in use can neither end the process
 //! nor change what was verified. *Invariant:* no content of an index makes a lookup panic or read outside of it.
 
+use std::sync::Arc;
+
 use crate::model::id::ObjectId;
 
 /// What an index says of one object.
@@ -25,14 +27,15 @@ const TAIL: usize = 40;
 
 /// A whole index of version 2.
 pub struct Index {
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
     count: usize,
 }
 
 impl Index {
     /// Takes bytes that were verified before, as far as the file system tells: only the tables' bounds are looked at. The error says
     /// what is wrong.
-    pub fn bounded(bytes: Vec<u8>) -> Result<Index, &'static str> {
+    pub fn bounded(bytes: impl Into<Arc<Vec<u8>>>) -> Result<Index, &'static str> {
+        let bytes = bytes.into();
         if !bytes.starts_with(b"\xfftOc\0\0\0\x02") {
             return Err("it is no index of version 2");
         }
@@ -53,7 +56,7 @@ impl Index {
     }
 
     /// Verifies all of it: checksum, tables, order.
-    pub fn verified(bytes: Vec<u8>) -> Result<Index, &'static str> {
+    pub fn verified(bytes: impl Into<Arc<Vec<u8>>>) -> Result<Index, &'static str> {
         let index = Index::bounded(bytes)?;
         let body = index.bytes.len() - 20;
         if super::pack::checksum(&index.bytes[..body]) != index.bytes[body..] {

@@ -19,6 +19,7 @@ use super::entry::{Fault, OTHER_BYTES};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::hash_stream;
+use crate::model::weight::object_too_large;
 use crate::sys::durable::{sync_dir, unique_suffix};
 
 /// Where a loose object stands.
@@ -37,6 +38,9 @@ const BLOCK: usize = 4000;
 
 /// The longest header that is read. No longer one is written.
 const HEADER: usize = 32;
+
+/// So many bytes of a file are read before its header is judged.
+const BEGINNING: u64 = 64 << 10;
 
 /// Content up to this size is inflated at once; larger content is inflated as a stream, because memory that the system refuses is
 /// then an error and not the end of the process.
@@ -107,7 +111,7 @@ pub fn is_damaged(path: &Path, id: &ObjectId) -> bool {
     match is_of_id {
         Ok(is_of_id) => !is_of_id,
         Err(Fault::Damaged(_)) => true,
-        Err(Fault::System(_)) => false,
+        Err(Fault::System(_) | Fault::Refused(_)) => false,
     }
 }
 
@@ -273,17 +277,28 @@ pub fn list_in(objects: &Path) -> Result<Vec<ObjectId>> {
 
 /// Reads a loose object into memory and proves it; `None` when the file does not hold the object of this id.
 pub fn read_whole(path: &Path, id: &ObjectId) -> Result<Option<(ObjectKind, Vec<u8>)>> {
-    match read(path, id) {
+    match read(path, id, u64::MAX) {
         Ok(object) => Ok(Some(object)),
         Err(Fault::Damaged(_)) => Ok(None),
         Err(Fault::System(error)) => Err(Error::io(error, "reading", path)),
+        Err(Fault::Refused(error)) => Err(error),
     }
 }
 
-/// Reads a loose object into memory and proves it.
-pub fn read(path: &Path, id: &ObjectId) -> Result<(ObjectKind, Vec<u8>), Fault> {
-    let bytes = std::fs::read(path)?;
+/// Reads a loose object of at most so many bytes into memory and proves it. A larger one is refused before it is unpacked.
+pub fn read(path: &Path, id: &ObjectId, most: u64) -> Result<(ObjectKind, Vec<u8>), Fault> {
+    let mut file = File::open(path)?;
+    // A buffer that grows between objects that stay tears the heap: as many bytes are taken as will be read.
+    let mut bytes = Vec::with_capacity(file.metadata()?.len().min(BEGINNING) as usize);
+    Read::by_ref(&mut file).take(BEGINNING).read_to_end(&mut bytes)?;
     let (kind, size, begin) = header(&bytes[..])?.object()?;
+    if size > most {
+        return Err(Fault::Refused(object_too_large(id, size, most)));
+    }
+    if bytes.len() as u64 == BEGINNING {
+        // What a file holds behind that is not read.
+        file.take(deflate::most_compressed(size).saturating_sub(BEGINNING)).read_to_end(&mut bytes)?;
+    }
     let whole = usize::try_from(size).ok().and_then(|size| size.checked_add(begin));
     let inflated = match whole {
         Some(whole) if whole > AT_ONCE => inflated_in_pieces(&bytes, whole)?,

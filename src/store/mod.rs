@@ -53,8 +53,10 @@ pub use refs::{RefEntry, RefMarks};
 
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::tree::{self, TreeEntry};
 use crate::sys::lock::{FileLock, Mode};
+
+/// The most bytes of a commit that is read: what piton says of a checkpoint takes a few hundred.
+const LARGEST_COMMIT: u64 = 4 << 20;
 
 /// Most matches that a prefix search gives.
 const MAX_MATCHES: usize = 50;
@@ -137,6 +139,11 @@ impl Store {
         self.ready.fill(&self.git_dir.join("objects"));
     }
 
+    /// Lets go of files of the store, in the idle time of a process that goes on: others may have removed them since.
+    pub fn close(&self) {
+        self.objects.close();
+    }
+
     /// Starts writing objects.
     ///
     /// # Errors
@@ -180,14 +187,6 @@ impl Store {
         Ok(self.objects.describe(id).ok().and_then(|(kind, _)| kind))
     }
 
-    /// The bytes of a blob, in memory.
-    ///
-    /// # Errors
-    /// `store-damaged` when it is missing, cut or of another kind.
-    pub fn read_blob(&self, id: &ObjectId) -> Result<Vec<u8>> {
-        reader::read_kind(&self.objects, id, ObjectKind::Blob)
-    }
-
     /// The length of a blob.
     ///
     /// # Errors
@@ -214,34 +213,20 @@ impl Store {
         Ok(Reader::new(&self.objects))
     }
 
-    /// The entries of a tree.
-    ///
-    /// # Errors
-    /// `store-damaged`.
-    pub fn read_tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
-        tree::decode(&self.tree_content(id)?).map_err(|error| error.context(format!("tree {id}")))
-    }
-
-    /// The bytes of a tree.
-    ///
-    /// # Errors
-    /// `store-damaged` when it is missing.
-    pub fn tree_content(&self, id: &ObjectId) -> Result<Vec<u8>> {
-        if *id == ObjectId::EMPTY_TREE {
-            return Ok(Vec::new());
-        }
-        reader::read_kind(&self.objects, id, ObjectKind::Tree)
-    }
-
     /// A commit.
     ///
     /// # Errors
-    /// `no-such-checkpoint` when absent, `not-a-checkpoint` for other kinds of object.
+    /// `no-such-checkpoint` when absent, `not-a-checkpoint` for other kinds of object, `too-large`.
     pub fn read_commit(&self, id: &ObjectId) -> Result<Commit> {
         if !self.objects.has(id)? {
             return Err(Error::new(Code::NoSuchCheckpoint, format!("commit {id} is missing from the store")));
         }
-        match self.objects.read(id)? {
+        let is_too_large = |error: &Error| error.code() == Code::TooLarge;
+        let read = self.objects.read(id, LARGEST_COMMIT).map_err(|error| match is_too_large(&error) {
+            true => error.hint("no checkpoint is so large: `piton doctor --refs` says what names it"),
+            false => error,
+        });
+        match read? {
             (Some(ObjectKind::Commit), content) => {
                 Commit::decode(&content).ok_or_else(|| damaged(id, "is no commit that git would write"))
             }

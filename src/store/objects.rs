@@ -7,6 +7,7 @@
 
 mod account;
 
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::entry::{Fault, Form, OTHER_BYTES};
+use super::entry::{Fault, Form, OTHER_BYTES, most_of_base};
 use super::inventory::Inventory;
 use super::packs::{Pack, Set};
 use super::{damaged, loose, pack};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 use account::Accounted;
 
@@ -28,8 +29,8 @@ const NOTED: &str = "piton-damaged";
 /// Notes take up to so many bytes. A note that finds no room is made when the object is read again.
 const MOST_NOTED: u64 = 1 << 20;
 
-/// Bases of deltas in other packs: so many steps are followed.
-const STEPS: usize = 64;
+/// Bases of deltas in other packs: so many are read for one object. No git makes one, so that a few are enough; each takes stack.
+const STEPS: usize = 32;
 
 /// Bounds the chain of repositories that borrow from each other.
 const BORROWED: usize = 5;
@@ -100,7 +101,8 @@ impl Objects {
         self.dirs.len() > 1
     }
 
-    fn load(&self, old: Option<&Set>, known: Option<&Inventory>) -> Result<Arc<Set>> {
+    /// Lists the packs, as [`Set::load`].
+    fn load(&self, old: Option<&[Arc<Pack>]>, known: Option<&Inventory>) -> Result<Arc<Set>> {
         let dirs: Vec<PathBuf> = self.dirs.iter().map(|dir| dir.join("pack")).collect();
         Set::load(&dirs, old, known).map(Arc::new)
     }
@@ -114,7 +116,7 @@ impl Objects {
         if let Some(set) = &*set {
             return Ok(Arc::clone(set));
         }
-        let loaded = self.load(None, Inventory::load(&self.git_dir).as_ref())?;
+        let loaded = self.load(Some(&[]), Inventory::load(&self.git_dir).as_ref())?;
         Ok(Arc::clone(set.insert(loaded)))
     }
 
@@ -127,7 +129,8 @@ impl Objects {
         if let Some(set) = set.as_ref().filter(|set| set.is_current()) {
             return Ok(Arc::clone(set));
         }
-        let loaded = self.load(set.as_deref(), Inventory::load(&self.git_dir).as_ref())?;
+        let old = set.as_ref().map_or(&[][..], |set| &set.packs);
+        let loaded = self.load(Some(old), Inventory::load(&self.git_dir).as_ref())?;
         Ok(Arc::clone(set.insert(loaded)))
     }
 
@@ -140,7 +143,7 @@ impl Objects {
         if set.stands() {
             return Ok(set);
         }
-        Ok(self.put(self.load(Some(&set), Inventory::load(&self.git_dir).as_ref())?))
+        Ok(self.put(self.load(Some(&set.packs), Inventory::load(&self.git_dir).as_ref())?))
     }
 
     fn put(&self, loaded: Arc<Set>) -> Arc<Set> {
@@ -155,6 +158,15 @@ impl Objects {
         }
         let known = Inventory::load(&self.git_dir).map(|known| known.verified(&self.git_dir));
         Ok(Some(self.put(self.load(None, known.as_ref())?)))
+    }
+
+    /// Closes the packs until they are read again.
+    pub fn close(&self) {
+        let listed = self.set.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let accounted = self.accounted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for set in [listed.as_ref(), accounted.as_ref().map(|accounted| &accounted.set)].into_iter().flatten() {
+            set.packs.iter().for_each(|pack| pack.close());
+        }
     }
 
     /// True if an object stands alone in a file that is not empty.
@@ -183,31 +195,37 @@ impl Objects {
         Ok(self.verified()?.is_some_and(|set| set.has(id)))
     }
 
-    /// An object, proved; `None` for its kind if it is a tag.
+    /// Reads an object of at most so many bytes and proves it; its kind is `None` if it is a tag.
     ///
     /// # Errors
-    /// `store-damaged` when it is missing, cut or not what its id says.
-    pub fn read(&self, id: &ObjectId) -> Result<(Kind, Vec<u8>)> {
-        self.read_by(id, STEPS)
+    /// `too-large`, before anything is unpacked; `store-damaged` when it is missing, cut or not what its id says.
+    pub fn read(&self, id: &ObjectId, most: u64) -> Result<(Kind, Vec<u8>)> {
+        self.read_by(id, most, &Cell::new(STEPS))
     }
 
-    fn read_by(&self, id: &ObjectId, steps: usize) -> Result<(Kind, Vec<u8>)> {
+    fn read_by(&self, id: &ObjectId, most: u64, steps: &Cell<usize>) -> Result<(Kind, Vec<u8>)> {
         self.tried(id, &mut |place| match place {
             Place::Packed(pack, at) => {
-                let (kind, content) = pack.with(&|base| self.base(base, steps), |source| source.read(at))?;
+                let other = |base: &ObjectId| self.base(base, most_of_base(most), steps);
+                let (kind, content) = pack.with(&other, |source| source.read_within(at, id, most))?;
                 match kind {
                     Some(kind) if pack::plain_id(kind, &content) != *id => Err(OTHER_BYTES),
                     kind => Ok((kind, content)),
                 }
             }
-            Place::Alone(path) => loose::read(path, id).map(|(kind, content)| (Some(kind), content)),
+            Place::Alone(path) => loose::read(path, id, most).map(|(kind, content)| (Some(kind), content)),
         })
     }
 
-    /// An object that another one is a delta on.
-    fn base(&self, id: &ObjectId, steps: usize) -> Option<(ObjectKind, Vec<u8>)> {
-        let (kind, content) = self.read_by(id, steps.checked_sub(1)?).ok()?;
-        Some((kind?, content))
+    /// Reads an object that another one is a delta on. Takes one of `steps`, which all attempts share.
+    fn base(&self, id: &ObjectId, most: u64, steps: &Cell<usize>) -> Result<(ObjectKind, Vec<u8>), Fault> {
+        take_step(steps)?;
+        match self.read_by(id, most, steps) {
+            Ok((Some(kind), content)) => Ok((kind, content)),
+            // What cannot be read now is not known to be damaged.
+            Err(error) if error.code() != Code::StoreDamaged => Err(Fault::Refused(error)),
+            Ok((None, _)) | Err(_) => Err(Fault::Damaged("its base is missing")),
+        }
     }
 
     /// Kind and size of an object, which is not proved.
@@ -215,8 +233,21 @@ impl Objects {
     /// # Errors
     /// `store-damaged` when it is missing or its beginning cannot be read.
     pub fn describe(&self, id: &ObjectId) -> Result<(Kind, u64)> {
+        self.describe_by(id, &Cell::new(STEPS))
+    }
+
+    fn describe_by(&self, id: &ObjectId, steps: &Cell<usize>) -> Result<(Kind, u64)> {
+        // Only the kind of a base counts: it is not unpacked.
+        let other = |base: &ObjectId| {
+            take_step(steps)?;
+            match self.describe_by(base, steps) {
+                Ok((Some(kind), _)) => Ok((kind, Vec::new())),
+                Err(error) if error.code() != Code::StoreDamaged => Err(Fault::Refused(error)),
+                Ok((None, _)) | Err(_) => Err(Fault::Damaged("its base is missing")),
+            }
+        };
         self.tried(id, &mut |place| match place {
-            Place::Packed(pack, at) => pack.with(&|base| self.base(base, STEPS), |source| source.describe(at)),
+            Place::Packed(pack, at) => pack.with(&other, |source| source.describe(at)),
             Place::Alone(path) => loose::describe(path).map(|(kind, size)| (Some(kind), size)),
         })
     }
@@ -236,6 +267,11 @@ impl Objects {
                 // Another copy may be whole.
                 Err(Fault::System(error)) => {
                     failed = Some(Error::io(error, "reading", &path));
+                    None
+                }
+                // Another copy may be no delta on something large.
+                Err(Fault::Refused(error)) => {
+                    failed = Some(error);
                     None
                 }
             };
@@ -273,7 +309,7 @@ impl Objects {
     }
 
     /// Writes down that an object is damaged or missing, for the next writer.
-    fn note(&self, id: &ObjectId) {
+    pub fn note(&self, id: &ObjectId) {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.noted);
         let write = |mut file: std::fs::File| match file.metadata()?.len() < MOST_NOTED {
             true => file.write_all(format!("{id}\n").as_bytes()),
@@ -284,12 +320,12 @@ impl Objects {
     }
 
     /// Gives kind, size and content of a copy to `take`. A delta is applied in memory first; other content is a stream.
-    fn stream<T>(&self, place: Place<'_>, take: &mut Taking<'_, T>) -> Result<T, Fault> {
+    fn stream<T>(&self, place: Place<'_>, steps: &Cell<usize>, take: &mut Taking<'_, T>) -> Result<T, Fault> {
         let (pack, at) = match place {
             Place::Alone(path) => return loose::with(path, take),
             Place::Packed(pack, at) => (pack, at),
         };
-        pack.with(&|base| self.base(base, STEPS), |source| {
+        pack.with(&|base| self.base(base, u64::MAX, steps), |source| {
             let head = source.head(at)?;
             match head.form {
                 Form::Whole(kind) => take(kind, head.size, &mut source.stream(&head)),
@@ -303,13 +339,14 @@ impl Objects {
     }
 
     /// Reads a copy and proves it by its id, in constant memory.
-    fn prove(&self, place: Place<'_>, id: &ObjectId) -> Result<(), Fault> {
-        self.stream(place, &mut |kind, size, content| proved(id, kind, size, content, &mut |_| Ok(())))
+    fn prove(&self, place: Place<'_>, id: &ObjectId, steps: &Cell<usize>) -> Result<(), Fault> {
+        self.stream(place, steps, &mut |kind, size, content| proved(id, kind, size, content, &mut |_| Ok(())))
     }
 
     /// True if a copy of an object is whole.
     pub fn proves(&self, id: &ObjectId) -> bool {
-        self.tried(id, &mut |place| self.prove(place, id)).is_ok()
+        let steps = Cell::new(STEPS);
+        self.tried(id, &mut |place| self.prove(place, id, &steps)).is_ok()
     }
 
     /// Writes a blob to `out` piece by piece, and gives its size.
@@ -322,15 +359,16 @@ impl Objects {
         let packed = self.set()?.packs.iter().filter(|pack| pack.find(id).is_some()).count();
         let is_only = packed + usize::from(self.is_loose(id)) < 2;
         let (mut has_begun, mut refused) = (false, None);
+        let (proving, writing) = (Cell::new(STEPS), Cell::new(STEPS));
         let copied = self.tried(id, &mut |place| {
             if has_begun {
                 // What was written cannot be taken back.
                 return Err(if refused.is_some() { Fault::System(ErrorKind::Other.into()) } else { OTHER_BYTES });
             }
             if !is_only {
-                self.prove(place, id)?;
+                self.prove(place, id, &proving)?;
             }
-            self.stream(place, &mut |kind, size, content| {
+            self.stream(place, &writing, &mut |kind, size, content| {
                 if kind != ObjectKind::Blob {
                     return Err(Fault::Damaged("it is no blob"));
                 }
@@ -369,6 +407,12 @@ impl Objects {
         }
         Ok(())
     }
+}
+
+/// Takes one of the steps from pack to pack.
+fn take_step(steps: &Cell<usize>) -> Result<(), Fault> {
+    steps.set(steps.get().checked_sub(1).ok_or(Fault::Damaged("its deltas lead through too many packs"))?);
+    Ok(())
 }
 
 /// Gives content to `each` piece by piece, and proves that it is that of an id.

@@ -9,7 +9,7 @@ use std::fs::{File, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::derive;
 use super::entry::{Elsewhere, Fault, Source};
@@ -21,13 +21,16 @@ use crate::model::id::ObjectId;
 use crate::sys::clock::file_clock;
 
 /// A directory that changed so shortly before it was listed may change again without telling (nanoseconds).
-const RACY: i64 = 20_000_000;
+const RACY: u64 = 20_000_000;
 
 /// A pack whose index did not follow within this time lost it (nanoseconds): writers rename both at once.
 const ORPHANED: i64 = 1_000_000_000;
 
 /// Packs above this size are read against their index only if their ends are wrong.
 const EXAMINED: u64 = 1 << 30;
+
+/// A lookup by halves costs as much as walking past so many objects.
+const FEW: usize = 16;
 
 /// Distinguishes one state of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +80,12 @@ pub struct Pack {
     pub bad: BTreeSet<ObjectId>,
     /// Holds what the index file should hold, if its content is not to be trusted.
     pub derived: Option<Vec<u8>>,
-    file: OnceLock<File>,
+    /// Set while the pack is read now and then.
+    file: Mutex<Option<Arc<File>>>,
 }
+
+/// The packs that are in memory, for whichever workspace: a process that guards several keeps one copy of an index.
+static IN_MEMORY: Mutex<Vec<Weak<Pack>>> = Mutex::new(Vec::new());
 
 impl Pack {
     /// The name without directory and extension.
@@ -89,6 +96,18 @@ impl Pack {
     /// Where an object begins.
     pub fn find(&self, id: &ObjectId) -> Option<u64> {
         self.index.find(id).filter(|_| self.bad.is_empty() || !self.bad.contains(id))
+    }
+
+    /// Takes out of `ids`, which ascend, the objects that it holds. Walks along both: many lookups cost more.
+    pub fn strike_out(&self, ids: &mut Vec<ObjectId>) {
+        if ids.len() < self.index.len() / FEW {
+            return ids.retain(|id| self.find(id).is_none());
+        }
+        let mut held = self.index.entries().map(|entry| entry.id).peekable();
+        ids.retain(|id| {
+            while held.next_if(|held| held < id).is_some() {}
+            held.peek() != Some(id) || self.bad.contains(id)
+        });
     }
 
     /// Counts its objects.
@@ -118,12 +137,17 @@ impl Pack {
         }
     }
 
-    fn file(&self) -> std::io::Result<&File> {
-        if let Some(file) = self.file.get() {
-            return Ok(file);
+    fn file(&self) -> std::io::Result<Arc<File>> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &*file {
+            return Ok(Arc::clone(file));
         }
-        let file = File::open(self.stem.with_extension("pack"))?;
-        Ok(self.file.get_or_init(|| file))
+        Ok(Arc::clone(file.insert(Arc::new(File::open(self.stem.with_extension("pack"))?))))
+    }
+
+    /// Closes the file until it is read again: while it is open, a pack that was removed keeps its room on the disk.
+    pub fn close(&self) {
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Does something with the open pack; bases that it does not hold are read by `other`.
@@ -133,7 +157,7 @@ impl Pack {
         act: impl FnOnce(&Source<'_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let file = self.file()?;
-        act(&Source { file, length: self.pack.size, find: &|id| self.index.find(id), other })
+        act(&Source { file: &file, length: self.pack.size, find: &|id| self.index.find(id), other })
     }
 }
 
@@ -146,11 +170,12 @@ pub struct Set {
 }
 
 impl Set {
-    /// Lists the packs in `dirs`. What `old` or the inventory knows of a file that stands as it was is not looked at again.
+    /// Lists the packs in `dirs`. What `old`, another set of this process or the inventory knows of a file that stands as it was is not
+    /// looked at again. Without `old` nothing that is in memory is trusted.
     ///
     /// # Errors
     /// When a directory cannot be listed, or a file not read.
-    pub fn load(dirs: &[PathBuf], old: Option<&Set>, known: Option<&Inventory>) -> Result<Set> {
+    pub fn load(dirs: &[PathBuf], old: Option<&[Arc<Pack>]>, known: Option<&Inventory>) -> Result<Set> {
         let (mut packs, mut marks, listed) = (Vec::new(), Vec::new(), file_clock());
         for dir in dirs {
             marks.push((dir.clone(), Identity::of(dir)?));
@@ -182,7 +207,8 @@ impl Set {
     /// True if no pack came or went since.
     pub fn is_current(&self) -> bool {
         self.marks.iter().all(|(dir, mark)| {
-            let is_racy = mark.is_some_and(|mark| mark.mtime.saturating_add(RACY) >= self.listed);
+            // A time far ahead is not recent: the next change sets another one.
+            let is_racy = mark.is_some_and(|mark| mark.mtime.abs_diff(self.listed) <= RACY);
             !is_racy && Identity::of(dir).is_ok_and(|now| now == *mark)
         })
     }
@@ -205,8 +231,25 @@ fn is_shortage(error: &Error) -> bool {
     error.code() == Code::NoMemory || matches!(number, Some(libc::EMFILE | libc::ENFILE))
 }
 
+/// Finds a pack among those that this process has in memory.
+fn in_memory(is_wanted: &dyn Fn(&Arc<Pack>) -> bool) -> Option<Arc<Pack>> {
+    // Upgraded first: what is let go of here for the last time is freed without the lock.
+    let all: Vec<Arc<Pack>> =
+        IN_MEMORY.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+    all.into_iter().find(is_wanted)
+}
+
+/// Has other stores of this process find a pack.
+fn kept(pack: Pack) -> Arc<Pack> {
+    let pack = Arc::new(pack);
+    let mut known = IN_MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
+    known.retain(|pack| pack.strong_count() > 0);
+    known.push(Arc::downgrade(&pack));
+    pack
+}
+
 /// Looks at one pack; `None` if it went, or its index is still to come.
-fn look(stem: &Path, old: Option<&Set>, known: Option<&Inventory>, now: i64) -> Result<Option<Arc<Pack>>> {
+fn look(stem: &Path, old: Option<&[Arc<Pack>]>, known: Option<&Inventory>, now: i64) -> Result<Option<Arc<Pack>>> {
     let (index_path, pack_path) = (stem.with_extension("idx"), stem.with_extension("pack"));
     let idx = Identity::of(&index_path)?;
     let Some(pack) = Identity::of(&pack_path)? else { return Ok(None) };
@@ -215,24 +258,29 @@ fn look(stem: &Path, old: Option<&Set>, known: Option<&Inventory>, now: i64) -> 
     let line = known.and_then(|known| known.packs.get(name.as_ref())).filter(|known| known.pack == pack);
     // What another process found damaged meanwhile counts here too.
     let knows_all = |other: &Arc<Pack>| line.is_none_or(|line| line.bad.iter().all(|id| other.bad.contains(id)));
-    if let Some(same) = old.and_then(|old| old.packs.iter().find(same)).filter(|same| knows_all(same)) {
-        return Ok(Some(Arc::clone(same)));
+    if let Some(old) = old {
+        if let Some(same) = old.iter().find(same).filter(|same| knows_all(same)) {
+            return Ok(Some(Arc::clone(same)));
+        }
+        if let Some(same) = in_memory(&|other| same(&other) && knows_all(other) && other.derived.is_none()) {
+            return Ok(Some(same));
+        }
     }
     if idx.is_none() && now.saturating_sub(pack.ctime) < ORPHANED {
         return Ok(None);
     }
     let bytes = match std::fs::read(&index_path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Ok(bytes) => Arc::new(bytes),
+        Err(error) if error.kind() == ErrorKind::NotFound => Arc::default(),
         Err(error) => return Err(Error::io(error, "reading", &index_path)),
     };
     let known = known.and_then(|known| known.packs.get(name.as_ref()));
     let made = |index: Index, bad: BTreeSet<ObjectId>, derived: Option<Vec<u8>>| {
         let stem = stem.to_owned();
-        Some(Arc::new(Pack { stem, index, idx, pack, bad, derived, file: OnceLock::new() }))
+        Some(kept(Pack { stem, index, idx, pack, bad, derived, file: Mutex::default() }))
     };
     if let Some(known) = known.filter(|known| Some(known.idx) == idx && known.pack == pack)
-        && let Ok(index) = Index::bounded(bytes.clone())
+        && let Ok(index) = Index::bounded(Arc::clone(&bytes))
     {
         return Ok(made(index, known.bad.iter().copied().collect(), None));
     }
@@ -242,7 +290,7 @@ fn look(stem: &Path, old: Option<&Set>, known: Option<&Inventory>, now: i64) -> 
         Err(error) => return Err(Error::io(error, "opening", &pack_path)),
     };
     let reading = |error| Error::io(error, "reading", &pack_path);
-    let why = match Index::verified(bytes.clone()) {
+    let why = match Index::verified(Arc::clone(&bytes)) {
         Ok(index) => match missing(&file, &index, pack, known).map_err(reading)? {
             Some(bad) => return Ok(made(index, bad, None)),
             None => "the pack holds more than it says",
@@ -283,4 +331,60 @@ fn missing(
 pub fn examine(index: &Path) -> Result<Option<&'static str>> {
     let bytes = std::fs::read(index).at("reading", index)?;
     Ok(Index::verified(bytes).err())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::FileTimes;
+    use std::time::{Duration, SystemTime};
+
+    use super::super::pack::tests::index_of;
+    use super::*;
+
+    /// A pack of which only the index counts.
+    fn pack(dir: &Path, name: &str, ids: &[ObjectId], bad: &[ObjectId]) -> Pack {
+        Pack {
+            stem: dir.join(name),
+            index: Index::verified(index_of(ids)).unwrap(),
+            idx: None,
+            pack: Identity::NONE,
+            bad: bad.iter().copied().collect(),
+            derived: None,
+            file: Mutex::default(),
+        }
+    }
+
+    #[test]
+    fn held_objects_are_struck_out_however_many_are_asked_for() {
+        let id = |n: usize| {
+            ObjectId::from_bytes([[(n >> 8) as u8, n as u8].as_slice(), &[7; 18]].concat().try_into().unwrap())
+        };
+        let held: Vec<ObjectId> = (0..400).map(|n| id(n * 3)).collect();
+        let pack = pack(Path::new("/nowhere"), "pack-a", &held, &[id(30), id(1197)]);
+        for step in [1, 2, 7, 100, 1200] {
+            let mut ids: Vec<ObjectId> = (0..1300).step_by(step).map(id).collect();
+            let left: Vec<ObjectId> = ids.iter().copied().filter(|id| pack.find(id).is_none()).collect();
+            pack.strike_out(&mut ids);
+            assert_eq!(ids, left, "each {step}.");
+        }
+    }
+
+    #[test]
+    fn a_time_ahead_hides_no_change_and_costs_no_look() {
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = scratch.path().to_owned();
+        let dated = |time: SystemTime| {
+            File::open(&dir).unwrap().set_times(FileTimes::new().set_modified(time)).unwrap();
+            Set::load(std::slice::from_ref(&dir), Some(&[]), None).unwrap()
+        };
+        let now = SystemTime::now();
+        assert!(!dated(now).is_current(), "it may change again without telling");
+        for ahead in [Duration::from_secs(3600), Duration::from_secs(1 << 30)] {
+            let set = dated(now + ahead);
+            assert!(set.is_current());
+            std::fs::write(dir.join("pack-x.pack"), "x").unwrap();
+            assert!(!set.is_current());
+            std::fs::remove_file(dir.join("pack-x.pack")).unwrap();
+        }
+    }
 }

@@ -4,10 +4,9 @@ use std::io::Write;
 
 use super::objects::Objects;
 use super::{Store, damaged};
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::tree::{self, TreeEntry};
-use crate::model::weight::object_too_large;
 
 /// Bytes of content from which on it is streamed.
 const LARGE: u64 = 1 << 20;
@@ -39,7 +38,11 @@ impl<'s> Reader<'s> {
         if self.blob_size(id).is_some_and(|size| size >= LARGE) {
             return Ok(None);
         }
-        read_kind(self.objects, id, ObjectKind::Blob).map(Some)
+        match read_kind(self.objects, id, ObjectKind::Blob, LARGE) {
+            // It is small, and a delta on something that is not.
+            Err(error) if error.code() == Code::TooLarge => Ok(None),
+            read => read.map(Some),
+        }
     }
 
     /// The length of a blob, from its header alone; `None` when it cannot be told.
@@ -72,10 +75,10 @@ impl Store {
     /// # Errors
     /// `too-large`; `store-damaged` when it is missing.
     pub fn tree_content_within(&self, id: &ObjectId, most: u64) -> Result<Vec<u8>> {
-        if *id != ObjectId::EMPTY_TREE {
-            self.refuse_above(id, most)?;
+        if *id == ObjectId::EMPTY_TREE {
+            return Ok(Vec::new());
         }
-        self.tree_content(id)
+        read_kind(&self.objects, id, ObjectKind::Tree, most)
     }
 
     /// The bytes of a blob of at most so many bytes, in memory.
@@ -83,20 +86,13 @@ impl Store {
     /// # Errors
     /// `too-large`; `store-damaged` when it is missing, cut or of another kind.
     pub fn read_blob_within(&self, id: &ObjectId, most: u64) -> Result<Vec<u8>> {
-        self.refuse_above(id, most)?;
-        self.read_blob(id)
-    }
-
-    /// Refuses an object by its header, before it is unpacked.
-    pub(crate) fn refuse_above(&self, id: &ObjectId, most: u64) -> Result<()> {
-        let (_, size) = self.objects.describe(id)?;
-        if size > most { Err(object_too_large(id, size, most)) } else { Ok(()) }
+        read_kind(&self.objects, id, ObjectKind::Blob, most)
     }
 }
 
-/// The bytes of an object that must be of a kind.
-pub(super) fn read_kind(objects: &Objects, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>> {
-    match objects.read(id)? {
+/// Reads an object that must be of a kind and have at most so many bytes.
+pub(super) fn read_kind(objects: &Objects, id: &ObjectId, kind: ObjectKind, most: u64) -> Result<Vec<u8>> {
+    match objects.read(id, most)? {
         (Some(found), content) if found == kind => Ok(content),
         _ => Err(damaged(id, "is of another kind than the checkpoint says")),
     }

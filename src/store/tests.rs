@@ -1,3 +1,4 @@
+mod bounds;
 mod damage;
 mod light;
 
@@ -327,4 +328,14 @@ fn packs_with_deltas_or_damage_are_left_as_they_are() {
     std::fs::write(damaged, &bytes).unwrap();
     store.consolidate(consolidate::Bounds { packs: 2, left: 1, ..FEW }).unwrap();
     assert_eq!(std::fs::read(damaged).unwrap(), bytes);
+}
+
+impl Store {
+    pub(super) fn read_blob(&self, id: &ObjectId) -> Result<Vec<u8>> {
+        self.read_blob_within(id, u64::MAX)
+    }
+
+    pub(super) fn read_tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
+        self.read_tree_within(id, u64::MAX)
+    }
 }

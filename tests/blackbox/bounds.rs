@@ -135,6 +135,35 @@ fn one_tree_or_record_of_many_megabytes_is_not_unpacked() {
     assert_eq!(lab.read("a"), "one\n", "without its rules nothing proves that a path was not there");
 }
 
+#[test]
+fn a_commit_of_many_megabytes_is_not_unpacked() {
+    let lab = Lab::new();
+    lab.write("a", "one\n");
+    lab.take("first");
+    let Some(_) = lab.store_git(&["version"]) else { return };
+    forged(&lab, &object(&lab, "tree", b"")).unwrap();
+    let name = lab.store_git(&["for-each-ref", "--format=%(refname)", "refs/piton/*/manual/2"]).unwrap();
+    let commit = lab.store_git(&["cat-file", "-p", name.trim()]).unwrap();
+    let long = object(&lab, "commit", &[commit.as_bytes(), &vec![b'x'; 500 << 20]].concat());
+    lab.store_git(&["update-ref", name.trim(), &long]).unwrap();
+    for (args, code) in [
+        // It counts as damaged: what is whole is listed.
+        (&["list"][..], 6),
+        (&["show", "1"], 0),
+        (&["show", "2"], 3),
+        (&["restore", "2", "--yes"], 3),
+        (&["doctor", "--refs"], 6),
+        (&["status"], 6),
+    ] {
+        let output = limited(&lab, 400_000, args);
+        assert_eq!(output.code, code, "{args:?}: {output:?}");
+    }
+    lab.write("a", "two\n");
+    assert_eq!(limited(&lab, 400_000, &["checkpoint", "goes on"]).code, 0);
+    assert_eq!(limited(&lab, 400_000, &["restore", "1", "--yes"]).code, 0);
+    assert_eq!(lab.read("a"), "one\n");
+}
+
 /// Bytes that do not compress, the same each time.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;

@@ -1,11 +1,12 @@
 //! What a writer does before it takes anything for stored: it compares the packs that stand with the inventory, writes damaged indexes
 //! anew, and has damaged and missing objects count as not there.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use super::{Objects, Place};
+use super::{Objects, Place, STEPS};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::store::entry::Fault;
@@ -19,7 +20,7 @@ const MOST_LOST: usize = 1000;
 
 /// What a comparison with the inventory gave.
 pub struct Accounted {
-    set: Arc<Set>,
+    pub(super) set: Arc<Set>,
     /// The inventory as it was after that.
     told: Option<Identity>,
     /// Objects that are known to be missing.
@@ -82,7 +83,7 @@ impl Objects {
             self.load(None, known.as_ref())?
         } else {
             let listed = self.set.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            self.load(listed.as_deref(), known.as_ref())?
+            self.load(Some(listed.as_ref().map_or(&[][..], |set| &set.packs)), known.as_ref())?
         };
         if !holds_lock && set.packs.iter().any(|pack| pack.derived.is_some()) {
             // It is derived once.
@@ -90,7 +91,7 @@ impl Objects {
             return Ok(None);
         }
         if let Some(mended) = mend(&set)? {
-            set = self.load(Some(&set), Some(&mended))?;
+            set = self.load(Some(&set.packs), Some(&mended))?;
         }
         let went = self.has_lost(before, known.as_ref(), &set);
         // Without an inventory nobody can tell.
@@ -149,8 +150,10 @@ impl Objects {
         let held = before.into_iter().flat_map(|before| &before.packs);
         let changed = held.filter(|old| !now.packs.iter().any(|pack| Arc::ptr_eq(pack, old)));
         for pack in changed {
-            let mut ids = pack.index.entries().map(|entry| entry.id).filter(|id| !pack.bad.contains(id));
-            if ids.any(|id| !now.has(&id) && !self.is_loose(&id)) {
+            let mut ids: Vec<ObjectId> =
+                pack.index.entries().map(|entry| entry.id).filter(|id| !pack.bad.contains(id)).collect();
+            now.packs.iter().for_each(|pack| pack.strike_out(&mut ids));
+            if ids.iter().any(|id| !self.is_loose(id)) {
                 return true;
             }
         }
@@ -175,13 +178,13 @@ impl Objects {
                 }
                 is_news |= self.put_file_aside(&path, id)?;
             }
-            let mut stands = self.is_loose(id);
+            let (mut stands, steps) = (self.is_loose(id), Cell::new(STEPS));
             for pack in &set.packs {
                 let Some(at) = pack.find(id) else { continue };
-                match self.prove(Place::Packed(pack, at), id) {
+                match self.prove(Place::Packed(pack, at), id, &steps) {
                     Err(Fault::Damaged(_)) => {}
                     // What the system cannot read now is not judged.
-                    Ok(()) | Err(Fault::System(_)) => {
+                    Ok(()) | Err(Fault::System(_) | Fault::Refused(_)) => {
                         stands = true;
                         continue;
                     }

@@ -402,6 +402,8 @@ fn another_copy_is_taken_where_one_is_damaged_or_cannot_be_read() {
         assert!(copied(&stores[3]), "the pack cannot be read");
         std::fs::remove_file(&loose).unwrap();
         let _ = std::fs::remove_file(store.git_dir().join("piton-damaged"));
+        // Other stores of this process share the pack, and have opened the file that was there.
+        stores[4].close();
         let error = stores[4].read_blob(&id).unwrap_err();
         assert_ne!(error.code(), Code::StoreDamaged, "that is not known: {error}");
         assert!(!store.git_dir().join("piton-damaged").exists(), "nor noted");
@@ -440,5 +442,99 @@ fn what_is_fetched_again_replaces_a_torn_pack() {
         assert!(comes_whole(&fresh, &id) && comes_whole(&Store::open(home.path()).unwrap(), &id), "round {round}");
         assert_eq!(fresh.ailments().unwrap(), []);
         assert!(!fresh.is_suspect());
+    }
+}
+
+#[test]
+fn a_process_keeps_one_copy_of_an_index_and_closes_packs_in_idle_time() {
+    let (home, store) = store();
+    let tree = fill(&store, 100);
+    let other = Store::open(home.path()).unwrap();
+    let packs = [store.objects.refresh().unwrap(), other.objects.refresh().unwrap()];
+    assert_eq!(packs[0].packs.len(), 1);
+    assert!(std::sync::Arc::ptr_eq(&packs[0].packs[0], &packs[1].packs[0]));
+    let pack = only(&store, "pack");
+    let is_open = || {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| fd.ok()?.path().read_link().ok());
+        open.into_iter().any(|file| {
+            file.starts_with(home.path().canonicalize().unwrap()) && file.ends_with(pack.file_name().unwrap())
+        })
+    };
+    other.read_commit(&tree).unwrap();
+    assert!(is_open());
+    other.close();
+    assert!(!is_open());
+    assert!(store.read_commit(&tree).is_ok(), "it is opened again");
+}
+
+#[test]
+fn a_pack_that_cannot_be_read_is_passed_over() {
+    let (home, store) = store();
+    let commit = fill(&store, 100);
+    let stem = store.git_dir().join("objects/pack/pack-aaaa");
+    std::fs::write(stem.with_extension("pack"), b"PACK").unwrap();
+    // Reading a directory fails for everybody, the superuser too.
+    std::fs::create_dir(stem.with_extension("idx")).unwrap();
+    let mut fresh = Store::open(home.path()).unwrap();
+    assert_eq!(fresh.objects.refresh().unwrap().packs.len(), 1);
+    assert!(comes_whole(&fresh, &commit));
+    writing(&mut fresh);
+}
+
+#[test]
+fn damage_that_one_process_found_counts_for_others_that_are_warm() {
+    let (home, store) = store();
+    fill(&store, 100);
+    let pack = only(&store, "pack");
+    let id = ObjectId::of(ObjectKind::Blob, "content of file 7\n".repeat(20).as_bytes()).unwrap();
+    let at = store.objects.refresh().unwrap().packs[0].find(&id).unwrap() as usize;
+    let mut bytes = std::fs::read(&pack).unwrap();
+    bytes[at + 5] ^= 1;
+    replace_cache(&pack, &bytes).unwrap();
+    // Nobody knows how the pack was: its objects are not looked at until they are read.
+    std::fs::remove_file(store.git_dir().join("piton-packs")).ok();
+    let mut warm = [Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap()];
+    for store in &mut warm {
+        store.renew().unwrap();
+        assert!(store.has(&id).unwrap());
+    }
+    assert_eq!(warm[0].read_blob(&id).unwrap_err().code(), Code::StoreDamaged);
+    warm[0].renew().unwrap();
+    for store in &mut warm {
+        store.renew().unwrap();
+        assert!(!store.has(&id).unwrap(), "it is stored again by whoever writes next");
+    }
+}
+
+#[test]
+fn loose_files_that_hold_no_object_of_piton() {
+    use std::io::Write;
+    let (_home, store) = store();
+    let named = |n: u8, content: &[u8]| {
+        let id = ObjectId::from_bytes([n; 20]);
+        let path = loose::path_of(store.git_dir(), &id);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        (id, path)
+    };
+    let deflated = |plain: &[u8]| {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(1));
+        encoder.write_all(plain).unwrap();
+        encoder.finish().unwrap()
+    };
+    // What it holds; whether it counts as there; whether it is put aside.
+    let table: [(&str, Vec<u8>, bool, bool); 5] = [
+        ("nothing", vec![], false, true),
+        ("no compressed bytes", b"no object".to_vec(), true, true),
+        ("a header that is none", deflated(b"bleb 1\0x"), true, true),
+        ("another object", deflated(b"blob 1\0x"), true, true),
+        ("a tag", deflated(b"tag 1\0x"), true, false),
+    ];
+    for (n, (what, content, is_there, is_damaged)) in (1..).zip(table) {
+        let (id, path) = named(n, &content);
+        assert_eq!(store.has(&id).unwrap(), is_there, "{what}");
+        assert_eq!(loose::is_damaged(&path, &id), is_damaged, "{what}");
+        assert_eq!(store.read_blob(&id).unwrap_err().code(), Code::StoreDamaged, "{what}");
+        assert_eq!(store.missing(&mut [id].into_iter()).unwrap().is_empty(), is_there, "{what}");
     }
 }

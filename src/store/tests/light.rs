@@ -192,3 +192,23 @@ fn what_a_torn_pack_held_counts_as_missing() {
     std::fs::write(&path, &bytes[..bytes.len() - 100]).unwrap();
     assert!(!contains(&Store::open(home.path()).unwrap()));
 }
+
+#[test]
+fn a_light_pack_goes_only_when_what_is_damaged_elsewhere_is_compressed_again() {
+    let (home, mut store, commit) = light_store();
+    let [path] = light(&store).try_into().unwrap();
+    let id = ObjectId::of(ObjectKind::Blob, "line 7 of many\n".repeat(407).as_bytes()).unwrap();
+    let at = store.objects.refresh().unwrap().packs[0].find(&id).unwrap() as usize;
+    let copy = path.with_file_name(format!("pack-{}", "a".repeat(40)));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[at + 40] ^= 1;
+    std::fs::write(copy.with_extension("pack"), bytes).unwrap();
+    std::fs::copy(path.with_extension("idx"), copy.with_extension("idx")).unwrap();
+    store.objects.note(&id);
+    store.renew().unwrap();
+    recompressed(&mut store, AT_ONCE);
+    for store in [&store, &Store::open(home.path()).unwrap()] {
+        let entries = store.read_tree(&store.read_commit(&commit).unwrap().tree).unwrap();
+        assert!(entries.iter().all(|entry| store.copy_blob(&entry.id, &mut Vec::new()).is_ok()));
+    }
+}
