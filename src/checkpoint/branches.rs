@@ -29,7 +29,11 @@ impl Timeline {
         for leaf in self.refs(&self.leaf_prefix())? {
             match tip_of(&leaf).and_then(|id| self.read(id, &leaf.name.as_str().into())) {
                 Ok(checkpoint) => all.push(checkpoint),
-                Err(error) => fault(&leaf.name, &error),
+                Err(error) => {
+                    // Its name is taken all the same: the next checkpoint needs another number.
+                    super::number::number_in(&leaf.name).into_iter().for_each(|number| self.use_ordinal(number));
+                    fault(&leaf.name, &error);
+                }
             }
         }
         let mut tips = Vec::new();

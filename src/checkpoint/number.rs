@@ -17,6 +17,11 @@ use crate::error::{IoContext, Result};
 /// The last number that this process has given in each workspace's directory.
 static USED: Mutex<BTreeMap<PathBuf, u64>> = Mutex::new(BTreeMap::new());
 
+/// Reads the number in the name of a leaf.
+pub(super) fn number_in(name: &str) -> Option<u64> {
+    name.rsplit('/').next().and_then(|number| number.parse().ok())
+}
+
 impl Timeline {
     /// The number of the next checkpoint.
     ///
@@ -59,7 +64,7 @@ impl Timeline {
     /// # Errors
     /// `disk-full`, `permission`.
     pub(super) fn keep_number(&self, name: &str) -> Result<()> {
-        let number = name.rsplit('/').next().and_then(|number| number.parse::<u64>().ok());
+        let number = number_in(name);
         let mut state = self.state();
         if let Some(number) = number.filter(|number| *number >= state.next_ordinal) {
             state.next_ordinal = number + 1;
