@@ -107,7 +107,7 @@ impl Drop for Temporary {
 
 /// True if a file does not hold the object of an id. One that cannot be read is not judged. Takes constant memory.
 pub fn is_damaged(path: &Path, id: &ObjectId) -> bool {
-    let is_of_id = with(path, &mut |kind, size, content| Ok(proven_id(content, kind, size)? == Some(*id)));
+    let is_of_id = with(path, |kind, size, content| Ok(proven_id(content, kind, size)? == Some(*id)));
     match is_of_id {
         Ok(is_of_id) => !is_of_id,
         Err(Fault::Damaged(_)) => true,
@@ -116,10 +116,7 @@ pub fn is_damaged(path: &Path, id: &ObjectId) -> bool {
 }
 
 /// Gives kind, size and content of a loose object to `take`, as a stream. What it does not have room for in memory, it needs none for.
-pub fn with<T>(
-    path: &Path,
-    take: &mut dyn FnMut(ObjectKind, u64, &mut dyn Read) -> Result<T, Fault>,
-) -> Result<T, Fault> {
+pub fn with<T>(path: &Path, take: impl FnOnce(ObjectKind, u64, &mut dyn Read) -> Result<T, Fault>) -> Result<T, Fault> {
     let open = || File::open(path).map(|file| BufReader::with_capacity(1 << 16, file));
     let (kind, size, begin) = header(open()?)?.object()?;
     let mut content = ZlibDecoder::new(open()?);
