@@ -195,7 +195,9 @@ pub fn find(text: &str, spans: &mut Spans) {
         let before = at.checked_sub(1).map_or(b' ', |at| bytes[at]);
         let is_assignment = *sign == b':' && next == b'=';
         if !is_assignment
-            && (matches!(next, b'=' | b'~') || (*sign == b'=' && matches!(before, b':' | b'=' | b'!' | b'<' | b'>')))
+            && (matches!(next, b'=' | b'~')
+                || (*sign == b':' && next == b':')
+                || (*sign == b'=' && matches!(before, b':' | b'=' | b'!' | b'<' | b'>')))
         {
             continue;
         }
@@ -206,6 +208,12 @@ pub fn find(text: &str, spans: &mut Spans) {
         if at < done || !may_be_secret(&text[name.clone()]) {
             continue;
         }
+        // `grep "TOKEN=" src`: the quote that follows ends what the one before the name began.
+        let closes = matches!(lead, b'"' | b'\'') && next == lead && name.end == at;
+        if closes && bytes.get(from + 1).is_none_or(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let from = from + usize::from(closes);
         let Some(value) = value_after(bytes, from, *sign, &mut run) else { continue };
         // `NAME= command` gives a name nothing.
         if *sign == b'=' && value.start > from && before != b' ' {
