@@ -158,15 +158,24 @@ pub fn repositories(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Vec<RelP
 /// Most paths that the patterns of one action stand for; more are left to what the rules capture anyway.
 const MAX_MATCHES: usize = 20_000;
 
+/// Most directories that are looked into for the names that a search lets through, the nearest first.
+const MAX_SEARCHED: usize = 50_000;
+
 /// What patterns match on the disk, as a shell would expand them: names that begin with a dot only where the pattern does.
+/// `**` stands for every directory below, as `find` goes through them: what is behind it matches any name.
 pub fn expanded(patterns: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for pattern in patterns {
-        let mut places = vec![PathBuf::from("/")];
+        let (mut places, mut is_search) = (vec![PathBuf::from("/")], false);
         for part in Path::new(pattern).components() {
             let Component::Normal(part) = part else { continue };
-            places = match part.to_str().filter(|part| part.contains(['*', '?', '['])) {
-                Some(glob) => places.iter().flat_map(|dir| matching(dir, glob)).take(MAX_MATCHES).collect(),
+            if part == "**" {
+                (places, is_search) = (all_below(places), true);
+                continue;
+            }
+            let is_pattern = |part: &&str| part.contains(['*', '?', '[']) || (is_search && part.contains('{'));
+            places = match part.to_str().filter(is_pattern) {
+                Some(glob) => places.iter().flat_map(|dir| matching(dir, glob, is_search)).take(MAX_MATCHES).collect(),
                 None => places.into_iter().map(|dir| dir.join(part)).collect(),
             };
         }
@@ -177,13 +186,25 @@ pub fn expanded(patterns: &[String]) -> Vec<String> {
     found
 }
 
+/// Some directories and all below them. Links are not followed.
+fn all_below(mut dirs: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut next = 0;
+    while next < dirs.len() && dirs.len() < MAX_SEARCHED {
+        let entries = std::fs::read_dir(&dirs[next]).into_iter().flatten().flatten();
+        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path());
+        dirs.extend(below);
+        next += 1;
+    }
+    dirs
+}
+
 /// The names in a directory that one part of a pattern matches.
-fn matching(dir: &Path, part: &str) -> Vec<PathBuf> {
+fn matching(dir: &Path, part: &str, is_search: bool) -> Vec<PathBuf> {
     // What no pattern can be made of, the shell takes literally; such a name is rare, and the rules see it anyway.
     let Ok(glob) = globset::Glob::new(part) else { return Vec::new() };
     let matcher = glob.compile_matcher();
     let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let shown = |name: &std::ffi::OsString| part.starts_with('.') || !name.as_bytes().starts_with(b".");
+    let shown = |name: &std::ffi::OsString| is_search || part.starts_with('.') || !name.as_bytes().starts_with(b".");
     names.filter(|name| shown(name) && matcher.is_match(Path::new(name))).map(|name| dir.join(name)).collect()
 }
 

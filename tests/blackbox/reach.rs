@@ -144,7 +144,11 @@ fn a_git_directory_that_goes_is_said_where_it_is_named_and_only_there() {
         // What spares it says nothing of it.
         ("git clean -fdx", &[]),
         ("git checkout .", &[]),
+        ("find . -name v -exec rm -rf {} +", &["v/.git"]),
+        ("find . -name 'v*' | xargs rm -rf", &["v/.git"]),
+        ("find . -type f | xargs rm", &[".git", "v/.git"]),
         ("find . -name '*.pyc' -delete", &[]),
+        ("find . -name '*.pyc' | xargs rm", &[]),
         ("find . -type f -not -path './.git/*' -delete", &[]),
         ("find . -name .git -prune -o -type f -exec rm {} +", &[]),
         ("rm -f .git/index.lock", &[]),
@@ -223,4 +227,37 @@ fn a_repository_of_its_own_that_is_left_out_is_said() {
         assert_eq!(lab.read("trees/wt/mine.txt"), "trees/wt/mine.txt\n", "{command}");
     }
     assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn a_search_by_name_reaches_what_has_the_name_and_nothing_else() {
+    for command in [
+        "find . -name '*.env' -delete",
+        "find . -name .env -exec rm {} +",
+        "find . -iname '.ENV' | xargs rm",
+        "find . -type f \\( -name .env -o -name none \\) -print0 | sort -z | xargs -0 rm",
+        "find ROOT/alias/ -name .env -delete",
+    ] {
+        let lab = Lab::new();
+        symlink("work", lab.root().join("alias")).unwrap();
+        lab.write(".gitignore", ".env\ncache/\nnode_modules/\n");
+        lab.write("package.json", "{}\n");
+        lab.write("node_modules/.package-lock.json", "{}\n");
+        lab.write("node_modules/m/index.js", "1\n");
+        let mut sidecar = guarded(&lab);
+        for (path, content) in [("a.txt", "a\n"), (".env", "KEY=1\n"), ("cache/.env", "KEY=2\n"), ("cache/x", "x\n")] {
+            lab.write(path, content);
+        }
+        let command = command.replace("ROOT", &lab.root().to_string_lossy());
+        let reply = shell(&mut sidecar, &command);
+        assert_eq!((status(&reply), not_held(&reply)), ("taken", vec![]), "{command}: {reply}");
+        lab.sh(&command);
+        assert!(!lab.work.join(".env").exists() && !lab.work.join("cache/.env").exists(), "{command}");
+        assert_eq!(sidecar.finish(), 0);
+        let n = reply["checkpoint"]["n"].as_u64().unwrap();
+        lab.restore(n, &[]);
+        assert_eq!([".env", "cache/.env"].map(|path| lab.read(path)), ["KEY=1\n", "KEY=2\n"], "{command}");
+        let shown = lab.piton(&["show", &n.to_string(), "--json"]).stdout;
+        assert!(!shown.contains("cache/x") && !shown.contains("index.js"), "{command}: {shown}");
+    }
 }

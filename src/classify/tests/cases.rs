@@ -6,13 +6,16 @@ use crate::classify::Context;
 use crate::model::effect::{Certainty, Class, Confidence, Needs, Scope, Severity, Stance, Takes, Verdict};
 use crate::model::policy::ClassRule;
 
+/// The workspace of the context.
+const WORKSPACE: &str = "/home/dev/proj";
+
 fn verdict(line: &str) -> Verdict {
     shared().shell(line, &context(), &policy())
 }
 
 #[test]
 fn targets_are_literal_and_follow_cd() {
-    let root = "/home/dev/proj";
+    let root = WORKSPACE;
     let table: &[(&str, &[&str])] = &[
         ("rm a b/c", &["a", "b/c"]),
         ("rm -rf -- -x", &["-x"]),
@@ -56,13 +59,11 @@ fn targets_are_literal_and_follow_cd() {
         ("vim -es -c '%s/a/b/ge | w out.txt' -c '!rm a' in.txt", &["out.txt", "a"]),
         ("ed -s a.txt <<< $'1d\\nw\\nq'", &["a.txt"]),
         ("ex f <<< 'wq'", &["f"]),
-        ("find src lib -name '*.o' -delete", &["src", "lib"]),
         ("find src -exec sed -i s/a/b/ {} +", &["src"]),
         ("find src -exec cp {} {}.bak \\;", &[]),
-        ("find src -name .github -exec rm -rf {} +", &["src"]),
         ("find src -name .git | xargs rm -rf", &["src"]),
         ("find src -name .git; xargs rm -rf", &[]),
-        ("find src -name .git | sort | xargs rm -rf", &[]),
+        ("find src -name .git | sort | xargs rm -rf", &["src"]),
         ("find src -exec rm -rf {}/x \\;", &[]),
         ("tar -cf a.tar --remove-files a b", &["a", "b"]),
         ("tar czf ../a.tgz --remove-files a b", &["a", "b"]),
@@ -81,6 +82,58 @@ fn targets_are_literal_and_follow_cd() {
 }
 
 #[test]
+fn what_find_names_is_all_that_goes() {
+    let everywhere = |name: &str| vec![format!("{WORKSPACE}/**/{name}")];
+    let table: &[(&str, &str)] = &[
+        ("find . -name '*.pyc' -delete", "*.pyc"),
+        ("find -name x -type f -delete", "x"),
+        ("find . -iname a.b -delete", "[aA].[bB]"),
+        ("find . \\( -name a -o -name '*.b' \\) -delete", "{a,*.b}"),
+        ("find . -name a -not -path './b/*' -exec rm -rf {} +", "a"),
+        ("find . -type d -name a -prune -exec rm -rf {} \\;", "a"),
+        ("find . -name a -exec sh -c 'rm \"$@\"' _ {} +", "a"),
+        ("find . -name a | xargs rm", "a"),
+        ("find . -name a -print0 | sort -z | xargs -0 rm", "a"),
+        ("find . -name a | grep -v b | head -3 | xargs -I% rm %", "a"),
+    ];
+    for (line, name) in table {
+        let verdict = verdict(line);
+        assert_eq!((verdict.patterns, verdict.targets), (everywhere(name), vec![]), "{line}");
+    }
+    let two = verdict("find src lib -name '*.o' -delete").patterns;
+    assert_eq!(two, ["src", "lib"].map(|root| format!("{WORKSPACE}/{root}/**/*.o")));
+    let hidden = verdict("find src -name .github -exec rm -rf {} +").patterns;
+    assert_eq!(hidden, [format!("{WORKSPACE}/src/**/.github")]);
+    // Others come through too, or the directory itself may be meant.
+    for line in [
+        "find . -delete -name a",
+        "find . -name a -o -type f -delete",
+        "find . ! -name a -delete",
+        "find . ! \\( -name a -o -name b \\) -delete",
+        "find . -name a , -delete",
+        "find . -name '*' -delete",
+        "find . -path ./a -delete",
+        "find . -name $X -delete",
+        "find . -name a -exec rm -rf . \\;",
+        "find -L . -name a -delete",
+        "find . -type f | xargs rm",
+    ] {
+        let verdict = verdict(line);
+        assert_eq!((verdict.patterns.len(), verdict.targets), (0, vec![WORKSPACE.to_owned()]), "{line}");
+    }
+    // What has no content is not captured; what is read elsewhere, or changed on the way, is not known.
+    for line in [
+        "find . -empty -delete",
+        "find . -name a | (cd src && xargs rm)",
+        "find . -name a -printf '%f' | xargs rm",
+        "find . -name a | sed s/a/b/ | xargs rm",
+    ] {
+        let verdict = verdict(line);
+        assert!(verdict.patterns.is_empty() && verdict.targets.is_empty() && verdict.reaches_all, "{line}");
+    }
+}
+
+#[test]
 fn what_find_lets_through_says_whether_a_repository_goes() {
     let table: &[(Takes, &[&str])] = &[
         (
@@ -95,14 +148,14 @@ fn what_find_lets_through_says_whether_a_repository_goes() {
                 "find . -not -name .git -delete",
                 "find . ! -name a -delete",
                 "find . -type f -delete",
+                "find . -type f | xargs rm",
+                // What it names goes whole.
+                "find . -type d -name __pycache__ -exec rm -rf {} +",
             ],
         ),
         (
             Takes::Nothing,
             &[
-                "find . -name '*.pyc' -delete",
-                "find . -type d -name __pycache__ -exec rm -rf {} +",
-                "find . -name .github -delete",
                 "find . -path './.git' -prune -o -type f -exec rm {} +",
                 "find . -name .git -prune -o -type f -delete",
                 "find . ! -path '*/.git/*' -delete",

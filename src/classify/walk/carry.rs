@@ -1,18 +1,13 @@
 //! Programs that run the command in their arguments: wrappers from the table, and those with a grammar of their own.
 
-use std::path::Path;
-
 use super::builtin::join_args;
 use super::dispatch::Call;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Origin, Shell, Value};
-use crate::classify::found::Found;
 use crate::classify::rules::Wrapper;
 use crate::classify::rules::args::{Grammar, parse};
-use crate::classify::rules::condition::glob;
 use crate::classify::shell::Span;
-use crate::model::effect::{Certainty, Class, Takes};
 
 /// Tools that `yarn`, `pnpm` and `bun` run by name; names that these managers use themselves are not among them.
 const LOCAL_TOOLS: [&str; 32] = [
@@ -220,15 +215,16 @@ impl Walk<'_> {
             return Stream::Opaque;
         }
         let placeholder = parsed.value(&["-I", "-J"]).map(|arg| arg.text.clone());
-        let (first, sought) = (self.found.len(), self.fed.take());
-        let given = sought.clone().unwrap_or_else(|| fed(&call.input, call.span));
+        let (first, words, search) = (self.found.len(), inner.clone(), self.handed(shell));
+        let given = search.as_ref().map_or_else(|| fed(&call.input, call.span), |search| search.matched.clone());
+        let inside = search.as_ref().map_or_else(|| given.clone(), |search| search.inside.clone());
         match placeholder {
-            Some(placeholder) => replace(&mut inner, &placeholder, (&given, &given)),
+            Some(placeholder) => replace(&mut inner, &placeholder, (&given, &inside)),
             None => inner.extend(given),
         }
         let output = self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
-        if sought.is_some() {
-            self.searched(first, Sought::Repositories);
+        if let Some(search) = search {
+            self.searched(first, &search, &words);
         }
         output
     }
@@ -260,68 +256,6 @@ impl Walk<'_> {
         self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone())
     }
 
-    fn find(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
-        let options = call.args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P")).count();
-        let args = &call.args[options..];
-        let roots: Vec<&Arg> = args.iter().take_while(|arg| !arg.text.starts_with(['-', '(', '!'])).collect();
-        let here = Arg::literal(".", call.span);
-        let roots: Vec<&Arg> = if roots.is_empty() { vec![&here] } else { roots };
-        let sought = Sought::of(args);
-        // What goes lies somewhere below: the directory stands for it, with the names that a shell's pattern would not match.
-        let (matched, inside): (Vec<Arg>, Vec<Arg>) = if sought == Sought::Repositories {
-            roots.iter().map(|root| (joined(root, ".git"), joined(root, ".git"))).unzip()
-        } else {
-            roots.iter().map(|root| ((*root).clone(), below(root))).unzip()
-        };
-        let (first, mut index) = (self.found.len(), 0);
-        while let Some(arg) = args.get(index) {
-            index += 1;
-            match arg.text.as_str() {
-                "-delete" => {
-                    for target in &matched {
-                        self.report(
-                            Found::new(Class::FileDelete, "find -delete", "find-delete", call.span),
-                            Some(target),
-                            shell,
-                        );
-                    }
-                }
-                "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                    let end = args[index..].iter().position(|arg| matches!(arg.text.as_str(), ";" | "+"));
-                    let end = end.map_or(args.len(), |end| index + end);
-                    let mut inner = args[index..end].to_vec();
-                    replace(&mut inner, "{}", (&matched, &inside));
-                    self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
-                    index = end;
-                }
-                "-fprint" | "-fprintf" | "-fls" | "-fprint0" => {
-                    self.report(
-                        Found::new(Class::FileOverwrite, "find", "find-print", call.span),
-                        args.get(index),
-                        shell,
-                    );
-                }
-                _ => {}
-            }
-        }
-        self.searched(first, sought);
-        self.repositories = (sought == Sought::Repositories).then_some(matched);
-        Stream::Opaque
-    }
-
-    /// Says of what a search led to which repositories it takes along.
-    fn searched(&mut self, first: usize, sought: Sought) {
-        self.assumed |= self.found.len() > first;
-        for found in &mut self.found[first..] {
-            found.certainty = found.certainty.max(Certainty::Likely);
-            found.takes = Some(if sought == Sought::Named { Takes::Nothing } else { Takes::Repositories });
-            if sought == Sought::Repositories && found.class == Class::VcsHistory {
-                // Those further below go too.
-                found.path = found.path.take().and_then(|path| path.parent().map(Path::to_owned));
-            }
-        }
-    }
-
     fn fd(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
         let at = call.args.iter().position(|arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
         if let Some(at) = at {
@@ -338,62 +272,6 @@ impl Walk<'_> {
     }
 }
 
-/// What the tests of a `find` let through.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sought {
-    /// Whatever there is.
-    Anything,
-    /// Only certain names, or nothing in a `.git`.
-    Named,
-    /// Every `.git`.
-    Repositories,
-}
-
-impl Sought {
-    fn of(args: &[Arg]) -> Sought {
-        let text = |at: usize| args.get(at).map_or("", |arg| arg.text.as_str());
-        let has = |option: &str, value: &str| (1..args.len()).any(|at| text(at - 1) == option && text(at) == value);
-        let mut sought = Sought::Anything;
-        if has("-maxdepth", "1") && has("-type", "f") {
-            sought = Sought::Named;
-        }
-        for at in 0..args.len() {
-            let (test, pattern) = (text(at), text(at + 1));
-            let is_not = at > 0 && matches!(text(at - 1), "!" | "-not");
-            let prune = (at..at + 5).find(|at| text(*at) == "-prune");
-            let is_pruned = prune.is_some_and(|at| matches!(text(at + 1), "-o" | "-or" | ")"));
-            let is_named = match test {
-                "-name" | "-iname" if pattern == ".git" && !is_not && !is_pruned => return Sought::Repositories,
-                "-name" | "-iname" => glob(pattern, ".git") == is_pruned && !is_not,
-                "-path" | "-ipath" | "-wholename" | "-iwholename" | "-regex" | "-iregex" => {
-                    let is_git = pattern.split('/').any(|name| matches!(name, ".git" | ".git*" | "\\.git"));
-                    is_git == (is_not || is_pruned)
-                }
-                "-empty" => !is_not,
-                _ => false,
-            };
-            if is_named {
-                sought = Sought::Named;
-            }
-        }
-        sought
-    }
-}
-
-/// A name in a directory.
-fn joined(root: &Arg, name: &str) -> Arg {
-    let text = format!("{}/{name}", root.text.trim_end_matches('/'));
-    let known = if root.is_exact() { text.len() } else { root.known };
-    Arg { text, known, ..root.clone() }
-}
-
-/// Something below a directory.
-fn below(root: &Arg) -> Arg {
-    let text = format!("{}/*", root.text.trim_end_matches('/'));
-    let known = if root.is_exact() { text.len() - 1 } else { root.known };
-    Arg { text, known, glob: true, ..root.clone() }
-}
-
 /// The arguments that come in: those of a known text, else one that is unknown.
 fn fed(input: &Stream, span: Span) -> Vec<Arg> {
     match input {
@@ -403,7 +281,7 @@ fn fed(input: &Stream, span: Span) -> Vec<Arg> {
 }
 
 /// Puts what is found where the placeholder stands: as a word of its own, or inside a longer one.
-fn replace(args: &mut Vec<Arg>, placeholder: &str, (found, inside): (&[Arg], &[Arg])) {
+pub(super) fn replace(args: &mut Vec<Arg>, placeholder: &str, (found, inside): (&[Arg], &[Arg])) {
     let mut replaced = Vec::with_capacity(args.len());
     for arg in args.drain(..) {
         if arg.text == placeholder {

@@ -77,6 +77,7 @@ impl Walk<'_> {
         if let ("pwd", Some(cwd), false) = (call.program, &shell.cwd, self.site.elsewhere) {
             return Stream::Text(cwd.to_string_lossy().into_owned() + "\n");
         }
+        self.passes_on(&call);
         if call.program == "piton" {
             // Its `push` and `fetch` run git on the way to a server.
             self.git_environment(&Parsed::default(), call.span, &mut shell.clone());

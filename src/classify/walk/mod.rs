@@ -13,6 +13,7 @@ mod git;
 mod git_settings;
 mod output;
 mod query;
+mod search;
 mod store;
 mod words;
 
@@ -29,6 +30,7 @@ use super::shell::{
 };
 use crate::model::effect::{Certainty, Class, Severity};
 use function::Function;
+use search::Search;
 
 /// Deepest nesting of payloads (`bash -c "bash -c …"`).
 const MAX_PAYLOADS: usize = 8;
@@ -112,9 +114,9 @@ pub struct Walk<'a> {
     processes: usize,
     /// What files written by this very line hold.
     written: HashMap<PathBuf, Stream>,
-    /// The repositories' data that the last `find` looked for, and what it gave to the stage that runs.
-    repositories: Option<Vec<Arg>>,
-    fed: Option<Vec<Arg>>,
+    /// What the last `find` looked for, and what one gave to the stage that runs.
+    search: Option<Search>,
+    fed: Option<Search>,
     traps: Vec<(Arg, usize)>,
     payloads: usize,
     produced: usize,
@@ -141,7 +143,7 @@ impl<'a> Walk<'a> {
             rounds: 0,
             processes: 0,
             written: HashMap::new(),
-            repositories: None,
+            search: None,
             fed: None,
             traps: Vec::new(),
             payloads: 0,
@@ -225,12 +227,12 @@ impl<'a> Walk<'a> {
     fn pipeline(&mut self, pipeline: &Pipeline, input: Stream, shell: &mut Shell) -> Stream {
         let mut stream = input;
         let single = pipeline.stages.len() == 1;
-        self.repositories = None;
+        self.search = None;
         for stage in &pipeline.stages {
             if self.bounds.overflow || !self.bounds.enter() {
                 return Stream::Opaque;
             }
-            self.fed = self.repositories.take();
+            self.fed = self.search.take();
             stream = if single {
                 self.command(stage, stream, shell)
             } else {
