@@ -1,6 +1,6 @@
 //! What the walk finds, before policy is applied.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::context::{Context, Whereabouts, resolve};
 use super::expand::{Arg, Origin, Shell};
@@ -115,7 +115,7 @@ pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Placed
     if certain.is_empty() && !arg.is_exact() && !arg.glob && arg.known == 0 {
         return Placed::unknown(if site.elsewhere { Scope::Remote } else { Scope::Unknown });
     }
-    let Some(path) = locate(certain, shell, site) else {
+    let Some((path, left)) = locate(certain, shell, site, context) else {
         let device = context.whereabouts(Path::new(certain)) == Whereabouts::Plain(Scope::Device);
         let scope = match site.elsewhere {
             true if device => Scope::Device,
@@ -129,7 +129,8 @@ pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Placed
     let unclear = above && !arg.text[arg.known..].starts_with('*') || context.leads_below(&path);
     let whereabouts =
         if !arg.is_exact() && unclear { Whereabouts::Plain(Scope::Unknown) } else { context.whereabouts(&path) };
-    Placed { path: arg.is_exact().then(|| path.clone()), near: Some(path), whereabouts }
+    let near = left.filter(|_| arg.is_exact()).unwrap_or_else(|| path.clone());
+    Placed { path: arg.is_exact().then_some(path), near: Some(near), whereabouts }
 }
 
 /// An argument as a pattern that the shell will expand here: certain but for its wildcards, which stand behind a directory.
@@ -139,22 +140,44 @@ pub fn pattern(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Opti
     }
     let known = &arg.text[..arg.known.min(arg.text.len())];
     let (dir, rest) = arg.text.split_at(known.rfind('/').map_or(0, |slash| slash + 1));
-    Some(context.own_name(locate(dir, shell, site)?).join(rest))
+    Some(context.own_name(locate(dir, shell, site, context)?.0).join(rest))
 }
 
-fn locate(text: &str, shell: &Shell, site: &Site) -> Option<PathBuf> {
-    if !site.elsewhere {
-        return if text.starts_with('/') {
-            Some(resolve(Path::new("/"), text))
-        } else {
-            Some(resolve(shell.cwd.as_deref()?, text))
-        };
-    }
+/// A path, and the directory outside of the workspace that a `..` in it leaves: only the disk knows whether that is a link.
+fn locate(text: &str, shell: &Shell, site: &Site, context: &Context) -> Option<(PathBuf, Option<PathBuf>)> {
     if !text.starts_with('/') {
-        return Some(resolve(shell.cwd.as_deref()?, text));
+        let cwd = shell.cwd.as_deref()?;
+        return Some(if site.elsewhere { (resolve(cwd, text), None) } else { followed(cwd, text, context) });
+    }
+    if !site.elsewhere {
+        return Some(followed(Path::new("/"), text, context));
     }
     let inner = resolve(Path::new("/"), text);
-    site.mounts.iter().find_map(|(local, there)| Some(local.join(inner.strip_prefix(there).ok()?)))
+    site.mounts.iter().find_map(|(local, there)| Some((local.join(inner.strip_prefix(there).ok()?), None)))
+}
+
+/// Follows a path as a program does: a `..` leaves the directory that a link leads to, and not the one that holds the link.
+fn followed(cwd: &Path, text: &str, context: &Context) -> (PathBuf, Option<PathBuf>) {
+    let (mut path, mut left) = (context.own_name(cwd.to_owned()), None);
+    let mut is_entered = true;
+    for part in Path::new(text).components() {
+        match part {
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+            Component::ParentDir => {
+                path = context.own_name(path);
+                if is_entered && left.is_none() && !path.starts_with(&context.workspace) {
+                    left = Some(path.clone());
+                }
+                is_entered = false;
+                path.pop();
+            }
+            Component::Normal(_) => {
+                path.push(part);
+                is_entered = true;
+            }
+        }
+    }
+    (path, left)
 }
 
 /// Applies a place to an effect; `None` when there is no effect at all.

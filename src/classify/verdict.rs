@@ -197,8 +197,8 @@ fn text(path: &Path) -> String {
 /// Tells the engine where an effect lands, for what only a look at the disk can say.
 fn locate(verdict: &mut Verdict, found: &Found) {
     verdict.takes = verdict.takes.max(found.takes.unwrap_or_else(|| takes(found)));
-    let near = found.near.as_deref().map(text);
-    if let Some(near) = near {
+    let is_outside = |_: &&PathBuf| found.scope != Scope::Workspace;
+    for near in found.near.iter().chain(found.path.as_ref().filter(is_outside)).map(|path| text(path)) {
         let (list, wanted) = if found.scope == Scope::Workspace {
             // Without a target it may destroy whatever belongs to the directory.
             (&mut verdict.dirs, found.path.is_none() && found.pattern.is_none())

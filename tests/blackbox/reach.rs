@@ -237,9 +237,14 @@ fn a_search_by_name_reaches_what_has_the_name_and_nothing_else() {
         "find . -iname '.ENV' | xargs rm",
         "find . -type f \\( -name .env -o -name none \\) -print0 | sort -z | xargs -0 rm",
         "find ROOT/alias/ -name .env -delete",
+        "find ROOT/into/../../work -name .env -delete",
+        "cd ROOT/into && rm ../.env ../cache/.env",
+        "rm ROOT/into/../.env ROOT/into/../cache/.env",
     ] {
         let lab = Lab::new();
         symlink("work", lab.root().join("alias")).unwrap();
+        symlink("work/sub", lab.root().join("into")).unwrap();
+        lab.write("sub/b", "b\n");
         lab.write(".gitignore", ".env\ncache/\nnode_modules/\n");
         lab.write("package.json", "{}\n");
         lab.write("node_modules/.package-lock.json", "{}\n");
