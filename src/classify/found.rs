@@ -89,7 +89,7 @@ pub fn is_file_class(class: Class) -> bool {
     )
 }
 
-/// Where an argument lies.
+/// Describes where an argument lies.
 #[derive(Clone, Debug)]
 pub struct Placed {
     /// As a path; `None` for what is not here, or not known word by word.

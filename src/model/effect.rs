@@ -237,7 +237,7 @@ pub enum Takes {
     /// Nobody's: git's own verbs leave it alone.
     #[default]
     Nothing,
-    /// Those of repositories inside another one.
+    /// The `.git` directories of repositories inside another one.
     Nested,
     /// Every one.
     Repositories,

@@ -51,12 +51,12 @@ type Taking<'t, T> = dyn FnMut(ObjectKind, u64, &mut dyn Read) -> Result<T, Faul
 /// All objects that a repository finds.
 pub struct Objects {
     git_dir: PathBuf,
-    /// Where what was found damaged or missing is noted.
+    /// The file in which damaged and missing objects are noted.
     noted: PathBuf,
     /// Its directory of objects, and those that it borrows from.
     dirs: Vec<PathBuf>,
     set: Mutex<Option<Arc<Set>>>,
-    /// What was compared with the inventory last. The set that readers listed since may lack what this one holds.
+    /// The packs that were compared with the inventory last. The set that readers listed since may lack what this one holds.
     accounted: Mutex<Option<Arc<Accounted>>>,
     /// True if all indexes were verified because an object could not be read. Each process does so once.
     is_verified: AtomicBool,

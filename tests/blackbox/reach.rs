@@ -1,4 +1,4 @@
-//! What a command line reaches, whatever it calls the place; and what is said of what no checkpoint holds.
+//! A command line reaches the same whatever it calls the place; content that no checkpoint holds is named.
 
 use std::os::unix::fs::symlink;
 
@@ -14,7 +14,7 @@ fn status(reply: &Value) -> &str {
     reply["checkpoint"]["status"].as_str().unwrap_or("?")
 }
 
-/// What the checkpoint of a reply holds at a path.
+/// Returns the content that the checkpoint of a reply holds at a path.
 fn held(lab: &Lab, reply: &Value, path: &str) -> String {
     let id = reply["checkpoint"]["id"].as_str().unwrap_or_default();
     lab.piton(&["show", &format!("{id}:{path}")]).stdout

@@ -181,7 +181,7 @@ impl Rules {
         self.tables.iter().flat_map(Table::calls).filter(move |call| call.languages.contains(&language))
     }
 
-    /// How a program reads its options, of the subcommand `first` where that has its own way.
+    /// Returns the way in which a program reads its options, or its subcommand `first` where that has its own.
     pub fn grammar(&self, program: &str, first: Option<&str>) -> &Grammar {
         self.tables.iter().find_map(|table| table.grammar(program, first)).unwrap_or(&self.plain)
     }

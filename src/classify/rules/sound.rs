@@ -51,7 +51,7 @@ pub fn sound(json: &str, before: Option<&str>) -> (String, Vec<Dropped>) {
     (text(&kept), dropped)
 }
 
-/// What is wrong in a section: which of its entries (none: all of it), why, and whether what was in force takes its place.
+/// A fault of a section: its entry (`None`: the whole section), the reason, and whether the section that was in force stays.
 type Fault = (Option<String>, String, bool);
 
 /// The sound part of a section, if there is any, and what is wrong with the rest.

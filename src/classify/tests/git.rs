@@ -1,4 +1,4 @@
-//! What lines of git write and run by their options, settings and environment.
+//! Tests of files and programs that lines of git name in options, settings and environment.
 
 use super::evaluation::{context, policy};
 use super::shared;

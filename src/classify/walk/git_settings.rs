@@ -44,7 +44,7 @@ const VARIABLES: &[(&str, Kind)] = &[
     ("VISUAL", Kind::Editor),
 ];
 
-/// Whether a variable says something to git.
+/// Returns true if git reads a variable.
 pub fn is_of_git(name: &str) -> bool {
     name.starts_with("GIT_") || VARIABLES.iter().any(|(variable, _)| *variable == name)
 }
@@ -153,7 +153,7 @@ impl Walk<'_> {
     }
 }
 
-/// What the value of a setting is, if something is run by it. Sections and names stand in any case.
+/// Returns the kind of a setting's value, if git runs something by it. Case does not count in sections and names.
 fn kind(key: &str) -> Option<Kind> {
     let key = key.to_ascii_lowercase();
     let (section, rest) = key.split_once('.')?;
@@ -182,7 +182,7 @@ fn kind(key: &str) -> Option<Kind> {
     Some(kind)
 }
 
-/// What a variable may hold, as arguments.
+/// Returns the values that a variable may hold, as arguments.
 fn texts(shell: &Shell, name: &str, span: Span) -> impl Iterator<Item = Arg> {
     let values = match shell.variables.get(name) {
         Some(Value::Known(texts)) => texts.iter().map(|text| Arg::literal(text.clone(), span)).collect(),

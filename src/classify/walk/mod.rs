@@ -114,7 +114,7 @@ pub struct Walk<'a> {
     processes: usize,
     /// What files written by this very line hold.
     written: HashMap<PathBuf, Stream>,
-    /// What the last `find` looked for, and what one gave to the stage that runs.
+    /// The search of the last `find`, and the search that was piped into the present stage.
     search: Option<Search>,
     fed: Option<Search>,
     traps: Vec<(Arg, usize)>,

@@ -9,11 +9,11 @@ use crate::classify::found::{Found, place};
 use crate::classify::rules::condition::glob;
 use crate::model::effect::{Certainty, Class, Takes};
 
-/// What a `find` looks for, and hands on.
+/// The search of a `find`, as the next stage of a pipe gets it.
 #[derive(Clone)]
 pub struct Search {
     sought: Sought,
-    /// What stands for the names it finds, as words of their own.
+    /// Words that stand for the names it finds.
     pub matched: Vec<Arg>,
     /// The same, inside longer words.
     pub inside: Vec<Arg>,
@@ -21,9 +21,9 @@ pub struct Search {
     roots: Vec<PathBuf>,
     /// The only names that it lets through, as one pattern.
     names: Option<String>,
-    /// Whether only what is empty comes through.
+    /// True if only empty files and directories are found.
     is_empty: bool,
-    /// Where it ran: the names that it prints are read from there.
+    /// The directory in which it ran: its names are relative to that.
     cwd: Option<PathBuf>,
 }
 
@@ -139,7 +139,7 @@ impl Walk<'_> {
     }
 }
 
-/// What the tests of a `find` let through.
+/// The names that the tests of a `find` let through.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sought {
     /// Whatever there is.

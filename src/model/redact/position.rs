@@ -36,7 +36,7 @@ struct Reader<'t> {
     depth: usize,
     /// Up to here documents were read.
     documents: Cell<usize>,
-    /// Whether it is a command that prints a secret: the value of `--password-command`.
+    /// True if it is a command that prints a secret: the value of `--password-command`.
     is_source: bool,
 }
 

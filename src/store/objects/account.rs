@@ -1,4 +1,4 @@
-//! What a writer does before it takes anything for stored: it compares the packs that stand with the inventory, writes damaged indexes
+//! The look of a writer before it takes anything for stored: it compares the packs that stand with the inventory, writes damaged indexes
 //! anew, and has damaged and missing objects count as not there.
 
 use std::cell::Cell;
@@ -18,7 +18,7 @@ use crate::sys::durable::{create_private_dir, sync_dir, unique_suffix};
 /// So many missing objects are remembered. Each of them costs a look per checkpoint; a further one that is missed costs a look at all.
 const MOST_LOST: usize = 1000;
 
-/// What a comparison with the inventory gave.
+/// The result of a comparison with the inventory.
 pub struct Accounted {
     pub(super) set: Arc<Set>,
     /// The inventory as it was after that.
@@ -27,7 +27,7 @@ pub struct Accounted {
     lost: BTreeSet<ObjectId>,
 }
 
-/// What readers have noted.
+/// The objects that readers have noted.
 struct Notes {
     ids: Vec<ObjectId>,
     /// Bytes of the file when it was read.

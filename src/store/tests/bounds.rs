@@ -1,4 +1,4 @@
-//! What is read into memory: bounded in bytes, and in steps from pack to pack.
+//! Tests of bounds: bytes that are read into memory, and steps from pack to pack.
 
 use std::io::Write;
 
