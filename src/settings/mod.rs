@@ -415,28 +415,32 @@ fn scalar(text: &str) -> Value {
 
 /// The word that was probably meant: few letters of it differ, measured by its length.
 fn nearest<'w>(name: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let (distance, near) = words.map(|word| (distance(word, name), word)).min()?;
-    let most = (near.len().max(name.len()) + 2) / 4;
-    (distance <= most.min(3)).then_some(near)
+    let most = |word: &str| ((word.len().max(name.len()) + 2) / 4).min(3);
+    // Words are at least as many edits apart as their lengths differ.
+    let near =
+        words.filter(|word| word.len().abs_diff(name.len()) <= most(word)).map(|word| (distance(word, name), word));
+    near.filter(|(distance, word)| *distance <= most(word)).min().map(|(_, word)| word)
 }
 
 /// Edit distance of two short words; two letters that changed places are one edit.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    // The row before the last one, the last one, and the one that is made.
+    let (mut older, mut last) = (Vec::new(), (0..=b.len()).collect::<Vec<usize>>());
     for i in 1..=a.len() {
-        let mut row = vec![i];
+        let mut row = Vec::with_capacity(b.len() + 1);
+        row.push(i);
         for j in 1..=b.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
+                least = least.min(older[j - 2] + 1);
             }
             row.push(least);
         }
-        rows.push(row);
+        older = std::mem::replace(&mut last, row);
     }
-    rows[a.len()][b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]
