@@ -1,6 +1,7 @@
 mod bounds;
 mod damage;
 mod light;
+mod shared;
 
 use std::process::Command;
 

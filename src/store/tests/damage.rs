@@ -8,7 +8,7 @@ use crate::store::pack::PackWriter;
 use crate::store::packs::Identity;
 use crate::sys::durable::replace_cache;
 
-fn only(store: &Store, kind: &str) -> PathBuf {
+pub(super) fn only(store: &Store, kind: &str) -> PathBuf {
     let found = std::fs::read_dir(store.git_dir().join("objects/pack")).unwrap().map(|entry| entry.unwrap().path());
     let found: Vec<PathBuf> = found.filter(|path| path.extension().is_some_and(|is| is == kind)).collect();
     assert_eq!(found.len(), 1, "{found:?}");
@@ -16,7 +16,7 @@ fn only(store: &Store, kind: &str) -> PathBuf {
 }
 
 /// Everything that a commit names is read; whether all of it came.
-fn comes_whole(store: &Store, id: &ObjectId) -> bool {
+pub(super) fn comes_whole(store: &Store, id: &ObjectId) -> bool {
     let Ok(commit) = store.read_commit(id) else { return false };
     let Ok(entries) = store.read_tree(&commit.tree) else { return false };
     entries.iter().all(|entry| {
@@ -26,7 +26,7 @@ fn comes_whole(store: &Store, id: &ObjectId) -> bool {
     })
 }
 
-fn writing(store: &mut Store) {
+pub(super) fn writing(store: &mut Store) {
     let _shared = store.lock_shared("writing", Duration::from_secs(60)).unwrap();
     store.renew().unwrap();
 }
@@ -317,48 +317,6 @@ fn a_pack_that_is_whole_again_gives_back_what_its_index_lacks() {
 }
 
 #[test]
-fn without_an_inventory_everything_is_looked_at_once() {
-    let (home, mut store) = store();
-    let id = fill(&store, 80);
-    store.update_ref("refs/heads/w/r", None, id).unwrap();
-    writing(&mut store);
-    assert!(!store.is_suspect());
-    std::fs::remove_file(store.git_dir().join("piton-packs")).unwrap();
-    writing(&mut store);
-    assert!(store.is_suspect() && Store::open(home.path()).unwrap().is_suspect());
-    // A look that a loss has overtaken proves nothing.
-    let holes = store.holes();
-    layout::change_epoch(store.git_dir()).unwrap();
-    holes.trust();
-    assert!(store.is_suspect());
-    assert_eq!(store.ailments().unwrap(), []);
-    assert!(!store.is_suspect());
-}
-
-#[test]
-fn writers_of_the_inventory_lose_nothing_of_each_other() {
-    let (_home, store) = store();
-    let dir = store.git_dir();
-    let known = inventory::Known { idx: Identity::NONE, pack: Identity::NONE, objects: 1, bad: Vec::new() };
-    let change = |change: &dyn Fn(&mut Inventory)| {
-        let _lock = Inventory::lock(dir).unwrap();
-        let mut inventory = Inventory::load(dir).unwrap();
-        change(&mut inventory);
-        inventory.save(dir).unwrap();
-    };
-    let old: Vec<String> = (0..150).map(|n| format!("pack-old-{n}")).collect();
-    change(&|inventory| old.iter().for_each(|name| _ = inventory.packs.insert(name.clone(), known.clone())));
-    std::thread::scope(|scope| {
-        scope.spawn(|| old.iter().for_each(|name| Inventory::forget(dir, &[name]).unwrap()));
-        for n in 0..150 {
-            change(&|inventory| _ = inventory.packs.insert(format!("pack-new-{n}"), known.clone()));
-        }
-    });
-    let names: Vec<String> = Inventory::load(dir).unwrap().packs.into_keys().collect();
-    assert!(names.len() == 150 && names.iter().all(|name| name.starts_with("pack-new-")), "{names:?}");
-}
-
-#[test]
 fn another_copy_is_taken_where_one_is_damaged_or_cannot_be_read() {
     let (home, mut store) = store();
     for content in [b"small\n".repeat(40), (0..3_u32 << 18).flat_map(u32::to_le_bytes).collect()] {
@@ -442,71 +400,6 @@ fn what_is_fetched_again_replaces_a_torn_pack() {
         assert!(comes_whole(&fresh, &id) && comes_whole(&Store::open(home.path()).unwrap(), &id), "round {round}");
         assert_eq!(fresh.ailments().unwrap(), []);
         assert!(!fresh.is_suspect());
-    }
-}
-
-#[test]
-fn a_process_keeps_one_copy_of_an_index_and_closes_packs_in_idle_time() {
-    let (home, store) = store();
-    let tree = fill(&store, 100);
-    let other = Store::open(home.path()).unwrap();
-    let packs = [store.objects.refresh().unwrap(), other.objects.refresh().unwrap()];
-    assert_eq!(packs[0].packs.len(), 1);
-    assert!(std::sync::Arc::ptr_eq(&packs[0].packs[0], &packs[1].packs[0]));
-    let pack = only(&store, "pack");
-    let is_open = || {
-        let open = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| fd.ok()?.path().read_link().ok());
-        open.into_iter().any(|file| {
-            file.starts_with(home.path().canonicalize().unwrap()) && file.ends_with(pack.file_name().unwrap())
-        })
-    };
-    other.read_commit(&tree).unwrap();
-    assert!(is_open());
-    other.close();
-    assert!(!is_open());
-    assert!(store.read_commit(&tree).is_ok(), "it is opened again");
-}
-
-#[test]
-fn a_pack_that_cannot_be_read_is_passed_over() {
-    let (home, store) = store();
-    let commit = fill(&store, 100);
-    let stem = store.git_dir().join("objects/pack/pack-aaaa");
-    std::fs::write(stem.with_extension("pack"), b"PACK").unwrap();
-    // Reading a directory fails for everybody, the superuser too.
-    std::fs::create_dir(stem.with_extension("idx")).unwrap();
-    let mut fresh = Store::open(home.path()).unwrap();
-    assert_eq!(fresh.objects.refresh().unwrap().packs.len(), 1);
-    assert!(comes_whole(&fresh, &commit));
-    writing(&mut fresh);
-}
-
-#[test]
-fn damage_that_one_process_found_counts_for_others_that_are_warm() {
-    let (home, store) = store();
-    fill(&store, 100);
-    let pack = only(&store, "pack");
-    let id = ObjectId::of(ObjectKind::Blob, "content of file 7\n".repeat(20).as_bytes()).unwrap();
-    let at = store.objects.refresh().unwrap().packs[0].find(&id).unwrap() as usize;
-    let mut bytes = std::fs::read(&pack).unwrap();
-    bytes[at + 5] ^= 1;
-    replace_cache(&pack, &bytes).unwrap();
-    // Nobody knows how the pack was: its objects are not looked at until they are read.
-    _ = std::fs::remove_file(store.git_dir().join("piton-packs"));
-    // A directory that has just changed is listed again anyway.
-    let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
-    let times = std::fs::FileTimes::new().set_modified(earlier);
-    std::fs::File::open(pack.parent().unwrap()).unwrap().set_times(times).unwrap();
-    let mut warm = [Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap()];
-    for store in &mut warm {
-        store.renew().unwrap();
-        assert!(store.has(&id).unwrap());
-    }
-    assert_eq!(warm[0].read_blob(&id).unwrap_err().code(), Code::StoreDamaged);
-    warm[0].renew().unwrap();
-    for store in &mut warm {
-        store.renew().unwrap();
-        assert!(!store.has(&id).unwrap(), "it is stored again by whoever writes next");
     }
 }
 
