@@ -191,7 +191,7 @@ impl Timeline {
     /// The name of the branch on which a run's next typed checkpoint goes, without `refs/heads/`.
     ///
     /// # Errors
-    /// Those of listing refs.
+    /// Returns the errors of listing refs.
     pub fn branch_of(&self, run: &str) -> Result<String> {
         Ok(short(&self.run_tip(run)?.0).to_owned())
     }

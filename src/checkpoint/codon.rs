@@ -140,7 +140,7 @@ impl Timeline {
     /// Records that a client of a run went away: while a codon that it had begun ran, or (if `open`) while the run was open.
     ///
     /// # Errors
-    /// Those of taking a checkpoint.
+    /// Returns the errors of taking a checkpoint.
     pub fn exit(
         &mut self,
         run: &str,
@@ -181,7 +181,7 @@ impl Timeline {
     /// The codon that a run is at, if somebody is really at it.
     ///
     /// # Errors
-    /// Those of reading and of the lock.
+    /// Returns the errors of reading and of the lock.
     pub fn running_codon(&self, run: &str) -> Result<Option<Running>> {
         let Some(running) = Run::load(&self.workspace.dir, run)?.and_then(|state| state.running) else {
             return Ok(None);

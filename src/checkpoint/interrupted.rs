@@ -22,7 +22,7 @@ pub(super) const RESTORING: &str = "restoring";
 /// The interrupted restore in the records of a workspace.
 ///
 /// # Errors
-/// Those of reading the journal and of the lock.
+/// Returns the errors of reading the journal and of the lock.
 pub fn interrupted(dir: &Path) -> Result<Option<Begin>> {
     let read = || Journal::in_dir(dir).read().map(|contents| History::of(contents.lines).interrupted);
     let Some(begin) = read()? else { return Ok(None) };

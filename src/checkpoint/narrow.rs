@@ -166,7 +166,7 @@ impl Timeline {
     /// What the patterns in force for a run match now, and what they miss; `None` where everything is tracked.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Returns the errors of reading.
     pub fn tracked_now(&mut self, run: &str, control: &dyn Fn() -> Flow) -> Result<Option<TrackedNow>> {
         let patterns = self.patterns_of(run, false)?;
         if patterns.is_empty() {

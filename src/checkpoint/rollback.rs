@@ -87,7 +87,7 @@ impl Timeline {
     /// The run that is meant by somebody who names none and is in none: the one that recorded last.
     ///
     /// # Errors
-    /// Those of listing.
+    /// Returns the errors of listing.
     pub fn newest_run(&mut self) -> Result<Option<String>> {
         let all = self.all()?;
         let typed = all.checkpoints.iter().rev().find(|checkpoint| codon_of(&checkpoint.record).is_some());
@@ -97,7 +97,7 @@ impl Timeline {
     /// Whether a run is known: it has a checkpoint, or was begun.
     ///
     /// # Errors
-    /// Those of listing.
+    /// Returns the errors of listing.
     pub fn has_run(&mut self, run: &str) -> Result<bool> {
         let recorded = self.all()?.checkpoints.iter().any(|checkpoint| checkpoint.record.run == run);
         Ok(recorded || Run::load(&self.workspace.dir, run)?.is_some())
@@ -106,7 +106,7 @@ impl Timeline {
     /// Whether a run has recorded a codon, or stands on one.
     ///
     /// # Errors
-    /// Those of listing.
+    /// Returns the errors of listing.
     pub fn has_codons(&mut self, run: &str) -> Result<bool> {
         let of_run = |checkpoint: &Checkpoint| checkpoint.record.run == run && codon_of(&checkpoint.record).is_some();
         Ok(self.all()?.checkpoints.iter().any(of_run) || self.run_tip(run)?.1.is_some())
@@ -115,7 +115,7 @@ impl Timeline {
     /// The checkpoint that is aimed at, seen from where `run` stands.
     ///
     /// # Errors
-    /// Those of [`Timeline::resolve`]; `no-such-codon`, `no-such-type`, and `no-such-checkpoint` where no codon was completed.
+    /// Returns the errors of [`Timeline::resolve`]; `no-such-codon`, `no-such-type`, and `no-such-checkpoint` where no codon was completed.
     pub fn aim(&mut self, aim: &Aim, run: &str) -> Result<Checkpoint> {
         match aim {
             Aim::Checkpoint(selector) => self.resolve(selector),

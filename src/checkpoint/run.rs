@@ -121,7 +121,7 @@ impl Timeline {
     /// A run's state; what its file would say is found again from its checkpoints when it is lost.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Returns the errors of reading.
     pub fn run_state(&self, run: &str) -> Result<Run> {
         match Run::load(&self.workspace.dir, run)? {
             Some(state) => Ok(state),
@@ -203,7 +203,7 @@ impl Timeline {
     /// Notes that a run begins, or goes on.
     ///
     /// # Errors
-    /// Those of the lock and of writing.
+    /// Returns the errors of the lock and of writing.
     pub fn start_run(&self, begin: &Begin) -> Result<()> {
         let _lock = self.lock("run.start")?;
         let changed = self.change_run(&begin.run, |run| {
@@ -222,7 +222,7 @@ impl Timeline {
     /// since the run's last typed checkpoint. A run that nobody began and that has no codons records nothing.
     ///
     /// # Errors
-    /// Those of the lock, of taking the checkpoint and of writing; then the run goes on.
+    /// Returns the errors of the lock, of taking the checkpoint and of writing; then the run goes on.
     pub fn end_run(&mut self, run: &str, status: Ending, control: &dyn Fn() -> Flow) -> Result<Option<Taken>> {
         let _lock = self.lock("run.end")?;
         let state = self.run_state(run)?;

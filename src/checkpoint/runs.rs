@@ -60,7 +60,7 @@ impl Timeline {
     /// All runs, in the order in which they began; and refs that could not be read.
     ///
     /// # Errors
-    /// Those of listing and of reading the runs' files.
+    /// Returns the errors of listing and of reading the runs' files.
     pub fn runs(&mut self) -> Result<(Vec<Row>, Vec<String>)> {
         let all = self.all()?;
         let mut rows: BTreeMap<&str, Row> = BTreeMap::new();

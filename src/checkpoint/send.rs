@@ -130,7 +130,7 @@ impl Timeline {
     /// True if the message of some checkpoint holds a secret.
     ///
     /// # Errors
-    /// Those of listing.
+    /// Returns the errors of listing.
     pub fn tells_secrets(&mut self) -> Result<bool> {
         let (own, fetched) = (self.checkpoints()?.0, self.foreign()?.0);
         Ok(own.iter().chain(&fetched).any(|checkpoint| holds_secret(&checkpoint.record.message())))

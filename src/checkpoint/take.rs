@@ -137,7 +137,7 @@ impl Timeline {
     /// Drops a leaf that a whole checkpoint of the same moment has made superfluous.
     ///
     /// # Errors
-    /// Those of the lock and of the ref.
+    /// Returns the errors of the lock and of the ref.
     pub fn forget(&mut self, leaf: &Checkpoint) -> Result<()> {
         let _lock = self.lock("dropping a leaf")?;
         self.drop_ref(&leaf.name, leaf.id)
@@ -147,7 +147,7 @@ impl Timeline {
     /// the turn's own. What retention has dropped protects nobody.
     ///
     /// # Errors
-    /// Those of listing.
+    /// Returns the errors of listing.
     pub fn protecting(&mut self, slot: Option<ObjectId>, later: bool) -> Result<Vec<Checkpoint>> {
         let all = self.all()?;
         let newest = all.checkpoints.iter().rev().find(|checkpoint| checkpoint.record.is_whole()).filter(|_| later);
@@ -159,7 +159,7 @@ impl Timeline {
     /// True if a checkpoint holds everything that stands at `targets` now. True without targets; false for a damaged checkpoint.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Returns the errors of reading.
     pub fn holds(&mut self, held: &ObjectId, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<bool> {
         match self.holds_whole(held, targets, control) {
             Err(error) if matches!(error.code(), Code::StoreDamaged | Code::NoSuchCheckpoint) => Ok(false),
@@ -192,7 +192,7 @@ impl Timeline {
     /// The ordinal of the newest checkpoint; 0 when there is none.
     ///
     /// # Errors
-    /// Those of listing.
+    /// Returns the errors of listing.
     pub fn newest_ordinal(&mut self) -> Result<u64> {
         let all = self.all()?;
         Ok(self.next_ordinal(&all.checkpoints) - 1)
@@ -399,7 +399,7 @@ impl Timeline {
     /// Writes what may be written late: the stamps, the log, and the drops of retention. Called in idle time.
     ///
     /// # Errors
-    /// Those of the lock, the stamps file and the refs; nothing of worth is lost by them.
+    /// Returns the errors of the lock, the stamps file and the refs; nothing of worth is lost by them.
     pub fn settle(&mut self) -> Result<()> {
         let _lock = self.lock("settling")?;
         // What is heard is written when nobody waits for long, or at the end: it is large, and only a scan needs it.

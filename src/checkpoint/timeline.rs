@@ -98,7 +98,7 @@ impl Timeline {
     /// Opens the timeline of a workspace; the store is made when it does not exist.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns the errors of the store.
     pub fn open(home: &Home, workspace: Workspace, policy: Policy) -> Result<Timeline> {
         let store = Store::open(home.path())?;
         store.recover(&home.workspaces(), &boot_id())?;
@@ -270,7 +270,7 @@ impl Timeline {
     /// Appends to the journal, under the workspace lock.
     ///
     /// # Errors
-    /// Those of the lock and the journal.
+    /// Returns the errors of the lock and the journal.
     pub fn note(&self, lines: &[Line]) -> Result<()> {
         let _lock = self.lock("noting an effect")?;
         Journal::in_dir(&self.workspace.dir).append(lines)
@@ -284,7 +284,7 @@ impl Timeline {
     /// Changes the state file under the workspace lock.
     ///
     /// # Errors
-    /// Those of the lock and of writing.
+    /// Returns the errors of the lock and of writing.
     pub fn change_state(&self, change: impl FnOnce(&mut State)) -> Result<()> {
         let _lock = self.lock("changing the state")?;
         let mut state = self.state();

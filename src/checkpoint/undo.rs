@@ -38,7 +38,7 @@ impl Timeline {
     /// Says why there is no step to take.
     ///
     /// # Errors
-    /// Those of listing.
+    /// Returns the errors of listing.
     pub fn why_no_step(&mut self, direction: Direction) -> Result<String> {
         let history = self.history()?;
         let (last, was_undone) = (history.undo.last().map(|step| step.kind), !history.redo.is_empty());

@@ -109,7 +109,7 @@ impl Timeline {
     /// Makes the view of this workspace, or brings it up to date.
     ///
     /// # Errors
-    /// Those of listing refs and of writing.
+    /// Returns the errors of listing refs and of writing.
     pub fn view(&mut self) -> Result<View> {
         let git_dir = self.workspace.dir.join("view.git");
         // Held from before the refs are listed: who comes later writes what is newer.
@@ -215,7 +215,7 @@ impl Timeline {
     /// a whole restore after it went back to.
     ///
     /// # Errors
-    /// Those of reading refs and journal.
+    /// Returns the errors of reading refs and journal.
     pub fn stands_at(&mut self) -> Result<Option<Checkpoint>> {
         let (all, _) = self.checkpoints()?;
         let is_shown = |record: &Record| record.kind != Kind::Turn && record.looked_everywhere();

@@ -414,7 +414,7 @@ impl Timeline {
     /// Writes what is known, under the workspace lock, where it is newer than its file.
     ///
     /// # Errors
-    /// Those of the lock and of writing; the old file stays.
+    /// Returns the errors of the lock and of writing; the old file stays.
     pub fn save_known(&mut self) -> Result<()> {
         let _lock = self.lock("saving stamps")?;
         self.save_stamps()

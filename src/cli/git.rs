@@ -27,7 +27,7 @@ const ASTRAY: &[&str] = &[
 /// `piton git [--unsafe] …`; comes back only when git does not run.
 ///
 /// # Errors
-/// Those of making the view; when there is no git.
+/// Returns the errors of making the view, and an error when there is no git.
 pub fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
     let anything = args.rest.first().is_some_and(|first| first == "--unsafe");
     let line = if anything { &args.rest[1..] } else { &args.rest[..] };
@@ -73,7 +73,7 @@ fn prepare_index(context: &Context, view: &View) -> Result<()> {
 /// `piton env`: what a shell evaluates so that its git works on the view.
 ///
 /// # Errors
-/// Those of making the view; when there is no git.
+/// Returns the errors of making the view, and an error when there is no git.
 pub fn env(context: &Context, args: &EnvArgs) -> Result<Exit> {
     let view = up_to_date(context)?;
     if view.work_tree.is_dir() {

@@ -52,7 +52,7 @@ pub enum Probe {
 /// Looks who is there. Nobody is started for it, and nobody is asked to end.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the errors of the system.
 pub fn probe(home: &Home) -> Result<Probe> {
     let dir = dir(home);
     if dir.join("socket").symlink_metadata().is_err() {
@@ -84,7 +84,7 @@ impl Link {
     /// To the daemon, started if there is none; to an engine of one's own where it does not greet in time.
     ///
     /// # Errors
-    /// Those of starting a process.
+    /// Returns the errors of starting a process.
     pub fn open(home: &Home) -> Result<Link> {
         match Link::daemon(home, true) {
             Ok(Some(link)) => Ok(link),
@@ -99,7 +99,7 @@ impl Link {
     /// To the daemon; `None` when there is none, or none that greets in time.
     ///
     /// # Errors
-    /// Those of starting it, where `start` asks for that.
+    /// Returns the errors of starting it, where `start` asks for that.
     pub fn daemon(home: &Home, start: bool) -> Result<Option<Link>> {
         let dir = dir(home);
         let until = Instant::now() + HANDSHAKE;
@@ -141,7 +141,7 @@ impl Link {
     /// To an engine in a process of its own, which ends when this connection has and nothing is pending.
     ///
     /// # Errors
-    /// Those of starting a process.
+    /// Returns the errors of starting a process.
     pub fn alone(home: &Home) -> Result<Link> {
         let failed = |error: std::io::Error| Error::new(Code::Internal, format!("piton could not be started: {error}"));
         let (stream, theirs) = UnixStream::pair().map_err(failed)?;

@@ -116,7 +116,7 @@ pub fn named(take: &Take) -> impl Iterator<Item = &Target> {
 /// checkpoint before the action, redacted already.
 ///
 /// # Errors
-/// Those of the journal.
+/// Returns the errors of the journal.
 pub fn note_externals(
     timeline: &mut Timeline,
     verdict: &Verdict,

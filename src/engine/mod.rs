@@ -153,7 +153,7 @@ impl<A: Send + 'static> Engine<A> {
     /// `status` until it is mended; what was in force stays in its place.
     ///
     /// # Errors
-    /// Those of [`crate::settings::load`].
+    /// Returns the errors of [`crate::settings::load`].
     pub fn renew(&self, place: &Place<A>) -> Result<Followed> {
         let mut followed = self.follow(place, false)?;
         if followed.mistakes.is_empty() {

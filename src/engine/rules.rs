@@ -87,7 +87,7 @@ impl Rules {
     /// Reads them. Mistakes are told when they are first followed.
     ///
     /// # Errors
-    /// Those of [`settings::load`].
+    /// Returns the errors of [`settings::load`].
     pub(super) fn load(root: &Path, home: &Home, flags: &[(String, String)]) -> Result<Rules> {
         let marks = Marks::of(root, home.path());
         let in_force = Arc::new(InForce::load(root, home, flags, None)?);

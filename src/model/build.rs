@@ -31,7 +31,7 @@ pub type ReadBlob<'a> = &'a dyn Fn(&ObjectId) -> Result<Vec<u8>>;
 /// Builds all trees of a checkpoint and returns the root's id.
 ///
 /// # Errors
-/// Those of `emit`.
+/// Returns the errors of `emit`.
 pub fn build(manifest: &Manifest, coverage: &Coverage, emit: Emit<'_>) -> Result<ObjectId> {
     let mut records = Vec::new();
     for (names, content) in meta::encode(manifest, coverage) {
@@ -50,7 +50,7 @@ pub fn build(manifest: &Manifest, coverage: &Coverage, emit: Emit<'_>) -> Result
 /// The root's entry for piton's own records, from where their blobs stand; `None` without any.
 ///
 /// # Errors
-/// Those of `emit`.
+/// Returns the errors of `emit`.
 pub fn records_entry(
     blobs: impl IntoIterator<Item = (Vec<Vec<u8>>, ObjectId)>,
     emit: Emit<'_>,
@@ -136,7 +136,7 @@ impl<'m> Forest<'m> {
 /// Builds and hands over one tree; the entries may be in any order.
 ///
 /// # Errors
-/// Those of `emit`.
+/// Returns the errors of `emit`.
 pub fn emit_tree(entries: Vec<TreeEntry>, emit: Emit<'_>) -> Result<ObjectId> {
     let bytes = tree::encode(entries);
     let id = ObjectId::of(ObjectKind::Tree, &bytes)?;

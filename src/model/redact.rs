@@ -2,7 +2,7 @@
 //!
 //! Three readers look at a text and name spans: `position` knows options and arguments of programs, `names` knows names that say
 //! secret (`TOKEN=…`, `"password": …`), `forms` knows what secrets look like by themselves (prefixes of tokens, URLs, headers, keys).
-//! What is not recognised stays: redaction lowers the risk, it does not remove it. `tests/data/secrets.txt` holds the shapes, each
+//! Redaction lowers the risk and does not remove it: a secret that no reader recognises stays. `tests/data/secrets.txt` holds the shapes, each
 //! with a harmless twin.
 //!
 //! *Invariant:* the time is linear in the text, and the text is bounded. *Invariant:* masks are no secrets: what was redacted holds none

@@ -27,7 +27,7 @@ impl<R: BufRead> LineReader<R> {
     /// The next line; `None` at the end. Blank lines are passed over.
     ///
     /// # Errors
-    /// Those of the input.
+    /// Returns the errors of the input.
     pub fn next_line(&mut self) -> io::Result<Option<Line>> {
         loop {
             self.number += 1;

@@ -206,7 +206,7 @@ impl Log {
     /// Takes back what was appended since.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the errors of the system.
     pub fn cut(&mut self, length: u64) -> Result<()> {
         self.file.set_len(length).at("cutting the log", &self.path)?;
         self.length = length;

@@ -342,7 +342,7 @@ impl Head {
 /// Reads the header of a compressed object.
 ///
 /// # Errors
-/// Those of reading. What cannot be inflated is no error but no object.
+/// Returns the errors of reading. Content that cannot be inflated is no error but no object.
 fn header(compressed: impl Read) -> std::io::Result<Head> {
     let mut begin = Vec::new();
     if let Err(error) = ZlibDecoder::new(compressed).take(HEADER as u64).read_to_end(&mut begin) {

@@ -165,7 +165,7 @@ impl Store {
         self.objects.has(id)
     }
 
-    /// Those of `ids` that are not there.
+    /// Returns the `ids` that are not there.
     ///
     /// # Errors
     /// When packs cannot be listed.

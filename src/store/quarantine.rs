@@ -35,7 +35,7 @@ impl Quarantine {
     /// As a store, for reading; the packs that came in are seen.
     ///
     /// # Errors
-    /// Those of opening.
+    /// Returns the errors of opening.
     pub fn store(&mut self) -> Result<&Store> {
         self.store.objects.refresh()?;
         Ok(&self.store)
@@ -49,7 +49,7 @@ impl Quarantine {
     /// Has its refs be these.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Returns the errors of writing.
     pub fn set_refs(&self, refs: &[(String, ObjectId)]) -> Result<()> {
         let dir = self.git_dir();
         let loose = dir.join("refs");
@@ -88,7 +88,7 @@ impl Store {
     /// again, if the store is sound.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Returns the errors of writing.
     pub fn quarantine(&self, dir: &Path, known: &[(String, ObjectId)]) -> Result<Quarantine> {
         for inner in ["objects/info", "objects/pack", "refs/heads"] {
             create_private_dir(&dir.join(inner))?;

@@ -47,6 +47,7 @@ impl<'s> Reader<'s> {
 
     /// The length of a blob, from its header alone; `None` when it cannot be told.
     pub fn blob_size(&self, id: &ObjectId) -> Option<u64> {
+        // Damage is told when the blob itself is read.
         let described = self.objects.describe(id).ok();
         described.filter(|(kind, _)| *kind == Some(ObjectKind::Blob)).map(|(_, size)| size)
     }

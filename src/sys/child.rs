@@ -36,7 +36,7 @@ fn pid(id: u32) -> io::Result<Pid> {
 /// Closes stdin for whoever writes to it. The descriptor stays taken, so that nothing else gets its number.
 ///
 /// # Errors
-/// Those of opening `/dev/null`.
+/// Returns the errors of opening `/dev/null`.
 pub fn close_stdin() -> io::Result<()> {
     Ok(dup2_stdin(File::open("/dev/null")?.as_fd())?)
 }
@@ -44,7 +44,7 @@ pub fn close_stdin() -> io::Result<()> {
 /// Closes stdout for whoever reads it, likewise.
 ///
 /// # Errors
-/// Those of opening `/dev/null`.
+/// Returns the errors of opening `/dev/null`.
 pub fn close_stdout() -> io::Result<()> {
     Ok(dup2_stdout(File::options().write(true).open("/dev/null")?.as_fd())?)
 }

@@ -22,6 +22,7 @@ impl Ready {
         let end = end.as_fd();
         let is_pipe = fstat(end).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Fifo);
         let path = format!("/proc/self/fd/{}", end.as_raw_fd());
+        // A pipe that cannot be opened again is written to through `end` alone.
         let open = || OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path).ok();
         is_pipe.then(open)?.map(Ready)
     }
@@ -40,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// `is_whole` is not waited for any longer.
 ///
 /// # Errors
-/// Those of reading.
+/// Returns the errors of reading.
 pub fn read_until(
     mut input: impl Read + AsFd,
     limit: usize,

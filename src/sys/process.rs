@@ -50,7 +50,7 @@ pub fn user() -> u32 {
 /// The user at the other end of a socket.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the errors of the system.
 pub fn peer(stream: &UnixStream) -> Result<u32> {
     let peer = rustix::net::sockopt::socket_peercred(stream)
         .map_err(|errno| Error::io(errno.into(), "asking who is at the other end", Path::new("socket")))?;

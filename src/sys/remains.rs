@@ -118,6 +118,7 @@ fn let_go(mut handles: Vec<Handle>) {
     let each = handles.len().div_ceil(CLOSERS);
     while !handles.is_empty() {
         let part = handles.split_off(handles.len().saturating_sub(each));
+        // Without a thread the handles are dropped, and so closed, here.
         let _ = Builder::new().name("remains".to_owned()).spawn(move || drop(part));
     }
 }

@@ -37,7 +37,7 @@ impl Git {
     /// An empty repository beside the tree, which stays without one.
     ///
     /// # Errors
-    /// Those of git.
+    /// Returns the errors of git.
     pub fn create(scratch: &Scratch) -> Result<Git> {
         let git = Git { dir: scratch.dir().join("git"), tree: scratch.workspace(), tip: None };
         git.run(&["init", "-q"])?;
@@ -66,7 +66,7 @@ impl Git {
     /// Milliseconds for one commit; where nothing changed, git is asked no more than that.
     ///
     /// # Errors
-    /// Those of git.
+    /// Returns the errors of git.
     pub fn take(&mut self) -> Result<f64> {
         let (added, _) = self.run(&["add", "-A"])?;
         let (written, tree) = self.run(&["write-tree"])?;

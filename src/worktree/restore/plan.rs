@@ -49,9 +49,10 @@ impl Plan {
 
     /// Judges a change of a newer plan by this one, which was agreed to.
     pub fn agreement(&self, path: &RelPath, from: Option<&Entry>, to: Option<&Entry>) -> Agreement {
+        // What a search does not find is not in that list.
         let created = self.create.binary_search_by(|(at, _)| at.cmp(path)).ok();
-        let replaced = self.replace.binary_search_by(|(at, ..)| at.cmp(path)).ok();
-        let deleted = self.delete.binary_search_by(|(at, _)| at.cmp(path)).ok();
+        let replaced = self.replace.binary_search_by(|(at, ..)| at.cmp(path)).ok(); // not found: not in that list
+        let deleted = self.delete.binary_search_by(|(at, _)| at.cmp(path)).ok(); // the same
         let agreed = created.map(|at| (None, Some(&self.create[at].1)));
         let agreed = agreed.or(replaced.map(|at| (Some(&self.replace[at].1), Some(&self.replace[at].2))));
         let agreed = agreed.or(deleted.map(|at| (Some(&self.delete[at].1), None)));
