@@ -136,17 +136,23 @@ impl Places {
         self.worn
     }
 
-    /// A new round, after the news since the last: what went under its name, and what came.
-    pub(super) fn begin(&mut self, gone: &BTreeSet<RelPath>, came: &BTreeSet<RelPath>) {
+    /// Begins a new round, after the news since the last: names that went, and names that came. Returns those of `gone` under
+    /// which a directory stands; it needs a watch.
+    ///
+    /// The kernel tells of a directory's end late: when its last user closes it. So `gone` may speak of a directory whose name
+    /// another one has taken over since, and whose coming was told, and followed, rounds before.
+    pub(super) fn begin(&mut self, gone: &BTreeSet<RelPath>, came: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
         self.round += 1;
         if gone.is_empty() && came.is_empty() {
-            return;
+            return BTreeSet::new();
         }
+        let standing = self.standing(gone);
         // Even without any to take back, notify is asked: it answers when it has itself let go of what went.
         let mut misplaced = Vec::new();
         for top in gone {
             for path in self.below(top) {
-                if self.forget(&path).is_some_and(|placed| placed.round + 1 >= self.round) {
+                let is_recent = self.forget(&path).is_some_and(|placed| placed.round + 1 >= self.round);
+                if is_recent || standing.contains(top) {
                     misplaced.push(path);
                 }
             }
@@ -156,6 +162,24 @@ impl Places {
         }
         self.unwatch(misplaced);
         self.distrust(came);
+        standing
+    }
+
+    /// Returns those of `names` under which a directory may stand. Below a name that is free nothing is looked for.
+    fn standing(&self, names: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
+        let mut free: Option<&RelPath> = None;
+        let mut standing = BTreeSet::new();
+        for name in names {
+            if free.is_some_and(|free| name.starts_with(free)) {
+                continue;
+            }
+            if self.may_be_dir(name) {
+                standing.insert(name.clone());
+            } else {
+                free = Some(name);
+            }
+        }
+        standing
     }
 
     /// Takes back watches of what came by news: if one was placed before them, it may be of something else that bore the

@@ -238,3 +238,66 @@ fn mappings_are_heard_of_when_they_are_closed() {
     writer.wait().unwrap();
     assert_eq!(scene.told(), "m");
 }
+
+/// A directory that comes while the watches of its new parent are placed has one watch under two names for a moment; letting
+/// go of the old name must not leave the new one deaf.
+#[test]
+fn directories_that_move_while_watches_are_placed() {
+    type Moves = &'static [(&'static str, &'static str)];
+    let table: &[(Moves, &[&str])] = &[
+        (&[("a/x", "e/b")], &["e/b/f", "e/b/y/f", "e/b/y/z/f"]),
+        (&[("a/x/y", "e/c"), ("a/x", "e/b")], &["e/b/f", "e/c/f", "e/c/z/f"]),
+        (&[("a/x/y/z", "e/a"), ("a/x/y", "e/d"), ("a/x", "e/b")], &["e/a/f", "e/b/f", "e/d/f"]),
+        (&[("a/x", "e/b"), ("e/b", "a/x")], &["a/x/f", "a/x/y/f"]),
+        (&[("a/x", "e/b"), ("g", "a/x")], &["e/b/f", "a/x/f", "e/b/y/f"]),
+        (&[("a/x", "e/b"), ("e/b/y", "a/x")], &["e/b/f", "a/x/f", "a/x/z/f"]),
+    ];
+    for (moves, later) in table {
+        let mut scene = Scene::new(&["a/x/f", "a/x/y/f", "a/x/y/z/f", "g/f"]);
+        fs::create_dir(scene.at("e")).unwrap();
+        let is_done = std::cell::Cell::new(false);
+        let root = scene.at("");
+        let racing = |path: &RelPath| {
+            if path.to_path() == Path::new("e") && !is_done.replace(true) {
+                moves.iter().for_each(|(from, to)| fs::rename(root.join(from), root.join(to)).unwrap());
+            }
+            rules(path)
+        };
+        scene.clock = scene.watcher.sync(scene.clock, &racing, soon()).0;
+        assert!(is_done.get(), "the moves were not made");
+        scene.sync();
+        scene.sync();
+        for file in *later {
+            fs::write(scene.at(file), "changed").unwrap();
+            let told = scene.told();
+            assert_eq!(told, *file, "after {moves:?}");
+        }
+    }
+}
+
+/// The end of a directory is told when its last user closes it: perhaps after another one has taken its name over.
+#[test]
+fn a_late_word_of_a_directory_that_went_leaves_its_successor_watched() {
+    let mut scene = Scene::new(&["a/b/f", "a/b/c/f", "a/d/f"]);
+    for (name, syncs) in [("a/n0", 0), ("a/n1", 1), ("a/n2", 2), ("a/b", 0)] {
+        fs::create_dir_all(scene.at(name).join("c")).unwrap();
+        scene.sync();
+        (0..syncs).for_each(|_| drop(scene.sync()));
+        scene.watcher.shared.lock().gone.insert(path(name));
+        assert_eq!(scene.told(), format!("{name}/**"));
+        for file in [format!("{name}/f"), format!("{name}/c/f"), "a/d/f".to_owned()] {
+            fs::write(scene.at(&file), "changed").unwrap();
+            assert_eq!(scene.told(), file);
+        }
+    }
+    // As the kernel tells it: a directory that somebody holds is replaced, and let go of later.
+    fs::create_dir(scene.at("empty")).unwrap();
+    scene.sync();
+    let held = fs::File::open(scene.at("empty")).unwrap();
+    fs::rename(scene.at("a/b"), scene.at("empty")).unwrap();
+    scene.sync();
+    drop(held);
+    scene.sync();
+    fs::write(scene.at("empty/c/f"), "changed again").unwrap();
+    assert_eq!(scene.told(), "empty/c/f");
+}

@@ -2,7 +2,7 @@
 //!
 //! `PITON_ROUNDS=full cargo test --release --lib watch::tests::soak` runs the long one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,6 +89,31 @@ fn edit(dice: &mut Dice, root: &Path, outside: &Path) {
     };
 }
 
+/// Returns the inodes that the process's inotify instances watch.
+fn watched_inodes() -> BTreeSet<u64> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir("/proc/self/fdinfo").unwrap().flatten() {
+        // Descriptors come and go.
+        let text = fs::read_to_string(entry.path()).unwrap_or_default();
+        for line in text.lines().filter(|line| line.starts_with("inotify ")) {
+            let ino = line.split_whitespace().find_map(|word| word.strip_prefix("ino:")).unwrap();
+            found.insert(u64::from_str_radix(ino, 16).unwrap());
+        }
+    }
+    found
+}
+
+/// Returns the admitted directories that neither the kernel watches nor the watcher names as uncovered; there are none at rest.
+fn without_watch(scene: &Scene, truth: &Look) -> Vec<String> {
+    let inodes = watched_inodes();
+    let uncovered = scene.watcher.stats().uncovered;
+    let is_bare = |path: &RelPath, inode: u64| {
+        let is_dir = scene.at("").join(path.to_path()).symlink_metadata().is_ok_and(|facts| facts.is_dir());
+        is_dir && !inodes.contains(&inode) && !uncovered.iter().any(|(top, _)| path.starts_with(top))
+    };
+    truth.iter().filter(|(path, facts)| is_bare(path, facts.0)).map(|(path, _)| path.display()).collect()
+}
+
 /// How many paths were told, and how often everything.
 fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
     let mut scene = Scene::new(&["a/b/c/d", "b/c/d", "c/d/e"]);
@@ -131,6 +156,11 @@ fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
             }
             let mut truth = Look::new();
             look(&root, &RelPath::root(), true, &mut truth);
+            let bare = without_watch(&scene, &truth);
+            if !bare.is_empty() {
+                outcome = Err(format!("seed {seed}, round {round}: without a watch: {bare:?}; told {answers:?}"));
+                break;
+            }
             let paths = known.keys().chain(truth.keys());
             let wrong: Vec<_> = paths.filter(|path| known.get(*path) != truth.get(*path)).collect();
             if !wrong.is_empty() {
