@@ -31,11 +31,24 @@ pub(super) fn writing(store: &mut Store) {
     store.renew().unwrap();
 }
 
-#[test]
-fn flipped_bits_of_an_index_hurt_nobody_and_are_mended() {
+/// Makes a store with one pack of 80 files, which a writer has noted; with the pack's commit.
+fn with_pack() -> (tempfile::TempDir, Store, ObjectId) {
     let (home, mut store) = store();
     let id = fill(&store, 80);
     writing(&mut store);
+    (home, store, id)
+}
+
+/// As [`with_pack`], with a ref that names the commit.
+pub(super) fn with_pack_and_ref() -> (tempfile::TempDir, Store, ObjectId) {
+    let (home, store, id) = with_pack();
+    store.update_ref("refs/heads/w/r", None, id).unwrap();
+    (home, store, id)
+}
+
+#[test]
+fn flipped_bits_of_an_index_hurt_nobody_and_are_mended() {
+    let (home, store, id) = with_pack();
     let (index, epoch) = (only(&store, "idx"), store.epoch().unwrap());
     let whole = std::fs::read(&index).unwrap();
     let is_full = std::env::var_os("PITON_ROUNDS").is_some_and(|rounds| rounds == "full");
@@ -60,9 +73,7 @@ fn flipped_bits_of_an_index_hurt_nobody_and_are_mended() {
 
 #[test]
 fn flipped_bits_of_a_pack_are_found_and_stored_again() {
-    let (home, mut store) = store();
-    let id = fill(&store, 80);
-    writing(&mut store);
+    let (home, store, id) = with_pack();
     let path = only(&store, "pack");
     let whole = std::fs::read(&path).unwrap();
     for bit in (0..whole.len() * 8).step_by(whole.len() * 8 / 60) {
@@ -227,9 +238,7 @@ fn a_missing_loose_object_is_noted_when_it_is_read_and_stored_anew() {
 
 #[test]
 fn an_index_that_rots_unseen_costs_no_object() {
-    let (home, mut store) = store();
-    let id = fill(&store, 80);
-    writing(&mut store);
+    let (home, store, id) = with_pack();
     let (index, epoch) = (only(&store, "idx"), store.epoch().unwrap());
     let whole = std::fs::read(&index).unwrap();
     let count = index_at(&index).len();
@@ -265,10 +274,7 @@ fn an_index_that_rots_unseen_costs_no_object() {
 
 #[test]
 fn a_damaged_index_beside_a_damaged_object_is_written_once_and_all_is_well_again() {
-    let (home, mut store) = store();
-    let id = fill(&store, 80);
-    store.update_ref("refs/heads/w/r", None, id).unwrap();
-    writing(&mut store);
+    let (home, store, id) = with_pack_and_ref();
     let (index, pack) = (only(&store, "idx"), only(&store, "pack"));
     let (blobs, _) = content_of(&store, &id);
     let (whole, found) = (std::fs::read(&index).unwrap(), index_at(&index));
@@ -303,9 +309,7 @@ fn a_damaged_index_beside_a_damaged_object_is_written_once_and_all_is_well_again
 
 #[test]
 fn a_pack_that_is_whole_again_gives_back_what_its_index_lacks() {
-    let (home, mut store) = store();
-    let id = fill(&store, 80);
-    writing(&mut store);
+    let (home, store, id) = with_pack();
     let (index, pack) = (only(&store, "idx"), only(&store, "pack"));
     let whole = std::fs::read(&pack).unwrap();
     replace_cache(&pack, &whole[..whole.len() / 2]).unwrap();
@@ -373,10 +377,7 @@ fn another_copy_is_taken_where_one_is_damaged_or_cannot_be_read() {
 
 #[test]
 fn what_is_fetched_again_replaces_a_torn_pack() {
-    let (home, mut store) = store();
-    let id = fill(&store, 80);
-    store.update_ref("refs/heads/w/r", None, id).unwrap();
-    writing(&mut store);
+    let (home, store, id) = with_pack_and_ref();
     let (index, pack) = (only(&store, "idx"), only(&store, "pack"));
     let (whole, named) = (std::fs::read(&pack).unwrap(), std::fs::read(&index).unwrap());
     // What is borrowed and cannot be read is noted where it is borrowed from.

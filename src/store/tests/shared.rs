@@ -1,6 +1,6 @@
 //! Tests of a store that several writers and processes share: its inventory, its packs, and the damage that one of them finds.
 
-use super::damage::{comes_whole, only, writing};
+use super::damage::{comes_whole, only, with_pack_and_ref, writing};
 use super::*;
 use crate::store::inventory::Inventory;
 use crate::store::packs::Identity;
@@ -8,10 +8,7 @@ use crate::sys::durable::replace_cache;
 
 #[test]
 fn without_an_inventory_everything_is_looked_at_once() {
-    let (home, mut store) = store();
-    let id = fill(&store, 80);
-    store.update_ref("refs/heads/w/r", None, id).unwrap();
-    writing(&mut store);
+    let (home, mut store, _) = with_pack_and_ref();
     assert!(!store.is_suspect());
     std::fs::remove_file(store.git_dir().join("piton-packs")).unwrap();
     writing(&mut store);
