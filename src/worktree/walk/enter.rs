@@ -48,8 +48,9 @@ impl Walker<'_> {
         content
     }
 
-    /// Whether the directory is a cache by its tag.
+    /// Returns true if the directory is a cache by its tag.
     fn is_tagged(&self, place: &Place, has: &dyn Fn(&[u8]) -> bool) -> bool {
+        // A tag that cannot be read counts as none.
         let tag = || read::whole(self.root, &place.path.join(generated::CACHE_TAG), WHOLE).ok();
         has(generated::CACHE_TAG) && tag().is_some_and(|content| content.bytes.starts_with(generated::CACHE_SIGNATURE))
     }

@@ -221,6 +221,7 @@ impl Warm {
         let node = self.node(&dir)?;
         let name = path.name();
         let open = node.state.is_open();
+        // What cannot be read counts as no tag and as no rules, as the walk counts it.
         let content = || read::whole(root, path, self.rules.limits.file_bytes.min(WHOLE)).ok();
         let changed = match name {
             b".git" => true,
