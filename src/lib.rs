@@ -2,7 +2,7 @@
 //!
 //! It stands beside an agent, takes a checkpoint into a shadow git store before anything is destroyed, warns of what no
 //! checkpoint can undo, and brings back exactly what is wanted back. Modules are ranked; `docs/ARCHITECTURE.md` has the
-//! table and `tests/tidy.rs` holds it.
+//! table and `tests/tidy` holds it.
 
 #![deny(unsafe_code)]
 
@@ -27,11 +27,11 @@ pub mod worktree;
 
 /// Numbers for edits at random.
 #[cfg(test)]
-#[path = "../tests/shared/dice.rs"]
+#[path = "../tests/blackbox/dice.rs"]
 mod dice;
 
 /// Files that are written through a mapping.
 #[cfg(test)]
 #[expect(unsafe_code, reason = "no safe library maps files for writing")]
-#[path = "../tests/shared/mapping.rs"]
+#[path = "../tests/blackbox/mapping.rs"]
 mod mapping;

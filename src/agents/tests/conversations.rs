@@ -2,7 +2,7 @@
 
 use super::*;
 
-#[path = "../../../tests/shared/conversations.rs"]
+#[path = "../../../tests/blackbox/conversations.rs"]
 mod told_by_clients;
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
-#[path = "../../../../tests/shared/ends.rs"]
+#[path = "../../../../tests/blackbox/ends.rs"]
 mod ends;
 
 use ends::Ends;
