@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use piton::checkpoint::take::Take;
+use piton::checkpoint::capture::take::Take;
 use piton::checkpoint::{Home, Timeline, Workspace};
 use piton::error::Result;
 use piton::model::change::{Admits, Changes, Dirty, Ears, Reach};

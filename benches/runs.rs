@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use piton::checkpoint::codon::{Codon, Mark};
-use piton::checkpoint::run::Begin;
+use piton::checkpoint::runs::codon::{Codon, Mark};
+use piton::checkpoint::runs::run::Begin;
 use piton::checkpoint::{Home, Timeline, Workspace};
 use piton::error::Result;
 use piton::model::checkpoint::Kind;

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use piton::agents::stream::Reader;
 use piton::agents::{Client, Decision, Kind as Told, install};
-use piton::checkpoint::journal;
+use piton::checkpoint::history::journal;
 use piton::classify::{Classifier, Context, ToolCall};
 use piton::error::{Code, Error};
 use piton::mcp::{Tools, refusal};

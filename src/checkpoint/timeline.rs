@@ -6,15 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::all::{All, Listing};
-use super::commits::Commits;
-use super::home::Home;
-use super::journal::{Journal, Line, Place};
-use super::operations::History;
-use super::recent::Recent;
-
-use super::state::State;
-use super::workspace::Workspace;
+use crate::checkpoint::catalog::all::{All, Listing};
+use crate::checkpoint::catalog::commits::Commits;
+use crate::checkpoint::catalog::recent::Recent;
+use crate::checkpoint::history::journal::{Journal, Line, Place};
+use crate::checkpoint::history::operations::History;
+use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::state::State;
+use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Result};
 use crate::model::change::{Changes, Ears, Why};
 use crate::model::checkpoint::{Kind, Record};

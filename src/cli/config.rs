@@ -5,7 +5,7 @@ use serde_json::json;
 use super::verbs::{ConfigAction, ConfigArgs};
 use super::{Context, Exit, print};
 use crate::checkpoint::Timeline;
-use crate::checkpoint::narrow::TrackedNow;
+use crate::checkpoint::runs::narrow::TrackedNow;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::path::RelPath;
 use crate::model::text::{count, printable};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::verbs::Cli;
-use crate::checkpoint::workspace::root_for;
+use crate::checkpoint::records::workspace::root_for;
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::engine::place::normalise;
 use crate::error::{Code, Error, Result};

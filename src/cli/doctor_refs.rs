@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::verbs::DoctorArgs;
 use super::{Context, Exit, print};
-use crate::checkpoint::validate::{Finding, check, repair};
+use crate::checkpoint::records::validate::{Finding, check, repair};
 use crate::error::Result;
 use crate::model::text::printable;
 use crate::store::Store;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use super::verbs::{EnvArgs, GitArgs, Shell};
 use super::{Context, Exit, print};
-use crate::checkpoint::view::{View, variables};
+use crate::checkpoint::remote::view::{View, variables};
 use crate::error::{IoContext, Result};
 use crate::git::{self, Reach};
 use crate::model::text::printable;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::Exit;
 use super::hook_answer::answer;
 use crate::agents::{Act, Client, Decision, Event, Kind, MAX_PAYLOAD};
-use crate::checkpoint::{Home, mishaps};
+use crate::checkpoint::{Home, records::mishaps};
 use crate::daemon::Link;
 use crate::error::{Code, Error, Result};
 use crate::model::json;

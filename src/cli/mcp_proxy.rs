@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::context::{flags, named};
 use super::verbs::{Cli, McpProxyArgs};
 use crate::checkpoint::Home;
-use crate::checkpoint::workspace::root_for;
+use crate::checkpoint::records::workspace::root_for;
 use crate::error::{Error, Result};
 use crate::model::effect::Stance;
 use crate::model::policy::{OnFailure, Policy};

@@ -106,7 +106,7 @@ fn note(sent: &mut Sent, line: &str) {
 fn say_sent(
     context: &Context,
     args: &PushArgs,
-    withheld: &[crate::checkpoint::send::Withheld],
+    withheld: &[crate::checkpoint::remote::send::Withheld],
     sent: &Sent,
 ) -> Result<()> {
     if context.json {

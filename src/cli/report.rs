@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::look::stat_text;
 use super::print;
 use crate::agents::Client;
-use crate::checkpoint::diff::Stat;
+use crate::checkpoint::catalog::diff::Stat;
 use crate::error::{Code, Error, Result};
 use crate::model::coverage::{self, Weight};
 use crate::model::text::printable;

@@ -3,8 +3,8 @@
 use super::restore::{ask_first, ask_to_move, finished};
 use super::verbs::RollbackArgs;
 use super::{Context, Exit, print};
-use crate::checkpoint::restore::Restore;
-use crate::checkpoint::rollback::{Aim, Point};
+use crate::checkpoint::history::restore::Restore;
+use crate::checkpoint::runs::rollback::{Aim, Point};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::model::text::printable;

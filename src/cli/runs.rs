@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::verbs::RunsArgs;
 use super::{Context, Exit, print};
-use crate::checkpoint::runs::{Branch, Row};
+use crate::checkpoint::runs::list::{Branch, Row};
 use crate::error::Result;
 use crate::model::text::{count, printable};
 use crate::sidecar::shared;

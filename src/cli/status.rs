@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::verbs::OffArgs;
 use super::{Context, Exit, print};
-use crate::checkpoint::take::listed_skips;
+use crate::checkpoint::capture::take::listed_skips;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::policy::Guard;

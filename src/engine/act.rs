@@ -1,8 +1,8 @@
 //! What the worker does for an action: hold, take, and note what cannot be undone.
 
-use crate::checkpoint::gaps::Gap;
-use crate::checkpoint::journal::{External, Line};
-use crate::checkpoint::take::{Take, Taken};
+use crate::checkpoint::capture::gaps::Gap;
+use crate::checkpoint::capture::take::{Take, Taken};
+use crate::checkpoint::history::journal::{External, Line};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::effect::{Class, Verdict};

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::checkpoint::{Home, Timeline, Workspace, mishaps};
+use crate::checkpoint::{Home, Timeline, Workspace, records::mishaps};
 use crate::classify::{Classifier, Context};
 use crate::error::Result;
 use crate::settings::Effective;
@@ -119,7 +119,7 @@ impl<A: Send + 'static> Engine<A> {
         if cwd == session || place::belongs(session, cwd) {
             return session.to_owned();
         }
-        self.root_around(cwd).unwrap_or_else(|_| crate::checkpoint::workspace::root_for(cwd, &[]))
+        self.root_around(cwd).unwrap_or_else(|_| crate::checkpoint::records::workspace::root_for(cwd, &[]))
     }
 
     /// The root of the workspace that a directory belongs to.
@@ -132,7 +132,7 @@ impl<A: Send + 'static> Engine<A> {
             return Ok(dir.to_owned());
         }
         let known = Workspace::known(&self.home)?;
-        Ok(crate::checkpoint::workspace::root_for(dir, &known))
+        Ok(crate::checkpoint::records::workspace::root_for(dir, &known))
     }
 
     /// Reads the configuration of every open workspace again, and returns what was left aside.

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::hearing::{self, Hearing, note};
 use crate::checkpoint::Timeline;
-use crate::checkpoint::take::Take;
-use crate::checkpoint::workspace::Scope;
+use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::records::workspace::Scope;
 use crate::error::Code;
 use crate::model::checkpoint::Kind;
 use crate::model::policy::{Policy, Watching};

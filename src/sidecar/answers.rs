@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::checkpoint::diff::Stat;
-use crate::checkpoint::gaps::Gap;
-use crate::checkpoint::journal::{External, OpKind};
-use crate::checkpoint::operations::Step;
-use crate::checkpoint::restore::{Preview, Restored};
-use crate::checkpoint::rollback::RolledBack;
-use crate::checkpoint::take::{Taken, listed_skips};
+use crate::checkpoint::capture::gaps::Gap;
+use crate::checkpoint::capture::take::{Taken, listed_skips};
+use crate::checkpoint::catalog::diff::Stat;
+use crate::checkpoint::history::journal::{External, OpKind};
+use crate::checkpoint::history::operations::Step;
+use crate::checkpoint::history::restore::{Preview, Restored};
+use crate::checkpoint::runs::rollback::RolledBack;
 use crate::checkpoint::timeline::Checkpoint;
 use crate::engine::act::Protected;
 use crate::error::Error;
@@ -200,6 +200,6 @@ pub fn status(timeline: &mut crate::checkpoint::Timeline) -> Result<Value, Error
             "flags": checkpoint.record.flags, "skipped": checkpoint.record.skipped })),
         "interrupted": super::words::interrupted(&workspace.dir),
         "broken": broken,
-        "mishaps": crate::checkpoint::mishaps::newest(timeline.home()),
+        "mishaps": crate::checkpoint::records::mishaps::newest(timeline.home()),
     }))
 }

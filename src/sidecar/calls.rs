@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use super::answers::{self, block};
 use super::words::run_id;
-use crate::checkpoint::agreed::Agreed;
-use crate::checkpoint::diff::is_file_change;
-use crate::checkpoint::held::refusal;
-use crate::checkpoint::listing::{Listing, Query};
-use crate::checkpoint::restore::{Restore, Stage};
-use crate::checkpoint::rollback::{Aim, Point};
-use crate::checkpoint::take::Take;
+use crate::checkpoint::capture::held::refusal;
+use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::catalog::diff::is_file_change;
+use crate::checkpoint::catalog::listing::{Listing, Query};
+use crate::checkpoint::history::agreed::Agreed;
+use crate::checkpoint::history::restore::{Restore, Stage};
+use crate::checkpoint::history::undo::Direction;
+use crate::checkpoint::runs::rollback::{Aim, Point};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
-use crate::checkpoint::undo::Direction;
 use crate::engine::place::normalise;
 use crate::engine::worker::Control;
 use crate::error::{Code, Error, Result};
@@ -143,7 +143,7 @@ pub fn show(timeline: &mut Timeline, sha: &str) -> Called {
     let checkpoint = timeline.resolve(sha)?;
     let (manifest, coverage) = timeline.contents(&checkpoint)?;
     let record = &checkpoint.record;
-    let skips = crate::checkpoint::take::listed_skips(&coverage);
+    let skips = crate::checkpoint::capture::take::listed_skips(&coverage);
     let files = manifest.iter().filter(|(_, entry)| entry.kind != crate::model::manifest::EntryKind::Dir);
     body(&json!({
         "checkpoint": {
@@ -324,7 +324,7 @@ fn known_run(timeline: &mut Timeline, named: &str) -> Result<String> {
     Err(Error::new(Code::NoSuchRun, text).field("run").hint("`run.list` and `piton runs` name the runs"))
 }
 
-fn rolled_back(restored: &crate::checkpoint::restore::Restored) -> Vec<(&'static str, Value)> {
+fn rolled_back(restored: &crate::checkpoint::history::restore::Restored) -> Vec<(&'static str, Value)> {
     if restored.operation.is_none() {
         return Vec::new();
     }

@@ -2,7 +2,7 @@
 //! client could not pass on when they arose.
 
 use super::session::Session;
-use crate::checkpoint::journal::{Journal, Line, OpKind, unquoted};
+use crate::checkpoint::history::journal::{Journal, Line, OpKind, unquoted};
 use crate::engine::talk::Told;
 use crate::model::path::RelPath;
 use crate::model::redact::redact;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::checkpoint::take::Taken;
+use crate::checkpoint::capture::take::Taken;
 use crate::model::policy::OnFailure;
 use crate::protocol::{BeforeReply, CheckpointBlock, Id};
 

@@ -14,10 +14,10 @@ use super::calls::{self, Called};
 use super::output::Output;
 use super::pending::{Pending, Table};
 use super::words::{guard_word, interrupted, recorded, run_id, watcher_word, watching, why_off};
-use crate::checkpoint::state::State;
-use crate::checkpoint::take::Take;
+use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::history::undo::Direction;
+use crate::checkpoint::records::state::State;
 use crate::checkpoint::timeline::Timeline;
-use crate::checkpoint::undo::Direction;
 use crate::engine::talk::{SharedTalk, Talk};
 use crate::engine::worker::{Asker, Control, Finished};
 use crate::engine::{Engine, Place, place};
@@ -387,7 +387,7 @@ impl Session {
         let (run, turn) = self.run_and_turn();
         let running = self.base_running;
         let place = self.place()?;
-        let whole = place.workspace.scope == crate::checkpoint::workspace::Scope::Tree;
+        let whole = place.workspace.scope == crate::checkpoint::records::workspace::Scope::Tree;
         if running
             || !whole
             || place.in_force().policy.guard == Guard::Off

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::checkpoint::state::State;
+use crate::checkpoint::records::state::State;
 use crate::engine::hearing::Hearing;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::{Guard, Policy, Watching};
@@ -41,7 +41,7 @@ pub fn why_off(policy: &Policy, dir: &Path, set: &str) -> Option<String> {
 
 /// Interrupted restores of a workspace, as replies carry them.
 pub fn interrupted(dir: &Path) -> Vec<Value> {
-    let begun = crate::checkpoint::interrupted::interrupted(dir).unwrap_or_else(|error| {
+    let begun = crate::checkpoint::history::interrupted::interrupted(dir).unwrap_or_else(|error| {
         tracing::warn!(%error, "whether a restore was interrupted cannot be told");
         None
     });

@@ -1,7 +1,7 @@
 //! Settings: mistakes, what waits to be trusted, guards that are off.
 
 use super::{Report, Surroundings, quoted_path};
-use crate::checkpoint::state::State;
+use crate::checkpoint::records::state::State;
 use crate::model::policy::Guard;
 use crate::sys::clock::now_ms;
 

@@ -2,7 +2,7 @@
 
 use super::ground::private;
 use super::{Report, Surroundings, quoted_path};
-use crate::checkpoint::{Home, health, mishaps};
+use crate::checkpoint::{Home, records::health, records::mishaps};
 use crate::error::Code;
 use crate::model::text::count;
 use crate::store::Store;

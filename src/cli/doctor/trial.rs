@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::agents::Client;
-use crate::checkpoint::{Home, mishaps};
+use crate::checkpoint::{Home, records::mishaps};
 use crate::daemon::{self, Link, Probe};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::lock::{FileLock, Mode};

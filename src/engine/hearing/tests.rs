@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
-use crate::checkpoint::take::Take;
+use crate::checkpoint::capture::take::Take;
 use crate::checkpoint::{Home, Workspace};
 use crate::dice::Dice;
 use crate::model::checkpoint::Kind;

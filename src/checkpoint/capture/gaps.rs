@@ -1,0 +1,190 @@
+//! Names paths that an action destroys and no checkpoint holds: in the answer, in lists, and at a restore.
+
+use std::collections::BTreeMap;
+
+use super::take::Taken;
+use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::error::Result;
+use crate::model::coverage::{Coverage, SkipReason, Weight, not_held};
+use crate::model::id::ObjectId;
+use crate::model::path::RelPath;
+use crate::worktree::{Target, is_linked_worktree};
+
+/// A path that an action named and the checkpoint leaves out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    pub path: RelPath,
+    /// How much it is, where that was counted.
+    pub weight: Option<Weight>,
+    pub why: SkipReason,
+}
+
+/// Says which paths are not held; `None` without gaps.
+pub fn sentence(gaps: &[Gap]) -> Option<String> {
+    not_held(gaps.iter().map(|gap| (gap.path.display(), gap.weight)))
+}
+
+/// Lists the paths that an action names and a checkpoint leaves out, as far as somebody may miss them.
+fn of_targets(coverage: &Coverage, targets: &[Target]) -> Vec<Gap> {
+    let mut found = BTreeMap::new();
+    for (path, why) in coverage.skipped.iter().filter(|(_, why)| why.is_loss()) {
+        // What is named in a worktree of its own is captured although the rest of it is not.
+        let is_near = |target: &&Target| {
+            path.starts_with(&target.path) || (target.path.starts_with(path) && *why != SkipReason::LinkedWorktree)
+        };
+        let Some(target) = targets.iter().find(is_near) else { continue };
+        // Single files over the budget are many: they are told by what was named.
+        let at = match why {
+            SkipReason::OverBudget(_) if target.path.is_root() => top(path),
+            SkipReason::OverBudget(_) => target.path.clone(),
+            _ => path.clone(),
+        };
+        add(&mut found, at, *why);
+    }
+    found.into_values().collect()
+}
+
+/// Lists the paths that the checkpoint's own action named and the checkpoint leaves out.
+fn recorded(coverage: &Coverage) -> Vec<Gap> {
+    let mut found = BTreeMap::new();
+    for (path, why) in coverage.skipped.iter().filter(|(_, why)| why.is_of_target()) {
+        let at = if matches!(why, SkipReason::OverBudget(_)) { top(path) } else { path.clone() };
+        add(&mut found, at, *why);
+    }
+    found.into_values().collect()
+}
+
+fn add(found: &mut BTreeMap<RelPath, Gap>, path: RelPath, why: SkipReason) {
+    let weight = why.weight();
+    match found.get_mut(&path) {
+        Some(gap) => gap.weight = gap.weight.zip(weight).map(|(a, b)| a.plus(b)).or(gap.weight).or(weight),
+        None => _ = found.insert(path.clone(), Gap { path, weight, why }),
+    }
+}
+
+/// The first component of a path.
+fn top(path: &RelPath) -> RelPath {
+    path.components().next().map_or_else(RelPath::root, |name| RelPath::root().join(name))
+}
+
+impl Timeline {
+    /// Lists what a checkpoint that was just taken leaves out of what its action names.
+    pub fn gaps_in(&self, taken: &Taken, targets: &[Target]) -> Vec<Gap> {
+        of_targets(&taken.coverage, targets)
+    }
+
+    /// Lists what an earlier checkpoint leaves out of what an action names now.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn gaps_of(&self, checkpoint: &Checkpoint, targets: &[Target]) -> Result<Vec<Gap>> {
+        // Most checkpoints leave nothing out, and say so in their record.
+        if checkpoint.record.skipped == 0 {
+            return Ok(Vec::new());
+        }
+        let mut gaps = of_targets(&self.coverage_of(&checkpoint.tree)?, targets);
+        gaps.retain(|gap| self.is_there(&gap.path));
+        Ok(gaps)
+    }
+
+    /// Lists those of some nested repositories of which a checkpoint holds nothing.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn repositories_left_out(&self, checkpoint: &Checkpoint, repositories: &[RelPath]) -> Result<Vec<Gap>> {
+        let mut gaps = Vec::new();
+        for path in repositories {
+            if self.entry_at(&checkpoint.tree, path)?.is_none() {
+                let why = match is_linked_worktree(&path.under(&self.workspace.path)) {
+                    true => SkipReason::LinkedWorktree,
+                    false => SkipReason::IgnoredRepository,
+                };
+                gaps.push(Gap { path: path.clone(), weight: None, why });
+            }
+        }
+        Ok(gaps)
+    }
+
+    /// Lists what the action of a checkpoint named and the checkpoint does not hold.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn gaps_at(&self, checkpoint: &Checkpoint) -> Result<Vec<Gap>> {
+        Ok(recorded(&self.coverage_of(&checkpoint.tree)?))
+    }
+
+    /// Says what a person should know of a checkpoint before going back to it.
+    pub(in crate::checkpoint) fn target_warnings(&self, coverage: &Coverage) -> Vec<String> {
+        let skips = &coverage.skipped;
+        let partial = || skips.iter().filter(|(_, reason)| reason.makes_partial() && !reason.is_of_target());
+        let mut warnings = Vec::new();
+        if partial().next().is_some() {
+            let first: Vec<String> =
+                partial().take(3).map(|(path, reason)| format!("{} ({reason})", path.display())).collect();
+            let paths = crate::model::text::count(partial().count() as u64, "path");
+            warnings.push(format!("this checkpoint left out {paths}, which stay as they are: {}", first.join(", ")));
+        }
+        let mut gone = recorded(coverage);
+        // What stands there still was not destroyed.
+        gone.retain(|gap| !self.is_there(&gap.path) || matches!(gap.why, SkipReason::OverBudget(_)));
+        warnings.extend(sentence(&gone).map(|text| format!("{text}: this checkpoint cannot bring that back")));
+        warnings
+    }
+
+    /// True if a checkpoint records each of these gaps.
+    pub(in crate::checkpoint) fn admits_gaps(&self, tree: &ObjectId, present: &Coverage) -> Result<bool> {
+        let mut gaps = present.skipped.iter().filter(|(_, why)| why.is_of_target()).peekable();
+        if gaps.peek().is_none() {
+            return Ok(true);
+        }
+        let recorded = self.coverage_of(tree)?;
+        Ok(gaps.all(|(path, why)| recorded.skipped.get(path).is_some_and(|known| known.as_str() == why.as_str())))
+    }
+
+    /// The coverage of a checkpoint, without what it holds.
+    fn coverage_of(&self, tree: &ObjectId) -> Result<Coverage> {
+        Ok(self.load(tree, &|_| false)?.1)
+    }
+
+    fn is_there(&self, path: &RelPath) -> bool {
+        path.under(&self.workspace.path).symlink_metadata().is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> RelPath {
+        RelPath::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn gaps_are_told_by_what_was_named() {
+        let mut coverage = Coverage::default();
+        let least = Weight { bytes: 2_000_000, is_least: true };
+        for (at, why) in [
+            ("cache/a/x", SkipReason::OverBudget(10)),
+            ("cache/b", SkipReason::OverBudget(5)),
+            ("cache/pipe", SkipReason::Special),
+            ("vendor/.git", SkipReason::Repository(least)),
+            ("other/big", SkipReason::TooLarge(9)),
+            ("tree", SkipReason::LinkedWorktree),
+        ] {
+            coverage.skipped.insert(path(at), why);
+        }
+        let told = |names: &[&str]| {
+            let targets: Vec<Target> = names.iter().map(|name| Target { path: path(name), recursive: true }).collect();
+            sentence(&of_targets(&coverage, &targets))
+        };
+        assert_eq!(told(&["cache"]).unwrap(), "not held: cache (15 B)");
+        assert_eq!(told(&["vendor"]).unwrap(), "not held: vendor/.git (2.0 MB or more)");
+        assert_eq!(told(&["vendor/.git/config"]).unwrap(), "not held: vendor/.git (2.0 MB or more)");
+        assert_eq!(told(&["src"]), None);
+        assert_eq!(told(&["tree/a"]), None, "what is named in another worktree is captured");
+        let all = Target { path: RelPath::root(), recursive: true };
+        let paths: Vec<String> = of_targets(&coverage, &[all]).iter().map(|gap| gap.path.display()).collect();
+        assert_eq!(paths, ["cache", "other/big", "tree", "vendor/.git"]);
+        assert_eq!(recorded(&coverage).len(), 2, "what no action named stays as it is");
+    }
+}

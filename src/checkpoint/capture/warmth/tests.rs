@@ -1,0 +1,360 @@
+//! Timelines that hear of changes through ears of the test's own.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use super::*;
+use crate::checkpoint::capture::take::Taken;
+use crate::checkpoint::history::restore::Restore;
+use crate::checkpoint::{Home, Workspace};
+use crate::model::change::Admits;
+use crate::model::checkpoint::Kind;
+
+/// What the next call of `listen` gives.
+#[derive(Clone)]
+struct Told(Arc<Mutex<Changes>>);
+
+impl Ears for Told {
+    fn listen(&mut self, _admits: Admits<'_>) -> Changes {
+        mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), Changes::none())
+    }
+
+    fn follow(&mut self, _dir: &RelPath, _admits: Admits<'_>) {}
+
+    fn settle(&mut self, _admits: Admits<'_>) -> bool {
+        false
+    }
+
+    fn distrust(&mut self, _paths: &BTreeSet<RelPath>) {}
+}
+
+struct Lab {
+    temp: tempfile::TempDir,
+    timeline: Timeline,
+    told: Told,
+}
+
+impl Lab {
+    /// A warm timeline of a workspace with three files.
+    fn new() -> Lab {
+        Lab::with(|_| ())
+    }
+
+    /// The same, with something more that was there from the beginning.
+    fn with(more: impl FnOnce(&std::path::Path)) -> Lab {
+        let temp = tempfile::tempdir().unwrap();
+        let work = temp.path().join("work");
+        std::fs::create_dir_all(work.join("a")).unwrap();
+        ["f", "a/g", "a/h"].iter().for_each(|name| std::fs::write(work.join(name), name).unwrap());
+        more(&work);
+        let home = Home::at(&temp.path().join("home")).unwrap();
+        let work = work.canonicalize().unwrap();
+        let policy = crate::settings::load(Some(&work), home.path(), &[]).unwrap().policy;
+        let workspace = Workspace::open(&home, &work).unwrap();
+        let mut timeline = Timeline::open(&home, workspace, policy).unwrap();
+        let told = Told(Arc::new(Mutex::new(Changes::none())));
+        timeline.keep_warm();
+        let mut lab = Lab { temp, timeline, told };
+        // Files that were written just now are read again until their times prove something.
+        while lab.take().cost.hashed > 0 {}
+        assert!(lab.timeline.is_warm() && !lab.timeline.is_heard());
+        lab.timeline.set_ears(Some(Box::new(lab.told.clone())));
+        lab.timeline.warm_up(&|| Flow::Continue).unwrap();
+        assert!(lab.timeline.is_heard());
+        lab
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.temp.path().join("work").join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        std::fs::write(self.at(name), content).unwrap();
+    }
+
+    fn tell(&self, names: &[&str]) {
+        let paths = names.iter().map(|name| (RelPath::parse(name.as_bytes()).unwrap(), Reach::Entry));
+        *self.told.0.lock().unwrap() = Changes::Paths(Dirty::new(paths));
+    }
+
+    fn take(&mut self) -> Taken {
+        self.timeline.take(&Take::of(Kind::Auto, "r", "test"), &|| Flow::Continue).unwrap()
+    }
+
+    fn audit(&mut self) -> usize {
+        self.timeline.audit(&|| Flow::Continue).unwrap().missed
+    }
+}
+
+#[test]
+fn what_is_told_is_looked_at_and_nothing_else() {
+    let mut lab = Lab::new();
+    let first = lab.take();
+    assert!(first.unchanged && first.cost.dirty == Some(0), "{:?}", first.cost);
+    lab.write("f", "changed");
+    lab.write("a/g", "changed too");
+    lab.tell(&["f"]);
+    let second = lab.take();
+    assert_eq!((second.unchanged, second.changed, second.cost.dirty, second.cost.hashed), (false, Some(1), Some(1), 1));
+    lab.tell(&["a/g"]);
+    assert_eq!(lab.take().changed, Some(1));
+}
+
+#[test]
+fn what_was_heard_ahead_is_enough_for_who_asked_before() {
+    let mut lab = Lab::new();
+    let asked = Instant::now();
+    lab.write("f", "changed");
+    lab.tell(&["f"]);
+    lab.timeline.listen_ahead();
+    // Told since, and not asked for any more: what changed after the question may be left to the next one.
+    lab.write("a/g", "changed");
+    lab.tell(&["a/g"]);
+    let take = Take { asked: Some(asked), ..Take::of(Kind::Auto, "r", "test") };
+    let first = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
+    assert_eq!((first.changed, first.cost.dirty), (Some(1), Some(1)));
+    // It serves once, and nobody who asks later.
+    let second = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
+    assert_eq!((second.changed, second.cost.dirty), (Some(1), Some(1)));
+    lab.timeline.listen_ahead();
+    lab.write("a/h", "changed");
+    lab.tell(&["a/h"]);
+    let later = Take { asked: Some(Instant::now()), ..take };
+    assert_eq!(lab.timeline.take(&later, &|| Flow::Continue).unwrap().changed, Some(1));
+}
+
+#[test]
+fn a_restore_looks_at_what_is_told_and_leaves_the_rest_as_it_is() {
+    let mut lab = Lab::new();
+    let target = lab.take().checkpoint.id;
+    lab.write("f", "changed");
+    lab.tell(&["f"]);
+    let facts = |lab: &Lab| {
+        ["a/g", "a/h", "a"].map(|name| {
+            let metadata = lab.at(name).symlink_metadata().unwrap();
+            (metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec())
+        })
+    };
+    let before = facts(&lab);
+    let restored = lab.timeline.restore(&Restore::to(target, "r", Vec::new(), false), &|| Flow::Continue).unwrap();
+    assert_eq!(restored.outcome.replaced, [RelPath::parse(b"f").unwrap()]);
+    assert_eq!(std::fs::read(lab.at("f")).unwrap(), b"f");
+    let cost = lab.timeline.cost().unwrap();
+    assert_eq!((cost.dirty, cost.hashed), (Some(1), 1), "the rest was not looked at");
+    assert_eq!(facts(&lab), before);
+    assert!(lab.timeline.is_heard(), "and the next one need not look at it either");
+}
+
+#[test]
+fn what_changed_meanwhile_is_told_and_what_is_only_told_of_late_is_not() {
+    let mut lab = Lab::new();
+    lab.write("f", "before the question");
+    lab.tell(&["f"]);
+    lab.take();
+    let changed = |lab: &Lab| lab.at("f").metadata().map(|at| at.ctime() * 1_000_000_000 + at.ctime_nsec()).unwrap();
+    // The file system's clock moves in ticks.
+    let mut asked = file_clock();
+    while asked <= changed(&lab) {
+        asked = file_clock();
+    }
+    lab.tell(&["f"]);
+    assert_eq!(lab.timeline.touched_since(asked), []);
+    let path = |name: &str| RelPath::parse(name.as_bytes()).unwrap();
+    lab.write("a/g", "after it");
+    std::fs::remove_file(lab.at("a/h")).unwrap();
+    lab.tell(&["f", "a/g", "a/h"]);
+    assert_eq!(lab.timeline.touched_since(asked), [path("a/g"), path("a/h")]);
+    // And once it is captured.
+    lab.take();
+    assert_eq!(lab.timeline.touched_since(asked), [path("a/g"), path("a/h")]);
+}
+
+#[test]
+fn an_audit_finds_and_counts_what_nobody_told_of() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.audit(), 0);
+    lab.write("f", "changed");
+    lab.write("a/new", "made");
+    std::fs::remove_file(lab.at("a/h")).unwrap();
+    lab.tell(&["f"]);
+    assert_eq!(lab.audit(), 2, "of three changes one was told of");
+    let taken = lab.take();
+    assert_eq!((taken.changed, taken.cost.dirty), (Some(3), Some(3)));
+    assert_eq!(lab.audit(), 0);
+}
+
+#[test]
+fn an_audit_that_gives_way_changes_nothing() {
+    let mut lab = Lab::new();
+    lab.write("f", "changed");
+    assert!(lab.timeline.audit(&|| Flow::Stop).is_err());
+    assert!(lab.timeline.is_heard());
+    assert_eq!(lab.audit(), 1);
+}
+
+#[test]
+fn what_fails_is_scanned_the_next_time() {
+    let mut lab = Lab::new();
+    lab.write("f", "changed");
+    lab.tell(&["f"]);
+    let stopped = lab.timeline.take(&Take::of(Kind::Auto, "r", "test"), &|| Flow::Stop);
+    assert!(stopped.is_err());
+    assert!(!lab.timeline.is_heard(), "what was told is forgotten");
+    let taken = lab.take();
+    assert_eq!((taken.changed, taken.cost.dirty), (Some(1), None), "{:?}", taken.cost);
+    lab.timeline.warm_up(&|| Flow::Continue).unwrap();
+    assert!(lab.timeline.is_heard());
+}
+
+#[test]
+fn a_policy_that_changes_what_is_captured_is_heeded_at_once() {
+    let mut lab = Lab::new();
+    let mut policy = lab.timeline.policy().clone();
+    policy.exclude = vec!["a/".to_owned()];
+    lab.timeline.set_policy(policy);
+    let taken = lab.take();
+    assert_eq!(taken.checkpoint.record.files, 1);
+    lab.timeline.warm_up(&|| Flow::Continue).unwrap();
+    lab.write("f", "changed");
+    lab.tell(&["f"]);
+    let taken = lab.take();
+    assert_eq!((taken.checkpoint.record.files, taken.cost.dirty), (1, Some(1)));
+}
+
+#[test]
+fn targets_that_rules_leave_out_are_captured_beside_what_is_warm() {
+    let mut lab = Lab::new();
+    lab.write(".env", "SECRET=1");
+    lab.tell(&[".env"]);
+    lab.take();
+    let target = |name: &str| Target { path: RelPath::parse(name.as_bytes()).unwrap(), recursive: false };
+    let take = |targets| Take { targets, ..Take::of(Kind::Auto, "r", "test") };
+    let plain = lab.timeline.take(&take(vec![target("f")]), &|| Flow::Continue).unwrap();
+    assert!(plain.unchanged && plain.cost.dirty.is_some());
+    let secret = lab.timeline.take(&take(vec![target(".env")]), &|| Flow::Continue).unwrap();
+    assert_eq!((secret.unchanged, secret.checkpoint.record.files), (false, 4));
+    assert!(lab.timeline.is_heard());
+    let held = secret.checkpoint.id;
+    assert!(lab.timeline.holds(&held, &[target("f"), target(".env")], &|| Flow::Continue).unwrap());
+    lab.write("f", "changed");
+    lab.tell(&["f"]);
+    assert!(!lab.timeline.holds(&held, &[target("f")], &|| Flow::Continue).unwrap());
+}
+
+#[test]
+fn a_scan_beside_the_warm_tree_does_not_take_what_was_built_before_it_for_the_present() {
+    // A target that no checkpoint can hold, so that everything is looked at.
+    let mut lab = Lab::with(|work| drop(std::os::unix::net::UnixListener::bind(work.join("socket")).unwrap()));
+    lab.write("f", "changed");
+    let base = loop {
+        lab.tell(&["f"]);
+        let base = lab.timeline.take(&Take::of(Kind::Turn, "r", "base"), &|| Flow::Continue).unwrap();
+        assert_eq!(base.cost.dirty, Some(1));
+        // Until the file's times prove something.
+        if base.cost.hashed == 0 {
+            break base;
+        }
+    };
+    let target = Target { path: RelPath::parse(b"socket").unwrap(), recursive: false };
+    let take = Take { targets: vec![target], ..Take::of(Kind::Auto, "r", "test") };
+    let scanned = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
+    assert_eq!((scanned.cost.dirty, scanned.unchanged), (None, false));
+    assert_eq!(scanned.checkpoint.tree, base.checkpoint.tree);
+}
+
+#[test]
+fn trees_that_only_idle_time_has_built_are_in_the_store_all_the_same() {
+    let mut lab = Lab::new();
+    lab.write("a/.env", "SECRET=1");
+    lab.write("a/g", "changed");
+    lab.tell(&["a/.env", "a/g"]);
+    let target = Target { path: RelPath::parse(b"a/.env").unwrap(), recursive: false };
+    let take = Take { targets: vec![target], ..Take::of(Kind::Auto, "r", "test") };
+    // The trees of this checkpoint hold the secret; those of the workspace without it are nobody's yet.
+    assert_eq!(lab.timeline.take(&take, &|| Flow::Continue).unwrap().checkpoint.record.files, 4);
+    lab.timeline.warm_up(&|| Flow::Continue).unwrap();
+    let plain = lab.take();
+    assert_eq!((plain.unchanged, plain.checkpoint.record.files), (false, 3));
+    let (manifest, _) = lab.timeline.contents(&plain.checkpoint).unwrap();
+    assert_eq!(manifest.totals().0, 3);
+}
+
+#[test]
+fn refs_of_others_are_seen() {
+    let mut lab = Lab::new();
+    let (home, workspace) = (lab.timeline.home().clone(), lab.timeline.workspace().clone());
+    let mut other = Timeline::open(&home, workspace, lab.timeline.policy().clone()).unwrap();
+    for n in 0..20 {
+        lab.write("f", &format!("{n}"));
+        lab.tell(&["f"]);
+        let mine = lab.take();
+        assert!(!mine.unchanged);
+        let theirs =
+            other.take(&Take { always: true, ..Take::of(Kind::Manual, "o", "other") }, &|| Flow::Continue).unwrap();
+        assert_eq!(theirs.checkpoint.record.ordinal, mine.checkpoint.record.ordinal + 1);
+    }
+    let (all, broken) = lab.timeline.checkpoints().unwrap();
+    assert!(broken.is_empty() && all.len() >= 40, "{}", all.len());
+}
+
+#[test]
+fn what_is_named_is_looked_at_although_nothing_is_told() {
+    for (name, at, recursive) in
+        [("f", "f", true), ("a/g", "a/g", false), ("a/g", "a", true), ("a/new", "a", true), ("f", "", true)]
+    {
+        let mut lab = Lab::new();
+        let held = lab.take().checkpoint.id;
+        let target = Target { path: RelPath::parse(at.as_bytes()).unwrap(), recursive };
+        assert!(lab.timeline.holds(&held, std::slice::from_ref(&target), &|| Flow::Continue).unwrap());
+        lab.write(name, "changed");
+        let plain = lab.take();
+        assert!(plain.unchanged && plain.cost.dirty == Some(0), "{name}: nothing is told and nothing named");
+        assert!(!lab.timeline.holds(&held, std::slice::from_ref(&target), &|| Flow::Continue).unwrap(), "{name}, {at}");
+        let take = Take { targets: vec![target], ..Take::of(Kind::Auto, "r", "test") };
+        let taken = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
+        assert_eq!((taken.changed, taken.cost.dirty), (Some(1), Some(1)), "{name}, {at}");
+        assert!(lab.timeline.is_heard());
+    }
+}
+
+#[test]
+fn a_named_file_that_is_as_it_was_costs_no_capture() {
+    let mut lab = Lab::new();
+    lab.take();
+    let target = |name: &str| Target { path: RelPath::parse(name.as_bytes()).unwrap(), recursive: true };
+    for names in [vec!["f"], vec!["a"], vec![""], vec!["a/g", "f", "nothing"]] {
+        let targets = names.iter().map(|name| target(name)).collect();
+        let take = Take { targets, ..Take::of(Kind::Auto, "r", "test") };
+        let taken = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
+        assert_eq!((taken.unchanged, taken.cost.dirty, taken.cost.hashed), (true, Some(0), 0), "{names:?}");
+    }
+}
+
+#[test]
+fn an_audit_finds_a_store_that_moves_no_time() {
+    let mut lab =
+        Lab::with(|work| (0..600).for_each(|n| std::fs::write(work.join(format!("f{n:03}")), "old").unwrap()));
+    lab.audit();
+    let mapping = crate::mapping::Mapping::of(&lab.at("f599"));
+    mapping.sync();
+    mapping.store(0, b'1');
+    // Told of, until its times prove something.
+    loop {
+        lab.tell(&["f599"]);
+        if lab.take().cost.hashed == 0 {
+            break;
+        }
+    }
+    let times = |facts: std::fs::Metadata| (facts.mtime(), facts.mtime_nsec(), facts.ctime(), facts.ctime_nsec());
+    let before = times(mapping.facts());
+    mapping.store(1, b'2');
+    if times(mapping.facts()) != before {
+        eprintln!("skipped: the page was written back meanwhile");
+        return;
+    }
+    assert!(lab.take().unchanged, "no time tells of it, and nobody");
+    assert_eq!(lab.audit(), 1);
+    let taken = lab.take();
+    assert_eq!((taken.changed, taken.cost.hashed), (Some(1), 1));
+}

@@ -1,0 +1,200 @@
+//! What commits say, in memory and, for those of run branches, in one file of the workspace.
+//!
+//! A commit never changes, so what is kept of one is never wrong; it can only be missing, and is then read from the store. The
+//! file spares a process the reading of thousands of commits: a header with the store's epoch, then a frame for each
+//! commit. It is written without waiting, appended to under the workspace lock, and cut where it is torn.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{IoContext, Result};
+use crate::model::checkpoint::Record;
+use crate::model::id::ObjectId;
+
+/// Bytes of an id.
+const ID: usize = 20;
+
+/// What one commit says.
+#[derive(Clone)]
+pub(in crate::checkpoint) struct Said {
+    pub tree: ObjectId,
+    pub parents: Vec<ObjectId>,
+    pub record: Arc<Record>,
+}
+
+/// All that were read or written.
+#[derive(Default)]
+pub(in crate::checkpoint) struct Commits {
+    known: HashMap<ObjectId, Said>,
+    loaded: bool,
+    /// Typed ones that may not be in the file.
+    unsaved: Vec<ObjectId>,
+}
+
+impl Commits {
+    pub(in crate::checkpoint) fn get(&self, id: &ObjectId) -> Option<&Said> {
+        self.known.get(id)
+    }
+
+    pub(in crate::checkpoint) fn put(&mut self, id: ObjectId, said: Said) {
+        if said.record.kind.is_typed() {
+            self.unsaved.push(id);
+        }
+        self.known.insert(id, said);
+    }
+
+    pub(in crate::checkpoint) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// How many the file lacks.
+    pub(in crate::checkpoint) fn unsaved(&self) -> usize {
+        self.unsaved.len()
+    }
+
+    /// Reads the file, the first time. One of another epoch says nothing: the store has lost objects since.
+    pub(in crate::checkpoint) fn load(&mut self, path: &Path, epoch: &str) -> Result<()> {
+        if std::mem::replace(&mut self.loaded, true) {
+            return Ok(());
+        }
+        let bytes = content(path)?;
+        let (frames, _) = frames(&bytes, epoch);
+        self.known.reserve(frames.len());
+        for frame in frames {
+            if let Some((id, said)) = decode(frame) {
+                self.known.entry(id).or_insert(said);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what the file lacks, under the workspace lock.
+    pub(in crate::checkpoint) fn save(&mut self, path: &Path, epoch: &str) -> Result<()> {
+        if self.unsaved.is_empty() {
+            return Ok(());
+        }
+        let bytes = content(path)?;
+        let (there, whole) = frames(&bytes, epoch);
+        let there: HashSet<&[u8]> = there.into_iter().filter_map(|frame| frame.get(..ID)).collect();
+        let mut out = if whole == 0 { header(epoch) } else { Vec::new() };
+        for id in &self.unsaved {
+            if let Some(said) = self.known.get(id).filter(|_| !there.contains(id.as_bytes().as_slice())) {
+                out.extend(encode(id, said));
+            }
+        }
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+        let mut file = file.at("opening", path)?;
+        file.set_len(whole as u64).at("cutting", path)?;
+        file.seek(SeekFrom::Start(whole as u64)).at("seeking in", path)?;
+        file.write_all(&out).at("writing", path)?;
+        self.unsaved.clear();
+        Ok(())
+    }
+}
+
+fn content(path: &Path) -> Result<Vec<u8>> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.at("reading", path),
+    }
+}
+
+fn header(epoch: &str) -> Vec<u8> {
+    format!("piton commits 1 {}\n", epoch.trim()).into_bytes()
+}
+
+/// The contents of all whole frames, and where they end; nothing if the header is not that of this epoch.
+fn frames<'b>(bytes: &'b [u8], epoch: &str) -> (Vec<&'b [u8]>, usize) {
+    let (mut found, start) = (Vec::new(), header(epoch));
+    if !bytes.starts_with(&start) {
+        return (found, 0);
+    }
+    let mut at = start.len();
+    while let Some((frame, next)) = frame(bytes, at) {
+        found.push(frame);
+        at = next;
+    }
+    (found, at)
+}
+
+/// The frame at `at`, if it is whole, and where the next one begins.
+fn frame(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let (crc, length) = (word(at)?, word(at + 4)? as usize);
+    let end = (at + 8).checked_add(length)?;
+    let content = bytes.get(at + 8..end)?;
+    (crc32fast::hash(content) == crc).then_some((content, end))
+}
+
+/// Id, tree, number of parents, parents, message.
+fn encode(id: &ObjectId, said: &Said) -> Vec<u8> {
+    let parents = said.parents.iter().take(usize::from(u8::MAX));
+    let mut content = [id.as_bytes().as_slice(), said.tree.as_bytes(), &[parents.len() as u8]].concat();
+    parents.for_each(|parent| content.extend_from_slice(parent.as_bytes()));
+    content.extend_from_slice(said.record.message().as_bytes());
+    let crc = crc32fast::hash(&content).to_le_bytes();
+    [crc.as_slice(), &(content.len() as u32).to_le_bytes(), &content].concat()
+}
+
+fn decode(frame: &[u8]) -> Option<(ObjectId, Said)> {
+    let id = |at: usize| Some(ObjectId::from_bytes(frame.get(at..at + ID)?.try_into().ok()?));
+    let count = usize::from(*frame.get(2 * ID)?);
+    let parents: Option<Vec<ObjectId>> = (0..count).map(|n| id(2 * ID + 1 + n * ID)).collect();
+    let message = std::str::from_utf8(frame.get(2 * ID + 1 + count * ID..)?).ok()?;
+    let record = Arc::new(Record::parse(message)?);
+    Some((id(0)?, Said { tree: id(ID)?, parents: parents?, record }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::timeline::tests::checkpoint;
+    use crate::model::checkpoint::Kind;
+
+    fn filled(numbers: std::ops::Range<u64>) -> Commits {
+        let mut commits = Commits::default();
+        for n in numbers {
+            let made = checkpoint(n, Kind::Completed, "r");
+            commits.put(made.id, Said { tree: made.tree, parents: vec![made.id; n as usize % 3], record: made.record });
+        }
+        commits
+    }
+
+    fn read(path: &Path, epoch: &str) -> Commits {
+        let mut commits = Commits::default();
+        commits.load(path, epoch).unwrap();
+        commits
+    }
+
+    #[test]
+    fn what_was_saved_is_read_and_what_is_torn_is_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("commits");
+        filled(1..5).save(&path, "e1").unwrap();
+        filled(3..8).save(&path, "e1").unwrap();
+        let back = read(&path, "e1");
+        assert_eq!(back.known.len(), 7);
+        for (id, said) in &filled(1..8).known {
+            let same = back.get(id).unwrap();
+            assert_eq!((&same.record, &same.parents, same.tree), (&said.record, &said.parents, said.tree));
+        }
+        assert_eq!(read(&path, "e2").known.len(), 0, "another epoch");
+        let whole = std::fs::read(&path).unwrap();
+        for cut in [1, 100, whole.len() / 2, whole.len() - 30] {
+            std::fs::write(&path, &whole[..whole.len() - cut]).unwrap();
+            assert!(read(&path, "e1").known.len() < 7);
+            filled(1..8).save(&path, "e1").unwrap();
+            assert_eq!(read(&path, "e1").known.len(), 7, "{cut}");
+        }
+        let mut wrong = whole.clone();
+        wrong[whole.len() / 2] ^= 1;
+        std::fs::write(&path, &wrong).unwrap();
+        assert!(read(&path, "e1").known.len() < 7);
+        filled(1..3).save(&path, "e2").unwrap();
+        assert_eq!((read(&path, "e2").known.len(), read(&path, "e1").known.len()), (2, 0));
+    }
+}

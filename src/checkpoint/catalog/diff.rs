@@ -1,0 +1,306 @@
+//! What differs between two checkpoints, or between one and the present state.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use crate::checkpoint::capture::seen::Into;
+use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::error::Result;
+use crate::filter::Tracked;
+use crate::model::build;
+use crate::model::checkpoint::Kind;
+use crate::model::coverage::Coverage;
+use crate::model::id::ObjectId;
+use crate::model::manifest::Manifest;
+use crate::model::name;
+use crate::model::path::RelPath;
+use crate::model::stamp::KnownPaths;
+pub use crate::model::tree::Side;
+use crate::model::tree::{self, Mode, TreeEntry};
+use crate::model::weight::{self, Meter};
+use crate::store::FilePatch;
+use crate::worktree::Flow;
+
+/// A path that differs; never a directory that is one on both sides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub path: RelPath,
+    pub old: Side,
+    pub new: Side,
+}
+
+/// Files and lines that changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    pub files: u64,
+    pub plus: u64,
+    pub minus: u64,
+    /// Whether lines were counted in the first [`MAX_COUNTED_FILES`] files only.
+    pub cut: bool,
+}
+
+/// A change with its patch.
+#[derive(Clone, Debug)]
+pub struct FileDiff {
+    pub change: Change,
+    pub patch: FilePatch,
+}
+
+/// Files whose lines are counted at most; above it a stat counts files only, so that a list stays quick.
+pub const MAX_COUNTED_FILES: usize = 400;
+/// Content above this many bytes is not compared line by line.
+const MAX_COMPARED_BYTES: u64 = 8_000_000;
+
+/// The present state of a workspace, looked at without storing anything.
+pub struct Present {
+    pub(in crate::checkpoint) manifest: Manifest,
+    pub(in crate::checkpoint) coverage: Arc<Coverage>,
+    pub(in crate::checkpoint) root: ObjectId,
+    pub(in crate::checkpoint) fresh: HashMap<ObjectId, Vec<u8>>,
+    /// What a scan has found; `None` where the warm tree has.
+    pub(in crate::checkpoint) known: Option<Arc<KnownPaths>>,
+}
+
+impl Timeline {
+    /// Looks at the workspace as it is now; nothing is stored.
+    ///
+    /// # Errors
+    /// `workspace-gone`, and those of reading.
+    pub fn present(&mut self, control: &dyn Fn() -> Flow) -> Result<Present> {
+        self.look(&Take::of(Kind::PreRestore, "local", "looking"), control)
+    }
+
+    pub(in crate::checkpoint) fn look(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Present> {
+        self.require_workspace()?;
+        if let Some(present) = self.look_warm(take, control)? {
+            return Ok(present);
+        }
+        let all = self.all()?;
+        let warmth = self.take_warmth();
+        let before = self.known_now(take, &all.checkpoints, warmth.stamps()?, control)?;
+        let seen = self.capture_with(take, &before, Into::Nothing, control);
+        // Only what was known before stays known: content that was merely hashed is not in the store.
+        self.keep(warmth, before);
+        let seen = seen?;
+        let (manifest, known) = seen.scan.map(|scan| (scan.capture.manifest, scan.capture.known)).unwrap_or_default();
+        Ok(Present { manifest, coverage: seen.coverage, root: seen.root, fresh: seen.fresh, known: Some(known) })
+    }
+
+    /// Loads a checkpoint's manifest and coverage.
+    pub(in crate::checkpoint) fn load(
+        &self,
+        tree: &ObjectId,
+        wanted: &dyn Fn(&RelPath) -> bool,
+    ) -> Result<(Manifest, Coverage)> {
+        build::load(tree, wanted, self.memory(), &|id| self.read_tree(id), &|id| self.read_record(id))
+    }
+
+    /// The manifest and coverage of a checkpoint.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn contents(&self, checkpoint: &Checkpoint) -> Result<(Manifest, Coverage)> {
+        self.load(&checkpoint.tree, &|_| true)
+    }
+
+    /// Changed paths between two root trees, in byte order. Equal subtrees are not looked into. Trees with more paths than there is
+    /// room for are `too-large`.
+    pub(in crate::checkpoint) fn changes(
+        &self,
+        old: ObjectId,
+        new: ObjectId,
+        fresh: &HashMap<ObjectId, Vec<u8>>,
+    ) -> Result<Vec<Change>> {
+        let read = |id: &ObjectId| match fresh.get(id) {
+            Some(bytes) => tree::decode(bytes),
+            None => self.read_tree(id),
+        };
+        let mut meter = Meter::new(self.memory());
+        let mut changes = Vec::new();
+        let roots = [old, new];
+        let mut pending = vec![(RelPath::root(), Some(old), Some(new))];
+        while let Some((dir, old, new)) = pending.pop() {
+            if old == new {
+                continue;
+            }
+            let mut is_long = meter.add(dir.as_bytes().len());
+            for (path, old, new) in paired(&dir, read_side(old, &read)?, read_side(new, &read)?) {
+                let subtree = |side: &Side| side.and_then(|(mode, id)| (mode == Mode::Dir).then_some(id));
+                let (old_dir, new_dir) = (subtree(&old), subtree(&new));
+                if old_dir.is_some() || new_dir.is_some() {
+                    pending.push((path.clone(), old_dir, new_dir));
+                }
+                let (old, new) = (plain(old, new_dir), plain(new, old_dir));
+                if old != new {
+                    is_long |= meter.add(path.as_bytes().len());
+                    changes.push(Change { path, old, new });
+                }
+            }
+            if is_long {
+                roots.iter().try_for_each(|root| weight::check(root, self.memory(), &read))?;
+            }
+        }
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(changes)
+    }
+
+    /// Changes between two checkpoints.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn changes_between(&self, old: &Checkpoint, new: &Checkpoint) -> Result<Vec<Change>> {
+        let changes = self.changes(old.tree, new.tree, &HashMap::new())?;
+        let (from, to) = (self.coverage(&old.tree)?, self.coverage(&new.tree)?);
+        let (from, to) = (looked(&from)?, looked(&to)?);
+        Ok(changes.into_iter().filter(|change| !is_capture_gap(change, &from, &to, &|_| true)).collect())
+    }
+
+    /// The coverage alone; no other tree is read.
+    pub(in crate::checkpoint) fn coverage(&self, tree: &ObjectId) -> Result<Coverage> {
+        Ok(self.load(tree, &|_| false)?.1)
+    }
+
+    /// Changes from a checkpoint to the present state.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn changes_to_present(&self, old: &Checkpoint, present: &Present) -> Result<Vec<Change>> {
+        let changes = self.changes(old.tree, present.root, &present.fresh)?;
+        let from = self.coverage(&old.tree)?;
+        let gone = |error: &std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+        // In doubt (access refused, a path too long for one call) it may.
+        let exists = |path: &RelPath| {
+            let looked = path.under(&self.workspace.path).symlink_metadata();
+            !looked.is_err_and(|error| gone(&error))
+        };
+        let (from, to) = (looked(&from)?, looked(&present.coverage)?);
+        let gap = |change: &Change| is_capture_gap(change, &from, &to, &exists);
+        Ok(changes.into_iter().filter(|change| !gap(change)).collect())
+    }
+
+    /// Files and lines of some changes; lines are counted for the first 400 files only.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn stat(&self, changes: &[Change]) -> Result<Stat> {
+        let files: Vec<&Change> = changes.iter().filter(|change| is_file_change(change)).collect();
+        let cut = files.len() > MAX_COUNTED_FILES;
+        let mut stat = Stat { files: files.len() as u64, cut, ..Stat::default() };
+        for change in files.into_iter().take(MAX_COUNTED_FILES) {
+            let patch = self.patch_of(change)?;
+            stat.plus += patch.plus;
+            stat.minus += patch.minus;
+        }
+        Ok(stat)
+    }
+
+    /// The patch of one change. Content that the store does not have is read from the work tree.
+    ///
+    /// # Errors
+    /// `store-damaged`; I/O errors of the work tree.
+    pub fn patch_of(&self, change: &Change) -> Result<FilePatch> {
+        let old = self.content(change, &change.old)?;
+        let new = self.content(change, &change.new)?;
+        let path = change.path.display();
+        match (old, new) {
+            (Content::TooLarge, _) | (_, Content::TooLarge) => Ok(FilePatch {
+                plus: 0,
+                minus: 0,
+                binary: true,
+                text: format!("diff --git a/{path} b/{path}\nLarge files differ\n"),
+            }),
+            (old, new) => self.store.patch(old.bytes(), new.bytes(), &path),
+        }
+    }
+
+    fn content(&self, change: &Change, side: &Side) -> Result<Content> {
+        let Some((mode, id)) = side else {
+            return Ok(Content::None);
+        };
+        if *mode == Mode::Dir {
+            return Ok(Content::None);
+        }
+        if self.store.has(id)? {
+            if self.store.blob_size(id)? > MAX_COMPARED_BYTES {
+                return Ok(Content::TooLarge);
+            }
+            return self.store.read_blob_within(id, MAX_COMPARED_BYTES).map(Content::Bytes);
+        }
+        crate::worktree::read_small(&self.workspace.path, &change.path, MAX_COMPARED_BYTES)
+            .map(|bytes| bytes.map_or(Content::TooLarge, Content::Bytes))
+    }
+}
+
+enum Content {
+    None,
+    Bytes(Vec<u8>),
+    TooLarge,
+}
+
+impl Content {
+    fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Content::Bytes(bytes) => Some(bytes),
+            Content::None | Content::TooLarge => None,
+        }
+    }
+}
+
+/// What one side looked at, and by which patterns, if by any.
+type Looked<'c> = (&'c Coverage, Option<Tracked>);
+
+fn looked(coverage: &Coverage) -> Result<Looked<'_>> {
+    let narrowed = !coverage.tracked.is_empty() || !coverage.read_only.is_empty();
+    let tracked = narrowed.then(|| Tracked::new(&coverage.tracked, &coverage.read_only)).transpose()?;
+    Ok((coverage, tracked))
+}
+
+/// Whether a path differs only because one side looked at it and the other did not: a target of one, a skip of the other.
+fn is_capture_gap(change: &Change, from: &Looked, to: &Looked, may_exist: &dyn Fn(&RelPath) -> bool) -> bool {
+    let path = &change.path;
+    match (change.old, change.new) {
+        (None, Some(_)) if from.1.as_ref().is_some_and(|tracked| !tracked.matches(path)) => true,
+        (Some(_), None) if to.1.as_ref().is_some_and(|tracked| !tracked.matches(path)) => true,
+        (None, Some(_)) => to.0.targeted.contains(path) || from.0.skip_of(path).is_some(),
+        (Some(_), None) => to.0.skip_of(path).is_some() || (from.0.targeted.contains(path) && may_exist(path)),
+        _ => false,
+    }
+}
+
+/// Whether a change is of a file or link (not only of an empty directory).
+pub fn is_file_change(change: &Change) -> bool {
+    let is_file = |side: &Side| side.is_some_and(|(mode, _)| mode != Mode::Dir);
+    is_file(&change.old) || is_file(&change.new)
+}
+
+/// A directory that is one on both sides, or whose other side is absent, is no change of its own: what is in it is. An
+/// empty one is reported by the side that has nothing.
+pub(in crate::checkpoint) fn plain(side: Side, other_dir: Option<ObjectId>) -> Side {
+    match side {
+        Some((Mode::Dir, id)) if other_dir.is_some() || id != ObjectId::EMPTY_TREE => None,
+        other => other,
+    }
+}
+
+fn read_side(id: Option<ObjectId>, read: &dyn Fn(&ObjectId) -> Result<Vec<TreeEntry>>) -> Result<Vec<TreeEntry>> {
+    id.map_or_else(|| Ok(Vec::new()), |id| read(&id))
+}
+
+/// Entries of two versions of a directory side by side, equal ones and piton's own left out.
+fn paired(dir: &RelPath, old: Vec<TreeEntry>, new: Vec<TreeEntry>) -> Vec<(RelPath, Side, Side)> {
+    let mut names: BTreeMap<Vec<u8>, (Side, Side)> = BTreeMap::new();
+    for entry in old {
+        names.entry(entry.name).or_default().0 = Some((entry.mode, entry.id));
+    }
+    for entry in new {
+        names.entry(entry.name).or_default().1 = Some((entry.mode, entry.id));
+    }
+    let own = |stored: &[u8]| dir.is_root() && stored == name::RESERVED_ROOT;
+    names
+        .into_iter()
+        .filter(|(stored, (old, new))| old != new && !own(stored))
+        .map(|(stored, (old, new))| (dir.join(&name::from_stored(&stored, dir.is_root())), old, new))
+        .collect()
+}

@@ -1,0 +1,190 @@
+//! Lists of checkpoints, with what happened after each.
+
+use std::collections::BTreeMap;
+
+use super::diff::{Change, Present, Stat, is_file_change};
+use crate::checkpoint::capture::gaps::Gap;
+use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::error::{Code, Result};
+use crate::model::checkpoint::Kind;
+use crate::model::effect::Class;
+use crate::model::path::RelPath;
+use crate::worktree::Flow;
+
+/// Which checkpoints to list.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    pub run: Option<String>,
+    pub kind: Option<Kind>,
+    /// Only checkpoints after which this path, or something below it, changed.
+    pub path: Option<RelPath>,
+    /// Only ordinals below this one.
+    pub before: Option<u64>,
+    /// At most this many.
+    pub limit: usize,
+    /// Base captures too.
+    pub with_base: bool,
+}
+
+/// One checkpoint and what happened after it.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub checkpoint: Checkpoint,
+    /// What the action after the checkpoint did, up to the next one; up to now for the newest. Of a checkpoint that patterns
+    /// narrowed, only changes that they cover are counted. `None` for checkpoints of named paths.
+    pub stat: Option<Stat>,
+    /// Classes of effects after it, up to the next one, that no restore undoes.
+    pub external: Vec<Class>,
+    /// Names its first missing or damaged path, if one is known.
+    pub damaged: Option<String>,
+    /// Lists the paths that its action named and it does not hold.
+    pub gaps: Vec<Gap>,
+}
+
+/// A list, newest first.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    pub rows: Vec<Row>,
+    /// How many matched before the limit.
+    pub total: usize,
+    /// Refs that could not be read.
+    pub faults: Vec<String>,
+}
+
+impl Timeline {
+    /// Lists checkpoints.
+    ///
+    /// # Errors
+    /// `store-damaged`; a workspace that is gone is listed without what happened after the newest.
+    pub fn listing(&mut self, query: &Query, control: &dyn Fn() -> Flow) -> Result<Listing> {
+        let known = self.all()?;
+        let (all, mut faults) = (known.checkpoints.as_slice(), known.broken.clone());
+        let present = match self.present(control) {
+            Ok(present) => Some(present),
+            Err(error) if error.code() == Code::WorkspaceGone => None,
+            Err(error) => {
+                faults.push(format!("what changed since the newest checkpoint is not known: {}", error.text()));
+                None
+            }
+        };
+        let externals = &self.history()?.externals;
+        let mut holes = self.store.is_suspect().then(|| self.store.holes());
+        let mut rows = Vec::new();
+        let mut total = 0;
+        // What comes next, for what happened after a checkpoint; and of what is shown.
+        let (mut next, mut shown): (Option<&Checkpoint>, Option<&Checkpoint>) = (None, None);
+        // A narrowed checkpoint is also followed by the next typed one of its run, whose patterns go on from its own.
+        let mut typed: BTreeMap<&str, &Checkpoint> = BTreeMap::new();
+        for checkpoint in all.iter().rev() {
+            let record = &checkpoint.record;
+            let (base, everywhere) = (record.kind == Kind::Turn, record.looked_everywhere());
+            let mut next = following(&mut next, checkpoint, record.is_whole() && !base);
+            if record.kind.is_typed() && everywhere {
+                let newer = typed.insert(&record.run, checkpoint).filter(|_| !record.is_whole());
+                next = next.into_iter().chain(newer).min_by_key(|newer| newer.record.ordinal);
+            }
+            let shown = following(&mut shown, checkpoint, !base || query.with_base);
+            if !wanted(checkpoint, query) || (query.path.is_some() && !everywhere) {
+                continue;
+            }
+            // Where that cannot be told, it may have: the row says that it is damaged.
+            if let Some(path) = &query.path
+                && self.touches(checkpoint, next, present.as_ref(), path).is_ok_and(|touches| !touches)
+            {
+                continue;
+            }
+            total += 1;
+            if rows.len() >= query.limit {
+                continue;
+            }
+            let after = || self.stat(&self.after(checkpoint, next, present.as_ref())?).map(Some);
+            let (stat, mut damaged) = match everywhere && (next.is_some() || present.is_some()) {
+                true => {
+                    Timeline::if_it_fits(after()).map_or_else(|error| (None, Some(error.text())), |stat| (stat, None))
+                }
+                false => (None, None),
+            };
+            if let Some(holes) = &mut holes {
+                // What follows may be what is damaged: the look at the checkpoint itself decides.
+                damaged = holes.below(checkpoint.tree)?;
+            }
+            if let Some(what) = &damaged {
+                faults.push(format!("checkpoint {}: {what}", checkpoint.record.ordinal));
+            }
+            // Base captures are not shown: what happened after one belongs to the checkpoint before it.
+            let until = shown.map_or(u64::MAX, |next| next.record.ordinal);
+            let after = externals.iter().filter(|e| (checkpoint.record.ordinal..until).contains(&e.after));
+            let mut external: Vec<Class> = after.map(|external| external.class).collect();
+            external.sort();
+            external.dedup();
+            let is_told = checkpoint.record.flags.iter().any(|flag| flag == "not-held");
+            // What cannot be read is told by the flag alone.
+            let gaps = if is_told { self.gaps_at(checkpoint).unwrap_or_default() } else { Vec::new() };
+            rows.push(Row { checkpoint: checkpoint.clone(), stat, external, damaged, gaps });
+        }
+        Ok(Listing { rows, total, faults })
+    }
+
+    /// What is known to be missing of this workspace's checkpoints and of the store's packs, in sentences. Costs nothing as long as
+    /// nothing went and nothing damaged was read.
+    ///
+    /// # Errors
+    /// When the store cannot be listed.
+    pub fn damages(&self) -> Result<Vec<String>> {
+        if !self.store.is_suspect() {
+            return Ok(Vec::new());
+        }
+        let mut said: Vec<String> = self.store.pack_ailments()?.iter().map(ToString::to_string).collect();
+        let mut holes = self.store.holes();
+        for checkpoint in &self.all()?.checkpoints {
+            let what = holes.below(checkpoint.tree)?;
+            said.extend(what.map(|what| format!("checkpoint {} is damaged: {what}", checkpoint.record.ordinal)));
+        }
+        Ok(said)
+    }
+
+    /// True if `path`, or something below it, changed between a checkpoint and the next one, or now.
+    fn touches(
+        &self,
+        from: &Checkpoint,
+        next: Option<&Checkpoint>,
+        present: Option<&Present>,
+        path: &RelPath,
+    ) -> Result<bool> {
+        // Equal entries hold equal trees: most checkpoints are decided without comparing the rest.
+        if let Some(next) = next
+            && self.entry_at(&from.tree, path)? == self.entry_at(&next.tree, path)?
+        {
+            return Ok(false);
+        }
+        Ok(self.after(from, next, present)?.iter().any(|change| change.path.starts_with(path)))
+    }
+
+    /// Changes from a checkpoint to the next one, or to now.
+    fn after(&self, from: &Checkpoint, next: Option<&Checkpoint>, present: Option<&Present>) -> Result<Vec<Change>> {
+        let mut changes = match (next, present) {
+            (Some(next), _) => self.changes_between(from, next)?,
+            (None, Some(present)) => self.changes_to_present(from, present)?,
+            (None, None) => Vec::new(),
+        };
+        changes.retain(is_file_change);
+        Ok(changes)
+    }
+}
+
+/// What was there before, `seen` from the newest on; `checkpoint` takes its place if it counts.
+fn following<'c>(
+    seen: &mut Option<&'c Checkpoint>,
+    checkpoint: &'c Checkpoint,
+    counts: bool,
+) -> Option<&'c Checkpoint> {
+    if counts { seen.replace(checkpoint) } else { *seen }
+}
+
+fn wanted(checkpoint: &Checkpoint, query: &Query) -> bool {
+    let record = &checkpoint.record;
+    query.run.as_ref().is_none_or(|run| record.run == *run)
+        && query.kind.is_none_or(|kind| record.kind == kind)
+        && query.before.is_none_or(|before| record.ordinal < before)
+        && (record.kind != Kind::Turn || query.with_base || query.kind == Some(Kind::Turn))
+}

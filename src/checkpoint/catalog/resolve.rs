@@ -1,0 +1,125 @@
+//! From what somebody wrote to the checkpoint that is meant, or to why there is none.
+
+use super::selector::{Selector, matches, shown};
+use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::Record;
+use crate::model::id::ObjectKind;
+
+impl Timeline {
+    /// Finds the one checkpoint that `selector` names: of this workspace, or one that was fetched, by its id.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint`, `ambiguous-checkpoint` with candidates, `pruned`, `not-a-checkpoint` (an id of a file or
+    /// directory), `other-workspace`, `bad-request` for a malformed selector.
+    pub fn resolve(&mut self, selector: &str) -> Result<Checkpoint> {
+        let foreign = match Selector::parse(selector)? {
+            Selector::Prefix(_) => self.foreign()?.0,
+            _ => Vec::new(),
+        };
+        self.resolve_among(selector, foreign)
+    }
+
+    /// As [`Timeline::resolve`], of this workspace alone.
+    ///
+    /// # Errors
+    /// As [`Timeline::resolve`].
+    pub fn resolve_own(&mut self, selector: &str) -> Result<Checkpoint> {
+        self.resolve_among(selector, Vec::new())
+    }
+
+    fn resolve_among(&mut self, selector: &str, foreign: Vec<Checkpoint>) -> Result<Checkpoint> {
+        let parsed = Selector::parse(selector)?;
+        let known = self.all()?;
+        let all = known.checkpoints.as_slice();
+        let mut found = matches(&parsed, all);
+        found.extend(matches(&parsed, &foreign));
+        match found.as_slice() {
+            [one] => Ok((*one).clone()),
+            [] => Err(self.explain_missing(&parsed, selector, all)),
+            many => {
+                let candidates: Vec<String> = many.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
+                let short: Vec<String> =
+                    many.iter().take(8).map(|c| format!("{} ({})", c.id.short(), c.record.ordinal)).collect();
+                let text = format!("`{}` matches {} checkpoints: {}", shown(selector), many.len(), short.join(", "));
+                Err(Error::new(Code::AmbiguousCheckpoint, text)
+                    .hint("give more digits, or the number that `piton list` shows")
+                    .candidates(candidates))
+            }
+        }
+    }
+
+    /// Why nothing matched: pruned, not a checkpoint, of another workspace, or unknown.
+    fn explain_missing(&self, parsed: &Selector, selector: &str, all: &[Checkpoint]) -> Error {
+        let selector = shown(selector);
+        let none =
+            |code, text: String| Error::new(code, text).hint("see `piton list` for this workspace's checkpoints");
+        match parsed {
+            Selector::Ordinal(n) if *n > 0 && *n < self.next_ordinal(all) => {
+                none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
+            }
+            Selector::Prefix(hex) => self.explain_prefix(hex),
+            Selector::Codon { run, codon, point } => {
+                let of_run = || all.iter().filter(|checkpoint| checkpoint.record.run == *run);
+                let known = of_run().any(|checkpoint| checkpoint.record.codon_id.as_deref() == Some(codon));
+                match (of_run().next(), point) {
+                    (Some(_), Some(point)) if known => {
+                        let text = format!("`{selector}`: that codon has no `{}` checkpoint", point.as_str());
+                        none(Code::NoSuchType, text)
+                    }
+                    (Some(_), _) => none(Code::NoSuchCodon, format!("`{selector}`: that run has no such codon")),
+                    (None, _) => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
+                }
+            }
+            _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
+        }
+    }
+
+    fn explain_prefix(&self, hex: &str) -> Error {
+        let hint = "see `piton list` for this workspace's checkpoints";
+        for id in self.store.resolve_prefix(hex).unwrap_or_default() {
+            match self.store.kind_of(&id) {
+                Ok(Some(ObjectKind::Commit)) => {
+                    let record = self.store.read_commit(&id).ok().and_then(|commit| Record::parse(&commit.message));
+                    return match record {
+                        Some(record) if record.workspace != self.workspace.id => {
+                            Error::new(Code::OtherWorkspace, format!("`{hex}` is a checkpoint of another workspace"))
+                                .hint("run the command in that workspace, or name it with --workspace")
+                        }
+                        Some(_) => {
+                            Error::new(Code::Pruned, format!("checkpoint `{hex}` is not kept any more")).hint(hint)
+                        }
+                        None => Error::new(Code::NotACheckpoint, format!("`{hex}` is not a checkpoint")).hint(hint),
+                    };
+                }
+                Ok(Some(kind)) => {
+                    return Error::new(
+                        Code::NotACheckpoint,
+                        format!("`{hex}` is a {}, not a checkpoint", kind.as_str()),
+                    )
+                    .hint(hint);
+                }
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Error::new(Code::NoSuchCheckpoint, format!("no checkpoint `{hex}` in this workspace")).hint(hint)
+    }
+
+    /// Refuses when the newest checkpoint is not the one the client has seen.
+    ///
+    /// # Errors
+    /// `stale-selection` naming the newest one.
+    pub fn require_newest(&mut self, seen: &str) -> Result<()> {
+        let seen = self.resolve_own(seen)?;
+        let (all, _) = self.checkpoints()?;
+        match all.last().filter(|newest| newest.record.ordinal > seen.record.ordinal) {
+            None => Ok(()),
+            Some(newest) => {
+                let text = format!("checkpoint {} was recorded since", newest.record.ordinal);
+                Err(Error::new(Code::StaleSelection, text)
+                    .hint("look at the list again, then repeat the request")
+                    .candidates(vec![newest.id.to_string()]))
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Writing a checkpoint into another directory: `restore N --to DIR`.
+
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::checkpoint::capture::held::refusal;
+use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::path::RelPath;
+use crate::worktree::restore::Outcome;
+
+impl Timeline {
+    /// Writes a checkpoint, or some of its paths, into an absent or empty directory.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint` for a path that it does not hold; `bad-path` for a directory in which piton keeps its own files, and one in a
+    /// `.git`; `conflict` when the directory holds something; `store-damaged`, `disk-full`, `permission`.
+    pub fn export(&self, checkpoint: &Checkpoint, select: &[RelPath], dir: &Path) -> Result<Outcome> {
+        for path in select.iter().filter(|path| !path.is_root()) {
+            if !self.is_held(checkpoint, path)? {
+                return Err(refusal(checkpoint.record.ordinal, path.to_path()));
+            }
+        }
+        // What was judged is what is written to, whatever links and `..` the name has.
+        let real = resolved(dir)?;
+        self.home.own_dirs().iter().try_for_each(|own| refuse_own(&real, own))?;
+        refuse_git(&real)?;
+        let (manifest, _) = self.contents(checkpoint)?;
+        crate::worktree::restore::export(&real, &manifest, select, &super::restore::Blobs(self.store.reader()?))
+    }
+}
+
+/// The real path of a directory of which the last parts may not exist yet.
+fn resolved(dir: &Path) -> Result<PathBuf> {
+    let mut real = PathBuf::new();
+    for part in std::path::absolute(dir).at("resolving", dir)?.components() {
+        if part == Component::ParentDir {
+            real.pop();
+            continue;
+        }
+        real.push(part);
+        if let Ok(found) = real.canonicalize() {
+            real = found;
+        }
+    }
+    Ok(real)
+}
+
+/// Refuses a directory of piton's own, what lies in it, and what it lies in.
+fn refuse_own(dir: &Path, own: &Path) -> Result<()> {
+    // One that is not there yet has its real name by those above it.
+    let home = &resolved(own)?;
+    let object = |path: &Path| path.metadata().ok().map(|facts| (facts.dev(), facts.ino()));
+    // By its object too: a bind mount of it or of a part of it, and a file system that ignores case, give it other names.
+    let above: HashSet<(u64, u64)> = dir.ancestors().filter_map(object).collect();
+    let is_inside =
+        dir.starts_with(home) || directories(home).any(|own| object(&own).is_some_and(|own| above.contains(&own)));
+    if !is_inside && !home.starts_with(dir) {
+        return Ok(());
+    }
+    Err(Error::new(Code::BadPath, "piton keeps its own files there, and nothing is restored among them")
+        .path(dir)
+        .hint("name another directory, one that does not exist or is empty"))
+}
+
+/// Lists a directory and all directories below it.
+fn directories(top: &Path) -> impl Iterator<Item = PathBuf> {
+    let mut open = vec![top.to_owned()];
+    std::iter::from_fn(move || {
+        let dir = open.pop()?;
+        // What piton cannot list of its own is no place where it could write.
+        let listing = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        open.extend(
+            listing.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
+        Some(dir)
+    })
+}
+
+fn refuse_git(dir: &Path) -> Result<()> {
+    if dir.components().all(|part| part.as_os_str() != ".git") {
+        return Ok(());
+    }
+    Err(Error::new(Code::BadPath, "piton never writes into a `.git`").path(dir).hint("name another directory"))
+}

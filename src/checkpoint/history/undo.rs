@@ -1,0 +1,135 @@
+//! Undo and redo: steps over the operations of the journal.
+
+use super::agreed::Agreed;
+use super::journal::{OpKind, unquoted};
+use super::operations::Step;
+use super::restore::{Preview, Restore};
+use crate::checkpoint::timeline::Timeline;
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::Kind;
+use crate::worktree::Flow;
+
+/// Which way to step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Undo,
+    Redo,
+}
+
+impl Timeline {
+    /// The operation that would be stepped over; `None` when there is nothing to do.
+    ///
+    /// # Errors
+    /// For a redo after something new was recorded: `stale-selection`, naming the checkpoint to restore instead.
+    pub fn next_step(&mut self, direction: Direction) -> Result<Option<Step>> {
+        let history = self.history()?;
+        match direction {
+            Direction::Undo => Ok(history.undo.last().cloned()),
+            Direction::Redo => {
+                let Some(step) = history.redo.last().cloned() else {
+                    return Ok(None);
+                };
+                self.refuse_redo_over_new(&step)?;
+                Ok(Some(step))
+            }
+        }
+    }
+
+    /// Says why there is no step to take.
+    ///
+    /// # Errors
+    /// Returns the errors of listing.
+    pub fn why_no_step(&mut self, direction: Direction) -> Result<String> {
+        let history = self.history()?;
+        let (last, was_undone) = (history.undo.last().map(|step| step.kind), !history.redo.is_empty());
+        let text = match (direction, last) {
+            (Direction::Redo, None) => "nothing to redo: nothing was undone in this workspace",
+            (Direction::Redo, Some(OpKind::Redo)) => "nothing to redo: what was undone last is redone already",
+            (Direction::Redo, Some(_)) => "nothing to redo: nothing was undone since the last restore",
+            (Direction::Undo, _) if was_undone => {
+                "nothing to undo: every restore is undone already; `piton redo` takes that back"
+            }
+            (Direction::Undo, _) => {
+                "nothing to undo: no restore was made in this workspace, and undo takes back restores"
+            }
+        };
+        let (all, _) = self.checkpoints()?;
+        let destroyed = all.iter().rev().find(|checkpoint| checkpoint.record.kind == Kind::Auto);
+        Ok(match destroyed.filter(|_| direction == Direction::Undo && !was_undone) {
+            Some(before) => format!(
+                "{text}. To take back what the agent did, restore the checkpoint before its last destructive turn: \
+                 `piton restore {}`",
+                before.record.ordinal
+            ),
+            None => text.to_owned(),
+        })
+    }
+
+    fn refuse_redo_over_new(&mut self, step: &Step) -> Result<()> {
+        let (all, _) = self.checkpoints()?;
+        let newer = all.iter().find(|checkpoint| {
+            checkpoint.record.ordinal > step.ordinal && !matches!(checkpoint.record.kind, Kind::Turn | Kind::PreRestore)
+        });
+        let Some(newer) = newer else { return Ok(()) };
+        let target = all.iter().find(|checkpoint| checkpoint.id == step.to).map(|checkpoint| checkpoint.record.ordinal);
+        let hint = match target {
+            Some(ordinal) => format!("restore checkpoint {ordinal} instead: `piton restore {ordinal}`"),
+            None => "choose a checkpoint to restore from `piton list`".to_owned(),
+        };
+        let text =
+            format!("checkpoint {} was recorded since the undo, so redo has lost its meaning", newer.record.ordinal);
+        Err(Error::new(Code::StaleSelection, text).hint(hint))
+    }
+
+    /// What a step would do.
+    ///
+    /// # Errors
+    /// As [`Timeline::preview`].
+    pub fn preview_step(&mut self, direction: Direction, step: &Step, control: &dyn Fn() -> Flow) -> Result<Preview> {
+        self.preview(&Restore::stepping(direction, step, "local")?, control)
+    }
+
+    /// Refuses a step over an operation that is not the next one any more: somebody else was quicker.
+    ///
+    /// # Errors
+    /// `stale-selection`; those of [`Timeline::next_step`].
+    pub(in crate::checkpoint) fn refuse_other_step(&mut self, restore: &Restore) -> Result<()> {
+        let (direction, word) = match restore.kind {
+            OpKind::Undo => (Direction::Undo, "undo"),
+            OpKind::Redo => (Direction::Redo, "redo"),
+            OpKind::Restore | OpKind::Rollback => return Ok(()),
+        };
+        let next = self.next_step(direction)?;
+        if next.is_some_and(|next| Some(&next.op) == restore.over.as_ref() && next.to == restore.target) {
+            return Ok(());
+        }
+        let op = restore.over.as_deref().unwrap_or_default();
+        Err(Error::new(
+            Code::StaleSelection,
+            format!("operation {op} is not the next to {word} any more; nothing was done"),
+        )
+        .hint(format!("look again: `piton {word} --preview`")))
+    }
+}
+
+impl Restore {
+    /// A step over an operation.
+    ///
+    /// # Errors
+    /// `store-damaged` when the journal spells its paths wrongly.
+    pub fn stepping(direction: Direction, step: &Step, run: &str) -> Result<Restore> {
+        Ok(Restore {
+            target: step.to,
+            kind: match direction {
+                Direction::Undo => OpKind::Undo,
+                Direction::Redo => OpKind::Redo,
+            },
+            run: run.to_owned(),
+            paths: Vec::new(),
+            only: Some(unquoted(&step.changed)?),
+            keep_new: false,
+            over: Some(step.op.clone()),
+            agreed: Agreed::Anything,
+        })
+    }
+}

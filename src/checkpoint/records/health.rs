@@ -1,0 +1,51 @@
+//! What can be wrong with the records of all workspaces, told by looking.
+
+use std::path::PathBuf;
+
+use crate::checkpoint::history::interrupted::interrupted;
+use crate::checkpoint::history::journal::Begin;
+use crate::checkpoint::{Home, Workspace};
+use crate::error::{IoContext, Result};
+use crate::sys::clock::boot_id;
+
+/// The records of a home, as they are found.
+#[derive(Clone, Debug, Default)]
+pub struct Records {
+    pub known: Vec<Workspace>,
+    /// Directories of workspaces whose identity cannot be read.
+    pub unreadable: Vec<PathBuf>,
+    /// Restores that were interrupted, and in which workspace.
+    pub interrupted: Vec<(Workspace, Begin)>,
+    /// Logs of before the machine was started that nobody has applied yet.
+    pub unapplied: Vec<PathBuf>,
+}
+
+/// Looks at them; nothing is changed.
+///
+/// # Errors
+/// When they cannot be listed or read.
+pub fn records(home: &Home) -> Result<Records> {
+    let mut records = Records { known: Workspace::known(home)?, ..Records::default() };
+    let dir = home.workspaces();
+    if !dir.is_dir() {
+        return Ok(records);
+    }
+    let booted = std::fs::read_to_string(home.path().join("boot")).unwrap_or_default();
+    let applied = booted.trim() == boot_id();
+    for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
+        let path = entry.at("listing", &dir)?.path();
+        if !records.known.iter().any(|workspace| workspace.dir == path) {
+            records.unreadable.push(path.clone());
+        }
+        let log = path.join("log");
+        if !applied && log.metadata().is_ok_and(|facts| facts.len() > 0) {
+            records.unapplied.push(log);
+        }
+    }
+    for workspace in &records.known {
+        if let Some(begin) = interrupted(&workspace.dir)? {
+            records.interrupted.push((workspace.clone(), begin));
+        }
+    }
+    Ok(records)
+}

@@ -1,0 +1,332 @@
+//! Whose history is whose: the record of each workspace, kept twice.
+//!
+//! `workspaces/<id>/workspace.json` says which directory a history belongs to; `workspaces.index` in piton's home has a line for each
+//! workspace with the same. Both carry a checksum, so that a damaged path is not taken for another workspace's. A record without one, of an
+//! older build or a person, counts if the directory bears it out, and gets one. One that is lost or damaged is written anew from the other. Where neither is left, the view of an ordinary git may still name the directory
+//! ([`is_of`]). *Invariant:* a history is never given to a directory without evidence; what is left without an owner is said.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::home::Home;
+use super::mishaps;
+use super::workspace::{Workspace, scope_of};
+use crate::error::{Code, Error, IoContext, Result};
+use crate::store::Store;
+use crate::sys::durable::{create_private_dir, replace_file};
+
+/// Holds the content of an identity record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::checkpoint) struct Identity {
+    id: String,
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path_quoted: Option<String>,
+    #[serde(default)]
+    since: String,
+    #[serde(default)]
+    dev: u64,
+    #[serde(default)]
+    ino: u64,
+    /// CRC-32 of the rest; older builds and people wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sum: Option<String>,
+}
+
+impl Identity {
+    pub(in crate::checkpoint) fn new(id: String, path: &Path, since: String, (dev, ino): (u64, u64)) -> Identity {
+        use std::os::unix::ffi::OsStrExt;
+        let quoted = path.to_str().is_none().then(|| crate::model::meta::quote(path.as_os_str().as_bytes()));
+        let text = path.to_string_lossy().into_owned();
+        let mut identity = Identity { id, path: text, path_quoted: quoted, since, dev, ino, sum: None };
+        identity.sum = Some(identity.summed());
+        identity
+    }
+
+    fn summed(&self) -> String {
+        let Identity { id, path, path_quoted, since, dev, ino, sum: _ } = self;
+        let text = format!("{id}\n{path}\n{path_quoted:?}\n{since}\n{dev}\n{ino}");
+        format!("{:08x}", crc32fast::hash(text.as_bytes()))
+    }
+
+    fn parse(text: &[u8]) -> Option<Identity> {
+        let identity: Identity = serde_json::from_slice(text).ok()?;
+        let is_whole = identity.sum.as_ref().is_none_or(|sum| *sum == identity.summed());
+        (is_whole && is_id(&identity.id) && identity.path.starts_with('/')).then_some(identity)
+    }
+
+    /// Reads the record in a workspace's directory; `None` if it is lost, damaged, or of another. A record without a checksum that is
+    /// borne out is written anew with one.
+    fn read(dir: &Path) -> Option<Identity> {
+        let mut identity = Identity::parse(&std::fs::read(dir.join("workspace.json")).ok()?)?;
+        if dir.file_name()? != identity.id.as_str() || (identity.sum.is_none() && !identity.is_borne_out(dir)) {
+            return None;
+        }
+        if identity.sum.is_none() {
+            identity.sum = Some(identity.summed());
+            if let Err(error) = identity.write(dir) {
+                tracing::warn!(%error, "a workspace record could not be given its checksum");
+            }
+        }
+        Some(identity)
+    }
+
+    /// True if the directory that the record names is the one that it was written for: by its inode, or by the view of an ordinary git.
+    /// The device plays no part, for its number may change at each start. A person who writes a record gives no inode.
+    fn is_borne_out(&self, dir: &Path) -> bool {
+        let Some(path) = self.path() else { return false };
+        let facts = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_dir);
+        let stands = |facts: std::fs::Metadata| self.ino == 0 || facts.ino() == self.ino;
+        facts.is_some_and(stands) || (self.ino != 0 && is_of(dir, &path))
+    }
+
+    fn path(&self) -> Option<PathBuf> {
+        use std::os::unix::ffi::OsStringExt;
+        Some(match &self.path_quoted {
+            Some(quoted) => PathBuf::from(std::ffi::OsString::from_vec(crate::model::meta::unquote(quoted).ok()?)),
+            None => PathBuf::from(&self.path),
+        })
+    }
+
+    /// Writes the record into a workspace's directory.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub(in crate::checkpoint) fn write(&self, dir: &Path) -> Result<()> {
+        let text = serde_json::to_vec_pretty(self).map_err(unwritable)?;
+        replace_file(&dir.join("workspace.json"), &text)
+    }
+
+    /// The workspace whose records stand in `dir`.
+    pub(in crate::checkpoint) fn workspace(self, dir: PathBuf) -> Option<Workspace> {
+        let path = self.path()?;
+        let scope = scope_of(&path);
+        Some(Workspace { id: self.id, scope, path, since: self.since, dir })
+    }
+}
+
+fn unwritable(error: serde_json::Error) -> Error {
+    Error::new(Code::Internal, "writing a workspace record").caused_by(error)
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn index_file(home: &Home) -> PathBuf {
+    home.path().join("workspaces.index")
+}
+
+/// The whole lines of the index, by id.
+fn index(home: &Home) -> BTreeMap<String, Identity> {
+    let bytes = std::fs::read(index_file(home)).unwrap_or_default();
+    let lines = bytes.split(|byte| *byte == b'\n').filter_map(Identity::parse);
+    lines.filter(|line| line.sum.is_some()).map(|line| (line.id.clone(), line)).collect()
+}
+
+/// The names of the directories of records.
+fn listed(home: &Home) -> Result<Vec<PathBuf>> {
+    let dir = home.workspaces();
+    let listing = match std::fs::read_dir(&dir) {
+        Ok(listing) => listing,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io(error, "listing", &dir)),
+    };
+    let mut dirs =
+        listing.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().at("listing", &dir)?;
+    dirs.sort();
+    Ok(dirs)
+}
+
+/// Every record with its directory. Those that are lost are written anew where the index has them. Directories that are gone are noticed
+/// if nothing else is known, or if the look is `thorough`.
+///
+/// # Errors
+/// When the directory of workspaces cannot be listed.
+pub(in crate::checkpoint) fn all(home: &Home, thorough: bool) -> Result<Vec<(PathBuf, Identity)>> {
+    let (mut found, mut lost) = (Vec::new(), Vec::new());
+    for dir in listed(home)? {
+        match Identity::read(&dir) {
+            Some(identity) => found.push((dir, identity)),
+            None => lost.push(dir),
+        }
+    }
+    if lost.is_empty() && !found.is_empty() && !thorough {
+        return Ok(found);
+    }
+    let index = index(home);
+    // The directory itself may be gone, and the history be there.
+    let known: BTreeSet<PathBuf> = found.iter().map(|(dir, _)| dir.clone()).chain(lost.iter().cloned()).collect();
+    let gone = index.keys().map(|id| home.workspaces().join(id)).filter(|dir| !known.contains(dir));
+    for dir in lost.into_iter().chain(gone.collect::<Vec<_>>()) {
+        let id = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(identity) = index.get(&id) else {
+            tracing::warn!(dir = %dir.display(), "a workspace record cannot be read");
+            continue;
+        };
+        tracing::warn!(dir = %dir.display(), path = identity.path, "a workspace record was lost and is written anew");
+        let written = create_private_dir(&dir).and_then(|()| identity.write(&dir));
+        if let Err(error) = written {
+            tracing::warn!(%error, "the record could not be written");
+        }
+        found.push((dir, identity.clone()));
+    }
+    Ok(found)
+}
+
+/// Has the index name a workspace whose record is whole.
+///
+/// # Errors
+/// `disk-full`, `permission`.
+pub(in crate::checkpoint) fn keep(home: &Home, dir: &Path) -> Result<()> {
+    let Some(identity) = Identity::read(dir) else { return Ok(()) };
+    let mut lines = index(home);
+    if lines.get(&identity.id) == Some(&identity) {
+        return Ok(());
+    }
+    lines.insert(identity.id.clone(), identity);
+    let mut text = Vec::new();
+    for line in lines.values() {
+        text.extend(serde_json::to_vec(line).map_err(unwritable)?);
+        text.push(b'\n');
+    }
+    replace_file(&index_file(home), &text)
+}
+
+/// Histories that no record owns: ids of directories and of refs.
+///
+/// # Errors
+/// When they cannot be listed.
+pub(in crate::checkpoint) fn unowned(home: &Home) -> Result<Vec<String>> {
+    let owned: BTreeSet<String> = all(home, true)?.into_iter().map(|(_, identity)| identity.id).collect();
+    let mut ids = BTreeSet::new();
+    if home.path().join("store.git").is_dir() {
+        for entry in Store::open(home.path())?.refs("refs/")? {
+            let mut parts = entry.name.split('/').skip(1);
+            let is_own = matches!(parts.next(), Some("piton" | "heads"));
+            ids.extend(parts.next().filter(|id| is_own && is_id(id)).map(str::to_owned));
+        }
+    }
+    let dirs = listed(home)?.into_iter().filter_map(|dir| Some(dir.file_name()?.to_str()?.to_owned()));
+    ids.extend(dirs.filter(|id| is_id(id)));
+    Ok(ids.into_iter().filter(|id| !owned.contains(id)).collect())
+}
+
+/// True if the view of an ordinary git in a workspace's directory of records names `path` as its work tree.
+pub(in crate::checkpoint) fn is_of(dir: &Path, path: &Path) -> bool {
+    let mut line = b"\tworktree = ".to_vec();
+    line.extend(crate::git::config_value(path.as_os_str()));
+    let config = std::fs::read(dir.join("view.git/config")).unwrap_or_default();
+    config.split(|byte| *byte == b'\n').any(|known| known == line)
+}
+
+/// Writes down that a workspace was taken for a new one although there are histories without an owner.
+pub(in crate::checkpoint) fn tell(home: &Home, path: &Path, unowned: &[String]) {
+    let have = if unowned.len() == 1 { "a history has" } else { "histories have" };
+    let text = format!(
+        "{} is a workspace without a history, and {have} no owner ({}): `piton doctor` says how to give one to a workspace",
+        path.display(),
+        unowned.join(", ")
+    );
+    tracing::warn!("{text}");
+    if let Err(error) = mishaps::note(home, &text) {
+        tracing::warn!(%error, "this could not be written down");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_found_again_from_its_second_copy() {
+        let scratch = tempfile::tempdir().unwrap();
+        let home = Home::at(&scratch.path().join("home")).unwrap();
+        let project = scratch.path().join("project");
+        std::fs::create_dir(&project).unwrap();
+        let first = Workspace::open(&home, &project).unwrap();
+        let (record, index) = (first.dir.join("workspace.json"), index_file(&home));
+        let (whole, copy) = (std::fs::read(&record).unwrap(), std::fs::read(&index).unwrap());
+        for bit in 0..whole.len() * 8 {
+            let mut wrong = whole.clone();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&record, &wrong).unwrap();
+            assert_eq!(Workspace::open(&home, &project).unwrap(), first, "bit {bit}");
+        }
+        std::fs::write(&record, &whole).unwrap();
+        for bit in (0..copy.len() * 8).step_by(7) {
+            let mut wrong = copy.clone();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&index, &wrong).unwrap();
+            assert_eq!(Workspace::open(&home, &project).unwrap(), first, "bit {bit} of the copy");
+            assert_eq!(std::fs::read(&index).unwrap(), copy);
+        }
+        std::fs::remove_dir_all(&first.dir).unwrap();
+        assert_eq!(Workspace::open(&home, &project).unwrap(), first);
+        assert_eq!(std::fs::read(&record).unwrap(), whole);
+    }
+
+    #[test]
+    fn a_record_without_a_checksum_counts_if_it_is_borne_out_and_gets_one() {
+        let scratch = tempfile::tempdir().unwrap();
+        let home = Home::at(&scratch.path().join("home")).unwrap();
+        let (project, other) = (scratch.path().join("project"), scratch.path().join("projecu"));
+        std::fs::create_dir(&project).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        let first = Workspace::open(&home, &project).unwrap();
+        let record = first.dir.join("workspace.json");
+        let whole = std::fs::read_to_string(&record).unwrap();
+        let line = whole.lines().find(|line| line.contains("\"sum\"")).unwrap();
+        let older = whole.replace(line, "").replace(",\n\n", "\n");
+        let renamed = older.replace("project\"", "projecu\"");
+        assert!(serde_json::from_str::<Identity>(&older).is_ok_and(|older| older.sum.is_none()) && renamed != older);
+        let known = |text: &str| {
+            std::fs::write(&record, text).unwrap();
+            Workspace::known(&home).unwrap()
+        };
+        let index = std::fs::read(index_file(&home)).unwrap();
+        for has_index in [true, false] {
+            if has_index {
+                std::fs::write(index_file(&home), &index).unwrap();
+            } else {
+                std::fs::remove_file(index_file(&home)).unwrap();
+            }
+            assert_eq!(known(&older), std::slice::from_ref(&first));
+            assert_eq!(std::fs::read_to_string(&record).unwrap(), whole, "it has a checksum now");
+            // The second copy says what is right; without one nobody can tell.
+            assert_eq!(known(&renamed), if has_index { vec![first.clone()] } else { vec![] });
+            if has_index {
+                assert_eq!(std::fs::read_to_string(&record).unwrap(), whole);
+            }
+        }
+        // A directory that was made anew has another inode: the view of an ordinary git bears it out.
+        std::fs::rename(&project, scratch.path().join("old")).unwrap();
+        std::fs::create_dir(&project).unwrap();
+        assert_eq!(known(&older), []);
+        std::fs::create_dir(first.dir.join("view.git")).unwrap();
+        let config = [b"\tworktree = ", crate::git::config_value(first.path.as_os_str()).as_slice(), b"\n"].concat();
+        std::fs::write(first.dir.join("view.git/config"), config).unwrap();
+        assert_eq!(known(&older), [first]);
+    }
+
+    #[test]
+    fn a_history_without_an_owner_is_said_and_can_be_given_to_one() {
+        let scratch = tempfile::tempdir().unwrap();
+        let home = Home::at(&scratch.path().join("home")).unwrap();
+        let project = scratch.path().canonicalize().unwrap().join("project");
+        std::fs::create_dir(&project).unwrap();
+        let first = Workspace::open(&home, &project).unwrap();
+        std::fs::remove_file(first.dir.join("workspace.json")).unwrap();
+        std::fs::remove_file(index_file(&home)).unwrap();
+        let second = Workspace::open(&home, &project).unwrap();
+        assert_ne!(second.id, first.id);
+        assert!(mishaps::newest(&home).iter().any(|line| line.contains(&first.id)), "{:?}", mishaps::newest(&home));
+        let text = format!("{{\"id\":\"{}\",\"path\":{:?}}}", first.id, project.to_str().unwrap());
+        std::fs::write(first.dir.join("workspace.json"), text).unwrap();
+        assert_eq!(Workspace::open(&home, &project).unwrap().id, first.id, "the older one counts");
+    }
+}

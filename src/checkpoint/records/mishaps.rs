@@ -1,0 +1,70 @@
+//! What went wrong where nobody was there to tell: hooks write it down, `piton status` shows it.
+
+use std::collections::VecDeque;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+use crate::checkpoint::Home;
+use crate::error::{IoContext, Result};
+use crate::model::redact::redact;
+use crate::model::text::{cut, printable};
+use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::durable::replace_cache;
+
+/// A longer file is cut to its newest entries.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// Entries that are kept then, and shown at most.
+const KEPT: usize = 50;
+
+/// Longest entry, in characters.
+const MAX_TEXT: usize = 500;
+
+/// Writes one sentence down, with the time.
+///
+/// # Errors
+/// `disk-full`, `permission`.
+pub fn note(home: &Home, text: &str) -> Result<()> {
+    let path = home.path().join("mishaps");
+    if path.metadata().is_ok_and(|facts| facts.len() > MAX_BYTES) {
+        let kept = newest(home).join("\n");
+        replace_cache(&path, format!("{kept}\n").as_bytes())?;
+    }
+    let line = format!("{} {}\n", rfc3339(now_ms()), cut(&printable(&redact(text)), MAX_TEXT));
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+    // One call: two processes' entries do not mix.
+    file.and_then(|mut file| file.write_all(line.as_bytes())).at("writing down what went wrong", &path)
+}
+
+/// The newest entries, oldest first.
+pub fn newest(home: &Home) -> Vec<String> {
+    let text = std::fs::read(home.path().join("mishaps")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let mut kept: VecDeque<&str> = VecDeque::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        if kept.len() == KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    }
+    kept.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::at(dir.path()).unwrap();
+        assert!(newest(&home).is_empty());
+        for n in 0..2000 {
+            note(&home, &format!("number {n}\n{}", "x".repeat(40))).unwrap();
+        }
+        let kept = newest(&home);
+        assert!(kept.len() == KEPT && kept[KEPT - 1].contains("number 1999"));
+        assert!(std::fs::metadata(dir.path().join("mishaps")).unwrap().len() < MAX_BYTES + 1000);
+    }
+}

@@ -1,0 +1,9 @@
+//! The records of workspaces: whose history is whose, where it lies, and checks of it.
+
+pub mod health;
+pub mod home;
+mod identity;
+pub mod mishaps;
+pub mod state;
+pub mod validate;
+pub mod workspace;

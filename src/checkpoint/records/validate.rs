@@ -1,0 +1,418 @@
+//! Whether everything that names a checkpoint finds it: refs of all workspaces, state, journals and logs; and which names can
+//! be made again from what the store holds.
+//!
+//! Pins stand in checkpoints themselves: what is pinned is there as long as its ref is. *Invariant:* a check changes nothing; a
+//! repair puts a ref where none can be read, and deletes nothing. *Invariant:* where two answers are possible there is no repair.
+
+mod derive;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use super::home::Home;
+use super::state::State;
+use super::workspace::Workspace;
+use crate::checkpoint::history::journal::Journal;
+use crate::checkpoint::history::operations::History;
+use crate::checkpoint::remote::view::is_ref_name;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::checkpoint::{Kind, Record};
+use crate::model::id::ObjectId;
+use crate::store::health::Ailment;
+use crate::store::{Holes, RefEntry, Store, log};
+use crate::sys::lock::{FileLock, Mode};
+
+/// How long somebody who is at work in a workspace is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// The ref cannot be read.
+    TornRef { name: String, why: String },
+    /// The ref names what is not there, or is no commit.
+    NoCommit { name: String, id: ObjectId },
+    /// The ref names a commit that is no checkpoint, or not the one that the name says.
+    NotAsNamed { name: String, why: String },
+    /// Something that a checkpoint comes from is missing.
+    Gap { name: String, id: ObjectId },
+    /// The name is none that piton gives.
+    OddName { name: String },
+    /// Refs of a workspace that has no record any more.
+    Orphans { refs: u64 },
+    /// State or journal name a checkpoint that is not in the store.
+    Lost { what: String, id: ObjectId },
+    /// State, journal or a checkpoint name one that is there, and that no ref names.
+    Unnamed { what: String, id: ObjectId },
+    /// The log moved a ref that is not there.
+    NotFromLog { name: String, id: ObjectId },
+    /// Two checkpoints have one number.
+    Twice { ordinal: u64 },
+    /// A file of the workspace's records cannot be read whole.
+    Records { what: String },
+    /// Something of a checkpoint's content is not there.
+    Hole { ordinal: u64, what: String },
+    /// A pack or an index is damaged, or half of it is gone.
+    Pack { what: String },
+    /// Somebody is at work: not looked at.
+    Busy,
+}
+
+impl Damage {
+    /// Whether something is lost, or will be missed; the rest is only worth knowing.
+    pub fn is_harm(&self) -> bool {
+        !matches!(self, Damage::Orphans { .. } | Damage::OddName { .. } | Damage::Busy)
+    }
+
+    /// A word for programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Damage::TornRef { .. } => "torn-ref",
+            Damage::NoCommit { .. } => "no-commit",
+            Damage::NotAsNamed { .. } => "not-as-named",
+            Damage::Gap { .. } => "gap",
+            Damage::OddName { .. } => "odd-name",
+            Damage::Orphans { .. } => "orphans",
+            Damage::Lost { .. } => "lost",
+            Damage::Unnamed { .. } => "unnamed",
+            Damage::NotFromLog { .. } => "not-from-log",
+            Damage::Twice { .. } => "twice",
+            Damage::Records { .. } => "records",
+            Damage::Hole { .. } => "hole",
+            Damage::Pack { .. } => "pack",
+            Damage::Busy => "busy",
+        }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Damage::TornRef { name, why } => write!(f, "the ref `{name}` cannot be read: {why}"),
+            Damage::NoCommit { name, id } => {
+                write!(f, "the ref `{name}` names {}, which is no commit in the store", id.short())
+            }
+            Damage::NotAsNamed { name, why } => write!(f, "the ref `{name}`: {why}"),
+            Damage::Gap { name, id } => {
+                write!(f, "the ref `{name}` comes from {}, which cannot be read", id.short())
+            }
+            Damage::OddName { name } => write!(f, "the ref `{name}` is none of piton's"),
+            Damage::Orphans { refs } => {
+                write!(f, "{refs} refs of a workspace whose record is gone; they are kept")
+            }
+            Damage::Lost { what, id } => write!(f, "{what} names checkpoint {}, which is lost", id.short()),
+            Damage::Unnamed { what, id } => {
+                write!(f, "{what} names checkpoint {}, which is there, and which no ref names", id.short())
+            }
+            Damage::NotFromLog { name, id } => write!(f, "the log has `{name}` at {}; it is not there", id.short()),
+            Damage::Twice { ordinal } => write!(f, "two checkpoints have the number {ordinal}"),
+            Damage::Records { what } => write!(f, "{what}"),
+            Damage::Hole { ordinal, what } => write!(f, "checkpoint {ordinal} is damaged: {what}"),
+            Damage::Pack { what } => f.write_str(what),
+            Damage::Busy => write!(f, "somebody is at work there: not looked at"),
+        }
+    }
+}
+
+/// A ref that is put where it can be derived to have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    pub name: String,
+    pub to: ObjectId,
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "put `{}` at {}", self.name, self.to.short())
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The workspace's id; empty for what belongs to none.
+    pub workspace: String,
+    pub damage: Damage,
+    pub repair: Option<Repair>,
+}
+
+/// Looks at every workspace of a home.
+///
+/// # Errors
+/// When refs or records cannot be listed.
+pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
+    let refs = store.refs("refs/")?;
+    let known: BTreeSet<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
+    let (mut by_workspace, mut findings) = (BTreeMap::<String, Vec<RefEntry>>::new(), Vec::new());
+    for entry in refs {
+        match owner(&entry.name) {
+            Some(owner) => by_workspace.entry(owner.to_owned()).or_default().push(entry),
+            None => findings.push(Finding {
+                workspace: String::new(),
+                damage: Damage::OddName { name: entry.name },
+                repair: None,
+            }),
+        }
+    }
+    for (id, refs) in by_workspace.iter().filter(|(id, _)| !known.contains(*id)) {
+        let damage = Damage::Orphans { refs: refs.len() as u64 };
+        findings.push(Finding { workspace: id.clone(), damage, repair: None });
+    }
+    let pack = |ailment: Ailment| Damage::Pack { what: ailment.to_string() };
+    let (mut every, mut holes) = (derive::Commits::default(), store.holes());
+    let packs = store.pack_ailments()?.into_iter().map(pack);
+    findings.extend(packs.map(|damage| Finding { workspace: String::new(), damage, repair: None }));
+    for id in known {
+        let dir = home.workspaces().join(&id);
+        let lock = FileLock::acquire(&dir.join("lock"), Mode::Exclusive, "looking for damage", PATIENCE);
+        let _lock = match lock {
+            Ok(lock) => lock,
+            Err(error) if error.code() == Code::StoreLocked => {
+                findings.push(Finding { workspace: id, damage: Damage::Busy, repair: None });
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        // Under the lock: what was listed before may have moved.
+        let (named, numbers) = (HashMap::new(), HashMap::new());
+        let mut look = Look { store, id: &id, found: Vec::new(), named, numbers };
+        for prefix in ["refs/heads/", "refs/piton/", "refs/piton-remotes/"] {
+            store.refs(&format!("{prefix}{id}/"))?.iter().for_each(|entry| look.at_ref(entry));
+        }
+        look.at_parents();
+        look.at_contents(&mut holes)?;
+        look.at_log(&dir)?;
+        look.at_state(&dir)?;
+        look.at_journal(&dir)?;
+        let found = look.finish();
+        let broken: BTreeSet<String> = found.iter().filter_map(|(_, name)| name.clone()).collect();
+        for (damage, _) in found {
+            let repair = every.repair(store, &id, &damage, &broken)?;
+            findings.push(Finding { workspace: id.clone(), damage, repair });
+        }
+    }
+    // Everything was looked at: status and lists need not look for holes any more.
+    if !findings.iter().any(|finding| finding.damage.is_harm() || finding.damage == Damage::Busy) {
+        holes.trust();
+    }
+    Ok(findings)
+}
+
+/// Does what a finding proposes, if it is still called for.
+///
+/// # Errors
+/// `conflict` when the ref can be read meanwhile; those of locks and of writing.
+pub fn repair(home: &Home, store: &Store, finding: &Finding) -> Result<()> {
+    let Some(repair) = &finding.repair else { return Ok(()) };
+    let lock = home.workspaces().join(&finding.workspace).join("lock");
+    let _lock = FileLock::acquire(&lock, Mode::Exclusive, "repairing", PATIENCE)?;
+    let _shared = store.lock_shared("repairing", PATIENCE)?;
+    let stands = store.refs(&repair.name)?.into_iter().find(|entry| entry.name == repair.name);
+    let is_whole = stands.and_then(|entry| entry.target.ok()).is_some_and(|id| store.read_commit(&id).is_ok());
+    if is_whole {
+        return Err(Error::new(Code::Conflict, format!("`{}` can be read meanwhile", repair.name)).hint("look again"));
+    }
+    store.read_commit(&repair.to)?;
+    store.put_ref(&repair.name, repair.to)
+}
+
+/// The workspace that a ref's name says; `None` for names that are none of ours.
+fn owner(name: &str) -> Option<&str> {
+    let rest =
+        ["refs/heads/", "refs/piton/", "refs/piton-remotes/"].iter().find_map(|start| name.strip_prefix(start))?;
+    let (id, rest) = rest.split_once('/')?;
+    let is_id = id.len() == 16 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    (is_id && !rest.is_empty()).then_some(id)
+}
+
+/// A look at one workspace.
+struct Look<'s> {
+    store: &'s Store,
+    id: &'s str,
+    /// Each with the ref that it is about.
+    found: Vec<(Damage, Option<String>)>,
+    /// What some ref names, itself or by what comes from it.
+    named: HashMap<ObjectId, Record>,
+    numbers: HashMap<u64, ObjectId>,
+}
+
+impl Look<'_> {
+    fn say(&mut self, damage: Damage, name: Option<&str>) {
+        self.found.push((damage, name.map(str::to_owned)));
+    }
+
+    fn at_ref(&mut self, entry: &RefEntry) {
+        let name = entry.name.as_str();
+        if !is_ref_name(name) {
+            return self.say(Damage::OddName { name: name.to_owned() }, None);
+        }
+        let id = match &entry.target {
+            Ok(id) => *id,
+            Err(why) => {
+                return self.say(Damage::TornRef { name: name.to_owned(), why: why.clone() }, Some(name));
+            }
+        };
+        let Ok(commit) = self.store.read_commit(&id) else {
+            return self.say(Damage::NoCommit { name: name.to_owned(), id }, Some(name));
+        };
+        let Some(record) = Record::parse(&commit.message) else {
+            let why = format!("{} is no checkpoint", id.short());
+            return self.say(Damage::NotAsNamed { name: name.to_owned(), why }, None);
+        };
+        if let Err(why) = fits(name, &record) {
+            self.say(Damage::NotAsNamed { name: name.to_owned(), why }, None);
+        }
+        self.walk(name, id);
+    }
+
+    /// Notes what a ref names, and everything it comes from along its run.
+    fn walk(&mut self, name: &str, tip: ObjectId) {
+        let is_branch = name.starts_with("refs/heads/") || name.contains("/heads/");
+        let mut next = Some(tip);
+        while let Some(id) = next.filter(|id| !self.named.contains_key(id)) {
+            let Ok(commit) = self.store.read_commit(&id) else {
+                return self.say(Damage::Gap { name: name.to_owned(), id }, None);
+            };
+            let Some(record) = Record::parse(&commit.message) else { return };
+            if record.workspace == self.id && self.numbers.insert(record.ordinal, id).is_some_and(|other| other != id) {
+                self.say(Damage::Twice { ordinal: record.ordinal }, None);
+            }
+            self.named.insert(id, record);
+            next = commit.parents.first().copied().filter(|_| is_branch);
+        }
+    }
+
+    /// The runs' checkpoints that leaves stand on: a branch names each. Of another machine's there may be leaves alone.
+    fn at_parents(&mut self) {
+        let is_leaf = |record: &Record| record.workspace == self.id && !record.kind.is_typed();
+        let leaves = self.named.iter().filter(|(_, record)| is_leaf(record));
+        let leaves: Vec<(ObjectId, u64)> = leaves.map(|(id, record)| (*id, record.ordinal)).collect();
+        let mut said = BTreeSet::new();
+        for (leaf, ordinal) in leaves {
+            let parents = self.store.read_commit(&leaf).map(|commit| commit.parents).unwrap_or_default();
+            for id in parents {
+                if !self.named.contains_key(&id) && said.insert(id) {
+                    self.must_be(&format!("checkpoint {ordinal}"), id);
+                }
+            }
+        }
+    }
+
+    /// Everything that the trees of named checkpoints name.
+    fn at_contents(&mut self, holes: &mut Holes<'_>) -> Result<()> {
+        let mut named: Vec<(u64, ObjectId)> = self.named.iter().map(|(id, record)| (record.ordinal, *id)).collect();
+        named.sort_unstable();
+        for (ordinal, id) in named {
+            let Ok(commit) = self.store.read_commit(&id) else { continue };
+            if let Some(what) = holes.below(commit.tree)? {
+                self.say(Damage::Hole { ordinal, what }, None);
+            }
+        }
+        Ok(())
+    }
+
+    fn at_log(&mut self, dir: &Path) -> Result<()> {
+        let path = dir.join("log");
+        let bytes = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            read => read.at("reading", &path)?,
+        };
+        let mut last = BTreeMap::new();
+        for record in log::decode(&bytes).0 {
+            last.insert(record.name, record.new);
+        }
+        for (name, id) in last {
+            let stands = self.store.refs(&name)?.into_iter().any(|entry| entry.name == name && entry.target.is_ok());
+            if !stands && owner(&name) == Some(self.id) {
+                // Said once, with what can be done.
+                self.found.retain(|(_, about)| about.as_deref() != Some(name.as_str()));
+                self.say(Damage::NotFromLog { name: name.clone(), id }, Some(&name));
+            }
+        }
+        Ok(())
+    }
+
+    fn at_state(&mut self, dir: &Path) -> Result<()> {
+        let path = dir.join("state.json");
+        let bytes = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            read => read.at("reading", &path)?,
+        };
+        let state: State = match serde_json::from_slice(&bytes) {
+            Ok(state) => state,
+            Err(error) => {
+                self.say(Damage::Records { what: format!("the state file cannot be read: {error}") }, None);
+                return Ok(());
+            }
+        };
+        for (run, detached) in state.detached {
+            if owner(&detached.branch) != Some(self.id) || !is_ref_name(&detached.branch) {
+                self.say(Damage::OddName { name: detached.branch.clone() }, None);
+            }
+            for from in detached.points() {
+                self.must_be(&format!("the state of run {run}"), from);
+            }
+        }
+        Ok(())
+    }
+
+    fn at_journal(&mut self, dir: &Path) -> Result<()> {
+        let contents = Journal::in_dir(dir).read()?;
+        if contents.damaged > 0 {
+            let what = format!("the journal has {} damaged lines, which are passed over", contents.damaged);
+            self.say(Damage::Records { what }, None);
+        }
+        let history = History::of(contents.lines);
+        if let Some(begin) = &history.interrupted {
+            self.must_be("the interrupted restore", begin.target);
+            self.must_be("the interrupted restore", begin.pre_restore);
+        }
+        // Older steps may be gone by retention; these are kept from it.
+        for (step, what) in [(history.undo.last(), "the next undo"), (history.redo.last(), "the next redo")] {
+            if let Some(step) = step {
+                self.must_be(what, step.to);
+            }
+        }
+        Ok(())
+    }
+
+    fn must_be(&mut self, what: &str, id: ObjectId) {
+        if self.named.contains_key(&id) {
+            return;
+        }
+        let what = what.to_owned();
+        let there = self.store.read_commit(&id).is_ok();
+        self.say(if there { Damage::Unnamed { what, id } } else { Damage::Lost { what, id } }, None);
+    }
+
+    fn finish(self) -> Vec<(Damage, Option<String>)> {
+        self.found
+    }
+}
+
+/// Whether a name and the checkpoint it names say the same.
+fn fits(name: &str, record: &Record) -> Result<(), String> {
+    let (parts, foreign): (Vec<&str>, bool) = match name.strip_prefix("refs/piton-remotes/") {
+        Some(rest) => (rest.split('/').skip(1).collect(), true),
+        None => (name.split('/').skip(2).collect(), false),
+    };
+    let is_branch = if foreign { parts.get(1) == Some(&"heads") } else { name.starts_with("refs/heads/") };
+    if parts.first() != Some(&record.workspace.as_str()) {
+        return Err("its checkpoint is of another workspace".to_owned());
+    }
+    match (is_branch, record.kind.is_typed(), parts.as_slice()) {
+        (true, true, _) => Ok(()),
+        (true, false, _) => Err("a branch has a checkpoint that belongs to no run".to_owned()),
+        (false, _, [_, kind, number])
+            if Kind::parse(kind) == Some(record.kind) && *number == record.ordinal.to_string() =>
+        {
+            Ok(())
+        }
+        (false, ..) => Err(format!("its checkpoint says {}/{}", record.kind.as_str(), record.ordinal)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! Other machines' checkpoints: fetched by an ordinary git, judged, and kept as read-only timelines.
+//!
+//! They stand in `refs/piton-remotes/<workspace>/<theirs>/heads/<run>` and `…/<kind>/<ordinal>`, where `<theirs>` is the id of the
+//! workspace that they were recorded in. An id finds them like one's own; numbers are one's own alone. Nothing here is counted,
+//! dropped or moved by retention, runs or rollbacks; a run's branch goes forward only.
+//!
+//! *Invariant:* what came in is untrusted: only commits that are checkpoints of the workspace under whose name they came are
+//! named, with all that they come from, and only with trees that there is room for; whatever else came with them stays outside
+//! of the store.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
+use std::io::IsTerminal;
+use std::process::Command;
+use std::sync::Arc;
+
+use super::view::is_ref_name;
+use crate::checkpoint::catalog::bounds::tree_bound;
+use crate::checkpoint::timeline::{Checkpoint, LOCK_WAIT, Timeline};
+use crate::error::{Code, Error, IoContext, Result};
+use crate::git::{self, Reach};
+use crate::model::checkpoint::{Kind, Record};
+use crate::model::id::ObjectId;
+use crate::model::weight::Scale;
+use crate::store::{Arrival, FSCK_IGNORED, Quarantine, Store};
+use crate::sys::durable::unique_suffix;
+use crate::sys::lock::{FileLock, Mode};
+
+/// Longest history of a run that is taken over.
+const LONGEST: usize = 10_000;
+
+/// How directories begin into which git fetches.
+const ASIDE: &str = "fetch-";
+
+/// What a fetch brought.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// Names that are new or went forward, below the other workspace's id.
+    pub new: Vec<String>,
+    /// How many stood already.
+    pub known: u64,
+    /// Names at the remote that were not taken over, and why.
+    pub refused: Vec<(String, String)>,
+    /// Whether git got through to the end.
+    pub whole: bool,
+}
+
+/// A ref as it arrived: whose it is, and what it says of itself.
+#[derive(Debug, PartialEq, Eq)]
+struct Named {
+    workspace: String,
+    /// `heads/<run>`, or `<kind>/<ordinal>`.
+    rest: String,
+    leaf: Option<(Kind, u64)>,
+}
+
+impl Timeline {
+    pub(in crate::checkpoint) fn foreign_prefix(&self) -> String {
+        format!("refs/piton-remotes/{}/", self.workspace.id)
+    }
+
+    /// Checkpoints of other machines, by workspace and number, and what is wrong with refs that could not be read.
+    ///
+    /// # Errors
+    /// When refs cannot be listed.
+    pub fn foreign(&mut self) -> Result<(Vec<Checkpoint>, Vec<String>)> {
+        let prefix = self.foreign_prefix();
+        let (mut all, mut broken) = (BTreeMap::new(), Vec::new());
+        for entry in self.refs(&prefix)? {
+            let workspace = entry.name[prefix.len()..].split('/').next().unwrap_or_default().to_owned();
+            let mut next = crate::checkpoint::catalog::branches::tip_of(&entry).map(Some);
+            let mut left = LONGEST;
+            let name: Arc<str> = entry.name.as_str().into();
+            while let Ok(Some(id)) = next {
+                next = self.read_of(id, &name, &workspace).map(|checkpoint| {
+                    let parent = checkpoint.parents.first().copied();
+                    let typed = checkpoint.record.kind.is_typed();
+                    let is_new = all.insert((workspace.clone(), checkpoint.record.ordinal, id), checkpoint).is_none();
+                    left -= 1;
+                    parent.filter(|_| typed && is_new && left > 0)
+                });
+            }
+            if let Err(error) = next {
+                broken.push(format!("{}: {}", entry.name, error.text()));
+            }
+        }
+        Ok((all.into_values().collect(), broken))
+    }
+
+    /// Whether a checkpoint was recorded elsewhere.
+    pub fn is_foreign(&self, checkpoint: &Checkpoint) -> bool {
+        checkpoint.record.workspace != self.workspace.id
+    }
+
+    /// Fetches other machines' checkpoints from any git server.
+    ///
+    /// # Errors
+    /// When there is no git; those of locks and of the store. What was taken over before an error stands.
+    pub fn receive(&mut self, remote: &OsStr) -> Result<Received> {
+        // One at a time; never waited for by who holds another lock.
+        let ours = self.workspace.dir.join("fetch.lock");
+        let _ours = FileLock::acquire(&ours, Mode::Exclusive, "fetching", LOCK_WAIT)?;
+        self.sweep_fetches()?;
+        // A git whose piton was killed may still write into its own.
+        let dir = self.workspace.dir.join(format!("{ASIDE}{}.git", unique_suffix()));
+        let mut quarantine = self.store.quarantine(&dir, &self.known_refs()?)?;
+        let whole = fetch(&quarantine, remote, &self.workspace.id)?;
+        let mut received = Received { whole, ..Received::default() };
+        let own = self.workspace.id.clone();
+        let mut accepted = Vec::new();
+        let aside = quarantine.store()?;
+        let mut judge = Judge { aside, memory: self.memory(), good: HashSet::new(), scale: Scale::default() };
+        for entry in aside.refs("refs/incoming/")? {
+            let shown = entry.name.trim_start_matches("refs/incoming/").to_owned();
+            let judged = parse(&entry.name).and_then(|named| {
+                let id = entry.target.clone()?;
+                if named.workspace == own { Ok(None) } else { judge.vouch(&named, id).map(|()| Some((named, id))) }
+            });
+            match judged {
+                Ok(Some((named, id))) => accepted.push((named, id)),
+                Ok(None) => {}
+                Err(why) => received.refused.push((shown, why)),
+            }
+        }
+        self.take_over(&quarantine, accepted, &mut received)?;
+        Ok(received)
+    }
+
+    /// Removes what killed fetches left.
+    fn sweep_fetches(&self) -> Result<()> {
+        let dir = &self.workspace.dir;
+        for entry in std::fs::read_dir(dir).at("listing", dir)? {
+            let entry = entry.at("listing", dir)?;
+            if entry.file_name().to_string_lossy().starts_with(ASIDE)
+                && let Err(error) = std::fs::remove_dir_all(entry.path())
+            {
+                tracing::warn!(%error, "what a killed fetch left stays for now");
+            }
+        }
+        Ok(())
+    }
+
+    /// What need not be sent: what was fetched before, and one's own.
+    fn known_refs(&self) -> Result<Vec<(String, ObjectId)>> {
+        let mut known = Vec::new();
+        for prefix in [self.foreign_prefix(), self.branch_prefix(), self.leaf_prefix()] {
+            for entry in self.refs(&prefix)? {
+                if let (Ok(id), true) = (entry.target, is_ref_name(&entry.name))
+                    && self.store.has(&id)?
+                {
+                    known.push((format!("refs/known/{}", entry.name), id));
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    /// Brings over what was judged to be good, and nothing beside it.
+    fn take_over(
+        &mut self,
+        quarantine: &Quarantine,
+        accepted: Vec<(Named, ObjectId)>,
+        received: &mut Received,
+    ) -> Result<()> {
+        let names = accepted.iter().enumerate().map(|(at, (_, id))| (format!("refs/good/{at}"), *id));
+        quarantine.set_refs(&names.collect::<Vec<_>>())?;
+        // Whole objects only, as the store's own packs have them. It fails if anything is missing.
+        let mut repack = git::command(quarantine.git_dir(), None, Reach::Here, &[("repack.writeBitmaps", "false")]);
+        repack.args(["repack", "-a", "-d", "-f", "-l", "-q", "--depth=0", "--window=0"]);
+        git::printed(&mut repack, None)?;
+        let _lock = self.lock("fetching")?;
+        let _shared = self.store.lock_shared("fetching", LOCK_WAIT)?;
+        let prefix = self.foreign_prefix();
+        let stand: BTreeMap<String, _> =
+            self.store.refs(&prefix)?.into_iter().map(|entry| (entry.name, entry.target)).collect();
+        let mut arrivals = Vec::new();
+        for (named, new) in accepted {
+            let shown = format!("{}/{}", named.workspace, named.rest);
+            let name = format!("{prefix}{shown}");
+            match stand.get(&name) {
+                Some(Ok(old)) if *old == new => received.known += 1,
+                Some(Ok(old)) if named.leaf.is_some() || !comes_from(quarantine, new, *old)? => {
+                    let why = format!("it does not come from {}, which was fetched before and stays", old.short());
+                    received.refused.push((shown, why));
+                }
+                Some(Err(why)) => received.refused.push((shown, format!("what was fetched before is damaged: {why}"))),
+                old => {
+                    let old = old.and_then(|old| old.as_ref().ok().copied());
+                    arrivals.push(Arrival { name, old, new });
+                    received.new.push(shown);
+                }
+            }
+        }
+        self.store.adopt(quarantine, &arrivals)?;
+        self.store.renew()
+    }
+}
+
+/// Has git fetch every run and checkpoint of others; says whether it got through.
+fn fetch(quarantine: &Quarantine, remote: &OsStr, own: &str) -> Result<bool> {
+    let ignored: Vec<String> = FSCK_IGNORED.iter().map(|name| format!("fetch.fsck.{name}")).collect();
+    let mut settings = vec![
+        ("fetch.fsckObjects", "true"),
+        ("fetch.unpackLimit", "1"),
+        // What other workspaces of this store have is not told to a server.
+        ("core.alternateRefsPrefixes", "refs/none/"),
+    ];
+    settings.extend(ignored.iter().map(|name| (name.as_str(), "ignore")));
+    let mut command: Command = git::command(quarantine.git_dir(), None, Reach::Server, &settings);
+    command.args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--refmap="]);
+    if std::io::stderr().is_terminal() {
+        command.arg("--progress");
+    }
+    command.arg("--").arg(remote);
+    command.args(["+refs/heads/piton/*:refs/incoming/heads/*", "+refs/piton/*:refs/incoming/leaves/*"]);
+    command.args([format!("^refs/heads/piton/{own}/*"), format!("^refs/piton/{own}/*")]);
+    Ok(git::run(&mut command, None)?.1)
+}
+
+/// Reads a name as `piton push` makes them.
+fn parse(name: &str) -> Result<Named, String> {
+    let odd = || "not a name that `piton push` gives".to_owned();
+    let is_id = |id: &str| id.len() == 16 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let parts: Vec<&str> = name.split('/').skip(2).collect();
+    match parts.as_slice() {
+        ["heads", workspace, run] if is_id(workspace) && is_run(run) => {
+            Ok(Named { workspace: (*workspace).to_owned(), rest: format!("heads/{run}"), leaf: None })
+        }
+        ["leaves", workspace, kind, number] if is_id(workspace) => {
+            let kind = Kind::parse(kind).filter(|kind| !kind.is_typed()).ok_or_else(odd)?;
+            let ordinal: u64 = number.parse().map_err(|_| odd())?;
+            let rest = format!("{}/{ordinal}", kind.as_str());
+            // `+1` and `01` are numbers, and no names of ours.
+            if !name.ends_with(&rest) {
+                return Err(odd());
+            }
+            Ok(Named { workspace: (*workspace).to_owned(), rest, leaf: Some((kind, ordinal)) })
+        }
+        _ => Err(odd()),
+    }
+}
+
+fn is_run(run: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    run.len() <= 80 && run.bytes().all(plain) && !run.ends_with(".lock")
+}
+
+/// Judges what came in.
+struct Judge<'s> {
+    aside: &'s Store,
+    /// Limits the memory that the paths of one tree may take.
+    memory: u64,
+    /// Typed checkpoints that were found good.
+    good: HashSet<ObjectId>,
+    scale: Scale,
+}
+
+impl Judge<'_> {
+    /// Passes a commit if it, and all that it comes from, are checkpoints of the workspace that its name says, with trees that there
+    /// is room for.
+    fn vouch(&mut self, named: &Named, tip: ObjectId) -> Result<(), String> {
+        let mut next = Some(tip);
+        let mut passed = Vec::new();
+        while let Some(id) = next.filter(|id| !self.good.contains(id)) {
+            let commit = self.aside.read_commit(&id).map_err(|error| error.text())?;
+            let record = Record::parse(&commit.message).ok_or_else(|| format!("{} is no checkpoint", id.short()))?;
+            if record.workspace != named.workspace {
+                return Err(format!("{} is of another workspace than its name says", id.short()));
+            }
+            let leaf = Some((record.kind, record.ordinal)).filter(|(kind, _)| !kind.is_typed());
+            if leaf != named.leaf.filter(|_| id == tip) || commit.parents.len() > 1 {
+                return Err(format!("{} is not the checkpoint that its name says", id.short()));
+            }
+            if passed.len() >= LONGEST {
+                return Err(format!("more than {LONGEST} checkpoints long"));
+            }
+            let most = tree_bound(self.memory);
+            let read = |id: &ObjectId| self.aside.read_tree_within(id, most);
+            self.scale.admit(&commit.tree, self.memory, &read).map_err(|error| error.text())?;
+            // What is typed may be met again below another name; a leaf has one.
+            passed.push((id, leaf.is_none()));
+            next = commit.parents.first().copied();
+        }
+        self.good.extend(passed.into_iter().filter(|(_, typed)| *typed).map(|(id, _)| id));
+        Ok(())
+    }
+}
+
+/// Whether `old` is among what `new` comes from.
+fn comes_from(quarantine: &Quarantine, new: ObjectId, old: ObjectId) -> Result<bool> {
+    let mut merge_base = git::command(quarantine.git_dir(), None, Reach::Here, &[]);
+    merge_base.args(["merge-base", "--is-ancestor", &old.to_string(), &new.to_string()]);
+    Ok(git::run(&mut merge_base, None)?.1)
+}
+
+impl Timeline {
+    /// Refuses what would have this workspace's own timeline go on from a checkpoint of another.
+    ///
+    /// # Errors
+    /// `other-workspace`.
+    pub fn refuse_foreign(&self, checkpoint: &Checkpoint) -> Result<()> {
+        if !self.is_foreign(checkpoint) {
+            return Ok(());
+        }
+        let text =
+            format!("checkpoint {} was fetched from another machine: no run goes on from it", checkpoint.id.short());
+        Err(Error::new(Code::OtherWorkspace, text).hint("restore it instead of rolling back to it"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_push() {
+        let named = |rest: &str, leaf| Named { workspace: "0123456789abcdef".into(), rest: rest.into(), leaf };
+        let at = |rest: &str| parse(&format!("refs/incoming/{rest}"));
+        assert_eq!(at("heads/0123456789abcdef/run-1.2"), Ok(named("heads/run-1.2", None)));
+        let leaf = Some((Kind::PreRestore, 12));
+        assert_eq!(at("leaves/0123456789abcdef/pre-restore/12"), Ok(named("pre-restore/12", leaf)));
+        for odd in [
+            "heads/0123456789abcdef/Run",
+            "heads/0123456789abcdef/a/b",
+            "heads/0123456789abcdef/a.lock",
+            "heads/short/a",
+            "heads/../../x",
+            "leaves/0123456789abcdef/exit/1",
+            "leaves/0123456789abcdef/manual/+1",
+            "leaves/0123456789abcdef/manual/01",
+            "leaves/0123456789ABCDEF/manual/1",
+            "leaves/0123456789abcdef/manual",
+            "other/0123456789abcdef/x",
+        ] {
+            assert!(at(odd).is_err(), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What `piton push` sends: this workspace's runs and checkpoints, under names that several machines can share a remote with.
+//!
+//! A run goes to `refs/heads/piton/<workspace>/<run>`, any other checkpoint to `refs/piton/<workspace>/<kind>/<ordinal>`. A workspace's
+//! id is random: no two machines have the same. *Invariant:* nothing from which a checkpoint with secrets can be reached is
+//! sent without being asked for, be they in its files or in what its message tells of a command. Messages are looked at once more
+//! with what this version knows of secrets: an older one may have recorded them.
+
+use std::collections::{HashMap, HashSet};
+
+use super::view::is_ref_name;
+use crate::checkpoint::timeline::Timeline;
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::{Kind, Record};
+use crate::model::id::ObjectId;
+use crate::model::redact::holds_secret;
+use crate::model::weight::Scale;
+use crate::store::Commit;
+
+/// What is to be sent.
+#[derive(Debug, Default)]
+pub struct Sending {
+    /// Commits and the names they get at the remote.
+    pub refs: Vec<(ObjectId, String)>,
+    pub withheld: Vec<Withheld>,
+}
+
+/// What is not sent.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// A run, or a checkpoint.
+    pub what: String,
+    pub why: String,
+}
+
+impl Timeline {
+    /// What there is to send, of one run or of all.
+    ///
+    /// # Errors
+    /// `no-such-run`; those of listing.
+    pub fn sending(&mut self, run: Option<&str>, with_secrets: bool) -> Result<Sending> {
+        let (leaves, branches) = (self.leaf_prefix(), self.branch_prefix());
+        let (all, broken) = self.checkpoints()?;
+        // Base captures keep objects alive here, and are nobody's to go back to.
+        let wanted = |record: &Record| record.kind != Kind::Turn && run.is_none_or(|run| record.run == run);
+        let mut found: Vec<(ObjectId, String, String)> = Vec::new();
+        for branch in self.refs(&branches)? {
+            let Some(name) = branch.name.strip_prefix(&branches) else { continue };
+            // A tip that cannot be read is among the broken ones.
+            let Ok(tip) = branch.target else { continue };
+            if all.iter().any(|checkpoint| checkpoint.id == tip && wanted(&checkpoint.record)) {
+                found.push((tip, format!("refs/heads/piton/{}/{name}", self.workspace.id), format!("run {name}")));
+            }
+        }
+        for leaf in all.iter().filter(|leaf| !leaf.record.kind.is_typed() && wanted(&leaf.record)) {
+            if let Some(name) = leaf.name.strip_prefix(&leaves) {
+                let what = format!("checkpoint {}", leaf.record.ordinal);
+                found.push((leaf.id, format!("refs/piton/{}/{name}", self.workspace.id), what));
+            }
+        }
+        if let Some(run) = run.filter(|_| found.is_empty()) {
+            return Err(Error::new(Code::NoSuchRun, format!("no checkpoint of a run `{run}` in this workspace"))
+                .hint("`piton git branch --list` shows the runs that have a branch"));
+        }
+        let mut sending = Sending::default();
+        let mut withhold = |what: String, why: String| sending.withheld.push(Withheld { what, why });
+        broken.into_iter().for_each(|what| withhold("a ref".to_owned(), what));
+        let mut judge = Judge::default();
+        for (id, name, what) in found {
+            match self.kept_back(id, &mut judge) {
+                _ if !is_ref_name(&name) => withhold(what, "git takes no ref of this name".to_owned()),
+                Some(Back::Unreadable) => withhold(what, "something that it comes from is no checkpoint".to_owned()),
+                Some(Back::Secrets(n)) if !with_secrets => withhold(what, format!("checkpoint {n} holds secrets")),
+                Some(Back::Told(n)) if !with_secrets => {
+                    withhold(what, format!("checkpoint {n} has a message that holds secrets"));
+                }
+                Some(Back::Large(n)) => {
+                    withhold(
+                        what,
+                        format!("the trees of checkpoint {n} take more memory than `limits.memory_mb` allows"),
+                    );
+                }
+                Some(Back::Secrets(_) | Back::Told(_)) | None => sending.refs.push((id, name)),
+            }
+        }
+        Ok(sending)
+    }
+
+    /// Why a commit, or something it comes from, is not to be sent.
+    fn kept_back(&self, id: ObjectId, judge: &mut Judge) -> Option<Back> {
+        let (mut pending, mut seen) = (vec![id], HashSet::new());
+        let mut back = None;
+        while let Some(next) = pending.pop() {
+            if !seen.insert(next) {
+                continue;
+            }
+            if let Some(told) = judge.known.get(&next) {
+                back = worse(back, *told);
+                continue;
+            }
+            // Whatever keeps it from being read keeps it from being sent, and it is named as such.
+            let commit = self.store.read_commit(&next).ok();
+            let record = commit.as_ref().and_then(|commit| Record::parse(&commit.message));
+            let (Some(commit), Some(record)) = (commit, record) else {
+                back = Some(Back::Unreadable);
+                continue;
+            };
+            back = worse(back, self.own_back(&commit, &record, &mut judge.scale));
+            pending.extend(commit.parents);
+        }
+        judge.known.insert(id, back);
+        back
+    }
+
+    /// Why a checkpoint itself is not to be sent.
+    fn own_back(&self, commit: &Commit, record: &Record, scale: &mut Scale) -> Option<Back> {
+        let read = |id: &ObjectId| self.read_tree(id);
+        let admitted = scale.admit(&commit.tree, self.memory(), &read);
+        // What only a capture can have made is let through.
+        match admitted.or_else(|_| self.check_size(&commit.tree)) {
+            Err(error) if error.code() == Code::TooLarge => return Some(Back::Large(record.ordinal)),
+            // git says what is missing.
+            Err(_) | Ok(()) => {}
+        }
+        if record.holds_secrets() {
+            return Some(Back::Secrets(record.ordinal));
+        }
+        holds_secret(&commit.message).then_some(Back::Told(record.ordinal))
+    }
+
+    /// True if the message of some checkpoint holds a secret.
+    ///
+    /// # Errors
+    /// Returns the errors of listing.
+    pub fn tells_secrets(&mut self) -> Result<bool> {
+        let (own, fetched) = (self.checkpoints()?.0, self.foreign()?.0);
+        Ok(own.iter().chain(&fetched).any(|checkpoint| holds_secret(&checkpoint.record.message())))
+    }
+}
+
+/// Remembers the verdicts on commits and trees.
+#[derive(Default)]
+struct Judge {
+    known: HashMap<ObjectId, Option<Back>>,
+    scale: Scale,
+}
+
+/// Why something is not to be sent, the lesser reasons first; checkpoints by their numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Back {
+    /// Its message holds a secret.
+    Told(u64),
+    /// Its files do.
+    Secrets(u64),
+    Large(u64),
+    Unreadable,
+}
+
+impl Back {
+    fn weight(self) -> u8 {
+        match self {
+            Back::Told(_) => 0,
+            Back::Secrets(_) => 1,
+            Back::Large(_) => 2,
+            Back::Unreadable => 3,
+        }
+    }
+}
+
+/// The weightier of two reasons, the first of equal ones.
+fn worse(one: Option<Back>, other: Option<Back>) -> Option<Back> {
+    match (one, other) {
+        (Some(one), Some(other)) if other.weight() > one.weight() => Some(other),
+        (Some(one), _) => Some(one),
+        (None, other) => other,
+    }
+}

@@ -1,0 +1,159 @@
+//! The runs of a workspace, with their timelines and where these come from.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::run::{Origin, Run, Running, codon_of, dir};
+use crate::checkpoint::catalog::branches::short;
+use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::error::{IoContext, Result};
+use crate::model::id::ObjectId;
+
+/// One branch of a run.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// Without `refs/heads/`.
+    pub name: String,
+    /// The checkpoint that its first one follows: of the run itself after a rollback, of another after a fork.
+    pub from: Option<Origin>,
+    /// The run's checkpoints on it, the newest first.
+    pub checkpoints: Vec<ObjectId>,
+    /// The number of its newest.
+    tip: u64,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub run: String,
+    pub state: Run,
+    /// The codon that somebody is really at.
+    pub running: Option<Running>,
+    /// In the order in which they ended.
+    pub branches: Vec<Branch>,
+    /// How many checkpoints it has in all, and its newest one of a codon.
+    pub checkpoints: u64,
+    pub last: Option<Checkpoint>,
+    /// When it began, as far as anything tells.
+    pub since: String,
+    /// The number of its first checkpoint, for the order of those that began at the same time.
+    first: u64,
+}
+
+impl Row {
+    /// The run above this one: its parent, or the one it was forked from.
+    pub fn above(&self) -> Option<&str> {
+        let forked = || {
+            let from = self.branches.iter().filter_map(|branch| branch.from.as_ref());
+            self.state
+                .origin
+                .as_ref()
+                .into_iter()
+                .chain(from)
+                .map(|origin| origin.run.as_str())
+                .find(|run| *run != self.run)
+        };
+        self.state.parent.as_deref().or_else(forked)
+    }
+}
+
+impl Timeline {
+    /// All runs, in the order in which they began; and refs that could not be read.
+    ///
+    /// # Errors
+    /// Returns the errors of listing and of reading the runs' files.
+    pub fn runs(&mut self) -> Result<(Vec<Row>, Vec<String>)> {
+        let all = self.all()?;
+        let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
+        let names = self.named_runs()?;
+        for name in &names {
+            rows.insert(name, self.row(name)?);
+        }
+        for checkpoint in &all.checkpoints {
+            let record = &checkpoint.record;
+            if !rows.contains_key(record.run.as_str()) {
+                rows.insert(&record.run, self.row(&record.run)?);
+            }
+            let Some(row) = rows.get_mut(record.run.as_str()) else { continue };
+            if row.checkpoints == 0 {
+                row.first = record.ordinal;
+                row.since = row.state.started.clone().unwrap_or_else(|| record.time.clone());
+            }
+            row.checkpoints += 1;
+            if codon_of(record).is_some() {
+                row.last = Some(checkpoint.clone());
+            }
+        }
+        for (run, branches) in self.timelines(&all.checkpoints)? {
+            if let Some(row) = rows.get_mut(run.as_str()) {
+                row.branches = branches;
+            }
+        }
+        let mut rows: Vec<Row> = rows.into_values().collect();
+        rows.sort_by(|a, b| (&a.since, a.first).cmp(&(&b.since, b.first)));
+        Ok((rows, all.broken.clone()))
+    }
+
+    /// Runs that have files.
+    fn named_runs(&self) -> Result<Vec<String>> {
+        let path = dir(&self.workspace.dir);
+        let entries = match std::fs::read_dir(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.at("listing", &path)?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.at("listing", &path)?.file_name().to_string_lossy().into_owned();
+            // Locks, and what a killed process has left of a replacement.
+            if !name.ends_with(".lock") && !name.contains(".tmp-") {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn row(&self, run: &str) -> Result<Row> {
+        let state = Run::load(&self.workspace.dir, run)?.unwrap_or_default();
+        let running = if state.running.is_some() { self.running_codon(run)? } else { None };
+        let since = state.started.clone().unwrap_or_default();
+        let (branches, last) = (Vec::new(), None);
+        Ok(Row { run: run.to_owned(), state, running, branches, checkpoints: 0, last, since, first: 0 })
+    }
+
+    /// The branches of each run, with the checkpoints that are the run's own on each.
+    fn timelines(&self, all: &[Checkpoint]) -> Result<BTreeMap<String, Vec<Branch>>> {
+        let known: HashMap<ObjectId, &Checkpoint> = all.iter().map(|checkpoint| (checkpoint.id, checkpoint)).collect();
+        let mut runs: BTreeMap<String, Vec<Branch>> = BTreeMap::new();
+        let mut tips: Vec<(&Checkpoint, String)> = Vec::new();
+        for entry in self.refs(&self.branch_prefix())? {
+            // A broken one is told of by the list of all checkpoints.
+            let tip = entry.target.ok().and_then(|id| known.get(&id).copied());
+            tips.extend(tip.map(|tip| (tip, short(&entry.name).to_owned())));
+        }
+        tips.sort_by_key(|(tip, _)| tip.record.ordinal);
+        let mut claimed = HashSet::new();
+        for (tip, name) in tips {
+            let run = &tip.record.run;
+            let mut branch = Branch { name, from: None, checkpoints: Vec::new(), tip: tip.record.ordinal };
+            let mut next = Some(tip.id);
+            while let Some(id) = next {
+                let here = known.get(&id).copied();
+                let own = here.filter(|here| here.record.kind.is_typed() && here.record.run == *run);
+                let Some(own) = own.filter(|_| claimed.insert(id)) else {
+                    branch.from = self.origin_of(id, here);
+                    break;
+                };
+                branch.checkpoints.push(id);
+                next = own.parents.first().copied();
+            }
+            runs.entry(run.clone()).or_default().push(branch);
+        }
+        runs.values_mut().for_each(|branches| branches.sort_by_key(|branch| branch.tip));
+        Ok(runs)
+    }
+
+    /// What a branch begins behind; a checkpoint that is not kept any more is still in the branch's own history.
+    fn origin_of(&self, id: ObjectId, known: Option<&Checkpoint>) -> Option<Origin> {
+        let read = known.cloned().map_or_else(|| self.read(id, &"".into()), Ok).ok()?;
+        Some(Origin { run: read.record.run.clone(), checkpoint: id, ordinal: read.record.ordinal })
+    }
+}

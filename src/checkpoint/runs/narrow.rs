@@ -1,0 +1,222 @@
+//! What typed checkpoints record: the files that the patterns in force track, and those that were recorded before.
+//!
+//! Nothing else is ever narrowed, so that a narrow pattern loses nothing: `auto`, `manual` and `pre-restore` checkpoints see
+//! the whole workspace. The patterns are recorded with the checkpoint: they say what its absences mean, and what a run goes
+//! on with when its state is lost.
+
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::run::{NO_CODON, Run};
+use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::error::{Code, Result};
+use crate::filter::{CoverageView, Judge, Tracked, Verdict, literal_roots};
+use crate::model::checkpoint::Kind;
+use crate::model::coverage::Coverage;
+use crate::model::id::ObjectId;
+use crate::model::manifest::{Entry, EntryKind, Manifest};
+use crate::model::path::RelPath;
+use crate::model::policy::Secrets;
+use crate::settings::WORKSPACE_FILE;
+use crate::sys::clock::rfc3339;
+use crate::worktree::{Flow, Target, files_below};
+
+/// What a typed checkpoint of a run is narrowed to.
+pub(in crate::checkpoint) struct Narrow {
+    tracked: Tracked,
+    patterns: Vec<String>,
+    read_only: Vec<String>,
+    /// What the run's last typed checkpoint holds: once recorded, a file stays recorded while it exists.
+    kept: HashSet<RelPath>,
+}
+
+/// What patterns come to in the workspace as it is.
+#[derive(Clone, Debug)]
+pub struct TrackedNow {
+    pub patterns: Vec<String>,
+    /// Files that typed checkpoints record.
+    pub matched: Vec<RelPath>,
+    /// Files that came to be during the run and that no pattern covers: no typed checkpoint has them.
+    pub missed: Vec<RelPath>,
+}
+
+/// By how much the times that file systems give may be behind the clock.
+const TICK_MS: i64 = 10;
+
+/// The checkpoint that shows best what a run found when it began: its own first one where that saw everything, else the last
+/// one before it that did, else the run's first one that did.
+fn found_by<'a>(run: &str, all: &'a [Checkpoint]) -> Option<&'a Checkpoint> {
+    let own = |c: &&Checkpoint| c.record.run == run;
+    let first = all.iter().find(own)?;
+    let before = all.iter().rev().filter(|c| c.record.ordinal <= first.record.ordinal);
+    before.chain(all.iter().filter(own)).find(|c| c.record.is_whole())
+}
+
+impl Narrow {
+    /// Whether nothing that `exists` could be left out.
+    pub(in crate::checkpoint) fn spares(&self, exists: &dyn Fn(&RelPath) -> bool) -> bool {
+        let there =
+            |root: &String| RelPath::parse(root.as_bytes()).map_or(true, |root| root.is_root() || exists(&root));
+        self.tracked.is_all_but_inputs() && !literal_roots(&self.read_only).iter().any(there)
+    }
+
+    /// Leaves out what is not recorded, with the directories in which nothing is, and says so in the coverage.
+    pub(in crate::checkpoint) fn apply(&self, manifest: &mut Manifest, coverage: &mut Coverage) {
+        let recorded = |path: &RelPath| self.tracked.matches(path) || self.kept.contains(path);
+        let left_out = |path: &RelPath, entry: &Entry| entry.kind != EntryKind::Dir && !recorded(path);
+        if self.patterns.is_empty() && !manifest.iter().any(|(path, entry)| left_out(path, entry)) {
+            return;
+        }
+        let files = manifest.iter().filter(|(path, entry)| entry.kind != EntryKind::Dir && recorded(path));
+        let mut narrowed: Manifest = files.map(|(path, entry)| (path.clone(), *entry)).collect();
+        for (dir, entry) in manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir) {
+            if narrowed.inside(dir).next().is_some() {
+                narrowed.insert(dir.clone(), *entry);
+            }
+        }
+        *manifest = narrowed;
+        (coverage.tracked, coverage.read_only) = (self.patterns.clone(), self.read_only.clone());
+    }
+}
+
+impl Timeline {
+    /// What a take is narrowed to; `None` when it is not.
+    pub(in crate::checkpoint) fn narrowing(&self, take: &Take) -> Result<Option<Narrow>> {
+        if !take.kind.is_typed() {
+            return Ok(None);
+        }
+        let patterns = self.patterns_for(take)?;
+        let read_only = self.policy.read_only.clone();
+        let tracked = Tracked::new(&patterns, &read_only)?;
+        if tracked.is_everything() {
+            return Ok(None);
+        }
+        let kept = if patterns.is_empty() { Ok(HashSet::new()) } else { self.recorded_before(&take.run, &read_only) };
+        let kept = match kept {
+            // What was recorded before cannot be told: everything is recorded, so that nothing is missed.
+            Err(error) if matches!(error.code(), Code::StoreDamaged | Code::NoSuchCheckpoint) => return Ok(None),
+            kept => kept?,
+        };
+        Ok(Some(Narrow { tracked, patterns, read_only, kept }))
+    }
+
+    /// Returns the patterns that a typed checkpoint records by. One that is no codon's is its run's end.
+    fn patterns_for(&self, take: &Take) -> Result<Vec<String>> {
+        let at_end = take.codon_id.as_deref().is_none_or(|id| take.kind == Kind::Exit && id == NO_CODON);
+        self.patterns_of(&take.run, at_end)
+    }
+
+    /// The files of the newest typed checkpoint on which a run stands.
+    fn recorded_before(&self, run: &str, read_only: &[String]) -> Result<HashSet<RelPath>> {
+        let (_, tip) = self.run_tip(run)?;
+        let Some(tree) = self.typed_at(tip)?.map(|checkpoint| checkpoint.tree) else { return Ok(HashSet::new()) };
+        let allowed = Tracked::new(&[], read_only)?;
+        Ok(self.files_of(&tree)?.into_iter().filter(|path| allowed.matches(path)).collect())
+    }
+
+    /// Files of a run that came to be after `target`, although its patterns say nothing of them: a later typed checkpoint of its run
+    /// recorded them, and the last whole checkpoint before it shows that they were not there. Any other file that `target`
+    /// did not look for may be somebody's.
+    pub(in crate::checkpoint) fn made_since(
+        &self,
+        target: &Checkpoint,
+        coverage: &Coverage,
+        present: &Manifest,
+    ) -> Result<HashSet<RelPath>> {
+        if coverage.tracked.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let run = &target.record.run;
+        let newest =
+            self.all()?.checkpoints.iter().rev().find(|c| c.record.run == *run && c.record.kind.is_typed()).cloned();
+        let mut recorded = self.recorded_before(run, &coverage.read_only)?;
+        if let Some(newest) = newest {
+            recorded.extend(self.files_of(&newest.tree)?);
+        }
+        let all = self.all()?;
+        let before = |c: &&Checkpoint| c.record.ordinal < target.record.ordinal && c.record.is_whole();
+        let Some(witness) = all.checkpoints.iter().rev().find(before) else { return Ok(HashSet::new()) };
+        let (manifest, witnessed) = self.contents(witness)?;
+        let is_rule = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::File && path.name() == b".gitignore";
+        let rules = manifest.iter().filter(|(path, entry)| is_rule(path, entry)).map(|(_, entry)| entry.id);
+        if !self.has_rules(&mut rules.into_iter())? {
+            return Ok(HashSet::new());
+        }
+        let gitignore = |dir: &RelPath| {
+            let entry = manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
+            // They are all there.
+            self.read_record(&entry.id).ok()
+        };
+        let exists = |path: &RelPath| manifest.contains(path);
+        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        let judge = Judge::new(&witnessed, &view);
+        let made = present.iter().filter(|(path, entry)| {
+            recorded.contains(*path) && !manifest.contains(path) && judge.verdict(path, entry) == Verdict::Yes
+        });
+        Ok(made.map(|(path, _)| path.clone()).collect())
+    }
+
+    fn files_of(&self, tree: &ObjectId) -> Result<Vec<RelPath>> {
+        let (manifest, _) = self.load(tree, &|_| true)?;
+        Ok(manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect())
+    }
+
+    /// What the patterns in force for a run match now, and what they miss; `None` where everything is tracked.
+    ///
+    /// # Errors
+    /// Returns the errors of reading.
+    pub fn tracked_now(&mut self, run: &str, control: &dyn Fn() -> Flow) -> Result<Option<TrackedNow>> {
+        let patterns = self.patterns_of(run, false)?;
+        if patterns.is_empty() {
+            return Ok(None);
+        }
+        let tracked = Tracked::new(&patterns, &self.policy.read_only)?;
+        let inputs = Tracked::new(&[], &self.policy.read_only)?;
+        let present = self.present(control)?;
+        let all = self.all()?;
+        let found = found_by(run, &all.checkpoints).map(|found| self.load(&found.tree, &|_| true)).transpose()?;
+        // What is in no checkpoint of before may be older than the run all the same: then nothing has touched it since.
+        let started = Run::load(&self.workspace.dir, run)?.and_then(|run| run.started).unwrap_or_default();
+        let touched = |path: &RelPath| {
+            let facts = path.under(&self.workspace.path).symlink_metadata();
+            let ctime = |facts: std::fs::Metadata| facts.ctime() * 1000 + facts.ctime_nsec() / 1_000_000;
+            facts.is_ok_and(|facts| rfc3339(ctime(facts) + TICK_MS) >= started)
+        };
+        let is_new = |path: &RelPath| found.as_ref().is_some_and(|(found, _)| !found.contains(path)) && touched(path);
+        let mut now = TrackedNow { patterns, matched: Vec::new(), missed: Vec::new() };
+        for (path, _) in present.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir) {
+            if tracked.matches(path) {
+                now.matched.push(path.clone());
+            } else if inputs.matches(path) && is_new(path) && path.to_path() != Path::new(WORKSPACE_FILE) {
+                now.missed.push(path.clone());
+            }
+        }
+        Ok(Some(now))
+    }
+
+    /// The same take with the ignored files that patterns track, where the settings say that patterns beat ignore rules.
+    pub(in crate::checkpoint) fn widened(&self, take: &Take) -> Result<Option<Take>> {
+        if !take.kind.is_typed() || !self.policy.tracked_override {
+            return Ok(None);
+        }
+        let patterns = self.patterns_for(take)?;
+        if patterns.is_empty() {
+            return Ok(None);
+        }
+        let tracked = Tracked::new(&patterns, &self.policy.read_only)?;
+        let secret = |path: &RelPath| crate::filter::secret::is_secret(path.name());
+        let wanted =
+            |path: &RelPath| tracked.matches(path) && (self.policy.secrets == Secrets::Always || !secret(path));
+        let mut targets = take.targets.clone();
+        for root in literal_roots(&patterns) {
+            let root = RelPath::parse(root.as_bytes()).unwrap_or_default();
+            let files = files_below(&self.workspace.path, &root)?.into_iter().filter(|path| wanted(path));
+            targets.extend(files.map(|path| Target { path, recursive: false }));
+        }
+        targets.sort_by(|a, b| a.path.cmp(&b.path));
+        targets.dedup();
+        Ok(Some(Take { targets, ..take.clone() }))
+    }
+}
