@@ -17,6 +17,10 @@ impl File {
         self.path.starts_with(dir) && self.path.ends_with(".rs")
     }
 
+    pub fn is_page_in(&self, dir: &str) -> bool {
+        self.path.starts_with(dir) && self.path.ends_with(".md")
+    }
+
     pub fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/") || self.path.starts_with("tests/")
     }

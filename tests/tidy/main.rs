@@ -1,46 +1,102 @@
 //! Holds the shape of the source, because a single crate has no compiler to say no: ranks, confined crates, sizes,
-//! `unwrap` and `unsafe`, forgotten files, and names that must not be in the repository. No dependencies.
+//! `unwrap` and `unsafe`, circles of files, names, sentences, forgotten files, and what no file may name. No dependencies.
 
+mod ceilings;
 mod files;
+mod knots;
+mod names;
+mod prose;
 mod rust;
 mod shape;
 mod tables;
 mod tracked;
 
-use files::{File, tree};
-use rust::{blank_tests, mask};
-use shape::{confined, forbidden, notes, ranks, sizes};
-use tracked::{forgotten, unnamed};
+use std::collections::BTreeMap;
 
-/// All findings, as `path:line: sentence`.
-fn findings(files: &[File]) -> Vec<String> {
-    let mut found = Vec::new();
-    for file in files.iter().filter(|file| file.is_rust_in("src/")) {
-        let masked = mask(&file.text);
-        let (code, hidden) = blank_tests(&masked, file.is_test());
-        let mut report = |at: usize, text: String| {
-            let line = 1 + masked[..at].iter().filter(|c| **c == '\n').count();
-            found.push(format!("{}:{line}: {text}", file.path));
-        };
-        ranks(&file.path, &code, &mut report);
-        confined(&file.path, &masked, &mut report);
-        sizes(&masked, &code, hidden, &mut report);
-        forbidden(&file.path, &masked, &code, &file.text, &mut report);
-        notes(&file.text, &mut report);
+use files::{File, tree};
+use rust::{Source, line_of};
+
+/// A place that breaks a rule.
+pub struct Finding {
+    pub path: String,
+    pub line: usize,
+    text: String,
+}
+
+impl Finding {
+    pub fn new(path: &str, line: usize, text: String) -> Finding {
+        Finding { path: path.to_owned(), line, text }
     }
-    forgotten(files, &mut found);
-    unnamed(files, &mut found);
+
+    /// Returns `path:line: sentence`.
+    pub fn text(&self) -> String {
+        format!("{}:{}: {}", self.path, self.line, self.text)
+    }
+}
+
+/// Takes a position in a source, and a sentence about it.
+pub type Report<'r> = &'r mut dyn FnMut(usize, String);
+
+/// Returns what breaks the rules of shape.
+fn findings(files: &[File], sources: &[Source]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for source in sources {
+        let mut report = |at: usize, text: String| {
+            found.push(Finding::new(source.path, line_of(&source.text, at), text));
+        };
+        shape::ranks(source, &mut report);
+        shape::confined(source, &mut report);
+        shape::sizes(source, &mut report);
+        shape::forbidden(source, &mut report);
+        shape::notes(source, &mut report);
+    }
+    tracked::forgotten(files, &mut found);
+    tracked::unnamed(files, &mut found);
     found
 }
 
-pub type Report<'r> = &'r mut dyn FnMut(usize, String);
+/// Returns what breaks the rules of language and of circles, by rule.
+fn language(files: &[File], sources: &[Source]) -> [Vec<Finding>; 4] {
+    let pages = files.iter().filter(|file| file.path == "README.md" || file.is_page_in("docs/"));
+    let mut long: Vec<Finding> = pages.flat_map(prose::long_in_page).collect();
+    long.extend(sources.iter().flat_map(prose::long_in_source));
+    let rust = files.iter().filter(|file| file.is_rust_in(""));
+    [knots::knots(sources), names::names(sources), rust.flat_map(prose::openings).collect(), long]
+}
 
+fn sources(files: &[File]) -> Vec<Source<'_>> {
+    files.iter().filter(|file| file.is_rust_in("src/")).map(Source::new).collect()
+}
+
+/// Prints all findings, also those below a ceiling: `cargo test --test tidy tree -- --nocapture`.
 #[test]
 fn the_tree_is_tidy() {
     let files = tree();
-    assert!(files.iter().filter(|file| file.is_rust_in("src/")).count() > 50, "the sources are not there");
-    let found = findings(&files);
-    assert!(found.is_empty(), "{} findings:\n{}", found.len(), found.join("\n"));
+    let sources = sources(&files);
+    assert!(sources.len() > 50, "the sources are not there");
+    let mut found = findings(&files, &sources);
+    let language = language(&files, &sources);
+    language.iter().flatten().for_each(|finding| println!("{}", finding.text()));
+    found.extend(ceilings::above(language));
+    let lines: Vec<String> = found.iter().map(Finding::text).collect();
+    assert!(lines.is_empty(), "{} findings:\n{}", lines.len(), lines.join("\n"));
+}
+
+/// The table of ranks in the docs says what the table here says.
+#[test]
+fn the_ranks_are_documented() {
+    let files = tree();
+    let page = &files.iter().find(|file| file.path == "docs/ARCHITECTURE.md").unwrap().text;
+    let section = page.split_once("\n## Ranks\n").unwrap().1.split_once("\n## ").unwrap().0;
+    let mut documented = BTreeMap::new();
+    for row in section.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let rank = if cells[1] == "below all" { -1 } else { cells[1].parse::<i8>().unwrap() };
+        let modules = cells[2].split('`').skip(1).step_by(2).filter(|module| *module != "main.rs");
+        documented.extend(modules.map(|module| (module, rank)));
+    }
+    let table: BTreeMap<&str, i8> = tables::RANKS.iter().copied().collect();
+    assert_eq!(documented, table, "docs/ARCHITECTURE.md differs from tests/tidy/tables.rs");
 }
 
 /// Every message type and error code has its place in the specification.
@@ -70,8 +126,8 @@ fn check(path: &str, text: &str) -> Vec<String> {
         let parent = if dir == "src" { "src/lib.rs".to_owned() } else { format!("{dir}/mod.rs") };
         files.push(File::new(&parent, &format!("mod {name};")));
     }
-    let found = findings(&files);
-    found.into_iter().filter(|finding| finding.starts_with(path)).collect()
+    let found = findings(&files, &sources(&files));
+    found.iter().filter(|finding| finding.path == path).map(Finding::text).collect()
 }
 
 pub fn seen(path: &str, text: &str, expected: &[&str]) {

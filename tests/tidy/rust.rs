@@ -1,17 +1,64 @@
 //! A reader of Rust: a lexer that blanks comments and literals, not a parser. It is right about everything `rustfmt`
 //! writes; macros that make modules or functions are beyond it.
 
+use std::ops::Range;
+
+use super::files::File;
+
+/// A file of Rust, read once.
+pub struct Source<'f> {
+    pub path: &'f str,
+    pub is_test: bool,
+    /// The module that the file is.
+    pub module: Vec<String>,
+    pub text: Vec<char>,
+    /// The text with comments and literals blanked.
+    pub masked: Vec<char>,
+    /// The masked text with the tests blanked too.
+    pub code: Vec<char>,
+    /// The number of lines that belong to tests.
+    pub hidden: usize,
+    tests: Vec<bool>,
+    inline: Vec<(Range<usize>, String)>,
+}
+
+impl<'f> Source<'f> {
+    pub fn new(file: &'f File) -> Source<'f> {
+        let text: Vec<char> = file.text.chars().collect();
+        let masked = mask(&text);
+        let (code, tests) = blank_tests(&masked, file.is_test());
+        let hidden = code.iter().zip(&tests).filter(|(c, test)| **test && **c == '\n').count();
+        let (module, inline) = (module_path(&file.path), inline_modules(&code));
+        Source { path: &file.path, is_test: file.is_test(), module, text, masked, code, hidden, tests, inline }
+    }
+
+    /// Returns whether a position belongs to a test.
+    pub fn is_hidden(&self, at: usize) -> bool {
+        self.tests[at]
+    }
+
+    /// The module around a position.
+    pub fn place(&self, at: usize) -> Vec<String> {
+        let inline = self.inline.iter().filter(|(body, _)| body.contains(&at)).map(|(_, name)| name.clone());
+        self.module.iter().cloned().chain(inline).collect()
+    }
+}
+
+/// The line of a position, from 1.
+pub fn line_of(text: &[char], at: usize) -> usize {
+    1 + text[..at].iter().filter(|c| **c == '\n').count()
+}
+
 pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
 /// The source with comments, strings and characters blanked; lines and positions stay.
-pub fn mask(text: &str) -> Vec<char> {
-    let source: Vec<char> = text.chars().collect();
-    let mut out = source.clone();
+pub fn mask(source: &[char]) -> Vec<char> {
+    let mut out = source.to_vec();
     let mut at = 0;
     while at < source.len() {
-        let end = literal_end(&source, at);
+        let end = literal_end(source, at);
         for c in &mut out[at..end] {
             if *c != '\n' {
                 *c = ' ';
@@ -38,7 +85,7 @@ pub fn literal_end(source: &[char], at: usize) -> usize {
     }
 }
 
-pub fn block_comment_end(source: &[char], start: usize) -> usize {
+fn block_comment_end(source: &[char], start: usize) -> usize {
     let (mut at, mut depth) = (start, 0);
     while at < source.len() {
         match source.get(at..at + 2) {
@@ -53,7 +100,7 @@ pub fn block_comment_end(source: &[char], start: usize) -> usize {
     at
 }
 
-pub fn string_end(source: &[char], start: usize) -> usize {
+fn string_end(source: &[char], start: usize) -> usize {
     let mut at = start + 1;
     while at < source.len() && source[at] != '"' {
         at += if source[at] == '\\' { 2 } else { 1 };
@@ -62,7 +109,7 @@ pub fn string_end(source: &[char], start: usize) -> usize {
 }
 
 /// `at` stands behind the `r`.
-pub fn raw_string_end(source: &[char], at: usize) -> Option<usize> {
+fn raw_string_end(source: &[char], at: usize) -> Option<usize> {
     let hashes = source[at..].iter().take_while(|c| **c == '#').count();
     if source.get(at + hashes) != Some(&'"') {
         return None; // r#type
@@ -74,8 +121,8 @@ pub fn raw_string_end(source: &[char], at: usize) -> Option<usize> {
     Some(length.map_or(source.len(), |length| from + length + close.len()))
 }
 
-/// Masked source without its items under `#[cfg(test)]` (or without anything), and how many lines that hid.
-pub fn blank_tests(masked: &[char], whole: bool) -> (Vec<char>, usize) {
+/// Masked source without its items under `#[cfg(test)]` (or without anything), and which positions that hid.
+fn blank_tests(masked: &[char], whole: bool) -> (Vec<char>, Vec<bool>) {
     let (mut code, mut hidden) = (masked.to_vec(), vec![whole; masked.len()]);
     for attribute in ["#[cfg(test)]", "#[cfg(all(test,", "#[test]"] {
         for start in positions(masked, attribute) {
@@ -83,20 +130,16 @@ pub fn blank_tests(masked: &[char], whole: bool) -> (Vec<char>, usize) {
             hidden[start..end].fill(true);
         }
     }
-    let mut lines = 0;
-    for (c, _) in code.iter_mut().zip(&hidden).filter(|(_, hidden)| **hidden) {
-        match c {
-            '\n' => lines += 1,
-            _ => *c = ' ',
-        }
+    for (c, _) in code.iter_mut().zip(&hidden).filter(|(c, hidden)| **hidden && **c != '\n') {
+        *c = ' ';
     }
-    (code, lines)
+    (code, hidden)
 }
 
 pub fn positions(code: &[char], what: &str) -> Vec<usize> {
     let what: Vec<char> = what.chars().collect();
-    let windows = code.windows(what.len()).enumerate();
-    windows.filter(|(_, window)| *window == what).map(|(at, _)| at).collect()
+    let begins = code.iter().enumerate().filter(|(_, c)| **c == what[0]).map(|(at, _)| at);
+    begins.filter(|at| code[*at..].starts_with(&what)).collect()
 }
 
 /// Positions of a whole word.
@@ -105,6 +148,17 @@ pub fn words(code: &[char], what: &str) -> Vec<usize> {
     at.retain(|at| {
         let after = code.get(at + what.len()).copied().unwrap_or(' ');
         (*at == 0 || !is_word(code[at - 1])) && !is_word(after)
+    });
+    at
+}
+
+/// Positions of words that begin a path.
+pub fn words_before_colons(code: &[char]) -> Vec<usize> {
+    let begins = |at: &usize| is_word(code[*at]) && (*at == 0 || !is_word(code[at - 1]));
+    let mut at: Vec<usize> = (0..code.len()).filter(begins).collect();
+    at.retain(|at| {
+        let end = at + code[*at..].iter().take_while(|c| is_word(**c)).count();
+        code[end..].starts_with(&[':', ':']) && !code[..*at].ends_with(&[':', ':'])
     });
     at
 }
@@ -180,7 +234,7 @@ pub fn read_paths(code: &[char], at: usize, prefix: &[String], out: &mut Vec<Vec
 }
 
 /// The module a file is: `src/a/b.rs` is `a`, `b`. The crate's roots are none.
-pub fn module_path(path: &str) -> Vec<String> {
+fn module_path(path: &str) -> Vec<String> {
     let inner = path.strip_prefix("src/").unwrap_or(path).trim_end_matches(".rs");
     match inner {
         "lib" => Vec::new(),
@@ -189,18 +243,13 @@ pub fn module_path(path: &str) -> Vec<String> {
     }
 }
 
-/// The inline modules around a position.
-pub fn inline_modules(code: &[char], at: usize) -> Vec<String> {
-    let mut names = Vec::new();
-    for start in words(&code[..at], "mod") {
-        if let (Some(open), end) = item_end(code, start)
-            && open < at
-            && at < end
-        {
-            names.push(code[start + 3..open].iter().filter(|c| is_word(**c)).collect());
-        }
-    }
-    names
+/// The bodies of inline modules, outer ones first.
+fn inline_modules(code: &[char]) -> Vec<(Range<usize>, String)> {
+    let body = |start| match item_end(code, start) {
+        (Some(open), end) => Some((open..end, code[start + 3..open].iter().filter(|c| is_word(**c)).collect())),
+        (None, _) => None,
+    };
+    words(code, "mod").into_iter().filter_map(body).collect()
 }
 
 #[test]
@@ -213,7 +262,7 @@ fn literals_and_comments_are_blanked() {
         ("b'a' r#type", "b    r#type"),
     ];
     for (text, expected) in table {
-        let masked: String = mask(&text.chars().collect::<String>()).into_iter().collect();
+        let masked: String = mask(&text.chars().collect::<Vec<_>>()).into_iter().collect();
         assert!(masked.starts_with(expected), "{text}: {masked:?}");
         assert_eq!(masked.chars().count(), text.chars().count());
     }

@@ -1,32 +1,30 @@
 //! Ranks, confined crates, sizes, `unwrap` and `unsafe`, and notes without an issue.
 
 use super::Report;
-use super::rust::{inline_modules, is_word, item_end, module_path, positions, read_paths, skip_space, words};
+use super::rust::{Source, is_word, item_end, line_of, positions, read_paths, skip_space, words};
 use super::seen;
 use super::tables::{CONFINED, MAX_FILE, MAX_FUNCTION, RANKS};
 
-pub fn rank(module: &str) -> Option<i8> {
+fn rank(module: &str) -> Option<i8> {
     RANKS.iter().find(|(name, _)| *name == module).map(|(_, rank)| *rank)
 }
 
-pub fn ranks(path: &str, code: &[char], report: Report) {
-    let own = module_path(path);
-    let Some(top) = own.first() else { return };
+pub fn ranks(source: &Source, report: Report) {
+    let Some(top) = source.module.first() else { return };
     let Some(own_rank) = rank(top) else {
         report(0, format!("`{top}` is not in the table of ranks"));
         return;
     };
     for start in ["crate", "super", "self", "piton"] {
-        for at in words(code, start) {
-            let behind_colons = at >= 2 && code[at - 2..at] == [':', ':'];
-            if behind_colons || (start == "piton" && path != "src/main.rs") {
+        for at in words(&source.code, start) {
+            let behind_colons = at >= 2 && source.code[at - 2..at] == [':', ':'];
+            if behind_colons || (start == "piton" && source.path != "src/main.rs") {
                 continue;
             }
             let mut paths = Vec::new();
-            read_paths(code, at, &[], &mut paths);
+            read_paths(&source.code, at, &[], &mut paths);
             for used in paths.iter().filter(|used| used.len() > 1) {
-                let mut place = own.clone();
-                place.extend(inline_modules(code, at));
+                let mut place = source.place(at);
                 for segment in used {
                     match segment.as_str() {
                         "crate" | "piton" => place.clear(),
@@ -41,7 +39,7 @@ pub fn ranks(path: &str, code: &[char], report: Report) {
     }
 }
 
-pub fn arrow(top: &str, own_rank: i8, target: Option<&String>, used: &str, report: &mut dyn FnMut(String)) {
+fn arrow(top: &str, own_rank: i8, target: Option<&String>, used: &str, report: &mut dyn FnMut(String)) {
     let Some(target) = target.filter(|target| *target != top) else {
         return;
     };
@@ -52,9 +50,10 @@ pub fn arrow(top: &str, own_rank: i8, target: Option<&String>, used: &str, repor
     }
 }
 
-pub fn confined(path: &str, masked: &[char], report: Report) {
+pub fn confined(source: &Source, report: Report) {
+    let masked = &source.masked;
     for (name, places) in CONFINED {
-        if places.iter().any(|place| path.starts_with(place)) {
+        if places.iter().any(|place| source.path.starts_with(place)) {
             continue;
         }
         for at in words(masked, name) {
@@ -68,9 +67,10 @@ pub fn confined(path: &str, masked: &[char], report: Report) {
     }
 }
 
-pub fn sizes(masked: &[char], code: &[char], hidden: usize, report: Report) {
+pub fn sizes(source: &Source, report: Report) {
+    let code = &source.code;
     let newlines = |code: &[char]| code.iter().filter(|c| **c == '\n').count();
-    let length = newlines(masked) - hidden;
+    let length = newlines(&source.masked) - source.hidden;
     if length > MAX_FILE {
         report(0, format!("{length} lines outside tests; at most {MAX_FILE}"));
     }
@@ -87,28 +87,28 @@ pub fn sizes(masked: &[char], code: &[char], hidden: usize, report: Report) {
     }
 }
 
-pub fn forbidden(path: &str, masked: &[char], code: &[char], text: &str, report: Report) {
-    for at in positions(code, ".unwrap()") {
+pub fn forbidden(source: &Source, report: Report) {
+    for at in positions(&source.code, ".unwrap()") {
         report(at, "`unwrap` outside tests: return the error, or `expect` with the proof".to_owned());
     }
+    let text: String = source.text.iter().collect();
     let lines: Vec<&str> = text.lines().collect();
-    for at in words(masked, "unsafe") {
-        let line = masked[..at].iter().filter(|c| **c == '\n').count();
+    for at in words(&source.masked, "unsafe") {
+        let line = line_of(&source.masked, at) - 1;
         // Its `SAFETY` comment may stand between.
         let mut before = lines[..line].iter().rev().map(|line| line.trim_start());
         let expected = before.find(|line| !line.starts_with("//"));
         let expected = expected.is_some_and(|line| line.starts_with("#[expect(unsafe_code"));
-        if !path.starts_with("src/sys/") && !expected {
+        if !source.path.starts_with("src/sys/") && !expected {
             report(at, "`unsafe` outside src/sys without `#[expect(unsafe_code, …)]` before it".to_owned());
         }
     }
 }
 
-pub fn notes(text: &str, report: Report) {
-    let source: Vec<char> = text.chars().collect();
+pub fn notes(source: &Source, report: Report) {
     for note in ["TODO", "FIXME"] {
-        for at in words(&source, note) {
-            let rest: String = source[at + note.len()..].iter().take(12).collect();
+        for at in words(&source.text, note) {
+            let rest: String = source.text[at + note.len()..].iter().take(12).collect();
             let number = rest.strip_prefix("(#").and_then(|rest| rest.split_once(')'));
             if !number.is_some_and(|(number, _)| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())) {
                 report(at, format!("`{note}` without an issue: `{note}(#12)`"));

@@ -1,6 +1,7 @@
 //! The tables that the source is held against.
 
-/// The modules and their ranks: an arrow points to a lower rank, never to the same.
+/// The modules and their ranks: an arrow points to a lower rank, never to the same. The table in `docs/ARCHITECTURE.md`
+/// says the same with more words, and is compared with this one.
 pub const RANKS: &[(&str, i8)] = &[
     ("cli", 7), // and main.rs, its door
     ("daemon", 6),
@@ -46,3 +47,39 @@ pub const UNNAMED: &[&str] = &[
     concat!("deb.", "debian", ".org"),
     concat!("/wor", "k/"),
 ];
+
+/// The largest circle of files that use one another, below one top folder.
+pub const MAX_CIRCLE: usize = 3;
+/// The one larger circle: the evaluator, whose cases call one another as the commands of a shell do.
+pub const CIRCLE: &str = "src/classify/walk/";
+
+/// How many types of one name there may be.
+pub const MAX_MEANINGS: usize = 2;
+
+/// Names of the standard library that a reader takes for it. `Error` and `Result` are the crate's own by custom.
+#[rustfmt::skip]
+pub const STANDARD_NAMES: &[&str] = &[
+    // The prelude.
+    "AsMut", "AsRef", "Box", "Clone", "Copy", "Default", "DoubleEndedIterator", "Drop", "Eq", "Err", "ExactSizeIterator",
+    "Extend", "Fn", "FnMut", "FnOnce", "From", "FromIterator", "Future", "Into", "IntoFuture", "IntoIterator", "Iterator",
+    "None", "Ok", "Option", "Ord", "PartialEq", "PartialOrd", "Send", "Sized", "Some", "String", "Sync", "ToOwned",
+    "ToString", "TryFrom", "TryInto", "Unpin", "Vec",
+    // Commonly imported.
+    "Any", "Arc", "AtomicBool", "AtomicU64", "AtomicUsize", "BTreeMap", "BTreeSet", "Barrier", "BinaryHeap", "Borrow",
+    "BufRead", "BufReader", "BufWriter", "Cell", "Command", "Component", "Components", "Condvar", "Cow", "Cursor", "Debug",
+    "Deref", "DerefMut", "Display", "Duration", "ExitCode", "ExitStatus", "File", "FromStr", "Hash", "HashMap", "HashSet",
+    "Hasher", "Instant", "JoinHandle", "LazyLock", "Mutex", "MutexGuard", "NonZero", "OnceCell", "OnceLock",
+    "OpenOptions", "Ordering", "OsStr", "OsString", "Path", "PathBuf", "PhantomData", "Pin", "Range", "RangeInclusive",
+    "Rc", "Read", "Receiver", "RefCell", "Reverse", "RwLock", "Seek", "Sender", "Stdin", "Stdio", "Stdout", "SystemTime",
+    "TcpListener", "TcpStream", "UnixListener", "UnixStream", "VecDeque", "Weak", "Wrapping", "Write",
+];
+
+/// No doc comment begins with one of these: a function's begins with a verb, a type's with a noun.
+pub const OPENINGS: &[&str] =
+    &["How", "That", "Those", "What", "Whatever", "When", "Where", "Whether", "Which", "Who", "Whoever", "Why"];
+
+/// How many words a sentence may have.
+pub const MAX_WORDS: usize = 35;
+
+/// Words whose full stop ends no sentence.
+pub const ABBREVIATIONS: &[&str] = &["cf.", "e.g.", "etc.", "i.e.", "vs."];

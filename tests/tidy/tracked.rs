@@ -1,14 +1,17 @@
 //! Forgotten files, and names that must not be in the repository.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::Finding;
 use super::files::File;
 use super::rust::{mask, words};
 use super::seen;
 use super::tables::UNNAMED;
 
 /// Files that no `mod` reaches, and test data that no test names.
-pub fn forgotten(files: &[File], found: &mut Vec<String>) {
+pub fn forgotten(files: &[File], found: &mut Vec<Finding>) {
+    let declared: BTreeMap<&str, BTreeSet<String>> =
+        files.iter().filter(|file| file.is_rust_in("")).map(|file| (&*file.path, declared(&file.text))).collect();
     for file in files.iter().filter(|file| file.is_rust_in("src/") || file.is_rust_in("tests/")) {
         let inner = file.path.trim_end_matches(".rs").trim_end_matches("/mod");
         let Some((dir, name)) = inner.rsplit_once('/') else {
@@ -20,13 +23,7 @@ pub fn forgotten(files: &[File], found: &mut Vec<String>) {
         }
         let mut parents = vec![format!("{dir}.rs")];
         parents.extend(["mod", "main", "lib"].map(|parent| format!("{dir}/{parent}.rs")));
-        let declares = |parent: &File| {
-            let masked = mask(&parent.text);
-            words(&masked, "mod").into_iter().any(|at| {
-                let rest: String = masked[at + 3..].iter().take_while(|c| !matches!(c, ';' | '{')).collect();
-                rest.trim() == name
-            })
-        };
+        let declares = |parent: &File| declared.get(&*parent.path).is_some_and(|names| names.contains(name));
         let is_parent = |other: &File| parents.contains(&other.path) || (dir == "tests" && other.is_rust_in("tests/"));
         // `#[path = "dir/file.rs"]` reaches a file under another name than its own.
         let by_path = |other: &File| {
@@ -37,24 +34,31 @@ pub fn forgotten(files: &[File], found: &mut Vec<String>) {
                 .any(|relative| file.path.ends_with(&format!("/{relative}")))
         };
         if !files.iter().any(|other| (is_parent(other) && declares(other)) || by_path(other)) {
-            found.push(format!("{}:1: no `mod {name}` reaches this file", file.path));
+            found.push(Finding::new(&file.path, 1, format!("no `mod {name}` reaches this file")));
         }
     }
     let data: BTreeSet<&str> =
         files.iter().filter_map(|file| file.path.strip_prefix("tests/data/")?.split('/').next()).collect();
     for name in data {
         if !files.iter().any(|file| file.path.ends_with(".rs") && file.text.contains(name)) {
-            found.push(format!("tests/data/{name}:1: no test names this"));
+            found.push(Finding::new(&format!("tests/data/{name}"), 1, "no test names this".to_owned()));
         }
     }
 }
 
-pub fn unnamed(files: &[File], found: &mut Vec<String>) {
+/// The modules that a file declares.
+fn declared(text: &str) -> BTreeSet<String> {
+    let masked = mask(&text.chars().collect::<Vec<_>>());
+    let name = |at: usize| masked[at + 3..].iter().take_while(|c| !matches!(c, ';' | '{')).collect::<String>();
+    words(&masked, "mod").into_iter().map(|at| name(at).trim().to_owned()).collect()
+}
+
+pub fn unnamed(files: &[File], found: &mut Vec<Finding>) {
     // Cargo writes its registry into the lock files.
     for file in files.iter().filter(|file| !matches!(file.path.as_str(), "Cargo.lock" | "fuzz/Cargo.lock")) {
         for (number, line) in file.text.lines().enumerate() {
             for name in UNNAMED.iter().filter(|name| line.contains(**name)) {
-                found.push(format!("{}:{}: `{name}` must not be named", file.path, number + 1));
+                found.push(Finding::new(&file.path, number + 1, format!("`{name}` must not be named")));
             }
         }
     }
@@ -66,7 +70,7 @@ fn forgotten_files_are_seen() {
         let files: Vec<File> = files.iter().map(|(path, text)| File::new(path, text)).collect();
         let mut found = Vec::new();
         forgotten(&files, &mut found);
-        found.join("\n")
+        found.iter().map(Finding::text).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(
         forgotten_in(&[("src/a/tests.rs", ""), ("src/a/mod.rs", "mod tests;"), ("src/lib.rs", "pub mod a;")]),
