@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use piton::checkpoint::capture::take::Take;
 use piton::checkpoint::{Home, Timeline, Workspace};
 use piton::error::Result;
-use piton::model::change::{Admits, Changes, Dirty, Ears, Reach};
+use piton::model::change::{Admits, ChangeSource, Changes, Dirty, Reach};
 use piton::model::checkpoint::Kind;
 use piton::model::path::RelPath;
 use piton::worktree::{Flow, Target};
@@ -19,18 +19,18 @@ use piton::worktree::{Flow, Target};
 /// Tells what the program has put in.
 struct Told(Arc<Mutex<Changes>>);
 
-impl Ears for Told {
-    fn listen(&mut self, _admits: Admits<'_>) -> Changes {
+impl ChangeSource for Told {
+    fn sync(&mut self, _admits: Admits<'_>) -> Changes {
         std::mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), Changes::none())
     }
 
-    fn follow(&mut self, _dir: &RelPath, _admits: Admits<'_>) {}
+    fn watch(&mut self, _dir: &RelPath, _admits: Admits<'_>) {}
 
-    fn settle(&mut self, _admits: Admits<'_>) -> bool {
+    fn place_watches(&mut self, _admits: Admits<'_>) -> bool {
         false
     }
 
-    fn distrust(&mut self, _paths: &BTreeSet<RelPath>) {}
+    fn always_report(&mut self, _paths: &BTreeSet<RelPath>) {}
 }
 
 fn name(n: usize) -> String {
@@ -62,7 +62,7 @@ fn main() -> Result<()> {
     let take = Take::of(Kind::Auto, "bench", "hot path");
     timeline.keep_warm();
     timeline.take(&take, &go_on)?;
-    timeline.set_ears(Some(Box::new(Told(Arc::clone(&told)))));
+    timeline.set_change_source(Some(Box::new(Told(Arc::clone(&told)))));
     timeline.warm_up(&go_on)?;
     for round in 0..takes {
         let names: Vec<usize> = (0..changed).map(|n| (round * changed + n) % files).collect();

@@ -15,7 +15,7 @@ use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::state::State;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Result};
-use crate::model::change::{Changes, Ears, Why};
+use crate::model::change::{ChangeSource, Changes, Why};
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::cost::Cost;
 use crate::model::id::ObjectId;
@@ -64,9 +64,9 @@ pub struct Timeline {
     pub(super) dirty: Changes,
     /// Of that, what is looked at again because it was not watched when it was looked at before.
     pub(super) again: BTreeSet<RelPath>,
-    pub(super) ears: Option<RefCell<Box<dyn Ears>>>,
+    pub(super) source: Option<RefCell<Box<dyn ChangeSource>>>,
     /// Whether they were begun for the tree that is warm now.
-    pub(super) ears_follow: bool,
+    pub(super) source_follows: bool,
     /// Since when everything was heard that is in `dirty`, if that was done ahead of a capture.
     pub(super) ahead: Cell<Option<Instant>>,
     /// What the last captures looked at because it had changed, and when (the file system's clock).
@@ -112,8 +112,8 @@ impl Timeline {
             warm: None,
             dirty: Changes::Everything(Why::FirstLook),
             again: BTreeSet::new(),
-            ears: None,
-            ears_follow: false,
+            source: None,
+            source_follows: false,
             ahead: Cell::default(),
             touched: VecDeque::new(),
             audited: 0,

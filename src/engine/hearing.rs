@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::checkpoint::Timeline;
-use crate::model::change::{Admits, Changes, Clock, Ears};
+use crate::model::change::{Admits, ChangeSource, Changes, Clock};
 use crate::model::path::RelPath;
 use crate::watch::{Options, Refusal, Watcher};
 
@@ -88,25 +88,25 @@ impl Ear {
     }
 }
 
-impl Ears for Ear {
-    fn listen(&mut self, admits: Admits<'_>) -> Changes {
+impl ChangeSource for Ear {
+    fn sync(&mut self, admits: Admits<'_>) -> Changes {
         let (clock, changes) = self.watcher.sync(self.clock, admits, Instant::now() + PATIENCE);
         self.clock = clock;
         changes
     }
 
-    fn follow(&mut self, dir: &RelPath, admits: Admits<'_>) {
+    fn watch(&mut self, dir: &RelPath, admits: Admits<'_>) {
         self.watcher.rewatch(dir, admits, Instant::now() + SLICE);
         self.tell();
     }
 
-    fn settle(&mut self, admits: Admits<'_>) -> bool {
+    fn place_watches(&mut self, admits: Admits<'_>) -> bool {
         let is_left = self.watcher.settle(admits, Instant::now() + SLICE);
         self.tell();
         is_left
     }
 
-    fn distrust(&mut self, paths: &BTreeSet<RelPath>) {
+    fn always_report(&mut self, paths: &BTreeSet<RelPath>) {
         self.watcher.set_always_dirty(paths.iter().cloned());
     }
 }

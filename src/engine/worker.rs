@@ -202,7 +202,7 @@ impl<A: Send + 'static> Desk<A> {
         loop {
             match next(inbox, since, chore) {
                 // No job of anybody's: the chores go on as if nothing had been.
-                Ok(Job::Listen) => self.timeline.listen_ahead(),
+                Ok(Job::Listen) => self.timeline.sync_ahead(),
                 Ok(Job::Policy(policy)) => {
                     self.set_policy(policy);
                     (since, chore) = (Instant::now(), Some(Chore::Hear));
@@ -229,7 +229,7 @@ impl<A: Send + 'static> Desk<A> {
     fn set_policy(&mut self, policy: Policy) {
         if policy.watching != self.timeline.policy().watching {
             self.refused = false;
-            self.timeline.set_ears(None);
+            self.timeline.set_change_source(None);
             note(&self.hearing, |hearing| *hearing = Hearing::default());
         }
         self.timeline.set_policy(policy);
@@ -264,9 +264,9 @@ impl<A: Send + 'static> Desk<A> {
         if !self.timeline.is_warm() {
             return;
         }
-        if wanted && !self.refused && !self.timeline.has_ears() {
+        if wanted && !self.refused && !self.timeline.has_change_source() {
             match hearing::start(&self.timeline, &self.hearing) {
-                Ok(ear) => self.timeline.set_ears(Some(Box::new(ear))),
+                Ok(ear) => self.timeline.set_change_source(Some(Box::new(ear))),
                 Err(refusal) => {
                     self.refused = true;
                     tracing::info!(%refusal, "not watched: every checkpoint scans");
@@ -285,7 +285,7 @@ impl<A: Send + 'static> Desk<A> {
             }
             Ok(()) => 0,
         };
-        let warm = self.timeline.is_heard();
+        let warm = self.timeline.is_live();
         note(&self.hearing, |hearing| hearing.warm = warm);
     }
 
@@ -320,7 +320,7 @@ impl<A: Send + 'static> Desk<A> {
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(timeline, &control)));
         // Urgent jobs that came too late to be done in between are the ordinary job's business.
         self.urgent.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        let warm = self.timeline.is_heard();
+        let warm = self.timeline.is_live();
         note(&self.hearing, |hearing| hearing.warm = warm);
         // Whoever asked may ask again at once, and is to find nobody at work.
         self.waiting.fetch_sub(1, Ordering::SeqCst);

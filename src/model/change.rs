@@ -203,23 +203,23 @@ impl Changes {
 /// Which directories' changes matter, asked by their paths.
 pub type Admits<'a> = &'a dyn Fn(&RelPath) -> bool;
 
-/// Whoever hears of the changes in one workspace.
+/// A source that tells what changes in one workspace.
 ///
-/// One implementor, around the watcher; the domain hears through it without knowing it.
-pub trait Ears: Send {
-    /// What changed since the last call. Whatever changed before the call is covered.
-    fn listen(&mut self, admits: Admits<'_>) -> Changes;
+/// One implementor, around the watcher; the domain asks it without knowing the watcher.
+pub trait ChangeSource: Send {
+    /// Returns what changed since the last call. Whatever changed before the call is covered.
+    fn sync(&mut self, admits: Admits<'_>) -> Changes;
 
-    /// Has changes below `dir` heard from now on wherever `admits` has come to say so; what changed there before may go
-    /// unheard.
-    fn follow(&mut self, dir: &RelPath, admits: Admits<'_>);
+    /// Watches `dir` and what lies below it from now on, wherever `admits` has come to say so; what changed there before may not be
+    /// told.
+    fn watch(&mut self, dir: &RelPath, admits: Admits<'_>);
 
-    /// Goes on for a moment with what takes long: beginning to hear in a large tree. Whether something is left; until nothing
-    /// is, [`Ears::listen`] names it as changed.
-    fn settle(&mut self, admits: Admits<'_>) -> bool;
+    /// Goes on for a moment with placing watches, which takes long in a large tree. Returns true while some are left; until then
+    /// [`ChangeSource::sync`] names what they are for as changed.
+    fn place_watches(&mut self, admits: Admits<'_>) -> bool;
 
-    /// Paths to be told of each time, because their changes may go unheard.
-    fn distrust(&mut self, paths: &BTreeSet<RelPath>);
+    /// Names paths that are told of each time, because the watcher may miss their changes.
+    fn always_report(&mut self, paths: &BTreeSet<RelPath>);
 }
 
 #[cfg(test)]

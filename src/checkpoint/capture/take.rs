@@ -52,7 +52,7 @@ pub struct Take {
     pub takes: Takes,
     /// The checkpoint that protects the turn already: what equals it, or the workspace's newest, is not recorded again.
     pub held: Option<ObjectId>,
-    /// When it was asked for: what [`Timeline::listen_ahead`] has heard since need not be asked again. Changes after that moment
+    /// When it was asked for: what [`Timeline::sync_ahead`] has heard since need not be asked again. Changes after that moment
     /// need not be in the checkpoint.
     pub asked: Option<Instant>,
 }
@@ -407,7 +407,7 @@ impl Timeline {
     pub fn settle(&mut self) -> Result<()> {
         let _lock = self.lock("settling")?;
         // What is heard is written when nobody waits for long, or at the end: it is large, and only a scan needs it.
-        if !self.is_heard() {
+        if !self.is_live() {
             self.save_stamps()?;
         }
         self.flush()?;

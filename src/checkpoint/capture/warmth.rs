@@ -1,6 +1,6 @@
 //! What is kept in memory between captures, so that a checkpoint costs what changed.
 //!
-//! A scan makes the warm tree; ears, once there are some, tell what changed since; a capture looks at that and at nothing
+//! A scan makes the warm tree; a source of changes, once there is one, tells what changed since; a capture looks at that and at nothing
 //! else. Until a look in idle time has shown that nothing was missed between the scan and the first thing heard, every
 //! capture scans. After any error the memory is dropped, and the next capture scans.
 //!
@@ -22,7 +22,7 @@ use crate::checkpoint::catalog::diff::Present;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::Result;
 use crate::model::build::build;
-use crate::model::change::{Changes, Dirty, Ears, Reach, Why};
+use crate::model::change::{ChangeSource, Changes, Dirty, Reach, Why};
 use crate::model::cost::Cost;
 use crate::model::coverage::{Coverage, Extent};
 use crate::model::id::{ObjectId, ObjectKind};
@@ -87,13 +87,13 @@ impl Timeline {
     }
 
     /// Whether the next capture looks only at what changed.
-    pub fn is_heard(&self) -> bool {
-        self.warm.is_some() && self.ears.is_some() && matches!(self.dirty, Changes::Paths(_))
+    pub fn is_live(&self) -> bool {
+        self.warm.is_some() && self.source.is_some() && matches!(self.dirty, Changes::Paths(_))
     }
 
     /// Whether it hears of changes.
-    pub fn has_ears(&self) -> bool {
-        self.ears.is_some()
+    pub fn has_change_source(&self) -> bool {
+        self.source.is_some()
     }
 
     /// Whether changes in a directory matter; all do while nothing was captured.
@@ -101,11 +101,11 @@ impl Timeline {
         self.warm.as_ref().is_none_or(|warm| warm.admits(&self.workspace.path, dir))
     }
 
-    /// Hears of changes through `ears` from now on; without any, every capture scans.
-    pub fn set_ears(&mut self, ears: Option<Box<dyn Ears>>) {
+    /// Asks `source` for changes from now on; without one, every capture scans.
+    pub fn set_change_source(&mut self, source: Option<Box<dyn ChangeSource>>) {
         self.dirty = Changes::Everything(Why::FirstLook);
-        self.ears = ears.map(RefCell::new);
-        self.ears_follow = true;
+        self.source = source.map(RefCell::new);
+        self.source_follows = true;
     }
 
     pub(in crate::checkpoint) fn take_warmth(&mut self) -> Warmth {
@@ -130,16 +130,16 @@ impl Timeline {
     }
 
     /// What changed since the last call, under the rules of the warm tree.
-    fn listen(&self, warm: &Warm) -> Changes {
+    fn sync(&self, warm: &Warm) -> Changes {
         let admits = |dir: &RelPath| warm.admits(&self.workspace.path, dir);
-        self.ears.as_ref().map_or(Changes::Everything(Why::FirstLook), |ears| ears.borrow_mut().listen(&admits))
+        self.source.as_ref().map_or(Changes::Everything(Why::FirstLook), |source| source.borrow_mut().sync(&admits))
     }
 
     /// Asks what changed for a capture that is about to be asked for, while its cause is still being thought about.
-    pub fn listen_ahead(&mut self) {
-        let Some(tree) = self.warm.as_ref().filter(|_| self.is_heard()) else { return };
+    pub fn sync_ahead(&mut self) {
+        let Some(tree) = self.warm.as_ref().filter(|_| self.is_live()) else { return };
         self.ahead.set(Some(Instant::now()));
-        let heard = self.listen(tree);
+        let heard = self.sync(tree);
         self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
     }
 
@@ -154,12 +154,12 @@ impl Timeline {
         let ahead = self.ahead.take().filter(|ahead| take.asked.is_some_and(|asked| *ahead >= asked));
         let epoch = self.store.epoch()?;
         let current = warmth.stamps.as_ref().is_some_and(|stamps| stamps.epoch == epoch);
-        let (Some(tree), true) = (&mut warmth.tree, current && self.ears.is_some()) else {
+        let (Some(tree), true) = (&mut warmth.tree, current && self.source.is_some()) else {
             return Ok(());
         };
         let started = Instant::now();
         if ahead.is_none() {
-            let heard = self.listen(tree);
+            let heard = self.sync(tree);
             warmth.dirty = mem::replace(&mut warmth.dirty, Changes::none()).and(heard);
         }
         warmth.sync_us = Some(started.elapsed().as_micros() as u64);
@@ -303,7 +303,7 @@ impl Timeline {
             self.note_touched(Changes::Everything(Why::FirstLook));
             let (nothing, never) = (Before::nothing(), [self.home.path().to_owned()]);
             self.warm = Warm::new(&self.request(take, &nothing, &never), &scan.capture)?;
-            self.ears_follow = false;
+            self.source_follows = false;
             if let (Some(_), Some(stamps)) = (&self.warm, &mut self.stamps) {
                 // The tree knows both from now on; what was built of a scan is soon of another moment.
                 (stamps.known, stamps.built) = (Arc::default(), None);
@@ -318,12 +318,12 @@ impl Timeline {
 
     /// Has changes heard that were not until now, and what may have changed there meanwhile looked at again.
     fn heed(&mut self, ruled: &BTreeSet<RelPath>, reached: BTreeSet<RelPath>) {
-        let (Some(warm), Some(ears)) = (&mut self.warm, &self.ears) else { return };
+        let (Some(warm), Some(source)) = (&mut self.warm, &self.source) else { return };
         if let Some(paths) = warm.take_unheard() {
-            ears.borrow_mut().distrust(paths);
+            source.borrow_mut().always_report(paths);
         }
         for dir in ruled.iter().chain(&reached) {
-            ears.borrow_mut().follow(dir, &|dir| warm.admits(&self.workspace.path, dir));
+            source.borrow_mut().watch(dir, &|dir| warm.admits(&self.workspace.path, dir));
         }
         self.again = reached;
     }
@@ -383,13 +383,13 @@ impl Timeline {
     }
 
     /// Paths that changed at or after `since` (the file system's clock, nanoseconds) as far as anybody knows: told of and
-    /// gone, or with times that say so. Without ears, deleted files leave no trace.
+    /// gone, or with times that say so. Without a source, deleted files leave no trace.
     pub fn touched_since(&mut self, since: i64) -> Vec<RelPath> {
         let Some(tree) = &self.warm else {
             let known = self.stamps.iter().flat_map(|stamps| stamps.known.entries());
             return known.filter(|(_, known)| known.stamp.ctime >= since).map(|(path, _)| path.clone()).collect();
         };
-        let heard = self.listen(tree);
+        let heard = self.sync(tree);
         self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
         let forgotten = self.touched.len() >= TOUCHED && self.touched.front().is_some_and(|(at, _)| *at >= since);
         let start = if forgotten { Changes::Everything(Why::Forgotten) } else { self.dirty.clone() };

@@ -90,9 +90,9 @@ impl Lab {
     }
 
     fn idle(&mut self) {
-        if self.timeline.is_warm() && !self.timeline.has_ears() {
+        if self.timeline.is_warm() && !self.timeline.has_change_source() {
             let ear = start(&self.timeline, &self.shared).unwrap();
-            self.timeline.set_ears(Some(Box::new(ear)));
+            self.timeline.set_change_source(Some(Box::new(ear)));
         }
         self.timeline.warm_up(&|| Flow::Continue).unwrap();
     }

@@ -55,10 +55,10 @@ impl Timeline {
         {
             return Err(error);
         }
-        let Some(ears) = &self.ears else { return Ok(None) };
+        let Some(source) = &self.source else { return Ok(None) };
         let admits = |dir: &RelPath| tree.admits(&self.workspace.path, dir);
         let settle = || {
-            while ears.borrow_mut().settle(&admits) {
+            while source.borrow_mut().place_watches(&admits) {
                 if control() == Flow::Stop {
                     return Err(Error::new(Code::ShuttingDown, "a job came before everything was watched"));
                 }
@@ -74,12 +74,12 @@ impl Timeline {
         if !tree.serves(&request) {
             return Ok(None);
         }
-        if !self.ears_follow {
-            ears.borrow_mut().follow(&RelPath::root(), &admits);
+        if !self.source_follows {
+            source.borrow_mut().watch(&RelPath::root(), &admits);
             settle()?;
         }
         // From here on changes are told; what came before is seen.
-        self.listen(tree);
+        self.sync(tree);
         let Differences { changed, doubtful } = tree.differences(&request, control)?;
         Ok(Some(Changes::Paths(changed).and(Changes::Paths(doubtful))))
     }
@@ -89,7 +89,7 @@ impl Timeline {
     /// # Errors
     /// As [`Timeline::warm_up`].
     pub fn audit(&mut self, control: &dyn Fn() -> Flow) -> Result<Audit> {
-        let Some(mut tree) = self.warm.take_if(|_| self.ears.is_some() && matches!(self.dirty, Changes::Paths(_)))
+        let Some(mut tree) = self.warm.take_if(|_| self.source.is_some() && matches!(self.dirty, Changes::Paths(_)))
         else {
             return Ok(Audit::default());
         };
@@ -102,7 +102,7 @@ impl Timeline {
             let rewritten = Dirty::new(rewritten.into_iter().map(|path| (path, Reach::Entry)));
             Ok((Changes::Paths(found.changed).and(Changes::Paths(rewritten)), found.doubtful))
         });
-        let heard = self.listen(&tree);
+        let heard = self.sync(&tree);
         // Whatever was found out about single files stays right.
         self.warm = Some(tree);
         let told = mem::replace(&mut self.dirty, Changes::none()).and(heard);

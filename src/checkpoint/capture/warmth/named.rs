@@ -29,7 +29,7 @@ impl Timeline {
     /// Asks what changed, and compares `targets` with the disk, where a tree is warm.
     pub(super) fn hear_of(&mut self, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<()> {
         let Some(mut tree) = self.warm.take() else { return Ok(()) };
-        let heard = self.listen(&tree);
+        let heard = self.sync(&tree);
         self.dirty = mem::replace(&mut self.dirty, Changes::none()).and(heard);
         let known = matches!(self.dirty, Changes::Paths(_)) && !targets.is_empty();
         let named = if known { self.inspect(&mut tree, targets, control) } else { Ok(Changes::none()) };

@@ -1,4 +1,4 @@
-//! Timelines that hear of changes through ears of the test's own.
+//! Timelines whose changes a source of the test tells.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -11,22 +11,22 @@ use crate::checkpoint::{Home, Workspace};
 use crate::model::change::Admits;
 use crate::model::checkpoint::Kind;
 
-/// What the next call of `listen` gives.
+/// What the next call of `sync` gives.
 #[derive(Clone)]
 struct Told(Arc<Mutex<Changes>>);
 
-impl Ears for Told {
-    fn listen(&mut self, _admits: Admits<'_>) -> Changes {
+impl ChangeSource for Told {
+    fn sync(&mut self, _admits: Admits<'_>) -> Changes {
         mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), Changes::none())
     }
 
-    fn follow(&mut self, _dir: &RelPath, _admits: Admits<'_>) {}
+    fn watch(&mut self, _dir: &RelPath, _admits: Admits<'_>) {}
 
-    fn settle(&mut self, _admits: Admits<'_>) -> bool {
+    fn place_watches(&mut self, _admits: Admits<'_>) -> bool {
         false
     }
 
-    fn distrust(&mut self, _paths: &BTreeSet<RelPath>) {}
+    fn always_report(&mut self, _paths: &BTreeSet<RelPath>) {}
 }
 
 struct Lab {
@@ -58,10 +58,10 @@ impl Lab {
         let mut lab = Lab { temp, timeline, told };
         // Files that were written just now are read again until their times prove something.
         while lab.take().cost.hashed > 0 {}
-        assert!(lab.timeline.is_warm() && !lab.timeline.is_heard());
-        lab.timeline.set_ears(Some(Box::new(lab.told.clone())));
+        assert!(lab.timeline.is_warm() && !lab.timeline.is_live());
+        lab.timeline.set_change_source(Some(Box::new(lab.told.clone())));
         lab.timeline.warm_up(&|| Flow::Continue).unwrap();
-        assert!(lab.timeline.is_heard());
+        assert!(lab.timeline.is_live());
         lab
     }
 
@@ -107,7 +107,7 @@ fn what_was_heard_ahead_is_enough_for_who_asked_before() {
     let asked = Instant::now();
     lab.write("f", "changed");
     lab.tell(&["f"]);
-    lab.timeline.listen_ahead();
+    lab.timeline.sync_ahead();
     // Told since, and not asked for any more: what changed after the question may be left to the next one.
     lab.write("a/g", "changed");
     lab.tell(&["a/g"]);
@@ -117,7 +117,7 @@ fn what_was_heard_ahead_is_enough_for_who_asked_before() {
     // It serves once, and nobody who asks later.
     let second = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
     assert_eq!((second.changed, second.cost.dirty), (Some(1), Some(1)));
-    lab.timeline.listen_ahead();
+    lab.timeline.sync_ahead();
     lab.write("a/h", "changed");
     lab.tell(&["a/h"]);
     let later = Take { asked: Some(Instant::now()), ..take };
@@ -143,7 +143,7 @@ fn a_restore_looks_at_what_is_told_and_leaves_the_rest_as_it_is() {
     let cost = lab.timeline.cost().unwrap();
     assert_eq!((cost.dirty, cost.hashed), (Some(1), 1), "the rest was not looked at");
     assert_eq!(facts(&lab), before);
-    assert!(lab.timeline.is_heard(), "and the next one need not look at it either");
+    assert!(lab.timeline.is_live(), "and the next one need not look at it either");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn an_audit_that_gives_way_changes_nothing() {
     let mut lab = Lab::new();
     lab.write("f", "changed");
     assert!(lab.timeline.audit(&|| Flow::Stop).is_err());
-    assert!(lab.timeline.is_heard());
+    assert!(lab.timeline.is_live());
     assert_eq!(lab.audit(), 1);
 }
 
@@ -200,11 +200,11 @@ fn what_fails_is_scanned_the_next_time() {
     lab.tell(&["f"]);
     let stopped = lab.timeline.take(&Take::of(Kind::Auto, "r", "test"), &|| Flow::Stop);
     assert!(stopped.is_err());
-    assert!(!lab.timeline.is_heard(), "what was told is forgotten");
+    assert!(!lab.timeline.is_live(), "what was told is forgotten");
     let taken = lab.take();
     assert_eq!((taken.changed, taken.cost.dirty), (Some(1), None), "{:?}", taken.cost);
     lab.timeline.warm_up(&|| Flow::Continue).unwrap();
-    assert!(lab.timeline.is_heard());
+    assert!(lab.timeline.is_live());
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn targets_that_rules_leave_out_are_captured_beside_what_is_warm() {
     assert!(plain.unchanged && plain.cost.dirty.is_some());
     let secret = lab.timeline.take(&take(vec![target(".env")]), &|| Flow::Continue).unwrap();
     assert_eq!((secret.unchanged, secret.checkpoint.record.files), (false, 4));
-    assert!(lab.timeline.is_heard());
+    assert!(lab.timeline.is_live());
     let held = secret.checkpoint.id;
     assert!(lab.timeline.holds(&held, &[target("f"), target(".env")], &|| Flow::Continue).unwrap());
     lab.write("f", "changed");
@@ -314,7 +314,7 @@ fn what_is_named_is_looked_at_although_nothing_is_told() {
         let take = Take { targets: vec![target], ..Take::of(Kind::Auto, "r", "test") };
         let taken = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
         assert_eq!((taken.changed, taken.cost.dirty), (Some(1), Some(1)), "{name}, {at}");
-        assert!(lab.timeline.is_heard());
+        assert!(lab.timeline.is_live());
     }
 }
 
