@@ -7,10 +7,10 @@ use super::Finding;
 /// Files in circles, names, openings, and long sentences, by folder. A folder that is not here has none.
 const CEILINGS: &[(&str, [usize; 4])] = &[
     ("benches", [0, 0, 1, 0]),
-    ("docs", [0, 0, 0, 70]),
+    ("docs", [0, 0, 0, 60]),
     ("fuzz", [0, 0, 1, 0]),
     ("src/agents", [20, 15, 69, 1]),
-    ("src/checkpoint", [13, 17, 158, 5]),
+    ("src/checkpoint", [27, 17, 158, 5]),
     ("src/classify", [5, 17, 88, 2]),
     ("src/cli", [25, 18, 45, 0]),
     ("src/daemon", [0, 1, 11, 0]),
@@ -19,14 +19,14 @@ const CEILINGS: &[(&str, [usize; 4])] = &[
     ("src/filter", [0, 1, 25, 0]),
     ("src/git", [0, 3, 7, 0]),
     ("src/mcp", [0, 1, 5, 0]),
-    ("src/model", [4, 12, 77, 3]),
+    ("src/model", [4, 12, 75, 3]),
     ("src/protocol", [0, 2, 16, 0]),
     ("src/settings", [0, 4, 11, 1]),
-    ("src/sidecar", [6, 7, 46, 1]),
-    ("src/store", [16, 13, 57, 2]),
+    ("src/sidecar", [14, 7, 46, 1]),
+    ("src/store", [24, 13, 57, 2]),
     ("src/sys", [0, 2, 23, 3]),
     ("src/watch", [0, 5, 45, 0]),
-    ("src/worktree", [18, 31, 165, 5]),
+    ("src/worktree", [26, 31, 165, 5]),
     ("tests", [0, 0, 36, 0]),
 ];
 
