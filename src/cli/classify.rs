@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::verbs::ClassifyArgs;
 use super::{Context, Exit, print};
 use crate::classify::{self, Classifier};
-use crate::engine::place::judged;
+use crate::engine::reach::judged;
 use crate::error::{IoContext, Result};
 use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
 use crate::model::policy::Policy;
@@ -32,7 +32,7 @@ impl Judge {
                 tops: Vec::new(),
                 workspace: context.root()?.canonicalize().or_else(|_| context.root())?,
                 home: std::env::home_dir(),
-                temp_dirs: crate::engine::place::temp_dirs(),
+                temp_dirs: crate::engine::reach::temp_dirs(),
                 piton: context.home.own_dirs(),
             },
             policy: effective.policy,

@@ -6,12 +6,12 @@ use super::verbs::{ConfigAction, ConfigArgs};
 use super::{Context, Exit, print};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::runs::narrow::TrackedNow;
+use crate::doors::stdio::shared::run_id;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::path::RelPath;
 use crate::model::text::{count, printable};
 use crate::protocol::List;
 use crate::settings::{Effective, WORKSPACE_FILE, trust, user_file};
-use crate::sidecar::shared::run_id;
 use crate::worktree::Flow;
 
 /// Paths of a list that are shown.

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use super::verbs::Cli;
 use crate::checkpoint::records::workspace::root_for;
 use crate::checkpoint::{Home, Timeline, Workspace};
-use crate::engine::place::normalise;
+use crate::doors::stdio::shared::inside;
+use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
 use crate::settings::{self, Effective};
-use crate::sidecar::shared::inside;
 
 /// The surroundings of a verb.
 pub struct Context {

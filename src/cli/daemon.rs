@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::verbs::DaemonVerb;
 use super::{Context, Exit, print};
-use crate::daemon::{self, Ended, Greeting, Link, Served};
+use crate::doors::socket::{self as daemon, Ended, Greeting, Link, Served};
 use crate::error::{Code, Error, Result};
 use crate::model::text::count;
 use crate::sys::process;

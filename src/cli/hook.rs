@@ -14,7 +14,7 @@ use super::Exit;
 use super::hook_answer::answer;
 use crate::agents::{Act, Client, Decision, Event, Kind, MAX_PAYLOAD};
 use crate::checkpoint::{Home, records::mishaps};
-use crate::daemon::Link;
+use crate::doors::socket::Link;
 use crate::error::{Code, Error, Result};
 use crate::model::json;
 use crate::sys::clock::now_ms;

@@ -10,6 +10,7 @@ use crate::checkpoint::capture::take::{Take, Taken, listed_skips};
 use crate::checkpoint::catalog::diff::{MAX_COUNTED_FILES, Stat, is_file_change};
 use crate::checkpoint::catalog::listing::Query;
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::doors::stdio::shared::{self, block, list_reply};
 use crate::error::{Code, Error, Result};
 use crate::model::build::stored_path;
 use crate::model::checkpoint::{Kind, Record};
@@ -18,7 +19,6 @@ use crate::model::redact::redact;
 use crate::model::text::{bytes, count, printable};
 use crate::model::tree::Mode;
 use crate::protocol::{List, PathItem};
-use crate::sidecar::shared::{self, block, list_reply};
 use crate::store::COMMAND;
 use crate::worktree::{Flow, Target};
 

@@ -7,11 +7,11 @@ use super::context::{flags, named};
 use super::verbs::{Cli, McpProxyArgs};
 use crate::checkpoint::Home;
 use crate::checkpoint::records::workspace::root_for;
+use crate::doors::mcp::{self, Guarding, Proxied};
 use crate::error::{Error, Result};
 use crate::model::effect::Stance;
 use crate::model::policy::{OnFailure, Policy};
 use crate::settings;
-use crate::sidecar::{self, Guarding, Proxied};
 
 /// Runs it; the exit code is the server's own.
 pub fn proxy(cli: &Cli, args: &McpProxyArgs) -> Result<ExitCode> {
@@ -30,7 +30,7 @@ pub fn proxy(cli: &Cli, args: &McpProxyArgs) -> Result<ExitCode> {
             }
         }
     };
-    let code = sidecar::proxy(Proxied { guarding, workspace, flags, command: args.command.clone() })?;
+    let code = mcp::proxy(Proxied { guarding, workspace, flags, command: args.command.clone() })?;
     Ok(ExitCode::from(code))
 }
 

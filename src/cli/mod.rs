@@ -36,8 +36,8 @@ use std::time::Duration;
 use clap::Parser;
 
 use crate::agents::Client;
+use crate::doors::{stdio, stream};
 use crate::error::{Code, Error, Result};
-use crate::sidecar;
 use crate::sys::{process, remains};
 use context::Context;
 use verbs::{Cli, SidecarArgs, Verb};
@@ -160,19 +160,19 @@ fn run(cli: &Cli) -> Result<ExitCode> {
 
 fn serve(context: &Context, args: &SidecarArgs) -> Result<Exit> {
     process::raise_descriptor_limit();
-    let options = sidecar::Options {
+    let options = stdio::Options {
         home: context.home.clone(),
         workspace: context.named_workspace(),
         flags: context.flags.clone(),
         grace: Duration::from_secs(args.grace),
     };
     let ended = match &args.from {
-        Some(client) => sidecar::follow(options, Client::named(client)?, args.tee)?,
-        None => sidecar::run(options)?,
+        Some(client) => stream::follow(options, Client::named(client)?, args.tee)?,
+        None => stdio::run(options)?,
     };
     Ok(match ended {
-        sidecar::Ended::Clean => Exit::Done,
-        sidecar::Ended::Forced => Exit::Interrupted,
+        stdio::Ended::Clean => Exit::Done,
+        stdio::Ended::Forced => Exit::Interrupted,
     })
 }
 

@@ -8,10 +8,10 @@ use crate::checkpoint::capture::held::refusal;
 use crate::checkpoint::history::restore::{Preview, Restore, Restored};
 use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::timeline::Timeline;
+use crate::doors::stdio::shared;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::model::text::count;
-use crate::sidecar::shared;
 use crate::worktree::Flow;
 
 pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {

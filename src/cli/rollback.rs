@@ -6,9 +6,9 @@ use super::{Context, Exit, print};
 use crate::checkpoint::history::restore::Restore;
 use crate::checkpoint::runs::rollback::{Aim, Point};
 use crate::checkpoint::timeline::Timeline;
+use crate::doors::stdio::shared;
 use crate::error::{Code, Error, Result};
 use crate::model::text::printable;
-use crate::sidecar::shared;
 use crate::worktree::Flow;
 
 pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {

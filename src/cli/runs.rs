@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::verbs::RunsArgs;
 use super::{Context, Exit, print};
 use crate::checkpoint::runs::list::{Branch, Row};
+use crate::doors::stdio::shared;
 use crate::error::Result;
 use crate::model::text::{count, printable};
-use crate::sidecar::shared;
 
 pub fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;

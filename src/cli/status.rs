@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::verbs::OffArgs;
 use super::{Context, Exit, print};
 use crate::checkpoint::capture::take::listed_skips;
+use crate::doors::stdio::shared;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::policy::Guard;
 use crate::model::text::{count, printable};
 use crate::settings::Mistake;
-use crate::sidecar::shared;
 use crate::sys::clock::{local_minute, now_ms};
 
 /// `piton` alone: a few lines.

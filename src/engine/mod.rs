@@ -4,12 +4,12 @@
 //! Invariant: one worker thread per workspace owns its timeline. Invariant: whoever sends an event never waits for a
 //! worker longer than the event's deadline.
 
-pub mod act;
 pub mod guard;
-pub mod hearing;
-pub mod place;
+pub mod protect;
+pub mod reach;
 mod rules;
-pub mod talk;
+pub mod state;
+pub mod watcher;
 pub mod worker;
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::settings::Effective;
 use rules::Rules;
 pub use rules::{Followed, InForce};
-use talk::Talks;
+use state::Talks;
 use worker::Worker;
 
 /// The open workspaces, each with its rules and its worker. Any number of clients share one.
@@ -58,7 +58,7 @@ impl<A: Send + 'static> Place<A> {
             aliases: Vec::new(),
             tops: Vec::new(),
             home: std::env::home_dir(),
-            temp_dirs: place::temp_dirs(),
+            temp_dirs: reach::temp_dirs(),
             piton: home.own_dirs(),
         }
     }
@@ -116,7 +116,7 @@ impl<A: Send + 'static> Engine<A> {
 
     /// The root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the client's own.
     pub fn root_of(&self, session: &Path, cwd: &Path) -> PathBuf {
-        if cwd == session || place::belongs(session, cwd) {
+        if cwd == session || reach::belongs(session, cwd) {
             return session.to_owned();
         }
         self.root_around(cwd).unwrap_or_else(|_| crate::checkpoint::records::workspace::root_for(cwd, &[]))

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::hearing::{self, Hearing, note};
+use super::watcher::{self, Hearing, note};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::take::Take;
 use crate::checkpoint::records::workspace::Scope;
@@ -98,7 +98,7 @@ pub struct Worker<A: Send + 'static> {
     urgent: Urgent<A>,
     stop: Arc<AtomicBool>,
     waiting: Arc<AtomicUsize>,
-    hearing: hearing::Shared,
+    hearing: watcher::Shared,
     thread: JoinHandle<()>,
 }
 
@@ -109,7 +109,7 @@ impl<A: Send + 'static> Worker<A> {
         let urgent: Urgent<A> = Arc::new(Mutex::new(Vec::new()));
         let stop = Arc::new(AtomicBool::new(false));
         let waiting = Arc::new(AtomicUsize::new(0));
-        let hearing = hearing::Shared::default();
+        let hearing = watcher::Shared::default();
         if timeline.workspace().scope == Scope::Tree {
             timeline.keep_warm();
         }
@@ -157,7 +157,7 @@ impl<A: Send + 'static> Worker<A> {
 
     /// How changes are noticed.
     pub fn hearing(&self) -> Hearing {
-        hearing::snapshot(&self.hearing)
+        watcher::snapshot(&self.hearing)
     }
 
     /// Whether jobs wait or are at work.
@@ -188,7 +188,7 @@ struct Desk<A> {
     urgent: Urgent<A>,
     stop: Arc<AtomicBool>,
     waiting: Arc<AtomicUsize>,
-    hearing: hearing::Shared,
+    hearing: watcher::Shared,
     /// Whether a watcher was refused: asked for once.
     refused: bool,
     /// How often in a row beginning to hear has given way to a job.
@@ -265,7 +265,7 @@ impl<A: Send + 'static> Desk<A> {
             return;
         }
         if wanted && !self.refused && !self.timeline.has_change_source() {
-            match hearing::start(&self.timeline, &self.hearing) {
+            match watcher::start(&self.timeline, &self.hearing) {
                 Ok(ear) => self.timeline.set_change_source(Some(Box::new(ear))),
                 Err(refusal) => {
                     self.refused = true;

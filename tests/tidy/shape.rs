@@ -143,8 +143,8 @@ fn ranks_are_seen() {
     seen(store, "use crate::helpers::X;\n", &["`helpers` is not in the table"]);
     seen("src/helpers.rs", "fn f() {}\n", &["`helpers` is not in the table"]);
     seen("src/error.rs", "use crate::model::id;\n", &["`error` (rank -1)"]);
-    seen("src/main.rs", "fn main() { piton::cli::run(); piton::sidecar::x() }\n", &[]);
-    seen("src/sidecar/mod.rs", "use crate::cli::X;\n", &["`cli` (rank 7)"]);
+    seen("src/main.rs", "fn main() { piton::cli::run(); piton::doors::x() }\n", &[]);
+    seen("src/doors/mod.rs", "use crate::cli::X;\n", &["`cli` (rank 6)"]);
     let tests = "fn f() {}\n#[cfg(test)]\nmod tests {\n use crate::cli::X;\n}\n";
     seen(store, tests, &[]);
     seen("src/store/tests.rs", "use crate::cli::X;\n", &[]);

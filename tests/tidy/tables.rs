@@ -3,9 +3,8 @@
 /// The modules and their ranks: an arrow points to a lower rank, never to the same. The table in `docs/ARCHITECTURE.md`
 /// says the same with more words, and is compared with this one.
 pub const RANKS: &[(&str, i8)] = &[
-    ("cli", 7), // and main.rs, its door
-    ("daemon", 6),
-    ("sidecar", 5),
+    ("cli", 6), // and main.rs, its door
+    ("doors", 5),
     ("engine", 4),
     ("checkpoint", 3),
     ("agents", 2),
@@ -31,7 +30,7 @@ pub const CONFINED: &[(&str, &[&str])] = &[
     ("serde_saphyr", &["src/settings/", "src/classify/", "src/agents/edit/"]),
     ("sqlparser", &["src/classify/sql/"]),
     ("notify", &["src/watch/"]),
-    ("tokio", &["src/daemon/", "src/web/"]),
+    ("tokio", &["src/doors/socket/", "src/web/"]),
     ("rustix", &["src/sys/", "src/worktree/", "src/error.rs", "src/store/"]),
     ("libc", &["src/sys/", "src/worktree/", "src/error.rs", "src/store/"]),
 ];

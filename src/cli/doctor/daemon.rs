@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::ground::private;
 use super::{Report, Surroundings, quoted_path};
-use crate::daemon::{Probe, dir, probe};
+use crate::doors::socket::{Probe, dir, probe};
 use crate::sys::lock::holder;
 use crate::sys::process;
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::agents::Client;
 use crate::checkpoint::{Home, records::mishaps};
-use crate::daemon::{self, Link, Probe};
+use crate::doors::socket::{self as daemon, Link, Probe};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::lock::{FileLock, Mode};
 use crate::sys::process;

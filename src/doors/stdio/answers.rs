@@ -10,7 +10,7 @@ use crate::checkpoint::history::operations::Step;
 use crate::checkpoint::history::restore::{Preview, Restored};
 use crate::checkpoint::runs::rollback::RolledBack;
 use crate::checkpoint::timeline::Checkpoint;
-use crate::engine::act::Protected;
+use crate::engine::protect::Protected;
 use crate::error::Error;
 use crate::model::path::RelPath;
 use crate::protocol::{

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::checkpoint::records::state::State;
-use crate::engine::hearing::Hearing;
+use crate::engine::watcher::Hearing;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::{Guard, Policy, Watching};
 use crate::model::redact::{holds_secret, redact};

@@ -3,7 +3,7 @@
 
 use super::session::Session;
 use crate::checkpoint::history::journal::{Journal, Line, OpKind, unquoted};
-use crate::engine::talk::Told;
+use crate::engine::state::Told;
 use crate::model::path::RelPath;
 use crate::model::redact::redact;
 use crate::model::text::count;

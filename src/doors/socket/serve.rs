@@ -14,9 +14,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Greeting, address, dir};
 use crate::checkpoint::Home;
+use crate::doors::stdio::{GRACE, Shared, converse};
 use crate::engine::Engine;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::sidecar::{self, GRACE, Shared};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::durable::create_private_dir;
 use crate::sys::lock::{FileLock, Mode};
@@ -218,7 +218,7 @@ fn welcome(stream: tokio::net::UnixStream, engine: &Shared, clients: &Arc<Client
         let (engine, leaving) = (Arc::clone(engine), Leaving(Arc::clone(clients), number));
         std::thread::Builder::new().name("client".to_owned()).spawn(move || {
             let _leaving = leaving;
-            sidecar::converse(engine, stream, output);
+            converse(engine, stream, output);
         })?;
         Ok(())
     });

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::aloud::{Aloud, say};
+use super::super::aloud::{Aloud, say};
+use super::super::stdio::{GRACE, Shared, converse};
 use super::proxy::Proxied;
-use super::{GRACE, Shared, converse};
 use crate::checkpoint::Home;
 use crate::engine::Engine;
 use crate::error::{Code, Error, Result};

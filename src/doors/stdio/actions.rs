@@ -12,9 +12,9 @@ use crate::checkpoint::capture::take::Take;
 use crate::checkpoint::records::state::State;
 use crate::checkpoint::records::workspace::Scope;
 use crate::classify::ToolCall;
-use crate::engine::act::{self, Standing};
 use crate::engine::guard::Due;
-use crate::engine::{InForce, Place, place};
+use crate::engine::protect::{self, Standing};
+use crate::engine::{InForce, Place, reach};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::effect::{Verdict, Warning};
@@ -110,8 +110,8 @@ impl Session {
             // The action is judged meanwhile.
             place.worker.listen();
         }
-        let verdict = place::judged(place.context(&home, &action.cwd), |context| judge(&rules, context));
-        let mut reach = place::reach(&place.workspace.path, &action.cwd, &verdict);
+        let verdict = reach::judged(place.context(&home, &action.cwd), |context| judge(&rules, context));
+        let mut reach = reach::reach(&place.workspace.path, &action.cwd, &verdict);
         if place.workspace.scope == Scope::TargetsOnly {
             // Such a directory is too broad to be captured as a whole, whatever the action does.
             reach.targets.retain(|target| !target.path.is_root());
@@ -119,7 +119,7 @@ impl Session {
         }
         let off = State::load(&place.workspace.dir).is_off(now_ms());
         let due = self.talk().turns.due(&place.workspace.id, &verdict, &rules.policy, off);
-        let effects = act::classes(&verdict);
+        let effects = protect::classes(&verdict);
         if !self.hears {
             self.keep_notes(verdict.warnings.iter().map(|warning| warning.message.clone()).collect());
         }
@@ -177,7 +177,7 @@ impl Session {
         told: Told,
         (take, standing, verdict): (Take, Option<Standing>, Option<Verdict>),
     ) -> Result<()> {
-        let nested = |verdict: &Verdict| place::repositories(root, &action.cwd, verdict);
+        let nested = |verdict: &Verdict| reach::repositories(root, &action.cwd, verdict);
         let repositories = verdict.as_ref().map(nested).unwrap_or_default();
         let (ticket, beside_ticket) = (self.pending.ticket(), self.pending.ticket());
         let place = self.engine.open(root)?;
@@ -197,11 +197,11 @@ impl Session {
             beside: None,
         };
         let (since, deadline) = (file_clock(), before.deadline);
-        let beside = (place.worker.is_busy() && act::named(&take).next().is_some()).then(|| take.clone());
+        let beside = (place.worker.is_busy() && protect::named(&take).next().is_some()).then(|| take.clone());
         let accepted = place.worker.submit(self.asker(ticket), move |timeline, control| {
-            let protected = act::protect(timeline, &take, standing.as_ref(), control);
+            let protected = protect::protect(timeline, &take, standing.as_ref(), control);
             let noted = verdict.map(|verdict| {
-                act::note_externals(timeline, &verdict, (&take.run, take.turn.as_deref()), &take.reason)
+                protect::note_externals(timeline, &verdict, (&take.run, take.turn.as_deref()), &take.reason)
             });
             if let Some(Err(error)) = noted {
                 tracing::warn!(%error, "an external effect could not be noted");
@@ -210,7 +210,7 @@ impl Session {
             let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
             let not_held = protected
                 .as_ref()
-                .map_or_else(|_| Vec::new(), |done| act::not_held(timeline, done, &take, &repositories));
+                .map_or_else(|_| Vec::new(), |done| protect::not_held(timeline, done, &take, &repositories));
             Answer::Before(protected, touched, not_held)
         });
         if !accepted {
@@ -221,7 +221,7 @@ impl Session {
         }
         if let Some(take) = beside {
             place.worker.submit_urgent(self.asker(beside_ticket), move |timeline, control| {
-                Answer::Beside(act::protect_beside(timeline, &take, control).map(Box::new))
+                Answer::Beside(protect::protect_beside(timeline, &take, control).map(Box::new))
             });
             self.pending.put(beside_ticket, Pending::Beside(ticket));
         }
@@ -243,7 +243,7 @@ impl Session {
         let ticket = self.pending.ticket();
         let place = self.engine.open(root)?;
         let accepted = place.worker.submit(self.asker(ticket), move |timeline, _| {
-            Answer::Quiet(act::note_externals(timeline, &verdict, (&run, turn.as_deref()), &reason))
+            Answer::Quiet(protect::note_externals(timeline, &verdict, (&run, turn.as_deref()), &reason))
         });
         if accepted {
             self.pending.put(ticket, Pending::Quiet);

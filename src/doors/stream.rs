@@ -11,9 +11,9 @@ use std::sync::mpsc::channel;
 use serde_json::{Map, Value, json};
 
 use super::aloud::Aloud;
-use super::conversation::{Conversation, News};
-use super::output::Output;
-use super::{Ended, Options, guard};
+use super::stdio::conversation::{Conversation, News};
+use super::stdio::output::Output;
+use super::stdio::{Ended, Options, guard};
 use crate::agents::stream::Reader;
 use crate::agents::{Act, Client, Event, Kind};
 use crate::error::{Code, Error, Result};

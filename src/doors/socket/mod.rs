@@ -1,4 +1,4 @@
-//! The daemon: the line protocol on a socket, for many workspaces and any number of clients (rank 6).
+//! The daemon: the line protocol on a socket, for many workspaces and any number of clients (rank 5).
 //!
 //! An accelerator and nothing more: it keeps watchers and warm trees between hooks. Without it the same engine runs in a process
 //! of its own ([`Link::alone`]), with the same results and the same turn state. `$PITON_HOME/daemon` (0700) holds the socket, the lock

@@ -15,8 +15,8 @@ use std::thread::JoinHandle;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::aloud::say;
-use super::holds::{Answer, Holds};
+use super::super::aloud::say;
+use super::guard::{Answer, Holds};
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, Result};
 use crate::mcp::notice::{announces_logging, log_message};

@@ -20,7 +20,7 @@ use crate::protocol::Line;
 const QUEUE: usize = 16;
 
 /// What wakes the clock.
-pub(super) enum News {
+pub(in crate::doors) enum News {
     /// Dropped as soon as no checkpoint of a turn's start is waited for: whoever holds the other end may go on.
     Gate(Sender<()>),
     /// The input has ended, or cannot be read any more, or asked for the end.
@@ -31,7 +31,7 @@ pub(super) enum News {
 }
 
 /// The session of one client.
-pub(super) struct Conversation {
+pub(in crate::doors) struct Conversation {
     /// Held by whoever is next, so that a reader with many lines does not keep the others out.
     next: Mutex<()>,
     held: Mutex<Option<Held>>,
@@ -69,7 +69,7 @@ impl Held {
 
 impl Conversation {
     /// A session before its first line, and what its clock is told.
-    pub(super) fn new(engine: Shared, output: Output, root: Root) -> (Arc<Conversation>, Receiver<News>) {
+    pub(in crate::doors) fn new(engine: Shared, output: Output, root: Root) -> (Arc<Conversation>, Receiver<News>) {
         let (news, told) = sync_channel(QUEUE);
         let new = |this: &Weak<Conversation>| {
             let session = Session::new(engine, finisher(this), output, root);
@@ -112,27 +112,27 @@ impl Conversation {
     }
 
     /// Does something with the session; `None` when a bug has ended it, or it is closed.
-    pub(super) fn with<T>(&self, act: impl FnOnce(&mut Session) -> T) -> Option<T> {
+    pub(in crate::doors) fn with<T>(&self, act: impl FnOnce(&mut Session) -> T) -> Option<T> {
         self.hold(|held| act(&mut held.session))
     }
 
     /// Does what a line asks; `false` when no more are wanted.
-    pub(super) fn line(&self, line: Line) -> bool {
+    pub(in crate::doors) fn line(&self, line: Line) -> bool {
         self.hold(|held| !held.ended && !held.session.line(line)).unwrap_or(false)
     }
 
     /// Tells the clock; `false` when it is gone.
-    pub(super) fn tell(&self, news: News) -> bool {
+    pub(in crate::doors) fn tell(&self, news: News) -> bool {
         self.news.send(news).is_ok()
     }
 
     /// By which others tell the clock.
-    pub(super) fn news(&self) -> SyncSender<News> {
+    pub(in crate::doors) fn news(&self) -> SyncSender<News> {
         self.news.clone()
     }
 
     /// Ignores all lines from now on, and does what belongs to the end.
-    pub(super) fn end(&self) {
+    pub(in crate::doors) fn end(&self) {
         self.hold(|held| {
             held.ended = true;
             held.session.end();
@@ -141,7 +141,10 @@ impl Conversation {
 
     /// For the clock: answers those whose deadlines are over, looks at something, and tells when to look again; before that
     /// it is told of earlier deadlines, or where `attend` says so of whatever happens. `None`: the session is gone.
-    pub(super) fn look<T>(&self, attend: impl FnOnce(&mut Session) -> (bool, T)) -> Option<(T, Option<Instant>)> {
+    pub(in crate::doors) fn look<T>(
+        &self,
+        attend: impl FnOnce(&mut Session) -> (bool, T),
+    ) -> Option<(T, Option<Instant>)> {
         Self::quietly(&mut self.lock(), |held| {
             held.session.deadlines(Instant::now());
             let (all, seen) = attend(&mut held.session);
@@ -152,7 +155,7 @@ impl Conversation {
     }
 
     /// Lets the writer end, at most until `deadline`.
-    pub(super) fn close(&self, deadline: Instant) {
+    pub(in crate::doors) fn close(&self, deadline: Instant) {
         let held = self.lock().take();
         if let Some(held) = held {
             held.session.close(deadline);

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::session::Session;
 use super::words::{run_id, turn_name};
 use crate::engine::guard::Turns;
-use crate::engine::talk::Talk;
+use crate::engine::state::Talk;
 use crate::error::{Code, Error, Result};
 use crate::protocol::{Id, Turn};
 

@@ -17,7 +17,7 @@ use crate::checkpoint::history::restore::{Restore, Stage};
 use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::runs::rollback::{Aim, Point};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
-use crate::engine::place::normalise;
+use crate::engine::reach::normalise;
 use crate::engine::worker::Control;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;

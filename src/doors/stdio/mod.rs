@@ -5,20 +5,16 @@
 //! `late`, and the agent goes on.
 
 mod actions;
-mod aloud;
 mod answers;
 mod calls;
-mod conversation;
-mod holds;
+pub(super) mod conversation;
 mod input;
 mod notes;
-mod output;
+pub(super) mod output;
 mod pending;
-mod proxy;
 mod runs;
 mod session;
 mod settled;
-mod stream;
 mod turns;
 mod words;
 
@@ -35,9 +31,6 @@ use answers::Answer;
 use conversation::{Conversation, News, hear};
 use output::Output;
 use session::{Root, Session};
-
-pub use proxy::{Guarding, Proxied, proxy};
-pub use stream::follow;
 
 /// An engine that several clients share.
 pub type Shared = Arc<Engine<Answer>>;
@@ -77,7 +70,7 @@ pub fn run(options: Options) -> Result<Ended> {
 }
 
 /// Runs a session whose lines come from a thread that `read` starts.
-fn guard(options: Options, output: Output, read: impl FnOnce(Arc<Conversation>, usize)) -> Result<Ended> {
+pub(super) fn guard(options: Options, output: Output, read: impl FnOnce(Arc<Conversation>, usize)) -> Result<Ended> {
     let engine = Arc::new(Engine::new(options.home.clone(), options.flags.clone()));
     let root = Root::of_process(options.workspace);
     let (conversation, told) = Conversation::new(Arc::clone(&engine), output, root);

@@ -18,9 +18,9 @@ use crate::checkpoint::capture::take::Take;
 use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::records::state::State;
 use crate::checkpoint::timeline::Timeline;
-use crate::engine::talk::{SharedTalk, Talk};
+use crate::engine::state::{SharedTalk, Talk};
 use crate::engine::worker::{Asker, Control, Finished};
-use crate::engine::{Engine, Place, place};
+use crate::engine::{Engine, Place, reach};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::policy::Guard;
@@ -58,7 +58,7 @@ impl Root {
 pub struct Session {
     pub(super) engine: Arc<Engine<Answer>>,
     pub(super) finished: Finished<Answer>,
-    pub(super) output: Output,
+    pub(in crate::doors) output: Output,
     pub(super) pending: Table,
     /// By its real name once it was opened.
     root: Root,
@@ -193,7 +193,7 @@ impl Session {
                 let home = self.engine.home().clone();
                 let place = self.place()?;
                 let rules = place.in_force();
-                let verdict = place::judged(place.context(&home, &cwd), |context| {
+                let verdict = reach::judged(place.context(&home, &cwd), |context| {
                     rules.classifier.shell(&classify.command, context, &rules.policy)
                 });
                 self.reply(
