@@ -27,6 +27,7 @@ mod links;
 mod mapping;
 mod mcp;
 mod named;
+mod naming;
 mod peers;
 mod reach;
 mod recall;

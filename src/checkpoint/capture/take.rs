@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::seen::{Before, Into, Scan, Seen};
+use crate::checkpoint::catalog::dropped::{self, DroppedCheckpoint};
+use crate::checkpoint::catalog::retention::{DropReason, plan};
+use crate::checkpoint::catalog::selector::Selector;
 use crate::checkpoint::records::state::{Detached, State};
 use crate::checkpoint::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use crate::error::{Code, Error, Result};
@@ -111,9 +114,12 @@ impl Timeline {
     /// Takes a checkpoint.
     ///
     /// # Errors
-    /// `workspace-gone`, `store-locked`, `disk-full`, `permission`, `shutting-down` when `control` stopped it. Nothing is
-    /// recorded then.
+    /// `workspace-gone`, `store-locked`, `disk-full`, `permission`, `shutting-down` when `control` stopped it; `bad-request` for a
+    /// label that could never be found. Nothing is recorded then.
     pub fn take(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Taken> {
+        if take.kind == Kind::Manual {
+            Selector::check_label(&take.reason)?;
+        }
         let lock = self.lock(take.kind.as_str())?;
         let taken = self.take_locked(take, control);
         drop(lock);
@@ -442,11 +448,14 @@ impl Timeline {
         let mut needed = self.history()?.needed();
         // A run that is to go on from a checkpoint keeps it.
         needed.extend(self.state().detached.values().flat_map(Detached::points));
-        for (id, reason) in crate::checkpoint::catalog::retention::plan(all, &needed, &self.policy.retention) {
-            if let Some(checkpoint) = all.iter().find(|checkpoint| checkpoint.id == id) {
-                tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");
-                self.drop_ref(&checkpoint.name, id)?;
-            }
+        let going = plan(all, &needed, &self.policy.retention);
+        let going = going.into_iter().filter_map(|(id, why)| all.iter().find(|one| one.id == id).map(|one| (one, why)));
+        let going: Vec<(&Checkpoint, DropReason)> = going.collect();
+        let noted: Vec<DroppedCheckpoint> = going.iter().filter_map(|(one, why)| why.noted(one, now_ms())).collect();
+        dropped::note(&self.workspace.dir, &noted)?;
+        for (checkpoint, reason) in going {
+            tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");
+            self.drop_ref(&checkpoint.name, checkpoint.id)?;
         }
         if let Err(error) = self.store.sweep() {
             tracing::warn!(%error, "temporary files of killed processes stay");

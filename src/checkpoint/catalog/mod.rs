@@ -5,6 +5,7 @@ pub(in crate::checkpoint) mod bounds;
 pub(in crate::checkpoint) mod branches;
 pub(in crate::checkpoint) mod commits;
 pub mod diff;
+pub(in crate::checkpoint) mod dropped;
 pub mod find;
 pub mod listing;
 pub(in crate::checkpoint) mod number;

@@ -1,10 +1,12 @@
 //! From what somebody wrote to the checkpoint that is meant, or to why there is none.
 
+use super::dropped::{self, DroppedCheckpoint};
 use super::selector::{Selector, matches, shown};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Record;
 use crate::model::id::ObjectKind;
+use crate::sys::clock::local_minute;
 
 impl Timeline {
     /// Finds the one checkpoint that `selector` names: of this workspace, or one that was fetched, by its id.
@@ -13,9 +15,9 @@ impl Timeline {
     /// `no-such-checkpoint`, `ambiguous-checkpoint` with candidates, `pruned`, `not-a-checkpoint` (an id of a file or
     /// directory), `other-workspace`, `bad-request` for a malformed selector.
     pub fn resolve(&mut self, selector: &str) -> Result<Checkpoint> {
-        let foreign = match Selector::parse(selector)? {
-            Selector::Prefix(_) => self.foreign()?.0,
-            _ => Vec::new(),
+        let foreign = match Selector::parse(selector)?.as_id() {
+            Some(_) => self.foreign()?.0,
+            None => Vec::new(),
         };
         self.resolve_among(selector, foreign)
     }
@@ -29,11 +31,19 @@ impl Timeline {
     }
 
     fn resolve_among(&mut self, selector: &str, foreign: Vec<Checkpoint>) -> Result<Checkpoint> {
-        let parsed = Selector::parse(selector)?;
+        let mut parsed = Selector::parse(selector)?;
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
+        // A number that some checkpoint had is that one's for ever, whatever ids begin with the same digits.
+        if parsed.ordinal().is_none_or(|n| n >= self.next_ordinal(all)) {
+            parsed = match (&parsed, parsed.as_id()) {
+                (Selector::Digits(_), Some(id)) => id,
+                _ => parsed,
+            };
+        }
         let mut found = matches(&parsed, all);
-        found.extend(matches(&parsed, &foreign));
+        // By its id alone: numbers and labels from elsewhere say nothing here.
+        found.extend(parsed.as_id().map_or_else(Vec::new, |id| matches(&id, &foreign)));
         match found.as_slice() {
             [one] => Ok((*one).clone()),
             [] => Err(self.explain_missing(&parsed, selector, all)),
@@ -54,11 +64,23 @@ impl Timeline {
         let selector = shown(selector);
         let none =
             |code, text: String| Error::new(code, text).hint("see `piton list` for this workspace's checkpoints");
+        if let Some(gone) = self.dropped(parsed) {
+            let label = gone.label.as_deref().map(|label| format!(" (`{}`)", shown(label))).unwrap_or_default();
+            let time = local_minute(gone.at);
+            return none(
+                Code::Pruned,
+                format!("checkpoint {}{label} was dropped on {time} by `{}`", gone.n, gone.rule),
+            );
+        }
         match parsed {
-            Selector::Ordinal(n) if *n > 0 && *n < self.next_ordinal(all) => {
-                none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
-            }
+            Selector::Ordinal(_) | Selector::Digits(_) => match parsed.ordinal() {
+                Some(n) if n > 0 && n < self.next_ordinal(all) => {
+                    none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
+                }
+                _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
+            },
             Selector::Prefix(hex) => self.explain_prefix(hex),
+            Selector::Hex(hex) => self.explain_prefix(&hex.to_lowercase()),
             Selector::Codon { run, codon, point } => {
                 let of_run = || all.iter().filter(|checkpoint| checkpoint.record.run == *run);
                 let known = of_run().any(|checkpoint| checkpoint.record.codon_id.as_deref() == Some(codon));
@@ -73,6 +95,24 @@ impl Timeline {
             }
             _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
         }
+    }
+
+    /// Returns the checkpoint that a selector would name if retention had not dropped it.
+    fn dropped(&self, parsed: &Selector) -> Option<DroppedCheckpoint> {
+        let label = match parsed {
+            Selector::Label(label) | Selector::Hex(label) => Some(label.clone()),
+            Selector::Codon { run, codon, point: None } => Some(format!("{run}:{codon}")),
+            _ => None,
+        };
+        let number = parsed.ordinal();
+        let id = match parsed.as_id() {
+            Some(Selector::Prefix(hex)) if number.is_none() => Some(hex),
+            _ => None,
+        };
+        dropped::find(&self.workspace.dir, |one| {
+            let is_labelled = label.is_some() && one.label == label;
+            is_labelled || number == Some(one.n) || id.as_deref().is_some_and(|hex| one.id.starts_with(hex))
+        })
     }
 
     fn explain_prefix(&self, hex: &str) -> Error {

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::dropped::DroppedCheckpoint;
 use crate::checkpoint::timeline::Checkpoint;
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
@@ -27,6 +28,25 @@ pub enum DropReason {
     PerWorkspace,
     /// A base capture that a newer one replaces.
     Superseded,
+}
+
+impl DropReason {
+    /// Returns what is remembered of a checkpoint that goes for this reason; `None` for base captures, which nobody was shown.
+    pub fn noted(self, checkpoint: &Checkpoint, at: i64) -> Option<DroppedCheckpoint> {
+        let rule = match self {
+            DropReason::AutoPerRun | DropReason::Further => "retention.auto_per_run",
+            DropReason::PerWorkspace => "retention.per_workspace",
+            DropReason::Superseded => return None,
+        };
+        let record = &checkpoint.record;
+        Some(DroppedCheckpoint {
+            n: record.ordinal,
+            id: checkpoint.id.to_string(),
+            label: (record.kind == Kind::Manual).then(|| record.reason.clone()),
+            at,
+            rule: rule.to_owned(),
+        })
+    }
 }
 
 /// The places of one turn's `auto` checkpoints, oldest first.

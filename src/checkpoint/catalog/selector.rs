@@ -1,7 +1,9 @@
 //! How people and agents name a checkpoint. Pure.
 //!
-//! All digits: the permanent number (`12`, `#12`). Four or more hex digits: an id prefix (`id:1234` when all digits).
-//! `@{0}` is the newest, `@{1}` the one before. `run:codon[:type]` is a codon's checkpoint (`start` and `end` are types too). Anything else is a label.
+//! All digits: the permanent number (`12`, `#12`), or an id where no checkpoint was ever given that number. Four or more hex
+//! digits: the beginning of an id (`id:1234` in any case), or a label. `@{0}` is the newest, `@{1}` the one before; neither
+//! counts what a restore saved first, for that is what `undo` is for. `run:codon[:type]` is a codon's checkpoint (`start` and
+//! `end` are types too). Anything else is a label; of equal labels the newest.
 
 use crate::checkpoint::runs::rollback::Point;
 use crate::checkpoint::timeline::Checkpoint;
@@ -12,9 +14,14 @@ use crate::model::text::{cut, printable};
 /// A parsed selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
+    /// A permanent number.
     Ordinal(u64),
+    /// A permanent number, or 4 to 40 digits with which an id begins: the number where a checkpoint has it or had it.
+    Digits(String),
     /// Lowercase hex, 4 to 40 digits.
     Prefix(String),
+    /// Hex digits as they were typed, 4 to 40: the beginning of an id, or a label.
+    Hex(String),
     /// Steps back from the newest.
     Back(usize),
     Codon {
@@ -46,18 +53,59 @@ impl Selector {
         if let Some(back) = text.strip_prefix("@{").and_then(|rest| rest.strip_suffix('}')) {
             return back.parse().map_or_else(|_| bad("is not a number of steps"), |steps| Ok(Selector::Back(steps)));
         }
-        let digits = text.strip_prefix('#').unwrap_or(text);
-        if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            // 40 digits are an id that happens to hold no letter.
-            if digits.len() == 40 {
-                return Ok(Selector::Prefix(digits.to_owned()));
-            }
-            return digits.parse().map_or_else(|_| bad("is too large a number"), |n| Ok(Selector::Ordinal(n)));
+        if let Some(digits) = text.strip_prefix('#') {
+            return digits.parse().map_or_else(|_| bad("is not a number"), |n| Ok(Selector::Ordinal(n)));
         }
-        if text.starts_with('#') {
-            return bad("is not a number");
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return match text.parse() {
+                _ if is_hex(text) => Ok(Selector::Digits(text.to_owned())),
+                Ok(n) => Ok(Selector::Ordinal(n)),
+                Err(_) => bad("is too large a number"),
+            };
         }
-        Ok(if is_hex(text) { Selector::Prefix(text.to_lowercase()) } else { named(text) })
+        Ok(if is_hex(text) { Selector::Hex(text.to_owned()) } else { named(text) })
+    }
+
+    /// Refuses a label that a selector would read as something else, so that it could never be found.
+    ///
+    /// # Errors
+    /// `bad-request`.
+    pub fn check_label(label: &str) -> Result<()> {
+        let is_other = match Selector::parse(label) {
+            Ok(Selector::Ordinal(_) | Selector::Digits(_) | Selector::Prefix(_) | Selector::Back(_)) => true,
+            Ok(Selector::Codon { point, .. }) => point.is_some(),
+            Ok(Selector::Hex(_) | Selector::Label(_)) => false,
+            // An empty label is none.
+            Err(_) => !label.trim().is_empty(),
+        };
+        if !is_other {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::BadRequest,
+            format!("the label `{}` reads as the number or id of a checkpoint", shown(label)),
+        )
+        .field("label")
+        .hint("add a word to it, for example `release 12`"))
+    }
+
+    /// Returns the selector by which ids alone are meant; `None` where this one names no id.
+    pub(super) fn as_id(&self) -> Option<Selector> {
+        match self {
+            Selector::Digits(digits) => Some(Selector::Prefix(digits.clone())),
+            Selector::Hex(hex) => Some(Selector::Prefix(hex.to_lowercase())),
+            Selector::Prefix(_) => Some(self.clone()),
+            Selector::Ordinal(_) | Selector::Back(_) | Selector::Codon { .. } | Selector::Label(_) => None,
+        }
+    }
+
+    /// Returns the number that is meant, if one can be.
+    pub(super) fn ordinal(&self) -> Option<u64> {
+        match self {
+            Selector::Ordinal(n) => Some(*n),
+            Selector::Digits(digits) => digits.parse().ok(), // Too many digits for a number: an id.
+            _ => None,
+        }
     }
 }
 
@@ -85,12 +133,24 @@ fn named(text: &str) -> Selector {
 /// The checkpoints that match, `all` being ordered from oldest to newest; the result keeps that order.
 pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkpoint> {
     match selector {
-        Selector::Ordinal(n) => all.iter().filter(|checkpoint| checkpoint.record.ordinal == *n).collect(),
+        Selector::Ordinal(_) | Selector::Digits(_) => {
+            let numbered = |checkpoint: &&Checkpoint| Some(checkpoint.record.ordinal) == selector.ordinal();
+            all.iter().filter(numbered).collect()
+        }
         Selector::Prefix(hex) => {
             all.iter().filter(|checkpoint| checkpoint.id.to_string().starts_with(hex.as_str())).collect()
         }
+        Selector::Hex(hex) => {
+            let mut found = matches(&Selector::Prefix(hex.to_lowercase()), all);
+            match labelled(all, selector) {
+                Some(labelled) if found.iter().all(|one| one.id != labelled.id) => found.push(labelled),
+                _ => {}
+            }
+            found
+        }
         Selector::Back(steps) => {
-            let mut visible = all.iter().rev().filter(|checkpoint| checkpoint.record.kind != Kind::Turn);
+            let is_listed = |kind| !matches!(kind, Kind::Turn | Kind::PreRestore);
+            let mut visible = all.iter().rev().filter(|checkpoint| is_listed(checkpoint.record.kind));
             visible.nth(*steps).into_iter().collect()
         }
         Selector::Codon { run, codon, point } => {
@@ -104,17 +164,18 @@ pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkp
             };
             found.into_iter().chain(labelled(all, selector)).take(1).collect()
         }
-        Selector::Label(_) => labelled(all, selector).collect(),
+        Selector::Label(_) => labelled(all, selector).into_iter().collect(),
     }
 }
 
-fn labelled<'c>(all: &'c [Checkpoint], selector: &Selector) -> impl Iterator<Item = &'c Checkpoint> {
+/// Returns the newest checkpoint with the label that a selector may be.
+fn labelled<'c>(all: &'c [Checkpoint], selector: &Selector) -> Option<&'c Checkpoint> {
     let label = match selector {
-        Selector::Label(label) => label.clone(),
+        Selector::Label(label) | Selector::Hex(label) => label.clone(),
         Selector::Codon { run, codon, point: None } => format!("{run}:{codon}"),
         _ => String::new(),
     };
-    all.iter().filter(move |checkpoint| checkpoint.record.kind == Kind::Manual && checkpoint.record.reason == label)
+    all.iter().rev().find(|checkpoint| checkpoint.record.kind == Kind::Manual && checkpoint.record.reason == label)
 }
 
 #[cfg(test)]
@@ -128,8 +189,10 @@ mod tests {
         let table = [
             ("12", Selector::Ordinal(12)),
             ("#12", Selector::Ordinal(12)),
-            ("4270a8c", prefix("4270a8c")),
-            ("ABCD", prefix("abcd")),
+            ("4270a8c", Selector::Hex("4270a8c".into())),
+            ("ABCD", Selector::Hex("ABCD".into())),
+            ("1234567", Selector::Digits("1234567".into())),
+            ("99999999999999999999999", Selector::Digits("99999999999999999999999".into())),
             ("id:1234", prefix("1234")),
             ("@{0}", Selector::Back(0)),
             ("r-1:build#2", codon(None)),
@@ -142,8 +205,26 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(Selector::parse(text).unwrap(), expected, "{text}");
         }
-        for bad in ["", "#x", "id:12", "id:zz", "@{x}", "99999999999999999999999"] {
+        for bad in [
+            "",
+            "#x",
+            "#99999999999999999999999",
+            "id:12",
+            "id:zz",
+            "@{x}",
+            "12345678901234567890123456789012345678901",
+        ] {
             assert_eq!(Selector::parse(bad).unwrap_err().code(), Code::BadRequest, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_label_is_what_no_other_selector_is() {
+        for good in ["", "before", "abcd", "release 12", "12a", "a:b", "12."] {
+            Selector::check_label(good).unwrap_or_else(|error| panic!("{good}: {}", error.text()));
+        }
+        for bad in ["12", "#12", "1234567", "id:abcd", "@{1}", "@{x}", "r:c:completed", " 7 "] {
+            assert_eq!(Selector::check_label(bad).unwrap_err().code(), Code::BadRequest, "{bad}");
         }
     }
 }

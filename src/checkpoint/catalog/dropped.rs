@@ -1,0 +1,103 @@
+//! Remembers the checkpoints that retention dropped, so that a number, an id or a label that somebody noted is still answered.
+//!
+//! One JSON object a line in `dropped` of the workspace's directory, oldest first, written before the ref goes. A lost or torn
+//! line costs an explanation, never a checkpoint, so nothing waits for the disk.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{IoContext, Result};
+use crate::sys::durable::replace_cache;
+
+/// Size in bytes above which the older half of the file goes.
+const MAX_BYTES: u64 = 2 << 20;
+
+const FILE: &str = "dropped";
+
+/// A checkpoint that retention dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DroppedCheckpoint {
+    /// Its permanent number.
+    pub n: u64,
+    /// 40 hex digits.
+    pub id: String,
+    /// Its label, for one taken by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Milliseconds since 1970.
+    pub at: i64,
+    /// The rule by which it went, as a setting or in words.
+    pub rule: String,
+}
+
+/// Notes checkpoints that are about to go.
+///
+/// # Errors
+/// `disk-full`, `permission`.
+pub(in crate::checkpoint) fn note(dir: &Path, dropped: &[DroppedCheckpoint]) -> Result<()> {
+    if dropped.is_empty() {
+        return Ok(());
+    }
+    let path = dir.join(FILE);
+    if path.metadata().is_ok_and(|facts| facts.len() > MAX_BYTES) {
+        let text = std::fs::read(&path).at("reading what was dropped", &path)?;
+        let newer = &text[text.len() / 2..];
+        let whole = newer.iter().position(|byte| *byte == b'\n').map_or(newer.len(), |at| at + 1);
+        replace_cache(&path, &newer[whole..])?;
+    }
+    let lines = dropped.iter().filter_map(|one| serde_json::to_string(one).ok()); // Text and numbers cannot fail.
+    let text: String = lines.map(|line| line + "\n").collect();
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+    // One call: a process that is killed leaves whole lines but for the last.
+    file.and_then(|mut file| file.write_all(text.as_bytes())).at("noting what was dropped", &path)
+}
+
+/// Returns the newest dropped checkpoint for which `is_meant` holds; `None` also where the file cannot be read.
+pub(in crate::checkpoint) fn find(
+    dir: &Path,
+    is_meant: impl Fn(&DroppedCheckpoint) -> bool,
+) -> Option<DroppedCheckpoint> {
+    let text = std::fs::read(dir.join(FILE)).unwrap_or_default();
+    // A torn line explains nothing and is passed over.
+    let known = text.split(|byte| *byte == b'\n').rev().filter_map(|line| serde_json::from_slice(line).ok());
+    known.filter(|one: &DroppedCheckpoint| is_meant(one)).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(n: u64, label: Option<&str>) -> DroppedCheckpoint {
+        DroppedCheckpoint { n, id: format!("{n:040x}"), label: label.map(str::to_owned), at: 0, rule: "r".into() }
+    }
+
+    #[test]
+    fn the_newest_is_found_and_torn_lines_are_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(find(dir.path(), |_| true), None);
+        note(dir.path(), &[one(1, Some("a")), one(2, Some("a"))]).unwrap();
+        let mut file = OpenOptions::new().append(true).open(dir.path().join(FILE)).unwrap();
+        file.write_all(b"{\"n\": 3, \"id\"\n").unwrap();
+        note(dir.path(), &[one(4, None)]).unwrap();
+        assert_eq!(find(dir.path(), |one| one.label.as_deref() == Some("a")), Some(one(2, Some("a"))));
+        assert_eq!(find(dir.path(), |one| one.n == 4), Some(one(4, None)));
+        assert_eq!(find(dir.path(), |one| one.n == 3), None);
+    }
+
+    #[test]
+    fn the_file_is_bounded_and_keeps_the_newest() {
+        let dir = tempfile::tempdir().unwrap();
+        let label = "x".repeat(1000);
+        for hundred in 0..30 {
+            let some: Vec<_> = (0..100).map(|n| one(hundred * 100 + n, Some(&label))).collect();
+            note(dir.path(), &some).unwrap();
+        }
+        let length = std::fs::metadata(dir.path().join(FILE)).unwrap().len();
+        assert!(length < MAX_BYTES + (200 << 10), "{length}");
+        assert!(find(dir.path(), |one| one.n == 2999).is_some() && find(dir.path(), |one| one.n == 0).is_none());
+    }
+}
