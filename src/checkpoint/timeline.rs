@@ -23,15 +23,12 @@ use crate::model::path::RelPath;
 use crate::model::policy::{Durability, Policy};
 use crate::store::{Batch, BatchStats, Landing, Log, Store};
 use crate::sys::clock::boot_id;
-use crate::sys::lock::{FileLock, Held, Mode, is_held_here};
+use crate::sys::lock::{FileLock, Held, Mode};
 use crate::worktree::Warm;
 use crate::worktree::stamps::Stamps;
 
 /// How long an operation waits for a lock that somebody else holds.
 pub const LOCK_WAIT: Duration = Duration::from_secs(60);
-
-/// Bounds the wait of a capture beside another job for a lock of another process. The job waits meanwhile.
-const BESIDE_WAIT: Duration = Duration::from_secs(1);
 
 /// A process that ends leaves a log of fewer bytes to the next one: reading it takes less than a millisecond.
 const MUCH: u64 = 256 << 10;
@@ -173,14 +170,6 @@ impl Timeline {
         }
     }
 
-    /// The lock for a capture beside another job of the same thread; `None` if that job holds it.
-    pub(super) fn lock_beside(&self, verb: &str) -> Result<Option<FileLock>> {
-        if is_held_here(&self.lock_file()) {
-            return Ok(None);
-        }
-        self.lock_within(verb, BESIDE_WAIT).map(Some)
-    }
-
     fn lock_file(&self) -> PathBuf {
         self.workspace.dir.join("lock")
     }
@@ -228,7 +217,6 @@ impl Timeline {
 
     fn with_log<T>(&self, work: impl FnOnce(&mut Log) -> Result<T>) -> Result<T> {
         let mut log = self.log.borrow_mut();
-        // A capture beside this one, in the same thread, writes through a log of its own.
         let open = match log.take().filter(Log::is_current) {
             Some(open) => open,
             None => Log::open(&self.workspace.dir.join("log"))?,

@@ -9,7 +9,6 @@ use crate::model::effect::{Class, Verdict};
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::sys::clock::{now_ms, rfc3339};
-use crate::worktree::Target;
 
 use super::guard::Slot;
 use super::worker::Control;
@@ -76,16 +75,6 @@ pub fn slot_of(checkpoint: &Checkpoint) -> Slot {
     Slot { id: checkpoint.id.to_string(), ordinal: checkpoint.record.ordinal }
 }
 
-/// Captures just the named paths while the worker is at something longer. Called inside the worker's own thread.
-///
-/// # Errors
-/// As [`Timeline::take`].
-pub fn protect_beside(timeline: &mut Timeline, take: &Take, control: Control<'_>) -> Result<Taken> {
-    let only = named(take).map(|target| target.path.clone()).collect();
-    let targets = named(take).cloned().collect();
-    timeline.take_beside(&Take { only, targets, ..take.clone() }, control)
-}
-
 /// Lists what an action names and its checkpoint does not hold.
 ///
 /// `repositories` are those in which the action destroys what it does not name.
@@ -105,11 +94,6 @@ pub fn not_held(timeline: &Timeline, protected: &Protected, take: &Take, reposit
         tracing::warn!(%error, "what the checkpoint leaves out could not be read");
         Vec::new()
     })
-}
-
-/// The targets that are less than the whole workspace.
-pub fn named(take: &Take) -> impl Iterator<Item = &Target> {
-    take.targets.iter().filter(|target| !target.path.is_root())
 }
 
 /// Writes the external effects of an action into the journal, so that a later restore can name them. `reason` is that of a

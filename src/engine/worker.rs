@@ -1,7 +1,6 @@
 //! One thread per workspace: it owns the timeline and does one job after another.
 //!
-//! The inbox is bounded: a full one is told, it never grows. While a job captures, urgent jobs (the capture of just the
-//! paths an action is about to destroy) are done in between, on a second handle of the same store.
+//! The inbox is bounded: a full one is told, it never grows.
 //!
 //! When nothing waits, the worker tidies up, in an order and at times that its chores name; then it sleeps until the next
 //! job. A chore that looks at the workspace gives way to a job.
@@ -34,7 +33,6 @@ pub type Finished<A> = Arc<dyn Fn(u64, Option<A>) + Send + Sync>;
 pub type Control<'c> = &'c dyn Fn() -> Flow;
 
 type Work<A> = Box<dyn FnOnce(&mut Timeline, Control<'_>) -> A + Send>;
-type Urgent<A> = Arc<Mutex<Vec<(Asker<A>, Work<A>)>>>;
 
 /// Who is told what a job came to.
 pub struct Asker<A> {
@@ -95,7 +93,6 @@ impl Chore {
 /// A worker; dropping it lets its thread end after the jobs that wait.
 pub struct Worker<A: Send + 'static> {
     inbox: Mutex<Option<SyncSender<Job<A>>>>,
-    urgent: Urgent<A>,
     stop: Arc<AtomicBool>,
     waiting: Arc<AtomicUsize>,
     hearing: watcher::Shared,
@@ -106,7 +103,6 @@ impl<A: Send + 'static> Worker<A> {
     /// Starts the thread.
     pub fn start(mut timeline: Timeline) -> Worker<A> {
         let (sender, receiver) = mpsc::sync_channel(INBOX);
-        let urgent: Urgent<A> = Arc::new(Mutex::new(Vec::new()));
         let stop = Arc::new(AtomicBool::new(false));
         let waiting = Arc::new(AtomicUsize::new(0));
         let hearing = watcher::Shared::default();
@@ -115,7 +111,6 @@ impl<A: Send + 'static> Worker<A> {
         }
         let mut desk = Desk {
             timeline,
-            urgent: Arc::clone(&urgent),
             stop: Arc::clone(&stop),
             waiting: Arc::clone(&waiting),
             hearing: Arc::clone(&hearing),
@@ -123,7 +118,7 @@ impl<A: Send + 'static> Worker<A> {
             gave_way: 0,
         };
         let thread = std::thread::spawn(move || desk.work(&receiver));
-        Worker { inbox: Mutex::new(Some(sender)), urgent, stop, waiting, hearing, thread }
+        Worker { inbox: Mutex::new(Some(sender)), stop, waiting, hearing, thread }
     }
 
     /// Puts a job in the inbox; `false` when it is full.
@@ -142,11 +137,6 @@ impl<A: Send + 'static> Worker<A> {
             // If it is not taken, the job asks for itself.
             let _ = self.send(Job::Listen);
         }
-    }
-
-    /// Has a job done in between while another one captures. It is dropped, unanswered, when none is at work.
-    pub fn submit_urgent(&self, asker: Asker<A>, work: impl FnOnce(&mut Timeline, Control<'_>) -> A + Send + 'static) {
-        self.urgent.lock().unwrap_or_else(PoisonError::into_inner).push((asker, Box::new(work)));
     }
 
     /// `false` when the inbox is full, or closed.
@@ -183,9 +173,8 @@ impl<A: Send + 'static> Worker<A> {
 }
 
 /// The thread's side.
-struct Desk<A> {
+struct Desk {
     timeline: Timeline,
-    urgent: Urgent<A>,
     stop: Arc<AtomicBool>,
     waiting: Arc<AtomicUsize>,
     hearing: watcher::Shared,
@@ -195,8 +184,8 @@ struct Desk<A> {
     gave_way: u32,
 }
 
-impl<A: Send + 'static> Desk<A> {
-    fn work(&mut self, inbox: &Receiver<Job<A>>) {
+impl Desk {
+    fn work<A: Send + 'static>(&mut self, inbox: &Receiver<Job<A>>) {
         let mut since = Instant::now();
         let mut chore = None;
         loop {
@@ -303,23 +292,11 @@ impl<A: Send + 'static> Desk<A> {
         memory::give_back();
     }
 
-    fn one(&mut self, asker: &Asker<A>, work: Work<A>) {
-        let (urgent, stop) = (Arc::clone(&self.urgent), Arc::clone(&self.stop));
-        let (home, workspace) = (self.timeline.home().clone(), self.timeline.workspace().clone());
-        let policy = self.timeline.policy().clone();
-        let control = move || {
-            let jobs = std::mem::take(&mut *urgent.lock().unwrap_or_else(PoisonError::into_inner));
-            for (asker, work) in jobs {
-                let beside = Timeline::open(&home, workspace.clone(), policy.clone());
-                let answer = beside.ok().map(|mut beside| work(&mut beside, &|| Flow::Continue));
-                (asker.finished)(asker.ticket, answer);
-            }
-            if stop.load(Ordering::SeqCst) { Flow::Stop } else { Flow::Continue }
-        };
+    fn one<A>(&mut self, asker: &Asker<A>, work: Work<A>) {
+        let stop = Arc::clone(&self.stop);
+        let control = move || if stop.load(Ordering::SeqCst) { Flow::Stop } else { Flow::Continue };
         let timeline = &mut self.timeline;
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(timeline, &control)));
-        // Urgent jobs that came too late to be done in between are the ordinary job's business.
-        self.urgent.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let warm = self.timeline.is_live();
         note(&self.hearing, |hearing| hearing.warm = warm);
         // Whoever asked may ask again at once, and is to find nobody at work.

@@ -130,16 +130,6 @@ impl Timeline {
         })
     }
 
-    /// Takes a checkpoint beside another job of the same thread, under the workspace lock of that job or, if it holds none, under one of
-    /// its own.
-    ///
-    /// # Errors
-    /// As [`Timeline::take`]; `store-locked` after a short wait, because the other job waits too.
-    pub fn take_beside(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Taken> {
-        let _lock = self.lock_beside(take.kind.as_str())?;
-        self.take_locked(take, control).map(|(taken, _)| taken)
-    }
-
     /// Drops a leaf that a whole checkpoint of the same moment has made superfluous.
     ///
     /// # Errors

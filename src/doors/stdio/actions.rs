@@ -179,7 +179,7 @@ impl Session {
     ) -> Result<()> {
         let nested = |verdict: &Verdict| reach::repositories(root, &action.cwd, verdict);
         let repositories = verdict.as_ref().map(nested).unwrap_or_default();
-        let (ticket, beside_ticket) = (self.pending.ticket(), self.pending.ticket());
+        let ticket = self.pending.ticket();
         let place = self.engine.open(root)?;
         let rules = place.in_force();
         let longest = rules.policy.deadline;
@@ -194,10 +194,8 @@ impl Session {
             workspace: place.workspace.id.clone(),
             turn: take.turn.clone(),
             late: false,
-            beside: None,
         };
         let (since, deadline) = (file_clock(), before.deadline);
-        let beside = (place.worker.is_busy() && protect::named(&take).next().is_some()).then(|| take.clone());
         let accepted = place.worker.submit(self.asker(ticket), move |timeline, control| {
             let protected = protect::protect(timeline, &take, standing.as_ref(), control);
             let noted = verdict.map(|verdict| {
@@ -218,12 +216,6 @@ impl Session {
             let hold = (before.on_failure == OnFailure::Hold).then_some("no checkpoint could be taken");
             self.reply(before.name, before.id, &before.told.with(checkpoint, hold));
             return Ok(());
-        }
-        if let Some(take) = beside {
-            place.worker.submit_urgent(self.asker(beside_ticket), move |timeline, control| {
-                Answer::Beside(protect::protect_beside(timeline, &take, control).map(Box::new))
-            });
-            self.pending.put(beside_ticket, Pending::Beside(ticket));
         }
         self.pending.put(ticket, Pending::Before(Box::new(before)));
         Ok(())

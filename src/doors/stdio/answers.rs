@@ -25,8 +25,6 @@ const MAX_NOT_HELD: usize = 100;
 pub enum Answer {
     /// An event's checkpoint; with files touched since the event came, and what it names and no checkpoint holds.
     Before(Result<Protected, Error>, Vec<RelPath>, Vec<Gap>),
-    /// The capture of just the named paths.
-    Beside(Result<Box<Taken>, Error>),
     Base(Result<Box<Taken>, Error>),
     /// What is told while a job goes on; nobody's reply.
     Notice(&'static str, Value),

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::checkpoint::capture::take::Taken;
 use crate::model::policy::OnFailure;
 use crate::protocol::{BeforeReply, CheckpointBlock, Id};
 
@@ -43,15 +42,11 @@ pub struct Before {
     pub turn: Option<String>,
     /// Set once `late` was answered.
     pub late: bool,
-    /// The capture of just the named paths, if that was done in between.
-    pub beside: Option<Box<Taken>>,
 }
 
 /// What is waited for.
 pub enum Pending {
     Before(Box<Before>),
-    /// Belongs to the event of that ticket.
-    Beside(u64),
     /// A base capture.
     Base,
     /// A request that is answered with what the job gives.
@@ -114,8 +109,8 @@ impl Table {
         })
     }
 
-    /// Whether anything is waited for. A capture in between that never came to be done is nothing.
+    /// Whether anything is waited for.
     pub fn is_empty(&self) -> bool {
-        self.entries.values().all(|pending| matches!(pending, Pending::Beside(_)))
+        self.entries.is_empty()
     }
 }

@@ -27,13 +27,6 @@ impl Session {
                 self.protected(ticket, *before, protected, &touched);
             }
             (Some(Pending::Before(before)), _) => self.protected(ticket, *before, Err(died()), &[]),
-            (Some(Pending::Beside(main)), Some(Answer::Beside(taken))) => {
-                match (taken, self.pending.before_mut(main)) {
-                    (Ok(taken), Some(before)) => before.beside = Some(taken),
-                    (Ok(_), None) => {}
-                    (Err(error), _) => tracing::warn!(%error, "the capture of the named paths failed"),
-                }
-            }
             (Some(Pending::Base), answer) => self.base_finished(answer),
             (Some(Pending::Call(name, id)), Some(Answer::Reply(reply, notices))) => {
                 match reply {
@@ -45,7 +38,7 @@ impl Session {
             (Some(Pending::Call(_, id)), _) => self.output.send(ErrorReply::line(id.as_ref(), &died())),
             (None, Some(Answer::Notice(name, body))) => self.output.notice(name, &body),
             (Some(Pending::Quiet), Some(Answer::Quiet(Ok(())))) | (None, _) => {}
-            (Some(Pending::Quiet | Pending::Beside(_)), answer) => {
+            (Some(Pending::Quiet), answer) => {
                 let error = match answer {
                     Some(Answer::Quiet(Err(error))) => error,
                     _ => died(),
@@ -105,24 +98,9 @@ impl Session {
             self.output.notice(notice, &body);
             return;
         }
-        if let Some(beside) = before.beside.as_ref().filter(|_| !failed) {
-            self.forget(&before.workspace, beside.checkpoint.clone());
-        }
         let hold = (failed && before.on_failure == OnFailure::Hold)
             .then_some("no checkpoint could be taken, and the policy holds the action then");
         self.reply(before.name, before.id, &before.told.with(checkpoint, hold));
-    }
-
-    /// The capture of just the named paths is not needed any more: the whole checkpoint came in time.
-    fn forget(&mut self, workspace: &str, leaf: crate::checkpoint::Checkpoint) {
-        let ticket = self.pending.ticket();
-        let place = self.engine.places().into_iter().find(|place| place.workspace.id == workspace);
-        let accepted = place.is_some_and(|place| {
-            place.worker.submit(self.asker(ticket), move |timeline, _| Answer::Quiet(timeline.forget(&leaf)))
-        });
-        if accepted {
-            self.pending.put(ticket, Pending::Quiet);
-        }
     }
 
     /// The earliest moment at which an event must be answered.
@@ -137,8 +115,7 @@ impl Session {
                 continue;
             };
             before.late = true;
-            let mut checkpoint = before.beside.as_ref().map_or_else(|| no_block("late", None), |taken| block(taken));
-            checkpoint.status = "late";
+            let mut checkpoint = no_block("late", None);
             checkpoint.pending = Some(format!("p{ticket}"));
             checkpoint.reason = Some("the checkpoint was not finished by the deadline and goes on behind".to_owned());
             let hold = (before.on_failure == OnFailure::Hold)
