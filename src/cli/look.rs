@@ -8,6 +8,7 @@ use super::{Context, Exit, print};
 use crate::checkpoint::capture::held::refusal;
 use crate::checkpoint::capture::take::{Take, Taken, listed_skips};
 use crate::checkpoint::catalog::diff::{MAX_COUNTED_FILES, Stat, is_file_change};
+use crate::checkpoint::catalog::find::Presence;
 use crate::checkpoint::catalog::listing::Query;
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::doors::stdio::shared::{self, block, list_reply};
@@ -277,12 +278,17 @@ pub fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let path = context.path(timeline.workspace(), &args.path)?;
     let versions = timeline.versions(&path)?;
-    let found = versions.iter().any(|version| version.content.is_some());
+    let found = versions.iter().any(|version| matches!(version.presence, Presence::Held(..)));
     if context.json {
         let versions = versions
             .iter()
             .map(|version| {
-                json!({ "id": version.content.map(|(_, id)| id.to_string()), "bytes": version.size,
+                let (id, presence, why) = match version.presence {
+                    Presence::Held(_, id) => (Some(id.to_string()), "held", None),
+                    Presence::Absent => (None, "absent", None),
+                    Presence::NotCaptured(why) => (None, "not-captured", Some(why.to_string())),
+                };
+                json!({ "id": id, "presence": presence, "why": why, "bytes": version.size,
                     "checkpoints": version.checkpoints.iter().map(|c| c.record.ordinal).collect::<Vec<_>>() })
             })
             .collect();
@@ -290,10 +296,11 @@ pub fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
     } else if found {
         let mut text = format!("{}\n\n", print::bold(&format!("Versions of {}, newest first", path.display())));
         for version in &versions {
-            let what = match (version.content, version.size) {
-                (None, _) => "absent".to_owned(),
-                (Some((Mode::Dir, id)), _) => format!("{}  directory", id.short()),
-                (Some((_, id)), size) => format!("{}  {}", id.short(), bytes(size.unwrap_or(0))),
+            let what = match (version.presence, version.size) {
+                (Presence::Absent, _) => "absent".to_owned(),
+                (Presence::NotCaptured(why), _) => format!("not captured ({why})"),
+                (Presence::Held(Mode::Dir, id), _) => format!("{}  directory", id.short()),
+                (Presence::Held(_, id), size) => format!("{}  {}", id.short(), bytes(size.unwrap_or(0))),
             };
             let numbers: Vec<String> = version.checkpoints.iter().map(|c| c.record.ordinal.to_string()).collect();
             add_line!(text, "  {what}  in checkpoint {}", numbers.join(", "));
@@ -301,7 +308,13 @@ pub fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         add!(text, "\n  piton show N:{0}      print it\n  piton restore N {0}   bring it back\n", path.display());
         print::data(&text)?;
     } else {
-        print::data(&format!("No checkpoint holds {}\n", path.display()))?;
+        let mut text = format!("No checkpoint holds {}", path.display());
+        // The newest one says best why not.
+        if let Some(Presence::NotCaptured(why)) = versions.first().map(|version| version.presence) {
+            add!(text, ": {why}");
+        }
+        text.push('\n');
+        print::data(&text)?;
     }
     Ok(if found { Exit::Done } else { Exit::Nothing })
 }

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use super::level::{self, Level, Ruling};
@@ -44,6 +45,21 @@ pub enum Denial {
     Untracked,
     /// The checkpoint was over the count guard, or its ignore rules are not all known.
     Partial,
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Denial::Ignored => f.write_str("ignored when the checkpoint was taken"),
+            Denial::Excluded => f.write_str("excluded when the checkpoint was taken"),
+            Denial::Secret => f.write_str("looks like a secret; the checkpoint left secrets out"),
+            Denial::TooLarge => f.write_str("larger than the checkpoint's size cap"),
+            Denial::Skipped(why) => write!(f, "left out of the checkpoint: {why}"),
+            Denial::OutsideExtent => f.write_str("the checkpoint looked at other paths only"),
+            Denial::Untracked => f.write_str("no pattern of tracked files covered it"),
+            Denial::Partial => f.write_str("the checkpoint did not see everything"),
+        }
+    }
 }
 
 /// Names that begin so are a restore's temporary files.
@@ -94,9 +110,7 @@ impl<'a> Judge<'a> {
     }
 
     fn outside(&self, path: &RelPath) -> Option<Denial> {
-        if let Extent::Paths(paths) = &self.coverage.extent
-            && !paths.iter().any(|extent| path.starts_with(extent))
-        {
+        if !self.coverage.extent.reaches(path) {
             return Some(Denial::OutsideExtent);
         }
         if path.components().any(is_never_captured) {

@@ -214,6 +214,16 @@ pub enum Extent {
     Paths(Vec<RelPath>),
 }
 
+impl Extent {
+    /// Returns true if a capture of this extent looks at `path`.
+    pub fn reaches(&self, path: &RelPath) -> bool {
+        match self {
+            Extent::Tree => true,
+            Extent::Paths(paths) => paths.iter().any(|reached| path.starts_with(reached)),
+        }
+    }
+}
+
 /// The recorded coverage of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {

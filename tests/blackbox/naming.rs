@@ -82,3 +82,56 @@ fn the_newest_is_the_newest_that_somebody_took() {
     let shown = lab.piton(&["show", "--json"]).json();
     assert_eq!(shown["n"], 2);
 }
+
+#[test]
+fn find_tells_absent_from_not_captured() {
+    let lab = Lab::new();
+    lab.write("a.txt", "a");
+    lab.write(".env", "TOKEN=1");
+    lab.write("src/m.rs", "m");
+    lab.take("first");
+    lab.write(".gitignore", "*.log\n");
+    lab.write("x.log", "log");
+    lab.write("late.txt", "late");
+    lab.take("second");
+    lab.write("a.txt", "b");
+    assert_eq!(lab.piton(&["checkpoint", "third", "--", "a.txt"]).code, 0);
+    let presences = |path: &str| -> Vec<(String, u64)> {
+        let found = lab.piton(&["find", path, "--json"]).json();
+        let versions = found["versions"].as_array().unwrap().clone();
+        let number = |version: &serde_json::Value| version["checkpoints"][0].as_u64().unwrap();
+        versions.iter().map(|one| (one["presence"].as_str().unwrap().to_owned(), number(one))).collect()
+    };
+    let list = |items: &[(&str, u64)]| items.iter().map(|(word, n)| ((*word).to_owned(), *n)).collect::<Vec<_>>();
+    assert_eq!(presences("late.txt"), list(&[("held", 2), ("absent", 1)]), "a partial checkpoint says nothing of it");
+    assert_eq!(presences(".env"), list(&[("not-captured", 1)]));
+    assert_eq!(presences("x.log"), list(&[("not-captured", 2), ("absent", 1)]));
+    assert_eq!(presences("nowhere"), list(&[]));
+    let why = lab.piton(&["find", ".env"]);
+    assert_eq!((why.code, why.stdout.contains("secret")), (3, true), "{why:?}");
+    let why = lab.piton(&["find", "late.txt"]);
+    assert!(why.code == 0 && why.stdout.contains("absent  in checkpoint 1"), "{why:?}");
+}
+
+#[test]
+fn a_checkpoint_of_some_paths_is_not_compared_beyond_them() {
+    let lab = Lab::new();
+    for path in ["a", "c", "d/b"] {
+        lab.write(path, path);
+    }
+    lab.take("whole");
+    assert_eq!(lab.piton(&["checkpoint", "part", "--", "d"]).code, 0);
+    lab.write("d/b", "changed");
+    lab.write("n", "new");
+    let files = |args: &[&str]| {
+        let all: Vec<&str> = ["diff"].into_iter().chain(args.iter().copied()).chain(["--json"]).collect();
+        let items = lab.piton(&all).json()["files"]["items"].as_array().unwrap().clone();
+        items.iter().map(|item| item["path"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(files(&["2"]), ["d/b"]);
+    assert_eq!(files(&["1", "2"]), [""; 0]);
+    lab.take("later");
+    assert_eq!(files(&["2", "3"]), ["d/b"]);
+    assert_eq!(files(&["3", "2"]), ["d/b"]);
+    assert_eq!(files(&["1", "3"]), ["d/b", "n"]);
+}

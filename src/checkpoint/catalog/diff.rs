@@ -261,6 +261,8 @@ fn looked(coverage: &Coverage) -> Result<Looked<'_>> {
 fn is_capture_gap(change: &Change, from: &Looked, to: &Looked, may_exist: &dyn Fn(&RelPath) -> bool) -> bool {
     let path = &change.path;
     match (change.old, change.new) {
+        (None, Some(_)) if !from.0.extent.reaches(path) => true,
+        (Some(_), None) if !to.0.extent.reaches(path) => true,
         (None, Some(_)) if from.1.as_ref().is_some_and(|tracked| !tracked.matches(path)) => true,
         (Some(_), None) if to.1.as_ref().is_some_and(|tracked| !tracked.matches(path)) => true,
         (None, Some(_)) => to.0.targeted.contains(path) || from.0.skip_of(path).is_some(),

@@ -1,21 +1,32 @@
 //! Where a path stands in the checkpoints of a workspace.
 
+use std::cell::Cell;
+
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
-use crate::filter::Tracked;
+use crate::filter::{CoverageView, Denial, Judge, Verdict};
 use crate::model::build::stored_path;
-use crate::model::coverage::Extent;
 use crate::model::id::ObjectId;
+use crate::model::manifest::{Entry, EntryKind};
 use crate::model::name::RESERVED_ROOT;
 use crate::model::path::RelPath;
 use crate::model::tree::Mode;
 
-/// One version of a path, and the checkpoints that hold it.
+/// The state of a path in a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    Held(Mode, ObjectId),
+    /// The checkpoint would hold the path had it been there.
+    Absent,
+    /// The checkpoint does not say whether the path was there.
+    NotCaptured(Denial),
+}
+
+/// One version of a path, and the checkpoints that have it so.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// `None`: the path is absent there.
-    pub content: Option<(Mode, ObjectId)>,
-    /// Bytes of a file or link.
+    pub presence: Presence,
+    /// Bytes of a file or link that is held.
     pub size: Option<u64>,
     /// Oldest first.
     pub checkpoints: Vec<Checkpoint>,
@@ -47,26 +58,37 @@ impl Timeline {
         Ok(entries.into_iter().find(|entry| entry.name == RESERVED_ROOT).map(|entry| entry.id))
     }
 
-    /// The versions of a path over all checkpoints that looked at it, newest version first; equal neighbours are one version.
+    /// Returns the versions of a path over all checkpoints, newest version first; equal neighbours are one version. Narrowed
+    /// checkpoints that did not look at the path are passed over. Nothing is returned for a path that no checkpoint holds and
+    /// that is not there now.
     ///
     /// # Errors
     /// `store-damaged`.
     pub fn versions(&mut self, path: &RelPath) -> Result<Vec<Version>> {
         let (all, _) = self.checkpoints()?;
+        let held: Vec<_> = all.iter().map(|one| self.entry_at(&one.tree, path)).collect::<Result<_>>()?;
+        // Rules judge a directory, a file and a link differently: what the path was elsewhere stands for what it may have been.
+        let sample = held.iter().flatten().next_back().map(|(mode, _)| *mode).or_else(|| self.present_mode(path));
+        let Some(sample) = sample else { return Ok(Vec::new()) };
         let mut versions: Vec<Version> = Vec::new();
-        for checkpoint in all {
-            let content = self.entry_at(&checkpoint.tree, path)?;
-            if content.is_none() && !self.looked_at(&checkpoint, path)? {
+        for (checkpoint, held) in all.into_iter().zip(held) {
+            let presence = match held {
+                Some((mode, id)) => Presence::Held(mode, id),
+                None => self.absence(&checkpoint, path, sample)?,
+            };
+            if !checkpoint.record.is_whole()
+                && matches!(presence, Presence::NotCaptured(Denial::Untracked | Denial::OutsideExtent))
+            {
                 continue;
             }
             match versions.last_mut() {
-                Some(last) if last.content == content => last.checkpoints.push(checkpoint),
+                Some(last) if last.presence == presence => last.checkpoints.push(checkpoint),
                 _ => {
-                    let size = match content {
-                        Some((Mode::Dir, _)) | None => None,
-                        Some((_, id)) => Some(self.store.blob_size(&id)?),
+                    let size = match presence {
+                        Presence::Held(Mode::Dir, _) | Presence::Absent | Presence::NotCaptured(_) => None,
+                        Presence::Held(_, id) => Some(self.store.blob_size(&id)?),
                     };
-                    versions.push(Version { content, size, checkpoints: vec![checkpoint] });
+                    versions.push(Version { presence, size, checkpoints: vec![checkpoint] });
                 }
             }
         }
@@ -74,16 +96,42 @@ impl Timeline {
         Ok(versions)
     }
 
-    /// True if a checkpoint would hold `path` had it been there: neither its patterns nor its extent left the path out.
-    fn looked_at(&self, checkpoint: &Checkpoint, path: &RelPath) -> Result<bool> {
-        if checkpoint.record.is_whole() {
-            return Ok(true);
-        }
+    fn present_mode(&self, path: &RelPath) -> Option<Mode> {
+        let facts = path.under(&self.workspace.path).symlink_metadata().ok()?; // Absent, or as good as absent to us.
+        Some(match facts.file_type() {
+            kind if kind.is_dir() => Mode::Dir,
+            kind if kind.is_symlink() => Mode::Link,
+            _ => Mode::File,
+        })
+    }
+
+    /// Judges why a checkpoint does not hold `path`, by the rules that it recorded.
+    fn absence(&self, checkpoint: &Checkpoint, path: &RelPath, sample: Mode) -> Result<Presence> {
         let coverage = self.coverage(&checkpoint.tree)?;
-        let reached = match &coverage.extent {
-            Extent::Tree => true,
-            Extent::Paths(paths) => paths.iter().any(|reached| path.starts_with(reached)),
+        // A file of rules that cannot be read makes the answer one of doubt.
+        let is_unread = Cell::new(false);
+        let held = |path: &RelPath| {
+            self.entry_at(&checkpoint.tree, path).unwrap_or_else(|_| {
+                is_unread.set(true);
+                None
+            })
         };
-        Ok(reached && Tracked::new(&coverage.tracked, &coverage.read_only)?.matches(path))
+        let gitignore = |dir: &RelPath| match held(&dir.join(b".gitignore")) {
+            Some((Mode::File | Mode::Executable, id)) => self.read_record(&id).map_err(|_| is_unread.set(true)).ok(),
+            _ => None,
+        };
+        let exists = |path: &RelPath| held(path).is_some();
+        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        let entry = match sample {
+            Mode::Dir => Entry::dir(0o755),
+            Mode::Link => Entry { kind: EntryKind::Link, perm: 0o777, id: ObjectId::EMPTY_TREE, size: 0 },
+            _ => Entry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 0 },
+        };
+        let verdict = Judge::new(&coverage, &view).verdict(path, &entry);
+        Ok(match verdict {
+            _ if is_unread.get() => Presence::NotCaptured(Denial::Partial),
+            Verdict::Yes => Presence::Absent,
+            Verdict::No(why) => Presence::NotCaptured(why),
+        })
     }
 }

@@ -292,7 +292,7 @@ impl Timeline {
             Verdict::No(Denial::Untracked) if rules_known && goes_along(path, entry) => Ok(()),
             Verdict::No(Denial::Untracked) if rules_known && made.contains(path) => Ok(()),
             _ if !stepping && !rules_known => Err("the checkpoint's ignore rules are lost".to_owned()),
-            Verdict::No(why) if !stepping => Err(denial_text(why)),
+            Verdict::No(why) if !stepping => Err(why.to_string()),
             Verdict::No(_) | Verdict::Yes => Ok(()),
         };
         let target_skipped = |path: &RelPath| !stepping && loaded.coverage.skip_of(path).is_some();
@@ -408,20 +408,6 @@ fn not_agreed(plan: &Plan, agreed: &Agreed) -> Vec<RelPath> {
     };
     let kept = plan.keep.iter().filter(|(_, why)| *why == KeepReason::NotAgreed).map(|(path, _)| path);
     kept.filter(|path| !shown(path)).cloned().collect()
-}
-
-/// Why a path that is absent from the target is kept.
-fn denial_text(why: Denial) -> String {
-    match why {
-        Denial::Ignored => "ignored when the checkpoint was taken".to_owned(),
-        Denial::Excluded => "excluded when the checkpoint was taken".to_owned(),
-        Denial::Secret => "looks like a secret; the checkpoint left secrets out".to_owned(),
-        Denial::TooLarge => "larger than the checkpoint's size cap".to_owned(),
-        Denial::Skipped(why) => format!("left out of the checkpoint: {why}"),
-        Denial::OutsideExtent => "the checkpoint looked at other paths only".to_owned(),
-        Denial::Untracked => "no pattern of tracked files covered it".to_owned(),
-        Denial::Partial => "the checkpoint did not see everything".to_owned(),
-    }
 }
 
 fn pre_restore_failed(error: Error) -> Error {
