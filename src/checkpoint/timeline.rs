@@ -23,7 +23,7 @@ use crate::model::path::RelPath;
 use crate::model::policy::{Durability, Policy};
 use crate::store::{Batch, BatchStats, Landing, Log, Store};
 use crate::sys::clock::boot_id;
-use crate::sys::lock::{FileLock, Held, Mode};
+use crate::sys::fs::lock::{FileLock, Held, Mode};
 use crate::worktree::Warm;
 use crate::worktree::stamps::Stamps;
 

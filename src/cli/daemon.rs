@@ -81,7 +81,7 @@ fn stop(context: &Context) -> Result<Exit> {
     // The lock is free once all that was begun is done.
     let lock = daemon::dir(&context.home).join("lock");
     let left = until.saturating_duration_since(Instant::now());
-    crate::sys::lock::FileLock::acquire(&lock, crate::sys::lock::Mode::Exclusive, "stopping", left)?;
+    crate::sys::fs::lock::FileLock::acquire(&lock, crate::sys::fs::lock::Mode::Exclusive, "stopping", left)?;
     if context.json {
         print::json(&json!({ "stopped": running.pid }))?;
     } else {

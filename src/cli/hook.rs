@@ -35,7 +35,7 @@ struct Asked {
 
 /// Answers; never fails.
 pub fn hook(arguments: &[String]) -> Exit {
-    crate::sys::durable::make_private();
+    crate::sys::fs::durable::make_private();
     let asked = match asked(arguments) {
         Ok(asked) => asked,
         Err(error) => {

@@ -38,7 +38,8 @@ use clap::Parser;
 use crate::agents::Client;
 use crate::doors::{stdio, stream};
 use crate::error::{Code, Error, Result};
-use crate::sys::{process, remains};
+use crate::sys::fs::deferred;
+use crate::sys::process;
 use context::Context;
 use verbs::{Cli, SidecarArgs, Verb};
 
@@ -98,12 +99,12 @@ pub fn main() -> ExitCode {
     }
     trace();
     heed_file_limit();
-    crate::sys::durable::make_private();
+    crate::sys::fs::durable::make_private();
     let exit = run(&cli).unwrap_or_else(|error| {
         print::error(&error, cli.json);
         exit_of(&error).into()
     });
-    remains::wait();
+    deferred::wait();
     exit
 }
 

@@ -23,7 +23,7 @@ impl Scratch {
     /// # Errors
     /// When it cannot be made.
     pub fn create(above: &Path, prefix: &str, name: &'static str, keep: bool) -> Result<Scratch> {
-        let unique = crate::sys::durable::unique_suffix();
+        let unique = crate::sys::fs::durable::unique_suffix();
         let dir = above.join(format!("{prefix}-{unique}-{}", crate::sys::clock::now_ms()));
         std::fs::DirBuilder::new().mode(0o700).create(&dir).at("creating", &dir)?;
         let dir = dir.canonicalize().at("resolving", &dir)?;

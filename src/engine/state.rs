@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::guard::Turns;
 use crate::checkpoint::Home;
-use crate::sys::durable::{create_private_dir, replace_cache};
+use crate::sys::fs::durable::{create_private_dir, replace_cache};
 
 /// Sessions that are kept in memory; beyond them those that no connection uses are dropped.
 const MANY: usize = 256;

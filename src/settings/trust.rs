@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::meta::quote;
-use crate::sys::durable::replace_file;
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::durable::replace_file;
+use crate::sys::fs::lock::{FileLock, Mode};
 
 /// How long somebody else who trusts is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -24,7 +24,7 @@ use super::{Store, lazy, loose};
 use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::ObjectSink;
-use crate::sys::room::Room;
+use crate::sys::fs::space::DiskSpace;
 
 /// From this many objects on a pack is written.
 pub(super) const MAX_LOOSE: usize = 64;
@@ -207,7 +207,7 @@ impl<'s> Batch<'s> {
             return Ok(());
         }
         inner.ask_room_at = bytes + ASK_ROOM;
-        Room::at(&self.git_dir)?.require_floor(&self.git_dir)
+        DiskSpace::at(&self.git_dir)?.require_floor(&self.git_dir)
     }
 
     /// Keeps an object in memory while there are few; `false` when a pack is being written.
@@ -276,7 +276,7 @@ impl ObjectSink for Batch<'_> {
             let _ = self.present.set(Present::read(&self.git_dir)?);
         }
         if bytes >= self.light_from {
-            let room = Room::at(&self.git_dir)?;
+            let room = DiskSpace::at(&self.git_dir)?;
             // Room for both, the light and the compressed, and for others.
             let fits = room.free >= room.floor().saturating_add(bytes.saturating_mul(3));
             self.light.store(fits, Ordering::Relaxed);

@@ -18,8 +18,8 @@ use super::pack::{self, PackWriter, Packed};
 use super::{Store, loose};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
-use crate::sys::durable::{replace_file, sync_dir};
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::durable::{replace_file, sync_dir};
+use crate::sys::fs::lock::{FileLock, Mode};
 
 /// When work begins, and how much of it one call does.
 #[derive(Clone, Copy)]

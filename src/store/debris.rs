@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::Store;
 use crate::error::{Code, IoContext, Result};
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::lock::{FileLock, Mode};
 
 /// Temporary files outside of the object directories are no writer's any more when they are this old.
 const OLD: Duration = Duration::from_secs(3600);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::{Holes, Store, packs};
 use crate::error::{IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::lock::{FileLock, Mode};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use super::index::Index;
 use super::packs::{Identity, Set};
 use crate::error::Result;
 use crate::model::id::ObjectId;
-use crate::sys::durable::replace_cache;
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::durable::replace_cache;
+use crate::sys::fs::lock::{FileLock, Mode};
 
 /// The longest wait for the lock: the holder may read a large pack from its beginning to its end.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -12,7 +12,7 @@ use git2::ConfigLevel;
 
 use super::inventory::Inventory;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::sys::durable::{create_private_dir, replace_cache, replace_file, sync_dir, unique_suffix};
+use crate::sys::fs::durable::{create_private_dir, replace_cache, replace_file, sync_dir, unique_suffix};
 
 /// The format this version reads and writes.
 const FORMAT: u32 = 1;

@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, IoContext, Result};
-use crate::sys::durable::{create_private_dir, replace_file, sync_dir};
+use crate::sys::fs::durable::{create_private_dir, replace_file, sync_dir};
 
 /// The marks that stand: names of workspaces.
 pub fn marked(home: &Path) -> Result<Vec<String>> {

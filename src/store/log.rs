@@ -23,8 +23,8 @@ use std::time::Duration;
 use super::{Store, lazy, loose};
 use crate::error::{Error, IoContext, Result};
 use crate::model::id::ObjectId;
-use crate::sys::durable::{replace_file, sync_dir};
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::durable::{replace_file, sync_dir};
+use crate::sys::fs::lock::{FileLock, Mode};
 
 const MAGIC: &[u8; 4] = b"PTNL";
 const HEAD: usize = 12;

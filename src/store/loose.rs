@@ -20,7 +20,7 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::hash_stream;
 use crate::model::weight::object_too_large;
-use crate::sys::durable::{sync_dir, unique_suffix};
+use crate::sys::fs::durable::{sync_dir, unique_suffix};
 
 /// Where a loose object stands.
 pub fn path_of(git_dir: &Path, id: &ObjectId) -> PathBuf {

@@ -53,7 +53,7 @@ pub use refs::{RefEntry, RefMarks};
 
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::lock::{FileLock, Mode};
 
 /// The most bytes of a commit that is read: what piton says of a checkpoint takes a few hundred.
 const LARGEST_COMMIT: u64 = 4 << 20;

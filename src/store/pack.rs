@@ -17,7 +17,8 @@ use super::index::Entry;
 use super::loose::in_parallel;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::sys::durable::{sync_dir, unique_suffix};
+use crate::sys::fs::durable::{sync_dir, unique_suffix};
+use crate::sys::writeback;
 
 /// An object as a pack holds it: its type-and-size header and the compressed content.
 pub struct Packed {
@@ -152,20 +153,6 @@ pub fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
 /// left to do.
 const EARLY: u64 = 8 << 20;
 
-/// Asks the kernel to begin writing a range; nothing waits for it, and nothing is lost when it will not.
-#[cfg(target_os = "linux")]
-fn start_writing(file: &File, from: u64, length: u64) {
-    use std::os::fd::AsRawFd;
-    #[expect(unsafe_code, reason = "rustix has no such call")]
-    // SAFETY: the descriptor is open for the length of the call; no memory is handed over.
-    unsafe {
-        libc::sync_file_range(file.as_raw_fd(), from as i64, length as i64, libc::SYNC_FILE_RANGE_WRITE)
-    };
-}
-
-#[cfg(not(target_os = "linux"))]
-fn start_writing(_file: &File, _from: u64, _length: u64) {}
-
 /// What the name of a pack begins with: of one to keep, and of one whose objects are not compressed yet.
 pub const DENSE: &str = "pack-";
 pub const LIGHT: &str = "pack-light-";
@@ -219,7 +206,7 @@ impl PackWriter {
         self.objects.push(Entry { id: packed.id, crc, offset: self.offset });
         self.offset += packed.bytes.len() as u64;
         if self.offset >= self.started + EARLY {
-            start_writing(self.file.get_ref(), self.started, self.offset - self.started);
+            writeback::start(self.file.get_ref(), self.started, self.offset - self.started);
             self.started = self.offset;
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::{Store, layout, lazy};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
-use crate::sys::durable::{create_private_dir, replace_cache, sync_dir};
+use crate::sys::fs::durable::{create_private_dir, replace_cache, sync_dir};
 
 /// Bytes that are compared at once.
 const PIECE: usize = 256 << 10;

@@ -5,15 +5,13 @@
 //! kernel takes back those of a process that dies.
 
 use std::cell::RefCell;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Permissions};
 use std::io::Write;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, linkat};
-
+use crate::sys::nameless;
 use crate::sys::process::descriptor_limit;
 
 /// As many as a checkpoint of loose objects can need, with its ref.
@@ -43,9 +41,7 @@ impl Ready {
         let most = descriptor_limit() / SHARE;
         let mut files = self.0.borrow_mut();
         while files.len() < ENOUGH && OPEN.load(Ordering::Relaxed) < most {
-            let mut options = OpenOptions::new();
-            options.write(true).mode(0o400).custom_flags(libc::O_TMPFILE);
-            let Ok(file) = options.open(dir) else { return };
+            let Ok(file) = nameless::create(dir) else { return };
             OPEN.fetch_add(1, Ordering::Relaxed);
             files.push(Nameless(file));
         }
@@ -59,8 +55,7 @@ impl Ready {
         let is_written = file.write_all(content).is_ok()
             && (mode == 0o400 || file.set_permissions(Permissions::from_mode(mode)).is_ok());
         // Whatever was refused is met again, and told, by who makes the file anew.
-        let now = format!("/proc/self/fd/{}", file.as_raw_fd());
-        is_written && linkat(CWD, now, CWD, path, AtFlags::SYMLINK_FOLLOW).is_ok()
+        is_written && nameless::name(file, path).is_ok()
     }
 }
 

@@ -25,8 +25,8 @@ use super::pack::{self, PackWriter};
 use super::present::Present;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectKind;
-use crate::sys::lock::FileLock;
-use crate::sys::room::Room;
+use crate::sys::fs::lock::FileLock;
+use crate::sys::fs::space::DiskSpace;
 
 /// How much is done at once.
 #[derive(Clone, Copy)]
@@ -132,7 +132,7 @@ impl Store {
         };
         let dense = dense(&place)?;
         let todo: VecDeque<_> = spans.into_iter().filter(|(entry, _)| !dense.contains(&entry.id)).collect();
-        let room = Room::at(&place.git_dir)?;
+        let room = DiskSpace::at(&place.git_dir)?;
         let needed = todo.iter().map(|(entry, end)| end.saturating_sub(entry.offset)).sum::<u64>();
         if room.free < room.floor().saturating_add(needed) {
             let text =

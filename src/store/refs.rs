@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::Store;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
-use crate::sys::durable::sync_dir;
+use crate::sys::fs::durable::sync_dir;
 
 /// How long a `.lock` file must stand untouched to count as left over: git holds one for milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,12 +1,6 @@
 //! Clocks: the kernel's file-timestamp clock, and wall time as RFC 3339 text.
 
-use rustix::time::{ClockId, clock_gettime};
-
-/// Nanoseconds since the epoch on the clock from which the kernel stamps files (`CLOCK_REALTIME_COARSE`).
-pub fn file_clock() -> i64 {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
-}
+pub use super::linux::clock::{boot_id, file_clock};
 
 /// Milliseconds since the epoch.
 pub fn now_ms() -> i64 {
@@ -38,11 +32,6 @@ pub fn local_minute(ms: i64) -> String {
         Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
         Err(_) => rfc3339(ms),
     }
-}
-
-/// The kernel's boot id, which tells a file kept over a reboot from one of this boot; empty where there is none.
-pub fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,18 +1,6 @@
-//! What this process takes of the machine's memory.
+//! The memory that this process takes of the machine.
 
-/// Resident bytes; `None` where the system does not tell.
-#[cfg(target_os = "linux")]
-pub fn resident() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let kilobytes = text.lines().find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix("kB"))?;
-    Some(kilobytes.trim().parse::<u64>().ok()? << 10)
-}
-
-/// Resident bytes; `None` where the system does not tell.
-#[cfg(not(target_os = "linux"))]
-pub fn resident() -> Option<u64> {
-    None
-}
+pub use super::linux::memory::{give_back, resident};
 
 /// Parts that are freed as fast as a thread is begun.
 const FEW: u64 = 4096;
@@ -23,46 +11,5 @@ pub fn drop_beside(value: impl Send + 'static, parts: u64) {
     if parts > FEW {
         // Without a thread it is freed here.
         let _ = std::thread::Builder::new().name("drop".to_owned()).spawn(move || drop(value));
-    }
-}
-
-/// Gives what was freed and is kept for later back to the system; for idle times, because it is asked for again page by page.
-/// Where the allocator cannot be told, nothing happens.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(unsafe_code, reason = "glibc's allocator has no safe interface of its own")]
-pub fn give_back() {
-    // SAFETY: takes one integer by value and only touches the allocator's own free memory, under its locks.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
-/// Gives what was freed back to the system, where the allocator can be told.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub fn give_back() {}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_that_is_written_to_counts() {
-        let before = resident().unwrap();
-        let block = std::hint::black_box(vec![1u8; 64 << 20]);
-        assert!(resident().unwrap() > before + (32 << 20));
-        drop(block);
-    }
-
-    #[cfg(target_env = "gnu")]
-    #[test]
-    fn what_is_freed_is_given_back() {
-        let pieces: Vec<Vec<u8>> = (0..64 << 10).map(|_| vec![1u8; 1 << 10]).collect();
-        // Keeps the end of the heap in use, so that only what is told gives the middle back.
-        let last = std::hint::black_box(vec![1u8; 1 << 10]);
-        drop(pieces);
-        let before = resident().unwrap();
-        give_back();
-        assert!(resident().unwrap() + (32 << 20) < before, "{before}");
-        drop(last);
     }
 }

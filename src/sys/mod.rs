@@ -1,14 +1,13 @@
-//! The operating system: locks, durable files, directories opened component by component, clocks (rank 0).
+//! The operating system: files and directories, locks, processes, clocks (rank 0).
+//!
+//! Everything that only Linux has stands in `linux`, behind plain functions: a port to another system is one more such room.
 
 pub mod child;
 pub mod clock;
-pub mod dir;
-pub mod durable;
-pub mod lease;
-pub mod lock;
+pub mod fs;
+mod linux;
 pub mod memory;
-pub mod mount;
 pub mod pipe;
 pub mod process;
-pub mod remains;
-pub mod room;
+
+pub use linux::{beneath, descriptor, inotify, lease, listing, mount, nameless, writeback};

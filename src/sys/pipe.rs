@@ -4,10 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, fstat};
 
-use std::time::{Duration, Instant};
+use super::linux::descriptor;
 
 /// What a pipe takes as a whole or not at all.
 const WHOLE: usize = 4096;
@@ -21,7 +22,7 @@ impl Ready {
     pub fn of(end: impl AsFd) -> Option<Ready> {
         let end = end.as_fd();
         let is_pipe = fstat(end).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Fifo);
-        let path = format!("/proc/self/fd/{}", end.as_raw_fd());
+        let path = descriptor::path(end);
         // A pipe that cannot be opened again is written to through `end` alone.
         let open = || OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path).ok();
         is_pipe.then(open)?.map(Ready)

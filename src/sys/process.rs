@@ -1,12 +1,13 @@
 //! Processes: which program this is, leaving a terminal, ending another.
 
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::{Error, Result};
+
+pub use super::linux::process::{close_inherited, peer};
 
 /// By which a rebuilt or replaced program is told from this one: version, and inode, size and time of the file that runs.
 pub fn build() -> String {
@@ -47,43 +48,10 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The user at the other end of a socket.
-///
-/// # Errors
-/// Returns the errors of the system.
-pub fn peer(stream: &UnixStream) -> Result<u32> {
-    let peer = rustix::net::sockopt::socket_peercred(stream)
-        .map_err(|errno| Error::io(errno.into(), "asking who is at the other end", Path::new("socket")))?;
-    Ok(peer.uid.as_raw())
-}
-
 /// Leaves the terminal and the group of whoever started this process, so that neither ends it.
 pub fn leave_session() {
     // The leader of a group cannot; it has left already then.
     let _ = rustix::process::setsid();
-}
-
-/// Closes every descriptor but the standard streams. Whoever started this process may have left some open by mistake: a shell
-/// would wait for the end of `$(…)`, and a lock would stay taken. To be called before anything is opened.
-pub fn close_inherited() {
-    #[expect(unsafe_code, reason = "no safe interface closes descriptors that nothing here owns")]
-    fn close(first: i32, last: u32) -> bool {
-        // SAFETY: nothing was opened yet that could miss its descriptor; the numbers are plain integers.
-        unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) == 0 }
-    }
-    if close(3, u32::MAX) {
-        return;
-    }
-    // A kernel before 5.9: one by one.
-    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for number in numbers.into_iter().filter(|number| *number > 2) {
-        #[expect(unsafe_code, reason = "as above")]
-        // SAFETY: as above; one that is closed already is refused with an error.
-        unsafe {
-            libc::close(number);
-        }
-    }
 }
 
 /// Asks a process to end (SIGTERM).

@@ -2,9 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where the kernel tells them.
-pub const PLACE: &str = "/proc/sys/fs/inotify";
-
 /// Instances that a few open workspaces need beside the editors and terminals of a desktop.
 const FEW_INSTANCES: u64 = 64;
 
@@ -34,7 +31,7 @@ pub struct Short {
 }
 
 impl Limits {
-    /// Reads them from a directory like [`PLACE`].
+    /// Reads them from a directory like [`crate::sys::inotify::LIMITS`].
     pub fn read(dir: &Path) -> Limits {
         let number = |name: &str| -> Option<u64> {
             let path: PathBuf = dir.join(name);

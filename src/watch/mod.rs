@@ -120,7 +120,7 @@ impl Watcher {
         let deadline = Instant::now() + options.start_within;
         let refused = |error: std::io::Error| Refusal::Unusable(error.to_string());
         let root: Arc<Path> = std::fs::canonicalize(root).map_err(refused)?.into();
-        crate::sys::durable::create_private_dir(&options.cookies)?;
+        crate::sys::fs::durable::create_private_dir(&options.cookies)?;
         let cookies: Arc<Path> = std::fs::canonicalize(&options.cookies).map_err(refused)?.into();
         for path in [&root, &cookies] {
             if let Some(name) = mount::foreign(path)? {
@@ -227,7 +227,7 @@ impl Watcher {
             heard.instance += 1;
             heard.instance
         };
-        crate::sys::durable::create_private_dir(self.cookies.dir())?;
+        crate::sys::fs::durable::create_private_dir(self.cookies.dir())?;
         let listener = Listener {
             shared: Arc::clone(&self.shared),
             instance,

@@ -18,7 +18,7 @@ use notify::{ErrorKind, PathOp, RecommendedWatcher, RecursiveMode, WatchPathConf
 use super::Rules;
 use super::git_files;
 use crate::model::path::RelPath;
-use crate::sys::dir::Dir;
+use crate::sys::fs::dir::Dir;
 use crate::sys::mount;
 
 /// Directories that get their watches before they are listed together.

@@ -13,7 +13,8 @@ use crate::error::{IoContext, Result};
 use crate::filter::generated::made_beside;
 use crate::filter::verdict::is_never_captured;
 use crate::model::path::RelPath;
-use crate::sys::dir::{Dir, Kind};
+use crate::sys::fs::dir::Dir;
+use crate::sys::fs::stat::FileKind;
 
 /// Bytes of names that are asked for at once.
 const BUFFER: usize = 64 << 10;
@@ -58,8 +59,8 @@ pub fn read_small(root: &Path, path: &RelPath, max: u64) -> Result<Option<Vec<u8
     let Some(dir) = Dir::open_root(root)?.find_dir(parent.to_path())? else { return Ok(Some(Vec::new())) };
     match dir.stat(path.name())? {
         None => Ok(Some(Vec::new())),
-        Some(stat) if stat.kind == Kind::Link => dir.read_link(path.name()).map(Some),
-        Some(stat) if stat.kind != Kind::File || stat.size > max => Ok(None),
+        Some(stat) if stat.kind == FileKind::Link => dir.read_link(path.name()).map(Some),
+        Some(stat) if stat.kind != FileKind::File || stat.size > max => Ok(None),
         Some(_) => {
             let mut content = Vec::new();
             dir.open_file(path.name())?.take(max).read_to_end(&mut content).at("reading", path.under(root))?;

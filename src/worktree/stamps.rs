@@ -15,7 +15,7 @@ use crate::model::coverage::Defaults;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::stamp::{Known, KnownPaths, Stamp};
-use crate::sys::durable;
+use crate::sys::fs::durable;
 
 const MAGIC: &[u8; 8] = b"PTNSTAMP";
 const VERSION: u32 = 3;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use piton::sys::lock::{FileLock, Mode};
+use piton::sys::fs::lock::{FileLock, Mode};
 use serde_json::{Value, json};
 
 use super::support::*;

@@ -11,7 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
-use crate::sys::durable::replace_cache;
+use crate::sys::fs::durable::replace_cache;
 
 /// Size in bytes above which the older half of the file goes.
 const MAX_BYTES: u64 = 2 << 20;

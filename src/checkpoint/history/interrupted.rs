@@ -13,7 +13,7 @@ use super::restore::{Restore, Restored};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
-use crate::sys::lock::{FileLock, Mode, holder};
+use crate::sys::fs::lock::{FileLock, Mode, holder};
 use crate::worktree::Flow;
 
 /// What who restores writes into the lock.

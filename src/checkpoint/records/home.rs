@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Code, Error, IoContext, Result};
-use crate::sys::durable::create_private_dir;
+use crate::sys::fs::durable::create_private_dir;
 
 /// `$PITON_HOME`: the store, the workspaces' records, trusted settings. Mode 0700.
 #[derive(Clone, Debug, PartialEq, Eq)]

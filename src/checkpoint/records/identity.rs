@@ -17,7 +17,7 @@ use super::mishaps;
 use super::workspace::{Workspace, scope_of};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::store::Store;
-use crate::sys::durable::{create_private_dir, replace_file};
+use crate::sys::fs::durable::{create_private_dir, replace_file};
 
 /// Holds the content of an identity record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

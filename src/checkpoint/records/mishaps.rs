@@ -10,7 +10,7 @@ use crate::error::{IoContext, Result};
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
 use crate::sys::clock::{now_ms, rfc3339};
-use crate::sys::durable::replace_cache;
+use crate::sys::fs::durable::replace_cache;
 
 /// A longer file is cut to its newest entries.
 const MAX_BYTES: u64 = 64 << 10;

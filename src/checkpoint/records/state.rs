@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
 use crate::model::id::ObjectId;
-use crate::sys::durable::replace_file;
+use crate::sys::fs::durable::replace_file;
 
 /// Where a run stands after a rollback: its next typed checkpoint opens a new branch from here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

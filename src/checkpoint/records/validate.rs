@@ -22,7 +22,7 @@ use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
 use crate::store::health::Ailment;
 use crate::store::{Holes, RefEntry, Store, log};
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::lock::{FileLock, Mode};
 
 /// How long somebody who is at work in a workspace is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -12,8 +12,8 @@ use super::home::Home;
 use super::identity::{self, Identity};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::clock::{now_ms, rfc3339};
-use crate::sys::durable::create_private_dir;
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::durable::create_private_dir;
+use crate::sys::fs::lock::{FileLock, Mode};
 
 /// Files and directories whose presence makes a directory a project's root.
 const MARKERS: &[&str] = &[

@@ -23,8 +23,8 @@ use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
 use crate::model::weight::Scale;
 use crate::store::{Arrival, FSCK_IGNORED, Quarantine, Store};
-use crate::sys::durable::unique_suffix;
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::durable::unique_suffix;
+use crate::sys::fs::lock::{FileLock, Mode};
 
 /// Longest history of a run that is taken over.
 const LONGEST: usize = 10_000;

@@ -19,8 +19,8 @@ use crate::error::{Error, IoContext, Result};
 use crate::git::{self, Reach};
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
-use crate::sys::durable::{create_private_dir, replace_cache};
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::durable::{create_private_dir, replace_cache};
+use crate::sys::fs::lock::{FileLock, Mode};
 
 /// The first line of a configuration that this version writes.
 const MARK: &str = "# piton view 1\n";

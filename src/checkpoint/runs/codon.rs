@@ -14,8 +14,8 @@ use crate::filter::Tracked;
 use crate::model::checkpoint::Kind;
 use crate::model::text::printable;
 use crate::sys::clock::now_ms;
-use crate::sys::durable::create_private_dir;
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::durable::create_private_dir;
+use crate::sys::fs::lock::{FileLock, Mode};
 use crate::worktree::Flow;
 
 /// Longest id of a codon, in bytes.

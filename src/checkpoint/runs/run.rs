@@ -16,7 +16,7 @@ use crate::filter::subtracts;
 use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
 use crate::sys::clock::{ms_of, now_ms, rfc3339};
-use crate::sys::durable::{create_private_dir, replace_file};
+use crate::sys::fs::durable::{create_private_dir, replace_file};
 use crate::worktree::Flow;
 
 /// The codon of an `exit` checkpoint that no codon was running for.

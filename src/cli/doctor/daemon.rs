@@ -5,7 +5,7 @@ use std::path::Path;
 use super::ground::private;
 use super::{Report, Surroundings, quoted_path};
 use crate::doors::socket::{Probe, dir, probe};
-use crate::sys::lock::holder;
+use crate::sys::fs::lock::holder;
 use crate::sys::process;
 
 pub fn check(at: &Surroundings<'_>, report: &mut Report) {

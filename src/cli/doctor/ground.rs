@@ -7,9 +7,9 @@ use super::{Report, Surroundings, quoted_path};
 use crate::checkpoint::Timeline;
 use crate::model::manifest::EntryKind;
 use crate::model::text::printable;
-use crate::sys::room::Room;
-use crate::sys::{mount, process};
-use crate::watch::limits::{Limits, PLACE};
+use crate::sys::fs::space::DiskSpace;
+use crate::sys::{inotify, mount, process};
+use crate::watch::limits::Limits;
 
 pub fn check(at: &Surroundings<'_>, report: &mut Report) {
     let home = at.context.home.path();
@@ -41,7 +41,7 @@ pub fn private(path: &Path, mode: u32, about: &str, report: &mut Report) -> bool
 }
 
 fn disk(home: &Path, report: &mut Report) {
-    match Room::at(home).and_then(|room| room.require_floor(home).map(|()| room)) {
+    match DiskSpace::at(home).and_then(|room| room.require_floor(home).map(|()| room)) {
         Ok(room) => report.well("disk", format!("{:.1} GB are free", room.free as f64 / 1e9)),
         Err(error) => report.open("disk", error.text(), "free some space; until then no new content is captured"),
     }
@@ -55,7 +55,7 @@ fn watches(at: &Surroundings<'_>, report: &mut Report) {
         report.note("watcher", format!("not all changes on {name} are seen from here: every checkpoint scans"));
         return;
     }
-    let short = Limits::read(Path::new(PLACE)).short(directories.unwrap_or(0));
+    let short = Limits::read(Path::new(inotify::LIMITS)).short(directories.unwrap_or(0));
     for limit in &short {
         let text = format!("{} is {}: {}", limit.key, limit.is, limit.why);
         let command = format!("sudo sysctl -w {}={}", limit.key, limit.wanted);

@@ -14,7 +14,7 @@ use crate::agents::Client;
 use crate::checkpoint::{Home, records::mishaps};
 use crate::doors::socket::{self as daemon, Link, Probe};
 use crate::error::{Code, Error, IoContext, Result};
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::process;
 
 /// How long the scratch daemon may take to end.
@@ -43,7 +43,7 @@ impl Scratch {
     /// # Errors
     /// `disk-full`, `permission`.
     pub fn create() -> Result<Scratch> {
-        let name = format!("piton-doctor-{}-{}", crate::sys::durable::unique_suffix(), crate::sys::clock::now_ms());
+        let name = format!("piton-doctor-{}-{}", crate::sys::fs::durable::unique_suffix(), crate::sys::clock::now_ms());
         let dir = std::env::temp_dir().join(name);
         std::fs::DirBuilder::new().mode(0o700).create(&dir).at("creating", &dir)?;
         let dir = dir.canonicalize().at("resolving", &dir)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::checkpoint::Home;
 use crate::error::{IoContext, Result};
 use crate::sys::clock::rfc3339;
-use crate::sys::durable::{create_private_dir, replace_file};
+use crate::sys::fs::durable::{create_private_dir, replace_file};
 
 /// Copies of a file that are kept beside the first one.
 const NEWEST: usize = 5;

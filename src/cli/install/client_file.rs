@@ -10,7 +10,7 @@ use super::backups;
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::clock::now_ms;
-use crate::sys::durable::{replace_file, replace_with_mode, sync_dir};
+use crate::sys::fs::durable::{replace_file, replace_with_mode, sync_dir};
 
 /// A file as it was found.
 pub struct ClientFile {

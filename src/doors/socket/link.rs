@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{Greeting, address, dir};
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::sys::durable::create_private_dir;
+use crate::sys::fs::durable::create_private_dir;
 use crate::sys::process;
 
 /// How long a greeting is waited for, a daemon that is just being started included.

@@ -14,6 +14,7 @@ mod serve;
 pub use link::{Link, Probe, Served, probe};
 pub use serve::{Ended, run};
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,8 +58,7 @@ fn address(dir: &Path, name: &str) -> std::io::Result<(Option<std::fs::File>, Pa
     if direct.as_os_str().len() <= MAX_SOCKET_PATH {
         return Ok((None, direct));
     }
-    use std::os::fd::AsRawFd;
     let open = std::fs::File::open(dir)?;
-    let short = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd())).join(name);
+    let short = crate::sys::descriptor::path(open.as_fd()).join(name);
     Ok((Some(open), short))
 }

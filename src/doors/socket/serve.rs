@@ -18,8 +18,8 @@ use crate::doors::stdio::{GRACE, Shared, converse};
 use crate::engine::Engine;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::clock::{now_ms, rfc3339};
-use crate::sys::durable::create_private_dir;
-use crate::sys::lock::{FileLock, Mode};
+use crate::sys::fs::durable::create_private_dir;
+use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::process;
 
 /// Most clients at a time; one more is greeted with `ok: false`.

@@ -19,7 +19,7 @@ use crate::model::checkpoint::Kind;
 use crate::model::redact::redact;
 use crate::protocol::{CodonEnd, CodonStart, Id, Rollback, RunEnd, RunFork, RunStart, RunStatus};
 use crate::sys::clock::now_ms;
-use crate::sys::durable::unique_suffix;
+use crate::sys::fs::durable::unique_suffix;
 
 /// Longest goal, name or reason that is kept, in characters.
 const MAX_TEXT: usize = 400;

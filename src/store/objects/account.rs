@@ -13,7 +13,7 @@ use crate::store::entry::Fault;
 use crate::store::inventory::Inventory;
 use crate::store::packs::{Identity, Set};
 use crate::store::{layout, loose, pack};
-use crate::sys::durable::{create_private_dir, sync_dir, unique_suffix};
+use crate::sys::fs::durable::{create_private_dir, sync_dir, unique_suffix};
 
 /// So many missing objects are remembered. Each of them costs a look per checkpoint; a further one that is missed costs a look at all.
 const MOST_LOST: usize = 1000;

@@ -6,7 +6,7 @@ use crate::store::index::Index;
 use crate::store::inventory::Inventory;
 use crate::store::pack::PackWriter;
 use crate::store::packs::Identity;
-use crate::sys::durable::replace_cache;
+use crate::sys::fs::durable::replace_cache;
 
 pub(super) fn only(store: &Store, kind: &str) -> PathBuf {
     let found = std::fs::read_dir(store.git_dir().join("objects/pack")).unwrap().map(|entry| entry.unwrap().path());

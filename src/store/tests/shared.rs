@@ -4,7 +4,7 @@ use super::damage::{comes_whole, only, with_pack_and_ref, writing};
 use super::*;
 use crate::store::inventory::Inventory;
 use crate::store::packs::Identity;
-use crate::sys::durable::replace_cache;
+use crate::sys::fs::durable::replace_cache;
 
 #[test]
 fn without_an_inventory_everything_is_looked_at_once() {

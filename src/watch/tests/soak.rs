@@ -17,14 +17,14 @@ type Look = BTreeMap<RelPath, (u64, u32, u64, i64, i64)>;
 
 /// Looks at a path, and at what is below it if `deep`.
 fn look(root: &Path, top: &RelPath, deep: bool, found: &mut Look) {
-    let base = crate::sys::dir::Dir::open_root(root).unwrap();
+    let base = crate::sys::fs::dir::Dir::open_root(root).unwrap();
     let mut stack = vec![(top.clone(), deep)];
     while let Some((path, deep)) = stack.pop() {
         // Only at barriers does it count what could not be seen.
         let Ok(Some(dir)) = base.find_dir(path.parent().unwrap_or_default().to_path()) else { continue };
         let facts = if path.is_root() { dir.stat_self().ok() } else { dir.stat(path.name()).ok().flatten() };
         let Some(facts) = facts else { continue };
-        let is_dir = facts.kind == crate::sys::dir::Kind::Dir;
+        let is_dir = facts.kind == crate::sys::fs::stat::FileKind::Dir;
         if is_dir && !path.is_root() && !rules(&path) {
             continue;
         }

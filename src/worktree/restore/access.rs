@@ -7,7 +7,8 @@ use super::plan::Plan;
 use crate::error::{Code, Error, Result};
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RelPath;
-use crate::sys::dir::{Dir, Kind};
+use crate::sys::fs::dir::Dir;
+use crate::sys::fs::stat::FileKind;
 
 /// Files with several names (hard links) of which the plan changes nothing but the permissions.
 ///
@@ -25,7 +26,7 @@ impl SharedFiles {
         let changes = plan.replace.iter().filter(|(_, from, to)| is_permissions_only(from, to));
         for (path, _, _) in changes.filter(|(_, from, _)| from.kind == EntryKind::File) {
             let Some(dir) = root.find_dir(path.parent().unwrap_or_default().to_path())? else { continue };
-            if dir.stat(path.name())?.is_some_and(|seen| seen.kind == Kind::File && seen.links > 1) {
+            if dir.stat(path.name())?.is_some_and(|seen| seen.kind == FileKind::File && seen.links > 1) {
                 shared.insert(path.clone());
             }
         }

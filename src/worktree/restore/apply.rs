@@ -14,8 +14,9 @@ use super::stage::{Arrival, BULK, Stage, Staged, Staging};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
-use crate::sys::dir::{Dir, Kind};
-use crate::sys::remains::Remains;
+use crate::sys::fs::deferred::DeferredUnlink;
+use crate::sys::fs::dir::Dir;
+use crate::sys::fs::stat::FileKind;
 
 /// To free a file from this size on takes longer than to begin a thread.
 const LARGE: u64 = 16 << 20;
@@ -68,11 +69,11 @@ pub fn apply(
 }
 
 /// Nobody waits until the file system has freed many displaced files, or a large one.
-fn remains(root: &Dir, plan: &Plan) -> Remains {
+fn remains(root: &Dir, plan: &Plan) -> DeferredUnlink {
     let displaced = || plan.replace.iter().map(|(_, from, _)| from).chain(plan.delete.iter().map(|(_, from)| from));
     match displaced().count() > BULK || displaced().any(|from| from.size >= LARGE) {
-        true => Remains::beside(root),
-        false => Remains::none(),
+        true => DeferredUnlink::beside(root),
+        false => DeferredUnlink::none(),
     }
 }
 
@@ -117,7 +118,7 @@ fn sync_all(root: &Dir, staged: &BTreeMap<RelPath, Staging>) -> Result<()> {
     }
     for staging in staged.values() {
         if let Staging::Ready(staged) = staging
-            && staged.seen.kind == Kind::File
+            && staged.seen.kind == FileKind::File
         {
             let dir = root.open_dir(staged.dir.to_path())?;
             let file = dir.open_file(&staged.name)?;

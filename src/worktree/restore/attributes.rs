@@ -6,7 +6,8 @@ use rustix::fs::{Gid, Uid, XattrFlags, fchown, fgetxattr, flistxattr, fsetxattr}
 use rustix::io::Errno;
 
 use crate::error::Result;
-use crate::sys::dir::{Dir, Stat};
+use crate::sys::fs::dir::Dir;
+use crate::sys::fs::stat::Stat;
 
 /// Attributes that belong to the content, not to the file: copying them would mark the new content as verified.
 const OF_CONTENT: [&[u8]; 2] = [b"security.ima", b"security.evm"];

@@ -5,8 +5,9 @@ use std::path::Path;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::sys::clock;
-use crate::sys::dir::{Dir, Kind};
-use crate::sys::durable::unique_suffix;
+use crate::sys::fs::dir::Dir;
+use crate::sys::fs::durable::unique_suffix;
+use crate::sys::fs::stat::FileKind;
 
 /// How every name begins that a restore creates for a moment in the user's tree. Scans leave such names out.
 pub const TEMPORARY_PREFIX: &str = ".piton-tmp-";
@@ -41,9 +42,9 @@ pub fn clean_temporaries(root: &Path, dirs: impl IntoIterator<Item = RelPath>) -
 
 fn remove(dir: &Dir, name: &[u8]) -> Result<bool> {
     match dir.stat(name)?.map(|stat| stat.kind) {
-        Some(Kind::File | Kind::Link) => dir.unlink(name).map(|()| true),
-        Some(Kind::Dir) => dir.rmdir(name),
+        Some(FileKind::File | FileKind::Link) => dir.unlink(name).map(|()| true),
+        Some(FileKind::Dir) => dir.rmdir(name),
         // A restore makes no such thing.
-        Some(Kind::Other) | None => Ok(false),
+        Some(FileKind::Other) | None => Ok(false),
     }
 }

@@ -18,8 +18,9 @@ use super::swap::{set_aside, swap};
 use crate::error::Result;
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RelPath;
-use crate::sys::dir::{Dir, Kind, Stat};
-use crate::sys::remains::Remains;
+use crate::sys::fs::deferred::DeferredUnlink;
+use crate::sys::fs::dir::Dir;
+use crate::sys::fs::stat::{FileKind, Stat};
 
 const CHANGED: &str = "changed since the preview; not touched";
 const STOPPED: &str = "not done: the restore was stopped";
@@ -68,7 +69,7 @@ pub(super) struct Commit<'a> {
     pub staged: BTreeMap<RelPath, Staging>,
     pub loosened: Loosened,
     /// Frees what was displaced.
-    pub remains: Remains,
+    pub remains: DeferredUnlink,
     /// Directories made by this restore.
     pub made: BTreeSet<RelPath>,
     /// Directories that stay although a file was to take their place.
@@ -260,8 +261,8 @@ impl<'a> Commit<'a> {
             return Ok(Done::Changed);
         }
         Ok(match dir.stat(path.name())? {
-            Some(there) if there.kind == Kind::Dir && there.perm() == to.perm => Done::Already,
-            Some(there) if there.kind == Kind::Dir => {
+            Some(there) if there.kind == FileKind::Dir && there.perm() == to.perm => Done::Already,
+            Some(there) if there.kind == FileKind::Dir => {
                 Done::Kept(format!("was there already; its permissions stay {:04o}", there.perm()))
             }
             Some(_) | None => Done::Moved,
@@ -377,7 +378,7 @@ impl<'a> Commit<'a> {
         }
         let dir = self.parent(path)?;
         match dir.stat(path.name())? {
-            Some(seen) if seen.kind == Kind::Dir => self.chmod(&dir, path, &seen, to.perm),
+            Some(seen) if seen.kind == FileKind::Dir => self.chmod(&dir, path, &seen, to.perm),
             Some(_) | None => Ok(Done::Moved),
         }
     }

@@ -15,8 +15,9 @@ use crate::error::Result;
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RelPath;
 use crate::model::stamp::Known;
-use crate::sys::dir::{Dir, Kind, Stat};
-use crate::sys::remains::Remains;
+use crate::sys::fs::deferred::DeferredUnlink;
+use crate::sys::fs::dir::Dir;
+use crate::sys::fs::stat::{FileKind, Stat};
 
 /// Locks among which files with several names are distributed.
 const TURNS: usize = 64;
@@ -36,7 +37,7 @@ impl Default for Turns {
 impl Turns {
     /// Waits until no other thread works on this file; `None` for what has one name.
     fn wait(&self, seen: &Stat) -> Option<MutexGuard<'_, ()>> {
-        let shared = seen.kind == Kind::File && seen.links > 1;
+        let shared = seen.kind == FileKind::File && seen.links > 1;
         let turn = &self.0[(seen.ino % TURNS as u64) as usize];
         shared.then(|| turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -51,7 +52,7 @@ pub(super) struct Hands<'a> {
     pub root: &'a Dir,
     pub saved: &'a Saved<'a>,
     pub loosened: &'a Loosened,
-    pub remains: &'a Remains,
+    pub remains: &'a DeferredUnlink,
     pub turns: &'a Turns,
 }
 

@@ -8,7 +8,8 @@ use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RelPath;
 use crate::model::sink::hash_stream;
 use crate::model::stamp::{Known, Stamp};
-use crate::sys::dir::{Dir, Kind, Stat};
+use crate::sys::fs::dir::Dir;
+use crate::sys::fs::stat::{FileKind, Stat};
 
 /// What is at a path, compared with an entry.
 #[derive(Debug)]
@@ -32,11 +33,11 @@ pub(super) fn prove(dir: &Dir, path: &RelPath, entry: &Entry, known: Option<Know
 /// As [`prove`], for a path that was looked at already.
 pub(super) fn prove_seen(dir: &Dir, path: &RelPath, entry: &Entry, known: Option<Known>, seen: Stat) -> Result<Proof> {
     let exact = match (entry.kind, seen.kind) {
-        (EntryKind::Dir, Kind::Dir) => seen.perm() == entry.perm,
-        (EntryKind::Link, Kind::Link) => {
+        (EntryKind::Dir, FileKind::Dir) => seen.perm() == entry.perm,
+        (EntryKind::Link, FileKind::Link) => {
             ObjectId::of(ObjectKind::Blob, &dir.read_link(path.name())?).is_ok_and(|id| id == entry.id)
         }
-        (EntryKind::File, Kind::File) => {
+        (EntryKind::File, FileKind::File) => {
             seen.perm() == entry.perm && (stamp_proves(&seen, entry, known) || content_is(dir, path, entry, &seen)?)
         }
         (EntryKind::File | EntryKind::Link | EntryKind::Dir, _) => false,

@@ -14,7 +14,8 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RelPath;
-use crate::sys::dir::{Dir, Kind, Stat};
+use crate::sys::fs::dir::Dir;
+use crate::sys::fs::stat::{FileKind, Stat};
 
 /// From this many files on, the file system is synced once instead of each file.
 pub(super) const BULK: usize = 32;
@@ -78,7 +79,7 @@ impl Stage<'_> {
             // Whether it still is what it was is proved right before the rename.
             Some(from) => match place.map(|dir| dir.stat(path.name())).transpose()?.flatten() {
                 None => return Ok(Staging::Taken),
-                Some(old) => (from.kind == EntryKind::File && old.kind == Kind::File).then_some(old),
+                Some(old) => (from.kind == EntryKind::File && old.kind == FileKind::File).then_some(old),
             },
         };
         let old = old.as_ref().filter(|_| to.kind == EntryKind::File).map(|old| (path.name(), old));

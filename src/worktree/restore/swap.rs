@@ -7,8 +7,9 @@
 //! proof and the rename remains as well.
 
 use crate::error::{Code, Error, Result};
-use crate::sys::dir::{Dir, Kind, Stat};
-use crate::sys::remains::Remains;
+use crate::sys::fs::deferred::DeferredUnlink;
+use crate::sys::fs::dir::Dir;
+use crate::sys::fs::stat::{FileKind, Stat};
 
 /// A name, and the directory in which it stands.
 type Name<'a> = (&'a Dir, &'a [u8]);
@@ -19,7 +20,12 @@ const KEPT_PREFIX: &str = ".piton-kept";
 /// Puts `new` (in `from`) in the place of `name` (in `dir`), which was proved to be in state `seen`, and drops the old.
 ///
 /// `false` when it was not in that state any more, or was a directory that is not empty: it is in its place again.
-pub(super) fn swap(remains: &Remains, (from, new): Name<'_>, (dir, name): Name<'_>, seen: &Stat) -> Result<bool> {
+pub(super) fn swap(
+    remains: &DeferredUnlink,
+    (from, new): Name<'_>,
+    (dir, name): Name<'_>,
+    seen: &Stat,
+) -> Result<bool> {
     let ours = from.stat(new)?;
     if !from.exchange(new, dir, name)? {
         return swap_plainly(remains, (from, new), (dir, name), seen);
@@ -36,11 +42,11 @@ pub(super) fn swap(remains: &Remains, (from, new): Name<'_>, (dir, name): Name<'
 }
 
 /// Drops a displaced object if it is the one that was seen.
-fn drop_displaced(remains: &Remains, dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+fn drop_displaced(remains: &DeferredUnlink, dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
     match dir.stat(name)? {
         Some(displaced) if displaced.same_state(seen) => match displaced.kind {
-            Kind::Dir => dir.rmdir(name),
-            Kind::File | Kind::Link | Kind::Other => remains.unlink(dir, name, &displaced).map(|()| true),
+            FileKind::Dir => dir.rmdir(name),
+            FileKind::File | FileKind::Link | FileKind::Other => remains.unlink(dir, name, &displaced).map(|()| true),
         },
         Some(_) | None => Ok(false),
     }
@@ -48,13 +54,13 @@ fn drop_displaced(remains: &Remains, dir: &Dir, name: &[u8], seen: &Stat) -> Res
 
 /// For file systems without an exchange: the kinds decide how.
 pub(super) fn swap_plainly(
-    remains: &Remains,
+    remains: &DeferredUnlink,
     (from, new): Name<'_>,
     (dir, name): Name<'_>,
     seen: &Stat,
 ) -> Result<bool> {
-    let new_is_dir = from.stat(new)?.is_some_and(|stat| stat.kind == Kind::Dir);
-    if seen.kind == Kind::Dir {
+    let new_is_dir = from.stat(new)?.is_some_and(|stat| stat.kind == FileKind::Dir);
+    if seen.kind == FileKind::Dir {
         return Ok(dir.rmdir(name)? && from.rename_new(new, dir, name)?);
     }
     if new_is_dir {
@@ -64,7 +70,7 @@ pub(super) fn swap_plainly(
 }
 
 /// Deletes the file or link `name`, which was proved to be in state `seen`; `false` when it was not any more.
-pub(super) fn set_aside(remains: &Remains, dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+pub(super) fn set_aside(remains: &DeferredUnlink, dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
     let aside = super::clean::temporary_name();
     if !dir.rename_new(name, dir, &aside)? {
         return Ok(false);

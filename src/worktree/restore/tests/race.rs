@@ -155,7 +155,7 @@ fn nothing_is_replaced_without_the_saved_manifest() {
 fn a_trusted_stamp_saves_reading_and_a_moved_one_does_not() {
     let (world, target, present) = prepared();
     let plan = world.plan(&target, &present, &["a"]);
-    let root = crate::sys::dir::Dir::open_root(&world.root).unwrap();
+    let root = crate::sys::fs::dir::Dir::open_root(&world.root).unwrap();
     let stamp = crate::model::stamp::Stamp::from(&root.stat(b"a").unwrap().unwrap());
     let id = present.get(&path("a")).unwrap().id;
     let known = |_: &RelPath| Some(crate::model::stamp::Known { stamp, id, proven: true });

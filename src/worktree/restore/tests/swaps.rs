@@ -2,15 +2,15 @@
 
 use super::super::swap::{set_aside, swap, swap_plainly};
 use super::*;
-use crate::sys::dir::Dir;
-use crate::sys::remains::Remains;
+use crate::sys::fs::deferred::DeferredUnlink;
+use crate::sys::fs::dir::Dir;
 
 fn content(world: &World, name: &str) -> String {
     String::from_utf8(std::fs::read(world.at(name)).unwrap()).unwrap()
 }
 
 /// `name` was seen as `old`; then somebody did `meddle`.
-fn seen_then(meddle: impl Fn(&World)) -> (World, Dir, crate::sys::dir::Stat) {
+fn seen_then(meddle: impl Fn(&World)) -> (World, Dir, crate::sys::fs::stat::Stat) {
     let world = World::new();
     world.file("name", "old", 0o644);
     world.file("staged", "new", 0o644);
@@ -36,7 +36,7 @@ fn a_file_saved_after_the_proof_goes_back_to_its_place() {
     for meddle in meddlers {
         let (world, root, seen) = seen_then(meddle);
         let before = world.capture();
-        let remains = &Remains::beside(&root);
+        let remains = &DeferredUnlink::beside(&root);
         assert!(!swap(remains, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
         assert_eq!(world.capture(), before);
         assert!(!set_aside(remains, &root, b"name", &seen).unwrap());
@@ -47,7 +47,7 @@ fn a_file_saved_after_the_proof_goes_back_to_its_place() {
 #[test]
 fn an_undisturbed_swap_drops_the_old() {
     let (world, root, seen) = seen_then(|_| ());
-    let remains = &Remains::beside(&root);
+    let remains = &DeferredUnlink::beside(&root);
     assert!(swap(remains, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
     assert_eq!(content(&world, "name"), "new");
     assert!(!world.at("staged").exists());
@@ -63,7 +63,7 @@ fn a_directory_makes_way_only_when_it_is_empty() {
         world.file("dir/inside", "mine", 0o644);
         world.file("staged", "new", 0o644);
         let root = Dir::open_root(&world.root).unwrap();
-        let remains = &Remains::beside(&root);
+        let remains = &DeferredUnlink::beside(&root);
         let go = || {
             let seen = root.stat(b"dir").unwrap().unwrap();
             let swap = if plainly { swap_plainly } else { swap };
@@ -80,7 +80,7 @@ fn a_directory_makes_way_only_when_it_is_empty() {
 #[test]
 fn without_an_exchange_kinds_change_all_the_same() {
     let (world, root, seen) = seen_then(|_| ());
-    let remains = &Remains::beside(&root);
+    let remains = &DeferredUnlink::beside(&root);
     assert!(swap_plainly(remains, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
     assert_eq!(content(&world, "name"), "new");
     world.dir("dir", 0o755);

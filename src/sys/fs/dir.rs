@@ -9,97 +9,19 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
+use super::stat::{FileKind, Stat};
 use crate::error::{Code, Error, IoContext, Result};
+use crate::sys::linux;
 
-#[cfg(target_os = "linux")]
-#[path = "dir/linux.rs"]
-mod platform;
-#[cfg(not(target_os = "linux"))]
-#[path = "dir/other.rs"]
-mod platform;
 #[cfg(test)]
 mod tests;
-
-/// The kind of what a name stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    File,
-    Link,
-    Dir,
-    /// A FIFO, socket or device.
-    Other,
-}
-
-/// Facts of `lstat`. Times in nanoseconds since the epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stat {
-    pub kind: Kind,
-    pub size: u64,
-    pub mtime: i64,
-    pub ctime: i64,
-    pub dev: u64,
-    pub ino: u64,
-    /// The whole `st_mode`, file type included.
-    pub mode: u32,
-    pub links: u64,
-    pub uid: u32,
-    pub gid: u32,
-}
-
-impl Stat {
-    /// Permission bits, `0..=0o7777`.
-    pub fn perm(&self) -> u16 {
-        (self.mode & 0o7777) as u16
-    }
-
-    /// Whether both are the same object of the file system.
-    pub fn same_object(&self, other: &Stat) -> bool {
-        (self.dev, self.ino, self.kind) == (other.dev, other.ino, other.kind)
-    }
-
-    /// Whether it is the same object with the same content as far as `lstat` can tell. The ctime is left out: a rename
-    /// moves it.
-    pub fn same_state(&self, other: &Stat) -> bool {
-        self.same_object(other) && (self.size, self.mtime, self.mode) == (other.size, other.mtime, other.mode)
-    }
-
-    /// From an open file.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub fn of_file(file: &File, path: &Path) -> Result<Stat> {
-        Ok(convert(&rustix::fs::fstat(file).at("examining", path)?))
-    }
-}
-
-#[allow(clippy::unnecessary_cast, reason = "the widths of these fields differ between systems")]
-fn convert(stat: &rustix::fs::Stat) -> Stat {
-    let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
-    Stat {
-        kind: match FileType::from_raw_mode(stat.st_mode as RawMode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Symlink => Kind::Link,
-            FileType::Directory => Kind::Dir,
-            _ => Kind::Other,
-        },
-        size: stat.st_size as u64,
-        mtime: nanos(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
-        ctime: nanos(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
-        dev: stat.st_dev as u64,
-        ino: stat.st_ino as u64,
-        mode: stat.st_mode as u32,
-        links: stat.st_nlink as u64,
-        uid: stat.st_uid as u32,
-        gid: stat.st_gid as u32,
-    }
-}
 
 /// An open directory.
 #[derive(Debug)]
@@ -150,19 +72,11 @@ impl Dir {
             return Err(Error::new(Code::BadPath, "not a plain relative path").path(rel));
         }
         let in_git = self.in_git || rel.components().any(|part| part.as_os_str() == ".git");
-        match platform::open_beneath(&self.fd, rel).unwrap_or_else(|| self.walk(rel)) {
+        match linux::beneath::open(self.fd.as_fd(), rel.as_os_str().as_bytes(), DIR_FLAGS) {
             Ok(fd) => Ok(Some(Dir { fd, path, in_git })),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(errno) => Err(Error::io(errno.into(), "opening the directory", &path)),
         }
-    }
-
-    fn walk(&self, rel: &Path) -> std::result::Result<OwnedFd, Errno> {
-        let mut fd = rustix::fs::openat(&self.fd, ".", DIR_FLAGS, Mode::empty())?;
-        for part in rel.components() {
-            fd = rustix::fs::openat(&fd, part.as_os_str(), DIR_FLAGS, Mode::empty())?;
-        }
-        Ok(fd)
     }
 
     /// Opens a regular file for reading, without waiting for FIFOs and, where allowed, without moving its access time.
@@ -172,15 +86,15 @@ impl Dir {
     pub fn open_file(&self, name: &[u8]) -> Result<File> {
         let path = self.child(name)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = match rustix::fs::openat(&self.fd, name, flags | platform::NOATIME, Mode::empty()) {
+        let opened = match rustix::fs::openat(&self.fd, name, flags | linux::dir::UNTRACED, Mode::empty()) {
             // Only the owner may read without a trace.
             Err(Errno::PERM) => rustix::fs::openat(&self.fd, name, flags, Mode::empty()),
             other => other,
         };
         let file = File::from(opened.at("opening", &path)?);
         match Stat::of_file(&file, &path)?.kind {
-            Kind::File => Ok(file),
-            Kind::Link | Kind::Dir | Kind::Other => {
+            FileKind::File => Ok(file),
+            FileKind::Link | FileKind::Dir | FileKind::Other => {
                 Err(Error::new(Code::Conflict, "no longer a regular file").path(path))
             }
         }
@@ -193,7 +107,7 @@ impl Dir {
     pub fn stat(&self, name: &[u8]) -> Result<Option<Stat>> {
         let path = self.child(name)?;
         match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(convert(&stat))),
+            Ok(stat) => Ok(Some(Stat::of(&stat))),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(Error::io(errno.into(), "examining", &path)),
         }
@@ -204,7 +118,7 @@ impl Dir {
     /// # Errors
     /// I/O errors.
     pub fn stat_self(&self) -> Result<Stat> {
-        Ok(convert(&rustix::fs::fstat(&self.fd).at("examining", &self.path)?))
+        Ok(Stat::of(&rustix::fs::fstat(&self.fd).at("examining", &self.path)?))
     }
 
     /// The bytes of a symbolic link.
@@ -247,7 +161,7 @@ impl Dir {
                 FileType::Directory => true,
                 // Not every file system tells; who cannot be asked is gone.
                 FileType::Unknown if name == b"." || name == b".." => false,
-                FileType::Unknown => self.stat(name).ok().flatten().is_some_and(|stat| stat.kind == Kind::Dir),
+                FileType::Unknown => self.stat(name).ok().flatten().is_some_and(|stat| stat.kind == FileKind::Dir),
                 _ => false,
             };
             if is_dir && name != b"." && name != b".." {
@@ -322,7 +236,7 @@ impl Dir {
     pub fn rename_new(&self, name: &[u8], to: &Dir, new: &[u8]) -> Result<bool> {
         self.target(name)?;
         let path = to.target(new)?;
-        match rustix::fs::renameat_with(&self.fd, name, &to.fd, new, RenameFlags::NOREPLACE) {
+        match linux::dir::rename_to_free(&self.fd, name, &to.fd, new) {
             Ok(()) => return Ok(true),
             Err(Errno::EXIST) => return Ok(false),
             Err(Errno::NOSYS | Errno::INVAL | Errno::NOTSUP) => {}
@@ -347,7 +261,7 @@ impl Dir {
     pub fn exchange(&self, name: &[u8], to: &Dir, other: &[u8]) -> Result<bool> {
         self.target(name)?;
         let path = to.target(other)?;
-        match rustix::fs::renameat_with(&self.fd, name, &to.fd, other, RenameFlags::EXCHANGE) {
+        match linux::dir::exchange(&self.fd, name, &to.fd, other) {
             Ok(()) => Ok(true),
             Err(Errno::NOSYS | Errno::INVAL | Errno::NOTSUP) => Ok(false),
             Err(errno) => Err(Error::io(errno.into(), "exchanging", &path)),
@@ -360,7 +274,7 @@ impl Dir {
     /// I/O errors.
     pub fn handle(&self, name: &[u8]) -> Result<OwnedFd> {
         let path = self.child(name)?;
-        platform::open_handle(&self.fd, name).at("opening", path)
+        linux::dir::open_handle(&self.fd, name).at("opening", path)
     }
 
     /// Removes a name that is not a directory.
@@ -393,17 +307,18 @@ impl Dir {
     pub fn chmod(&self, name: &[u8], seen: &Stat, perm: u16) -> Result<bool> {
         let path = self.target(name)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let (fd, readable) = match rustix::fs::openat(&self.fd, name, flags | platform::NOATIME, Mode::empty()) {
+        let (fd, readable) = match rustix::fs::openat(&self.fd, name, flags | linux::dir::UNTRACED, Mode::empty()) {
             // Not readable, or readable but not ours: the mode can be set through a handle that cannot read.
-            Err(Errno::ACCESS | Errno::PERM) => (platform::open_handle(&self.fd, name).at("opening", &path)?, false),
+            Err(Errno::ACCESS | Errno::PERM) => (linux::dir::open_handle(&self.fd, name).at("opening", &path)?, false),
             Err(Errno::LOOP | Errno::NOENT) => return Ok(false),
             other => (other.at("opening", &path)?, true),
         };
-        let now = convert(&rustix::fs::fstat(&fd).at("examining", &path)?);
-        if !now.same_object(seen) || (now.kind == Kind::File && now.links > 1) {
+        let now = Stat::of(&rustix::fs::fstat(&fd).at("examining", &path)?);
+        if !now.same_object(seen) || (now.kind == FileKind::File && now.links > 1) {
             return Ok(false);
         }
-        let set = if readable { rustix::fs::fchmod(&fd, mode(perm)) } else { platform::chmod_handle(&fd, mode(perm)) };
+        let set =
+            if readable { rustix::fs::fchmod(&fd, mode(perm)) } else { linux::dir::chmod_handle(&fd, mode(perm)) };
         set.at("setting the permissions", path).map(|()| true)
     }
 
@@ -429,7 +344,7 @@ impl Dir {
     /// # Errors
     /// I/O errors.
     pub fn sync_file_system(&self) -> Result<bool> {
-        platform::sync_file_system(&self.fd).at("syncing the file system", &self.path)
+        linux::dir::sync_file_system(&self.fd).at("syncing the file system", &self.path)
     }
 
     /// Checks a name for reading.

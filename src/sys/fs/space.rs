@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::{Code, Error, IoContext, Result};
 
-/// Room that is left to everybody else: below it piton writes no new content.
+/// DiskSpace that is left to everybody else: below it piton writes no new content.
 const FLOOR_BYTES: u64 = 256 << 20;
 
 /// On small file systems, the floor is this part of the whole.
@@ -12,20 +12,20 @@ const FLOOR_PART: u64 = 50;
 
 /// Free and total bytes, as far as an unprivileged process may use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct DiskSpace {
     pub free: u64,
     pub total: u64,
 }
 
-impl Room {
+impl DiskSpace {
     /// Asks the file system on which `path` stands.
     ///
     /// # Errors
     /// When it cannot be asked.
-    pub fn at(path: &Path) -> Result<Room> {
+    pub fn at(path: &Path) -> Result<DiskSpace> {
         let facts = rustix::fs::statvfs(path).at("asking for free space at", path)?;
         let block = facts.f_frsize.max(1);
-        Ok(Room { free: facts.f_bavail.saturating_mul(block), total: facts.f_blocks.saturating_mul(block) })
+        Ok(DiskSpace { free: facts.f_bavail.saturating_mul(block), total: facts.f_blocks.saturating_mul(block) })
     }
 
     /// What is to stay free: 256 MiB, or a fiftieth of a smaller file system. File systems that tell no size have none.
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_floor_is_small_on_small_disks() {
-        let room = |free, total| Room { free, total };
+        let room = |free, total| DiskSpace { free, total };
         for (free, total, enough) in [
             (0, 0, true),
             (256 << 20, 1 << 40, true),
@@ -69,7 +69,7 @@ mod tests {
             let outcome = room(free, total).require_floor(Path::new("/"));
             assert_eq!(outcome.is_ok(), enough, "{free} of {total}: {outcome:?}");
         }
-        let here = Room::at(Path::new("/")).unwrap();
+        let here = DiskSpace::at(Path::new("/")).unwrap();
         assert!(here.total >= here.free);
     }
 }

@@ -10,10 +10,11 @@ use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
-use super::dir::{Dir, Stat};
-use super::mount;
-use super::process::descriptor_limit;
+use super::dir::Dir;
+use super::stat::Stat;
 use crate::error::Result;
+use crate::sys::mount;
+use crate::sys::process::descriptor_limit;
 
 /// Threads that close what was gathered: they wait for the disk, not for processors.
 const CLOSERS: usize = 4;
@@ -27,7 +28,7 @@ static LET_GO: Condvar = Condvar::new();
 
 /// Removes names, and leaves what is behind them to be freed beside: from when this is dropped on, so that whatever is still to
 /// be synced does not wait behind it, or sooner where it is much.
-pub struct Remains {
+pub struct DeferredUnlink {
     gathered: Mutex<Vec<Handle>>,
     /// The file system on which holding on is known to do no harm.
     dev: u64,
@@ -47,24 +48,24 @@ impl Drop for Handle {
     }
 }
 
-impl Remains {
+impl DeferredUnlink {
     /// For what is freed at once, by whoever removes it.
-    pub fn none() -> Remains {
-        Remains { gathered: Mutex::default(), dev: 0, most: 0 }
+    pub fn none() -> DeferredUnlink {
+        DeferredUnlink { gathered: Mutex::default(), dev: 0, most: 0 }
     }
 
     /// For names on the file system of `root`. Network file systems and the like do not bear it (they give what is held a new
-    /// name); there it is as [`Remains::none`].
-    pub fn beside(root: &Dir) -> Remains {
+    /// name); there it is as [`DeferredUnlink::none`].
+    pub fn beside(root: &Dir) -> DeferredUnlink {
         let most = descriptor_limit() / SHARE;
-        Remains::at_most(most, root)
+        DeferredUnlink::at_most(most, root)
     }
 
-    fn at_most(most: u64, root: &Dir) -> Remains {
-        let is_ours = cfg!(target_os = "linux") && matches!(mount::foreign(root.path()), Ok(None));
+    fn at_most(most: u64, root: &Dir) -> DeferredUnlink {
+        let is_ours = matches!(mount::foreign(root.path()), Ok(None));
         match root.stat_self() {
-            Ok(own) if is_ours => Remains { gathered: Mutex::default(), dev: own.dev, most },
-            _ => Remains::none(),
+            Ok(own) if is_ours => DeferredUnlink { gathered: Mutex::default(), dev: own.dev, most },
+            _ => DeferredUnlink::none(),
         }
     }
 
@@ -103,7 +104,7 @@ impl Remains {
     }
 }
 
-impl Drop for Remains {
+impl Drop for DeferredUnlink {
     fn drop(&mut self) {
         let_go(mem::take(self.gathered.get_mut().unwrap_or_else(PoisonError::into_inner)));
     }
@@ -137,7 +138,6 @@ mod tests {
     use super::*;
 
     /// Files without a name that this process has open below `dir`.
-    #[cfg(target_os = "linux")]
     fn nameless(dir: &Path) -> usize {
         let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());
         open.filter(|path| path.starts_with(dir) && path.as_os_str().as_bytes().ends_with(b" (deleted)")).count()
@@ -151,13 +151,12 @@ mod tests {
         names
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn names_go_at_once_and_contents_until_it_is_waited_for() {
         for most in [0, 3, u64::MAX] {
             let temp = tempfile::tempdir().unwrap();
             let root = Dir::open_root(temp.path()).unwrap();
-            let remains = Remains::at_most(most, &root);
+            let remains = DeferredUnlink::at_most(most, &root);
             for name in files(temp.path(), 100) {
                 let seen = root.stat(&name).unwrap().unwrap();
                 remains.unlink(&root, &name, &seen).unwrap();
@@ -170,12 +169,11 @@ mod tests {
         }
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn what_is_gathered_is_held_until_the_end() {
         let temp = tempfile::tempdir().unwrap();
         let root = Dir::open_root(temp.path()).unwrap();
-        let remains = Remains::at_most(u64::MAX, &root);
+        let remains = DeferredUnlink::at_most(u64::MAX, &root);
         files(temp.path(), 2);
         fs::hard_link(temp.path().join("file1"), temp.path().join("other")).unwrap();
         for name in [b"file0", b"file1"] {
@@ -194,7 +192,7 @@ mod tests {
         let root = Dir::open_root(temp.path()).unwrap();
         files(temp.path(), 1);
         let seen = root.stat(b"file0").unwrap().unwrap();
-        for remains in [Remains::none(), Remains::beside(&root)] {
+        for remains in [DeferredUnlink::none(), DeferredUnlink::beside(&root)] {
             files(temp.path(), 1);
             remains.unlink(&root, b"file0", &seen).unwrap();
             assert!(remains.unlink(&root, b"file0", &seen).is_err());

@@ -13,6 +13,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use crate::error::{Code, Error, IoContext, Result};
+use crate::sys::clock;
 
 /// Longest text of a lock that is read.
 const MAX_TEXT: usize = 4096;
@@ -155,7 +156,7 @@ static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Writes who holds the lock; gives the text that was there, and the new one.
 fn describe(file: &File, verb: &str, number: u64) -> std::io::Result<(String, String)> {
-    let since = super::clock::rfc3339(super::clock::now_ms());
+    let since = clock::rfc3339(clock::now_ms());
     let text = format!("pid {} since {since} doing {verb} (lock {number})\n", std::process::id());
     let mut before = [0; MAX_TEXT];
     let length = file.read_at(&mut before, 0)?;

@@ -21,14 +21,12 @@ fn no_component_is_followed() {
     for rel in ["out", "out/x", "a/missing", "a/b/c"] {
         assert!(root.find_dir(Path::new(rel)).unwrap().is_none(), "{rel}");
         assert_eq!(root.open_dir(Path::new(rel)).unwrap_err().code(), Code::Conflict, "{rel}");
-        let walked = root.walk(Path::new(rel)).unwrap_err();
-        assert!(matches!(walked, Errno::NOENT | Errno::NOTDIR | Errno::LOOP), "{rel}: {walked}");
     }
     for rel in ["..", "a/../..", "/", "./a/.."] {
         assert_eq!(root.open_dir(Path::new(rel)).unwrap_err().code(), Code::BadPath, "{rel}");
     }
     assert!(root.open_file(b"out").is_err());
-    assert_eq!(root.stat(b"out").unwrap().unwrap().kind, Kind::Link);
+    assert_eq!(root.stat(b"out").unwrap().unwrap().kind, FileKind::Link);
     assert_eq!(root.read_link(b"out").unwrap(), b"../outside");
 }
 

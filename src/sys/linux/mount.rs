@@ -1,4 +1,4 @@
-//! Which kind of file system a path stands on: whether the kernel sees every change made there.
+//! The kind of file system that a path stands on, for the kernel does not see every change on each of them.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ const FOREIGN: &[(u32, &str)] = &[
     (0x6265_6572, "sysfs"),
 ];
 
-/// The name of the file system under `path`, if it is one whose changes this kernel does not all see.
+/// Returns the name of the file system under `path`, if it is one whose changes this kernel does not all see.
 ///
 /// # Errors
 /// When it cannot be asked.
@@ -38,17 +38,9 @@ pub fn foreign(path: &Path) -> Result<Option<&'static str>> {
     Ok(FOREIGN.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name))
 }
 
-#[cfg(target_os = "linux")]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the numbers have 32 bits")]
 fn kind(path: &Path) -> Result<u32> {
     Ok(rustix::fs::statfs(path).at("asking for the file system at", path)?.f_type as u32)
-}
-
-/// Elsewhere there are no such numbers, and no kind is known.
-#[cfg(not(target_os = "linux"))]
-fn kind(path: &Path) -> Result<u32> {
-    rustix::fs::statfs(path).at("asking for the file system at", path)?;
-    Ok(0)
 }
 
 #[cfg(test)]
@@ -59,7 +51,6 @@ mod tests {
     fn file_systems_are_told_apart() {
         let temp = tempfile::tempdir().unwrap();
         assert_eq!(foreign(temp.path()).unwrap(), None);
-        #[cfg(target_os = "linux")]
         assert_eq!(foreign(Path::new("/proc")).unwrap(), Some("proc"));
         assert!(foreign(&temp.path().join("none")).is_err());
     }

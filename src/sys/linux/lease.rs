@@ -1,8 +1,8 @@
-//! Whether somebody has a file open for writing, asked by a read lease.
+//! Read leases, which tell that somebody has a file open for writing.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Whether somebody may be writing to a file, through a descriptor or a mapping. The file's owner can ask for sure; for
+/// Tells whether somebody may be writing to a file, through a descriptor or a mapping. The file's owner can ask for sure; for
 /// others, and where the file system knows no leases, the answer is yes.
 ///
 /// The kernel grants a read lease only where nobody has the file open for writing. It is given back at once; whoever comes to
@@ -17,17 +17,10 @@ pub fn is_written(file: BorrowedFd<'_>) -> bool {
     !granted
 }
 
-#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe library knows leases")]
 fn lease(file: BorrowedFd<'_>, kind: i32) -> bool {
-    use std::os::fd::AsRawFd;
     // SAFETY: a plain system call on a descriptor that is borrowed, so open, and integers by value.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) == 0 }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn lease(_file: BorrowedFd<'_>, _kind: i32) -> bool {
-    false
 }
 
 #[cfg(test)]

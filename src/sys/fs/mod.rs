@@ -1,0 +1,8 @@
+//! Files and directories: opened component by component, replaced whole, locked, removed.
+
+pub mod deferred;
+pub mod dir;
+pub mod durable;
+pub mod lock;
+pub mod space;
+pub mod stat;

@@ -1,0 +1,38 @@
+//! The process at the other end of a socket, and descriptors that were inherited.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use super::descriptor;
+use crate::error::{Error, Result};
+
+/// Returns the user at the other end of a socket.
+///
+/// # Errors
+/// Returns the errors of the system.
+pub fn peer(stream: &UnixStream) -> Result<u32> {
+    let peer = rustix::net::sockopt::socket_peercred(stream)
+        .map_err(|errno| Error::io(errno.into(), "asking who is at the other end", Path::new("socket")))?;
+    Ok(peer.uid.as_raw())
+}
+
+/// Closes every descriptor but the standard streams. Whoever started this process may have left some open by mistake: a shell
+/// would wait for the end of `$(…)`, and a lock would stay taken. To be called before anything is opened.
+pub fn close_inherited() {
+    #[expect(unsafe_code, reason = "no safe interface closes descriptors that nothing here owns")]
+    fn close(first: i32, last: u32) -> bool {
+        // SAFETY: nothing was opened yet that could miss its descriptor; the numbers are plain integers.
+        unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) == 0 }
+    }
+    if close(3, u32::MAX) {
+        return;
+    }
+    // A kernel before 5.9: one by one.
+    for number in descriptor::open().into_iter().filter(|number| *number > 2) {
+        #[expect(unsafe_code, reason = "as above")]
+        // SAFETY: as above; one that is closed already is refused with an error.
+        unsafe {
+            libc::close(number);
+        }
+    }
+}
