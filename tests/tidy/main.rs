@@ -4,6 +4,7 @@
 mod ceilings;
 mod files;
 mod knots;
+mod linux;
 mod names;
 mod prose;
 mod rust;
@@ -49,6 +50,7 @@ fn findings(files: &[File], sources: &[Source]) -> Vec<Finding> {
         shape::sizes(source, &mut report);
         shape::forbidden(source, &mut report);
         shape::notes(source, &mut report);
+        linux::linux(source, &mut report);
     }
     tracked::forgotten(files, &mut found);
     tracked::unnamed(files, &mut found);
