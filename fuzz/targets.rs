@@ -10,8 +10,8 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use piton::agents::stream::Reader;
-use piton::agents::{Client, Decision, Kind as Told, install};
+use piton::agents::stream::StreamReader;
+use piton::agents::{Client, Decision, EventKind as Told};
 use piton::checkpoint::history::journal;
 use piton::classify::{Classifier, Context, ToolCall};
 use piton::error::{Code, Error};
@@ -604,7 +604,7 @@ pub fn stream(data: &[u8]) {
     let mut lines = data.split(|byte| *byte == b'\n');
     let name = String::from_utf8_lossy(lines.next().unwrap_or_default());
     let Ok(client) = Client::named(&name) else { return };
-    let Ok(mut reader) = Reader::new(client, "x") else { return };
+    let Ok(mut reader) = StreamReader::new(client, "x") else { return };
     let mut turn = None;
     for line in lines {
         let events = match reader.read(line) {
@@ -635,7 +635,7 @@ pub fn config(data: &[u8]) {
     let [client, file, text @ ..] = data else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
     let client = Client::ALL[usize::from(*client) % Client::ALL.len()];
-    let files = install::files(client, false);
+    let files = client.files(false);
     let file = &files[usize::from(*file) % files.len()];
     let program = "/opt/piton";
     let Ok(merged) = file.merge(client, program, Some(text)) else {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::Client;
 use super::ask::Ask;
+use super::client::Client;
 
 /// One event of a client's hook.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,18 +13,18 @@ pub struct Event {
     pub client: Client,
     /// The client's own id of the session.
     pub session: Option<String>,
-    /// The client's own id of the turn. Without one, the turn is whatever lies between two [`Kind::TurnStart`]s.
+    /// The client's own id of the turn. Without one, the turn is whatever lies between two [`EventKind::TurnStart`]s.
     pub turn: Option<String>,
     /// Absolute. Without one, the hook process's own directory is meant: clients start hooks where they stand.
     pub cwd: Option<PathBuf>,
     /// True if not everything that was told is known as it was meant.
     pub doubt: bool,
-    pub kind: Kind,
+    pub kind: EventKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum EventKind {
     SessionStart,
     SessionEnd,
     TurnStart {
@@ -40,7 +40,7 @@ pub enum Kind {
     },
     After {
         action: Option<String>,
-        outcome: Outcome,
+        outcome: ActionOutcome,
     },
     /// An event that changes nothing here: of a kind piton does not use, or one it does not know. Holds a sentence.
     Unused(String),
@@ -69,7 +69,7 @@ pub enum Act {
 
 /// How it went, as far as the client tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ActionOutcome {
     pub ok: Option<bool>,
     pub exit: Option<i64>,
 }

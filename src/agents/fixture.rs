@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Client;
-use super::shape::Step;
+use super::client::Client;
+use super::clients;
+use super::shape::Moment;
 
 /// An event before an action, and what the hook reads on stdin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub struct Fixture {
 impl Client {
     /// What the client sends before it runs `command` in `cwd`, in the session `session`.
     pub fn fixture(self, session: &str, cwd: &str, command: &str) -> Option<Fixture> {
-        let shape = &self.door().shape;
-        let event = shape.steps.iter().find(|(_, step)| *step == Step::Before).map(|(event, _)| *event)?;
+        let shape = &clients::profile(self).shape;
+        let event = shape.steps.iter().find(|(_, step)| *step == Moment::Before).map(|(event, _)| *event)?;
         let mut payload = Value::Object(Map::new());
         let fields = [
             (shape.echo, json!(event)),
@@ -60,8 +61,8 @@ fn put(root: &mut Value, pointer: &str, value: Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::{Act, Kind};
-    use super::super::install::{Content, files};
+    use super::super::event::{Act, EventKind};
+    use super::super::install::FileContent;
     use super::*;
 
     #[test]
@@ -71,14 +72,16 @@ mod tests {
             let event = client.parse(made.event, made.payload.as_bytes()).unwrap();
             assert_eq!(event.cwd.as_deref(), Some(std::path::Path::new("/w")), "{}", client.name());
             match &event.kind {
-                Kind::Before { act: Act::Shell { commands, .. }, .. } => assert_eq!(commands, &["rm a"]),
+                EventKind::Before { act: Act::Shell { commands, .. }, .. } => assert_eq!(commands, &["rm a"]),
                 other => panic!("{}: {other:?}", client.name()),
             }
-            let hooked = files(client, false).iter().any(|file| match file.content {
-                Content::Json(hooks) | Content::Yaml(hooks) => hooks.hooks.iter().any(|hook| hook.event == made.event),
-                Content::Script { event } => event == made.event,
-                Content::Shim(text) => text.contains(made.event),
-                Content::Whole(_) => false,
+            let hooked = client.files(false).iter().any(|file| match file.content {
+                FileContent::Json(hooks) | FileContent::Yaml(hooks) => {
+                    hooks.hooks.iter().any(|hook| hook.event == made.event)
+                }
+                FileContent::Script { event } => event == made.event,
+                FileContent::Shim(text) => text.contains(made.event),
+                FileContent::Whole(_) => false,
             });
             assert!(hooked, "{}: {} is not installed", client.name(), made.event);
         }

@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Client;
-use super::edit::json::Node;
+use super::client::Client;
+use super::edit::json::{NewValue, Style};
 use super::edit::{json, yaml};
 use crate::error::{Code, Error, Result};
 use crate::model::text::shell_word;
 
 /// One file of an installation.
 #[derive(Clone, Copy, Debug)]
-pub struct File {
+pub struct HookFile {
     pub spot: Spot,
-    pub content: Content,
+    pub content: FileContent,
 }
 
 /// Where a file lies.
@@ -36,7 +36,7 @@ impl Spot {
 
 /// What is in it.
 #[derive(Clone, Copy, Debug)]
-pub enum Content {
+pub enum FileContent {
     /// Hooks among other things.
     Json(Hooks),
     Yaml(Hooks),
@@ -56,19 +56,6 @@ pub struct Hooks {
     pub style: Style,
     pub unit: Unit,
     pub hooks: &'static [Hook],
-}
-
-/// How a client writes its hooks down, below `hooks` and the event's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
-    /// A list of groups, each with a list of handlers.
-    Groups,
-    /// A list of handlers.
-    Flat,
-    /// The same in a file that has a `version`.
-    FlatVersioned,
-    /// As `FlatVersioned`, with other names of the fields.
-    Copilot,
 }
 
 /// The unit of a client's timeouts.
@@ -91,15 +78,10 @@ pub(super) const PLACE: &str = "\"@PITON@\"";
 /// Every file of ours alone has this in one of its first lines.
 const OWN: &str = "Written by `piton install";
 
-/// A client's files: below the home directory, or below a project.
-pub fn files(client: Client, project: bool) -> &'static [File] {
-    if project { client.door().project } else { client.door().user }
-}
-
-impl File {
+impl HookFile {
     /// Whether the file is to be executable.
     pub fn executable(&self) -> bool {
-        matches!(self.content, Content::Script { .. })
+        matches!(self.content, FileContent::Script { .. })
     }
 
     /// The file's text with the hooks in it. The text as it was if they are all there.
@@ -109,9 +91,9 @@ impl File {
     /// that is not edited here; the hint says what to add by hand.
     pub fn merge(&self, client: Client, program: &str, text: Option<&str>) -> Result<String> {
         match self.content {
-            Content::Json(hooks) => json::merge(text, &hooks.wanted(client, program), hooks.style, &ours(client)),
-            Content::Yaml(hooks) => yaml::merge(text, &hooks.wanted(client, program), &ours(client)),
-            Content::Whole(_) | Content::Shim(_) | Content::Script { .. } => {
+            FileContent::Json(hooks) => json::merge(text, &hooks.wanted(client, program), hooks.style, &ours(client)),
+            FileContent::Yaml(hooks) => yaml::merge(text, &hooks.wanted(client, program), &ours(client)),
+            FileContent::Whole(_) | FileContent::Shim(_) | FileContent::Script { .. } => {
                 refuse_foreign(text)?;
                 Ok(self.whole(client, program))
             }
@@ -121,13 +103,13 @@ impl File {
     /// The file's text without the hooks; nothing if nothing else was in it, and the file is to go.
     ///
     /// # Errors
-    /// As [`File::merge`].
+    /// As [`HookFile::merge`].
     pub fn remove(&self, client: Client, text: &str) -> Result<Option<String>> {
         match self.content {
-            Content::Json(hooks) => json::remove(text, hooks.style, &ours(client)),
-            Content::Yaml(_) => yaml::remove(text, &ours(client)),
+            FileContent::Json(hooks) => json::remove(text, hooks.style, &ours(client)),
+            FileContent::Yaml(_) => yaml::remove(text, &ours(client)),
             // Somebody else's stays.
-            Content::Whole(_) | Content::Shim(_) | Content::Script { .. } => {
+            FileContent::Whole(_) | FileContent::Shim(_) | FileContent::Script { .. } => {
                 Ok(refuse_foreign(Some(text)).is_err().then(|| text.to_owned()))
             }
         }
@@ -135,16 +117,16 @@ impl File {
 
     fn whole(&self, client: Client, program: &str) -> String {
         match self.content {
-            Content::Whole(text) => text.to_owned(),
-            Content::Shim(text) => text.replace(PLACE, &serde_json::Value::from(program).to_string()),
-            Content::Script { event } => {
+            FileContent::Whole(text) => text.to_owned(),
+            FileContent::Shim(text) => text.replace(PLACE, &serde_json::Value::from(program).to_string()),
+            FileContent::Script { event } => {
                 format!(
                     "#!/bin/sh\n# {OWN} {}`, and taken away by `piton uninstall`.\nexec {}\n",
                     client.name(),
                     command(program, client, event)
                 )
             }
-            Content::Json(_) | Content::Yaml(_) => String::new(),
+            FileContent::Json(_) | FileContent::Yaml(_) => String::new(),
         }
     }
 }
@@ -188,24 +170,24 @@ pub(super) fn separated(client: Client, command: &str) -> Option<(String, &str)>
 
 impl Hooks {
     /// Each event with what is to stand in its list.
-    fn wanted(&self, client: Client, program: &str) -> Vec<(&'static str, Node)> {
+    fn wanted(&self, client: Client, program: &str) -> Vec<(&'static str, NewValue)> {
         self.hooks.iter().map(|hook| (hook.event, self.node(hook, command(program, client, hook.event)))).collect()
     }
 
-    fn node(&self, hook: &Hook, command: String) -> Node {
-        let command = Node::Text(command);
-        let timeout = Node::Number(match self.unit {
+    fn node(&self, hook: &Hook, command: String) -> NewValue {
+        let command = NewValue::Text(command);
+        let timeout = NewValue::Number(match self.unit {
             Unit::Seconds => hook.seconds,
             Unit::Milliseconds => hook.seconds * 1000,
         });
-        let kind = || ("type", Node::Text("command".to_owned()));
+        let kind = || ("type", NewValue::Text("command".to_owned()));
         match self.style {
             Style::Groups => {
-                let handler = Node::Map(vec![kind(), ("command", command), ("timeout", timeout)]);
-                Node::Map(vec![("hooks", Node::List(vec![handler]))])
+                let handler = NewValue::Map(vec![kind(), ("command", command), ("timeout", timeout)]);
+                NewValue::Map(vec![("hooks", NewValue::List(vec![handler]))])
             }
-            Style::Flat | Style::FlatVersioned => Node::Map(vec![("command", command), ("timeout", timeout)]),
-            Style::Copilot => Node::Map(vec![kind(), ("bash", command), ("timeoutSec", timeout)]),
+            Style::Flat | Style::FlatVersioned => NewValue::Map(vec![("command", command), ("timeout", timeout)]),
+            Style::Copilot => NewValue::Map(vec![kind(), ("bash", command), ("timeoutSec", timeout)]),
         }
     }
 }

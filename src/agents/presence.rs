@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use super::Client;
+use super::client::Client;
 use super::edit::{json, yaml};
-use super::install::{Content, File, PLACE, is_own, ours, separated};
+use super::install::{FileContent, HookFile, PLACE, is_own, ours, separated};
 use crate::error::Result;
 
 /// What a file of an installation holds.
@@ -13,14 +13,14 @@ pub enum Presence {
     /// Nothing of piton's.
     None,
     /// All of this version's, calling this program.
-    Current(Vec<Call>),
+    Current(Vec<HookCall>),
     /// Some, or an older version's, or calling another program.
-    Stale(Vec<Call>),
+    Stale(Vec<HookCall>),
 }
 
 /// One place that calls piton.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct HookCall {
     /// The program's path.
     pub program: String,
     /// The client's event; none where a shim calls for all of them.
@@ -29,16 +29,16 @@ pub struct Call {
     pub command: Option<String>,
 }
 
-impl File {
+impl HookFile {
     /// What the file holds, where `program` is what its hooks are to call.
     ///
     /// # Errors
-    /// As [`File::merge`].
+    /// As [`HookFile::merge`].
     pub fn presence(&self, client: Client, program: &str, text: Option<&str>) -> Result<Presence> {
         let Some(text) = text else { return Ok(Presence::None) };
         let is_there = match self.content {
-            Content::Json(_) | Content::Yaml(_) => self.remove(client, text)?.as_deref() != Some(text),
-            Content::Whole(_) | Content::Shim(_) | Content::Script { .. } => is_own(text),
+            FileContent::Json(_) | FileContent::Yaml(_) => self.remove(client, text)?.as_deref() != Some(text),
+            FileContent::Whole(_) | FileContent::Shim(_) | FileContent::Script { .. } => is_own(text),
         };
         if !is_there {
             return Ok(Presence::None);
@@ -49,8 +49,8 @@ impl File {
     }
 
     /// The places that call piton.
-    fn calls(&self, client: Client, text: &str) -> Result<Vec<Call>> {
-        let heard: RefCell<Vec<Call>> = RefCell::default();
+    fn calls(&self, client: Client, text: &str) -> Result<Vec<HookCall>> {
+        let heard: RefCell<Vec<HookCall>> = RefCell::default();
         let is_ours = ours(client);
         let hear = |command: &str| {
             let call = is_ours(command).then(|| call(client, command)).flatten();
@@ -60,11 +60,11 @@ impl File {
             is_ours(command)
         };
         match self.content {
-            Content::Json(hooks) => drop(json::remove(text, hooks.style, &hear)?),
-            Content::Yaml(_) => drop(yaml::remove(text, &hear)?),
-            Content::Whole(_) => {}
-            Content::Shim(shim) => return Ok(spawned(shim, text).into_iter().collect()),
-            Content::Script { .. } => {
+            FileContent::Json(hooks) => drop(json::remove(text, hooks.style, &hear)?),
+            FileContent::Yaml(_) => drop(yaml::remove(text, &hear)?),
+            FileContent::Whole(_) => {}
+            FileContent::Shim(shim) => return Ok(spawned(shim, text).into_iter().collect()),
+            FileContent::Script { .. } => {
                 text.lines().filter_map(|line| line.strip_prefix("exec ")).for_each(|command| {
                     hear(command);
                 });
@@ -74,16 +74,16 @@ impl File {
     }
 }
 
-fn call(client: Client, command: &str) -> Option<Call> {
+fn call(client: Client, command: &str) -> Option<HookCall> {
     let (program, event) = separated(client, command)?;
-    Some(Call { program, event: Some(event.to_owned()), command: Some(command.to_owned()) })
+    Some(HookCall { program, event: Some(event.to_owned()), command: Some(command.to_owned()) })
 }
 
 /// The program that a shim spawns: the literal in the line where its template has the place for one.
-fn spawned(shim: &str, text: &str) -> Option<Call> {
+fn spawned(shim: &str, text: &str) -> Option<HookCall> {
     let before = shim.lines().find_map(|line| Some(line.split_once(PLACE)?.0))?;
     let rest = text.lines().find_map(|line| line.strip_prefix(before))?;
     let mut values = serde_json::Deserializer::from_str(rest).into_iter::<String>();
     let program = values.next()?.ok()?;
-    Some(Call { program, event: None, command: None })
+    Some(HookCall { program, event: None, command: None })
 }

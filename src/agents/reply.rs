@@ -1,11 +1,11 @@
-//! What a client is told back. A hook's exit code is always 0: every client blocks by what is replied, and to some a
+//! The reply to a client. A hook's exit code is always 0: every client blocks by what is replied, and to some a
 //! failing hook is a veto.
 
 use serde_json::{Value, json};
 
-use super::shape::Step;
+use super::shape::Moment;
 
-/// What is to be told, whatever the client.
+/// An answer to an event, whatever the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// Policy says no, and why. Ignored by events that come before nothing.
@@ -14,7 +14,7 @@ pub struct Decision {
     pub context: Vec<String>,
     /// For the person: what went wrong in piton itself.
     pub message: Option<String>,
-    /// The answer to [`super::Kind::Ask`]; the prompt does not reach the model.
+    /// The answer to [`EventKind::Ask`](super::event::EventKind::Ask); the prompt does not reach the model.
     pub answer: Option<String>,
 }
 
@@ -32,16 +32,23 @@ pub fn object(fields: impl IntoIterator<Item = (&'static str, Option<Value>)>) -
     (!map.is_empty()).then_some(Value::Object(map))
 }
 
+/// Returns whether the envelope of Claude Code carries a note to the model.
+pub fn claude_reaches_model(step: Moment) -> bool {
+    matches!(step, Moment::Before | Moment::After | Moment::Failed | Moment::TurnStart | Moment::SessionStart)
+}
+
 /// The reply of Claude Code, which several clients understand.
-pub fn claude(event: &str, step: Step, decision: &Decision) -> Option<Value> {
-    let before = step == Step::Before;
-    let hears = matches!(step, Step::Before | Step::After | Step::Failed | Step::TurnStart | Step::SessionStart);
+pub fn claude(event: &str, step: Moment, decision: &Decision) -> Option<Value> {
+    let before = step == Moment::Before;
     let deny = decision.deny.as_ref().filter(|_| before);
-    let answer = decision.answer.as_ref().filter(|_| step == Step::TurnStart);
+    let answer = decision.answer.as_ref().filter(|_| step == Moment::TurnStart);
     let specific = object([
         ("permissionDecision", deny.map(|_| json!("deny"))),
         ("permissionDecisionReason", deny.map(|reason| json!(reason))),
-        ("additionalContext", decision.notes().filter(|_| hears && answer.is_none()).map(Value::String)),
+        (
+            "additionalContext",
+            decision.notes().filter(|_| claude_reaches_model(step) && answer.is_none()).map(Value::String),
+        ),
     ]);
     let specific = specific.map(|mut specific| {
         specific["hookEventName"] = json!(event);
@@ -55,18 +62,18 @@ pub fn claude(event: &str, step: Step, decision: &Decision) -> Option<Value> {
     ])
 }
 
-/// Where a shim can put a note for the model.
-pub fn hears_shim(step: Step) -> bool {
-    matches!(step, Step::After | Step::TurnStart)
+/// Returns whether a shim can put a note for the model.
+pub fn shim_reaches_model(step: Moment) -> bool {
+    matches!(step, Moment::After | Moment::TurnStart)
 }
 
 /// The reply to a shim of piton's own, which knows no client's words.
-pub fn shim(_event: &str, step: Step, decision: &Decision) -> Option<Value> {
+pub fn shim(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
     let text = |text: &Option<String>| text.clone().map(Value::String);
     object([
-        ("deny", text(&decision.deny).filter(|_| step == Step::Before)),
-        ("context", decision.notes().filter(|_| hears_shim(step)).map(Value::String)),
+        ("deny", text(&decision.deny).filter(|_| step == Moment::Before)),
+        ("context", decision.notes().filter(|_| shim_reaches_model(step)).map(Value::String)),
         ("message", text(&decision.message)),
-        ("answer", text(&decision.answer).filter(|_| matches!(step, Step::TurnStart | Step::Ask))),
+        ("answer", text(&decision.answer).filter(|_| matches!(step, Moment::TurnStart | Moment::Ask))),
     ])
 }

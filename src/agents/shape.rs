@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::Client;
 use super::ask::Ask;
-use super::event::{Act, Event, Kind, Outcome};
+use super::client::Client;
+use super::event::{Act, ActionOutcome, Event, EventKind};
 use super::payload::Payload;
 use crate::error::{Code, Error, Result};
 use crate::model::json;
@@ -14,7 +14,7 @@ use crate::model::text::{cut, printable};
 
 /// What an event of a client means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Moment {
     SessionStart,
     SessionEnd,
     /// A prompt. Empty ones are no turn: Qwen Code sends one after every tool.
@@ -34,7 +34,7 @@ pub enum Step {
 /// Where a client's payloads keep what: JSON pointers, the first one that holds something counts.
 pub struct Shape {
     /// The client's names of its events.
-    pub steps: &'static [(&'static str, Step)],
+    pub steps: &'static [(&'static str, Moment)],
     /// Where a payload repeats its event's name, if it does.
     pub echo: &'static [&'static str],
     pub session: &'static [&'static str],
@@ -55,26 +55,26 @@ pub struct Shape {
     /// Whether a prompt can be answered without a model.
     pub answers: bool,
     /// What the payload after an action says of how it went.
-    pub outcome: fn(&Payload) -> Outcome,
+    pub outcome: fn(&Payload) -> ActionOutcome,
 }
 
 /// The envelope of Claude Code, which several clients share.
 pub const CLAUDE: Shape = Shape {
     steps: &[
-        ("SessionStart", Step::SessionStart),
-        ("SessionEnd", Step::SessionEnd),
-        ("UserPromptSubmit", Step::TurnStart),
-        ("PreToolUse", Step::Before),
-        ("PostToolUse", Step::After),
-        ("PostToolUseFailure", Step::Failed),
-        ("Stop", Step::TurnEnd),
-        ("StopFailure", Step::TurnEnd),
-        ("Notification", Step::Unused),
-        ("PostToolBatch", Step::Unused),
-        ("PermissionRequest", Step::Unused),
-        ("PreCompact", Step::Unused),
-        ("SubagentStart", Step::Unused),
-        ("SubagentStop", Step::Unused),
+        ("SessionStart", Moment::SessionStart),
+        ("SessionEnd", Moment::SessionEnd),
+        ("UserPromptSubmit", Moment::TurnStart),
+        ("PreToolUse", Moment::Before),
+        ("PostToolUse", Moment::After),
+        ("PostToolUseFailure", Moment::Failed),
+        ("Stop", Moment::TurnEnd),
+        ("StopFailure", Moment::TurnEnd),
+        ("Notification", Moment::Unused),
+        ("PostToolBatch", Moment::Unused),
+        ("PermissionRequest", Moment::Unused),
+        ("PreCompact", Moment::Unused),
+        ("SubagentStart", Moment::Unused),
+        ("SubagentStop", Moment::Unused),
     ],
     echo: &["/hook_event_name"],
     session: &["/session_id"],
@@ -89,12 +89,12 @@ pub const CLAUDE: Shape = Shape {
     writers: &[],
     cwd_told: true,
     answers: true,
-    outcome: |_| Outcome { ok: Some(true), exit: None },
+    outcome: |_| ActionOutcome { ok: Some(true), exit: None },
 };
 
 impl Shape {
     /// What an event's name means; nothing for a name that the client does not have.
-    pub fn step(&self, event: &str) -> Option<Step> {
+    pub fn step(&self, event: &str) -> Option<Moment> {
         self.steps.iter().find(|(name, _)| *name == event).map(|(_, step)| *step)
     }
 
@@ -117,21 +117,21 @@ impl Shape {
         }
         let text = |places| payload.text(places).map(|text| text.map(str::to_owned));
         let kind = match self.step(event) {
-            None => Kind::Unused(format!("{} has no event `{}` that piton knows", client.title(), shown(event))),
-            Some(Step::Unused) => Kind::Unused(format!("`{event}` of {} is of no use to piton", client.title())),
-            Some(Step::SessionStart) => Kind::SessionStart,
-            Some(Step::SessionEnd) => Kind::SessionEnd,
-            Some(Step::TurnStart) => self.turn_start(text(self.prompt)?),
-            Some(Step::Ask) => match self.turn_start(text(self.prompt)?) {
-                Kind::TurnStart { .. } => Kind::Unused("another event tells of this prompt".to_owned()),
+            None => EventKind::Unused(format!("{} has no event `{}` that piton knows", client.title(), shown(event))),
+            Some(Moment::Unused) => EventKind::Unused(format!("`{event}` of {} is of no use to piton", client.title())),
+            Some(Moment::SessionStart) => EventKind::SessionStart,
+            Some(Moment::SessionEnd) => EventKind::SessionEnd,
+            Some(Moment::TurnStart) => self.turn_start(text(self.prompt)?),
+            Some(Moment::Ask) => match self.turn_start(text(self.prompt)?) {
+                EventKind::TurnStart { .. } => EventKind::Unused("another event tells of this prompt".to_owned()),
                 other => other,
             },
-            Some(Step::TurnEnd) => Kind::TurnEnd,
-            Some(Step::Before) => Kind::Before { action: text(self.action)?, act: self.act(payload)? },
-            Some(Step::After) => Kind::After { action: text(self.action)?, outcome: (self.outcome)(payload) },
-            Some(Step::Failed) => {
+            Some(Moment::TurnEnd) => EventKind::TurnEnd,
+            Some(Moment::Before) => EventKind::Before { action: text(self.action)?, act: self.act(payload)? },
+            Some(Moment::After) => EventKind::After { action: text(self.action)?, outcome: (self.outcome)(payload) },
+            Some(Moment::Failed) => {
                 let told = (self.outcome)(payload);
-                Kind::After { action: text(self.action)?, outcome: Outcome { ok: Some(false), ..told } }
+                EventKind::After { action: text(self.action)?, outcome: ActionOutcome { ok: Some(false), ..told } }
             }
         };
         let cwd = text(self.cwd)?.map(PathBuf::from).filter(|cwd| cwd.is_absolute());
@@ -145,18 +145,18 @@ impl Shape {
         let cwd = text(self.cwd).map(PathBuf::from).filter(|cwd| cwd.is_dir());
         let name = payload.required(self.tool).unwrap_or("unreadable call").to_owned();
         let unread = Act::Tool { name, input: Value::Null, paths: Vec::new(), writes: Some(true) };
-        let kind = Kind::Before { action: text(self.action), act: self.act(payload).unwrap_or(unread) };
+        let kind = EventKind::Before { action: text(self.action), act: self.act(payload).unwrap_or(unread) };
         Event { client, session: text(self.session), turn: text(self.turn), cwd, doubt: true, kind }
     }
 
-    fn turn_start(&self, prompt: Option<String>) -> Kind {
+    fn turn_start(&self, prompt: Option<String>) -> EventKind {
         match prompt {
-            Some(prompt) if prompt.trim().is_empty() => Kind::Unused("an empty prompt is no turn".to_owned()),
+            Some(prompt) if prompt.trim().is_empty() => EventKind::Unused("an empty prompt is no turn".to_owned()),
             Some(prompt) => match Ask::parse(&prompt).filter(|_| self.answers) {
-                Some(ask) => Kind::Ask(ask),
-                None => Kind::TurnStart { prompt: Some(prompt) },
+                Some(ask) => EventKind::Ask(ask),
+                None => EventKind::TurnStart { prompt: Some(prompt) },
             },
-            None => Kind::TurnStart { prompt: None },
+            None => EventKind::TurnStart { prompt: None },
         }
     }
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Client;
+use super::client::Client;
+use super::clients;
 use super::edit::scan::scan;
 use super::install::Spot;
 
@@ -17,7 +18,7 @@ pub struct Doubt {
 }
 
 /// What is asked about.
-pub struct Asked<'a> {
+pub struct TrustQuestion<'a> {
     /// Whether the hooks are those of one project.
     pub project: bool,
     /// The directory in which the client would run.
@@ -34,8 +35,8 @@ pub struct Asked<'a> {
 
 impl Client {
     /// What stands between the client and the hooks; nothing for clients that ask nobody.
-    pub fn doubts(self, asked: &Asked<'_>) -> Vec<Doubt> {
-        let place = self.place();
+    pub fn doubts(self, asked: &TrustQuestion<'_>) -> Vec<Doubt> {
+        let place = clients::profile(self).directory;
         let below = |path: &'static str| Spot { path, ..place };
         match self {
             Client::ClaudeCode => switches(asked, &[below("settings.json")], "/disableAllHooks"),
@@ -60,13 +61,13 @@ impl Client {
     }
 }
 
-fn parsed(asked: &Asked<'_>, spot: &Spot) -> Value {
+fn parsed(asked: &TrustQuestion<'_>, spot: &Spot) -> Value {
     // What cannot be read as JSON says nothing here; the hooks' own file is told of elsewhere.
     (asked.read)(spot).and_then(|text| Some(scan(&text).ok()?.value())).unwrap_or_default()
 }
 
 /// A switch that turns all hooks off.
-fn switches(asked: &Asked<'_>, spots: &[Spot], pointer: &str) -> Vec<Doubt> {
+fn switches(asked: &TrustQuestion<'_>, spots: &[Spot], pointer: &str) -> Vec<Doubt> {
     let name = pointer.trim_start_matches('/').replace('/', ".");
     let off = spots.iter().filter(|spot| parsed(asked, spot).pointer(pointer) == Some(&Value::Bool(true)));
     off.map(|spot| Doubt {
@@ -76,7 +77,7 @@ fn switches(asked: &Asked<'_>, spots: &[Spot], pointer: &str) -> Vec<Doubt> {
     .collect()
 }
 
-fn gemini(asked: &Asked<'_>, settings: &Spot, folders: &Spot) -> Vec<Doubt> {
+fn gemini(asked: &TrustQuestion<'_>, settings: &Spot, folders: &Spot) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let value = parsed(asked, settings);
     if value.pointer("/hooksConfig/enabled") == Some(&Value::Bool(false)) {
@@ -98,7 +99,7 @@ fn gemini(asked: &Asked<'_>, settings: &Spot, folders: &Spot) -> Vec<Doubt> {
 }
 
 /// Hooks of a project run in trusted folders only, once the person has switched that on.
-fn folder(asked: &Asked<'_>, title: &str, settings: &Spot, folders: &Spot) -> Option<Doubt> {
+fn folder(asked: &TrustQuestion<'_>, title: &str, settings: &Spot, folders: &Spot) -> Option<Doubt> {
     let on = parsed(asked, settings).pointer("/security/folderTrust/enabled") == Some(&Value::Bool(true));
     if !(asked.project && on) {
         return None;
@@ -126,7 +127,7 @@ fn folder(asked: &Asked<'_>, title: &str, settings: &Spot, folders: &Spot) -> Op
 }
 
 /// `config.toml` keeps the trust of each hook under the path of its file, its event and its place.
-fn codex(asked: &Asked<'_>, config: &Spot) -> Vec<Doubt> {
+fn codex(asked: &TrustQuestion<'_>, config: &Spot) -> Vec<Doubt> {
     let text = (asked.read)(config).unwrap_or_default();
     let mut doubts = Vec::new();
     let off = |key: &str| toml(&text, "features").any(|(name, value)| name == key && value == "false");
@@ -182,7 +183,7 @@ fn snake(event: &str) -> String {
 }
 
 /// Each pair of event and command is accepted once, or all are by a switch.
-fn hermes(asked: &Asked<'_>, config: &Spot, list: &Spot) -> Vec<Doubt> {
+fn hermes(asked: &TrustQuestion<'_>, config: &Spot, list: &Spot) -> Vec<Doubt> {
     let text = (asked.read)(config).unwrap_or_default();
     let switch = text.lines().find_map(|line| line.strip_prefix("hooks_auto_accept:"));
     let on = |value: &str| matches!(value.trim().to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::Exit;
 use super::hook_answer::answer;
-use crate::agents::{Act, Client, Decision, Event, Kind, MAX_PAYLOAD};
+use crate::agents::{Act, Client, Decision, Event, EventKind, MAX_PAYLOAD};
 use crate::checkpoint::{Home, records::mishaps};
 use crate::doors::socket::Link;
 use crate::error::{Code, Error, Result};
@@ -92,7 +92,7 @@ fn decide(asked: &Asked) -> Result<Decision> {
         Err(error) => return Err(error),
     };
     drop(payload);
-    if let Kind::Unused(_) = event.kind {
+    if let EventKind::Unused(_) = event.kind {
         return Ok(Decision::default());
     }
     if let Some(error) = &torn {
@@ -100,7 +100,8 @@ fn decide(asked: &Asked) -> Result<Decision> {
     }
     let home = Home::locate()?;
     let link = if asked.alone { Link::alone(&home)? } else { Link::open(&home)? };
-    let mut decision = Exchange { link, event: &event, deadline, hears: asked.client.hears(&asked.event) }.have()?;
+    let mut decision =
+        Exchange { link, event: &event, deadline, hears: asked.client.reaches_model(&asked.event) }.have()?;
     if let Some(error) = torn {
         let told = format!("piton: {}; the action was guarded by what could be read of it", error.text());
         decision.message = Some(decision.message.map_or(told.clone(), |message| format!("{told}\n{message}")));
@@ -146,23 +147,25 @@ impl Exchange<'_> {
     fn have(mut self) -> Result<Decision> {
         self.hello()?;
         match &self.event.kind {
-            Kind::SessionStart => self.tell(json!({ "type": "ping" })),
-            Kind::SessionEnd => self.tell(json!({ "type": "run.end" })),
-            Kind::TurnEnd => self.tell(json!({ "type": "turn.end", "turn": self.event.turn.as_deref().unwrap_or("") })),
-            Kind::TurnStart { .. } => {
+            EventKind::SessionStart => self.tell(json!({ "type": "ping" })),
+            EventKind::SessionEnd => self.tell(json!({ "type": "run.end" })),
+            EventKind::TurnEnd => {
+                self.tell(json!({ "type": "turn.end", "turn": self.event.turn.as_deref().unwrap_or("") }))
+            }
+            EventKind::TurnStart { .. } => {
                 let turn = self.event.turn.clone().unwrap_or_else(|| format!("t{}", now_ms()));
                 self.tell(json!({ "type": "turn.start", "turn": turn }))
             }
-            Kind::Ask(ask) => {
+            EventKind::Ask(ask) => {
                 let text = answer(&mut self, ask)
                     .unwrap_or_else(|refused| format!("piton: {} ({})", refused.text, refused.code));
                 Ok(Decision { answer: Some(text), ..Decision::default() })
             }
-            Kind::Before { action, act } => self.before(action.as_deref(), act),
-            Kind::After { action, outcome } => {
+            EventKind::Before { action, act } => self.before(action.as_deref(), act),
+            EventKind::After { action, outcome } => {
                 self.tell(json!({ "type": "tool.after", "action": action, "ok": outcome.ok, "exit": outcome.exit }))
             }
-            Kind::Unused(_) => Ok(Decision::default()),
+            EventKind::Unused(_) => Ok(Decision::default()),
         }
     }
 

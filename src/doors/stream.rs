@@ -14,8 +14,8 @@ use super::aloud::Aloud;
 use super::stdio::conversation::{Conversation, News};
 use super::stdio::output::Output;
 use super::stdio::{Ended, Options, guard};
-use crate::agents::stream::Reader;
-use crate::agents::{Act, Client, Event, Kind};
+use crate::agents::stream::StreamReader;
+use crate::agents::{Act, Client, Event, EventKind};
 use crate::error::{Code, Error, Result};
 use crate::protocol::{Line, LineReader};
 use crate::sys::clock::now_ms;
@@ -26,7 +26,7 @@ use crate::sys::clock::now_ms;
 /// # Errors
 /// `bad-request` for a client without a stream; when the signals cannot be watched.
 pub fn follow(options: Options, client: Client, tee: bool) -> Result<Ended> {
-    let reader = Reader::new(client, &now_ms().to_string())?;
+    let reader = StreamReader::new(client, &now_ms().to_string())?;
     let output = if tee { Output::start(Aloud::new(stderr())) } else { Output::to_stdout() };
     let choose = options.workspace.is_none();
     guard(options, output, move |conversation, limit| {
@@ -68,7 +68,7 @@ struct Counts {
 
 /// The thread that reads a stream.
 struct Feed {
-    reader: Reader,
+    reader: StreamReader,
     conversation: Arc<Conversation>,
     /// Whether the stream may say which workspace it is about.
     choose: bool,
@@ -135,7 +135,7 @@ impl Feed {
         if !std::mem::replace(&mut self.greeted, true) {
             self.hello(&event, id)?;
         }
-        let starts = matches!(event.kind, Kind::TurnStart { .. });
+        let starts = matches!(event.kind, EventKind::TurnStart { .. });
         for (name, body) in requests(&event) {
             match name {
                 "turn.start" => self.counts.turns += 1,
@@ -205,25 +205,25 @@ fn requests(event: &Event) -> Vec<(&'static str, Map<String, Value>)> {
     };
     let one = |name, value| vec![(name, object(value))];
     match &event.kind {
-        Kind::TurnStart { .. } => one("turn.start", json!({ "turn": event.turn, "run": event.session })),
-        Kind::TurnEnd => one("turn.end", json!({ "turn": event.turn, "run": event.session })),
-        Kind::Before { action, act: Act::Shell { commands, cwd, .. } } => {
+        EventKind::TurnStart { .. } => one("turn.start", json!({ "turn": event.turn, "run": event.session })),
+        EventKind::TurnEnd => one("turn.end", json!({ "turn": event.turn, "run": event.session })),
+        EventKind::Before { action, act: Act::Shell { commands, cwd, .. } } => {
             let cwd = directory(event, cwd.as_deref());
             let each = |command: &String| {
                 ("shell.before", object(json!({ "action": action, "command": command, "cwd": cwd })))
             };
             commands.iter().map(each).collect()
         }
-        Kind::Before { action, act: Act::Tool { name, input, paths, writes } } => {
+        EventKind::Before { action, act: Act::Tool { name, input, paths, writes } } => {
             let cwd = directory(event, None);
             let body =
                 json!({ "action": action, "tool": name, "input": input, "paths": paths, "writes": writes, "cwd": cwd });
             one("tool.before", body)
         }
-        Kind::After { action, outcome } => {
+        EventKind::After { action, outcome } => {
             one("tool.after", json!({ "action": action, "ok": outcome.ok, "exit": outcome.exit }))
         }
-        Kind::SessionStart | Kind::SessionEnd | Kind::Ask(_) | Kind::Unused(_) => Vec::new(),
+        EventKind::SessionStart | EventKind::SessionEnd | EventKind::Ask(_) | EventKind::Unused(_) => Vec::new(),
     }
 }
 

@@ -295,7 +295,7 @@ fn read_by_piton(client: &str, asked: &str, expected: &str) {
         let event = call.rsplit(' ').next().unwrap();
         assert_eq!(call, format!("hook {} {event}", client.name()));
         let read = client.parse(event, payload.as_bytes()).unwrap();
-        assert!(!matches!(read.kind, piton::agents::Kind::Unused(_)), "{read:?}");
+        assert!(!matches!(read.kind, piton::agents::EventKind::Unused(_)), "{read:?}");
         assert!(read.cwd.is_some(), "{read:?}");
         seen.push(event);
     }

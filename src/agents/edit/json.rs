@@ -2,27 +2,39 @@
 
 use serde_json::Value;
 
-use super::scan::{Item, Span, comment_end, scan, space_end};
-use crate::agents::install::Style;
+use super::scan::{ParsedItem, ParsedValue, comment_end, scan, space_end};
 use crate::error::{Code, Error, Result};
+
+/// The form in which a client writes its hooks down, below `hooks` and the event's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// A list of groups, each with a list of handlers.
+    Groups,
+    /// A list of handlers.
+    Flat,
+    /// The same in a file that has a `version`.
+    FlatVersioned,
+    /// As `FlatVersioned`, with other names of the fields.
+    Copilot,
+}
 
 /// A value to be written, its fields in order.
 #[derive(Clone, Debug)]
-pub enum Node {
+pub enum NewValue {
     Text(String),
     Number(u64),
-    List(Vec<Node>),
-    Map(Vec<(&'static str, Node)>),
+    List(Vec<NewValue>),
+    Map(Vec<(&'static str, NewValue)>),
 }
 
-impl Node {
+impl NewValue {
     /// The value a parser would read.
     pub fn value(&self) -> Value {
         match self {
-            Node::Text(text) => Value::from(text.as_str()),
-            Node::Number(number) => Value::from(*number),
-            Node::List(items) => items.iter().map(Node::value).collect(),
-            Node::Map(fields) => fields.iter().map(|(key, node)| ((*key).to_owned(), node.value())).collect(),
+            NewValue::Text(text) => Value::from(text.as_str()),
+            NewValue::Number(number) => Value::from(*number),
+            NewValue::List(items) => items.iter().map(NewValue::value).collect(),
+            NewValue::Map(fields) => fields.iter().map(|(key, node)| ((*key).to_owned(), node.value())).collect(),
         }
     }
 }
@@ -53,22 +65,22 @@ impl Layout {
     }
 }
 
-fn render(node: &Node, layout: &Layout) -> String {
+fn render(node: &NewValue, layout: &Layout) -> String {
     match node {
-        Node::Text(text) => Value::from(text.as_str()).to_string(),
-        Node::Number(number) => number.to_string(),
-        Node::List(items) => {
+        NewValue::Text(text) => Value::from(text.as_str()).to_string(),
+        NewValue::Number(number) => number.to_string(),
+        NewValue::List(items) => {
             let items = items.iter().map(|item| render(item, &layout.inner())).collect();
             bracketed('[', items, ']', layout)
         }
-        Node::Map(fields) => {
+        NewValue::Map(fields) => {
             let fields = fields.iter().map(|(key, node)| member(key, node, &layout.inner())).collect();
             bracketed('{', fields, '}', layout)
         }
     }
 }
 
-fn member(key: &str, node: &Node, layout: &Layout) -> String {
+fn member(key: &str, node: &NewValue, layout: &Layout) -> String {
     format!("{}: {}", Value::from(key), render(node, layout))
 }
 
@@ -84,7 +96,7 @@ fn bracketed(open: char, items: Vec<String>, close: char, layout: &Layout) -> St
 /// `bad-json`, `conflict`.
 pub fn merge(
     text: Option<&str>,
-    wanted: &[(&'static str, Node)],
+    wanted: &[(&'static str, NewValue)],
     style: Style,
     ours: &dyn Fn(&str) -> bool,
 ) -> Result<String> {
@@ -107,14 +119,14 @@ pub fn merge(
     Ok(text)
 }
 
-fn created(wanted: &[(&'static str, Node)], style: Style) -> String {
-    let events = wanted.iter().map(|(event, node)| (*event, Node::List(vec![node.clone()]))).collect();
-    let mut fields = vec![("hooks", Node::Map(events))];
+fn created(wanted: &[(&'static str, NewValue)], style: Style) -> String {
+    let events = wanted.iter().map(|(event, node)| (*event, NewValue::List(vec![node.clone()]))).collect();
+    let mut fields = vec![("hooks", NewValue::Map(events))];
     if matches!(style, Style::FlatVersioned | Style::Copilot) {
-        fields.insert(0, ("version", Node::Number(1)));
+        fields.insert(0, ("version", NewValue::Number(1)));
     }
     let layout = Layout::Lines { newline: "\n", indent: String::new(), unit: "  ".to_owned() };
-    render(&Node::Map(fields), &layout) + "\n"
+    render(&NewValue::Map(fields), &layout) + "\n"
 }
 
 fn wrong(what: &str) -> Error {
@@ -122,7 +134,7 @@ fn wrong(what: &str) -> Error {
 }
 
 /// The root, if what piton edits has the form it knows.
-fn checked(text: &str) -> Result<Span> {
+fn checked(text: &str) -> Result<ParsedValue> {
     let root = scan(text)?;
     let members = root.members().ok_or_else(|| wrong("no object at its root"))?;
     if members.iter().filter(|member| member.key == "hooks").count() > 1 {
@@ -141,23 +153,23 @@ fn checked(text: &str) -> Result<Span> {
 }
 
 /// The command of a handler.
-fn command(handler: &Span, style: Style) -> Option<&str> {
+fn command(handler: &ParsedValue, style: Style) -> Option<&str> {
     handler.get(if style == Style::Copilot { "bash" } else { "command" })?.text()
 }
 
 /// Whether an entry is ours as a whole.
-fn is_ours(entry: &Span, style: Style, ours: &dyn Fn(&str) -> bool) -> bool {
-    let mine = |handler: &Span| command(handler, style).is_some_and(ours);
+fn is_ours(entry: &ParsedValue, style: Style, ours: &dyn Fn(&str) -> bool) -> bool {
+    let mine = |handler: &ParsedValue| command(handler, style).is_some_and(ours);
     if style != Style::Groups {
         return mine(entry);
     }
-    let handlers = entry.get("hooks").and_then(Span::elements).unwrap_or_default();
+    let handlers = entry.get("hooks").and_then(ParsedValue::elements).unwrap_or_default();
     !handlers.is_empty() && handlers.iter().all(|handler| mine(&handler.value))
 }
 
 /// Whether our entries, in all events, are exactly the wanted ones.
-fn present(root: &Span, wanted: &[(&'static str, Node)], style: Style, ours: &dyn Fn(&str) -> bool) -> bool {
-    let events = root.get("hooks").and_then(Span::members).unwrap_or_default();
+fn present(root: &ParsedValue, wanted: &[(&'static str, NewValue)], style: Style, ours: &dyn Fn(&str) -> bool) -> bool {
+    let events = root.get("hooks").and_then(ParsedValue::members).unwrap_or_default();
     let mut left: Vec<(&str, Value)> = wanted.iter().map(|(event, node)| (*event, node.value())).collect();
     for event in events {
         for entry in event.value.elements().unwrap_or_default() {
@@ -173,14 +185,14 @@ fn present(root: &Span, wanted: &[(&'static str, Node)], style: Style, ours: &dy
 }
 
 /// The ways from an entry to what is ours in it: the entry itself, or handlers in it.
-fn ours_in(entry: &Item, style: Style, ours: &dyn Fn(&str) -> bool) -> Vec<Option<usize>> {
+fn ours_in(entry: &ParsedItem, style: Style, ours: &dyn Fn(&str) -> bool) -> Vec<Option<usize>> {
     if is_ours(&entry.value, style, ours) {
         return vec![None];
     }
     if style != Style::Groups {
         return Vec::new();
     }
-    let handlers = entry.value.get("hooks").and_then(Span::elements).unwrap_or_default().iter().enumerate();
+    let handlers = entry.value.get("hooks").and_then(ParsedValue::elements).unwrap_or_default().iter().enumerate();
     handlers.filter(|(_, handler)| command(&handler.value, style).is_some_and(ours)).map(|(at, _)| Some(at)).collect()
 }
 
@@ -203,9 +215,9 @@ pub fn remove(text: &str, style: Style, ours: &dyn Fn(&str) -> bool) -> Result<O
 }
 
 /// A container and the place of an item in it, from the root down.
-type Way<'s> = Vec<(&'s Span, usize)>;
+type Way<'s> = Vec<(&'s ParsedValue, usize)>;
 
-fn first_of_ours<'s>(root: &'s Span, style: Style, ours: &dyn Fn(&str) -> bool) -> Option<Way<'s>> {
+fn first_of_ours<'s>(root: &'s ParsedValue, style: Style, ours: &dyn Fn(&str) -> bool) -> Option<Way<'s>> {
     let at_hooks = root.members()?.iter().position(|member| member.key == "hooks")?;
     let hooks = &root.members()?[at_hooks].value;
     for (at_event, event) in hooks.items().iter().enumerate() {
@@ -225,7 +237,7 @@ fn first_of_ours<'s>(root: &'s Span, style: Style, ours: &dyn Fn(&str) -> bool) 
 }
 
 /// Takes one of ours out, and what piton made around it that is empty then; nothing if that is the whole file.
-fn cut(text: &str, root: &Span, way: &Way<'_>, style: Style) -> Option<String> {
+fn cut(text: &str, root: &ParsedValue, way: &Way<'_>, style: Style) -> Option<String> {
     let mut way = way.as_slice();
     while let Some(((container, at), outer)) = way.split_last() {
         let alone = container.items().len() == 1;
@@ -242,7 +254,7 @@ fn cut(text: &str, root: &Span, way: &Way<'_>, style: Style) -> Option<String> {
 }
 
 /// Whether nothing but what piton wrote is in the root, of which the member `at` is `hooks`.
-fn is_whole(root: &Span, at: usize, style: Style) -> bool {
+fn is_whole(root: &ParsedValue, at: usize, style: Style) -> bool {
     match root.items() {
         [_] => true,
         // In this order only a file that piton made has them: into others, `hooks` goes first.
@@ -251,7 +263,7 @@ fn is_whole(root: &Span, at: usize, style: Style) -> bool {
     }
 }
 
-fn without(text: &str, container: &Span, at: usize) -> String {
+fn without(text: &str, container: &ParsedValue, at: usize) -> String {
     let items = container.items();
     let item = &items[at];
     match (item.comma, at.checked_sub(1).and_then(|before| items[before].comma)) {
@@ -264,15 +276,15 @@ fn without(text: &str, container: &Span, at: usize) -> String {
 }
 
 /// Puts an entry first into an event's list, making the list and `hooks` where they are missing.
-fn insert(text: &str, event: &'static str, node: &Node) -> Result<String> {
+fn insert(text: &str, event: &'static str, node: &NewValue) -> Result<String> {
     let root = checked(text)?;
     let Some(hooks) = root.get("hooks") else {
-        let hooks = Node::Map(vec![(event, Node::List(vec![node.clone()]))]);
+        let hooks = NewValue::Map(vec![(event, NewValue::List(vec![node.clone()]))]);
         return Ok(put(text, &root, &root, &|layout| member("hooks", &hooks, layout)));
     };
     Ok(match hooks.get(event) {
         None => {
-            let list = Node::List(vec![node.clone()]);
+            let list = NewValue::List(vec![node.clone()]);
             put(text, &root, hooks, &|layout| member(event, &list, layout))
         }
         Some(list) if list.elements().is_some() => put(text, &root, list, &|layout| render(node, layout)),
@@ -281,7 +293,7 @@ fn insert(text: &str, event: &'static str, node: &Node) -> Result<String> {
 }
 
 /// Puts an item first into a container.
-fn put(text: &str, root: &Span, container: &Span, item: &dyn Fn(&Layout) -> String) -> String {
+fn put(text: &str, root: &ParsedValue, container: &ParsedValue, item: &dyn Fn(&Layout) -> String) -> String {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let unit = unit(text, root);
     if container.items().is_empty() {
@@ -318,7 +330,7 @@ fn same_line_comment_end(text: &str, bracket: usize) -> usize {
 }
 
 /// The indentation of the first level, two spaces where there is none.
-fn unit(text: &str, root: &Span) -> String {
+fn unit(text: &str, root: &ParsedValue) -> String {
     let first = root.items().first().map(|item| &text[..item.start]);
     let indent = first.and_then(|before| before.rsplit_once('\n')).map(|(_, indent)| indent);
     indent.filter(|indent| !indent.is_empty() && indent.trim().is_empty()).unwrap_or("  ").to_owned()

@@ -9,79 +9,79 @@ const MAX_DEPTH: usize = 64;
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub struct Span {
+pub struct ParsedValue {
     pub start: usize,
     pub end: usize,
-    pub form: Form,
+    pub form: ParsedForm,
 }
 
 /// What kind of value.
 #[derive(Clone, Debug)]
-pub enum Form {
+pub enum ParsedForm {
     /// Text, number, `true`, `false`, `null`.
     Leaf(Value),
-    List(Vec<Item>),
-    Map(Vec<Item>),
+    List(Vec<ParsedItem>),
+    Map(Vec<ParsedItem>),
 }
 
 /// An element of a list, or a member of an object.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct ParsedItem {
     /// Decoded; empty in a list.
     pub key: String,
     /// Where the bracket, comma or comment before it ends.
     pub lead: usize,
     /// Where it begins: with its key, if it has one.
     pub start: usize,
-    pub value: Span,
+    pub value: ParsedValue,
     /// Where the comma after it stands.
     pub comma: Option<usize>,
 }
 
-impl Span {
+impl ParsedValue {
     /// The members of an object.
-    pub fn members(&self) -> Option<&[Item]> {
+    pub fn members(&self) -> Option<&[ParsedItem]> {
         match &self.form {
-            Form::Map(items) => Some(items),
-            Form::Leaf(_) | Form::List(_) => None,
+            ParsedForm::Map(items) => Some(items),
+            ParsedForm::Leaf(_) | ParsedForm::List(_) => None,
         }
     }
 
     /// The elements of a list.
-    pub fn elements(&self) -> Option<&[Item]> {
+    pub fn elements(&self) -> Option<&[ParsedItem]> {
         match &self.form {
-            Form::List(items) => Some(items),
-            Form::Leaf(_) | Form::Map(_) => None,
+            ParsedForm::List(items) => Some(items),
+            ParsedForm::Leaf(_) | ParsedForm::Map(_) => None,
         }
     }
 
     /// The members or elements.
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[ParsedItem] {
         match &self.form {
-            Form::List(items) | Form::Map(items) => items,
-            Form::Leaf(_) => &[],
+            ParsedForm::List(items) | ParsedForm::Map(items) => items,
+            ParsedForm::Leaf(_) => &[],
         }
     }
 
     /// The value of a member.
-    pub fn get(&self, key: &str) -> Option<&Span> {
+    pub fn get(&self, key: &str) -> Option<&ParsedValue> {
         self.members()?.iter().find(|member| member.key == key).map(|member| &member.value)
     }
 
     /// The text, if it is text.
     pub fn text(&self) -> Option<&str> {
         match &self.form {
-            Form::Leaf(value) => value.as_str(),
-            Form::List(_) | Form::Map(_) => None,
+            ParsedForm::Leaf(value) => value.as_str(),
+            ParsedForm::List(_) | ParsedForm::Map(_) => None,
         }
     }
 
     /// The value without its places.
     pub fn value(&self) -> Value {
         match &self.form {
-            Form::Leaf(value) => value.clone(),
-            Form::List(items) => items.iter().map(|item| item.value.value()).collect(),
-            Form::Map(items) => {
+            ParsedForm::Leaf(value) => value.clone(),
+            ParsedForm::List(items) => items.iter().map(|item| item.value.value()).collect(),
+            ParsedForm::Map(items) => {
                 Value::Object(items.iter().map(|item| (item.key.clone(), item.value.value())).collect())
             }
         }
@@ -92,7 +92,7 @@ impl Span {
 ///
 /// # Errors
 /// `bad-json` with the line.
-pub fn scan(text: &str) -> Result<Span> {
+pub fn scan(text: &str) -> Result<ParsedValue> {
     let mut scanner = Scanner { text, at: if text.starts_with('\u{feff}') { 3 } else { 0 } };
     scanner.blank()?;
     let root = scanner.value(0)?;
@@ -150,26 +150,26 @@ impl Scanner<'_> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<Span> {
+    fn value(&mut self, depth: usize) -> Result<ParsedValue> {
         if depth > MAX_DEPTH {
             return Err(self.wrong("it is nested too deeply"));
         }
         let start = self.at;
         let form = match self.peek() {
-            Some(b'{') => Form::Map(self.items(depth, b'}')?),
-            Some(b'[') => Form::List(self.items(depth, b']')?),
-            Some(b'"') => Form::Leaf(Value::String(self.string()?)),
+            Some(b'{') => ParsedForm::Map(self.items(depth, b'}')?),
+            Some(b'[') => ParsedForm::List(self.items(depth, b']')?),
+            Some(b'"') => ParsedForm::Leaf(Value::String(self.string()?)),
             Some(_) => {
                 let rest = &self.text[start..];
                 let word = &rest
                     [..rest.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).unwrap_or(rest.len())];
                 let leaf = serde_json::from_str(word).map_err(|_| self.wrong("a value is missing or misspelt"))?;
                 self.at += word.len();
-                Form::Leaf(leaf)
+                ParsedForm::Leaf(leaf)
             }
             None => return Err(self.wrong("it ends too early")),
         };
-        Ok(Span { start, end: self.at, form })
+        Ok(ParsedValue { start, end: self.at, form })
     }
 
     fn string(&mut self) -> Result<String> {
@@ -186,9 +186,9 @@ impl Scanner<'_> {
         Ok(text)
     }
 
-    fn items(&mut self, depth: usize, close: u8) -> Result<Vec<Item>> {
+    fn items(&mut self, depth: usize, close: u8) -> Result<Vec<ParsedItem>> {
         self.at += 1;
-        let mut items: Vec<Item> = Vec::new();
+        let mut items: Vec<ParsedItem> = Vec::new();
         let mut lead = self.at;
         loop {
             lead = self.blank()?.unwrap_or(lead);
@@ -204,7 +204,7 @@ impl Scanner<'_> {
             let value = self.value(depth + 1)?;
             self.blank()?;
             let comma = (self.peek() == Some(b',')).then_some(self.at);
-            items.push(Item { key, lead, start, value, comma });
+            items.push(ParsedItem { key, lead, start, value, comma });
             if let Some(comma) = comma {
                 self.at = comma + 1;
                 lead = self.at;

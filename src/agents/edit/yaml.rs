@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::json::Node;
+use super::json::NewValue;
 use crate::error::{Code, Error, Result};
 
 /// Stands after a colon, and makes a comment of the empty value that was there.
@@ -13,14 +13,14 @@ const MARK: &str = " #piton#";
 ///
 /// # Errors
 /// `bad-request`: not YAML; `conflict`: not in a form that is edited.
-pub fn merge(text: Option<&str>, wanted: &[(&'static str, Node)], ours: &dyn Fn(&str) -> bool) -> Result<String> {
+pub fn merge(text: Option<&str>, wanted: &[(&'static str, NewValue)], ours: &dyn Fn(&str) -> bool) -> Result<String> {
     let text = text.unwrap_or_default();
     let by_hand = || by_hand(wanted);
     if found(text, ours)? == expected(wanted) {
         return Ok(text.to_owned());
     }
     let before = remove(text, ours)?.unwrap_or_default();
-    let mut file = File::read(&before).map_err(|why| refused(why, &by_hand()))?;
+    let mut file = HookFile::read(&before).map_err(|why| refused(why, &by_hand()))?;
     file.insert(wanted).map_err(|why| refused(why, &by_hand()))?;
     let after = file.text();
     // A second reader must see what was there, and ours.
@@ -40,7 +40,7 @@ pub fn remove(text: &str, ours: &dyn Fn(&str) -> bool) -> Result<Option<String>>
         return Ok(if text.trim().is_empty() { None } else { Some(text.to_owned()) });
     }
     let take_out = "take out what calls `piton hook` by hand";
-    let mut file = File::read(text).map_err(|why| refused(why, take_out))?;
+    let mut file = HookFile::read(text).map_err(|why| refused(why, take_out))?;
     file.remove(ours).map_err(|why| refused(why, take_out))?;
     let after = file.text();
     let gone = found(&after, ours).is_ok_and(|found| found.is_empty());
@@ -54,8 +54,8 @@ fn refused(why: &str, hint: &str) -> Error {
     Error::new(Code::Conflict, format!("the file has {why}, and was not touched")).hint(hint)
 }
 
-fn by_hand(wanted: &[(&'static str, Node)]) -> String {
-    let mut file = File { lines: Vec::new(), newline: "\n", ends: true };
+fn by_hand(wanted: &[(&'static str, NewValue)]) -> String {
+    let mut file = HookFile { lines: Vec::new(), newline: "\n", ends: true };
     file.append(wanted);
     format!("add by hand:\n{}", file.text())
 }
@@ -89,7 +89,7 @@ fn found(text: &str, ours: &dyn Fn(&str) -> bool) -> Result<Vec<(String, Value)>
     Ok(entries)
 }
 
-fn expected(wanted: &[(&'static str, Node)]) -> Vec<(String, Value)> {
+fn expected(wanted: &[(&'static str, NewValue)]) -> Vec<(String, Value)> {
     let mut expected: Vec<_> = wanted.iter().map(|(event, node)| ((*event).to_owned(), node.value())).collect();
     expected.sort_by(|a, b| a.0.cmp(&b.0));
     expected
@@ -115,7 +115,7 @@ fn others(text: &str, ours: &dyn Fn(&str) -> bool) -> Result<Value> {
 // ---- lines
 
 /// Lines without their ends.
-struct File {
+struct HookFile {
     lines: Vec<String>,
     newline: &'static str,
     /// Whether the last line has an end.
@@ -144,8 +144,8 @@ fn is_empty_value(rest: &str) -> bool {
     matches!(value, "" | "{}" | "[]" | "null" | "~")
 }
 
-impl File {
-    fn read(text: &str) -> std::result::Result<File, &'static str> {
+impl HookFile {
+    fn read(text: &str) -> std::result::Result<HookFile, &'static str> {
         let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
         let mut lines: Vec<String> = text.split(newline).map(str::to_owned).collect();
         // What follows the last line's end is no line.
@@ -153,7 +153,7 @@ impl File {
         if ends {
             lines.pop();
         }
-        let file = File { lines, newline, ends };
+        let file = HookFile { lines, newline, ends };
         if file.lines.iter().any(|line| line.contains('\n') || line.contains('\r')) {
             return Err("line ends of several kinds");
         }
@@ -203,7 +203,7 @@ impl File {
         (at + 1..self.block_end(at)).map(|at| &self.lines[at]).find(|line| tells(line)).map(|line| indent(line))
     }
 
-    fn insert(&mut self, wanted: &[(&'static str, Node)]) -> std::result::Result<(), &'static str> {
+    fn insert(&mut self, wanted: &[(&'static str, NewValue)]) -> std::result::Result<(), &'static str> {
         let Some(hooks) = self.find("hooks", 0, 0..self.lines.len()) else {
             self.append(wanted);
             return Ok(());
@@ -244,7 +244,7 @@ impl File {
         Ok(())
     }
 
-    fn append(&mut self, wanted: &[(&'static str, Node)]) {
+    fn append(&mut self, wanted: &[(&'static str, NewValue)]) {
         let mut lines = vec!["hooks:".to_owned()];
         for (event, node) in wanted {
             lines.push(format!("  {event}:"));
@@ -318,8 +318,8 @@ fn is_item(line: &str) -> bool {
 }
 
 /// The lines of one list item.
-fn item(node: &Node, depth: usize) -> Vec<String> {
-    let Node::Map(fields) = node else {
+fn item(node: &NewValue, depth: usize) -> Vec<String> {
+    let NewValue::Map(fields) = node else {
         return Vec::new();
     };
     let lead = |at: usize| if at == 0 { "- " } else { "  " };

@@ -3,14 +3,15 @@
 
 use serde_json::Value;
 
-use super::super::event::Outcome;
-use super::super::payload::Payload;
-use super::super::shape::{CLAUDE, Shape};
-use super::super::{Client, cline, codex, copilot_cli, gemini_cli, opencode, pi, qwen_code};
-use super::{Means, Stream, told_error};
+use super::{FrameMeaning, StreamFormat, told_error};
+use crate::agents::client::Client;
+use crate::agents::clients::{cline, codex, copilot_cli, gemini_cli, opencode, pi, qwen_code};
+use crate::agents::event::ActionOutcome;
+use crate::agents::payload::Payload;
+use crate::agents::shape::{CLAUDE, Shape};
 
 /// The stream of a client, if it has one that is known.
-pub fn stream(client: Client) -> Option<&'static Stream> {
+pub fn stream(client: Client) -> Option<&'static StreamFormat> {
     match client {
         Client::ClaudeCode => Some(&CLAUDE_CODE),
         Client::Codex => Some(&CODEX),
@@ -25,24 +26,24 @@ pub fn stream(client: Client) -> Option<&'static Stream> {
 }
 
 /// Messages with parts. A turn begins where the client says that it is ready for it.
-const CLAUDE_FRAMES: &[(&str, Means)] = &[
-    ("system.init", Means::InTurn),
-    ("system", Means::Unused),
-    ("assistant/tool_use", Means::Before),
-    ("user/tool_result", Means::After),
-    ("assistant", Means::Parts("/message/content")),
-    ("user", Means::Parts("/message/content")),
-    ("result", Means::TurnEnd),
-    ("stream_event", Means::Unused),
-    ("control_request", Means::Unused),
-    ("control_response", Means::Unused),
-    ("control_cancel_request", Means::Unused),
-    ("keep_alive", Means::Unused),
-    ("rate_limit_event", Means::Unused),
-    ("tool_progress", Means::Unused),
-    ("tool_use_summary", Means::Unused),
-    ("auth_status", Means::Unused),
-    ("prompt_suggestion", Means::Unused),
+const CLAUDE_FRAMES: &[(&str, FrameMeaning)] = &[
+    ("system.init", FrameMeaning::InTurn),
+    ("system", FrameMeaning::Unused),
+    ("assistant/tool_use", FrameMeaning::Before),
+    ("user/tool_result", FrameMeaning::After),
+    ("assistant", FrameMeaning::Parts("/message/content")),
+    ("user", FrameMeaning::Parts("/message/content")),
+    ("result", FrameMeaning::TurnEnd),
+    ("stream_event", FrameMeaning::Unused),
+    ("control_request", FrameMeaning::Unused),
+    ("control_response", FrameMeaning::Unused),
+    ("control_cancel_request", FrameMeaning::Unused),
+    ("keep_alive", FrameMeaning::Unused),
+    ("rate_limit_event", FrameMeaning::Unused),
+    ("tool_progress", FrameMeaning::Unused),
+    ("tool_use_summary", FrameMeaning::Unused),
+    ("auth_status", FrameMeaning::Unused),
+    ("prompt_suggestion", FrameMeaning::Unused),
 ];
 
 const CLAUDE_SHAPE: Shape = Shape {
@@ -55,35 +56,35 @@ const CLAUDE_SHAPE: Shape = Shape {
 };
 
 /// `claude -p … --output-format stream-json --verbose` (2.1.329).
-const CLAUDE_CODE: Stream =
-    Stream { name: &["/type", "/subtype"], frames: CLAUDE_FRAMES, shape: CLAUDE_SHAPE, paths: &[] };
+const CLAUDE_CODE: StreamFormat =
+    StreamFormat { name: &["/type", "/subtype"], frames: CLAUDE_FRAMES, shape: CLAUDE_SHAPE, paths: &[] };
 
 /// `qwen -p … -o stream-json` (0.24.4).
-const QWEN_CODE: Stream = Stream {
+const QWEN_CODE: StreamFormat = StreamFormat {
     name: &["/type", "/subtype"],
     frames: CLAUDE_FRAMES,
-    shape: Shape { shells: qwen_code::DOOR.shape.shells, ..CLAUDE_SHAPE },
+    shape: Shape { shells: qwen_code::PROFILE.shape.shells, ..CLAUDE_SHAPE },
     paths: &[],
 };
 
 /// `codex exec --json …` (0.169.0). What Codex itself refuses has no frame.
-const CODEX: Stream = Stream {
+const CODEX: StreamFormat = StreamFormat {
     name: &["/type", "/item/type"],
     frames: &[
-        ("thread.started", Means::Session),
-        ("turn.started", Means::Turn),
-        ("turn.completed", Means::TurnEnd),
-        ("turn.failed", Means::TurnEnd),
-        ("item.started.command_execution", Means::Before),
-        ("item.started.file_change", Means::Before),
-        ("item.started.mcp_tool_call", Means::Before),
-        ("item.completed.command_execution", Means::After),
-        ("item.completed.file_change", Means::After),
-        ("item.completed.mcp_tool_call", Means::After),
-        ("item.started", Means::Unused),
-        ("item.updated", Means::Unused),
-        ("item.completed", Means::Unused),
-        ("error", Means::Unused),
+        ("thread.started", FrameMeaning::Session),
+        ("turn.started", FrameMeaning::Turn),
+        ("turn.completed", FrameMeaning::TurnEnd),
+        ("turn.failed", FrameMeaning::TurnEnd),
+        ("item.started.command_execution", FrameMeaning::Before),
+        ("item.started.file_change", FrameMeaning::Before),
+        ("item.started.mcp_tool_call", FrameMeaning::Before),
+        ("item.completed.command_execution", FrameMeaning::After),
+        ("item.completed.file_change", FrameMeaning::After),
+        ("item.completed.mcp_tool_call", FrameMeaning::After),
+        ("item.started", FrameMeaning::Unused),
+        ("item.updated", FrameMeaning::Unused),
+        ("item.completed", FrameMeaning::Unused),
+        ("error", FrameMeaning::Unused),
     ],
     shape: Shape {
         session: &["/thread_id"],
@@ -94,52 +95,52 @@ const CODEX: Stream = Stream {
         shells: &["command_execution"],
         writers: &["file_change"],
         outcome: codex_outcome,
-        ..codex::DOOR.shape
+        ..codex::PROFILE.shape
     },
     paths: &[("/item/changes", "path")],
 };
 
-fn codex_outcome(frame: &Payload) -> Outcome {
+fn codex_outcome(frame: &Payload) -> ActionOutcome {
     let exit = frame.at(&["/item/exit_code"]).and_then(Value::as_i64);
     let status = frame.at(&["/item/status"]).and_then(Value::as_str).map(|status| status == "completed");
-    Outcome { ok: exit.map(|exit| exit == 0).or(status), exit }
+    ActionOutcome { ok: exit.map(|exit| exit == 0).or(status), exit }
 }
 
 /// `gemini -p … -o stream-json` (0.61.0).
-const GEMINI_CLI: Stream = Stream {
+const GEMINI_CLI: StreamFormat = StreamFormat {
     name: &["/type", "/role"],
     frames: &[
-        ("init", Means::Session),
-        ("message.user", Means::Turn),
-        ("message", Means::Unused),
-        ("tool_use", Means::Before),
-        ("tool_result", Means::After),
-        ("result", Means::TurnEnd),
-        ("error", Means::Unused),
+        ("init", FrameMeaning::Session),
+        ("message.user", FrameMeaning::Turn),
+        ("message", FrameMeaning::Unused),
+        ("tool_use", FrameMeaning::Before),
+        ("tool_result", FrameMeaning::After),
+        ("result", FrameMeaning::TurnEnd),
+        ("error", FrameMeaning::Unused),
     ],
     shape: Shape {
         input: &["/parameters"],
         action: &["/tool_id"],
         outcome: |frame| {
             let status = frame.at(&["/status"]).and_then(Value::as_str);
-            Outcome { ok: status.map(|status| status == "success"), exit: None }
+            ActionOutcome { ok: status.map(|status| status == "success"), exit: None }
         },
-        ..gemini_cli::DOOR.shape
+        ..gemini_cli::PROFILE.shape
     },
     paths: &[],
 };
 
 /// `opencode run --format json …` (1.18.33): tells of a tool only when it is over, and of one turn as steps.
-const OPENCODE: Stream = Stream {
+const OPENCODE: StreamFormat = StreamFormat {
     name: &["/type", "/part/reason"],
     frames: &[
-        ("step_start", Means::InTurn),
-        ("tool_use", Means::Done),
-        ("step_finish.stop", Means::TurnEnd),
-        ("step_finish", Means::Unused),
-        ("text", Means::Unused),
-        ("reasoning", Means::Unused),
-        ("error", Means::Unused),
+        ("step_start", FrameMeaning::InTurn),
+        ("tool_use", FrameMeaning::Done),
+        ("step_finish.stop", FrameMeaning::TurnEnd),
+        ("step_finish", FrameMeaning::Unused),
+        ("text", FrameMeaning::Unused),
+        ("reasoning", FrameMeaning::Unused),
+        ("error", FrameMeaning::Unused),
     ],
     shape: Shape {
         session: &["/sessionID", "/part/sessionID"],
@@ -151,34 +152,34 @@ const OPENCODE: Stream = Stream {
         outcome: |frame| {
             let exit = frame.at(&["/part/state/metadata/exit"]).and_then(Value::as_i64);
             let status = frame.at(&["/part/state/status"]).and_then(Value::as_str);
-            Outcome { ok: exit.map(|exit| exit == 0).or(status.map(|status| status == "completed")), exit }
+            ActionOutcome { ok: exit.map(|exit| exit == 0).or(status.map(|status| status == "completed")), exit }
         },
-        ..opencode::DOOR.shape
+        ..opencode::PROFILE.shape
     },
     paths: &[],
 };
 
 /// `copilot -p … --output-format json` (1.0.102). A turn of Copilot's own is one call of the model.
-const COPILOT_CLI: Stream = Stream {
+const COPILOT_CLI: StreamFormat = StreamFormat {
     name: &["/type"],
     frames: &[
-        ("session.start", Means::Session),
-        ("session.resume", Means::Session),
-        ("session", Means::Unused),
-        ("user.message", Means::Turn),
-        ("user", Means::Unused),
-        ("assistant", Means::Unused),
-        ("tool.execution_start", Means::Before),
-        ("tool.execution_complete", Means::After),
-        ("tool", Means::Unused),
-        ("result", Means::TurnEnd),
-        ("hook", Means::Unused),
-        ("permission", Means::Unused),
-        ("subagent", Means::Unused),
-        ("skill", Means::Unused),
-        ("system", Means::Unused),
-        ("abort", Means::Unused),
-        ("error", Means::Unused),
+        ("session.start", FrameMeaning::Session),
+        ("session.resume", FrameMeaning::Session),
+        ("session", FrameMeaning::Unused),
+        ("user.message", FrameMeaning::Turn),
+        ("user", FrameMeaning::Unused),
+        ("assistant", FrameMeaning::Unused),
+        ("tool.execution_start", FrameMeaning::Before),
+        ("tool.execution_complete", FrameMeaning::After),
+        ("tool", FrameMeaning::Unused),
+        ("result", FrameMeaning::TurnEnd),
+        ("hook", FrameMeaning::Unused),
+        ("permission", FrameMeaning::Unused),
+        ("subagent", FrameMeaning::Unused),
+        ("skill", FrameMeaning::Unused),
+        ("system", FrameMeaning::Unused),
+        ("abort", FrameMeaning::Unused),
+        ("error", FrameMeaning::Unused),
     ],
     shape: Shape {
         session: &["/data/sessionId", "/sessionId"],
@@ -187,53 +188,53 @@ const COPILOT_CLI: Stream = Stream {
         tool: &["/data/toolName"],
         input: &["/data/arguments"],
         action: &["/data/toolCallId"],
-        outcome: |frame| Outcome { ok: frame.at(&["/data/success"]).and_then(Value::as_bool), exit: None },
-        ..copilot_cli::DOOR.shape
+        outcome: |frame| ActionOutcome { ok: frame.at(&["/data/success"]).and_then(Value::as_bool), exit: None },
+        ..copilot_cli::PROFILE.shape
     },
     paths: &[],
 };
 
 /// `pi --mode json …` (0.74.2). A turn of pi's own is one call of the model.
-const PI: Stream = Stream {
+const PI: StreamFormat = StreamFormat {
     name: &["/type"],
     frames: &[
-        ("session", Means::Session),
-        ("agent_start", Means::Turn),
-        ("agent_end", Means::TurnEnd),
-        ("tool_execution_start", Means::Before),
-        ("tool_execution_end", Means::After),
-        ("tool_execution_update", Means::Unused),
-        ("turn_start", Means::Unused),
-        ("turn_end", Means::Unused),
-        ("message_start", Means::Unused),
-        ("message_update", Means::Unused),
-        ("message_end", Means::Unused),
-        ("queue_update", Means::Unused),
-        ("compaction_start", Means::Unused),
-        ("compaction_end", Means::Unused),
-        ("auto_retry_start", Means::Unused),
-        ("auto_retry_end", Means::Unused),
+        ("session", FrameMeaning::Session),
+        ("agent_start", FrameMeaning::Turn),
+        ("agent_end", FrameMeaning::TurnEnd),
+        ("tool_execution_start", FrameMeaning::Before),
+        ("tool_execution_end", FrameMeaning::After),
+        ("tool_execution_update", FrameMeaning::Unused),
+        ("turn_start", FrameMeaning::Unused),
+        ("turn_end", FrameMeaning::Unused),
+        ("message_start", FrameMeaning::Unused),
+        ("message_update", FrameMeaning::Unused),
+        ("message_end", FrameMeaning::Unused),
+        ("queue_update", FrameMeaning::Unused),
+        ("compaction_start", FrameMeaning::Unused),
+        ("compaction_end", FrameMeaning::Unused),
+        ("auto_retry_start", FrameMeaning::Unused),
+        ("auto_retry_end", FrameMeaning::Unused),
     ],
-    shape: Shape { session: &["/id"], input: &["/args"], outcome: told_error, ..pi::DOOR.shape },
+    shape: Shape { session: &["/id"], input: &["/args"], outcome: told_error, ..pi::PROFILE.shape },
     paths: &[],
 };
 
 /// `cline --json …` (3.0.65). Measured are the frames of tools; where a turn begins and ends is from the client's code.
-const CLINE: Stream = Stream {
+const CLINE: StreamFormat = StreamFormat {
     name: &["/type", "/event/type", "/event/contentType"],
     frames: &[
-        ("agent_event.iteration_start", Means::InTurn),
-        ("agent_event.content_start.tool", Means::Before),
-        ("agent_event.content_end.tool", Means::After),
+        ("agent_event.iteration_start", FrameMeaning::InTurn),
+        ("agent_event.content_start.tool", FrameMeaning::Before),
+        ("agent_event.content_end.tool", FrameMeaning::After),
         // Before any tool comes what the model says.
-        ("agent_event.content_start", Means::InTurn),
-        ("agent_event.done", Means::TurnEnd),
-        ("agent_event", Means::Unused),
-        ("run_start", Means::InTurn),
-        ("run_result", Means::TurnEnd),
-        ("hook_event", Means::Session),
-        ("team_event", Means::Unused),
-        ("error", Means::Unused),
+        ("agent_event.content_start", FrameMeaning::InTurn),
+        ("agent_event.done", FrameMeaning::TurnEnd),
+        ("agent_event", FrameMeaning::Unused),
+        ("run_start", FrameMeaning::InTurn),
+        ("run_result", FrameMeaning::TurnEnd),
+        ("hook_event", FrameMeaning::Session),
+        ("team_event", FrameMeaning::Unused),
+        ("error", FrameMeaning::Unused),
     ],
     shape: Shape {
         session: &["/taskId", "/event/taskId"],
@@ -241,8 +242,8 @@ const CLINE: Stream = Stream {
         tool: &["/event/toolName"],
         input: &["/event/input"],
         action: &["/event/toolCallId"],
-        outcome: |frame| Outcome { ok: Some(frame.at(&["/event/error"]).is_none()), exit: None },
-        ..cline::DOOR.shape
+        outcome: |frame| ActionOutcome { ok: Some(frame.at(&["/event/error"]).is_none()), exit: None },
+        ..cline::PROFILE.shape
     },
     paths: &[],
 };

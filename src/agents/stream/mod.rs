@@ -1,8 +1,8 @@
 //! The JSON streams that clients print: a frame becomes [`Event`]s, the same that hooks tell. Pure: bytes in, values out.
 //!
-//! Nobody waits for whoever reads a stream, so a [`Kind::Before`] read here may be of an action that has run already.
+//! Nobody waits for whoever reads a stream, so a [`EventKind::Before`] read here may be of an action that has run already.
 //!
-//! Invariant: any bytes are read without a panic, and a frame that is not understood is a [`Fault`] that ends nothing.
+//! Invariant: any bytes are read without a panic, and a frame that is not understood is a [`FrameFault`] that ends nothing.
 
 mod clients;
 #[cfg(test)]
@@ -12,10 +12,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::Client;
-use super::event::{Act, Event, Kind, Outcome};
-use super::payload::Payload;
-use super::shape::Shape;
+use crate::agents::client::Client;
+use crate::agents::event::{Act, ActionOutcome, Event, EventKind};
+use crate::agents::payload::Payload;
+use crate::agents::shape::Shape;
 use crate::error::{Code, Error, Result};
 use crate::model::json;
 use crate::model::text::{cut, printable};
@@ -28,7 +28,7 @@ const MAX_ID: usize = 200;
 
 /// What a frame means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Means {
+enum FrameMeaning {
     /// Tells of the session, by its ids alone.
     Session,
     /// A turn begins.
@@ -46,19 +46,19 @@ enum Means {
 }
 
 /// Where a client's stream keeps what.
-struct Stream {
+struct StreamFormat {
     /// The places whose texts, joined by dots, are the name of a frame's type.
     name: &'static [&'static str],
     /// What the types mean. The first that fits counts; `a.b` fits `a.b.c` too, and a part of `a` is called `a/b`.
-    frames: &'static [(&'static str, Means)],
+    frames: &'static [(&'static str, FrameMeaning)],
     /// Its steps are of no use here.
     shape: Shape,
     /// Where an action lists the paths that it touches: an array, and the field of its items.
     paths: &'static [(&'static str, &'static str)],
 }
 
-impl Stream {
-    fn means(&self, name: &str) -> Option<Means> {
+impl StreamFormat {
+    fn means(&self, name: &str) -> Option<FrameMeaning> {
         let fits = |known: &str| name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         self.frames.iter().find(|(known, _)| fits(known)).map(|(_, means)| *means)
     }
@@ -73,7 +73,7 @@ impl Stream {
 
 /// Why a frame was passed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Fault {
+pub enum FrameFault {
     /// No JSON object, or not UTF-8.
     Malformed,
     /// Of a type that is not known here: newer than piton, or another client's.
@@ -82,21 +82,21 @@ pub enum Fault {
     Foreign,
 }
 
-impl Fault {
+impl FrameFault {
     /// The name in counts.
     pub fn as_str(self) -> &'static str {
         match self {
-            Fault::Malformed => "malformed",
-            Fault::UnknownType => "unknown-type",
-            Fault::Foreign => "foreign",
+            FrameFault::Malformed => "malformed",
+            FrameFault::UnknownType => "unknown-type",
+            FrameFault::Foreign => "foreign",
         }
     }
 }
 
 /// The state of one stream.
-pub struct Reader {
+pub struct StreamReader {
     client: Client,
-    stream: &'static Stream,
+    stream: &'static StreamFormat,
     /// Makes the names of turns that the client does not name its own.
     seed: String,
     session: Option<String>,
@@ -107,19 +107,19 @@ pub struct Reader {
     doubt: bool,
 }
 
-impl Reader {
+impl StreamReader {
     /// A reader of the stream of one client. `seed` begins the names of turns, and is to be another one for every stream.
     ///
     /// # Errors
     /// `bad-request` for a client whose stream is not known, with those that are.
-    pub fn new(client: Client, seed: &str) -> Result<Reader> {
+    pub fn new(client: Client, seed: &str) -> Result<StreamReader> {
         let Some(stream) = clients::stream(client) else {
             let message = format!("piton does not know a JSON stream of {}", client.title());
             return Err(Error::new(Code::BadRequest, message)
                 .field("from")
-                .hint(format!("the clients with streams are: {}", Reader::names().join(", "))));
+                .hint(format!("the clients with streams are: {}", StreamReader::names().join(", "))));
         };
-        Ok(Reader {
+        Ok(StreamReader {
             client,
             stream,
             seed: seed.to_owned(),
@@ -140,31 +140,31 @@ impl Reader {
     ///
     /// # Errors
     /// Why it tells nothing, with a sentence.
-    pub fn read(&mut self, line: &[u8]) -> Result<Vec<Event>, (Fault, Error)> {
+    pub fn read(&mut self, line: &[u8]) -> Result<Vec<Event>, (FrameFault, Error)> {
         let title = self.client.title();
-        let frame = object(line).map_err(|error| (Fault::Malformed, error))?;
+        let frame = object(line).map_err(|error| (FrameFault::Malformed, error))?;
         self.doubt = frame.is_doubtful();
         let name = self.stream.name(&frame);
         let Some(means) = self.stream.means(&name) else {
             let shown = cut(&printable(&name), 60);
             let message = format!("the stream of {title} has no frame of the type `{shown}` that piton knows");
             let hint = "if nothing else is read either, this is another client's stream: see --from";
-            return Err((Fault::UnknownType, Error::new(Code::UnknownType, message).field("type").hint(hint)));
+            return Err((FrameFault::UnknownType, Error::new(Code::UnknownType, message).field("type").hint(hint)));
         };
         self.events(&frame, &name, means).map_err(|error| {
             let lacks = error.field_name().unwrap_or("what it should have").to_owned();
             let message = format!("a frame `{name}` in the stream of {title} is not as this client's: see `{lacks}`");
             let hint =
                 "it was passed over; if many are, the client's stream has changed, or --from names another client";
-            (Fault::Foreign, Error::new(Code::BadRequest, message).field(lacks).hint(hint))
+            (FrameFault::Foreign, Error::new(Code::BadRequest, message).field(lacks).hint(hint))
         })
     }
 
-    fn events(&mut self, frame: &Payload, name: &str, means: Means) -> Result<Vec<Event>> {
-        if matches!(means, Means::Session | Means::Turn | Means::InTurn) {
+    fn events(&mut self, frame: &Payload, name: &str, means: FrameMeaning) -> Result<Vec<Event>> {
+        if matches!(means, FrameMeaning::Session | FrameMeaning::Turn | FrameMeaning::InTurn) {
             self.learn(frame);
         }
-        let Means::Parts(place) = means else {
+        let FrameMeaning::Parts(place) = means else {
             return self.event(frame, means);
         };
         let mut events = Vec::new();
@@ -173,7 +173,7 @@ impl Reader {
             let inner = format!("{name}/{}", self.stream.name(&part));
             match self.stream.means(&inner) {
                 // Frames are nested once, in every client's stream.
-                Some(Means::Parts(_)) | None => {}
+                Some(FrameMeaning::Parts(_)) | None => {}
                 Some(means) => events.extend(self.event(&part, means)?),
             }
         }
@@ -192,14 +192,14 @@ impl Reader {
         }
     }
 
-    fn event(&mut self, frame: &Payload, means: Means) -> Result<Vec<Event>> {
+    fn event(&mut self, frame: &Payload, means: FrameMeaning) -> Result<Vec<Event>> {
         let shape = &self.stream.shape;
         let action = || frame.text(shape.action).map(|text| text.map(str::to_owned));
         let kinds = match means {
-            Means::Unused | Means::Parts(_) => Vec::new(),
-            Means::Session => vec![Kind::SessionStart],
-            Means::InTurn if self.turn.is_some() => Vec::new(),
-            Means::Turn | Means::InTurn => {
+            FrameMeaning::Unused | FrameMeaning::Parts(_) => Vec::new(),
+            FrameMeaning::Session => vec![EventKind::SessionStart],
+            FrameMeaning::InTurn if self.turn.is_some() => Vec::new(),
+            FrameMeaning::Turn | FrameMeaning::InTurn => {
                 let told =
                     frame.at(shape.turn).and_then(Value::as_str).filter(|id| !id.is_empty() && id.len() <= MAX_ID);
                 self.turns += 1;
@@ -210,14 +210,14 @@ impl Reader {
                     self.turns,
                     told.map(|id| format!("-{id}")).unwrap_or_default()
                 ));
-                vec![Kind::TurnStart { prompt: None }]
+                vec![EventKind::TurnStart { prompt: None }]
             }
-            Means::TurnEnd => return Ok(self.turn_end()),
-            Means::Before => vec![Kind::Before { action: action()?, act: self.act(frame)? }],
-            Means::After => vec![Kind::After { action: action()?, outcome: (shape.outcome)(frame) }],
-            Means::Done => vec![
-                Kind::Before { action: action()?, act: self.act(frame)? },
-                Kind::After { action: action()?, outcome: (shape.outcome)(frame) },
+            FrameMeaning::TurnEnd => return Ok(self.turn_end()),
+            FrameMeaning::Before => vec![EventKind::Before { action: action()?, act: self.act(frame)? }],
+            FrameMeaning::After => vec![EventKind::After { action: action()?, outcome: (shape.outcome)(frame) }],
+            FrameMeaning::Done => vec![
+                EventKind::Before { action: action()?, act: self.act(frame)? },
+                EventKind::After { action: action()?, outcome: (shape.outcome)(frame) },
             ],
         };
         Ok(kinds.into_iter().map(|kind| self.told(kind)).collect())
@@ -228,7 +228,7 @@ impl Reader {
         if self.turn.is_none() {
             return Vec::new();
         }
-        let event = self.told(Kind::TurnEnd);
+        let event = self.told(EventKind::TurnEnd);
         self.turn = None;
         vec![event]
     }
@@ -244,7 +244,7 @@ impl Reader {
         Ok(act)
     }
 
-    fn told(&self, kind: Kind) -> Event {
+    fn told(&self, kind: EventKind) -> Event {
         let (session, turn) = (self.session.clone(), self.turn.clone());
         Event { client: self.client, session, turn, cwd: self.cwd.clone(), doubt: self.doubt, kind }
     }
@@ -262,7 +262,7 @@ fn object(line: &[u8]) -> Result<Payload> {
 }
 
 /// How a part of Claude Code's envelope says that an action went wrong.
-fn told_error(frame: &Payload) -> Outcome {
+fn told_error(frame: &Payload) -> ActionOutcome {
     let failed = frame.at(&["/is_error", "/isError"]).and_then(Value::as_bool).unwrap_or(false);
-    Outcome { ok: Some(!failed), exit: None }
+    ActionOutcome { ok: Some(!failed), exit: None }
 }

@@ -7,7 +7,7 @@ use super::*;
 
 /// What a stream tells, an event a line; or why a frame was passed over.
 fn read(client: Client, frames: &[&str]) -> Vec<String> {
-    let mut reader = Reader::new(client, "x").unwrap();
+    let mut reader = StreamReader::new(client, "x").unwrap();
     let mut out = Vec::new();
     for frame in frames {
         match reader.read(frame.as_bytes()) {
@@ -199,16 +199,16 @@ const ALL: [(Client, &[&str]); 8] = [
 #[test]
 fn every_client_with_a_stream_is_here_and_opencode_alone_tells_nothing_before() {
     let names: Vec<&str> = ALL.iter().map(|(client, _)| client.name()).collect();
-    assert_eq!(Reader::names(), names);
+    assert_eq!(StreamReader::names(), names);
     for (client, frames) in ALL {
         let told = read(client, frames);
         let at =
             |what: &str| told.iter().position(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {told:?}"));
         assert!(at("turn \"") < at("shell"), "{told:?}");
-        let done = clients::stream(client).unwrap().frames.iter().any(|(_, means)| *means == Means::Done);
+        let done = clients::stream(client).unwrap().frames.iter().any(|(_, means)| *means == FrameMeaning::Done);
         assert_eq!(done, client == Client::Opencode);
     }
-    let refused = Reader::new(Client::Goose, "x").err().unwrap();
+    let refused = StreamReader::new(Client::Goose, "x").err().unwrap();
     assert!(refused.text().contains("claude-code"), "{refused}");
 }
 
@@ -251,7 +251,7 @@ fn what_no_client_prints_is_passed_over() {
         &odd,
         &["foreign bad-request", "foreign bad-request", "foreign bad-request", "- - -: tool x []"],
     );
-    let mut reader = Reader::new(Client::Codex, "x").unwrap();
+    let mut reader = StreamReader::new(Client::Codex, "x").unwrap();
     assert_eq!(reader.read(b"\xff{}").unwrap_err().1.code(), Code::BadUtf8);
     // Parts that are none, and a content that is no list.
     let parts = [
@@ -276,7 +276,7 @@ proptest! {
         byte in any::<u8>(),
         swap in "(null|5|\\[\\]|\\{\\}|\"\"|true)",
     ) {
-        let mut reader = Reader::new(ALL[of].0, "x").unwrap();
+        let mut reader = StreamReader::new(ALL[of].0, "x").unwrap();
         let text = ALL[at].1[frame];
         let mut changed = text.as_bytes().to_vec();
         let index = (place * changed.len() as f64) as usize;

@@ -31,7 +31,7 @@ fn a_patch_is_a_patch() {
         ),
     ];
     for (client, event, payload) in table {
-        let Kind::Before { act: Act::Tool { input, paths, .. }, .. } =
+        let EventKind::Before { act: Act::Tool { input, paths, .. }, .. } =
             client.parse(event, payload.as_bytes()).unwrap().kind
         else {
             panic!("{}", client.name());

@@ -1,9 +1,10 @@
 //! Bytes that no client sends.
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::error::Code;
 
 #[test]
 fn failures_have_codes() {
@@ -50,7 +51,7 @@ fn odd_payloads_are_read() {
         assert_eq!(told(&Client::ClaudeCode.parse("PreToolUse", payload.as_bytes()).unwrap()), expected);
     }
     let unknown = Client::Codex.parse("Weird\u{1b}Event", b"{}").unwrap();
-    let Kind::Unused(why) = unknown.kind else { panic!("an unknown event is of no use") };
+    let EventKind::Unused(why) = unknown.kind else { panic!("an unknown event is of no use") };
     assert!(why.contains("Codex") && why.contains("Weird\\u{1b}Event"), "{why}");
 }
 

@@ -1,11 +1,14 @@
 //! The files of each client, as an installation writes them.
 
-use super::install::{command, files};
-use super::*;
+use serde_json::Value;
 
-fn all() -> impl Iterator<Item = (Client, File)> {
+use super::install::command;
+use super::*;
+use crate::error::Code;
+
+fn all() -> impl Iterator<Item = (Client, HookFile)> {
     Client::ALL.into_iter().flat_map(|client| {
-        let both = files(client, false).iter().chain(files(client, true));
+        let both = client.files(false).iter().chain(client.files(true));
         both.map(move |file| (client, *file)).collect::<Vec<_>>()
     })
 }
@@ -32,40 +35,40 @@ fn absent_files_come_and_go() {
 fn hooks_are_events() {
     for (client, file) in all() {
         match file.content {
-            install::Content::Json(hooks) | install::Content::Yaml(hooks) => {
+            install::FileContent::Json(hooks) | install::FileContent::Yaml(hooks) => {
                 for hook in hooks.hooks {
-                    let step = client.door().shape.step(hook.event);
-                    assert!(step.is_some_and(|step| step != Step::Unused), "{} {}", client.name(), hook.event);
+                    let step = clients::profile(client).shape.step(hook.event);
+                    assert!(step.is_some_and(|step| step != Moment::Unused), "{} {}", client.name(), hook.event);
                     assert_eq!(client.patience(hook.event).as_secs(), hook.seconds);
-                    assert!(hook.seconds >= 6 || step == Some(Step::SessionEnd), "{} {}", client.name(), hook.event);
+                    assert!(hook.seconds >= 6 || step == Some(Moment::SessionEnd), "{} {}", client.name(), hook.event);
                 }
             }
-            install::Content::Script { event } => assert!(client.door().shape.step(event).is_some()),
-            install::Content::Whole(_) | install::Content::Shim(_) => {}
+            install::FileContent::Script { event } => assert!(clients::profile(client).shape.step(event).is_some()),
+            install::FileContent::Whole(_) | install::FileContent::Shim(_) => {}
         }
     }
 }
 
 #[test]
 fn what_is_written() {
-    let settings = files(Client::GeminiCli, false)[0].merge(Client::GeminiCli, PROGRAM, None).unwrap();
+    let settings = Client::GeminiCli.files(false)[0].merge(Client::GeminiCli, PROGRAM, None).unwrap();
     let value: Value = serde_json::from_str(&settings).unwrap();
     let hook = &value["hooks"]["BeforeTool"][0]["hooks"][0];
     assert_eq!(hook["command"], "'/opt/p i/piton' hook gemini-cli BeforeTool");
     assert_eq!(hook["timeout"], 10_000);
-    let hooks = files(Client::CopilotCli, false)[0].merge(Client::CopilotCli, PROGRAM, None).unwrap();
+    let hooks = Client::CopilotCli.files(false)[0].merge(Client::CopilotCli, PROGRAM, None).unwrap();
     let value: Value = serde_json::from_str(&hooks).unwrap();
     assert_eq!((&value["version"], &value["hooks"]["preToolUse"][0]["timeoutSec"]), (&1.into(), &10.into()));
-    let plugin = files(Client::Opencode, false)[0].merge(Client::Opencode, "/a\"b/piton", None).unwrap();
+    let plugin = Client::Opencode.files(false)[0].merge(Client::Opencode, "/a\"b/piton", None).unwrap();
     assert!(plugin.contains(r#"const PITON = "/a\"b/piton""#));
-    let script = files(Client::Cline, false)[3].merge(Client::Cline, PROGRAM, None).unwrap();
+    let script = Client::Cline.files(false)[3].merge(Client::Cline, PROGRAM, None).unwrap();
     assert_eq!(script.lines().last(), Some("exec '/opt/p i/piton' hook cline PreToolUse"));
     assert_eq!(command("/it's/piton", Client::Pi, "input"), "'/it'\\''s/piton' hook pi input");
 }
 
 #[test]
 fn a_file_of_somebody_else_is_left() {
-    let file = files(Client::Cline, false)[0];
+    let file = Client::Cline.files(false)[0];
     let theirs = "#!/bin/sh\necho mine\n";
     let error = file.merge(Client::Cline, PROGRAM, Some(theirs)).unwrap_err();
     assert_eq!(error.code(), Code::Conflict);
@@ -77,11 +80,11 @@ fn a_file_of_somebody_else_is_left() {
 fn commands_are_those_that_are_installed() {
     for client in Client::ALL {
         let mut installed = Vec::new();
-        for file in files(client, false) {
+        for file in client.files(false) {
             let name = file.spot.path.rsplit('/').next().and_then(|name| name.split('.').next()).unwrap_or_default();
             match file.content {
-                install::Content::Whole(_) if ["rollback", "undo"].contains(&name) => installed.push(name),
-                install::Content::Shim(text) if text.contains("registerCommand") => {
+                install::FileContent::Whole(_) if ["rollback", "undo"].contains(&name) => installed.push(name),
+                install::FileContent::Shim(text) if text.contains("registerCommand") => {
                     installed.extend(["rollback", "undo"].iter().filter(|name| text.contains(&format!("\"{name}\""))));
                 }
                 _ => {}

@@ -12,26 +12,26 @@ pub(super) fn told(event: &Event) -> String {
     let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let id = |action: &Option<String>| action.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
     let kind = match &event.kind {
-        Kind::SessionStart => "session".to_owned(),
-        Kind::SessionEnd => "session over".to_owned(),
-        Kind::TurnStart { prompt } => format!("turn {:?}", prompt.as_deref().unwrap_or_default()),
-        Kind::Ask(ask) => format!("ask {ask:?}"),
-        Kind::TurnEnd => "turn over".to_owned(),
-        Kind::Before { action, act: Act::Shell { commands, cwd, cwd_told } } => {
+        EventKind::SessionStart => "session".to_owned(),
+        EventKind::SessionEnd => "session over".to_owned(),
+        EventKind::TurnStart { prompt } => format!("turn {:?}", prompt.as_deref().unwrap_or_default()),
+        EventKind::Ask(ask) => format!("ask {ask:?}"),
+        EventKind::TurnEnd => "turn over".to_owned(),
+        EventKind::Before { action, act: Act::Shell { commands, cwd, cwd_told } } => {
             let cwd = cwd.as_ref().map(|cwd| format!(" in {}", cwd.display())).unwrap_or_default();
             let anywhere = if *cwd_told { "" } else { " somewhere" };
             format!("shell{} {commands:?}{cwd}{anywhere}", id(action))
         }
-        Kind::Before { action, act: Act::Tool { name, paths, writes, .. } } => {
+        EventKind::Before { action, act: Act::Tool { name, paths, writes, .. } } => {
             let writes = if *writes == Some(true) { " writes" } else { "" };
             format!("tool{} {name} {paths:?}{writes}", id(action))
         }
-        Kind::After { action, outcome } => {
+        EventKind::After { action, outcome } => {
             let exit = outcome.exit.map(|exit| format!(" exit {exit}")).unwrap_or_default();
             let ok = outcome.ok.map_or("over", |ok| if ok { "ok" } else { "failed" });
             format!("{ok}{}{exit}", id(action))
         }
-        Kind::Unused(_) => "unused".to_owned(),
+        EventKind::Unused(_) => "unused".to_owned(),
     };
     let cwd = event.cwd.as_ref().map_or("-".to_owned(), |cwd| cwd.display().to_string());
     format!("{} {} {cwd}: {kind}", or(&event.session), or(&event.turn))

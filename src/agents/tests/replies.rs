@@ -1,5 +1,7 @@
 //! What each client is told.
 
+use serde_json::Value;
+
 use super::*;
 
 fn decisions() -> Vec<Decision> {
@@ -37,22 +39,22 @@ fn refuses(reply: &Value) -> bool {
 fn every_reply_is_json_and_refuses_only_what_is_refused() {
     for client in Client::ALL {
         for event in client.events() {
-            let step = client.door().shape.step(event).unwrap();
+            let step = clients::profile(client).shape.step(event).unwrap();
             for decision in decisions() {
                 let reply = client.reply(event, &decision);
                 let shown = format!("{} {event} {decision:?} {reply:?}", client.name());
                 let Some(reply) = reply else {
-                    let told = decision.deny.is_some() && step == Step::Before
-                        || decision.answer.is_some() && step == Step::TurnStart && client.answers()
-                        || !decision.context.is_empty() && client.hears(event);
+                    let told = decision.deny.is_some() && step == Moment::Before
+                        || decision.answer.is_some() && step == Moment::TurnStart && client.answers()
+                        || !decision.context.is_empty() && client.reaches_model(event);
                     assert!(!told, "{shown}");
                     continue;
                 };
                 let value: Value = serde_json::from_str(&reply).unwrap();
                 assert!(value.is_object() && !reply.contains('\n'), "{shown}");
                 assert_ne!(decision, Decision::default(), "{shown}");
-                let may = decision.deny.is_some() && step == Step::Before
-                    || decision.answer.is_some() && matches!(step, Step::TurnStart | Step::Ask);
+                let may = decision.deny.is_some() && step == Moment::Before
+                    || decision.answer.is_some() && matches!(step, Moment::TurnStart | Moment::Ask);
                 assert_eq!(refuses(&value), may && refuses_here(client, step), "{shown}");
                 assert!(!reply.contains("\"allow\"") && !reply.contains("\"approve\""), "{shown}");
             }
@@ -61,8 +63,8 @@ fn every_reply_is_json_and_refuses_only_what_is_refused() {
     }
 }
 
-fn refuses_here(client: Client, step: Step) -> bool {
-    step == Step::Before || client.answers()
+fn refuses_here(client: Client, step: Moment) -> bool {
+    step == Moment::Before || client.answers()
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use super::trial::{Called, Scratch};
 use super::{Report, Surroundings, quoted_path};
 use crate::agents::Client;
-use crate::agents::install::{File, Spot, files};
-use crate::agents::presence::{Call, Presence};
-use crate::agents::trust::Asked;
+use crate::agents::install::{HookFile, Spot};
+use crate::agents::presence::{HookCall, Presence};
+use crate::agents::trust::TrustQuestion;
 use crate::cli::install::client_file::ClientFile;
 use crate::cli::install::{Scope, home, is_there, program, variable};
 use crate::error::Result;
@@ -50,12 +50,12 @@ pub fn check(at: &Surroundings<'_>, report: &mut Report) {
 struct Found<'s> {
     client: Client,
     scope: &'s Scope,
-    rows: Vec<(&'static File, PathBuf, Result<Presence>)>,
+    rows: Vec<(&'static HookFile, PathBuf, Result<Presence>)>,
 }
 
 impl Found<'_> {
     fn read<'s>(client: Client, scope: &'s Scope, program: &str) -> Found<'s> {
-        let rows = files(client, scope.project).iter().map(|file| {
+        let rows = client.files(scope.project).iter().map(|file| {
             let path = scope.path(file);
             let presence = ClientFile::read(&path).and_then(|there| file.presence(client, program, there.text()));
             (file, path, presence)
@@ -89,7 +89,7 @@ impl Found<'_> {
                 return report.open(self.name(), text, format!("mend that file, then: {}", self.install()));
             }
         }
-        let calls: Vec<&Call> = self.rows.iter().flat_map(|(_, _, presence)| calls(presence)).collect();
+        let calls: Vec<&HookCall> = self.rows.iter().flat_map(|(_, _, presence)| calls(presence)).collect();
         if let Some(call) = calls.iter().find(|call| !is_program(Path::new(&call.program))) {
             let text = format!("its hooks call {}, which is not there or cannot be run", call.program);
             return report.wrong(self.name(), text, self.install());
@@ -130,7 +130,7 @@ impl Found<'_> {
         // What piton cannot read there the client cannot either: to both it is as if it were not there.
         let read = |spot: &Spot| std::fs::read_to_string(spot.below(&home, variable)).ok();
         let folder = at.root.clone().unwrap_or_default();
-        self.client.doubts(&Asked {
+        self.client.doubts(&TrustQuestion {
             project: self.scope.project,
             folder: &folder,
             file: &path.canonicalize().unwrap_or_else(|_| path.clone()),
@@ -189,7 +189,7 @@ impl Found<'_> {
     }
 }
 
-fn calls(presence: &Result<Presence>) -> &[Call] {
+fn calls(presence: &Result<Presence>) -> &[HookCall] {
     match presence {
         Ok(Presence::Current(calls) | Presence::Stale(calls)) => calls,
         Ok(Presence::None) | Err(_) => &[],

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::verbs::InstallArgs;
 use super::{Context, Exit, exit_of, print};
 use crate::agents::Client;
-use crate::agents::install::{File, files};
+use crate::agents::install::HookFile;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::store::between;
 use client_file::{ClientFile, Made};
@@ -25,7 +25,7 @@ enum Direction {
 
 /// One file and what is to become of it.
 struct Step {
-    file: File,
+    file: HookFile,
     there: ClientFile,
     /// Nothing: it goes.
     after: Option<String>,
@@ -70,10 +70,10 @@ impl Scope {
     /// The clients that have files here.
     fn clients(&self) -> impl Iterator<Item = Client> {
         let project = self.project;
-        Client::ALL.into_iter().filter(move |client| !files(*client, project).is_empty())
+        Client::ALL.into_iter().filter(move |client| !client.files(project).is_empty())
     }
 
-    pub(super) fn path(&self, file: &File) -> PathBuf {
+    pub(super) fn path(&self, file: &HookFile) -> PathBuf {
         file.spot.below(&self.root, variable)
     }
 }
@@ -97,7 +97,7 @@ fn on_path(name: &str) -> impl Iterator<Item = PathBuf> {
 }
 
 pub(super) fn is_there(client: Client, home: &Path) -> bool {
-    client.place().below(home, variable).is_dir() || on_path(client.program()).next().is_some()
+    client.directory().below(home, variable).is_dir() || on_path(client.program()).next().is_some()
 }
 
 /// The path that hooks call: the one on the path if it leads here, which stays right when piton is renewed.
@@ -159,7 +159,7 @@ fn list(context: &Context, scope: &Scope, all: bool) -> Result<Exit> {
     let mut rows = Vec::new();
     for client in Client::ALL {
         let is_there = is_there(client, &home);
-        let installed = files(client, scope.project).iter().any(|file| {
+        let installed = client.files(scope.project).iter().any(|file| {
             let text = ClientFile::read(&scope.path(file)).ok().and_then(|there| there.text().map(str::to_owned));
             text.is_some_and(|text| file.remove(client, &text).is_ok_and(|without| without.as_deref() != Some(&text)))
         });
@@ -192,7 +192,7 @@ fn one(
     direction: Direction,
     dry_run: bool,
 ) -> Result<Vec<serde_json::Value>> {
-    let files = files(client, scope.project);
+    let files = client.files(scope.project);
     if files.is_empty() {
         return Err(Error::new(Code::BadRequest, format!("{} has no hooks of single projects", client.title()))
             .hint("install it for the user: without --project"));

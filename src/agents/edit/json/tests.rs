@@ -2,12 +2,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn entry(command: &str) -> Node {
-    let handler = vec![("type", Node::Text("command".into())), ("command", Node::Text(command.into()))];
-    Node::Map(vec![("hooks", Node::List(vec![Node::Map(handler)]))])
+fn entry(command: &str) -> NewValue {
+    let handler = vec![("type", NewValue::Text("command".into())), ("command", NewValue::Text(command.into()))];
+    NewValue::Map(vec![("hooks", NewValue::List(vec![NewValue::Map(handler)]))])
 }
 
-fn wanted(program: &str) -> Vec<(&'static str, Node)> {
+fn wanted(program: &str) -> Vec<(&'static str, NewValue)> {
     ["SessionStart", "PreToolUse", "Stop"].map(|event| (event, entry(&format!("{program} hook {event}")))).into()
 }
 
@@ -116,8 +116,9 @@ fn only_ours_goes() {
 
 #[test]
 fn other_styles() {
-    let flat: Vec<_> =
-        ["stop"].map(|event| (event, Node::Map(vec![("command", Node::Text("piton hook stop".into()))]))).into();
+    let flat: Vec<_> = ["stop"]
+        .map(|event| (event, NewValue::Map(vec![("command", NewValue::Text("piton hook stop".into()))])))
+        .into();
     let made = merge(None, &flat, Style::FlatVersioned, &ours).unwrap();
     assert!(made.starts_with("{\n  \"version\": 1,\n  \"hooks\": {"));
     assert_eq!(remove(&made, Style::FlatVersioned, &ours).unwrap(), None);

@@ -2,10 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn wanted(program: &str) -> Vec<(&'static str, Node)> {
+fn wanted(program: &str) -> Vec<(&'static str, NewValue)> {
     let entry = |event: &str| {
-        let command = Node::Text(format!("{program} hook {event}"));
-        Node::Map(vec![("command", command), ("timeout", Node::Number(10))])
+        let command = NewValue::Text(format!("{program} hook {event}"));
+        NewValue::Map(vec![("command", command), ("timeout", NewValue::Number(10))])
     };
     ["on_session_start", "pre_tool_call"].map(|event| (event, entry(event))).into()
 }

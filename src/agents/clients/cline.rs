@@ -3,37 +3,35 @@
 
 use serde_json::{Value, json};
 
-use super::Door;
-use super::event::Outcome;
-use super::install::{Content, File, Spot};
-use super::payload::Payload;
-use super::reply::{Decision, object};
-use super::shape::{Shape, Step};
+use crate::agents::event::ActionOutcome;
+use crate::agents::install::{FileContent, HookFile, Spot};
+use crate::agents::payload::Payload;
+use crate::agents::profile::Profile;
+use crate::agents::reply::{Decision, object};
+use crate::agents::shape::{Moment, Shape};
 
-const fn script(path: &'static str, event: &'static str) -> File {
-    File { spot: Spot { env: None, dir: ".cline", path }, content: Content::Script { event } }
+const fn script(path: &'static str, event: &'static str) -> HookFile {
+    HookFile { spot: Spot { env: None, dir: ".cline", path }, content: FileContent::Script { event } }
 }
 
-const fn project_script(path: &'static str, event: &'static str) -> File {
-    File { spot: Spot { env: None, dir: ".clinerules", path }, content: Content::Script { event } }
+const fn project_script(path: &'static str, event: &'static str) -> HookFile {
+    HookFile { spot: Spot { env: None, dir: ".clinerules", path }, content: FileContent::Script { event } }
 }
 
-pub const DOOR: Door = Door {
-    name: "cline",
-    title: "Cline",
+pub const PROFILE: Profile = Profile {
     captured: true,
     program: "cline",
-    place: Spot { env: None, dir: ".cline", path: "" },
+    directory: Spot { env: None, dir: ".cline", path: "" },
     shape: Shape {
         steps: &[
-            ("TaskStart", Step::TurnStart),
-            ("TaskResume", Step::TurnStart),
-            ("UserPromptSubmit", Step::TurnStart),
-            ("PreToolUse", Step::Before),
-            ("PostToolUse", Step::After),
-            ("TaskComplete", Step::TurnEnd),
-            ("TaskCancel", Step::TurnEnd),
-            ("PreCompact", Step::Unused),
+            ("TaskStart", Moment::TurnStart),
+            ("TaskResume", Moment::TurnStart),
+            ("UserPromptSubmit", Moment::TurnStart),
+            ("PreToolUse", Moment::Before),
+            ("PostToolUse", Moment::After),
+            ("TaskComplete", Moment::TurnEnd),
+            ("TaskCancel", Moment::TurnEnd),
+            ("PreCompact", Moment::Unused),
         ],
         // Its `hookName` is of another vocabulary (`tool_call`).
         echo: &[],
@@ -52,7 +50,7 @@ pub const DOOR: Door = Door {
         outcome,
     },
     reply,
-    hears: |step| matches!(step, Step::Before | Step::After | Step::TurnStart),
+    reaches_model: |step| matches!(step, Moment::Before | Moment::After | Moment::TurnStart),
     user: &[
         script("hooks/TaskStart", "TaskStart"),
         script("hooks/TaskResume", "TaskResume"),
@@ -75,10 +73,10 @@ pub const DOOR: Door = Door {
     advice: None,
 };
 
-fn reply(_event: &str, step: Step, decision: &Decision) -> Option<Value> {
-    let deny = decision.deny.as_ref().filter(|_| step == Step::Before);
-    let no = deny.or(decision.answer.as_ref().filter(|_| step == Step::TurnStart));
-    let context = decision.notes().filter(|_| no.is_none() && (DOOR.hears)(step));
+fn reply(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
+    let deny = decision.deny.as_ref().filter(|_| step == Moment::Before);
+    let no = deny.or(decision.answer.as_ref().filter(|_| step == Moment::TurnStart));
+    let context = decision.notes().filter(|_| no.is_none() && (PROFILE.reaches_model)(step));
     object([
         ("cancel", (no.is_some() || context.is_some()).then(|| json!(no.is_some()))),
         ("errorMessage", no.map(|reason| json!(reason))),
@@ -86,6 +84,6 @@ fn reply(_event: &str, step: Step, decision: &Decision) -> Option<Value> {
     ])
 }
 
-fn outcome(payload: &Payload) -> Outcome {
-    Outcome { ok: payload.at(&["/postToolUse/success"]).and_then(Value::as_bool), exit: None }
+fn outcome(payload: &Payload) -> ActionOutcome {
+    ActionOutcome { ok: payload.at(&["/postToolUse/success"]).and_then(Value::as_bool), exit: None }
 }

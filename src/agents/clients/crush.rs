@@ -3,25 +3,24 @@
 
 use serde_json::{Value, json};
 
-use super::Door;
-use super::install::{Content, File, Hook, Hooks, Spot, Style, Unit};
-use super::reply::{Decision, object};
-use super::shape::{CLAUDE, Shape, Step};
+use crate::agents::edit::json::Style;
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::profile::Profile;
+use crate::agents::reply::{Decision, object};
+use crate::agents::shape::{CLAUDE, Moment, Shape};
 
-const SETTINGS: Content = Content::Json(Hooks {
+const SETTINGS: FileContent = FileContent::Json(Hooks {
     style: Style::Flat,
     unit: Unit::Seconds,
     hooks: &[Hook { event: "PreToolUse", seconds: 10 }],
 });
 
-pub const DOOR: Door = Door {
-    name: "crush",
-    title: "Crush",
+pub const PROFILE: Profile = Profile {
     captured: false,
     program: "crush",
-    place: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "crush" },
+    directory: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "crush" },
     shape: Shape {
-        steps: &[("PreToolUse", Step::Before), ("PreCompact", Step::Unused)],
+        steps: &[("PreToolUse", Moment::Before), ("PreCompact", Moment::Unused)],
         echo: &["/event"],
         turn: &[],
         prompt: &[],
@@ -31,23 +30,23 @@ pub const DOOR: Door = Door {
         ..CLAUDE
     },
     reply,
-    hears: |step| step == Step::Before,
-    user: &[File {
+    reaches_model: |step| step == Moment::Before,
+    user: &[HookFile {
         spot: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "crush/crush.json" },
         content: SETTINGS,
     }],
-    project: &[File { spot: Spot { env: None, dir: "", path: "crush.json" }, content: SETTINGS }],
+    project: &[HookFile { spot: Spot { env: None, dir: "", path: "crush.json" }, content: SETTINGS }],
     commands: &[],
     advice: None,
 };
 
 /// Without `decision`, which would approve what the person was to be asked.
-fn reply(_event: &str, step: Step, decision: &Decision) -> Option<Value> {
-    let deny = decision.deny.as_ref().filter(|_| step == Step::Before);
+fn reply(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
+    let deny = decision.deny.as_ref().filter(|_| step == Moment::Before);
     let said = object([
         ("decision", deny.map(|_| json!("deny"))),
         ("reason", deny.map(|reason| json!(reason))),
-        ("context", decision.notes().filter(|_| step == Step::Before).map(Value::String)),
+        ("context", decision.notes().filter(|_| step == Moment::Before).map(Value::String)),
     ]);
     said.map(|mut said| {
         said["version"] = json!(1);

@@ -1,11 +1,13 @@
 //! Claude Code (2.1.329, payloads captured).
 
-use super::Door;
-use super::install::{Content, File, Hook, Hooks, Spot, Style, Unit};
-use super::shape::CLAUDE;
+use crate::agents::edit::json::Style;
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::profile::Profile;
+use crate::agents::reply;
+use crate::agents::shape::CLAUDE;
 
 /// One command file for both scopes; `/undo` is the client's own word for its rewind.
-const ROLLBACK: Content = Content::Whole(include_str!("../../hooks/rollback.md"));
+const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.md"));
 
 pub const HOOKS: &[Hook] = &[
     Hook { event: "SessionStart", seconds: 10 },
@@ -17,30 +19,28 @@ pub const HOOKS: &[Hook] = &[
     Hook { event: "SessionEnd", seconds: 10 },
 ];
 
-const SETTINGS: Content = Content::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, hooks: HOOKS });
+const SETTINGS: FileContent = FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, hooks: HOOKS });
 
-pub const DOOR: Door = Door {
-    name: "claude-code",
-    title: "Claude Code",
+pub const PROFILE: Profile = Profile {
     captured: true,
     program: "claude",
-    place: Spot { env: Some("CLAUDE_CONFIG_DIR"), dir: ".claude", path: "" },
+    directory: Spot { env: Some("CLAUDE_CONFIG_DIR"), dir: ".claude", path: "" },
     shape: CLAUDE,
-    reply: super::reply::claude,
-    hears: super::hears_claude,
+    reply: reply::claude,
+    reaches_model: reply::claude_reaches_model,
     user: &[
-        File {
+        HookFile {
             spot: Spot { env: Some("CLAUDE_CONFIG_DIR"), dir: ".claude", path: "settings.json" },
             content: SETTINGS,
         },
-        File {
+        HookFile {
             spot: Spot { env: Some("CLAUDE_CONFIG_DIR"), dir: ".claude", path: "commands/rollback.md" },
             content: ROLLBACK,
         },
     ],
     project: &[
-        File { spot: Spot { env: None, dir: ".claude", path: "settings.json" }, content: SETTINGS },
-        File { spot: Spot { env: None, dir: ".claude", path: "commands/rollback.md" }, content: ROLLBACK },
+        HookFile { spot: Spot { env: None, dir: ".claude", path: "settings.json" }, content: SETTINGS },
+        HookFile { spot: Spot { env: None, dir: ".claude", path: "commands/rollback.md" }, content: ROLLBACK },
     ],
     commands: &["rollback"],
     advice: None,

@@ -2,15 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::Door;
-use super::event::Outcome;
-use super::install::{Content, File, Hook, Hooks, Spot, Style, Unit};
-use super::payload::Payload;
-use super::reply::{Decision, object};
-use super::shape::{CLAUDE, Shape, Step};
+use crate::agents::edit::json::Style;
+use crate::agents::event::ActionOutcome;
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::payload::Payload;
+use crate::agents::profile::Profile;
+use crate::agents::reply::{Decision, object};
+use crate::agents::shape::{CLAUDE, Moment, Shape};
 
 /// A file of piton's own: the client reads all of a directory.
-const HOOKS: Content = Content::Json(Hooks {
+const HOOKS: FileContent = FileContent::Json(Hooks {
     style: Style::Copilot,
     unit: Unit::Seconds,
     hooks: &[
@@ -24,27 +25,25 @@ const HOOKS: Content = Content::Json(Hooks {
     ],
 });
 
-pub const DOOR: Door = Door {
-    name: "copilot-cli",
-    title: "Copilot CLI",
+pub const PROFILE: Profile = Profile {
     captured: true,
     program: "copilot",
-    place: Spot { env: Some("COPILOT_HOME"), dir: ".copilot", path: "" },
+    directory: Spot { env: Some("COPILOT_HOME"), dir: ".copilot", path: "" },
     shape: Shape {
         steps: &[
-            ("sessionStart", Step::SessionStart),
-            ("sessionEnd", Step::SessionEnd),
-            ("userPromptSubmitted", Step::TurnStart),
-            ("agentStop", Step::TurnEnd),
-            ("preToolUse", Step::Before),
-            ("postToolUse", Step::After),
-            ("postToolUseFailure", Step::Failed),
-            ("permissionRequest", Step::Unused),
-            ("notification", Step::Unused),
-            ("errorOccurred", Step::Unused),
-            ("preCompact", Step::Unused),
-            ("subagentStart", Step::Unused),
-            ("subagentStop", Step::Unused),
+            ("sessionStart", Moment::SessionStart),
+            ("sessionEnd", Moment::SessionEnd),
+            ("userPromptSubmitted", Moment::TurnStart),
+            ("agentStop", Moment::TurnEnd),
+            ("preToolUse", Moment::Before),
+            ("postToolUse", Moment::After),
+            ("postToolUseFailure", Moment::Failed),
+            ("permissionRequest", Moment::Unused),
+            ("notification", Moment::Unused),
+            ("errorOccurred", Moment::Unused),
+            ("preCompact", Moment::Unused),
+            ("subagentStart", Moment::Unused),
+            ("subagentStop", Moment::Unused),
         ],
         echo: &["/hookName"],
         session: &["/sessionId"],
@@ -59,18 +58,18 @@ pub const DOOR: Door = Door {
         ..CLAUDE
     },
     reply,
-    hears: |step| step == Step::Before,
-    user: &[File {
+    reaches_model: |step| step == Moment::Before,
+    user: &[HookFile {
         spot: Spot { env: Some("COPILOT_HOME"), dir: ".copilot", path: "hooks/piton.json" },
         content: HOOKS,
     }],
-    project: &[File { spot: Spot { env: None, dir: ".github", path: "hooks/piton.json" }, content: HOOKS }],
+    project: &[HookFile { spot: Spot { env: None, dir: ".github", path: "hooks/piton.json" }, content: HOOKS }],
     commands: &[],
     advice: None,
 };
 
-fn reply(_event: &str, step: Step, decision: &Decision) -> Option<Value> {
-    let before = step == Step::Before;
+fn reply(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
+    let before = step == Moment::Before;
     let deny = decision.deny.as_ref().filter(|_| before);
     object([
         ("permissionDecision", deny.map(|_| json!("deny"))),
@@ -79,7 +78,7 @@ fn reply(_event: &str, step: Step, decision: &Decision) -> Option<Value> {
     ])
 }
 
-fn outcome(payload: &Payload) -> Outcome {
+fn outcome(payload: &Payload) -> ActionOutcome {
     let told = payload.at(&["/toolResult/resultType"]).and_then(Value::as_str);
-    Outcome { ok: told.map(|told| told == "success"), exit: None }
+    ActionOutcome { ok: told.map(|told| told == "success"), exit: None }
 }

@@ -3,14 +3,15 @@
 
 use serde_json::{Value, json};
 
-use super::Door;
-use super::event::Outcome;
-use super::install::{Content, File, Hook, Hooks, Spot, Style, Unit};
-use super::payload::Payload;
-use super::reply::{Decision, object};
-use super::shape::{CLAUDE, Shape, Step};
+use crate::agents::edit::json::Style;
+use crate::agents::event::ActionOutcome;
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::payload::Payload;
+use crate::agents::profile::Profile;
+use crate::agents::reply::{Decision, object};
+use crate::agents::shape::{CLAUDE, Moment, Shape};
 
-const SETTINGS: Content = Content::Yaml(Hooks {
+const SETTINGS: FileContent = FileContent::Yaml(Hooks {
     style: Style::Flat,
     unit: Unit::Seconds,
     hooks: &[
@@ -23,22 +24,20 @@ const SETTINGS: Content = Content::Yaml(Hooks {
     ],
 });
 
-pub const DOOR: Door = Door {
-    name: "hermes-agent",
-    title: "Hermes Agent",
+pub const PROFILE: Profile = Profile {
     captured: true,
     program: "hermes",
-    place: Spot { env: Some("HERMES_HOME"), dir: ".hermes", path: "" },
+    directory: Spot { env: Some("HERMES_HOME"), dir: ".hermes", path: "" },
     shape: Shape {
         steps: &[
-            ("on_session_start", Step::SessionStart),
-            ("on_session_finalize", Step::SessionEnd),
-            ("pre_llm_call", Step::TurnStart),
-            ("on_session_end", Step::TurnEnd),
-            ("pre_tool_call", Step::Before),
-            ("post_tool_call", Step::After),
-            ("post_llm_call", Step::Unused),
-            ("subagent_stop", Step::Unused),
+            ("on_session_start", Moment::SessionStart),
+            ("on_session_finalize", Moment::SessionEnd),
+            ("pre_llm_call", Moment::TurnStart),
+            ("on_session_end", Moment::TurnEnd),
+            ("pre_tool_call", Moment::Before),
+            ("post_tool_call", Moment::After),
+            ("post_llm_call", Moment::Unused),
+            ("subagent_stop", Moment::Unused),
         ],
         turn: &["/extra/turn_id"],
         prompt: &["/extra/user_message"],
@@ -49,27 +48,30 @@ pub const DOOR: Door = Door {
         ..CLAUDE
     },
     reply,
-    hears: |step| step == Step::TurnStart,
-    user: &[File { spot: Spot { env: Some("HERMES_HOME"), dir: ".hermes", path: "config.yaml" }, content: SETTINGS }],
+    reaches_model: |step| step == Moment::TurnStart,
+    user: &[HookFile {
+        spot: Spot { env: Some("HERMES_HOME"), dir: ".hermes", path: "config.yaml" },
+        content: SETTINGS,
+    }],
     project: &[],
     commands: &[],
     advice: Some("Hermes Agent asks once, at its first start in a terminal, whether piton's hooks may run: say yes."),
 };
 
-fn reply(_event: &str, step: Step, decision: &Decision) -> Option<Value> {
-    let deny = decision.deny.as_ref().filter(|_| step == Step::Before);
+fn reply(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
+    let deny = decision.deny.as_ref().filter(|_| step == Moment::Before);
     object([
         ("decision", deny.map(|_| json!("block"))),
         ("reason", deny.map(|reason| json!(reason))),
-        ("context", decision.notes().filter(|_| step == Step::TurnStart).map(Value::String)),
+        ("context", decision.notes().filter(|_| step == Moment::TurnStart).map(Value::String)),
     ])
 }
 
 /// The status, and the exit code out of the result, which is JSON in a text.
-fn outcome(payload: &Payload) -> Outcome {
+fn outcome(payload: &Payload) -> ActionOutcome {
     let status = payload.at(&["/extra/status"]).and_then(Value::as_str);
     let result = payload.at(&["/extra/result"]).and_then(Value::as_str).unwrap_or_default();
     // Other tools answer with plain text, which tells nothing more.
     let exit = serde_json::from_str::<Value>(result).ok().and_then(|result| result.get("exit_code")?.as_i64());
-    Outcome { ok: status.map(|status| status == "ok" && exit.is_none_or(|exit| exit == 0)), exit }
+    ActionOutcome { ok: status.map(|status| status == "ok" && exit.is_none_or(|exit| exit == 0)), exit }
 }

@@ -3,14 +3,16 @@
 
 use serde_json::Value;
 
-use super::Door;
-use super::event::Outcome;
-use super::install::{Content, File, Hook, Hooks, Spot, Style, Unit};
-use super::payload::Payload;
-use super::shape::{CLAUDE, Shape};
+use crate::agents::edit::json::Style;
+use crate::agents::event::ActionOutcome;
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::payload::Payload;
+use crate::agents::profile::Profile;
+use crate::agents::reply;
+use crate::agents::shape::{CLAUDE, Shape};
 
 /// A file of hooks alone: `config.toml` is not touched. Its root takes no other field than these.
-const SETTINGS: Content = Content::Json(Hooks {
+const SETTINGS: FileContent = FileContent::Json(Hooks {
     style: Style::Groups,
     unit: Unit::Seconds,
     hooks: &[
@@ -24,30 +26,28 @@ const SETTINGS: Content = Content::Json(Hooks {
     ],
 });
 
-pub const DOOR: Door = Door {
-    name: "codex",
-    title: "Codex",
+pub const PROFILE: Profile = Profile {
     captured: true,
     program: "codex",
-    place: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "" },
+    directory: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "" },
     shape: Shape { turn: &["/turn_id"], cwd_told: false, outcome, ..CLAUDE },
-    reply: super::reply::claude,
-    hears: super::hears_claude,
+    reply: reply::claude,
+    reaches_model: reply::claude_reaches_model,
     user: &[
-        File { spot: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "hooks.json" }, content: SETTINGS },
-        File {
+        HookFile { spot: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "hooks.json" }, content: SETTINGS },
+        HookFile {
             spot: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "prompts/rollback.md" },
-            content: Content::Whole(include_str!("../../hooks/rollback.md")),
+            content: FileContent::Whole(include_str!("../../../hooks/rollback.md")),
         },
     ],
-    project: &[File { spot: Spot { env: None, dir: ".codex", path: "hooks.json" }, content: SETTINGS }],
+    project: &[HookFile { spot: Spot { env: None, dir: ".codex", path: "hooks.json" }, content: SETTINGS }],
     commands: &["rollback"],
     advice: Some("Codex runs no hook before you trust it, and says nothing: open `/hooks` in Codex and trust piton's."),
 };
 
 /// The first line of what the model is told holds the exit code.
-fn outcome(payload: &Payload) -> Outcome {
+fn outcome(payload: &Payload) -> ActionOutcome {
     let text = payload.at(&["/tool_response"]).and_then(Value::as_str).unwrap_or_default();
     let exit = text.strip_prefix("Exit code: ").and_then(|text| text.lines().next()?.trim().parse().ok());
-    Outcome { ok: exit.map(|exit: i64| exit == 0).or(Some(true)), exit }
+    ActionOutcome { ok: exit.map(|exit: i64| exit == 0).or(Some(true)), exit }
 }

@@ -1,0 +1,83 @@
+//! The agent clients by name.
+
+use crate::error::{Code, Error, Result};
+use crate::model::text::{cut, printable};
+
+/// An agent client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Client {
+    ClaudeCode,
+    Codex,
+    GeminiCli,
+    Opencode,
+    CopilotCli,
+    QwenCode,
+    Cline,
+    Pi,
+    Droid,
+    HermesAgent,
+    Cursor,
+    Crush,
+    Goose,
+}
+
+impl Client {
+    /// All of them.
+    pub const ALL: [Client; 13] = [
+        Client::ClaudeCode,
+        Client::Codex,
+        Client::GeminiCli,
+        Client::Opencode,
+        Client::CopilotCli,
+        Client::QwenCode,
+        Client::Cline,
+        Client::Pi,
+        Client::Droid,
+        Client::HermesAgent,
+        Client::Cursor,
+        Client::Crush,
+        Client::Goose,
+    ];
+
+    /// Returns the client of that name.
+    ///
+    /// # Errors
+    /// `bad-request` with the names there are.
+    pub fn named(name: &str) -> Result<Client> {
+        Client::ALL.into_iter().find(|client| client.name() == name).ok_or_else(|| {
+            let shown = cut(&printable(name), 60);
+            let names: Vec<&str> = Client::ALL.iter().map(|client| client.name()).collect();
+            Error::new(Code::BadRequest, format!("there is no client `{shown}`"))
+                .field("client")
+                .hint(format!("the clients are: {}", names.join(", ")))
+        })
+    }
+
+    /// Returns the name on the command line.
+    pub fn name(self) -> &'static str {
+        self.names().0
+    }
+
+    /// Returns the name for people.
+    pub fn title(self) -> &'static str {
+        self.names().1
+    }
+
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Client::ClaudeCode => ("claude-code", "Claude Code"),
+            Client::Codex => ("codex", "Codex"),
+            Client::GeminiCli => ("gemini-cli", "Gemini CLI"),
+            Client::Opencode => ("opencode", "opencode"),
+            Client::CopilotCli => ("copilot-cli", "Copilot CLI"),
+            Client::QwenCode => ("qwen-code", "Qwen Code"),
+            Client::Cline => ("cline", "Cline"),
+            Client::Pi => ("pi", "pi"),
+            Client::Droid => ("droid", "Factory droid"),
+            Client::HermesAgent => ("hermes-agent", "Hermes Agent"),
+            Client::Cursor => ("cursor", "Cursor"),
+            Client::Crush => ("crush", "Crush"),
+            Client::Goose => ("goose", "goose"),
+        }
+    }
+}

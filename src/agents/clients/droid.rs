@@ -1,0 +1,51 @@
+//! Factory droid (0.215.0; `PreToolUse` captured, the rest from documentation). Prompts are not told in `droid exec`.
+
+use crate::agents::edit::json::Style;
+use crate::agents::event::ActionOutcome;
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::profile::Profile;
+use crate::agents::reply;
+use crate::agents::shape::{CLAUDE, Shape};
+
+const SETTINGS: FileContent = FileContent::Json(Hooks {
+    style: Style::Groups,
+    unit: Unit::Seconds,
+    hooks: &[
+        Hook { event: "SessionStart", seconds: 10 },
+        Hook { event: "UserPromptSubmit", seconds: 60 },
+        Hook { event: "PreToolUse", seconds: 10 },
+        Hook { event: "PostToolUse", seconds: 10 },
+        Hook { event: "Stop", seconds: 10 },
+        Hook { event: "SessionEnd", seconds: 10 },
+    ],
+});
+const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.md"));
+const UNDO: FileContent = FileContent::Whole(include_str!("../../../hooks/undo.md"));
+
+pub const PROFILE: Profile = Profile {
+    captured: true,
+    program: "droid",
+    directory: Spot { env: None, dir: ".factory", path: "" },
+    shape: Shape {
+        turn: &[],
+        shells: &["Execute"],
+        writers: &["Create"],
+        // What is sent after a failure was not seen.
+        outcome: |_| ActionOutcome::default(),
+        ..CLAUDE
+    },
+    reply: reply::claude,
+    reaches_model: reply::claude_reaches_model,
+    user: &[
+        HookFile { spot: Spot { env: None, dir: ".factory", path: "settings.json" }, content: SETTINGS },
+        HookFile { spot: Spot { env: None, dir: ".factory", path: "commands/rollback.md" }, content: ROLLBACK },
+        HookFile { spot: Spot { env: None, dir: ".factory", path: "commands/undo.md" }, content: UNDO },
+    ],
+    project: &[
+        HookFile { spot: Spot { env: None, dir: ".factory", path: "settings.json" }, content: SETTINGS },
+        HookFile { spot: Spot { env: None, dir: ".factory", path: "commands/rollback.md" }, content: ROLLBACK },
+        HookFile { spot: Spot { env: None, dir: ".factory", path: "commands/undo.md" }, content: UNDO },
+    ],
+    commands: &["rollback", "undo"],
+    advice: None,
+};

@@ -1,0 +1,58 @@
+//! goose. **From documentation alone.** Its hooks are a plugin; only a refusal is heard, and anything else on stdout counts as a
+//! broken hook.
+
+use serde_json::{Value, json};
+
+use crate::agents::edit::json::Style;
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::profile::Profile;
+use crate::agents::reply::{Decision, object};
+use crate::agents::shape::{CLAUDE, Moment, Shape};
+
+const HOOKS: FileContent = FileContent::Json(Hooks {
+    style: Style::Groups,
+    unit: Unit::Seconds,
+    hooks: &[
+        Hook { event: "SessionStart", seconds: 10 },
+        Hook { event: "UserPromptSubmit", seconds: 10 },
+        Hook { event: "PreToolUse", seconds: 10 },
+        Hook { event: "PostToolUse", seconds: 10 },
+        Hook { event: "PostToolUseFailure", seconds: 10 },
+        Hook { event: "Stop", seconds: 10 },
+        Hook { event: "SessionEnd", seconds: 10 },
+    ],
+});
+const MANIFEST: FileContent = FileContent::Whole(include_str!("../../../hooks/goose-plugin.json"));
+
+pub const PROFILE: Profile = Profile {
+    captured: false,
+    program: "goose",
+    directory: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "goose" },
+    shape: Shape {
+        echo: &["/event"],
+        turn: &[],
+        cwd: &["/working_dir"],
+        prompt: &["/message"],
+        action: &["/tool_call_id"],
+        shells: &["developer__shell"],
+        answers: false,
+        ..CLAUDE
+    },
+    reply,
+    reaches_model: |_| false,
+    user: &[
+        HookFile { spot: Spot { env: None, dir: ".agents", path: "plugins/piton/plugin.json" }, content: MANIFEST },
+        HookFile { spot: Spot { env: None, dir: ".agents", path: "plugins/piton/hooks/hooks.json" }, content: HOOKS },
+    ],
+    project: &[
+        HookFile { spot: Spot { env: None, dir: ".agents", path: "plugins/piton/plugin.json" }, content: MANIFEST },
+        HookFile { spot: Spot { env: None, dir: ".agents", path: "plugins/piton/hooks/hooks.json" }, content: HOOKS },
+    ],
+    commands: &[],
+    advice: None,
+};
+
+fn reply(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
+    let deny = decision.deny.as_ref().filter(|_| step == Moment::Before);
+    object([("decision", deny.map(|_| json!("block"))), ("reason", deny.map(|reason| json!(reason)))])
+}

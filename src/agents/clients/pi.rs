@@ -1,0 +1,59 @@
+//! pi (0.74.2, payloads captured): what the extension `hooks/pi.ts` sends. A turn of pi is one call of the model; a turn of
+//! ours lasts from `before_agent_start` to `agent_end`.
+
+use serde_json::Value;
+
+use crate::agents::event::ActionOutcome;
+use crate::agents::install::{FileContent, HookFile, Spot};
+use crate::agents::payload::Payload;
+use crate::agents::profile::Profile;
+use crate::agents::reply;
+use crate::agents::shape::{Moment, Shape};
+
+const EXTENSION: FileContent = FileContent::Shim(include_str!("../../../hooks/pi.ts"));
+
+pub const PROFILE: Profile = Profile {
+    captured: true,
+    program: "pi",
+    directory: Spot { env: None, dir: ".pi", path: "" },
+    shape: Shape {
+        steps: &[
+            ("session_start", Moment::SessionStart),
+            ("session_shutdown", Moment::SessionEnd),
+            ("input", Moment::Ask),
+            ("before_agent_start", Moment::TurnStart),
+            ("agent_end", Moment::TurnEnd),
+            ("tool_call", Moment::Before),
+            ("tool_result", Moment::After),
+            ("agent_start", Moment::Unused),
+            ("turn_start", Moment::Unused),
+            ("turn_end", Moment::Unused),
+            ("tool_execution_start", Moment::Unused),
+            ("tool_execution_end", Moment::Unused),
+        ],
+        echo: &["/type"],
+        session: &["/session"],
+        turn: &[],
+        cwd: &["/cwd"],
+        prompt: &["/prompt", "/text"],
+        tool: &["/toolName"],
+        input: &["/input"],
+        action: &["/toolCallId"],
+        command: &[],
+        shells: &["bash"],
+        writers: &[],
+        cwd_told: true,
+        answers: true,
+        outcome,
+    },
+    reply: reply::shim,
+    reaches_model: reply::shim_reaches_model,
+    user: &[HookFile { spot: Spot { env: None, dir: ".pi", path: "agent/extensions/piton.ts" }, content: EXTENSION }],
+    project: &[HookFile { spot: Spot { env: None, dir: ".pi", path: "extensions/piton.ts" }, content: EXTENSION }],
+    commands: &["rollback", "undo"],
+    advice: None,
+};
+
+fn outcome(payload: &Payload) -> ActionOutcome {
+    ActionOutcome { ok: payload.at(&["/isError"]).and_then(Value::as_bool).map(|error| !error), exit: None }
+}

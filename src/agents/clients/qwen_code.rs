@@ -1,0 +1,35 @@
+//! Qwen Code (0.24.4, payloads captured). After every tool it sends an empty prompt with the same `prompt_id`: no new turn.
+
+use crate::agents::edit::json::Style;
+use crate::agents::install::{FileContent, HookFile, Hooks, Spot, Unit};
+use crate::agents::profile::Profile;
+use crate::agents::reply;
+use crate::agents::shape::{CLAUDE, Shape};
+
+const SETTINGS: FileContent =
+    FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Milliseconds, hooks: super::claude_code::HOOKS });
+/// Its placeholder is that of Gemini CLI, in a file of the form of Claude Code.
+const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback-qwen.md"));
+const UNDO: FileContent = FileContent::Whole(include_str!("../../../hooks/undo.md"));
+
+pub const PROFILE: Profile = Profile {
+    captured: true,
+    program: "qwen",
+    directory: Spot { env: None, dir: ".qwen", path: "" },
+    // What was typed, where the prompt is the text of a custom command.
+    shape: Shape { shells: &["run_shell_command"], prompt: &["/submitted_prompt", "/prompt"], ..CLAUDE },
+    reply: reply::claude,
+    reaches_model: reply::claude_reaches_model,
+    user: &[
+        HookFile { spot: Spot { env: None, dir: ".qwen", path: "settings.json" }, content: SETTINGS },
+        HookFile { spot: Spot { env: None, dir: ".qwen", path: "commands/rollback.md" }, content: ROLLBACK },
+        HookFile { spot: Spot { env: None, dir: ".qwen", path: "commands/undo.md" }, content: UNDO },
+    ],
+    project: &[
+        HookFile { spot: Spot { env: None, dir: ".qwen", path: "settings.json" }, content: SETTINGS },
+        HookFile { spot: Spot { env: None, dir: ".qwen", path: "commands/rollback.md" }, content: ROLLBACK },
+        HookFile { spot: Spot { env: None, dir: ".qwen", path: "commands/undo.md" }, content: UNDO },
+    ],
+    commands: &["rollback", "undo"],
+    advice: None,
+};

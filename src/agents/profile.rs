@@ -1,0 +1,29 @@
+//! All that is particular to one client, as one value.
+
+use serde_json::Value;
+
+use super::install::{HookFile, Spot};
+use super::reply::Decision;
+use super::shape::{Moment, Shape};
+
+/// A client as piton sees it.
+pub struct Profile {
+    /// True if it was held against payloads of the real client; else it is from documentation alone.
+    pub captured: bool,
+    /// The program that is found on the path where the client is installed.
+    pub program: &'static str,
+    /// The client's own directory, which is there where the client was used.
+    pub directory: Spot,
+    pub shape: Shape,
+    pub reply: fn(&str, Moment, &Decision) -> Option<Value>,
+    /// Tells whether a note in the reply to an event reaches the model.
+    pub reaches_model: fn(Moment) -> bool,
+    /// The files of an installation for the user.
+    pub user: &'static [HookFile],
+    /// The files of an installation for one project.
+    pub project: &'static [HookFile],
+    /// The commands that an installation gives to the client's prompt, without the slash.
+    pub commands: &'static [&'static str],
+    /// The person's own part of an installation.
+    pub advice: Option<&'static str>,
+}
