@@ -3,7 +3,7 @@
 
 usage: hook.py [--files 50000] [--reps 40] [--piton target/release/piton] [--dir DIR] [--json]
 
-A generated tree and a daemon that has come to hear of changes. Then, in turn: `true`, `git --version`, and `piton hook claude-code
+A generated tree, and a daemon whose watcher is warm. Then, in turn: `true`, `git --version`, and `piton hook claude-code
 PreToolUse` for a harmless command, for one that the turn's checkpoint covers (`held`), and, with one file edited before it and a
 turn of its own, for one that takes a checkpoint. Medians of wall milliseconds; compare rows of one run only.
 """

@@ -4,9 +4,9 @@
 usage: restore.py [--files 10000] [--counts 1,1000,10000] [--reps 5] [--piton target/release/piton] [--dir DIR] [--json]
 
 A generated tree; for each repetition some files are edited, and then brought back: by `git checkout-index -f --stdin` (writes
-in place, syncs nothing), by `git restore --pathspec-from-file`, and by piton: a running sidecar that has heard of the edits
-(`restore`), which first takes the safety checkpoint that makes it undoable, writes every file aside, syncs it, and
-swaps it in with its exact mode. `checkpoint` is the part of that before anything is touched. Medians; compare rows of
+in place, syncs nothing), by `git restore --pathspec-from-file`, and by piton: a running sidecar whose watcher has
+reported the edits (`restore`). It first takes the safety checkpoint that makes the restore undoable, writes every file aside,
+syncs it, and swaps it in with its exact mode. `checkpoint` is the time before it touches anything. Medians; compare rows of
 one run only. A row without a disk: `--dir` on a tmpfs (not below /dev, where piton guards only what is named).
 """
 import argparse, json, os, shutil, statistics, subprocess, sys, tempfile, time
