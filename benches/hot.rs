@@ -14,7 +14,8 @@ use piton::error::Result;
 use piton::model::change::{Admits, ChangeSource, Changes, Dirty, Reach};
 use piton::model::checkpoint::Kind;
 use piton::model::path::RelPath;
-use piton::worktree::{Flow, Target};
+use piton::sys::interrupt::Flow;
+use piton::worktree::Target;
 
 /// Tells what the program has put in.
 struct Told(Arc<Mutex<Changes>>);

@@ -15,7 +15,7 @@ use piton::checkpoint::{Home, Timeline, Workspace};
 use piton::error::Result;
 use piton::model::checkpoint::Kind;
 use piton::model::policy::Durability;
-use piton::worktree::Flow;
+use piton::sys::interrupt::Flow;
 
 /// Runs of each verb, of which the median counts.
 const TIMES: usize = 15;

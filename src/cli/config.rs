@@ -12,7 +12,7 @@ use crate::model::path::RelPath;
 use crate::model::text::{count, printable};
 use crate::protocol::List;
 use crate::settings::{Effective, WORKSPACE_FILE, trust, user_file};
-use crate::worktree::Flow;
+use crate::sys::interrupt::Flow;
 
 /// Paths of a list that are shown.
 const SHOWN: usize = 20;

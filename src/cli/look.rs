@@ -21,7 +21,8 @@ use crate::model::text::{bytes, count, printable};
 use crate::model::tree::Mode;
 use crate::protocol::{List, PathItem};
 use crate::store::COMMAND;
-use crate::worktree::{Flow, Target};
+use crate::sys::interrupt::Flow;
+use crate::worktree::Target;
 
 pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;

@@ -12,7 +12,7 @@ use crate::doors::stdio::shared;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::model::text::count;
-use crate::worktree::Flow;
+use crate::sys::interrupt::Flow;
 
 pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;

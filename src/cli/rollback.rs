@@ -9,7 +9,7 @@ use crate::checkpoint::timeline::Timeline;
 use crate::doors::stdio::shared;
 use crate::error::{Code, Error, Result};
 use crate::model::text::printable;
-use crate::worktree::Flow;
+use crate::sys::interrupt::Flow;
 
 pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     let aim = aim(&args.target)?;

@@ -11,7 +11,7 @@ use crate::model::path::RelPath;
 use crate::sys::clock::{now_ms, rfc3339};
 
 use super::guard::Slot;
-use super::worker::Control;
+use crate::sys::interrupt::Interrupt;
 
 /// What an action's checkpoint became.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub fn protect(
     timeline: &mut Timeline,
     take: &Take,
     standing: Option<&Standing>,
-    control: Control<'_>,
+    control: Interrupt<'_>,
 ) -> Result<Protected> {
     let taken = |taken: Taken| Protected::Taken(Box::new(taken));
     let Some(standing) = standing else { return timeline.take(take, control).map(taken) };

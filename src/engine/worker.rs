@@ -19,8 +19,8 @@ use crate::error::Code;
 use crate::model::checkpoint::Kind;
 use crate::model::policy::{Policy, Watching};
 use crate::store::IDLE;
+use crate::sys::interrupt::{Flow, Interrupt};
 use crate::sys::memory;
-use crate::worktree::Flow;
 
 /// Jobs that may wait.
 const INBOX: usize = 256;
@@ -30,9 +30,7 @@ const INBOX: usize = 256;
 pub type Finished<A> = Arc<dyn Fn(u64, Option<A>) + Send + Sync>;
 
 /// What a job may ask while it works.
-pub type Control<'c> = &'c dyn Fn() -> Flow;
-
-type Work<A> = Box<dyn FnOnce(&mut Timeline, Control<'_>) -> A + Send>;
+type Work<A> = Box<dyn FnOnce(&mut Timeline, Interrupt<'_>) -> A + Send>;
 
 /// Who is told what a job came to.
 pub struct Asker<A> {
@@ -122,7 +120,11 @@ impl<A: Send + 'static> Worker<A> {
     }
 
     /// Puts a job in the inbox; `false` when it is full.
-    pub fn submit(&self, asker: Asker<A>, work: impl FnOnce(&mut Timeline, Control<'_>) -> A + Send + 'static) -> bool {
+    pub fn submit(
+        &self,
+        asker: Asker<A>,
+        work: impl FnOnce(&mut Timeline, Interrupt<'_>) -> A + Send + 'static,
+    ) -> bool {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let accepted = self.send(Job::Do(asker, Box::new(work)));
         if !accepted {
@@ -248,7 +250,7 @@ impl Desk {
     }
 
     /// Begins to hear of changes, once there is a tree that they can be applied to.
-    fn hear(&mut self, give_way: Control<'_>) {
+    fn hear(&mut self, give_way: Interrupt<'_>) {
         let wanted = self.timeline.policy().watching == Watching::Recommended;
         if !self.timeline.is_warm() {
             return;
@@ -278,7 +280,7 @@ impl Desk {
         note(&self.hearing, |hearing| hearing.warm = warm);
     }
 
-    fn audit(&mut self, give_way: Control<'_>) {
+    fn audit(&mut self, give_way: Interrupt<'_>) {
         self.save();
         match self.timeline.audit(give_way) {
             Ok(audit) => note(&self.hearing, |hearing| {

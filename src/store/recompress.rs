@@ -27,6 +27,7 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectKind;
 use crate::sys::fs::lock::FileLock;
 use crate::sys::fs::space::DiskSpace;
+use crate::sys::interrupt::{Flow, Interrupt};
 
 /// How much is done at once.
 #[derive(Clone, Copy)]
@@ -75,28 +76,28 @@ impl Drop for Recompression {
 }
 
 impl Store {
-    /// Compresses what light packs hold, until nothing is left, `slice` is used up or `go_on` says no; says whether a pack
-    /// was replaced. A call of `go_on` is never further away than one object.
+    /// Compresses what light packs hold, until nothing is left, `slice` is used up or `control` says so; says whether a pack
+    /// was replaced. A call of `control` is never further away than one object.
     ///
     /// # Errors
     /// `disk-full` when there is no room for a second copy, `store-damaged`, `permission`; everything that was there is
     /// there still.
-    pub fn recompress(&mut self, slice: Slice, go_on: &dyn Fn() -> bool) -> Result<bool> {
+    pub fn recompress(&mut self, slice: Slice, control: Interrupt<'_>) -> Result<bool> {
         let mut left = slice.bytes;
         let (mut replaced, mut fault) = (false, None);
-        while left > 0 && go_on() {
+        while left > 0 && control() == Flow::Continue {
             let begun = match self.recompressing.take() {
                 Some(work) => Some(work),
                 None => self.begin(slice.age)?,
             };
             let Some(mut work) = begun else { break };
-            if !work.work(slice.pack, &mut left, go_on)? {
+            if !work.work(slice.pack, &mut left, control)? {
                 if slice.goes_on {
                     self.recompressing = Some(work);
                 } else {
-                    work.wait(&|| true)?;
+                    work.wait(&|| Flow::Continue)?;
                     work.finish()?;
-                    work.wait(&|| true)?;
+                    work.wait(&|| Flow::Continue)?;
                 }
             } else if work.damaged {
                 // Said once by each process; others may still be compressed.
@@ -203,10 +204,10 @@ fn dense(place: &Place) -> Result<Present> {
 }
 
 impl Recompression {
-    /// Goes on until everything is done (`true`), or `left` is used up or `go_on` says no.
-    fn work(&mut self, pack: u64, left: &mut u64, go_on: &dyn Fn() -> bool) -> Result<bool> {
+    /// Goes on until everything is done (`true`), or `left` is used up or `control` says so.
+    fn work(&mut self, pack: u64, left: &mut u64, control: Interrupt<'_>) -> Result<bool> {
         while let Some((entry, end)) = self.todo.front() {
-            if *left == 0 || !go_on() {
+            if *left == 0 || control() == Flow::Stop {
                 return Ok(false);
             }
             let Some((packed, size)) = self.dense(entry, *end)? else {
@@ -224,17 +225,17 @@ impl Recompression {
             self.todo.pop_front();
             *left = left.saturating_sub(size);
             if full {
-                if !self.wait(go_on)? {
+                if !self.wait(control)? {
                     return Ok(false);
                 }
                 self.finish()?;
             }
         }
-        if !self.wait(go_on)? {
+        if !self.wait(control)? {
             return Ok(false);
         }
         self.finish()?;
-        self.wait(go_on)
+        self.wait(control)
     }
 
     fn git_dir(&self) -> PathBuf {
@@ -255,15 +256,15 @@ impl Recompression {
         Ok(())
     }
 
-    /// Waits for the pack that is being finished; `false` when `go_on` says no before.
-    fn wait(&mut self, go_on: &dyn Fn() -> bool) -> Result<bool> {
+    /// Waits for the pack that is being finished; `false` when `control` says so before.
+    fn wait(&mut self, control: Interrupt<'_>) -> Result<bool> {
         while let Some(finishing) = &self.finishing {
             match finishing.recv_timeout(PAUSE) {
                 Ok(outcome) => {
                     self.finishing = None;
                     outcome?;
                 }
-                Err(RecvTimeoutError::Timeout) if go_on() => {}
+                Err(RecvTimeoutError::Timeout) if control() == Flow::Continue => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(false),
                 Err(RecvTimeoutError::Disconnected) => {
                     self.finishing = None;

@@ -5,6 +5,7 @@
 pub mod child;
 pub mod clock;
 pub mod fs;
+pub mod interrupt;
 mod linux;
 pub mod memory;
 pub mod pipe;

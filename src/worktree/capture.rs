@@ -9,11 +9,12 @@ use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Instant;
 
 use super::beneath::Root;
-use super::hash::{self, Job, stopped};
+use super::hash::{self, Job};
 use super::probe::perm_of;
 use super::read::{self, Mark, Refusal, Stored};
-use super::request::{Capture, Flow, Request, Stats, Visits};
+use super::request::{Capture, Request, Stats, Visits};
 use super::select;
+use super::stopped::unless_stopped;
 use super::walk::{self, Candidate, Class, Found, Source, Visited, identity};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::coverage::{Coverage, Defaults, SkipReason};
@@ -24,6 +25,7 @@ use crate::model::policy::Secrets;
 use crate::model::sink::ObjectSink;
 use crate::model::stamp::{Known, KnownPaths};
 use crate::model::tree::Mode;
+use crate::sys::interrupt::{Flow, Interrupt};
 use crate::sys::memory;
 
 /// Captures the work tree: what `request` covers is in the manifest, its content in `sink`.
@@ -35,7 +37,7 @@ use crate::sys::memory;
 /// `workspace-gone` when the root is no directory, `workspace-refused` when it is or lies in a directory never to be
 /// captured, `shutting-down` when `control` said so, and the sink's errors. Trouble with the user's files is none: it
 /// is in the coverage.
-pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: &dyn Fn() -> Flow) -> Result<Capture> {
+pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: Interrupt<'_>) -> Result<Capture> {
     refuse_never(request)?;
     let root = open_root(request.root)?;
     let started = Instant::now();
@@ -106,7 +108,7 @@ impl Gathered {
         request: &Request<'_>,
         root: &Root,
         files: &[Candidate],
-        (sink, control): (&dyn ObjectSink, &dyn Fn() -> Flow),
+        (sink, control): (&dyn ObjectSink, Interrupt<'_>),
     ) -> Result<()> {
         let mut jobs = Vec::new();
         for index in self.reuse(files, control)? {
@@ -129,7 +131,7 @@ impl Gathered {
     }
 
     /// Takes those whose content is known, many of them on two threads; where the others stand.
-    fn reuse(&mut self, files: &[Candidate], control: &dyn Fn() -> Flow) -> Result<Vec<usize>> {
+    fn reuse(&mut self, files: &[Candidate], control: Interrupt<'_>) -> Result<Vec<usize>> {
         let (first, second) = files.split_at(if files.len() < MANY { files.len() } else { files.len() / 2 });
         std::thread::scope(|scope| {
             let beside = move || {
@@ -153,11 +155,11 @@ impl Gathered {
         })
     }
 
-    fn reuse_in_turn(&mut self, files: &[Candidate], control: &dyn Fn() -> Flow) -> Result<Vec<usize>> {
+    fn reuse_in_turn(&mut self, files: &[Candidate], control: Interrupt<'_>) -> Result<Vec<usize>> {
         let mut others = Vec::new();
         for (index, file) in files.iter().enumerate() {
-            if index % 64 == 0 && control() == Flow::Stop {
-                return Err(stopped());
+            if index % 64 == 0 {
+                unless_stopped(control)?;
             }
             match file.source {
                 Source::Known(id) => self.reused(file, id),

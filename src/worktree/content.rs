@@ -15,16 +15,17 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::beneath::Root;
-use super::hash::stopped;
 use super::probe::stamp_of;
 use super::read::{self, Refusal};
-use super::request::{Flow, Target};
+use super::request::Target;
+use super::stopped::unless_stopped;
 use crate::error::Result;
 use crate::filter::database;
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::stamp::{Known, KnownPaths};
 use crate::sys::clock::file_clock;
+use crate::sys::interrupt::Interrupt;
 use crate::sys::lease;
 
 /// Largest file that is compared because an action names it.
@@ -102,7 +103,7 @@ impl Doubts {
     ///
     /// # Errors
     /// `shutting-down` when `control` said so.
-    pub(super) fn settle(mut self, root: &Root, control: &dyn Fn() -> Flow) -> Result<Vec<RelPath>> {
+    pub(super) fn settle(mut self, root: &Root, control: Interrupt<'_>) -> Result<Vec<RelPath>> {
         let mut found = Vec::new();
         let room = COMPARED_FILES.saturating_sub(self.compared.len());
         for (n, (path, known)) in self.databases.into_iter().enumerate() {
@@ -149,10 +150,8 @@ pub(super) fn newest(known: &Known) -> i64 {
 ///
 /// # Errors
 /// `shutting-down` when `control` said so; a large file is read piece by piece.
-pub(super) fn is_other(root: &Root, (path, known): (&RelPath, &Known), control: &dyn Fn() -> Flow) -> Result<bool> {
-    if control() == Flow::Stop {
-        return Err(stopped());
-    }
+pub(super) fn is_other(root: &Root, (path, known): (&RelPath, &Known), control: Interrupt<'_>) -> Result<bool> {
+    unless_stopped(control)?;
     let size = known.stamp.size;
     if size <= COMPARED_BYTES {
         return Ok(match read::whole(root, path, COMPARED_BYTES) {
@@ -165,9 +164,7 @@ pub(super) fn is_other(root: &Root, (path, known): (&RelPath, &Known), control: 
     let mut hasher = ObjectHasher::new(ObjectKind::Blob, size);
     let mut piece = vec![0; PIECE];
     loop {
-        if control() == Flow::Stop {
-            return Err(stopped());
-        }
+        unless_stopped(control)?;
         match file.read(&mut piece) {
             Ok(0) => return Ok(left > 0 || !hasher.finish().is_ok_and(|id| id == known.id)),
             Ok(n) if n as u64 > left => return Ok(true),
@@ -185,12 +182,7 @@ pub(super) fn is_other(root: &Root, (path, known): (&RelPath, &Known), control: 
 ///
 /// # Errors
 /// When the root cannot be opened; `shutting-down` when `control` said so.
-pub fn rewritten(
-    root: &Path,
-    known: &KnownPaths,
-    targets: &[Target],
-    control: &dyn Fn() -> Flow,
-) -> Result<Vec<RelPath>> {
+pub fn rewritten(root: &Path, known: &KnownPaths, targets: &[Target], control: Interrupt<'_>) -> Result<Vec<RelPath>> {
     let (mut doubts, open) = (Doubts::new(), Root::open(root)?);
     // One whose stamp has moved is read anyway.
     let as_captured = |path: &RelPath, known: &Known| open.lstat(path).is_ok_and(|stat| stamp_of(&stat) == known.stamp);
@@ -212,6 +204,7 @@ pub fn rewritten(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::interrupt::Flow;
     use crate::worktree::probe::probe;
 
     fn path(text: &str) -> RelPath {

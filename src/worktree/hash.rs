@@ -8,10 +8,11 @@ use std::time::Duration;
 use super::beneath::Root;
 use super::budget::Budget;
 use super::read::{self, Refusal, Stored};
-use super::request::Flow;
-use crate::error::{Code, Error, Result};
+use super::stopped::unless_stopped;
+use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::model::sink::ObjectSink;
+use crate::sys::interrupt::Interrupt;
 
 /// Most threads that read: beyond it a disk gains little.
 const MAX_WORKERS: usize = 4;
@@ -50,7 +51,7 @@ pub(super) fn run(
     jobs: &[Job<'_>],
     memory: u64,
     sink: &dyn ObjectSink,
-    control: &dyn Fn() -> Flow,
+    control: Interrupt<'_>,
 ) -> Result<Vec<Done>> {
     if jobs.is_empty() {
         return Ok(Vec::new());
@@ -83,12 +84,10 @@ pub(super) fn run(
 }
 
 /// Reads here and now what is done sooner than a thread is woken.
-fn one_by_one(root: &Root, jobs: &[Job<'_>], sink: &dyn ObjectSink, control: &dyn Fn() -> Flow) -> Result<Vec<Done>> {
+fn one_by_one(root: &Root, jobs: &[Job<'_>], sink: &dyn ObjectSink, control: Interrupt<'_>) -> Result<Vec<Done>> {
     let mut all = Vec::with_capacity(jobs.len());
     for job in jobs {
-        if control() == Flow::Stop {
-            return Err(stopped());
-        }
+        unless_stopped(control)?;
         match read::store(root, job.path, (job.cap, read::WHOLE), sink) {
             Err(Refusal::Fatal(error)) => return Err(error),
             outcome => all.push(Done { index: job.index, outcome }),
@@ -97,12 +96,10 @@ fn one_by_one(root: &Root, jobs: &[Job<'_>], sink: &dyn ObjectSink, control: &dy
     Ok(all)
 }
 
-fn collect(receiver: &Receiver<Vec<Done>>, expected: usize, control: &dyn Fn() -> Flow) -> Result<Vec<Done>> {
+fn collect(receiver: &Receiver<Vec<Done>>, expected: usize, control: Interrupt<'_>) -> Result<Vec<Done>> {
     let mut all = Vec::with_capacity(expected);
     loop {
-        if control() == Flow::Stop {
-            return Err(stopped());
-        }
+        unless_stopped(control)?;
         match receiver.recv_timeout(PAUSE) {
             Ok(some) => {
                 for done in some {
@@ -116,11 +113,6 @@ fn collect(receiver: &Receiver<Vec<Done>>, expected: usize, control: &dyn Fn() -
             Err(RecvTimeoutError::Disconnected) => return Ok(all),
         }
     }
-}
-
-/// The error of a capture that was told to stop.
-pub(super) fn stopped() -> Error {
-    Error::new(Code::ShuttingDown, "the capture was stopped before it was complete")
 }
 
 struct Shared<'a> {

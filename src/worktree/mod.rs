@@ -24,6 +24,7 @@ mod probe;
 mod read;
 mod request;
 mod select;
+mod stopped;
 mod walk;
 mod warm;
 
@@ -31,6 +32,6 @@ pub use capture::capture;
 pub use content::rewritten;
 pub use look::{files_below, is_linked_worktree, read_small};
 pub use probe::{Probe, ProbeKind, probe, stamp_of};
-pub use request::{Capture, Flow, Request, Stats, TARGET_BYTES, TARGET_FILES, Target};
+pub use request::{Capture, Request, Stats, TARGET_BYTES, TARGET_FILES, Target};
 pub use walk::Early;
 pub use warm::{Differences, Renewed, Warm};

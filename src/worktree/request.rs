@@ -112,11 +112,3 @@ impl Stats {
         self.hash_us += other.hash_us;
     }
 }
-
-/// Whether a capture goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    Continue,
-    /// Ends the capture with `shutting-down`.
-    Stop,
-}

@@ -21,9 +21,10 @@ use crate::model::sink::{HashOnly, ObjectSink};
 use crate::model::tree;
 use crate::store::Batch;
 use crate::sys::clock::boot_id;
+use crate::sys::interrupt::Flow;
 use crate::sys::memory;
 use crate::worktree::stamps::{Built, Stamps};
-use crate::worktree::{Capture, Early, Flow, Request, Stats, capture, rewritten};
+use crate::worktree::{Capture, Early, Request, Stats, capture, rewritten};
 
 /// What a look at the workspace under its rules gave, before anything names it.
 pub(in crate::checkpoint) struct Seen {

@@ -23,9 +23,10 @@ use crate::model::policy::Secrets;
 use crate::model::redact::redact;
 use crate::store::{BOUNDS, Batch, NewCommit, Slice};
 use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::interrupt::Flow;
 use crate::sys::memory;
+use crate::worktree::Target;
 use crate::worktree::stamps::Stamps;
-use crate::worktree::{Flow, Target};
 
 use crate::checkpoint::records::workspace::Scope;
 
@@ -461,7 +462,7 @@ impl Timeline {
     /// # Errors
     /// As [`crate::store::Store::recompress`]; nothing is lost by them.
     pub fn recompress(&mut self, slice: Slice, control: &dyn Fn() -> Flow) -> Result<()> {
-        self.store.recompress(slice, &|| control() == Flow::Continue).map(drop)
+        self.store.recompress(slice, control).map(drop)
     }
 }
 

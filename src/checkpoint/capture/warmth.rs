@@ -31,8 +31,9 @@ use crate::model::sink::ObjectSink;
 use crate::model::tree::Mode;
 use crate::store::Batch;
 use crate::sys::clock::file_clock;
+use crate::sys::interrupt::Flow;
 use crate::worktree::stamps::{Built, Stamps};
-use crate::worktree::{Flow, Renewed, Request, Stats, Target, Warm, probe};
+use crate::worktree::{Renewed, Request, Stats, Target, Warm, probe};
 
 /// What is kept, taken out of the timeline while a capture is at work.
 pub(in crate::checkpoint) struct Warmth {

@@ -21,7 +21,7 @@ pub use crate::model::tree::Side;
 use crate::model::tree::{self, Mode, TreeEntry};
 use crate::model::weight::{self, Meter};
 use crate::store::FilePatch;
-use crate::worktree::Flow;
+use crate::sys::interrupt::Flow;
 
 /// A path that differs; never a directory that is one on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::error::{Code, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::effect::Class;
 use crate::model::path::RelPath;
-use crate::worktree::Flow;
+use crate::sys::interrupt::Flow;
 
 /// Which checkpoints to list.
 #[derive(Clone, Debug, Default)]

@@ -14,7 +14,7 @@ use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
 use crate::sys::fs::lock::{FileLock, Mode, holder};
-use crate::worktree::Flow;
+use crate::sys::interrupt::Flow;
 
 /// What who restores writes into the lock.
 pub(in crate::checkpoint) const RESTORING: &str = "restoring";

@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::agreed::Agreed;
@@ -24,9 +23,10 @@ use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::path::RelPath;
 use crate::store::Reader;
 use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::interrupt::Flow;
 use crate::sys::memory;
 use crate::worktree::restore::{BlobSource, KeepReason, Outcome, Plan, PlanInput, Saved, apply, plan};
-use crate::worktree::{Flow, Target, Warm};
+use crate::worktree::{Target, Warm};
 
 /// What is to be restored.
 #[derive(Clone, Debug)]
@@ -184,11 +184,7 @@ impl Timeline {
             None => warm.and_then(|warm| warm.known_of(path)),
         };
         let saved = Saved { present: &present, known: &known };
-        let go_on = || match control() {
-            Flow::Continue => ControlFlow::Continue(()),
-            Flow::Stop => ControlFlow::Break(()),
-        };
-        let applied = apply(&self.workspace.path, &plan, &saved, &Blobs(self.store.reader()?), &go_on);
+        let applied = apply(&self.workspace.path, &plan, &saved, &Blobs(self.store.reader()?), control);
         let mut outcome = match applied {
             // Nothing was touched: the operation never was, unless an interrupted one goes on waiting.
             Err(error) => {

@@ -7,7 +7,7 @@ use super::restore::{Preview, Restore};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
-use crate::worktree::Flow;
+use crate::sys::interrupt::Flow;
 
 /// Which way to step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

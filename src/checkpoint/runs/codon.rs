@@ -16,7 +16,7 @@ use crate::model::text::printable;
 use crate::sys::clock::now_ms;
 use crate::sys::fs::durable::create_private_dir;
 use crate::sys::fs::lock::{FileLock, Mode};
-use crate::worktree::Flow;
+use crate::sys::interrupt::Flow;
 
 /// Longest id of a codon, in bytes.
 const MAX_ID: usize = 128;

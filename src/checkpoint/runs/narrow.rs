@@ -21,7 +21,8 @@ use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::settings::WORKSPACE_FILE;
 use crate::sys::clock::rfc3339;
-use crate::worktree::{Flow, Target, files_below};
+use crate::sys::interrupt::Flow;
+use crate::worktree::{Target, files_below};
 
 /// What a typed checkpoint of a run is narrowed to.
 pub(in crate::checkpoint) struct Narrow {

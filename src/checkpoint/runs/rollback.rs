@@ -17,7 +17,7 @@ use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
 use crate::model::redact::redact;
 use crate::model::text::printable;
-use crate::worktree::Flow;
+use crate::sys::interrupt::Flow;
 
 /// Which of a codon's checkpoints is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use crate::model::checkpoint::{Kind, Record};
 use crate::model::id::ObjectId;
 use crate::sys::clock::{ms_of, now_ms, rfc3339};
 use crate::sys::fs::durable::{create_private_dir, replace_file};
-use crate::worktree::Flow;
+use crate::sys::interrupt::Flow;
 
 /// The codon of an `exit` checkpoint that no codon was running for.
 pub const NO_CODON: &str = "session";

@@ -18,7 +18,6 @@ use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::runs::rollback::{Aim, Point};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::engine::reach::normalise;
-use crate::engine::worker::Control;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::path::RelPath;
@@ -26,6 +25,7 @@ use crate::model::text::printable;
 use crate::protocol::{
     Create, Diff, DiffReply, List, ListItem, ListQuery, ListReply, PreviewReply, RestoreReply, Rollback, Step, To,
 };
+use crate::sys::interrupt::Interrupt;
 use crate::worktree::Target;
 use crate::worktree::restore::Plan;
 
@@ -82,7 +82,7 @@ pub(super) fn body(value: &impl Serialize) -> Called {
     Ok((value, Vec::new()))
 }
 
-pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Control<'_>) -> Called {
+pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Interrupt<'_>) -> Called {
     let only = paths(timeline, create.paths.as_deref())?;
     let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
     let label = create.label.as_deref().unwrap_or("by hand");
@@ -92,7 +92,7 @@ pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Cont
     body(&json!({ "checkpoint": block(&taken) }))
 }
 
-pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Control<'_>) -> Called {
+pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Interrupt<'_>) -> Called {
     let before = match &query.before {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(timeline.resolve_own(text)?.record.ordinal),
@@ -159,7 +159,7 @@ pub fn show(timeline: &mut Timeline, sha: &str) -> Called {
     }))
 }
 
-pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Control<'_>) -> Called {
+pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Called {
     let select = paths(timeline, diff.paths.as_deref())?;
     let from = timeline.resolve(&diff.from)?;
     let mut changes = match &diff.to {
@@ -194,7 +194,7 @@ pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Control<'_>) -> Calle
     body(&DiffReply { stat: answers::stat(&stat), files, patch, cut })
 }
 
-pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Control<'_>) -> Called {
+pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Interrupt<'_>) -> Called {
     let run = run_of(timeline, rollback, run)?;
     let restore = wanted(timeline, rollback, &run)?;
     let preview = timeline.preview(&restore, control)?;
@@ -213,7 +213,7 @@ pub fn foreign(timeline: &Timeline, checkpoint: &Checkpoint) -> Option<String> {
     timeline.is_foreign(checkpoint).then_some(text)
 }
 
-pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Control<'_>) -> Called {
+pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Interrupt<'_>) -> Called {
     let restore = wanted(timeline, rollback, run)?;
     if let Some(expect) = &rollback.expect {
         timeline.require_newest(expect)?;
@@ -233,7 +233,7 @@ pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control:
 }
 
 /// Gives a refusal of a stale plan the preview of the fresh one.
-fn with_preview(timeline: &mut Timeline, restore: &Restore, error: Error, control: Control<'_>) -> Error {
+fn with_preview(timeline: &mut Timeline, restore: &Restore, error: Error, control: Interrupt<'_>) -> Error {
     if error.code() != Code::StalePlan {
         return error;
     }
@@ -253,7 +253,7 @@ pub fn rollback(
     rollback: &Rollback,
     run: &str,
     tell: &dyn Fn(&'static str, Value),
-    control: Control<'_>,
+    control: Interrupt<'_>,
 ) -> Called {
     let run = run_of(timeline, rollback, run)?;
     let restore = wanted(timeline, rollback, &run)?;
@@ -353,7 +353,7 @@ fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Res
     Ok(Restore { agreed, ..Restore::to(target.id, run, paths, rollback.keep_new) })
 }
 
-pub fn step(timeline: &mut Timeline, direction: Direction, step: &Step, run: &str, control: Control<'_>) -> Called {
+pub fn step(timeline: &mut Timeline, direction: Direction, step: &Step, run: &str, control: Interrupt<'_>) -> Called {
     if step.turn.is_some() || step.paths.is_some() {
         return Err(Error::new(Code::BadRequest, "undo of a turn or of single paths is not in this version yet")
             .field(if step.turn.is_some() { "turn" } else { "paths" })

@@ -13,13 +13,13 @@ use crate::checkpoint::Timeline;
 use crate::checkpoint::runs::codon::{Codon, Mark};
 use crate::checkpoint::runs::list::Row;
 use crate::checkpoint::runs::run::{Begin, Ending, Origin};
-use crate::engine::worker::Control;
 use crate::error::Result;
 use crate::model::checkpoint::Kind;
 use crate::model::redact::redact;
 use crate::protocol::{CodonEnd, CodonStart, Id, Rollback, RunEnd, RunFork, RunStart, RunStatus};
 use crate::sys::clock::now_ms;
 use crate::sys::fs::durable::unique_suffix;
+use crate::sys::interrupt::Interrupt;
 
 /// Longest goal, name or reason that is kept, in characters.
 const MAX_TEXT: usize = 400;
@@ -158,7 +158,10 @@ impl Session {
     }
 
     /// Gives the worker something that nobody waits for.
-    fn quietly(&mut self, work: impl FnOnce(&mut Timeline, Control<'_>) -> Result<()> + Send + 'static) -> Result<()> {
+    fn quietly(
+        &mut self,
+        work: impl FnOnce(&mut Timeline, Interrupt<'_>) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
         let ticket = self.pending.ticket();
         let place = self.place()?;
         let accepted =
@@ -171,7 +174,7 @@ impl Session {
     }
 }
 
-fn marked(timeline: &mut Timeline, run: &str, mark: &Mark, control: Control<'_>) -> Called {
+fn marked(timeline: &mut Timeline, run: &str, mark: &Mark, control: Interrupt<'_>) -> Called {
     let taken = timeline.mark_codon(run, mark, control)?;
     let record = &taken.checkpoint.record;
     body(&json!({ "run": run, "codonId": record.codon_id, "checkpoint": block(&taken) }))

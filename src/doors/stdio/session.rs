@@ -19,13 +19,14 @@ use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::records::state::State;
 use crate::checkpoint::timeline::Timeline;
 use crate::engine::state::{SharedTalk, Talk};
-use crate::engine::worker::{Asker, Control, Finished};
+use crate::engine::worker::{Asker, Finished};
 use crate::engine::{Engine, Place, reach};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Kind;
 use crate::model::policy::Guard;
 use crate::protocol::{Body, ErrorReply, HelloReply, Id, Line, Request, line, parse};
 use crate::sys::clock::now_ms;
+use crate::sys::interrupt::Interrupt;
 
 /// Sessions that this process has begun.
 static SESSIONS: AtomicU64 = AtomicU64::new(1);
@@ -235,7 +236,7 @@ impl Session {
         &mut self,
         name: &'static str,
         id: Option<Id>,
-        call: impl FnOnce(&mut Timeline, Control<'_>) -> Called + Send + 'static,
+        call: impl FnOnce(&mut Timeline, Interrupt<'_>) -> Called + Send + 'static,
     ) -> Result<()> {
         let ticket = self.pending.ticket();
         let place = self.place()?;

@@ -16,7 +16,8 @@ use crate::model::manifest::{Entry, EntryKind, Manifest};
 use crate::model::policy::Policy;
 use crate::model::sink::HashOnly;
 use crate::model::stamp::KnownPaths;
-use crate::worktree::{Flow, Request, Target, capture};
+use crate::sys::interrupt::Flow;
+use crate::worktree::{Request, Target, capture};
 
 /// One random edit; what cannot be done is no matter.
 fn edit(root: &Path, outside: &Path, dice: &mut Dice) -> String {

@@ -1,6 +1,7 @@
 //! Light packs: what is stored uncompressed, and compressed in idle time.
 
 use super::*;
+use crate::sys::interrupt::Flow;
 
 /// A store with a light pack: 70 files and a tree of a batch that was told of very much.
 fn light_store() -> (tempfile::TempDir, Store, ObjectId) {
@@ -35,7 +36,7 @@ fn stored_bytes(store: &Store) -> u64 {
 /// Compresses to the end.
 fn recompressed(store: &mut Store, slice: Slice) {
     again_until(store, |store| {
-        store.recompress(slice, &|| true).unwrap();
+        store.recompress(slice, &|| Flow::Continue).unwrap();
         light(store).is_empty()
     });
 }
@@ -79,13 +80,13 @@ fn a_light_pack_becomes_dense_ones_and_no_reader_notices() {
     let before = stored_bytes(&store);
     // Consolidation has nothing to do with it, a command leaves it to a sidecar for a while.
     assert!(!store.consolidate(consolidate::Bounds { packs: 0, ..FEW }).unwrap());
-    assert!(!store.recompress(COMMAND, &|| true).unwrap());
+    assert!(!store.recompress(COMMAND, &|| Flow::Continue).unwrap());
     // One object at a time, with a look at what waits before each.
     let left = std::cell::Cell::new(0);
     let mut calls = 0;
     while !light(&store).is_empty() {
         left.set(10);
-        let go_on = || left.replace(left.get() - 1) > 0;
+        let go_on = || if left.replace(left.get() - 1) > 0 { Flow::Continue } else { Flow::Stop };
         store.recompress(Slice { pack: 20_000, ..IDLE }, &go_on).unwrap();
         all_is_there(&stale, &[commit]);
         calls += 1;
@@ -96,13 +97,13 @@ fn a_light_pack_becomes_dense_ones_and_no_reader_notices() {
     assert!(stored_bytes(&store) * 5 < before, "{} of {before}", stored_bytes(&store));
     all_is_there(&store, &[commit]);
     all_is_there(&stale, &[commit]);
-    assert!(!store.recompress(IDLE, &|| true).unwrap());
+    assert!(!store.recompress(IDLE, &|| Flow::Continue).unwrap());
 }
 
 #[test]
 fn what_is_compressed_is_not_done_again_and_a_writer_is_not_disturbed() {
     let (home, mut store, commit) = light_store();
-    store.recompress(AT_ONCE, &|| true).unwrap();
+    store.recompress(AT_ONCE, &|| Flow::Continue).unwrap();
     assert!(light(&store).len() == 1 && packs(&store) >= 2, "a part of it");
     let some = stored_bytes(&store);
     drop(store);
@@ -110,7 +111,9 @@ fn what_is_compressed_is_not_done_again_and_a_writer_is_not_disturbed() {
     let mut store = Store::open(home.path()).unwrap();
     again_until(&mut store, |store| {
         let count = std::cell::Cell::new(0);
-        store.recompress(IDLE, &|| count.replace(count.get() + 1) < 20).unwrap();
+        store
+            .recompress(IDLE, &|| if count.replace(count.get() + 1) < 20 { Flow::Continue } else { Flow::Stop })
+            .unwrap();
         temporaries(store) == 1
     });
     drop(store);
@@ -119,11 +122,11 @@ fn what_is_compressed_is_not_done_again_and_a_writer_is_not_disturbed() {
     // While somebody writes, the light pack stays beside the dense ones.
     let writer = store.lock_shared("writing", Duration::ZERO).unwrap();
     again_until(&mut store, |store| {
-        assert!(!store.recompress(IDLE, &|| true).unwrap());
+        assert!(!store.recompress(IDLE, &|| Flow::Continue).unwrap());
         stored_bytes(store) > some
     });
     let both = stored_bytes(&store);
-    assert!(!store.recompress(IDLE, &|| true).unwrap());
+    assert!(!store.recompress(IDLE, &|| Flow::Continue).unwrap());
     assert_eq!((light(&store).len(), stored_bytes(&store)), (1, both));
     all_is_there(&store, &[commit]);
     drop(writer);
@@ -140,9 +143,9 @@ fn a_damaged_light_pack_stays_and_the_rest_of_it_is_compressed() {
     bytes[middle] ^= 1;
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, &bytes).unwrap();
-    assert_eq!(store.recompress(IDLE, &|| true).unwrap_err().code(), Code::StoreDamaged);
+    assert_eq!(store.recompress(IDLE, &|| Flow::Continue).unwrap_err().code(), Code::StoreDamaged);
     // Said once.
-    assert!(!store.recompress(IDLE, &|| true).unwrap());
+    assert!(!store.recompress(IDLE, &|| Flow::Continue).unwrap());
     assert_eq!((std::fs::read(&path).unwrap(), packs(&store)), (bytes, 2));
     std::fs::remove_file(&path).unwrap();
     let store = Store::open(home.path()).unwrap();
@@ -154,7 +157,7 @@ fn a_damaged_light_pack_stays_and_the_rest_of_it_is_compressed() {
 #[test]
 fn what_a_torn_pack_held_counts_as_missing() {
     let (home, mut store, commit) = light_store();
-    store.recompress(AT_ONCE, &|| true).unwrap();
+    store.recompress(AT_ONCE, &|| Flow::Continue).unwrap();
     let dir = std::fs::read_dir(store.git_dir().join("objects/pack")).unwrap();
     let dense = dir.map(|entry| entry.unwrap().path()).find(|path| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();

@@ -1,7 +1,7 @@
 //! Applying a plan: checks, staging, then the steps in an order that loses least when it is cut short.
 
+use crate::sys::interrupt::Interrupt;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::access::{Loosened, SharedFiles, check_contents};
@@ -34,7 +34,7 @@ pub fn apply(
     plan: &Plan,
     saved: &Saved<'_>,
     blobs: &dyn BlobSource,
-    control: &dyn Fn() -> ControlFlow<()>,
+    control: Interrupt<'_>,
 ) -> Result<Outcome> {
     let root = Dir::open_root(root)?;
     let shared = SharedFiles::of(&root, plan)?;
@@ -89,7 +89,7 @@ fn files_of<'p>(plan: &'p Plan, shared: &SharedFiles) -> Vec<Arrival<'p>> {
 fn stage_all(
     stage: &Stage<'_>,
     files: &[Arrival<'_>],
-    control: &dyn Fn() -> ControlFlow<()>,
+    control: Interrupt<'_>,
 ) -> (BTreeMap<RelPath, Staging>, Result<()>) {
     let work = crew::work(files, &|file| stage.stage(file), &|staged: &Result<Staging>| staged.is_err(), control);
     let (mut staged, mut failed) = (BTreeMap::new(), None);

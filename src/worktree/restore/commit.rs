@@ -1,8 +1,8 @@
 //! The steps of a restore: each proves what it is about to replace or delete, then acts.
 
+use crate::sys::interrupt::{Flow, Interrupt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -61,7 +61,7 @@ pub(super) enum Done {
 pub(super) struct Commit<'a> {
     pub root: &'a Dir,
     pub saved: &'a Saved<'a>,
-    pub control: &'a dyn Fn() -> ControlFlow<()>,
+    pub control: Interrupt<'a>,
     pub plan: &'a Plan,
     /// Files whose permissions are not set in place.
     pub shared: &'a SharedFiles,
@@ -154,7 +154,7 @@ impl<'a> Commit<'a> {
 
     fn one_by_one(&mut self, steps: Vec<Step<'_>>) {
         for step in steps {
-            if !self.outcome.stopped && (self.control)().is_break() {
+            if !self.outcome.stopped && (self.control)() == Flow::Stop {
                 self.outcome.stopped = true;
             }
             let done = if self.outcome.stopped {

@@ -4,7 +4,7 @@
 //! alone, one by one in their order. Neighbours are done by the same thread, because those of one directory would wait
 //! for each other.
 
-use std::ops::ControlFlow;
+use crate::sys::interrupt::{Flow, Interrupt};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Builder;
@@ -29,7 +29,7 @@ pub(super) fn work<T: Sync, R: Send>(
     items: &[T],
     work: &(dyn Fn(&T) -> R + Sync),
     ends: &(dyn Fn(&R) -> bool + Sync),
-    control: &dyn Fn() -> ControlFlow<()>,
+    control: Interrupt<'_>,
 ) -> Work<R> {
     let shared =
         Shared { items, work, ends, next: AtomicUsize::new(0), halt: AtomicBool::new(false), done: Mutex::default() };
@@ -39,7 +39,7 @@ pub(super) fn work<T: Sync, R: Send>(
         for _ in 0..helpers {
             let thread = Builder::new().name("restore".to_owned());
             // A system that has no thread to give leaves more to the others.
-            let _ = thread.spawn_scoped(scope, || shared.share(&|| ControlFlow::Continue(())));
+            let _ = thread.spawn_scoped(scope, || shared.share(&|| Flow::Continue));
         }
         shared.share(control)
     });
@@ -61,14 +61,14 @@ struct Shared<'a, T, R> {
 
 impl<T: Sync, R: Send> Shared<'_, T, R> {
     /// One thread's share; whether it was told to stop.
-    fn share(&self, control: &dyn Fn() -> ControlFlow<()>) -> bool {
+    fn share(&self, control: Interrupt<'_>) -> bool {
         let mut own = Vec::new();
         let stopped = self.blocks(control, &mut own);
         self.done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut own);
         stopped
     }
 
-    fn blocks(&self, control: &dyn Fn() -> ControlFlow<()>, own: &mut Vec<(usize, R)>) -> bool {
+    fn blocks(&self, control: Interrupt<'_>, own: &mut Vec<(usize, R)>) -> bool {
         loop {
             let start = self.next.fetch_add(BLOCK, Ordering::Relaxed);
             let end = self.items.len().min(start + BLOCK);
@@ -79,7 +79,7 @@ impl<T: Sync, R: Send> Shared<'_, T, R> {
                 if self.halt.load(Ordering::Relaxed) {
                     return false;
                 }
-                if control().is_break() {
+                if control() == Flow::Stop {
                     self.halt.store(true, Ordering::Relaxed);
                     return true;
                 }
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    const GO_ON: &dyn Fn() -> ControlFlow<()> = &|| ControlFlow::Continue(());
+    const GO_ON: Interrupt<'_> = &|| Flow::Continue;
 
     #[test]
     fn every_item_is_done_once_and_keeps_its_place() {
@@ -126,8 +126,8 @@ mod tests {
             let items: Vec<usize> = (0..1000).collect();
             let (seen, asked) = (Mutex::new(BTreeSet::new()), Cell::new(0));
             let control = || match asked.replace(asked.get() + 1) >= after {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+                true => Flow::Stop,
+                false => Flow::Continue,
             };
             let Work { done, stopped } = work(&items, &|item| seen.lock().unwrap().insert(*item), &|_| false, &control);
             // Unless the others were done with everything first.

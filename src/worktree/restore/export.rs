@@ -1,7 +1,7 @@
 //! `restore --to DIR`: a checkpoint's files into a directory of their own.
 
+use crate::sys::interrupt::Flow;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::apply::apply;
@@ -33,7 +33,7 @@ pub fn export(dir: &Path, target: &Manifest, select: &[RelPath], blobs: &dyn Blo
         agreed: &|_, _, _| Agreement::Given,
     });
     let saved = Saved { present: &nothing, known: &|_| None };
-    let mut outcome = apply(dir, &plan, &saved, blobs, &|| ControlFlow::Continue(()))?;
+    let mut outcome = apply(dir, &plan, &saved, blobs, &|| Flow::Continue)?;
     let refused = plan.conflict.into_iter().map(|(path, reason)| (path, reason.to_string()));
     outcome.failed.extend(refused);
     outcome.failed.sort_unstable();

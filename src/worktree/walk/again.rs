@@ -7,13 +7,14 @@ use rustix::fs::FileType;
 
 use super::super::beneath::Root;
 use super::super::names::Names;
-use super::super::request::{Flow, Request};
+use super::super::request::Request;
 use super::ahead::{self, Ahead, Here, Seen};
 use super::place::Place;
 use super::plan::{Plan, dirs_of};
 use super::{Found, Walker};
 use crate::error::Result;
 use crate::filter::Level;
+use crate::sys::interrupt::Interrupt;
 
 /// Fewer known files are looked at as fast as threads are begun.
 const WORTH: usize = if cfg!(test) { 2 } else { 4096 };
@@ -33,7 +34,7 @@ pub(in super::super) fn walk_again(
     root: &Root,
     (configured, whole): (Option<Arc<Level>>, bool),
     all: Vec<Again>,
-    control: &dyn Fn() -> Flow,
+    control: Interrupt<'_>,
 ) -> Result<Found> {
     let walk = |ahead: &Ahead| {
         let mut walker = Walker::new(request, root, (ahead, configured), control);

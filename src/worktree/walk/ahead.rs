@@ -19,15 +19,15 @@ use rustix::fs::{FileType, Stat, fstat, readlinkat};
 use rustix::io::Errno;
 
 use super::super::beneath::{Root, lstat_in, names_in};
-use super::super::hash::stopped;
 use super::super::names::Names;
 use super::super::probe::stamp_of;
-use super::super::request::Flow;
+use super::super::stopped::unless_stopped;
 use super::plan::Plan;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::model::stamp::Stamp;
 use crate::sys::clock::file_clock;
+use crate::sys::interrupt::Interrupt;
 
 /// Most names in listings that wait for the walk, so that memory stays small: some megabytes.
 const READY: usize = 50_000;
@@ -173,7 +173,7 @@ impl Ahead {
         &self,
         path: &RelPath,
         (root, buffer): (&Root, &mut [MaybeUninit<u8>]),
-        control: &dyn Fn() -> Flow,
+        control: Interrupt<'_>,
     ) -> Result<Option<Listing>> {
         if let Some(at) = self.plan.find(path) {
             let was_full = self.plan.names() >= READY;
@@ -197,7 +197,7 @@ impl Ahead {
         true
     }
 
-    fn take_offered(&self, path: &RelPath, control: &dyn Fn() -> Flow) -> Result<Option<Listing>> {
+    fn take_offered(&self, path: &RelPath, control: Interrupt<'_>) -> Result<Option<Listing>> {
         let mut queue = self.lock();
         let mut spins = 0;
         loop {
@@ -223,9 +223,7 @@ impl Ahead {
                 queue.awaited = true;
                 let waited = self.done.wait_timeout(queue, PAUSE).unwrap_or_else(PoisonError::into_inner);
                 drop(waited);
-                if control() == Flow::Stop {
-                    return Err(stopped());
-                }
+                unless_stopped(control)?;
                 queue = self.lock();
                 queue.awaited = false;
             }

@@ -33,18 +33,19 @@ pub(super) use self::place::{Place, Repo, Repository, State, Visited};
 use self::plan::Plan;
 pub(super) use self::plan::dirs_of;
 use super::beneath::{Root, names_in};
-use super::hash::stopped;
 use super::keep::PathList;
 use super::names::Names;
 use super::probe::perm_of;
 use super::read::{self, Mark};
-use super::request::{Flow, Request, TARGET_BYTES, TARGET_FILES};
+use super::request::{Request, TARGET_BYTES, TARGET_FILES};
+use super::stopped::unless_stopped;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::filter::{Level, generated, level, verdict};
 use crate::model::coverage::{Extent, Pattern, SkipReason};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::stamp::{Known, Stamp};
+use crate::sys::interrupt::Interrupt;
 
 /// Deepest directory that is walked.
 const MAX_DEPTH: usize = 1024;
@@ -99,7 +100,7 @@ pub(super) struct Found {
 }
 
 /// Walks the extent and the targets of `request`.
-pub(super) fn walk(request: &Request<'_>, root: &Root, control: &dyn Fn() -> Flow) -> Result<Found> {
+pub(super) fn walk(request: &Request<'_>, root: &Root, control: Interrupt<'_>) -> Result<Found> {
     // Of a part of the workspace only some of what is known is looked at.
     let whole = request.extent == Extent::Tree;
     if let Some(ahead) = request.early.filter(|_| whole).and_then(|early| early.begin(root)) {
@@ -120,7 +121,7 @@ pub(super) fn walk(request: &Request<'_>, root: &Root, control: &dyn Fn() -> Flo
     })
 }
 
-fn walk_with(request: &Request<'_>, root: &Root, ahead: &Ahead, control: &dyn Fn() -> Flow) -> Result<Found> {
+fn walk_with(request: &Request<'_>, root: &Root, ahead: &Ahead, control: Interrupt<'_>) -> Result<Found> {
     let configured = configured(request);
     let mut walker = Walker::new(request, root, (ahead, configured), control);
     let in_extent = walker.extent.is_none() || walker.in_extent(&RelPath::root());
@@ -139,7 +140,7 @@ struct Walker<'a> {
     request: &'a Request<'a>,
     root: &'a Root,
     ahead: &'a Ahead,
-    control: &'a dyn Fn() -> Flow,
+    control: Interrupt<'a>,
     /// The paths of a partial extent.
     extent: Option<PathList<'a, &'a RelPath>>,
     targets: PathList<'a, &'a RelPath>,
@@ -164,7 +165,7 @@ impl<'a> Walker<'a> {
         request: &'a Request<'a>,
         root: &'a Root,
         (ahead, configured): (&'a Ahead, Option<Arc<Level>>),
-        control: &'a dyn Fn() -> Flow,
+        control: Interrupt<'a>,
     ) -> Walker<'a> {
         let paths = |recursive_only: bool| {
             let targets = request.targets.iter();
@@ -206,10 +207,7 @@ impl<'a> Walker<'a> {
     }
 
     fn check(&self) -> Result<()> {
-        match (self.control)() {
-            Flow::Continue => Ok(()),
-            Flow::Stop => Err(stopped()),
-        }
+        unless_stopped(self.control)
     }
 
     /// Empties the stack.

@@ -8,10 +8,11 @@ use crate::error::Result;
 use crate::model::change::{Dirty, Reach};
 use crate::model::path::RelPath;
 use crate::model::stamp::KnownPaths;
+use crate::sys::interrupt::Interrupt;
 use crate::worktree::capture::{open_root, refuse_never};
 use crate::worktree::content::{is_other, newest};
 use crate::worktree::probe::stamp_of;
-use crate::worktree::request::{Flow, Request};
+use crate::worktree::request::Request;
 use crate::worktree::walk::{self, Found, Source, Visited};
 
 impl Warm {
@@ -27,7 +28,7 @@ impl Warm {
         &mut self,
         request: &Request<'_>,
         (since, from, count): (i64, u64, usize),
-        control: &dyn Fn() -> Flow,
+        control: Interrupt<'_>,
     ) -> Result<Vec<RelPath>> {
         let root = open_root(request.root)?;
         let known = self.known();
@@ -54,7 +55,7 @@ impl Warm {
     ///
     /// # Errors
     /// As [`crate::worktree::capture`].
-    pub fn differences(&self, request: &Request<'_>, control: &dyn Fn() -> Flow) -> Result<Differences> {
+    pub fn differences(&self, request: &Request<'_>, control: Interrupt<'_>) -> Result<Differences> {
         refuse_never(request)?;
         let root = open_root(request.root)?;
         let known = self.known();

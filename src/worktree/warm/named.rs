@@ -16,11 +16,12 @@ use crate::model::change::{Dirty, Reach};
 use crate::model::coverage::Extent;
 use crate::model::path::RelPath;
 use crate::model::stamp::Stamp;
+use crate::sys::interrupt::Interrupt;
 use crate::worktree::beneath::{Root, lstat_in};
 use crate::worktree::capture::open_root;
 use crate::worktree::content::Doubts;
 use crate::worktree::probe::stamp_of;
-use crate::worktree::request::{Flow, Request, Target};
+use crate::worktree::request::{Request, Target};
 use crate::worktree::walk;
 
 impl Warm {
@@ -30,7 +31,7 @@ impl Warm {
     ///
     /// # Errors
     /// As [`crate::worktree::capture`]. What the tree knows still holds.
-    pub fn inspect(&mut self, request: &Request<'_>, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<Dirty> {
+    pub fn inspect(&mut self, request: &Request<'_>, targets: &[Target], control: Interrupt<'_>) -> Result<Dirty> {
         let root = open_root(request.root)?;
         if root.identity()? != self.identity {
             return Ok(Dirty::new([(RelPath::root(), Reach::Subtree)]));
@@ -74,7 +75,7 @@ impl Warm {
         request: &Request<'_>,
         root: &Root,
         tops: &BTreeSet<RelPath>,
-        control: &dyn Fn() -> Flow,
+        control: Interrupt<'_>,
     ) -> Result<Dirty> {
         if tops.contains(&RelPath::root()) {
             let found = self.differences(request, control)?;

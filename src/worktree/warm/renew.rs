@@ -16,11 +16,12 @@ use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::sink::ObjectSink;
 use crate::model::stamp::{Known, KnownPaths};
+use crate::sys::interrupt::Interrupt;
 use crate::worktree::beneath::Root;
 use crate::worktree::capture::{Gathered, open_root, refuse_never};
 use crate::worktree::content::Doubts;
 use crate::worktree::read::{self, WHOLE};
-use crate::worktree::request::{Flow, Request, Stats};
+use crate::worktree::request::{Request, Stats};
 use crate::worktree::walk::{self, Again, Candidate, Found, Repo, Source};
 
 /// What became of an attempt to bring a warm tree up to date.
@@ -60,7 +61,7 @@ impl Warm {
         request: &Request<'_>,
         dirty: &Dirty,
         sink: &dyn ObjectSink,
-        control: &dyn Fn() -> Flow,
+        control: Interrupt<'_>,
     ) -> Result<Renewed> {
         if !self.serves(request) {
             return Ok(Renewed::Rescan("the rules of what is captured have changed"));
@@ -104,7 +105,7 @@ impl Warm {
         request: &Request<'_>,
         root: &Root,
         paths: &BTreeSet<RelPath>,
-        (sink, control): (&dyn ObjectSink, &dyn Fn() -> Flow),
+        (sink, control): (&dyn ObjectSink, Interrupt<'_>),
     ) -> Result<Option<Looked>> {
         let started = Instant::now();
         let known = self.known_at(paths);
@@ -133,7 +134,7 @@ impl Warm {
 
     /// Has files read that were told of although no time has moved: a mapping that was written is heard when it is closed. What is
     /// told each time says nothing by it.
-    fn doubt_heard(&self, root: &Root, files: &mut [Candidate], control: &dyn Fn() -> Flow) -> Result<()> {
+    fn doubt_heard(&self, root: &Root, files: &mut [Candidate], control: Interrupt<'_>) -> Result<()> {
         let mut doubts = Doubts::new();
         for file in files.iter() {
             if let Source::Known(id) = file.source

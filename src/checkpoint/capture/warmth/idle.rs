@@ -10,7 +10,8 @@ use crate::error::{Code, Error, Result};
 use crate::model::change::{Changes, Dirty, Reach};
 use crate::model::path::RelPath;
 use crate::sys::clock::file_clock;
-use crate::worktree::{Differences, Flow, Warm};
+use crate::sys::interrupt::Flow;
+use crate::worktree::{Differences, Warm};
 
 /// Files whose content an audit reads again, the next one behind them; and as many of those that were written a moment ago.
 const SAMPLE: usize = 256;

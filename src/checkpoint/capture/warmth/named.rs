@@ -14,7 +14,8 @@ use crate::model::change::{Changes, Dirty, Reach};
 use crate::model::id::ObjectId;
 use crate::model::stamp::KnownPaths;
 use crate::model::tree::Mode;
-use crate::worktree::{Flow, Target, Warm, rewritten};
+use crate::sys::interrupt::Flow;
+use crate::worktree::{Target, Warm, rewritten};
 
 /// How often the checkpoint before a restore is taken anew. What moves even then fails its proof, and stays.
 const ATTEMPTS: usize = 3;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::take::Take;
-use crate::worktree::Flow;
+use crate::sys::interrupt::Flow;
 
 struct Place {
     home: Home,

@@ -14,7 +14,8 @@ use crate::model::policy::{Limits, Secrets};
 use crate::model::sink::{ObjectSink, hash_stream};
 use crate::model::stamp::KnownPaths;
 use crate::model::tree;
-use crate::worktree::{Capture, Flow, Request, capture};
+use crate::sys::interrupt::Flow;
+use crate::worktree::{Capture, Request, capture};
 
 /// Ordinary ones, ones that are no text, ones that git or piton reserve.
 const NAMES: [&[u8]; 13] = [

@@ -11,10 +11,10 @@ mod random;
 mod swaps;
 mod tree;
 
+use crate::sys::interrupt::Flow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -181,7 +181,7 @@ impl World {
 
     pub fn apply(&self, plan: &Plan, present: &Manifest) -> Result<Outcome> {
         let saved = Saved { present, known: &|_| None };
-        apply(&self.root, plan, &saved, &self.blobs, &|| ControlFlow::Continue(()))
+        apply(&self.root, plan, &saved, &self.blobs, &|| Flow::Continue)
     }
 
     /// Applies and runs `act` before the first step after `count` questions: staged files are asked for first.
@@ -192,7 +192,7 @@ impl World {
             if asked.replace(asked.get() + 1) == count {
                 act();
             }
-            ControlFlow::Continue(())
+            Flow::Continue
         })
     }
 

@@ -110,7 +110,7 @@ fn a_restore_can_be_stopped_at_every_step() {
         let asked = Cell::new(0);
         let outcome = apply(&world.root, &plan, &saved, &world.blobs, &|| {
             let stop = asked.replace(asked.get() + 1) >= count;
-            if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if stop { Flow::Stop } else { Flow::Continue }
         });
         assert_eq!(world.temporaries(), Vec::<String>::new(), "at {count}");
         let outcome = match outcome {
@@ -161,7 +161,7 @@ fn a_trusted_stamp_saves_reading_and_a_moved_one_does_not() {
     let known = |_: &RelPath| Some(crate::model::stamp::Known { stamp, id, proven: true });
     world.file("a", "mne", 0o644);
     let saved = Saved { present: &present, known: &known };
-    let outcome = apply(&world.root, &plan, &saved, &world.blobs, &|| ControlFlow::Continue(())).unwrap();
+    let outcome = apply(&world.root, &plan, &saved, &world.blobs, &|| Flow::Continue).unwrap();
     assert_eq!(outcome.failed, [(path("a"), CHANGED.to_owned())]);
     assert_eq!(std::fs::read(world.at("a")).unwrap(), b"mne");
 }

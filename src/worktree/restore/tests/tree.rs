@@ -202,7 +202,7 @@ fn a_full_disk_leaves_the_tree_as_it_is() {
     let plan = world.plan(&target, &present, &[]);
     let saved = Saved { present: &present, known: &|_| None };
     let full = FullDisk(&world.blobs, target.get(&path("z")).unwrap().id);
-    let error = apply(&world.root, &plan, &saved, &full, &|| ControlFlow::Continue(())).unwrap_err();
+    let error = apply(&world.root, &plan, &saved, &full, &|| Flow::Continue).unwrap_err();
     assert_eq!(error.code(), Code::DiskFull);
     assert_eq!(world.capture(), present);
 }

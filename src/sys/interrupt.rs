@@ -1,0 +1,12 @@
+//! The one way in which long work is told to stop: it asks again and again.
+
+/// The answer to long work that asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    Continue,
+    /// Ends the work as soon as it can; a capture with `shutting-down`.
+    Stop,
+}
+
+/// A question that long work asks between its steps.
+pub type Interrupt<'a> = &'a dyn Fn() -> Flow;
