@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::walk::{Early, Visited};
+use super::walk::early::Early;
+use super::walk::place::Visited;
 use crate::model::coverage::{Coverage, Defaults, Extent};
 use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;

@@ -8,10 +8,12 @@ use rustix::fs::FileType;
 use super::super::beneath::Root;
 use super::super::names::Names;
 use super::super::request::Request;
-use super::ahead::{self, Ahead, Here, Seen};
+use super::ahead::{self, Ahead};
+use super::candidate::Found;
+use super::listing::{Here, Seen};
 use super::place::Place;
 use super::plan::{Plan, dirs_of};
-use super::{Found, Walker};
+use super::walker::Walker;
 use crate::error::Result;
 use crate::filter::Level;
 use crate::sys::interrupt::Interrupt;
@@ -20,16 +22,16 @@ use crate::sys::interrupt::Interrupt;
 const WORTH: usize = if cfg!(test) { 2 } else { 4096 };
 
 /// Names to look at again in one directory that was visited before.
-pub(in super::super) struct Again {
-    pub(in super::super) place: Place,
-    pub(in super::super) names: Vec<Vec<u8>>,
+pub(crate) struct Again {
+    pub(crate) place: Place,
+    pub(crate) names: Vec<Vec<u8>>,
 }
 
 /// Looks again at some names, and at all that is below them, as [`super::walk`] does where it comes to them.
 ///
 /// What `request` knows has to hold all that is known at and below them. With `whole`, the directories in which something is known
 /// are read ahead on other threads: for directories that are looked at as wholes.
-pub(in super::super) fn walk_again(
+pub(crate) fn walk_again(
     request: &Request<'_>,
     root: &Root,
     (configured, whole): (Option<Arc<Level>>, bool),

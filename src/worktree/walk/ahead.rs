@@ -5,28 +5,22 @@
 //! will surely list them, the one that comes next first. Nothing depends on a scout: what it has not read, or could not
 //! read, the walk reads itself.
 
-use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::ffi::CString;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{FileType, Stat, fstat, readlinkat};
-use rustix::io::Errno;
+use rustix::fs::fstat;
 
-use super::super::beneath::{Root, lstat_in, names_in};
-use super::super::names::Names;
-use super::super::probe::stamp_of;
+use super::super::beneath::{Root, names_in};
 use super::super::stopped::unless_stopped;
+use super::listing::{BUFFER, Here, Listing, Seen};
 use super::plan::Plan;
 use crate::error::Result;
 use crate::model::path::RelPath;
-use crate::model::stamp::Stamp;
-use crate::sys::clock::file_clock;
 use crate::sys::interrupt::Interrupt;
 
 /// Most names in listings that wait for the walk, so that memory stays small: some megabytes.
@@ -46,73 +40,8 @@ pub(super) fn scouts() -> usize {
 /// Longest time between two calls of `control`.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Bytes for one `getdents` call.
-pub(super) const BUFFER: usize = 64 << 10;
-
 /// How often the walk looks again whether a scout has finished, before it goes to sleep.
 const SPINS: usize = 200;
-
-/// What the kernel said of a directory.
-pub(super) struct Listing {
-    /// Scouts do not keep directories open.
-    pub(super) dir: Option<OwnedFd>,
-    pub(super) facts: Stat,
-    /// Sorted by bytes.
-    pub(super) names: Names,
-    /// What stands under each name.
-    pub(super) seen: Vec<Seen>,
-}
-
-/// `lstat` of one name, and the file system's clock just before. Of what a listing calls a directory only type and inode
-/// are true: the rest is seen when it is opened.
-#[derive(Clone, Copy)]
-pub(super) struct Seen {
-    pub(super) at: i64,
-    pub(super) stamp: Result<Stamp, Errno>,
-}
-
-impl Seen {
-    fn listed_dir(ino: u64) -> Seen {
-        let mode = FileType::Directory.as_raw_mode();
-        Seen { at: 0, stamp: Ok(Stamp { size: 0, mtime: 0, ctime: 0, dev: 0, ino, mode, links: 1 }) }
-    }
-}
-
-/// The directory in which the walk is; opened, if it is not, when it is first asked.
-pub(super) struct Here<'w> {
-    root: &'w Root,
-    path: RelPath,
-    dir: OnceCell<OwnedFd>,
-}
-
-impl<'w> Here<'w> {
-    pub(super) fn new(root: &'w Root, path: RelPath, dir: Option<OwnedFd>) -> Here<'w> {
-        Here { root, path, dir: dir.map_or_else(OnceCell::new, OnceCell::from) }
-    }
-
-    fn dir(&self) -> Result<BorrowedFd<'_>, Errno> {
-        if let Some(dir) = self.dir.get() {
-            return Ok(dir.as_fd());
-        }
-        let dir = self.root.open_dir(&self.path)?;
-        Ok(self.dir.get_or_init(|| dir).as_fd())
-    }
-
-    /// `lstat` of a name in it.
-    pub(super) fn lstat(&self, name: &[u8]) -> Result<Stat, Errno> {
-        lstat_in(self.dir()?, name)
-    }
-
-    /// The target of a symbolic link in it.
-    pub(super) fn read_link(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
-        readlinkat(self.dir()?, name, Vec::new()).map(CString::into_bytes)
-    }
-
-    /// Looks at a name in it.
-    pub(super) fn see(&self, name: &[u8]) -> Seen {
-        Seen { at: file_clock(), stamp: self.lstat(name).map(|stat| stamp_of(&stat)) }
-    }
-}
 
 #[derive(Default)]
 struct Queue {

@@ -5,12 +5,9 @@ use std::os::fd::AsFd;
 use rustix::fs::FileType;
 
 use super::super::beneath::names_in;
-use super::Walker;
+use super::walker::Walker;
 use crate::model::coverage::Weight;
 use crate::model::path::RelPath;
-
-/// Most entries that one walk looks at to say how much it leaves out; what lies beyond is "or more".
-pub(super) const MAX_WEIGHED: u32 = 5000;
 
 impl Walker<'_> {
     /// Takes a file of `size` bytes from the budget of targets, if it suffices.

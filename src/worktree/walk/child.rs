@@ -5,9 +5,10 @@ use rustix::io::Errno;
 
 use super::super::names::Names;
 use super::super::read::{Content, Mark};
-use super::ahead::{Here, Seen};
+use super::candidate::{Candidate, Class, Source};
+use super::listing::{Here, Seen};
 use super::place::{Item, Place, Repo, State};
-use super::{Candidate, Class, MAX_DEPTH, Source, Walker};
+use super::walker::{MAX_DEPTH, Walker};
 use crate::filter::level::{Level, Ruling};
 use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
 use crate::filter::{database, generated, secret};

@@ -8,9 +8,9 @@ use super::super::git_dir::GitDir;
 use super::super::git_index;
 use super::super::names::Names;
 use super::super::read::{self, Content, WHOLE};
-use super::Walker;
-use super::ahead::Here;
+use super::listing::Here;
 use super::place::{Place, Repo, Repository, State, Tracked};
+use super::walker::Walker;
 use crate::error::Result;
 use crate::filter::{Level, generated, level};
 use crate::model::coverage::{Pattern, SkipReason};
@@ -98,7 +98,7 @@ impl Walker<'_> {
 }
 
 /// What the index of the repository at `base` tracks.
-pub(in super::super) fn tracked(git: &GitDir, base: &RelPath) -> Result<Tracked> {
+pub(crate) fn tracked(git: &GitDir, base: &RelPath) -> Result<Tracked> {
     let paths = git_index::tracked(&git.dir)?;
     Ok(Tracked::new(paths.into_iter().map(|path| below(base, path))))
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::super::git_dir::{GitDir, Marks};
 use super::super::keep::PathList;
-use super::Candidate;
+use super::candidate::Candidate;
 use crate::filter::Level;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 
 /// What the rules say of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum State {
+pub(crate) enum State {
     Open,
     /// Ignored or generated: only paths captured before or tracked by git are looked at.
     Ignored,
@@ -24,39 +24,39 @@ pub(in super::super) enum State {
 
 /// A directory to visit, or one that was visited, with what it itself holds applied.
 #[derive(Clone)]
-pub(in super::super) struct Place {
-    pub(in super::super) path: RelPath,
-    pub(in super::super) state: State,
+pub(crate) struct Place {
+    pub(crate) path: RelPath,
+    pub(crate) state: State,
     /// Rules that hold in it.
-    pub(in super::super) level: Option<Arc<Level>>,
+    pub(crate) level: Option<Arc<Level>>,
     /// The innermost repository it belongs to.
-    pub(in super::super) repo: Option<Arc<Repo>>,
+    pub(crate) repo: Option<Arc<Repo>>,
     /// Whether the extent reaches it, and so everything below.
-    pub(in super::super) in_extent: bool,
+    pub(crate) in_extent: bool,
     /// Whether it lies in a recursive target: everything below is captured.
-    pub(in super::super) forced: bool,
+    pub(crate) forced: bool,
     /// Whether a rule names it as wanted, so that its maker's mark does not close it.
-    pub(in super::super) pinned: bool,
-    pub(in super::super) depth: usize,
+    pub(crate) pinned: bool,
+    pub(crate) depth: usize,
 }
 
 /// A directory that was looked into.
-pub(in super::super) struct Visited {
-    pub(in super::super) place: Place,
-    pub(in super::super) perm: u16,
+pub(crate) struct Visited {
+    pub(crate) place: Place,
+    pub(crate) perm: u16,
     /// Whether it is recorded for itself, not only if something below is.
-    pub(in super::super) recorded: bool,
+    pub(crate) recorded: bool,
     /// Whether nothing that stands in it was left out.
-    pub(in super::super) whole: bool,
+    pub(crate) whole: bool,
     /// The blob of its ignore file that was applied.
-    pub(in super::super) applied: Option<ObjectId>,
+    pub(crate) applied: Option<ObjectId>,
     /// Names in it that told which directories are generated.
-    pub(in super::super) marks: Box<[Box<[u8]>]>,
+    pub(crate) marks: Box<[Box<[u8]>]>,
 }
 
 impl State {
     /// Whether all that is in the directory is looked at.
-    pub(in super::super) fn is_open(self) -> bool {
+    pub(crate) fn is_open(self) -> bool {
         self == State::Open
     }
 }
@@ -77,7 +77,7 @@ impl Place {
     }
 
     /// Whether all that is in it is looked at.
-    pub(in super::super) fn shown(&self) -> bool {
+    pub(crate) fn shown(&self) -> bool {
         self.forced || (self.in_extent && self.state == State::Open)
     }
 
@@ -88,23 +88,23 @@ impl Place {
 }
 
 /// The paths that the index of a git repository tracks, from the workspace's root.
-pub(in super::super) type Tracked = PathList<'static, RelPath>;
+pub(crate) type Tracked = PathList<'static, RelPath>;
 
 /// A git repository in the workspace, as it was read.
 #[derive(Clone)]
-pub(in super::super) struct Repository {
+pub(crate) struct Repository {
     /// Where its work tree begins.
-    pub(in super::super) base: RelPath,
-    pub(in super::super) git: GitDir,
+    pub(crate) base: RelPath,
+    pub(crate) git: GitDir,
     /// Of its index and its `info/exclude`, from before they were read.
-    pub(in super::super) marks: Marks,
-    pub(in super::super) tracked: Arc<Tracked>,
+    pub(crate) marks: Marks,
+    pub(crate) tracked: Arc<Tracked>,
 }
 
 /// A git repository around a directory, and those around it.
-pub(in super::super) struct Repo {
-    pub(in super::super) own: Repository,
-    pub(in super::super) parent: Option<Arc<Repo>>,
+pub(crate) struct Repo {
+    pub(crate) own: Repository,
+    pub(crate) parent: Option<Arc<Repo>>,
 }
 
 impl Repo {

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::ahead::Listing;
+use super::listing::Listing;
 use crate::model::path::RelPath;
 use crate::model::stamp::KnownPaths;
 
@@ -51,7 +51,7 @@ fn walk_order(a: &RelPath, b: &RelPath) -> Ordering {
 }
 
 /// The directories in which `known` has files, in the order of the walk; the root is none of them.
-pub(in super::super) fn dirs_of(known: &KnownPaths) -> Vec<RelPath> {
+pub(crate) fn dirs_of(known: &KnownPaths) -> Vec<RelPath> {
     let mut dirs: Vec<RelPath> = Vec::new();
     let mut last: &[u8] = b"";
     for (path, _) in known.entries() {

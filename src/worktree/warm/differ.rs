@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Warm;
 use super::node::Node;
+use super::tree::Warm;
 use crate::error::Result;
 use crate::model::change::{Dirty, Reach};
 use crate::model::path::RelPath;

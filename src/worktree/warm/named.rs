@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use super::Warm;
 use super::node::Node;
+use super::tree::Warm;
 use crate::error::Result;
 use crate::model::change::{Dirty, Reach};
 use crate::model::coverage::Extent;

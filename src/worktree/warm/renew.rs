@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::node::Leaf;
-use super::{Warm, has_names};
+use super::tree::{Warm, has_names};
 use crate::error::Result;
 use crate::filter::verdict::is_never_captured;
 use crate::filter::{generated, secret};

@@ -1,7 +1,7 @@
 //! The tree objects of a warm tree: only those above something that changed are built.
 
-use super::Warm;
 use super::node::Built;
+use super::tree::Warm;
 use crate::error::Result;
 use crate::model::build::{Emit, emit_tree, records_entry};
 use crate::model::coverage::SkipReason;

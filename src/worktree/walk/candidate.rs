@@ -1,0 +1,56 @@
+//! The files and links that a walk comes to, and everything else that it tells.
+
+use std::collections::BTreeMap;
+
+use super::super::read::Mark;
+use super::place::Visited;
+use crate::model::coverage::{Pattern, SkipReason};
+use crate::model::id::ObjectId;
+use crate::model::path::RelPath;
+use crate::model::stamp::Stamp;
+
+/// How a file came to be a candidate; also its rank when the count guard strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// Captured before.
+    Kept,
+    /// In the index of the user's git.
+    Tracked,
+    Ordinary,
+    /// Only because it is a target; not counted, not sticky.
+    Targeted,
+}
+
+/// Where the content of a candidate comes from.
+pub(crate) enum Source {
+    /// Proven unchanged by its stamp.
+    Known(ObjectId),
+    /// Read during the walk (links, ignore files).
+    Held(Box<(Vec<u8>, Mark)>),
+    Unread,
+}
+
+/// A file or link to capture.
+pub(crate) struct Candidate {
+    pub(crate) path: RelPath,
+    pub(crate) stamp: Stamp,
+    pub(crate) source: Source,
+    pub(crate) class: Class,
+    /// Whether it is (also) a target: no size cap then.
+    pub(crate) targeted: bool,
+}
+
+/// What a walk found.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) files: Vec<Candidate>,
+    pub(crate) skipped: BTreeMap<RelPath, SkipReason>,
+    /// Files over the count guard.
+    pub(crate) over: Vec<RelPath>,
+    pub(crate) excludes: Vec<Pattern>,
+    pub(crate) warnings: Vec<String>,
+    /// Directories that were looked into, parents before children.
+    pub(crate) visited: Vec<Visited>,
+    /// Of names to look at again, those that are there and are left out.
+    pub(crate) refused: Vec<RelPath>,
+}

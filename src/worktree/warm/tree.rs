@@ -1,0 +1,338 @@
+//! The warm tree itself: what it is made from, and what it answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::beneath::Root;
+use super::super::probe::probe;
+use super::super::request::{Capture, Request, Target};
+use super::super::walk::{self, Place, Repo, Visited};
+use super::node::{Built, Node};
+use crate::error::Result;
+use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
+use crate::filter::{Level, database, secret};
+use crate::model::coverage::{Coverage, Defaults, Extent, SkipReason};
+use crate::model::id::ObjectId;
+use crate::model::manifest::{Entry, Manifest};
+use crate::model::path::RelPath;
+use crate::model::policy::{Limits, Secrets};
+use crate::model::stamp::{Known, KnownPaths};
+use crate::model::tree::{Mode, TreeEntry};
+
+/// A captured workspace, kept up to date.
+pub struct Warm {
+    pub(super) root: Node,
+    /// Device and inode of the root.
+    pub(super) identity: (u64, u64),
+    pub(super) rules: Rules,
+    /// Repositories by where their work trees begin.
+    pub(super) repos: BTreeMap<RelPath, Arc<Repo>>,
+    pub(super) coverage: Arc<Coverage>,
+    /// What is known of paths that could not be taken the last time.
+    pub(super) retained: BTreeMap<RelPath, Known>,
+    /// Captured files whose changes may go unheard: with several names, or written through mappings.
+    pub(super) unheard: BTreeSet<RelPath>,
+    /// Whether `unheard` has changed since it was asked for.
+    pub(super) moved: bool,
+    pub(super) warnings: Vec<String>,
+    /// Captured files whose names look like secrets'.
+    pub(super) secrets: u64,
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    /// piton's own records: the blob of each directory in which something deviates.
+    pub(super) shards: BTreeMap<RelPath, ObjectId>,
+    /// Directories whose shards may have changed.
+    pub(super) unsure: BTreeSet<RelPath>,
+    /// The blob of the record of the whole, and the entry of all records; `None` when they may have changed.
+    pub(super) own: Option<(Option<ObjectId>, Option<TreeEntry>)>,
+    pub(super) tree: Option<ObjectId>,
+}
+
+/// What of a request decides what is captured.
+pub(super) struct Rules {
+    pub(super) limits: Limits,
+    pub(super) secrets: Secrets,
+    pub(super) exclude: Vec<String>,
+    pub(super) configured: Option<Arc<Level>>,
+}
+
+impl Rules {
+    pub(super) fn are_of(&self, request: &Request<'_>) -> bool {
+        self.limits == request.limits && self.secrets == request.secrets && self.exclude == request.exclude
+    }
+}
+
+impl Warm {
+    /// From a capture of the whole workspace for no targets; `None` when it left out files because there are too many.
+    ///
+    /// # Errors
+    /// When the root cannot be looked at any more.
+    pub fn new(request: &Request<'_>, capture: &Capture) -> Result<Option<Warm>> {
+        let over = capture.coverage.skipped.values().any(|reason| *reason == SkipReason::OverCount);
+        let whole = request.extent == Extent::Tree && request.targets.is_empty();
+        let Some(first) = capture.visits.0.first().filter(|visited| visited.place.path.is_root() && whole && !over)
+        else {
+            return Ok(None);
+        };
+        let mut warm = Warm {
+            root: Node::of(first),
+            identity: Root::open(request.root)?.identity()?,
+            rules: Rules {
+                limits: request.limits,
+                secrets: request.secrets,
+                exclude: request.exclude.to_vec(),
+                configured: walk::configured(request),
+            },
+            repos: BTreeMap::new(),
+            coverage: Arc::new(capture.coverage.clone()),
+            retained: BTreeMap::new(),
+            unheard: BTreeSet::new(),
+            moved: true,
+            warnings: capture.warnings.clone(),
+            secrets: 0,
+            files: 0,
+            bytes: 0,
+            shards: BTreeMap::new(),
+            unsure: BTreeSet::new(),
+            own: None,
+            tree: None,
+        };
+        for visited in &capture.visits.0 {
+            warm.put_dir(visited);
+        }
+        for (path, known) in capture.known.entries() {
+            warm.put_known(path, *known, capture.manifest.contains(path));
+        }
+        Ok(Some(warm))
+    }
+
+    /// Whether a request asks for what this tree holds.
+    pub fn serves(&self, request: &Request<'_>) -> bool {
+        request.extent == Extent::Tree && request.targets.is_empty() && self.rules.are_of(request)
+    }
+
+    /// Under which rules everything was captured.
+    pub fn coverage(&self) -> &Arc<Coverage> {
+        &self.coverage
+    }
+
+    /// What the user should hear, as sentences.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Number of captured files and links, and their bytes.
+    pub fn totals(&self) -> (u64, u64) {
+        (self.files, self.bytes)
+    }
+
+    /// Captured files whose changes may go unheard; `None` when they are those of the last call.
+    pub fn take_unheard(&mut self) -> Option<&BTreeSet<RelPath>> {
+        std::mem::take(&mut self.moved).then_some(&self.unheard)
+    }
+
+    /// Whether a captured file's name looks like a secret's.
+    pub fn has_secrets(&self) -> bool {
+        self.secrets > 0
+    }
+
+    /// What the tree objects, which must be built, say of a path.
+    pub fn side(&self, path: &RelPath) -> Option<(Mode, ObjectId)> {
+        match self.node(path).map(|node| node.built) {
+            Some(Built::Tree(id)) => return Some((Mode::Dir, id)),
+            Some(Built::Absent | Built::Stale) => return None,
+            None => {}
+        }
+        self.entry(path).map(|entry| (entry.mode(), entry.id))
+    }
+
+    /// Everything that is captured.
+    pub fn manifest(&self) -> Manifest {
+        let mut entries: Vec<(RelPath, Entry)> = Vec::with_capacity(self.files as usize);
+        self.root.visit(&RelPath::root(), &mut |path, leaf| entries.push((path, leaf.entry())));
+        self.root.visit_dirs(&RelPath::root(), &mut |path, node| {
+            if node.is_in() {
+                entries.push((path, Entry::dir(node.perm)));
+            }
+        });
+        entries.into_iter().collect()
+    }
+
+    /// What is known, for the next capture and for the stamps file.
+    pub fn known(&self) -> KnownPaths {
+        let mut known = Vec::with_capacity(self.files as usize);
+        self.root.visit(&RelPath::root(), &mut |path, leaf| known.push((path, leaf.known)));
+        known.extend(self.retained.iter().map(|(path, known)| (path.clone(), *known)));
+        KnownPaths::new(known)
+    }
+
+    /// What is known of a path.
+    pub fn known_of(&self, path: &RelPath) -> Option<Known> {
+        let parent = path.parent().and_then(|parent| self.node(&parent));
+        let leaf = parent.and_then(|parent| parent.leaf(path.name()));
+        leaf.map(|leaf| leaf.known).or_else(|| self.retained.get(path).copied())
+    }
+
+    /// The usual permission bits, which the next capture keeps.
+    pub fn defaults(&self) -> Defaults {
+        self.coverage.defaults
+    }
+
+    /// What is captured at a path; the root is not.
+    pub fn entry(&self, path: &RelPath) -> Option<Entry> {
+        let node = self.node(&path.parent()?)?;
+        let dir = node.dir(path.name()).filter(|dir| dir.is_in()).map(|dir| Entry::dir(dir.perm));
+        dir.or_else(|| node.leaf(path.name()).map(|leaf| leaf.entry()))
+    }
+
+    /// Whether a capture for this target holds nothing more than the tree does: it is a captured file, a directory of which
+    /// nothing was left out, or not there.
+    pub fn holds(&self, root: &Path, target: &Target) -> bool {
+        let path = &target.path;
+        if let Some(node) = self.node(path) {
+            return if target.recursive { node.is_whole() } else { node.recorded };
+        }
+        let captured = path.parent().and_then(|parent| self.node(&parent)).and_then(|node| node.leaf(path.name()));
+        captured.is_some() || probe(root, path).is_ok_and(|found| found.is_none())
+    }
+
+    /// Whether [`Warm::holds`] is so of all; neighbours in the same directory are found together.
+    pub fn holds_all(&self, root: &Path, targets: &[Target]) -> bool {
+        let mut beside: Option<(&[u8], &Node)> = None;
+        targets.iter().all(|target| {
+            let bytes = target.path.as_bytes();
+            let (above, name) = bytes
+                .iter()
+                .rposition(|byte| *byte == b'/')
+                .map_or((&[][..], bytes), |slash| (&bytes[..slash], &bytes[slash + 1..]));
+            let node = match beside {
+                Some((dir, node)) if dir == above => Some(node),
+                _ => target.path.parent().and_then(|parent| self.node(&parent)),
+            };
+            beside = node.map(|node| (above, node));
+            let is_leaf = node.is_some_and(|node| node.leaf(name).is_some() && node.dir(name).is_none());
+            is_leaf || self.holds(root, target)
+        })
+    }
+
+    /// Has files read when they are looked at again, whatever their stamps say.
+    pub fn distrust(&mut self, paths: &[RelPath]) {
+        for path in paths {
+            let parent = path.parent().and_then(|parent| self.node_mut(&parent));
+            if let Some(leaf) = parent.and_then(|parent| parent.leaf_mut(path.name())) {
+                leaf.known.proven = false;
+            }
+        }
+    }
+
+    /// Whether changes in a directory matter: one that was looked into, or a new one that the rules leave open.
+    pub fn admits(&self, root: &Path, dir: &RelPath) -> bool {
+        if dir.is_root() || self.node(dir).is_some() {
+            return true;
+        }
+        let Some(parent) = dir.parent() else { return true };
+        if dir.components().any(is_never_captured) {
+            return false;
+        }
+        let Some(node) = self.node(&parent) else {
+            // Below a new directory nothing is known yet.
+            return self.is_open_above(&parent);
+        };
+        let above = parent.under(root);
+        let beside = |name: &[u8]| above.join(RelPath::root().join(name).to_path()).symlink_metadata().is_ok();
+        let rule = directory_rule(self.rules.configured.as_ref(), node.level.as_ref(), dir, &beside);
+        node.state.is_open() && matches!(rule, DirRule::Open | DirRule::Forced)
+    }
+
+    /// Whether the nearest directory that is known, above one that is not, is open.
+    pub(super) fn is_open_above(&self, dir: &RelPath) -> bool {
+        let mut above = Some(dir.clone());
+        while let Some(dir) = above {
+            if let Some(node) = self.node(&dir) {
+                return node.state.is_open();
+            }
+            above = dir.parent();
+        }
+        true
+    }
+
+    pub(super) fn node(&self, dir: &RelPath) -> Option<&Node> {
+        let mut components = dir.components();
+        components.try_fold(&self.root, |node, name| node.dir(name))
+    }
+
+    pub(super) fn node_mut(&mut self, dir: &RelPath) -> Option<&mut Node> {
+        let mut components = dir.components();
+        components.try_fold(&mut self.root, |node, name| node.dir_mut(name))
+    }
+
+    /// A directory with the rules that hold in it, as the walk knew it.
+    pub(super) fn place(&self, dir: &RelPath) -> Option<Place> {
+        let node = self.node(dir)?;
+        Some(Place {
+            path: dir.clone(),
+            state: node.state,
+            level: node.level.clone(),
+            repo: self.repo_of(dir),
+            in_extent: true,
+            forced: false,
+            pinned: node.pinned,
+            depth: dir.components().count(),
+        })
+    }
+
+    /// The innermost repository to which a directory belongs.
+    pub(super) fn repo_of(&self, dir: &RelPath) -> Option<Arc<Repo>> {
+        let mut at = Some(dir.clone());
+        while let Some(dir) = at {
+            if let Some(repo) = self.repos.get(&dir) {
+                return Some(Arc::clone(repo));
+            }
+            at = dir.parent();
+        }
+        None
+    }
+
+    /// Puts a directory in its place; one whose parent is not there is nowhere, which the walk never does.
+    pub(super) fn put_dir(&mut self, visited: &Visited) {
+        let path = &visited.place.path;
+        if let Some(repo) = visited.place.repo.as_ref().filter(|repo| repo.own.base == *path) {
+            self.repos.insert(path.clone(), Arc::clone(repo));
+        }
+        self.unsure.insert(path.clone());
+        let node = Node::of(visited);
+        match path.parent() {
+            None => self.root = node,
+            Some(parent) => {
+                if let Some(parent) = self.node_mut(&parent) {
+                    parent.put_dir(path.name(), node);
+                }
+            }
+        }
+    }
+
+    pub(super) fn put_known(&mut self, path: &RelPath, known: Known, captured: bool) {
+        let parent = if captured { path.parent().and_then(|parent| self.node_mut(&parent)) } else { None };
+        let Some(parent) = parent else {
+            self.retained.insert(path.clone(), known);
+            return;
+        };
+        parent.put_leaf(path.name(), known);
+        if has_names(&known) || (is_file(&known) && database::is_database(path.name())) {
+            self.moved |= self.unheard.insert(path.clone());
+        }
+        self.files += 1;
+        self.secrets += u64::from(secret::is_secret(path.name()));
+        self.bytes += known.stamp.size;
+    }
+}
+
+fn is_file(known: &Known) -> bool {
+    known.stamp.mode & libc::S_IFMT == libc::S_IFREG
+}
+
+/// Whether it is a file with several names.
+pub(super) fn has_names(known: &Known) -> bool {
+    is_file(known) && known.stamp.links > 1
+}
