@@ -2,16 +2,29 @@
 
 use std::io::BufRead as _;
 
+use clap::Args;
+
 use serde_json::{Value, json};
 
-use super::verbs::ClassifyArgs;
-use super::{Context, Exit, print};
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
 use crate::classify::{self, Classifier};
 use crate::engine::reach::judged;
 use crate::error::{IoContext, Result};
 use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
 use crate::model::policy::Policy;
 use crate::model::text::printable;
+
+#[derive(Debug, Args)]
+pub struct ClassifyArgs {
+    /// The command, as one word or several
+    #[arg(required_unless_present = "stdin", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<String>,
+    /// Commands from stdin, one a line or one JSON string a line; one JSON object a line comes back
+    #[arg(long, conflicts_with = "command")]
+    pub stdin: bool,
+}
 
 /// What judging needs.
 struct Judge {

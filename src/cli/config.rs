@@ -1,9 +1,11 @@
 //! `piton config`: show, check, trust.
 
+use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::verbs::{ConfigAction, ConfigArgs};
-use super::{Context, Exit, print};
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::runs::narrow::TrackedNow;
 use crate::doors::stdio::shared::run_id;
@@ -13,6 +15,26 @@ use crate::model::text::{count, printable};
 use crate::protocol::List;
 use crate::settings::{Effective, WORKSPACE_FILE, trust, user_file};
 use crate::sys::interrupt::Flow;
+
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    pub action: ConfigAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigAction {
+    /// Print every value with its origin
+    Show,
+    /// Read all layers and report mistakes; list what patterns of tracked files match, and outputs that they miss
+    Check {
+        /// The run whose patterns are meant [default: the one that recorded a codon last]
+        #[arg(long)]
+        run: Option<String>,
+    },
+    /// Trust this workspace's `.piton.yaml` as it is now
+    Trust,
+}
 
 /// Paths of a list that are shown.
 const SHOWN: usize = 20;

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::verbs::Cli;
+use clap::Args;
+
 use crate::checkpoint::records::workspace::root_for;
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::doors::stdio::shared::inside;
@@ -10,6 +11,20 @@ use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
 use crate::settings::{self, Effective};
+
+/// The options that every verb has.
+#[derive(Clone, Debug, Args)]
+pub struct GlobalArgs {
+    /// The workspace [default: found from the working directory]
+    #[arg(long, short = 'w', global = true, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// Print data as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Override a setting, as KEY=VALUE (repeatable)
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
 
 /// The surroundings of a verb.
 pub struct Context {
@@ -26,11 +41,11 @@ impl Context {
     ///
     /// # Errors
     /// When piton's own directory cannot be made.
-    pub fn new(cli: &Cli) -> Result<Context> {
+    pub fn new(global: &GlobalArgs) -> Result<Context> {
         // Gone, mostly; who needs it says so.
         let cwd = std::env::current_dir().ok();
-        let (flags, named) = (flags(cli)?, named(cli, cwd.as_deref()));
-        Ok(Context { home: Home::locate()?, json: cli.json, flags, named, cwd })
+        let (flags, named) = (flags(global)?, named(global, cwd.as_deref()));
+        Ok(Context { home: Home::locate()?, json: global.json, flags, named, cwd })
     }
 
     /// The directory named with `--workspace`.
@@ -137,13 +152,13 @@ impl Context {
 ///
 /// # Errors
 /// `bad-request` for what is not `KEY=VALUE`.
-pub fn flags(cli: &Cli) -> Result<Vec<(String, String)>> {
-    cli.set.iter().map(|text| pair(text)).collect()
+pub fn flags(global: &GlobalArgs) -> Result<Vec<(String, String)>> {
+    global.set.iter().map(|text| pair(text)).collect()
 }
 
 /// The directory named with `--workspace`.
-pub fn named(cli: &Cli, cwd: Option<&Path>) -> Option<PathBuf> {
-    cli.workspace.as_ref().map(|path| cwd.unwrap_or(Path::new("")).join(path))
+pub fn named(global: &GlobalArgs, cwd: Option<&Path>) -> Option<PathBuf> {
+    global.workspace.as_ref().map(|path| cwd.unwrap_or(Path::new("")).join(path))
 }
 
 fn pair(text: &str) -> Result<(String, String)> {

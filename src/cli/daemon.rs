@@ -2,14 +2,42 @@
 
 use std::time::{Duration, Instant};
 
+use clap::{Args, Subcommand};
+
 use serde_json::json;
 
-use super::verbs::DaemonVerb;
-use super::{Context, Exit, print};
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
 use crate::doors::socket::{self as daemon, Ended, Greeting, Link, Served};
 use crate::error::{Code, Error, Result};
 use crate::model::text::count;
 use crate::sys::process;
+
+#[derive(Debug, Args)]
+pub struct DaemonArgs {
+    #[command(subcommand)]
+    pub verb: DaemonVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DaemonVerb {
+    /// Serve until nobody was connected for a while
+    Run {
+        /// How long that is
+        #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+        idle: u64,
+        /// Leave the terminal first
+        #[arg(long)]
+        detached: bool,
+    },
+    /// Start it, if it does not run
+    Start,
+    /// Have it finish what it has begun, and end
+    Stop,
+    /// Say whether it runs
+    Status,
+}
 
 /// How long a daemon that was asked to end may take.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -9,12 +9,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use clap::Args;
+
 use serde_json::Value;
 
+use super::exit::Exit;
+use super::print;
 use super::scratch::{Scratch, Sidecar};
-use super::verbs::DemoArgs;
-use super::{Exit, print};
 use crate::error::{Code, Error, IoContext, Result};
+
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Keep the scratch directory
+    #[arg(long)]
+    pub keep: bool,
+}
 
 const SESSION: &str = include_str!("../../examples/session.jsonl");
 

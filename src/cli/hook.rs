@@ -8,9 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use clap::Args;
+
 use serde_json::{Value, json};
 
-use super::Exit;
+use super::exit::Exit;
 use super::hook_answer::answer;
 use crate::agents::{Act, Client, Decision, Event, EventKind, MAX_PAYLOAD};
 use crate::checkpoint::{Home, records::mishaps};
@@ -19,6 +21,13 @@ use crate::error::{Code, Error, Result};
 use crate::model::json;
 use crate::sys::clock::now_ms;
 use crate::sys::pipe;
+
+#[derive(Debug, Args)]
+pub struct HookArgs {
+    /// Client and event, as `piton install` writes them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub rest: Vec<String>,
+}
 
 /// What is left of the client's patience for what happens after the answer.
 const SLACK: Duration = Duration::from_millis(100);

@@ -1,10 +1,12 @@
 //! The verb `mcp-proxy`. Without a place for checkpoints the server is reached all the same: unguarded and aloud, unless a policy says
 //! that nothing is to pass then.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use super::context::{flags, named};
-use super::verbs::{Cli, McpProxyArgs};
+use clap::Args;
+
+use super::context::{GlobalArgs, flags, named};
 use crate::checkpoint::Home;
 use crate::checkpoint::records::workspace::root_for;
 use crate::doors::mcp::{self, Guarding, Proxied};
@@ -13,11 +15,18 @@ use crate::model::effect::Stance;
 use crate::model::policy::{OnFailure, Policy};
 use crate::settings;
 
+#[derive(Debug, Args)]
+pub struct McpProxyArgs {
+    /// The server and its arguments
+    #[arg(last = true, required = true, value_name = "SERVER")]
+    pub command: Vec<OsString>,
+}
+
 /// Runs it; the exit code is the server's own.
-pub fn proxy(cli: &Cli, args: &McpProxyArgs) -> Result<ExitCode> {
+pub fn proxy(global: &GlobalArgs, args: &McpProxyArgs) -> Result<ExitCode> {
     // Without a working directory a workspace has to be named: the code that needs one says so.
     let cwd = std::env::current_dir().ok();
-    let (flags, workspace) = (flags(cli)?, named(cli, cwd.as_deref()));
+    let (flags, workspace) = (flags(global)?, named(global, cwd.as_deref()));
     let guarding = match Home::locate() {
         Ok(home) => Guarding::By(home),
         Err(error) => {

@@ -6,64 +6,54 @@
 mod text;
 
 mod bench;
+mod checkpoint;
 mod classify;
 mod config;
+mod confirm;
 mod context;
 mod daemon;
 mod demo;
+mod diff;
 mod doctor;
-mod doctor_refs;
+mod env;
+mod exit;
+mod fetch;
+mod find;
 mod git;
+mod grammar;
 mod hook;
 mod hook_answer;
 mod install;
-mod look;
+mod list;
+mod list_remote;
 mod mcp_proxy;
+mod overview;
 mod print;
+mod push;
 mod remote;
 mod report;
 mod restore;
 mod rollback;
 mod runs;
 mod scratch;
+mod show;
+mod sidecar;
 mod status;
-mod verbs;
+mod switch;
+mod undo;
+mod view;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Parser;
 
-use crate::agents::Client;
-use crate::doors::{stdio, stream};
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::sys::fs::deferred;
 use crate::sys::process;
 use context::Context;
-use verbs::{Cli, SidecarArgs, Verb};
-
-/// Exit codes of the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    Done = 0,
-    Failed = 1,
-    Usage = 2,
-    /// Nothing to do, or not found.
-    Nothing = 3,
-    /// Done in part: something was kept, or is in conflict.
-    Part = 4,
-    /// Refused, or there is no terminal to ask on and no `--yes`.
-    Refused = 5,
-    Damaged = 6,
-    Interrupted = 130,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(exit as u8)
-    }
-}
+use exit::{Exit, exit_of};
+use grammar::{Cli, Verb};
 
 /// A write over the file-size limit is to fail with an error, which is answered as `disk-full`, not to end the process.
 fn heed_file_limit() {
@@ -101,7 +91,7 @@ pub fn main() -> ExitCode {
     heed_file_limit();
     crate::sys::fs::durable::make_private();
     let exit = run(&cli).unwrap_or_else(|error| {
-        print::error(&error, cli.json);
+        print::error(&error, cli.global.json);
         exit_of(&error).into()
     });
     deferred::wait();
@@ -112,107 +102,50 @@ pub fn main() -> ExitCode {
 fn is_detached(cli: &Cli) -> bool {
     match &cli.verb {
         Some(Verb::Sidecar(args)) => args.detached,
-        Some(Verb::Daemon(args)) => matches!(args.verb, verbs::DaemonVerb::Run { detached: true, .. }),
+        Some(Verb::Daemon(args)) => matches!(args.verb, daemon::DaemonVerb::Run { detached: true, .. }),
         _ => false,
     }
 }
 
 fn run(cli: &Cli) -> Result<ExitCode> {
     if let Some(Verb::McpProxy(args)) = &cli.verb {
-        return mcp_proxy::proxy(cli, args);
+        return mcp_proxy::proxy(&cli.global, args);
     }
-    let mut context = Context::new(cli)?;
+    let mut context = Context::new(&cli.global)?;
     let exit = match &cli.verb {
-        None => status::overview(&mut context),
+        None => overview::overview(&mut context),
         // It starts without a home too, see above.
-        Some(Verb::McpProxy(args)) => return mcp_proxy::proxy(cli, args),
+        Some(Verb::McpProxy(args)) => return mcp_proxy::proxy(&cli.global, args),
         Some(Verb::Git(args)) => return git::git(&context, args),
-        Some(Verb::Env(args)) => git::env(&context, args),
-        Some(Verb::Push(args)) => remote::push(&context, args),
-        Some(Verb::Fetch(args)) => remote::fetch(&context, args),
-        Some(Verb::Sidecar(args)) => serve(&context, args),
+        Some(Verb::Env(args)) => env::env(&context, args),
+        Some(Verb::Push(args)) => push::push(&context, args),
+        Some(Verb::Fetch(args)) => fetch::fetch(&context, args),
+        Some(Verb::Sidecar(args)) => sidecar::sidecar(&context, args),
         Some(Verb::Daemon(args)) => daemon::daemon(&context, &args.verb),
         // Its own arguments are read before those of all others, see `main`.
         Some(Verb::Hook(args)) => Ok(hook::hook(&args.rest)),
-        Some(Verb::Checkpoint(args)) => look::checkpoint(&mut context, args),
-        Some(Verb::List(args)) => look::list(&mut context, args),
-        Some(Verb::Show(args)) => look::show(&mut context, args),
-        Some(Verb::Diff(args)) => look::diff(&mut context, args),
-        Some(Verb::Find(args)) => look::find(&mut context, args),
+        Some(Verb::Checkpoint(args)) => checkpoint::checkpoint(&mut context, args),
+        Some(Verb::List(args)) => list::list(&mut context, args),
+        Some(Verb::Show(args)) => show::show(&mut context, args),
+        Some(Verb::Diff(args)) => diff::diff(&mut context, args),
+        Some(Verb::Find(args)) => find::find(&mut context, args),
         Some(Verb::Restore(args)) => restore::restore(&mut context, args),
         Some(Verb::Rollback(args)) => rollback::rollback(&mut context, args),
         Some(Verb::Runs(args)) => runs::runs(&mut context, args),
-        Some(Verb::Undo(args)) => restore::undo(&mut context, args),
-        Some(Verb::Redo(args)) => restore::redo(&mut context, args),
-        Some(Verb::Doctor(args)) if args.refs => doctor_refs::doctor(&context, args),
-        Some(Verb::Doctor(_)) => doctor::doctor(&context),
+        Some(Verb::Undo(args)) => undo::undo(&mut context, args),
+        Some(Verb::Redo(args)) => undo::redo(&mut context, args),
+        Some(Verb::Doctor(args)) => doctor::doctor(&context, args),
         Some(Verb::Status) => status::status(&mut context),
         Some(Verb::Classify(args)) => classify::classify(&mut context, args),
         Some(Verb::Config(args)) => config::config(&mut context, args),
-        Some(Verb::Off(args)) => status::off(&mut context, args),
-        Some(Verb::On) => status::on(&mut context),
+        Some(Verb::Off(args)) => switch::off(&mut context, args),
+        Some(Verb::On) => switch::on(&mut context),
         Some(Verb::Install(args)) => install::install(&context, args),
         Some(Verb::Uninstall(args)) => install::uninstall(&context, args),
         Some(Verb::Bench(args)) => bench::bench(&context, args),
         Some(Verb::Demo(args)) => demo::demo(args),
     };
     exit.map(ExitCode::from)
-}
-
-fn serve(context: &Context, args: &SidecarArgs) -> Result<Exit> {
-    process::raise_descriptor_limit();
-    let options = stdio::Options {
-        home: context.home.clone(),
-        workspace: context.named_workspace(),
-        flags: context.flags.clone(),
-        grace: Duration::from_secs(args.grace),
-    };
-    let ended = match &args.from {
-        Some(client) => stream::follow(options, Client::named(client)?, args.tee)?,
-        None => stdio::run(options)?,
-    };
-    Ok(match ended {
-        stdio::Ended::Clean => Exit::Done,
-        stdio::Ended::Forced => Exit::Interrupted,
-    })
-}
-
-/// The exit code that an error calls for.
-fn exit_of(error: &Error) -> Exit {
-    match error.code() {
-        Code::NoSuchCheckpoint
-        | Code::Pruned
-        | Code::NoSuchRun
-        | Code::NoSuchCodon
-        | Code::NoSuchType
-        | Code::WorkspaceGone => Exit::Nothing,
-        Code::BadRequest
-        | Code::BadPath
-        | Code::BadJson
-        | Code::BadUtf8
-        | Code::LineTooLong
-        | Code::UnknownType
-        | Code::UnsupportedVersion
-        | Code::AmbiguousCheckpoint
-        | Code::NotACheckpoint
-        | Code::OtherWorkspace => Exit::Usage,
-        Code::WorkspaceRefused
-        | Code::RollbackInProgress
-        | Code::CodonRunning
-        | Code::Conflict
-        | Code::StaleSelection
-        | Code::StalePlan
-        | Code::TooLarge => Exit::Refused,
-        Code::StoreDamaged | Code::IncompleteCheckpoint => Exit::Damaged,
-        Code::PreRestoreFailed
-        | Code::StoreLocked
-        | Code::NoMemory
-        | Code::DiskFull
-        | Code::Permission
-        | Code::Busy
-        | Code::ShuttingDown
-        | Code::Internal => Exit::Failed,
-    }
 }
 
 /// Logs to stderr when `PITON_LOG` says so; warnings always.

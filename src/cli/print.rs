@@ -6,8 +6,9 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::checkpoint::catalog::diff::{MAX_COUNTED_FILES, Stat};
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::text::{printable, printable_lines};
+use crate::model::text::{count, printable, printable_lines};
 
 /// Prints data. A closed pipe ends the program quietly: whoever read has seen enough.
 ///
@@ -134,4 +135,10 @@ pub fn local_time(rfc3339: &str) -> String {
         // Whoever wrote the record wrote this.
         Err(_) => printable(rfc3339),
     }
+}
+
+/// Renders files and lines.
+pub fn stat_text(stat: &Stat) -> String {
+    let cut = if stat.cut { format!(" in the first {MAX_COUNTED_FILES}") } else { String::new() };
+    format!("{}, +{}/-{}{cut}", count(stat.files, "file"), stat.plus, stat.minus)
 }

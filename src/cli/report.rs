@@ -6,8 +6,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::look::stat_text;
-use super::print;
+use super::print::{self, stat_text};
 use crate::agents::Client;
 use crate::checkpoint::catalog::diff::Stat;
 use crate::error::{Code, Error, Result};

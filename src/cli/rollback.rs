@@ -1,8 +1,9 @@
 //! `piton rollback`: a run goes back, and on from there.
 
-use super::restore::{ask_first, ask_to_move, finished};
-use super::verbs::RollbackArgs;
-use super::{Context, Exit, print};
+use super::confirm::{ask_first, ask_to_move, finished};
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
 use crate::checkpoint::history::restore::Restore;
 use crate::checkpoint::runs::rollback::{Aim, Point};
 use crate::checkpoint::timeline::Timeline;
@@ -10,6 +11,27 @@ use crate::doors::stdio::shared;
 use crate::error::{Code, Error, Result};
 use crate::model::text::printable;
 use crate::sys::interrupt::Flow;
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub struct RollbackArgs {
+    /// `last-success`, `codon ID [TYPE]` (start, end, rig-setup, completed, error, skipped), or a checkpoint (number, id, @{0},
+    /// RUN:CODON:TYPE, label)
+    #[arg(required = true, num_args = 1..=3, value_name = "TARGET")]
+    pub target: Vec<String>,
+    /// The run [default: the one that recorded a codon last]
+    #[arg(long)]
+    pub run: Option<String>,
+    /// Keep files created since
+    #[arg(long)]
+    pub keep_new: bool,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    pub preview: bool,
+}
 
 pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     let aim = aim(&args.target)?;

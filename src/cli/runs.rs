@@ -2,12 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::verbs::RunsArgs;
-use super::{Context, Exit, print};
+use clap::Args;
+
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
 use crate::checkpoint::runs::list::{Branch, Row};
 use crate::doors::stdio::shared;
 use crate::error::Result;
 use crate::model::text::{count, printable};
+
+#[derive(Debug, Args)]
+pub struct RunsArgs {
+    /// Show sub-agents' runs, forks and timelines below what they come from
+    #[arg(long)]
+    pub tree: bool,
+    /// Most runs to list, the newest of them
+    #[arg(long, short = 'n', default_value_t = 50)]
+    pub limit: usize,
+}
 
 pub fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::level::{self, Level, Ruling};
 use super::{Tracked, generated, secret};
-use crate::model::coverage::{Coverage, Extent, SkipReason};
+use crate::model::coverage::{Coverage, SkipReason};
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RelPath;
 

@@ -10,15 +10,30 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clap::Args;
+
 use serde_json::Value;
 
 use self::sides::{Git, Process, Running};
 use self::table::{Row, Table};
 use super::context::Context;
+use super::exit::Exit;
+use super::print;
 use super::scratch::Scratch;
-use super::verbs::BenchArgs;
-use super::{Exit, print};
 use crate::error::{Code, Error, IoContext, Result};
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Rounds of each step
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = at_least_one)]
+    pub reps: usize,
+    /// How many files to change, a step each
+    #[arg(long, value_delimiter = ',', default_value = "1,10,1000", value_name = "N,…")]
+    pub changes: Vec<usize>,
+    /// Where the copy is made [default: the system's directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
 
 /// Edits are the same in every run.
 const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -155,4 +170,11 @@ fn timed(command: &mut Command) -> Result<(f64, std::process::Output)> {
     let started = std::time::Instant::now();
     let output = command.output().at("running", "a measured process")?;
     Ok((started.elapsed().as_secs_f64() * 1000.0, output))
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("a number from 1 on".to_owned()),
+        Ok(number) => Ok(number),
+    }
 }

@@ -4,8 +4,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::report::{DoctorReport, Surroundings, quoted_path};
 use super::trial::{Called, Scratch};
-use super::{Report, Surroundings, quoted_path};
 use crate::agents::Client;
 use crate::agents::install::{HookFile, Spot};
 use crate::agents::presence::{HookCall, Presence};
@@ -15,7 +15,7 @@ use crate::cli::install::{Scope, home, is_there, program, variable};
 use crate::error::Result;
 use crate::model::text::count;
 
-pub fn check(at: &Surroundings<'_>, report: &mut Report) {
+pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let (program, home) = match (program(), home()) {
         (Ok(program), Ok(home)) => (program, home),
         (Err(error), _) | (_, Err(error)) => {
@@ -82,7 +82,7 @@ impl Found<'_> {
         }
     }
 
-    fn judge(&self, at: &Surroundings<'_>, scratch: &mut Option<Scratch>, report: &mut Report) {
+    fn judge(&self, at: &Surroundings<'_>, scratch: &mut Option<Scratch>, report: &mut DoctorReport) {
         for (_, path, presence) in &self.rows {
             if let Err(error) = presence {
                 let text = format!("{}: {}", path.display(), error.text());
@@ -165,7 +165,7 @@ impl Found<'_> {
         hooks: usize,
         trusted: bool,
         scratch: &mut Option<Scratch>,
-        report: &mut Report,
+        report: &mut DoctorReport,
     ) {
         let made = match scratch.take() {
             Some(made) => Ok(made),

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::ground::private;
-use super::{Report, Surroundings, quoted_path};
+use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::doors::socket::{Probe, dir, probe};
 use crate::sys::fs::lock::holder;
 use crate::sys::process;
 
-pub fn check(at: &Surroundings<'_>, report: &mut Report) {
+pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let home = &at.context.home;
     let dir = dir(home);
     match dir.symlink_metadata() {
@@ -41,7 +41,7 @@ pub fn check(at: &Surroundings<'_>, report: &mut Report) {
     }
 }
 
-fn silent(dir: &Path, report: &mut Report) {
+fn silent(dir: &Path, report: &mut DoctorReport) {
     let by = holder(&dir.join("lock"));
     let by = if by.is_empty() { "nobody known".to_owned() } else { by };
     let text = format!("whoever is at the daemon's socket does not greet ({by}); every hook starts an engine");

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use super::{Report, Surroundings, quoted_path};
+use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::checkpoint::Timeline;
 use crate::model::manifest::EntryKind;
 use crate::model::text::printable;
@@ -11,7 +11,7 @@ use crate::sys::fs::space::DiskSpace;
 use crate::sys::{inotify, mount, process};
 use crate::watch::limits::Limits;
 
-pub fn check(at: &Surroundings<'_>, report: &mut Report) {
+pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let home = at.context.home.path();
     if private(home, 0o700, "home", report) {
         report.well("home", home.to_string_lossy());
@@ -24,7 +24,7 @@ pub fn check(at: &Surroundings<'_>, report: &mut Report) {
 }
 
 /// Whether a file or directory of piton's is this user's alone; says so if it is not. What is not there is no finding.
-pub fn private(path: &Path, mode: u32, about: &str, report: &mut Report) -> bool {
+pub fn private(path: &Path, mode: u32, about: &str, report: &mut DoctorReport) -> bool {
     let Ok(facts) = path.symlink_metadata() else { return true };
     if facts.uid() != process::user() {
         let text = format!("{} belongs to the user {}, not to you", path.display(), facts.uid());
@@ -40,14 +40,14 @@ pub fn private(path: &Path, mode: u32, about: &str, report: &mut Report) -> bool
     true
 }
 
-fn disk(home: &Path, report: &mut Report) {
+fn disk(home: &Path, report: &mut DoctorReport) {
     match DiskSpace::at(home).and_then(|room| room.require_floor(home).map(|()| room)) {
         Ok(room) => report.well("disk", format!("{:.1} GB are free", room.free as f64 / 1e9)),
         Err(error) => report.open("disk", error.text(), "free some space; until then no new content is captured"),
     }
 }
 
-fn watches(at: &Surroundings<'_>, report: &mut Report) {
+fn watches(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let directories = directories(at);
     if let Some(root) = &at.root
         && let Ok(Some(name)) = mount::foreign(root)
@@ -88,7 +88,7 @@ fn directories(at: &Surroundings<'_>) -> Option<u64> {
 }
 
 /// Piton has nothing in this place; whoever looks for why git is slow should see who has.
-fn fsmonitor(root: &Path, report: &mut Report) {
+fn fsmonitor(root: &Path, report: &mut DoctorReport) {
     match crate::store::foreign::setting(root, "core.fsmonitor").as_deref() {
         None | Some("false" | "") => {}
         Some("true") => report.note("git", "`core.fsmonitor` is git's own; piton does not use it"),

@@ -3,17 +3,31 @@
 mod clients;
 mod daemon;
 mod ground;
+mod refs;
+mod report;
 mod settings;
 mod store;
 mod trial;
 
-use std::path::{Path, PathBuf};
+use clap::Args;
 
 use serde_json::{Value, json};
 
-use super::{Context, Exit, print};
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
 use crate::error::Result;
-use crate::model::text::shell_word;
+use report::{CheckRow, CheckState, DoctorReport, Mend, Surroundings};
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Look instead whether every checkpoint that refs, state, journals and logs name is there
+    #[arg(long)]
+    pub refs: bool,
+    /// Put refs back that can be derived; nothing is deleted
+    #[arg(long, requires = "refs")]
+    pub repair: bool,
+}
 
 /// The checks, in the order in which they are made: what rests on what stands behind it.
 const CHECKS: &[(&str, Check)] = &[
@@ -24,83 +38,13 @@ const CHECKS: &[(&str, Check)] = &[
     ("clients", clients::check),
 ];
 
-type Check = fn(&Surroundings<'_>, &mut Report);
+type Check = fn(&Surroundings<'_>, &mut DoctorReport);
 
-/// What every check starts from.
-struct Surroundings<'c> {
-    context: &'c Context,
-    /// The root of the workspace in question, if it is known where that is.
-    root: Option<PathBuf>,
-}
-
-/// How one thing is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
-    Well,
-    /// Worth knowing, and nothing wrong.
-    Note,
-    Wrong(Mend),
-}
-
-/// What puts it right.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Mend {
-    /// One line for a shell.
-    Command(String),
-    /// What a person has to do.
-    Step(String),
-}
-
-/// One thing that was looked at.
-struct Row {
-    check: &'static str,
-    about: String,
-    state: State,
-    text: String,
-}
-
-/// All that was found.
-#[derive(Default)]
-struct Report {
-    check: &'static str,
-    rows: Vec<Row>,
-    damaged: bool,
-}
-
-impl Report {
-    fn row(&mut self, about: impl Into<String>, state: State, text: impl Into<String>) {
-        self.rows.push(Row { check: self.check, about: about.into(), state, text: text.into() });
+pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
+    if args.refs {
+        return refs::doctor(context, args.repair);
     }
-
-    fn well(&mut self, about: impl Into<String>, text: impl Into<String>) {
-        self.row(about, State::Well, text);
-    }
-
-    fn note(&mut self, about: impl Into<String>, text: impl Into<String>) {
-        self.row(about, State::Note, text);
-    }
-
-    /// Wrong, and a command mends it.
-    fn wrong(&mut self, about: impl Into<String>, text: impl Into<String>, command: impl Into<String>) {
-        self.row(about, State::Wrong(Mend::Command(command.into())), text);
-    }
-
-    /// Wrong, and a person has to see to it.
-    fn open(&mut self, about: impl Into<String>, text: impl Into<String>, step: impl Into<String>) {
-        self.row(about, State::Wrong(Mend::Step(step.into())), text);
-    }
-
-    fn is_well(&self) -> bool {
-        !self.rows.iter().any(|row| matches!(row.state, State::Wrong(_)))
-    }
-}
-
-fn quoted_path(path: &Path) -> String {
-    shell_word(&path.to_string_lossy())
-}
-
-pub fn doctor(context: &Context) -> Result<Exit> {
-    let mut report = Report::default();
+    let mut report = DoctorReport::default();
     let root = match context.root() {
         Ok(root) => Some(root),
         Err(error) => {
@@ -127,13 +71,13 @@ pub fn doctor(context: &Context) -> Result<Exit> {
     })
 }
 
-fn value(report: &Report) -> Value {
-    let row = |row: &Row| {
+fn value(report: &DoctorReport) -> Value {
+    let row = |row: &CheckRow| {
         let (state, mend) = match &row.state {
-            State::Well => ("well", Value::Null),
-            State::Note => ("note", Value::Null),
-            State::Wrong(Mend::Command(command)) => ("wrong", json!({ "command": command })),
-            State::Wrong(Mend::Step(step)) => ("wrong", json!({ "step": step })),
+            CheckState::Well => ("well", Value::Null),
+            CheckState::Note => ("note", Value::Null),
+            CheckState::Wrong(Mend::Command(command)) => ("wrong", json!({ "command": command })),
+            CheckState::Wrong(Mend::Step(step)) => ("wrong", json!({ "step": step })),
         };
         json!({ "check": row.check, "about": row.about, "state": state, "text": row.text, "mend": mend })
     };
@@ -141,23 +85,23 @@ fn value(report: &Report) -> Value {
         "rows": report.rows.iter().map(row).collect::<Vec<_>>() })
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &DoctorReport) -> String {
     use crate::model::text::printable;
     let mut text = String::new();
     let width = report.rows.iter().map(|row| row.about.chars().count()).max().unwrap_or(0).min(30);
     for row in &report.rows {
         let (word, mend) = match &row.state {
-            State::Well => ("well ", None),
-            State::Note => ("note ", None),
-            State::Wrong(Mend::Command(command)) => ("WRONG", Some(format!("mend it:  {}", printable(command)))),
-            State::Wrong(Mend::Step(step)) => ("WRONG", Some(format!("to do:  {}", printable(step)))),
+            CheckState::Well => ("well ", None),
+            CheckState::Note => ("note ", None),
+            CheckState::Wrong(Mend::Command(command)) => ("WRONG", Some(format!("mend it:  {}", printable(command)))),
+            CheckState::Wrong(Mend::Step(step)) => ("WRONG", Some(format!("to do:  {}", printable(step)))),
         };
         add_line!(text, "{word}  {:<width$}  {}", printable(&row.about), printable(&row.text));
         if let Some(mend) = mend {
             add_line!(text, "       {:<width$}  {}", "", print::bold(&mend));
         }
     }
-    let wrong = report.rows.iter().filter(|row| matches!(row.state, State::Wrong(_))).count();
+    let wrong = report.rows.iter().filter(|row| matches!(row.state, CheckState::Wrong(_))).count();
     let summary = match wrong {
         0 => "All is well.".to_owned(),
         _ => format!("{} to be mended.", crate::model::text::count(wrong as u64, "thing")),

@@ -1,6 +1,6 @@
 //! Settings: mistakes, what waits to be trusted, guards that are off.
 
-use super::{Report, Surroundings, quoted_path};
+use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::checkpoint::records::state::State;
 use crate::model::policy::Guard;
 use crate::sys::clock::now_ms;
@@ -8,7 +8,7 @@ use crate::sys::clock::now_ms;
 /// What a warning says that only waits for the user's trust.
 const TRUST: &str = "piton config trust";
 
-pub fn check(at: &Surroundings<'_>, report: &mut Report) {
+pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let context = at.context;
     let effective = match context.settings() {
         Ok(effective) => effective,

@@ -1,7 +1,7 @@
 //! The store and the records of workspaces: packs, refs, logs, interrupted restores, what hooks wrote down.
 
 use super::ground::private;
-use super::{Report, Surroundings, quoted_path};
+use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::checkpoint::{Home, records::health, records::mishaps};
 use crate::error::Code;
 use crate::model::text::count;
@@ -14,7 +14,7 @@ const SHOWN: usize = 20;
 /// Mishaps that are told.
 const NEWEST: usize = 3;
 
-pub fn check(at: &Surroundings<'_>, report: &mut Report) {
+pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let home = &at.context.home;
     let dir = home.path().join("store.git");
     if dir.symlink_metadata().is_err() {
@@ -39,7 +39,7 @@ pub fn waits(home: &Home) -> bool {
     health::records(home).is_ok_and(|records| !records.unapplied.is_empty())
 }
 
-fn examine(home: &Home, report: &mut Report) {
+fn examine(home: &Home, report: &mut DoctorReport) {
     let store = match Store::open(home.path()) {
         Ok(store) => store,
         Err(error) => {
@@ -83,7 +83,7 @@ fn examine(home: &Home, report: &mut Report) {
     }
 }
 
-fn records(home: &Home, report: &mut Report) {
+fn records(home: &Home, report: &mut DoctorReport) {
     let records = match health::records(home) {
         Ok(records) => records,
         Err(error) => return report.open("workspaces", error.text(), "mend what the message names, and ask again"),

@@ -6,15 +6,37 @@ pub(super) mod client_file;
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
+
 use serde_json::json;
 
-use super::verbs::InstallArgs;
-use super::{Context, Exit, exit_of, print};
+use super::context::Context;
+use super::exit::{Exit, exit_of};
+use super::print;
 use crate::agents::Client;
 use crate::agents::install::HookFile;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::store::between;
 use client_file::{ClientFile, Made};
+
+#[derive(Debug, Args)]
+pub struct InstallArgs {
+    /// Clients by name [default: list them]
+    #[arg(value_name = "CLIENT")]
+    pub clients: Vec<String>,
+    /// All clients that are found
+    #[arg(long, conflicts_with = "clients")]
+    pub all: bool,
+    /// For this project alone
+    #[arg(long, conflicts_with = "user")]
+    pub project: bool,
+    /// For the user [default]
+    #[arg(long)]
+    pub user: bool,
+    /// Only show what would be changed
+    #[arg(long)]
+    pub dry_run: bool,
+}
 
 /// Which way.
 #[derive(Clone, Copy, PartialEq, Eq)]

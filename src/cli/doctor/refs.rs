@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use super::verbs::DoctorArgs;
-use super::{Context, Exit, print};
 use crate::checkpoint::records::validate::{Finding, check, repair};
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use crate::cli::print;
 use crate::error::Result;
 use crate::model::text::printable;
 use crate::store::Store;
@@ -14,7 +15,7 @@ use crate::sys::clock::boot_id;
 ///
 /// # Errors
 /// When refs or records cannot be listed.
-pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
+pub fn doctor(context: &Context, puts_back: bool) -> Result<Exit> {
     let store = Store::open(context.home.path())?;
     store.recover(&context.home.workspaces(), &boot_id())?;
     let mut findings = check(&context.home, &store)?;
@@ -24,7 +25,7 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
     let mut done = Vec::new();
     // What is mended may be what something else was missing.
     for _ in 0..3 {
-        let due: Vec<Finding> = findings.iter().filter(|it| it.repair.is_some() && args.repair).cloned().collect();
+        let due: Vec<Finding> = findings.iter().filter(|it| it.repair.is_some() && puts_back).cloned().collect();
         if due.is_empty() {
             break;
         }
@@ -42,7 +43,7 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
     if context.json {
         let found: Vec<_> = findings.iter().map(value).collect();
         print::json(&json!({ "findings": found, "repaired": done }))?;
-    } else if args.repair {
+    } else if puts_back {
         print::data(&format!("Repaired {}.\n{}", done.len(), if left { text(&findings) } else { String::new() }))?;
     }
     Ok(match (left, done.is_empty()) {

@@ -1,0 +1,76 @@
+//! `piton checkpoint`: takes one now.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use crate::checkpoint::capture::take::{Take, Taken, listed_skips};
+use crate::doors::stdio::shared::block;
+use crate::error::Result;
+use crate::model::checkpoint::Kind;
+use crate::model::redact::redact;
+use crate::model::text::{bytes, count};
+use crate::store::COMMAND;
+use crate::sys::interrupt::Flow;
+use crate::worktree::Target;
+
+#[derive(Debug, Args)]
+pub struct CheckpointArgs {
+    /// A label to find it by
+    pub label: Option<String>,
+    /// The label, as git calls it
+    #[arg(short, long, value_name = "LABEL", conflicts_with = "label")]
+    pub message: Option<String>,
+    /// Never drop it
+    #[arg(long)]
+    pub pin: bool,
+    /// Only these paths
+    #[arg(last = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+}
+
+pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> {
+    let mut timeline = context.timeline()?;
+    let only = context.paths(timeline.workspace(), &args.paths)?;
+    let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
+    let label = args.label.as_deref().or(args.message.as_deref());
+    let always = args.pin || label.is_some();
+    let label = redact(label.unwrap_or("by hand"));
+    let take = Take { only, targets, always, pinned: args.pin, ..Take::of(Kind::Manual, "local", &label) };
+    let taken = timeline.take(&take, &|| Flow::Continue)?;
+    print::settled(timeline.leave());
+    // Where no sidecar has idle time, each command does a little.
+    print::settled(timeline.recompress(COMMAND, &|| Flow::Continue));
+    if context.json {
+        print::json(&json!({ "checkpoint": block(&taken) }))?;
+    } else {
+        print::data(&taken_text(&taken))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn taken_text(taken: &Taken) -> String {
+    let record = &taken.checkpoint.record;
+    let id = taken.checkpoint.id.short();
+    let mut text = if taken.unchanged {
+        format!("Nothing changed since checkpoint {} ({id}).\n", record.ordinal)
+    } else {
+        format!("Checkpoint {} ({id}): {}, {}.\n", record.ordinal, count(record.files, "file"), bytes(record.bytes))
+    };
+    let skips = listed_skips(&taken.coverage);
+    if !skips.is_empty() {
+        add_line!(text, "Left out, and listed with it: {}", count(skips.len() as u64, "path"));
+        for (path, why) in skips.iter().take(10) {
+            add_line!(text, "  {}  {why}", path.display());
+        }
+        if skips.len() > 10 {
+            add_line!(text, "  … and {} more: `piton show {}`", skips.len() - 10, record.ordinal);
+        }
+    }
+    taken.warnings.iter().for_each(|warning| print::warning(warning));
+    text
+}

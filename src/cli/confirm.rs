@@ -1,0 +1,88 @@
+//! Asks before files are changed, and tells what was changed.
+
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use super::print::{Answer, ask};
+use super::report::{self, Words};
+use crate::checkpoint::history::restore::{Preview, Restored};
+use crate::doors::stdio::shared;
+use crate::error::Result;
+
+/// Shows the preview and asks; `Some` when nothing is to be done, or not yet.
+pub(super) fn ask_first(
+    context: &Context,
+    preview: &Preview,
+    (yes, only): (bool, bool),
+    verb: &str,
+) -> Result<Option<Exit>> {
+    if context.json && (only || !yes) {
+        print::json(&shared::preview(preview))?;
+        return Ok(Some(if only { Exit::Done } else { Exit::Refused }));
+    }
+    if preview.plan.changes_nothing() {
+        let conflicts = !preview.plan.conflict.is_empty();
+        if context.json {
+            print::json(&shared::preview(preview))?;
+        } else {
+            print::data(&preview_text(preview)?)?;
+            print::data(report::NOTHING)?;
+        }
+        return Ok(Some(if conflicts { Exit::Part } else { Exit::Nothing }));
+    }
+    if !context.json {
+        print::data(&preview_text(preview)?)?;
+    }
+    if only {
+        return Ok(Some(Exit::Done));
+    }
+    if yes { Ok(None) } else { agreed(verb) }
+}
+
+/// No file changes, but a run moves: that is asked too.
+pub(super) fn ask_to_move(context: &Context, what: &str, yes: bool, question: &str) -> Result<Option<Exit>> {
+    if !context.json {
+        print::data(&format!("{what}\n"))?;
+    }
+    if yes { Ok(None) } else { agreed(question) }
+}
+
+/// Asks; `Some` unless the answer is yes.
+pub(super) fn agreed(question: &str) -> Result<Option<Exit>> {
+    match ask(&format!("{question}?")) {
+        Answer::Yes => Ok(None),
+        Answer::No => {
+            print::say("Nothing was changed.");
+            Ok(Some(Exit::Refused))
+        }
+        Answer::Nobody => {
+            print::say("Nothing was changed: there is no terminal to ask on. Say --yes to go ahead.");
+            Ok(Some(Exit::Refused))
+        }
+    }
+}
+
+fn preview_text(preview: &Preview) -> Result<String> {
+    Ok(report::preview(&report::read(&shared::preview(preview))?))
+}
+
+pub(super) fn finished(context: &Context, restored: &Restored, verb: &str) -> Result<Exit> {
+    let outcome = &restored.outcome;
+    let part = !outcome.failed.is_empty() || !restored.conflicts.is_empty();
+    if context.json {
+        print::json(&shared::restored(restored))?;
+    } else {
+        let back = if verb == "Undone" { "piton redo" } else { Words::TERMINAL.undo() };
+        let text = report::outcome(&report::read(&shared::restored(restored))?, verb, back);
+        print::data(&text)?;
+        restored.warnings.iter().for_each(|warning| print::warning(warning));
+        outcome.warnings.iter().for_each(|(path, why)| print::warning(&format!("{}: {why}", path.display())));
+    }
+    Ok(if part {
+        Exit::Part
+    } else if restored.operation.is_none() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
+}

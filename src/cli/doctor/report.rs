@@ -1,0 +1,79 @@
+//! The findings of `piton doctor`.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::context::Context;
+use crate::model::text::shell_word;
+
+/// What every check starts from.
+pub struct Surroundings<'c> {
+    pub context: &'c Context,
+    /// The root of the workspace in question, if it is known where that is.
+    pub root: Option<PathBuf>,
+}
+
+/// How one thing is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckState {
+    Well,
+    /// Worth knowing, and nothing wrong.
+    Note,
+    Wrong(Mend),
+}
+
+/// What puts it right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mend {
+    /// One line for a shell.
+    Command(String),
+    /// What a person has to do.
+    Step(String),
+}
+
+/// One thing that was looked at.
+pub struct CheckRow {
+    pub check: &'static str,
+    pub about: String,
+    pub state: CheckState,
+    pub text: String,
+}
+
+/// All that was found.
+#[derive(Default)]
+pub struct DoctorReport {
+    pub check: &'static str,
+    pub rows: Vec<CheckRow>,
+    pub damaged: bool,
+}
+
+impl DoctorReport {
+    pub fn row(&mut self, about: impl Into<String>, state: CheckState, text: impl Into<String>) {
+        self.rows.push(CheckRow { check: self.check, about: about.into(), state, text: text.into() });
+    }
+
+    pub fn well(&mut self, about: impl Into<String>, text: impl Into<String>) {
+        self.row(about, CheckState::Well, text);
+    }
+
+    pub fn note(&mut self, about: impl Into<String>, text: impl Into<String>) {
+        self.row(about, CheckState::Note, text);
+    }
+
+    /// Wrong, and a command mends it.
+    pub fn wrong(&mut self, about: impl Into<String>, text: impl Into<String>, command: impl Into<String>) {
+        self.row(about, CheckState::Wrong(Mend::Command(command.into())), text);
+    }
+
+    /// Wrong, and a person has to see to it.
+    pub fn open(&mut self, about: impl Into<String>, text: impl Into<String>, step: impl Into<String>) {
+        self.row(about, CheckState::Wrong(Mend::Step(step.into())), text);
+    }
+
+    pub fn is_well(&self) -> bool {
+        !self.rows.iter().any(|row| matches!(row.state, CheckState::Wrong(_)))
+    }
+}
+
+pub fn quoted_path(path: &Path) -> String {
+    shell_word(&path.to_string_lossy())
+}

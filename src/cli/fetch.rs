@@ -1,0 +1,60 @@
+//! `piton fetch`: brings checkpoints of another machine in, through git.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use serde_json::json;
+
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use super::remote::remote;
+use crate::error::Result;
+use crate::model::text::{count, printable};
+
+#[derive(Debug, Args)]
+pub struct FetchArgs {
+    /// An address or a path
+    pub remote: OsString,
+}
+
+/// `piton fetch`.
+///
+/// # Errors
+/// `bad-request`; when there is no git; those of the store.
+pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit> {
+    let remote = remote(&args.remote)?;
+    let received = context.timeline()?.receive(&remote)?;
+    got_through(received.whole);
+    if context.json {
+        let refused: Vec<_> = received.refused.iter().map(|(name, why)| json!({ "name": name, "why": why })).collect();
+        print::json(
+            &json!({ "new": received.new, "known": received.known, "refused": refused, "ok": received.whole }),
+        )?;
+    } else {
+        let new = received.new.len() as u64;
+        let mut text = format!("Fetched {}; {} there already.\n", count(new, "ref"), received.known);
+        for (name, why) in &received.refused {
+            add_line!(text, "  not taken: {}: {}", printable(name), printable(why));
+        }
+        if new > 0 {
+            add_line!(
+                text,
+                "`piton list --remote` lists them; by their ids they are shown and restored like your own."
+            );
+        }
+        print::data(&text)?;
+    }
+    Ok(match () {
+        () if !received.whole => Exit::Failed,
+        () if !received.refused.is_empty() => Exit::Part,
+        () if received.new.is_empty() && received.known == 0 => Exit::Nothing,
+        () => Exit::Done,
+    })
+}
+
+fn got_through(whole: bool) {
+    if !whole {
+        print::say("piton: git did not get through; what it said stands above.");
+    }
+}

@@ -1,0 +1,74 @@
+//! `piton find`: the versions of a path in all checkpoints.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use crate::checkpoint::catalog::find::Presence;
+use crate::error::Result;
+use crate::model::text::bytes;
+use crate::model::tree::Mode;
+use crate::protocol::PathItem;
+
+#[derive(Debug, Args)]
+pub struct FindArgs {
+    /// A file or directory
+    pub path: PathBuf,
+}
+
+/// `find --json`.
+#[derive(serde::Serialize)]
+struct Found {
+    #[serde(flatten)]
+    path: PathItem,
+    versions: Vec<serde_json::Value>,
+}
+
+pub fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
+    let mut timeline = context.timeline()?;
+    let path = context.path(timeline.workspace(), &args.path)?;
+    let versions = timeline.versions(&path)?;
+    let found = versions.iter().any(|version| matches!(version.presence, Presence::Held(..)));
+    if context.json {
+        let versions = versions
+            .iter()
+            .map(|version| {
+                let (id, presence, why) = match version.presence {
+                    Presence::Held(_, id) => (Some(id.to_string()), "held", None),
+                    Presence::Absent => (None, "absent", None),
+                    Presence::NotCaptured(why) => (None, "not-captured", Some(why.to_string())),
+                };
+                json!({ "id": id, "presence": presence, "why": why, "bytes": version.size,
+                    "checkpoints": version.checkpoints.iter().map(|c| c.record.ordinal).collect::<Vec<_>>() })
+            })
+            .collect();
+        print::json(&Found { path: PathItem::new(&path, None), versions })?;
+    } else if found {
+        let mut text = format!("{}\n\n", print::bold(&format!("Versions of {}, newest first", path.display())));
+        for version in &versions {
+            let what = match (version.presence, version.size) {
+                (Presence::Absent, _) => "absent".to_owned(),
+                (Presence::NotCaptured(why), _) => format!("not captured ({why})"),
+                (Presence::Held(Mode::Dir, id), _) => format!("{}  directory", id.short()),
+                (Presence::Held(_, id), size) => format!("{}  {}", id.short(), bytes(size.unwrap_or(0))),
+            };
+            let numbers: Vec<String> = version.checkpoints.iter().map(|c| c.record.ordinal.to_string()).collect();
+            add_line!(text, "  {what}  in checkpoint {}", numbers.join(", "));
+        }
+        add!(text, "\n  piton show N:{0}      print it\n  piton restore N {0}   bring it back\n", path.display());
+        print::data(&text)?;
+    } else {
+        let mut text = format!("No checkpoint holds {}", path.display());
+        // The newest one says best why not.
+        if let Some(Presence::NotCaptured(why)) = versions.first().map(|version| version.presence) {
+            add!(text, ": {why}");
+        }
+        text.push('\n');
+        print::data(&text)?;
+    }
+    Ok(if found { Exit::Done } else { Exit::Nothing })
+}

@@ -1,0 +1,105 @@
+//! The command line's grammar.
+
+use clap::{Parser, Subcommand};
+
+use super::bench::BenchArgs;
+use super::checkpoint::CheckpointArgs;
+use super::classify::ClassifyArgs;
+use super::config::ConfigArgs;
+use super::context::GlobalArgs;
+use super::daemon::DaemonArgs;
+use super::demo::DemoArgs;
+use super::diff::DiffArgs;
+use super::doctor::DoctorArgs;
+use super::env::EnvArgs;
+use super::fetch::FetchArgs;
+use super::find::FindArgs;
+use super::git::GitArgs;
+use super::hook::HookArgs;
+use super::install::InstallArgs;
+use super::list::ListArgs;
+use super::mcp_proxy::McpProxyArgs;
+use super::push::PushArgs;
+use super::restore::RestoreArgs;
+use super::rollback::RollbackArgs;
+use super::runs::RunsArgs;
+use super::show::ShowArgs;
+use super::sidecar::SidecarArgs;
+use super::switch::OffArgs;
+use super::undo::StepArgs;
+
+/// The checkpoint sidecar for coding agents
+///
+/// Takes a checkpoint before anything is destroyed, warns of what no checkpoint can undo, and brings back exactly what
+/// you want back. Without a verb: whether this directory is protected.
+#[derive(Debug, Parser)]
+#[command(name = "piton", version, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Guard an agent: read its events on stdin, answer on stdout (docs/PROTOCOL.md)
+    Sidecar(SidecarArgs),
+    /// Stand between an MCP client and its server: hold calls that write until their checkpoint is there
+    McpProxy(McpProxyArgs),
+    /// Take a checkpoint now
+    Checkpoint(CheckpointArgs),
+    /// List checkpoints, newest first
+    List(ListArgs),
+    /// Show a checkpoint, a directory or a file in it
+    Show(ShowArgs),
+    /// Show what changed since a checkpoint, or between two
+    Diff(DiffArgs),
+    /// Find the versions of a path in all checkpoints
+    Find(FindArgs),
+    /// Run git on a view of this workspace's checkpoints: git log, show, diff, grep, … (docs/CLI.md)
+    #[command(disable_help_flag = true)]
+    Git(GitArgs),
+    /// Print variables with which an ordinary git works on that view: eval "$(piton env)"
+    Env(EnvArgs),
+    /// Send this workspace's runs and checkpoints to a git server
+    Push(PushArgs),
+    /// Bring other machines' runs and checkpoints in, to look at and to restore from
+    Fetch(FetchArgs),
+    /// Bring files back
+    Restore(RestoreArgs),
+    /// Roll a run back: bring files back, and have the run go on from there
+    Rollback(RollbackArgs),
+    /// List runs, with their timelines
+    Runs(RunsArgs),
+    /// Undo the last restore
+    Undo(StepArgs),
+    /// Redo what was undone
+    Redo(StepArgs),
+    /// Show the state of this workspace's protection
+    Status,
+    /// Look at each door from end to end, and say how to mend what is wrong
+    Doctor(DoctorArgs),
+    /// Say what a shell command would do
+    Classify(ClassifyArgs),
+    /// Show, check or trust configuration
+    Config(ConfigArgs),
+    /// Switch the guard off for this workspace
+    Off(OffArgs),
+    /// Switch the guard on again
+    On,
+    /// Put piton's hooks into agent clients (docs/AGENTS.md)
+    Install(InstallArgs),
+    /// Take piton's hooks out of agent clients
+    Uninstall(InstallArgs),
+    /// The daemon that keeps hooks fast; the first hook starts it
+    Daemon(DaemonArgs),
+    /// Answer one hook of an agent client: what `piton install` puts into its configuration
+    #[command(disable_help_flag = true)]
+    Hook(HookArgs),
+    /// Measure checkpoints of a copy of this tree, beside plain git
+    Bench(BenchArgs),
+    /// Stream a realistic agent session through the sidecar and bring its losses back
+    Demo(DemoArgs),
+}

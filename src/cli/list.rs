@@ -1,0 +1,76 @@
+//! `piton list`: the checkpoints of a workspace, newest first.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use super::report::{self, Words};
+use crate::checkpoint::catalog::listing::Query;
+use crate::doors::stdio::shared::list_reply;
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::Kind;
+use crate::model::text::printable;
+use crate::sys::interrupt::Flow;
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Most checkpoints to list
+    #[arg(long, short = 'n', default_value_t = 50)]
+    pub limit: usize,
+    /// Only those of a run
+    #[arg(long)]
+    pub run: Option<String>,
+    /// Only those of a kind: auto, manual, pre-restore, exit, …
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// Base captures too
+    #[arg(long)]
+    pub all: bool,
+    /// Those that were fetched from other machines instead
+    #[arg(long)]
+    pub remote: bool,
+    /// Only checkpoints after which this path changed
+    #[arg(last = true, value_name = "PATH")]
+    pub path: Option<PathBuf>,
+}
+
+pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
+    let kind = match &args.kind {
+        None => None,
+        Some(text) => Some(Kind::parse(text).ok_or_else(|| {
+            let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+            Error::new(Code::BadRequest, format!("`{}` is not a kind", printable(text)))
+                .hint(format!("the kinds are: {}", kinds.join(", ")))
+        })?),
+    };
+    let mut timeline = context.timeline()?;
+    if args.remote {
+        return super::list_remote::list(context, &mut timeline, args, kind);
+    }
+    let path = args.path.as_ref().map(|path| context.path(timeline.workspace(), path)).transpose()?;
+    let query = Query { run: args.run.clone(), kind, path, before: None, limit: args.limit, with_base: args.all };
+    let listing = timeline.listing(&query, &|| Flow::Continue)?;
+    listing.faults.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));
+    let damaged = !listing.faults.is_empty();
+    let empty = listing.rows.is_empty();
+    if context.json {
+        print::json(&list_reply(listing, timeline.branch_of("local")?))?;
+    } else if empty {
+        print::data(&format!("No checkpoints for {}\n", print::path(&timeline.workspace().path)))?;
+    } else {
+        let title = format!("Checkpoints for {}", printable(&timeline.workspace().path.to_string_lossy()));
+        let listing = report::read(&list_reply(listing, String::new()))?;
+        print::data(&report::list(&title, &listing, &Words::TERMINAL))?;
+    }
+    Context::leave(timeline);
+    Ok(if damaged {
+        Exit::Damaged
+    } else if empty {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
+}

@@ -1,0 +1,60 @@
+//! `piton list --remote`: what was fetched from other machines.
+
+use serde_json::json;
+
+use super::context::Context;
+use super::exit::Exit;
+use super::list::ListArgs;
+use super::print;
+use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::error::Result;
+use crate::model::checkpoint::Kind;
+use crate::model::text::printable;
+
+/// `piton list --remote`.
+///
+/// # Errors
+/// When refs cannot be listed.
+pub fn list(context: &Context, timeline: &mut Timeline, args: &ListArgs, kind: Option<Kind>) -> Result<Exit> {
+    let (all, broken) = timeline.foreign()?;
+    broken.iter().for_each(|fault| print::warning(&format!("a checkpoint cannot be read: {fault}")));
+    let wanted = |checkpoint: &&Checkpoint| {
+        let record = &checkpoint.record;
+        args.run.as_ref().is_none_or(|run| record.run == *run)
+            && kind.is_none_or(|kind| record.kind == kind)
+            && (args.all || kind == Some(Kind::Turn) || record.kind != Kind::Turn)
+    };
+    let mut found: Vec<&Checkpoint> = all.iter().filter(wanted).collect();
+    // Newest first; times of other machines' clocks are all that numbers of different workspaces have in common.
+    found.sort_by(|a, b| (&b.record.time, b.record.ordinal).cmp(&(&a.record.time, a.record.ordinal)));
+    let (total, empty) = (found.len(), found.is_empty());
+    found.truncate(args.limit);
+    if context.json {
+        let items: Vec<_> = found
+            .iter()
+            .map(|checkpoint| {
+                let record = &checkpoint.record;
+                json!({ "workspace": record.workspace, "id": checkpoint.id.to_string(), "n": record.ordinal,
+                    "kind": record.kind.as_str(), "run": record.run, "time": record.time, "reason": record.reason,
+                    "flags": record.flags, "pinned": record.pinned })
+            })
+            .collect();
+        print::json(&json!({ "total": total, "checkpoints": items, "faults": broken }))?;
+    } else if empty {
+        print::data("No checkpoints of other machines: `piton fetch REMOTE` brings them in.\n")?;
+    } else {
+        let mut text = String::new();
+        for checkpoint in found {
+            let record = &checkpoint.record;
+            let (when, what) = (print::faint(&print::local_time(&record.time)), printable(&record.reason));
+            let (of, n, id) = (&record.workspace, record.ordinal, checkpoint.id.short());
+            add_line!(text, "  {of} {n:>4}  {id}  {when}  [{}] {what}", printable(&record.run));
+        }
+        print::data(&text)?;
+    }
+    Ok(match () {
+        () if !broken.is_empty() => Exit::Damaged,
+        () if empty => Exit::Nothing,
+        () => Exit::Done,
+    })
+}

@@ -1,0 +1,134 @@
+//! `piton push`: sends checkpoints to another machine, through git.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use serde_json::json;
+
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use super::remote::remote;
+use crate::error::Result;
+use crate::git::{self, Reach};
+use crate::model::text::{count, printable};
+
+/// Refs of one `git push`: a command line has an end.
+const AT_ONCE: usize = 500;
+
+#[derive(Debug, Args)]
+pub struct PushArgs {
+    /// An address or a path
+    pub remote: OsString,
+    /// Only those of a run
+    #[arg(long)]
+    pub run: Option<String>,
+    /// Checkpoints that hold secrets too
+    #[arg(long)]
+    pub with_secrets: bool,
+    /// Only say what would be sent
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What git said of one push.
+#[derive(Default)]
+struct Sent {
+    new: u64,
+    known: u64,
+    refused: Vec<String>,
+    whole: bool,
+    /// Refs of which git said nothing: it did not get through to the remote.
+    unsent: u64,
+}
+
+impl Sent {
+    fn told(&self) -> u64 {
+        self.new + self.known + self.refused.len() as u64
+    }
+}
+
+/// `piton push`.
+///
+/// # Errors
+/// `no-such-run`, `bad-request`; when there is no git.
+pub fn push(context: &Context, args: &PushArgs) -> Result<Exit> {
+    let remote = remote(&args.remote)?;
+    let mut timeline = context.timeline()?;
+    let sending = timeline.sending(args.run.as_deref(), args.with_secrets)?;
+    let view = timeline.view()?;
+    let mut sent = Sent { whole: true, ..Sent::default() };
+    for refs in sending.refs.chunks(AT_ONCE) {
+        let mut command = view.command(Reach::Server);
+        command.args(["push", "--porcelain", "--no-verify"]);
+        if args.dry_run {
+            command.arg("--dry-run");
+        }
+        command.arg("--").arg(&remote).args(refs.iter().map(|(id, name)| format!("{id}:{name}")));
+        let before = sent.told();
+        let (text, whole) = git::run(&mut command, None)?;
+        sent.whole &= whole;
+        String::from_utf8_lossy(&text).lines().for_each(|line| note(&mut sent, line));
+        if !whole && sent.told() == before {
+            // A remote that does not answer is not asked again for each piece.
+            break;
+        }
+    }
+    sent.unsent = (sending.refs.len() as u64).saturating_sub(sent.told());
+    say_sent(context, args, &sending.withheld, &sent)?;
+    Ok(match () {
+        () if !sent.whole => Exit::Failed,
+        () if !sending.withheld.is_empty() => Exit::Part,
+        () if sending.refs.is_empty() => Exit::Nothing,
+        () => Exit::Done,
+    })
+}
+
+/// A line of `git push --porcelain`: a letter, what was sent where, and a summary.
+fn note(sent: &mut Sent, line: &str) {
+    let mut fields = line.split('\t');
+    match (fields.next(), fields.next(), fields.next()) {
+        (Some("="), Some(_), _) => sent.known += 1,
+        (Some("!"), Some(name), why) => {
+            let name = name.split_once(':').map_or(name, |(_, name)| name);
+            sent.refused.push(format!("{name} {}", why.unwrap_or_default()));
+        }
+        (Some(_), Some(_), Some(_)) => sent.new += 1,
+        _ => {}
+    }
+}
+
+fn say_sent(
+    context: &Context,
+    args: &PushArgs,
+    withheld: &[crate::checkpoint::remote::send::Withheld],
+    sent: &Sent,
+) -> Result<()> {
+    if context.json {
+        let withheld: Vec<_> = withheld.iter().map(|it| json!({ "what": it.what, "why": it.why })).collect();
+        return print::json(&json!({ "sent": sent.new, "known": sent.known, "refused": sent.refused,
+            "withheld": withheld, "dry_run": args.dry_run, "unsent": sent.unsent, "ok": sent.whole }));
+    }
+    let remote = printable(&args.remote.to_string_lossy());
+    let verb = if args.dry_run { "Would send" } else { "Sent" };
+    let mut text = match sent.new {
+        0 if !sent.whole && args.dry_run => format!("Nothing would be sent to {remote}"),
+        0 if !sent.whole => format!("Nothing was sent to {remote}"),
+        new => format!("{verb} {}; {} there already", count(new, "ref"), sent.known),
+    };
+    if sent.unsent > 0 {
+        let why = "git did not get through, what it said stands above";
+        add!(text, ": {} not sent, {why}. `piton push` again sends what is missing", count(sent.unsent, "ref"));
+    } else if !sent.whole && sent.new == 0 {
+        text.push_str(": the remote took nothing, what git said stands above");
+    }
+    text.push_str(".\n");
+    for it in withheld {
+        add_line!(text, "  not sent: {}: {}", printable(&it.what), printable(&it.why));
+    }
+    if withheld.iter().any(|it| it.why.ends_with("holds secrets")) {
+        add_line!(text, "`--with-secrets` sends those that hold secrets too.");
+    }
+    sent.refused.iter().for_each(|line| add_line!(text, "  refused there: {}", printable(line)));
+    print::data(&text)
+}

@@ -1,0 +1,132 @@
+//! `piton show`: a checkpoint, a directory or a file in it.
+
+use clap::Args;
+use serde_json::json;
+
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use crate::checkpoint::capture::held::refusal;
+use crate::checkpoint::capture::take::listed_skips;
+use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::error::{Error, Result};
+use crate::model::build::stored_path;
+use crate::model::checkpoint::Record;
+use crate::model::path::RelPath;
+use crate::model::text::{bytes, printable};
+use crate::model::tree::Mode;
+use crate::protocol::List;
+
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// A checkpoint (number, id, @{0}, label), or CHECKPOINT:PATH [default: the newest]
+    pub what: Option<String>,
+}
+
+pub fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {
+    let mut timeline = context.timeline()?;
+    let what = args.what.clone().unwrap_or_else(|| "@{0}".to_owned());
+    let (checkpoint, path) = split(&mut timeline, &what)?;
+    match path {
+        None => show_checkpoint(context, &timeline, &checkpoint),
+        Some(path) => show_path(context, &timeline, &checkpoint, &path),
+    }
+}
+
+/// `CHECKPOINT` or `CHECKPOINT:PATH`; a codon selector has colons of its own.
+fn split(timeline: &mut Timeline, what: &str) -> Result<(Checkpoint, Option<RelPath>)> {
+    let whole = timeline.resolve(what);
+    if whole.is_ok() || !what.contains(':') {
+        return whole.map(|checkpoint| (checkpoint, None));
+    }
+    let (prefix, rest) = what.strip_prefix("id:").map_or(("", what), |rest| ("id:", rest));
+    let Some((selector, path)) = rest.split_once(':') else { return whole.map(|checkpoint| (checkpoint, None)) };
+    let checkpoint = timeline.resolve(&format!("{prefix}{selector}"))?;
+    Ok((checkpoint, Some(RelPath::parse(path.as_bytes())?)))
+}
+
+fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint) -> Result<Exit> {
+    let (manifest, coverage) = timeline.contents(checkpoint)?;
+    let skips = listed_skips(&coverage);
+    let record = &checkpoint.record;
+    if context.json {
+        print::json(&json!({
+            "n": record.ordinal, "id": checkpoint.id.to_string(), "kind": record.kind.as_str(), "run": record.run,
+            "turn": record.turn, "codonId": record.codon_id, "codonName": record.codon_name,
+            "durationMs": record.duration_ms, "time": record.time, "reason": record.reason, "files": record.files,
+            "bytes": record.bytes, "flags": record.flags, "pinned": record.pinned, "effects": record.effects,
+            "skipped": List::of_reasons(skips.iter().map(|(path, why)| (path, why.to_string()))),
+            "paths": List::of_paths(manifest.iter().map(|(path, _)| path)),
+        }))?;
+        return Ok(Exit::Done);
+    }
+    let mut text = print::bold(&format!("Checkpoint {} ({})", record.ordinal, checkpoint.id));
+    let effects: Vec<&str> = record.effects.iter().map(|class| class.as_str()).collect();
+    add!(
+        text,
+        "\nkind     {}\ntime     {}\nrun      {}\n",
+        record.kind.as_str(),
+        print::local_time(&record.time),
+        printable(&record.run)
+    );
+    let from = if timeline.is_foreign(checkpoint) { record.workspace.clone() } else { String::new() };
+    for (name, value) in [
+        ("of", from),
+        ("turn", record.turn.clone().unwrap_or_default()),
+        ("codon", codon_text(record)),
+        ("effects", effects.join(", ")),
+        ("flags", record.flags.join(", ")),
+    ] {
+        if !value.is_empty() {
+            add_line!(text, "{name:<8} {}", printable(&value));
+        }
+    }
+    add!(text, "reason   {}\nfiles    {} ({})\n", printable(&record.reason), record.files, bytes(record.bytes));
+    for (path, why) in &skips {
+        add_line!(text, "left out {}  {why}", path.display());
+    }
+    text.push('\n');
+    for (path, entry) in
+        manifest.iter().filter(|(path, entry)| entry.mode() != Mode::Dir || manifest.inside(path).next().is_none())
+    {
+        let slash = if entry.mode() == Mode::Dir { "/" } else { "" };
+        add_line!(text, "{:04o}  {}{slash}", entry.perm, path.display());
+    }
+    print::data(&text)?;
+    Ok(Exit::Done)
+}
+
+fn codon_text(record: &Record) -> String {
+    let Some(id) = &record.codon_id else { return String::new() };
+    let name = record.codon_name.as_deref().filter(|name| name != id).unwrap_or_default();
+    let took = record.duration_ms.map(|ms| format!(" ({ms} ms)")).unwrap_or_default();
+    format!("{id} {name}{took}")
+}
+
+fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, path: &RelPath) -> Result<Exit> {
+    let Some((mode, id)) = timeline.entry_at(&checkpoint.tree, path)? else {
+        return Err(refusal(checkpoint.record.ordinal, path.to_path()));
+    };
+    if mode == Mode::Dir {
+        let (manifest, _) = timeline.contents(checkpoint)?;
+        let inside = manifest.inside(path).map(|(path, _)| format!("{}\n", path.display()));
+        print::data(&inside.collect::<String>())?;
+        return Ok(Exit::Done);
+    }
+    if context.json {
+        let stored = String::from_utf8_lossy(&stored_path(path)).into_owned();
+        print::json(
+            &json!({ "id": id.to_string(), "stored_path": stored, "bytes": timeline.store().blob_size(&id)? }),
+        )?;
+        return Ok(Exit::Done);
+    }
+    match timeline.store().copy_blob(&id, &mut std::io::stdout().lock()) {
+        Err(error) if is_broken_pipe(&error) => Ok(Exit::Done),
+        other => other.map(|_| Exit::Done),
+    }
+}
+
+fn is_broken_pipe(error: &Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    source.is_some_and(|source| source.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,46 @@
+//! `piton sidecar`: guards an agent whose events come on stdin.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::context::Context;
+use super::exit::Exit;
+use crate::agents::Client;
+use crate::doors::{stdio, stream};
+use crate::error::Result;
+use crate::sys::process;
+
+#[derive(Debug, Args)]
+pub struct SidecarArgs {
+    /// How long pending work may take once the input has ended
+    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
+    pub grace: u64,
+    /// Keep nothing of whoever started this but the standard streams
+    #[arg(long, hide = true)]
+    pub detached: bool,
+    /// Read this client's own JSON stream instead of the protocol
+    #[arg(long, value_name = "CLIENT")]
+    pub from: Option<String>,
+    /// Pass the stream on: stdout is stdin, byte for byte, and what there is to be said is said on stderr
+    #[arg(long, requires = "from")]
+    pub tee: bool,
+}
+
+pub fn sidecar(context: &Context, args: &SidecarArgs) -> Result<Exit> {
+    process::raise_descriptor_limit();
+    let options = stdio::Options {
+        home: context.home.clone(),
+        workspace: context.named_workspace(),
+        flags: context.flags.clone(),
+        grace: Duration::from_secs(args.grace),
+    };
+    let ended = match &args.from {
+        Some(client) => stream::follow(options, Client::named(client)?, args.tee)?,
+        None => stdio::run(options)?,
+    };
+    Ok(match ended {
+        stdio::Ended::Clean => Exit::Done,
+        stdio::Ended::Forced => Exit::Interrupted,
+    })
+}

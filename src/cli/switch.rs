@@ -1,0 +1,70 @@
+//! `piton off` and `piton on`: the switch of a workspace.
+
+use clap::Args;
+
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use crate::error::{Code, Error, Result};
+use crate::model::policy::Guard;
+use crate::model::text::printable;
+use crate::sys::clock::{local_minute, now_ms};
+
+#[derive(Debug, Args)]
+pub struct OffArgs {
+    /// Only for this long: 30m, 1h, 2 days
+    #[arg(long = "for", value_name = "TIME")]
+    pub span: Option<String>,
+}
+
+pub fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
+    let now = now_ms();
+    let until = match &args.span {
+        None => i64::MAX,
+        Some(text) => now.saturating_add(span_ms(text)?),
+    };
+    let timeline = context.timeline()?;
+    timeline.change_state(|state| {
+        state.off_until = Some(until);
+        state.off_since = args.span.as_ref().map(|_| now);
+    })?;
+    let how_long = match until {
+        i64::MAX => "until `piton on`".to_owned(),
+        until => format!("until {}, or until `piton on`", local_minute(until)),
+    };
+    print::data(&format!(
+        "The guard of {} is off {how_long}. Its checkpoints stay.\n",
+        print::path(&timeline.workspace().path)
+    ))?;
+    Ok(Exit::Done)
+}
+
+fn span_ms(text: &str) -> Result<i64> {
+    let bad = || {
+        Error::new(Code::BadRequest, format!("`{}` is not a length of time", printable(text)))
+            .field("for")
+            .hint("for example 30m, 1h, 2 days")
+    };
+    let span: jiff::Span = text.parse().map_err(|_| bad())?;
+    let ms = span.total((jiff::Unit::Millisecond, jiff::SpanRelativeTo::days_are_24_hours())).map_err(|_| bad())?;
+    if ms > 0.0 && ms < 1e14 { Ok(ms as i64) } else { Err(bad()) }
+}
+
+pub fn on(context: &mut Context) -> Result<Exit> {
+    let timeline = context.timeline()?;
+    timeline.change_state(|state| {
+        state.off_until = None;
+        state.off_since = None;
+    })?;
+    let (root, settings) = (print::path(&timeline.workspace().path), context.settings()?);
+    if settings.policy.guard == Guard::Off {
+        let place = printable(&settings.origin("guard"));
+        print::data(&format!(
+            "The switch of {root} is on, but nothing is guarded: the settings say `guard: off` ({place}).\n\
+             Change that to `guard: turn`, or take it out; `piton status` then says `turn`.\n"
+        ))?;
+        return Ok(Exit::Part);
+    }
+    print::data(&format!("The guard of {root} is on.\n"))?;
+    Ok(Exit::Done)
+}

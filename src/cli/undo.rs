@@ -1,0 +1,67 @@
+//! `piton undo` and `piton redo`.
+
+use clap::Args;
+
+use super::confirm::{ask_first, ask_to_move, finished};
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use super::report::{self};
+use crate::checkpoint::history::restore::Restore;
+use crate::checkpoint::history::undo::Direction;
+use crate::doors::stdio::shared;
+use crate::error::Result;
+use crate::sys::interrupt::Flow;
+
+#[derive(Debug, Args)]
+pub struct StepArgs {
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    pub preview: bool,
+}
+
+pub fn undo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
+    step(context, args, Direction::Undo)
+}
+
+pub fn redo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
+    step(context, args, Direction::Redo)
+}
+
+fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<Exit> {
+    let mut timeline = context.timeline()?;
+    timeline.refuse_interrupted()?;
+    let Some(next) = timeline.next_step(direction)? else {
+        let message = timeline.why_no_step(direction)?;
+        if context.json {
+            print::json(&serde_json::json!({ "operation": null, "message": message }))?;
+        } else {
+            print::data(&format!("{message}\n"))?;
+        }
+        return Ok(Exit::Nothing);
+    };
+    let word = match direction {
+        Direction::Undo => "Undo",
+        Direction::Redo => "Redo",
+    };
+    if !context.json {
+        print::data(&report::step(word, &report::read(&shared::over(&next))?))?;
+    }
+    let preview = timeline.preview_step(direction, &next, &|| Flow::Continue)?;
+    let moves_only = preview.plan.changes_nothing() && next.moved.is_some() && !args.preview && !context.json;
+    let answered = match moves_only {
+        true => ask_to_move(context, "No file changes, only the run moves.", args.yes, word)?,
+        false => ask_first(context, &preview, (args.yes, args.preview), word)?,
+    };
+    if let Some(exit) = answered.filter(|exit| *exit != Exit::Nothing || args.preview) {
+        return Ok(exit);
+    }
+    let restore = Restore::stepping(direction, &next, "local")?;
+    let restore = if args.yes { restore } else { restore.agreeing(&preview) };
+    let restored = timeline.restore(&restore, &|| Flow::Continue)?;
+    print::settled(timeline.leave());
+    finished(context, &restored, if direction == Direction::Undo { "Undone" } else { "Redone" })
+}
