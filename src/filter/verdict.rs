@@ -244,6 +244,7 @@ pub fn directory_rule(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::coverage::Extent;
     use crate::model::coverage::Pattern;
     use crate::model::id::ObjectId;
 
