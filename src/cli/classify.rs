@@ -27,17 +27,17 @@ pub struct ClassifyArgs {
 }
 
 /// What judging needs.
-struct Judge {
+struct CommandJudge {
     classifier: Classifier,
     surroundings: classify::Context,
     policy: Policy,
 }
 
-impl Judge {
-    fn new(context: &mut Context) -> Result<Judge> {
+impl CommandJudge {
+    fn new(context: &mut Context) -> Result<CommandJudge> {
         let mut effective = context.settings()?;
         effective.faults().iter().for_each(|fault| print::warning(fault));
-        Ok(Judge {
+        Ok(CommandJudge {
             classifier: crate::engine::classifier(&mut effective, None),
             surroundings: classify::Context {
                 cwd: std::env::current_dir().unwrap_or_default(),
@@ -62,7 +62,7 @@ impl Judge {
 /// # Errors
 /// When settings cannot be read, or stdin or stdout fail.
 pub fn classify(context: &mut Context, args: &ClassifyArgs) -> Result<Exit> {
-    let judge = Judge::new(context)?;
+    let judge = CommandJudge::new(context)?;
     if args.stdin {
         return many(&judge);
     }
@@ -77,7 +77,7 @@ pub fn classify(context: &mut Context, args: &ClassifyArgs) -> Result<Exit> {
 }
 
 /// One answer a line, in the order of the commands; a line that is a JSON string stands for its text.
-fn many(judge: &Judge) -> Result<Exit> {
+fn many(judge: &CommandJudge) -> Result<Exit> {
     let mut input = std::io::stdin().lock();
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line).at("reading", "stdin")? > 0 {

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use super::print::{Answer, ask};
+use super::print::{Consent, ask};
 use super::report::{self, Words};
 use crate::checkpoint::history::restore::{Preview, Restored};
 use crate::doors::stdio::shared;
@@ -50,12 +50,12 @@ pub(super) fn ask_to_move(context: &Context, what: &str, yes: bool, question: &s
 /// Asks; `Some` unless the answer is yes.
 pub(super) fn agreed(question: &str) -> Result<Option<Exit>> {
     match ask(&format!("{question}?")) {
-        Answer::Yes => Ok(None),
-        Answer::No => {
+        Consent::Yes => Ok(None),
+        Consent::No => {
             print::say("Nothing was changed.");
             Ok(Some(Exit::Refused))
         }
-        Answer::Nobody => {
+        Consent::Nobody => {
             print::say("Nothing was changed: there is no terminal to ask on. Say --yes to go ahead.");
             Ok(Some(Exit::Refused))
         }

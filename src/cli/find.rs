@@ -22,7 +22,7 @@ pub struct FindArgs {
 
 /// `find --json`.
 #[derive(serde::Serialize)]
-struct Found {
+struct FoundVersions {
     #[serde(flatten)]
     path: PathItem,
     versions: Vec<serde_json::Value>,
@@ -46,7 +46,7 @@ pub fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
                     "checkpoints": version.checkpoints.iter().map(|c| c.record.ordinal).collect::<Vec<_>>() })
             })
             .collect();
-        print::json(&Found { path: PathItem::new(&path, None), versions })?;
+        print::json(&FoundVersions { path: PathItem::new(&path, None), versions })?;
     } else if found {
         let mut text = format!("{}\n\n", print::bold(&format!("Versions of {}, newest first", path.display())));
         for version in &versions {

@@ -2,7 +2,6 @@
 
 use clap::{Parser, Subcommand};
 
-use super::bench::BenchArgs;
 use super::checkpoint::CheckpointArgs;
 use super::classify::ClassifyArgs;
 use super::config::ConfigArgs;
@@ -98,8 +97,6 @@ pub enum Verb {
     /// Answer one hook of an agent client: what `piton install` puts into its configuration
     #[command(disable_help_flag = true)]
     Hook(HookArgs),
-    /// Measure checkpoints of a copy of this tree, beside plain git
-    Bench(BenchArgs),
     /// Stream a realistic agent session through the sidecar and bring its losses back
     Demo(DemoArgs),
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::hook::{Exchange, Refused};
-use super::report::{self, Lines, Listing, Outcome, Preview, Words};
+use super::report::{self, CheckpointList, Lines, Preview, RestoreReply, Words};
 use crate::agents::Ask;
 use crate::checkpoint::capture::held::refusal;
 use crate::error::{Code, Error};
@@ -27,7 +27,8 @@ pub fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String, Refused> {
     let words = Words::of(talk.client());
     match ask {
         Ask::List => {
-            let listing: Listing = report::read(&talk.ask(json!({ "type": "checkpoint.list", "limit": LISTED }))?)?;
+            let listing: CheckpointList =
+                report::read(&talk.ask(json!({ "type": "checkpoint.list", "limit": LISTED }))?)?;
             if listing.is_empty() {
                 return Ok("piton has no checkpoint of this directory yet.".to_owned());
             }
@@ -60,7 +61,7 @@ fn restore(talk: &mut Exchange<'_>, checkpoint: &str, file: Option<&str>, words:
             return Ok(format!("{}{}", report::preview(&before), report::NOTHING));
         }
         // The text shows this plan: another one is refused.
-        let after: Outcome = report::read(&talk.ask(request("restore", before.digest()))?)?;
+        let after: RestoreReply = report::read(&talk.ask(request("restore", before.digest()))?)?;
         Ok(report::answer(&before, &after, "Restored", words.undo()))
     })
 }
@@ -89,7 +90,7 @@ fn undo_once(talk: &mut Exchange<'_>) -> Result<String, Refused> {
     let Some(over) = &before.over else {
         return Ok(before.message.unwrap_or_else(|| "nothing to undo".to_owned()));
     };
-    let after: Outcome =
+    let after: RestoreReply =
         report::read(&talk.ask(json!({ "type": "undo", "operation": over.operation, "plan": before.digest() }))?)?;
     Ok(report::step("Undo", over) + &report::answer(&before, &after, "Undone", "piton redo"))
 }

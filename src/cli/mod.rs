@@ -5,7 +5,6 @@
 #[macro_use]
 mod text;
 
-mod bench;
 mod checkpoint;
 mod classify;
 mod config;
@@ -142,7 +141,6 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::On) => switch::on(&mut context),
         Some(Verb::Install(args)) => install::install(&context, args),
         Some(Verb::Uninstall(args)) => install::uninstall(&context, args),
-        Some(Verb::Bench(args)) => bench::bench(&context, args),
         Some(Verb::Demo(args)) => demo::demo(args),
     };
     exit.map(ExitCode::from)

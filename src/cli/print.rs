@@ -108,7 +108,7 @@ pub fn harmless(text: &str) -> String {
 
 /// What a question was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Consent {
     Yes,
     No,
     /// There is nobody to ask.
@@ -116,16 +116,16 @@ pub enum Answer {
 }
 
 /// Asks on the terminal; no is the default.
-pub fn ask(question: &str) -> Answer {
+pub fn ask(question: &str) -> Consent {
     if !stdin().is_terminal() || !stderr().is_terminal() {
-        return Answer::Nobody;
+        return Consent::Nobody;
     }
     // There is nobody left to ask when stderr is closed; the answer is no then.
     let _ = write!(stderr(), "{question} [y/N] ");
     let mut line = String::new();
     let read = stdin().read_line(&mut line);
     let yes = matches!(line.trim().to_lowercase().as_str(), "y" | "yes");
-    if read.is_ok() && yes { Answer::Yes } else { Answer::No }
+    if read.is_ok() && yes { Consent::Yes } else { Consent::No }
 }
 
 /// A time for people, in the local zone, to the minute.

@@ -63,7 +63,7 @@ impl Words {
 /// A path of a list, and why it is there.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Item {
+struct ListedPath {
     path: String,
     why: Option<String>,
 }
@@ -73,7 +73,7 @@ struct Item {
 #[serde(default)]
 pub struct Paths {
     total: usize,
-    items: Vec<Item>,
+    items: Vec<ListedPath>,
 }
 
 impl Paths {
@@ -86,7 +86,7 @@ impl Paths {
 /// The checkpoint that a restore goes back to.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Target {
+pub struct RestoreTarget {
     pub n: u64,
     time: String,
     reason: String,
@@ -94,7 +94,7 @@ pub struct Target {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Plan {
+struct RestorePlan {
     digest: Option<String>,
     create: Paths,
     replace: Paths,
@@ -158,8 +158,8 @@ pub struct Over {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Preview {
-    pub target: Target,
-    plan: Plan,
+    pub target: RestoreTarget,
+    plan: RestorePlan,
     stat: Lines,
     warnings: Vec<Warning>,
     pub unheld: Paths,
@@ -183,7 +183,7 @@ impl Preview {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Done {
+struct ChangedPaths {
     created: Paths,
     replaced: Paths,
     deleted: Paths,
@@ -195,18 +195,18 @@ struct Done {
 /// The reply to a restore, a rollback, an undo or a redo.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Outcome {
+pub struct RestoreReply {
     /// `None`: nothing was changed.
     pub operation: Option<String>,
-    target: Option<Target>,
-    done: Done,
+    target: Option<RestoreTarget>,
+    done: ChangedPaths,
     warnings: Vec<Warning>,
 }
 
 /// One checkpoint of a list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Row {
+struct ListedCheckpoint {
     n: u64,
     id: String,
     time: String,
@@ -230,12 +230,12 @@ struct NotHeld {
 /// The reply to a list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Listing {
+pub struct CheckpointList {
     total: usize,
-    checkpoints: Vec<Row>,
+    checkpoints: Vec<ListedCheckpoint>,
 }
 
-impl Listing {
+impl CheckpointList {
     /// True if no checkpoint is in it.
     pub fn is_empty(&self) -> bool {
         self.checkpoints.is_empty()
@@ -304,7 +304,7 @@ fn shown(path: &str) -> String {
 }
 
 /// Renders the result of a restore. `verb` is `Restored`, `Undone` and the like; `back` is the command that takes it back.
-pub fn outcome(outcome: &Outcome, verb: &str, back: &str) -> String {
+pub fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String {
     let done = &outcome.done;
     let mut text = format!(
         "{verb}: checkpoint {}. {} brought back, {} changed, {} deleted, {} kept.\n",
@@ -329,7 +329,7 @@ pub fn outcome(outcome: &Outcome, verb: &str, back: &str) -> String {
 }
 
 /// Renders the answer to a prompt: the preview, the result, and later warnings.
-pub fn answer(before: &Preview, after: &Outcome, verb: &str, back: &str) -> String {
+pub fn answer(before: &Preview, after: &RestoreReply, verb: &str, back: &str) -> String {
     let mut text = preview(before);
     if after.operation.is_none() && before.changes_nothing() {
         text.push_str(NOTHING);
@@ -349,7 +349,7 @@ pub fn answer(before: &Preview, after: &Outcome, verb: &str, back: &str) -> Stri
 }
 
 /// A list of checkpoints below a title.
-pub fn list(title: &str, listing: &Listing, words: &Words) -> String {
+pub fn list(title: &str, listing: &CheckpointList, words: &Words) -> String {
     let (rows, total) = (&listing.checkpoints, listing.total);
     let mut text = format!("{}\n\n", print::bold(title));
     let width = rows.iter().map(|row| row.n.to_string().len()).max().unwrap_or(1);
@@ -412,7 +412,7 @@ mod tests {
                 let command = word.split(' ').next().unwrap_or_default();
                 assert!(commands.contains(&command), "{}: /{word}", client.name());
             }
-            let text = list("Checkpoints", &Listing::default(), &words);
+            let text = list("Checkpoints", &CheckpointList::default(), &words);
             assert_eq!(text.contains("/undo`"), commands.contains(&"undo"), "{}: {text}", client.name());
         }
     }
@@ -433,7 +433,7 @@ mod tests {
         }
         assert!(said.contains("Restored: checkpoint 5. 1 brought back, 0 changed") && said.contains("`/undo` takes"));
         let nothing = json!({"target": target, "plan": {"keep": some}});
-        let said = answer(&read(&nothing).unwrap(), &Outcome::default(), "Restored", "/undo");
+        let said = answer(&read(&nothing).unwrap(), &RestoreReply::default(), "Restored", "/undo");
         assert!(said.ends_with("Nothing to do.\n") && !said.contains("undo"), "{said}");
     }
 }

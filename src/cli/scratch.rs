@@ -30,11 +30,6 @@ impl Scratch {
         Ok(Scratch { dir, name, keep })
     }
 
-    /// The directory itself.
-    pub fn dir(&self) -> &Path {
-        &self.dir
-    }
-
     /// The workspace in it.
     pub fn workspace(&self) -> PathBuf {
         self.dir.join(self.name)

@@ -2,7 +2,6 @@
 
 mod agreed;
 mod attacks;
-mod bench;
 mod bounds;
 mod capture;
 mod codons;

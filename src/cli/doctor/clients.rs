@@ -11,7 +11,7 @@ use crate::agents::install::{HookFile, Spot};
 use crate::agents::presence::{HookCall, Presence};
 use crate::agents::trust::TrustQuestion;
 use crate::cli::install::client_file::ClientFile;
-use crate::cli::install::{Scope, home, is_there, program, variable};
+use crate::cli::install::{InstallScope, home, is_there, program, variable};
 use crate::error::Result;
 use crate::model::text::count;
 
@@ -24,13 +24,13 @@ pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     };
     let mut scratch = None;
     let mut any = false;
-    let user = Scope { root: home.clone(), project: false };
+    let user = InstallScope { root: home.clone(), project: false };
     // Where the home directory itself is asked about, there is no project.
-    let project = at.root.clone().filter(|root| *root != home).map(|root| Scope { root, project: true });
+    let project = at.root.clone().filter(|root| *root != home).map(|root| InstallScope { root, project: true });
     for client in Client::ALL {
         let scopes = [Some(&user), project.as_ref()];
-        let found: Vec<Found<'_>> =
-            scopes.into_iter().flatten().map(|scope| Found::read(client, scope, &program)).collect();
+        let found: Vec<InstalledHooks<'_>> =
+            scopes.into_iter().flatten().map(|scope| InstalledHooks::read(client, scope, &program)).collect();
         let hooked = found.iter().any(|found| found.any());
         any |= hooked || is_there(client, &home);
         if !hooked && is_there(client, &home) {
@@ -47,20 +47,20 @@ pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
 }
 
 /// What one client's files of one scope hold.
-struct Found<'s> {
+struct InstalledHooks<'s> {
     client: Client,
-    scope: &'s Scope,
+    scope: &'s InstallScope,
     rows: Vec<(&'static HookFile, PathBuf, Result<Presence>)>,
 }
 
-impl Found<'_> {
-    fn read<'s>(client: Client, scope: &'s Scope, program: &str) -> Found<'s> {
+impl InstalledHooks<'_> {
+    fn read<'s>(client: Client, scope: &'s InstallScope, program: &str) -> InstalledHooks<'s> {
         let rows = client.files(scope.project).iter().map(|file| {
             let path = scope.path(file);
             let presence = ClientFile::read(&path).and_then(|there| file.presence(client, program, there.text()));
             (file, path, presence)
         });
-        Found { client, scope, rows: rows.collect() }
+        InstalledHooks { client, scope, rows: rows.collect() }
     }
 
     /// Whether anything of piton's is here, or may be in what cannot be read.

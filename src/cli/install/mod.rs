@@ -46,14 +46,14 @@ enum Direction {
 }
 
 /// One file and what is to become of it.
-struct Step {
+struct FileChange {
     file: HookFile,
     there: ClientFile,
     /// Nothing: it goes.
     after: Option<String>,
 }
 
-impl Step {
+impl FileChange {
     fn changes(&self) -> bool {
         self.there.text() != self.after.as_deref()
     }
@@ -78,15 +78,15 @@ pub fn uninstall(context: &Context, args: &InstallArgs) -> Result<Exit> {
 }
 
 /// Where the files of this call lie.
-pub(super) struct Scope {
+pub(super) struct InstallScope {
     pub(super) root: PathBuf,
     pub(super) project: bool,
 }
 
-impl Scope {
-    pub(super) fn of(context: &Context, project: bool) -> Result<Scope> {
+impl InstallScope {
+    pub(super) fn of(context: &Context, project: bool) -> Result<InstallScope> {
         let root = if project { context.root()? } else { home()? };
-        Ok(Scope { root, project })
+        Ok(InstallScope { root, project })
     }
 
     /// The clients that have files here.
@@ -137,7 +137,7 @@ pub(super) fn program() -> Result<String> {
 }
 
 fn run(context: &Context, args: &InstallArgs, direction: Direction) -> Result<Exit> {
-    let scope = Scope::of(context, args.project)?;
+    let scope = InstallScope::of(context, args.project)?;
     let clients: Vec<Client> = match (args.all, direction) {
         (true, Direction::Out) => scope.clients().collect(),
         (true, Direction::In) => {
@@ -175,7 +175,7 @@ fn run(context: &Context, args: &InstallArgs, direction: Direction) -> Result<Ex
 }
 
 /// Says which clients there are, if none was named or found.
-fn list(context: &Context, scope: &Scope, all: bool) -> Result<Exit> {
+fn list(context: &Context, scope: &InstallScope, all: bool) -> Result<Exit> {
     let home = home()?;
     let mut text = String::new();
     let mut rows = Vec::new();
@@ -208,7 +208,7 @@ fn list(context: &Context, scope: &Scope, all: bool) -> Result<Exit> {
 /// One client: everything is worked out, then written.
 fn one(
     context: &Context,
-    scope: &Scope,
+    scope: &InstallScope,
     client: Client,
     program: &str,
     direction: Direction,
@@ -228,7 +228,7 @@ fn one(
             (Direction::Out, None) => None,
             (Direction::Out, Some(text)) => file.remove(client, text).map_err(|error| error.path(&path))?,
         };
-        steps.push(Step { file: *file, there, after });
+        steps.push(FileChange { file: *file, there, after });
     }
     let mut rows = Vec::new();
     for step in &steps {
@@ -251,7 +251,7 @@ fn one(
     Ok(rows)
 }
 
-fn show(context: &Context, step: &Step) -> Result<()> {
+fn show(context: &Context, step: &FileChange) -> Result<()> {
     if context.json || !step.changes() {
         return Ok(());
     }
@@ -261,7 +261,7 @@ fn show(context: &Context, step: &Step) -> Result<()> {
     print::data(&print::patch(&print::harmless(&patch.text)))
 }
 
-fn write(context: &Context, scope: &Scope, step: &Step) -> Result<()> {
+fn write(context: &Context, scope: &InstallScope, step: &FileChange) -> Result<()> {
     if !step.changes() {
         return Ok(());
     }
