@@ -16,26 +16,20 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::deflate::Effort;
 use super::log::{self, Log, Record};
+use super::loose::MAX_LOOSE;
 use super::objects::Objects;
 use super::pack::{self, PackWriter};
 use super::packs::Set;
 use super::present::Present;
-use super::{Store, lazy, loose};
+use super::repository::Store;
+use super::{lazy, loose};
 use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::ObjectSink;
 use crate::sys::fs::space::DiskSpace;
 
-/// From this many objects on a pack is written.
-pub(super) const MAX_LOOSE: usize = 64;
 /// From this many bytes on a pack is written, so that memory stays bounded.
 const MAX_LOOSE_BYTES: usize = 8 << 20;
-
-/// Where so many bytes are to come, they are not compressed yet.
-pub const LIGHT_FROM: u64 = 32 << 20;
-
-/// The same for a process that goes on, and compresses them as soon as nobody waits for it.
-pub const LIGHT_SOON: u64 = 4 << 20;
 
 /// Where so many objects are to come, what is there already is read at once instead of being asked for one by one.
 const MANY: usize = 1000;
@@ -114,8 +108,18 @@ pub struct Batch<'s> {
     bytes: AtomicU64,
 }
 
+impl Store {
+    /// Starts writing objects.
+    ///
+    /// # Errors
+    /// When the object database cannot be opened.
+    pub fn batch(&self) -> Result<Batch<'_>> {
+        Batch::new(self)
+    }
+}
+
 impl<'s> Batch<'s> {
-    pub(super) fn new(store: &'s Store) -> Result<Batch<'s>> {
+    fn new(store: &'s Store) -> Result<Batch<'s>> {
         // Other processes may have added packs since; after this, misses need not look again.
         let set = store.objects.refresh()?;
         let inner =

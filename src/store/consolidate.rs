@@ -7,19 +7,19 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
+use super::damage::damaged;
 use super::deflate::Effort;
-use super::index::{self, Entry};
+use super::index::Entry;
 use super::inventory::Inventory;
+use super::loose;
 use super::pack::{self, PackWriter, Packed};
-use super::{Store, loose};
-use crate::error::{Code, Error, IoContext, Result};
+use super::pack_files::{PackFile, StorePaths, gone, packs, read, remove_files, spans, try_lock};
+use super::repository::Store;
+use crate::error::{Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::{replace_file, sync_dir};
-use crate::sys::fs::lock::{FileLock, Mode};
 
 /// When work begins, and how much of it one call does.
 #[derive(Clone, Copy)]
@@ -37,26 +37,13 @@ pub struct Bounds {
 /// What piton keeps to.
 pub const BOUNDS: Bounds = Bounds { packs: 50, left: 25, bytes: 256 << 20, loose: 6000 };
 
-/// Where the store is.
-pub struct Place {
-    pub home: PathBuf,
-    pub git_dir: PathBuf,
-}
-
-impl Place {
-    /// Of a store.
-    pub fn of(store: &Store) -> Place {
-        Place { home: store.home.clone(), git_dir: store.git_dir.clone() }
-    }
-}
-
 impl Store {
     /// Does one step, if there is one to do and nobody else does it; says whether something was removed.
     ///
     /// # Errors
     /// `disk-full`, `permission`, `internal`; everything that was there is there still.
     pub fn consolidate(&mut self, bounds: Bounds) -> Result<bool> {
-        let place = &Place::of(self);
+        let place = &self.paths();
         if !is_due(place, bounds)? {
             return Ok(false);
         }
@@ -84,28 +71,19 @@ impl Store {
 }
 
 /// Whether there may be something to do: asked without a lock, since most often there is not.
-fn is_due(place: &Place, bounds: Bounds) -> Result<bool> {
+fn is_due(place: &StorePaths, bounds: Bounds) -> Result<bool> {
     // Ids are as good as random: one directory of 256 tells whether counting them all is worth it.
     Ok(superseded_file(place).exists()
         || dense(&place.git_dir)?.len() > bounds.packs
         || loose::sample(&place.git_dir)? > bounds.loose / 256)
 }
 
-/// The lock, held alone; `None` when it is not free now.
-pub fn try_lock(path: &Path) -> Result<Option<FileLock>> {
-    match FileLock::acquire(path, Mode::Exclusive, "consolidating", Duration::ZERO) {
-        Ok(lock) => Ok(Some(lock)),
-        Err(error) if error.code() == Code::StoreLocked => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn superseded_file(place: &Place) -> PathBuf {
+fn superseded_file(place: &StorePaths) -> PathBuf {
     place.home.join("superseded")
 }
 
 /// What waits to be removed, after the pack that replaces it: paths below `objects`, each of its own line.
-fn read_superseded(place: &Place) -> Result<Vec<String>> {
+fn read_superseded(place: &StorePaths) -> Result<Vec<String>> {
     let path = superseded_file(place);
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
@@ -115,7 +93,7 @@ fn read_superseded(place: &Place) -> Result<Vec<String>> {
 }
 
 /// Removes what is superseded, if the pack that replaces it still stands.
-fn remove(place: &Place, superseded: &[String]) -> Result<()> {
+fn remove(place: &StorePaths, superseded: &[String]) -> Result<()> {
     let objects = place.git_dir.join("objects");
     if let Some((new, old)) = superseded.split_first()
         && objects.join(format!("{new}.idx")).is_file()
@@ -141,94 +119,15 @@ fn is_plain(name: &str) -> bool {
     name.split_once('/').is_some_and(|(dir, file)| word(dir) && word(file))
 }
 
-fn gone(path: &Path) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Error::io(error, "removing what was consolidated", path)),
-    }
-}
-
-/// Removes a pack.
-pub fn remove_pack(git_dir: &Path, found: &Found) -> Result<()> {
-    Inventory::forget(git_dir, &[&found.stem()])?;
-    remove_files(&found.path)
-}
-
-/// Removes the files of a pack, the index first: what has none is no pack to git.
-fn remove_files(path: &Path) -> Result<()> {
-    ["idx", "rev", "bitmap", "mtimes", "pack"].iter().try_for_each(|kind| gone(&path.with_extension(kind)))
-}
-
-/// A pack that stands.
-#[derive(Clone)]
-pub struct Found {
-    /// Without its extension.
-    pub path: PathBuf,
-    pub length: u64,
-    modified: Option<SystemTime>,
-}
-
-impl Found {
-    /// Below `objects`.
-    pub fn name(&self) -> String {
-        format!("pack/{}", self.stem())
-    }
-
-    /// One of its files.
-    pub fn file(&self, kind: &str) -> PathBuf {
-        self.path.with_extension(kind)
-    }
-
-    /// Whether its objects are not compressed yet.
-    pub fn is_light(&self) -> bool {
-        self.stem().starts_with(pack::LIGHT)
-    }
-
-    /// How long ago it was written; `None` when that cannot be told.
-    pub fn age(&self, now: SystemTime) -> Option<Duration> {
-        now.duration_since(self.modified?).ok()
-    }
-
-    /// The error of one that is not whole.
-    pub fn damaged(&self) -> Error {
-        Error::new(Code::StoreDamaged, "a pack is damaged")
-            .path(self.file("pack"))
-            .hint("run `git fsck --full` in the store")
-    }
-
-    /// Its name without directory and extension.
-    pub fn stem(&self) -> String {
-        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-    }
-}
-
 /// The packs that may be merged: light ones are waiting to be compressed.
-fn dense(git_dir: &Path) -> Result<Vec<Found>> {
+fn dense(git_dir: &Path) -> Result<Vec<PackFile>> {
     let mut packs = packs(git_dir)?;
     packs.retain(|found| !found.is_light());
     Ok(packs)
 }
 
-/// Packs with an index, smallest first; those that somebody asked git to keep are left out.
-pub fn packs(git_dir: &Path) -> Result<Vec<Found>> {
-    let dir = git_dir.join("objects/pack");
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
-        let path = entry.at("listing", &dir)?.path();
-        let kept = ["keep", "promisor"].iter().any(|kind| path.with_extension(kind).exists());
-        if path.extension().is_none_or(|kind| kind != "pack") || kept || !path.with_extension("idx").is_file() {
-            continue;
-        }
-        let facts = path.metadata().at("looking at", &path)?;
-        found.push(Found { path: path.with_extension(""), length: facts.len(), modified: facts.modified().ok() });
-    }
-    found.sort_by(|a, b| (a.length, &a.path).cmp(&(b.length, &b.path)));
-    Ok(found)
-}
-
 /// Copies the smallest packs into one; gives its name and theirs.
-fn merge(place: &Place, packs: Vec<Found>, bounds: Bounds) -> Result<Vec<String>> {
+fn merge(place: &StorePaths, packs: Vec<PackFile>, bounds: Bounds) -> Result<Vec<String>> {
     let wanted = packs.len() - bounds.left.min(packs.len()) + 1;
     let mut writer = PackWriter::create(&place.git_dir, pack::DENSE)?;
     let (mut old, mut copied) = (Vec::new(), 0);
@@ -253,7 +152,7 @@ fn merge(place: &Place, packs: Vec<Found>, bounds: Bounds) -> Result<Vec<String>
 }
 
 /// The entries of a pack in their order; `None` when there are deltas among them, or one is damaged.
-fn readable(found: &Found) -> Result<Option<Vec<(Entry, u64)>>> {
+fn readable(found: &PackFile) -> Result<Option<Vec<(Entry, u64)>>> {
     let Some(spans) = spans(found)? else {
         return Ok(None);
     };
@@ -271,49 +170,21 @@ fn readable(found: &Found) -> Result<Option<Vec<(Entry, u64)>>> {
     Ok(Some(spans))
 }
 
-/// The entries of a pack in their order, each with where the next begins; `None` when its index is damaged.
-pub fn spans(found: &Found) -> Result<Option<Vec<(Entry, u64)>>> {
-    let path = found.path.with_extension("idx");
-    let bytes = std::fs::read(&path).at("reading", &path)?;
-    let Some(mut entries) = index::parse(bytes) else {
-        tracing::warn!(path = %path.display(), "a pack's index is damaged");
-        return Ok(None);
-    };
-    entries.sort_by_key(|entry| entry.offset);
-    let end = found.length.saturating_sub(20);
-    let ends = entries.iter().skip(1).map(|entry| entry.offset).chain([end]).collect::<Vec<_>>();
-    Ok(Some(entries.into_iter().zip(ends).collect()))
-}
-
-fn copy(found: &Found, entries: &[(Entry, u64)], writer: &mut PackWriter) -> Result<()> {
+fn copy(found: &PackFile, entries: &[(Entry, u64)], writer: &mut PackWriter) -> Result<()> {
     let path = found.path.with_extension("pack");
     let file = File::open(&path).at("opening", &path)?;
     for (entry, end) in entries {
         if writer.contains(&entry.id) {
             continue;
         }
-        let bytes = read(&file, entry, *end, &path)?.ok_or_else(|| super::damaged(&entry.id, "changed meanwhile"))?;
+        let bytes = read(&file, entry, *end, &path)?.ok_or_else(|| damaged(&entry.id, "changed meanwhile"))?;
         writer.append(&Packed { id: entry.id, bytes })?;
     }
     Ok(())
 }
 
-/// An entry's bytes; `None` when they are not what the index says.
-pub fn read(file: &File, entry: &Entry, end: u64, path: &Path) -> Result<Option<Vec<u8>>> {
-    let length = end.checked_sub(entry.offset).filter(|length| (1..=u64::from(u32::MAX)).contains(length));
-    let Some(length) = length else {
-        return Ok(None);
-    };
-    let mut bytes = vec![0; length as usize];
-    match file.read_exact_at(&mut bytes, entry.offset) {
-        Ok(()) => Ok((crc32fast::hash(&bytes) == entry.crc).then_some(bytes)),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(Error::io(error, "reading", path)),
-    }
-}
-
 /// Packs loose objects when there are very many, as many as one call may; gives the pack's name and theirs.
-fn pack_loose(place: &Place, bounds: Bounds) -> Result<Vec<String>> {
+fn pack_loose(place: &StorePaths, bounds: Bounds) -> Result<Vec<String>> {
     let ids = loose::list(&place.git_dir)?;
     if ids.len() <= bounds.loose {
         return Ok(Vec::new());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::Store;
+use super::repository::Store;
 use crate::error::{Code, IoContext, Result};
 use crate::sys::fs::lock::{FileLock, Mode};
 

@@ -10,7 +10,7 @@ use flate2::read::ZlibDecoder;
 
 use super::entry::{Fault, Form, Source, Stream};
 use super::index::{Entry, Index};
-use super::pack;
+use super::{hash, pack};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 
 /// An index that was derived.
@@ -140,7 +140,7 @@ fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Ve
             };
             match read {
                 Ok((Some(kind), content)) => {
-                    let id = pack::plain_id(kind, &content);
+                    let id = hash::plain_id(kind, &content);
                     places.insert(id, at);
                     found.push(Entry { id, crc, offset: at });
                 }

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 
 use flate2::read::ZlibDecoder;
 
-use super::{deflate, pack};
+use super::{deflate, header};
 use crate::error::Error;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::weight::object_too_large;
@@ -148,7 +148,7 @@ impl Source<'_> {
         let mut bytes = [0; HEADER];
         let read = read_some(self.file, &mut bytes, at)?;
         let bytes = &bytes[..read];
-        let (number, size, mut length) = pack::type_and_size(bytes).ok_or(Fault::Damaged("its header is damaged"))?;
+        let (number, size, mut length) = header::type_and_size(bytes).ok_or(Fault::Damaged("its header is damaged"))?;
         let form = match number {
             1 => Form::Whole(ObjectKind::Commit),
             2 => Form::Whole(ObjectKind::Tree),
@@ -408,7 +408,7 @@ mod tests {
         fn arbitrary_deltas_never_panic(base in proptest::collection::vec(any::<u8>(), 0..50),
                                         delta in proptest::collection::vec(any::<u8>(), 0..60)) {
             applied(&base, &delta);
-            pack::type_and_size(&delta);
+            header::type_and_size(&delta);
             distance(&delta);
         }
     }

@@ -7,7 +7,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Holes, Store, packs};
+use super::holes::Holes;
+use super::packs;
+use super::repository::Store;
 use crate::error::{IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::sys::fs::lock::{FileLock, Mode};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Store;
+use super::repository::Store;
 use crate::error::Result;
 use crate::model::id::ObjectId;
 use crate::model::tree::{self, Mode};

@@ -59,7 +59,7 @@ impl Index {
     pub fn verified(bytes: impl Into<Arc<Vec<u8>>>) -> Result<Index, &'static str> {
         let index = Index::bounded(bytes)?;
         let body = index.bytes.len() - 20;
-        if super::pack::checksum(&index.bytes[..body]) != index.bytes[body..] {
+        if super::hash::checksum(&index.bytes[..body]) != index.bytes[body..] {
             return Err("its checksum is wrong");
         }
         let mut before = None;
@@ -155,7 +155,7 @@ pub fn parse(bytes: Vec<u8>) -> Option<Vec<Entry>> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::pack::tests::index_of;
+    use super::super::pack::index_of;
     use super::*;
 
     proptest! {

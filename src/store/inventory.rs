@@ -13,11 +13,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::index::Index;
-use super::packs::{Identity, Set};
 use crate::error::Result;
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::replace_cache;
 use crate::sys::fs::lock::{FileLock, Mode};
+use crate::sys::fs::mark::FileMark;
 
 /// The longest wait for the lock: the holder may read a large pack from its beginning to its end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,9 +27,9 @@ const MARK: &str = "piton packs 1";
 
 /// A pack as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    pub idx: Identity,
-    pub pack: Identity,
+pub struct KnownPack {
+    pub idx: FileMark,
+    pub pack: FileMark,
     /// Counts its objects.
     pub objects: u64,
     /// Objects that its index names and it does not hold.
@@ -40,7 +40,7 @@ pub struct Known {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
     /// By name, without an extension.
-    pub packs: BTreeMap<String, Known>,
+    pub packs: BTreeMap<String, KnownPack>,
     /// True if objects may be missing that checkpoints name.
     pub is_suspect: bool,
     /// Objects that a checkpoint names and nothing holds: that they are missing is no news.
@@ -62,7 +62,7 @@ impl Inventory {
         for (name, known) in &mut self.packs {
             // One that cannot be read is not there, or is told of when packs are listed.
             if std::fs::read(dir.join(format!("{name}.idx"))).is_ok_and(|bytes| Index::verified(bytes).is_err()) {
-                known.idx = Identity::NONE;
+                known.idx = FileMark::NONE;
             }
         }
         self
@@ -72,8 +72,8 @@ impl Inventory {
     ///
     /// # Errors
     /// When the file cannot be looked at.
-    pub fn identity(git_dir: &Path) -> Result<Option<Identity>> {
-        Identity::of(&git_dir.join("piton-packs"))
+    pub fn identity(git_dir: &Path) -> Result<Option<FileMark>> {
+        FileMark::behind(&git_dir.join("piton-packs"))
     }
 
     /// Reads it; `None` when it is missing or damaged.
@@ -101,23 +101,9 @@ impl Inventory {
             let pack = identity(words.next()?)?;
             let objects = words.next()?.parse().ok()?;
             let bad = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
-            inventory.packs.insert(name, Known { idx, pack, objects, bad });
+            inventory.packs.insert(name, KnownPack { idx, pack, objects, bad });
         }
         Some(inventory)
-    }
-
-    /// Returns the inventory of a set of packs.
-    pub fn of(set: &Set, is_suspect: bool) -> Inventory {
-        let known = |pack: &super::packs::Pack| {
-            // An index that is derived at each look is never taken for verified: no file is so.
-            let idx = pack.idx.filter(|_| pack.derived.is_none()).unwrap_or(Identity::NONE);
-            let bad = pack.bad.iter().copied().collect();
-            (pack.name(), Known { idx, pack: pack.pack, objects: pack.objects(), bad })
-        };
-        let plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-        let packs = set.packs.iter().map(|pack| known(pack));
-        let packs = packs.filter(|(name, _)| plain(name)).collect();
-        Inventory { packs, is_suspect, lost: BTreeSet::new() }
     }
 
     /// Writes it.
@@ -133,7 +119,7 @@ impl Inventory {
             text.push_str("\nlost");
             self.lost.iter().for_each(|id| text.push_str(&format!(" {id}")));
         }
-        for (name, Known { idx, pack, objects, bad }) in &self.packs {
+        for (name, KnownPack { idx, pack, objects, bad }) in &self.packs {
             // Writing to a string does not fail.
             let _ = write!(text, "\n{name} {} {} {objects}", spelled(idx), spelled(pack));
             bad.iter().for_each(|id| text.push_str(&format!(" {id}")));
@@ -155,14 +141,14 @@ impl Inventory {
     }
 }
 
-fn spelled(identity: &Identity) -> String {
-    let Identity { dev, ino, size, mtime, ctime } = identity;
+fn spelled(identity: &FileMark) -> String {
+    let FileMark { dev, ino, size, mtime, ctime } = identity;
     format!("{dev}:{ino}:{size}:{mtime}:{ctime}")
 }
 
-fn identity(text: &str) -> Option<Identity> {
+fn identity(text: &str) -> Option<FileMark> {
     let mut parts = text.split(':');
-    let identity = Identity {
+    let identity = FileMark {
         dev: parts.next()?.parse().ok()?,
         ino: parts.next()?.parse().ok()?,
         size: parts.next()?.parse().ok()?,
@@ -182,10 +168,10 @@ mod tests {
         let dir = home.path().join("store.git");
         std::fs::create_dir(&dir).unwrap();
         assert_eq!(Inventory::load(&dir), None);
-        let identity = Identity { dev: 1, ino: u64::MAX, size: 3, mtime: -4, ctime: i64::MAX };
+        let identity = FileMark { dev: 1, ino: u64::MAX, size: 3, mtime: -4, ctime: i64::MAX };
         let bad = vec![ObjectId::EMPTY_TREE];
-        let known = Known { idx: identity, pack: identity, objects: 7, bad };
-        let packs = [("pack-a".to_owned(), known.clone()), ("pack-b".to_owned(), Known { bad: vec![], ..known })];
+        let known = KnownPack { idx: identity, pack: identity, objects: 7, bad };
+        let packs = [("pack-a".to_owned(), known.clone()), ("pack-b".to_owned(), KnownPack { bad: vec![], ..known })];
         for is_suspect in [false, true] {
             let lost =
                 if is_suspect { [ObjectId::EMPTY_TREE, ObjectId::from_bytes([7; 20])].into() } else { [].into() };

@@ -20,7 +20,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Store, lazy, loose};
+use super::repository::Store;
+use super::{lazy, loose};
 use crate::error::{Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::{replace_file, sync_dir};

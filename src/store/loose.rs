@@ -6,8 +6,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::Builder;
 
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
@@ -16,11 +14,13 @@ use libdeflater::{CompressionLvl, Compressor};
 
 use super::deflate::{self, Effort};
 use super::entry::{Fault, OTHER_BYTES};
+use super::hash;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::hash_stream;
 use crate::model::weight::object_too_large;
 use crate::sys::fs::durable::{sync_dir, unique_suffix};
+use crate::sys::parallel::{Caller, Threads};
 
 /// Where a loose object stands.
 pub fn path_of(git_dir: &Path, id: &ObjectId) -> PathBuf {
@@ -126,7 +126,7 @@ pub fn with<T>(path: &Path, take: impl FnOnce(ObjectKind, u64, &mut dyn Read) ->
 
 /// The id of content; `None` when it has another size than its header says.
 fn proven_id(content: &mut dyn Read, kind: ObjectKind, size: u64) -> std::io::Result<Option<ObjectId>> {
-    let (mut hasher, mut piece, mut total) = (super::pack::PlainHasher::new(kind, size), vec![0; 1 << 16], 0);
+    let (mut hasher, mut piece, mut total) = (hash::PlainHasher::new(kind, size), vec![0; 1 << 16], 0);
     loop {
         let n = content.read(&mut piece)?;
         if n == 0 {
@@ -167,7 +167,7 @@ pub fn put_back(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> 
 /// Syncs files or directories, several at a time; what is not there is passed over.
 pub fn sync_files(paths: &BTreeSet<PathBuf>) -> Result<()> {
     let paths: Vec<&PathBuf> = paths.iter().collect();
-    in_parallel(paths.len(), &|at| match File::open(paths[at]) {
+    SYNCERS.try_each(paths.len(), &|at| match File::open(paths[at]) {
         Ok(file) => file.sync_all().at("syncing", paths[at]),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::io(error, "syncing", paths[at])),
@@ -195,46 +195,24 @@ impl Pending {
     }
 }
 
-/// Most threads that wait for the disk at once.
-const SYNCERS: usize = 8;
+/// The threads that wait for the disk at once, however few processors there are.
+pub const SYNCERS: Threads = Threads { name: "sync", most: 8, block: 1, caller: Caller::Works };
+
+/// From one more object on a batch writes a pack.
+pub const MAX_LOOSE: usize = 64;
 
 /// Makes objects durable and puts them in their places; the directories too.
 ///
 /// Syncs wait for the file system's journal. Those that wait at the same time share one commit of it, so that many wait
 /// hardly longer than one.
 pub fn finish(git_dir: &Path, pending: Vec<Pending>) -> Result<()> {
-    in_parallel(pending.len(), &|at| pending[at].sync())?;
+    SYNCERS.try_each(pending.len(), &|at| pending[at].sync())?;
     let mut dirs = BTreeSet::new();
     for Pending { temporary, id } in pending {
         temporary.place(git_dir, &id)?;
         dirs.extend(path_of(git_dir, &id).parent().map(PathBuf::from));
     }
     dirs.iter().try_for_each(|dir| sync_dir(dir))
-}
-
-/// Does something for each number below `count`, on up to [`SYNCERS`] threads.
-pub fn in_parallel(count: usize, each: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
-    let next = AtomicUsize::new(0);
-    let some = || {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            if at >= count {
-                return Ok(());
-            }
-            each(at)?;
-        }
-    };
-    std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..SYNCERS.min(count))
-            .filter_map(|_| Builder::new().name("sync".to_owned()).spawn_scoped(scope, some).ok())
-            .collect();
-        let mut outcome = some();
-        for helper in helpers {
-            let ended = helper.join().unwrap_or_else(|_| Err(Error::new(Code::Internal, "a syncing thread died")));
-            outcome = outcome.and(ended);
-        }
-        outcome
-    })
 }
 
 /// How many loose objects one directory of 256 holds.
@@ -303,7 +281,7 @@ pub fn read(path: &Path, id: &ObjectId, most: u64) -> Result<(ObjectKind, Vec<u8
     };
     let mut plain = inflated.ok_or(OTHER_BYTES)?;
     plain.drain(..begin);
-    if super::pack::plain_id(kind, &plain) == *id { Ok((kind, plain)) } else { Err(OTHER_BYTES) }
+    if hash::plain_id(kind, &plain) == *id { Ok((kind, plain)) } else { Err(OTHER_BYTES) }
 }
 
 /// The `whole` bytes that `compressed` holds; `None` when it holds more or fewer.

@@ -10,12 +10,16 @@
 //! epoch.
 
 mod batch;
+mod commit;
 mod consolidate;
+mod damage;
 mod debris;
 mod deflate;
 mod derive;
 mod entry;
 pub mod foreign;
+mod hash;
+mod header;
 pub mod health;
 mod holes;
 mod index;
@@ -26,6 +30,7 @@ pub mod log;
 mod loose;
 mod objects;
 mod pack;
+mod pack_files;
 mod packs;
 mod patch;
 mod present;
@@ -33,14 +38,12 @@ mod quarantine;
 mod reader;
 mod ready;
 mod recompress;
+mod recompression;
 mod refs;
-
-use std::collections::HashSet;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+mod repository;
 
 pub use batch::{Batch, BatchStats, Landing, NewCommit};
+pub use commit::Commit;
 pub use consolidate::BOUNDS;
 pub use holes::Holes;
 pub use layout::FSCK_IGNORED;
@@ -50,283 +53,7 @@ pub use quarantine::{Arrival, Quarantine};
 pub use reader::Reader;
 pub use recompress::{COMMAND, IDLE, Slice};
 pub use refs::{RefEntry, RefMarks};
-
-use crate::error::{Code, Error, Result};
-use crate::model::id::{ObjectId, ObjectKind};
-use crate::sys::fs::lock::{FileLock, Mode};
-
-/// The most bytes of a commit that is read: what piton says of a checkpoint takes a few hundred.
-const LARGEST_COMMIT: u64 = 4 << 20;
-
-/// Most matches that a prefix search gives.
-const MAX_MATCHES: usize = 50;
-
-/// The store. Belongs to one thread; batches may be used from several.
-pub struct Store {
-    objects: objects::Objects,
-    home: PathBuf,
-    git_dir: PathBuf,
-    /// A light pack that is being compressed, with the locks that keeps.
-    recompressing: Option<Box<recompress::Recompression>>,
-    /// From how many bytes on a batch is not compressed yet.
-    light_from: u64,
-    /// Light packs that are damaged.
-    refused: Vec<String>,
-    ready: ready::Ready,
-}
-
-/// A commit, read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Commit {
-    pub tree: ObjectId,
-    pub parents: Vec<ObjectId>,
-    pub message: String,
-    /// Milliseconds since the epoch; git keeps whole seconds.
-    pub time_ms: i64,
-}
-
-impl Store {
-    /// Opens the store below `home`, making it when it does not exist and writing anew what is derived and damaged.
-    ///
-    /// # Errors
-    /// `store-damaged` for a store that a newer piton made; `permission`, `disk-full`.
-    pub fn open(home: &Path) -> Result<Store> {
-        let git_dir = layout::prepare(home)?;
-        Ok(Store::over(home, &git_dir))
-    }
-
-    /// A repository that is there.
-    fn over(home: &Path, git_dir: &Path) -> Store {
-        Store {
-            objects: objects::Objects::new(git_dir),
-            home: home.to_owned(),
-            git_dir: git_dir.to_owned(),
-            recompressing: None,
-            light_from: batch::LIGHT_FROM,
-            refused: Vec::new(),
-            ready: ready::Ready::default(),
-        }
-    }
-
-    /// piton's own directory.
-    pub fn home(&self) -> &Path {
-        &self.home
-    }
-
-    /// The bare repository.
-    pub fn git_dir(&self) -> &Path {
-        &self.git_dir
-    }
-
-    /// Changes when the store loses or replaces objects.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn epoch(&self) -> Result<String> {
-        layout::epoch(&self.git_dir)
-    }
-
-    /// Locks against deletion of objects; writers hold it.
-    ///
-    /// # Errors
-    /// `store-locked` after `wait`.
-    pub fn lock_shared(&self, verb: &str, wait: Duration) -> Result<FileLock> {
-        FileLock::acquire(&self.home.join("store.lock"), Mode::Shared, verb, wait)
-    }
-
-    /// In the idle time of a process that goes on: makes ready what the next checkpoint needs.
-    pub fn prepare(&self) {
-        self.ready.fill(&self.git_dir.join("objects"));
-    }
-
-    /// Lets go of files of the store, in the idle time of a process that goes on: others may have removed them since.
-    pub fn close(&self) {
-        self.objects.close();
-    }
-
-    /// Starts writing objects.
-    ///
-    /// # Errors
-    /// When the object database cannot be opened.
-    pub fn batch(&self) -> Result<Batch<'_>> {
-        Batch::new(self)
-    }
-
-    /// Says that this process goes on, and has [`Store::recompress`] do in idle time what a batch puts off: it may put off more.
-    pub fn puts_off(&mut self) {
-        self.light_from = batch::LIGHT_SOON;
-    }
-
-    /// True if an object is there, as far as names tell.
-    ///
-    /// # Errors
-    /// When packs cannot be listed.
-    pub fn has(&self, id: &ObjectId) -> Result<bool> {
-        self.objects.has(id)
-    }
-
-    /// Returns the `ids` that are not there.
-    ///
-    /// # Errors
-    /// When packs cannot be listed.
-    pub fn missing(&self, ids: &mut dyn Iterator<Item = ObjectId>) -> Result<HashSet<ObjectId>> {
-        let set = self.objects.refresh()?;
-        let unique: HashSet<ObjectId> = ids.filter(|id| !set.has(id)).collect();
-        Ok(unique.into_iter().filter(|id| !self.objects.is_loose(id)).collect())
-    }
-
-    /// What kind of object an id is; `None` when it is not there (or is a tag, which piton never writes).
-    ///
-    /// # Errors
-    /// When packs cannot be listed. What cannot be read is not there.
-    pub fn kind_of(&self, id: &ObjectId) -> Result<Option<ObjectKind>> {
-        // Anybody may ask for any id: one that nobody has is not missed.
-        if !self.objects.has(id)? {
-            return Ok(None);
-        }
-        Ok(self.objects.describe(id).ok().and_then(|(kind, _)| kind))
-    }
-
-    /// The length of a blob.
-    ///
-    /// # Errors
-    /// `store-damaged` when it is missing.
-    pub fn blob_size(&self, id: &ObjectId) -> Result<u64> {
-        Ok(self.objects.describe(id)?.1)
-    }
-
-    /// Writes a blob's bytes to `out` and gives their number. Large blobs are not held in memory. What was
-    /// delivered is hashed: a wrong byte anywhere is an error.
-    ///
-    /// # Errors
-    /// `store-damaged`; errors of writing.
-    pub fn copy_blob(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
-        self.objects.copy(id, out)
-    }
-
-    /// Reads blobs from several threads.
-    ///
-    /// # Errors
-    /// When packs cannot be listed.
-    pub fn reader(&self) -> Result<Reader<'_>> {
-        self.objects.set()?;
-        Ok(Reader::new(&self.objects))
-    }
-
-    /// A commit.
-    ///
-    /// # Errors
-    /// `no-such-checkpoint` when absent, `not-a-checkpoint` for other kinds of object, `too-large`.
-    pub fn read_commit(&self, id: &ObjectId) -> Result<Commit> {
-        if !self.objects.has(id)? {
-            return Err(Error::new(Code::NoSuchCheckpoint, format!("commit {id} is missing from the store")));
-        }
-        let is_too_large = |error: &Error| error.code() == Code::TooLarge;
-        let read = self.objects.read(id, LARGEST_COMMIT).map_err(|error| match is_too_large(&error) {
-            true => error.hint("no checkpoint is so large: `piton doctor --refs` says what names it"),
-            false => error,
-        });
-        match read? {
-            (Some(ObjectKind::Commit), content) => {
-                Commit::decode(&content).ok_or_else(|| damaged(id, "is no commit that git would write"))
-            }
-            (kind, _) => {
-                let kind = kind.map_or("tag", ObjectKind::as_str);
-                Err(Error::new(Code::NotACheckpoint, format!("{id} is a {kind}, not a checkpoint")))
-            }
-        }
-    }
-
-    /// All objects whose id begins with these hex digits, at most fifty.
-    ///
-    /// # Errors
-    /// When the object database cannot be listed.
-    pub fn resolve_prefix(&self, hex: &str) -> Result<Vec<ObjectId>> {
-        let mut found = Vec::new();
-        self.objects.each(&mut |id| {
-            if id.to_string().starts_with(hex) && !found.contains(&id) {
-                found.push(id);
-            }
-            found.len() < MAX_MATCHES
-        })?;
-        Ok(found)
-    }
-
-    /// Every commit in the store, named or not.
-    ///
-    /// # Errors
-    /// When the objects cannot be listed.
-    pub fn commits(&self) -> Result<Vec<ObjectId>> {
-        let mut all = HashSet::new();
-        self.objects.each(&mut |id| {
-            all.insert(id);
-            true
-        })?;
-        // What cannot be read is no commit.
-        let is_commit =
-            |id: &ObjectId| self.objects.describe(id).is_ok_and(|(kind, _)| kind == Some(ObjectKind::Commit));
-        Ok(all.into_iter().filter(is_commit).collect())
-    }
-
-    /// Lines that differ between two contents.
-    ///
-    /// # Errors
-    /// `internal` when libgit2 fails.
-    pub fn patch(&self, old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> Result<FilePatch> {
-        patch::between(old, new, path)
-    }
-
-    /// Sees what came or went, before anything is taken for stored. The caller holds the store's lock. If objects went, the epoch
-    /// changes; indexes that are not to be trusted are written anew.
-    ///
-    /// # Errors
-    /// `disk-full`, `permission`; when packs cannot be listed or read.
-    pub fn renew(&mut self) -> Result<()> {
-        self.objects.account()
-    }
-}
-
-impl Commit {
-    /// Reads a commit; `None` for what is none.
-    fn decode(content: &[u8]) -> Option<Commit> {
-        let (mut tree, mut parents, mut time, mut rest) = (None, Vec::new(), None, content);
-        loop {
-            let end = rest.iter().position(|byte| *byte == b'\n')?;
-            let line = &rest[..end];
-            rest = &rest[end + 1..];
-            if line.is_empty() {
-                break;
-            }
-            let Some(space) = line.iter().position(|byte| *byte == b' ') else { continue };
-            let (key, value) = (&line[..space], &line[space + 1..]);
-            // An id that cannot be read makes it no commit: the caller calls it damaged.
-            let id = || std::str::from_utf8(value).ok()?.parse::<ObjectId>().ok();
-            match key {
-                b"tree" if tree.is_none() => tree = Some(id()?),
-                b"parent" => parents.push(id()?),
-                b"committer" if time.is_none() => {
-                    let text = String::from_utf8_lossy(value).into_owned();
-                    let mut words = text.rsplit(' ');
-                    // The zone, and the seconds before it.
-                    time = words.nth(1).and_then(|seconds| seconds.parse::<i64>().ok());
-                }
-                _ => {}
-            }
-        }
-        let message = String::from_utf8_lossy(rest).into_owned();
-        Some(Commit { tree: tree?, parents, message, time_ms: time.unwrap_or(0).saturating_mul(1000) })
-    }
-}
-
-fn damaged(id: &ObjectId, what: &str) -> Error {
-    Error::new(Code::StoreDamaged, format!("object {id} {what}"))
-        .hint("`piton doctor --refs` says which checkpoints it belongs to")
-}
-
-fn damaged_ref(name: &str, what: &str) -> Error {
-    Error::new(Code::StoreDamaged, format!("the ref `{name}` cannot be moved: {what}"))
-        .hint("run `git fsck --full` in the store")
-}
+pub use repository::Store;
 
 #[cfg(test)]
 mod tests;

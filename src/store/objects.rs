@@ -15,10 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::damage::damaged;
 use super::entry::{Fault, Form, OTHER_BYTES, most_of_base};
 use super::inventory::Inventory;
 use super::packs::{Pack, Set};
-use super::{damaged, loose, pack};
+use super::{hash, loose};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 use account::Accounted;
@@ -209,7 +210,7 @@ impl Objects {
                 let other = |base: &ObjectId| self.base(base, most_of_base(most), steps);
                 let (kind, content) = pack.with(&other, |source| source.read_within(at, id, most))?;
                 match kind {
-                    Some(kind) if pack::plain_id(kind, &content) != *id => Err(OTHER_BYTES),
+                    Some(kind) if hash::plain_id(kind, &content) != *id => Err(OTHER_BYTES),
                     kind => Ok((kind, content)),
                 }
             }

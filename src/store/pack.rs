@@ -4,17 +4,17 @@
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
-use sha1_checked::{Digest, Sha1};
-
 use super::deflate::{self, Effort};
+use super::hash::{checksum, checksum_of};
+use super::header::entry_header;
 use super::index::Entry;
-use super::loose::in_parallel;
+use super::loose::SYNCERS;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::sys::fs::durable::{sync_dir, unique_suffix};
@@ -31,83 +31,6 @@ pub fn compress(kind: ObjectKind, id: ObjectId, content: &[u8], effort: Effort) 
     let mut bytes = entry_header(kind, content.len() as u64);
     deflate::zlib(content, effort, &mut bytes)?;
     Ok(Packed { id, bytes })
-}
-
-/// Type in bits 4-6 of the first byte, size in its low four bits and then seven bits a byte, least significant first.
-fn entry_header(kind: ObjectKind, size: u64) -> Vec<u8> {
-    let number = match kind {
-        ObjectKind::Commit => 1u8,
-        ObjectKind::Tree => 2,
-        ObjectKind::Blob => 3,
-    };
-    let mut rest = size >> 4;
-    let mut header = vec![number << 4 | (size & 15) as u8];
-    while rest > 0 {
-        if let Some(last) = header.last_mut() {
-            *last |= 0x80;
-        }
-        header.push((rest & 0x7f) as u8);
-        rest >>= 7;
-    }
-    header
-}
-
-/// Kind and size of the entry that `bytes` begin with, and where its content begins; `None` for deltas, tags and what is
-/// none.
-pub fn entry_of(bytes: &[u8]) -> Option<(ObjectKind, u64, usize)> {
-    let (number, size, at) = type_and_size(bytes)?;
-    let kind = match number {
-        1 => ObjectKind::Commit,
-        2 => ObjectKind::Tree,
-        3 => ObjectKind::Blob,
-        _ => return None,
-    };
-    Some((kind, size, at))
-}
-
-/// Type and size at the beginning of an entry, and how many bytes they take.
-pub fn type_and_size(bytes: &[u8]) -> Option<(u8, u64, usize)> {
-    let first = *bytes.first()?;
-    let (mut size, mut shift, mut at, mut last) = (u64::from(first & 15), 4, 1, first);
-    while last & 0x80 != 0 {
-        last = *bytes.get(at)?;
-        let part = u64::from(last & 0x7f);
-        if shift > 60 || part << shift >> shift != part {
-            return None;
-        }
-        size |= part << shift;
-        (shift, at) = (shift + 7, at + 1);
-    }
-    Some((first >> 4 & 7, size, at))
-}
-
-/// The id of content that was looked at for collisions when it was stored.
-pub fn plain_id(kind: ObjectKind, content: &[u8]) -> ObjectId {
-    let mut hasher = PlainHasher::new(kind, content.len() as u64);
-    hasher.update(content);
-    hasher.finish()
-}
-
-/// As [`plain_id`], piece by piece.
-pub struct PlainHasher(Sha1);
-
-impl PlainHasher {
-    /// Begins with git's header for `kind` and `length` content bytes.
-    pub fn new(kind: ObjectKind, length: u64) -> PlainHasher {
-        let mut hasher = plain_sha1();
-        hasher.update(format!("{} {length}\0", kind.as_str()).as_bytes());
-        PlainHasher(hasher)
-    }
-
-    /// Adds content.
-    pub fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// The id of what was added.
-    pub fn finish(self) -> ObjectId {
-        ObjectId::from_bytes(digest(self.0))
-    }
 }
 
 /// True if an open pack is the one that ends with `checksum`, from its first byte to its last as far as its ends tell.
@@ -301,7 +224,7 @@ pub fn finish_all(writers: Vec<PackWriter>) -> Result<()> {
     let lock = |slot: &Mutex<Option<PackWriter>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
     let slots: Vec<_> = writers.into_iter().map(|writer| Mutex::new(Some(writer))).collect();
     let sealed = Mutex::new(Vec::new());
-    in_parallel(slots.len(), &|at| {
+    SYNCERS.try_each(slots.len(), &|at| {
         if let Some(writer) = lock(&slots[at]) {
             let one = writer.seal()?;
             sealed.lock().unwrap_or_else(PoisonError::into_inner).push(one);
@@ -327,37 +250,6 @@ fn header(count: u32) -> [u8; 12] {
     let mut header = *b"PACK\0\0\0\x02\0\0\0\0";
     header[8..].copy_from_slice(&count.to_be_bytes());
     header
-}
-
-/// Of what was hashed before, or is our own: collision detection has nothing to protect here.
-fn plain_sha1() -> Sha1 {
-    Sha1::builder().detect_collision(false).build()
-}
-
-/// The SHA-1 of a file from where it stands to its end.
-fn checksum_of(file: &mut File) -> std::io::Result<[u8; 20]> {
-    let mut hasher = plain_sha1();
-    let mut buffer = vec![0u8; 1 << 18];
-    loop {
-        let n = file.read(&mut buffer)?;
-        if n == 0 {
-            return Ok(digest(hasher));
-        }
-        hasher.update(&buffer[..n]);
-    }
-}
-
-/// The SHA-1 of bytes of our own.
-pub fn checksum(bytes: &[u8]) -> [u8; 20] {
-    let mut hasher = plain_sha1();
-    hasher.update(bytes);
-    digest(hasher)
-}
-
-fn digest(hasher: Sha1) -> [u8; 20] {
-    let mut bytes = [0u8; 20];
-    bytes.copy_from_slice(hasher.try_finalize().hash());
-    bytes
 }
 
 /// An index of version 2; `objects` are sorted by id.
@@ -395,33 +287,19 @@ pub fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
     file.sync_all().at("syncing", path)
 }
 
+/// Makes an index of some ids, the first of them the last in the pack.
 #[cfg(test)]
-pub mod tests {
+pub fn index_of(ids: &[ObjectId]) -> Vec<u8> {
+    let offset = |at: usize| if at == 3 { 1 << 33 } else { 12 + at as u64 * 10 };
+    let entry = |(at, id): (usize, &ObjectId)| Entry { id: *id, crc: 7, offset: offset(at) };
+    let mut entries: Vec<Entry> = ids.iter().enumerate().map(entry).collect();
+    entries.sort_by_key(|entry| entry.id);
+    index_bytes(&entries, &[9; 20])
+}
+
+#[cfg(test)]
+mod tests {
     use super::*;
-
-    /// An index of some ids, the first of them the last in the pack.
-    pub fn index_of(ids: &[ObjectId]) -> Vec<u8> {
-        let offset = |at: usize| if at == 3 { 1 << 33 } else { 12 + at as u64 * 10 };
-        let entry = |(at, id): (usize, &ObjectId)| Entry { id: *id, crc: 7, offset: offset(at) };
-        let mut entries: Vec<Entry> = ids.iter().enumerate().map(entry).collect();
-        entries.sort_by_key(|entry| entry.id);
-        index_bytes(&entries, &[9; 20])
-    }
-
-    #[test]
-    fn headers_are_those_of_the_format() {
-        assert_eq!(entry_header(ObjectKind::Blob, 5), [0x35]);
-        assert_eq!(entry_header(ObjectKind::Commit, 16), [0x90, 0x01]);
-        assert_eq!(entry_header(ObjectKind::Tree, 0x1234), [0xa4, 0xa3, 0x02]);
-        for (kind, size) in
-            [(ObjectKind::Blob, 0), (ObjectKind::Tree, 15), (ObjectKind::Commit, 16), (ObjectKind::Blob, u64::MAX)]
-        {
-            let header = entry_header(kind, size);
-            assert_eq!(entry_of(&header), Some((kind, size, header.len())));
-            assert_eq!(entry_of(&header[..header.len() - 1]), None);
-        }
-        assert_eq!((entry_of(&[0x65]), entry_of(&[0xff; 20])), (None, None));
-    }
 
     #[test]
     fn large_offsets_stand_in_their_own_table() {

@@ -5,20 +5,20 @@
 //! in its place is read against its index, and what it does not hold any more counts as not there.
 
 use std::collections::BTreeSet;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::derive;
 use super::entry::{Elsewhere, Fault, Source};
 use super::index::Index;
-use super::inventory::{Inventory, Known};
+use super::inventory::{Inventory, KnownPack};
 use super::pack;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::clock::file_clock;
+use crate::sys::fs::mark::FileMark;
 
 /// A directory that changed so shortly before it was listed may change again without telling (nanoseconds).
 const RACY: u64 = 20_000_000;
@@ -32,50 +32,14 @@ const EXAMINED: u64 = 1 << 30;
 /// A lookup by halves costs as much as walking past so many objects.
 const FEW: usize = 16;
 
-/// Distinguishes one state of a file from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    pub dev: u64,
-    pub ino: u64,
-    pub size: u64,
-    /// Nanoseconds.
-    pub mtime: i64,
-    pub ctime: i64,
-}
-
-impl Identity {
-    /// Of no file.
-    pub const NONE: Identity = Identity { dev: 0, ino: 0, size: 0, mtime: 0, ctime: 0 };
-
-    fn from(facts: &Metadata) -> Identity {
-        let time = |seconds: i64, nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
-        Identity {
-            dev: facts.dev(),
-            ino: facts.ino(),
-            size: facts.size(),
-            mtime: time(facts.mtime(), facts.mtime_nsec()),
-            ctime: time(facts.ctime(), facts.ctime_nsec()),
-        }
-    }
-
-    /// Of what stands at `path`; `None` if nothing does.
-    pub fn of(path: &Path) -> Result<Option<Identity>> {
-        match path.metadata() {
-            Ok(facts) => Ok(Some(Identity::from(&facts))),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-            Err(error) => Err(Error::io(error, "looking at", path)),
-        }
-    }
-}
-
 /// A pack and its index.
 pub struct Pack {
     /// Without an extension.
     pub stem: PathBuf,
     pub index: Index,
     /// Of the index file; `None` if there is none.
-    pub idx: Option<Identity>,
-    pub pack: Identity,
+    pub idx: Option<FileMark>,
+    pub pack: FileMark,
     /// Objects that the index names and the pack does not hold.
     pub bad: BTreeSet<ObjectId>,
     /// Holds what the index file should hold, if its content is not to be trusted.
@@ -117,8 +81,8 @@ impl Pack {
 
     /// True if index and pack are the files that were looked at.
     fn stands(&self) -> bool {
-        let same = |kind: &str, known: Option<Identity>| {
-            Identity::of(&self.stem.with_extension(kind)).is_ok_and(|now| now == known)
+        let same = |kind: &str, known: Option<FileMark>| {
+            FileMark::behind(&self.stem.with_extension(kind)).is_ok_and(|now| now == known)
         };
         same("pack", Some(self.pack)) && same("idx", self.idx)
     }
@@ -165,7 +129,7 @@ impl Pack {
 pub struct Set {
     pub packs: Vec<Arc<Pack>>,
     /// The directories as they were before they were listed.
-    marks: Vec<(PathBuf, Option<Identity>)>,
+    marks: Vec<(PathBuf, Option<FileMark>)>,
     listed: i64,
 }
 
@@ -178,7 +142,7 @@ impl Set {
     pub fn load(dirs: &[PathBuf], old: Option<&[Arc<Pack>]>, known: Option<&Inventory>) -> Result<Set> {
         let (mut packs, mut marks, listed) = (Vec::new(), Vec::new(), file_clock());
         for dir in dirs {
-            marks.push((dir.clone(), Identity::of(dir)?));
+            marks.push((dir.clone(), FileMark::behind(dir)?));
             let listing = match std::fs::read_dir(dir) {
                 Ok(listing) => listing,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -209,7 +173,7 @@ impl Set {
         self.marks.iter().all(|(dir, mark)| {
             // A time far ahead is not recent: the next change sets another one.
             let is_racy = mark.is_some_and(|mark| mark.mtime.abs_diff(self.listed) <= RACY);
-            !is_racy && Identity::of(dir).is_ok_and(|now| now == *mark)
+            !is_racy && FileMark::behind(dir).is_ok_and(|now| now == *mark)
         })
     }
 
@@ -221,6 +185,20 @@ impl Set {
     /// True if some pack holds an object.
     pub fn has(&self, id: &ObjectId) -> bool {
         self.packs.iter().any(|pack| pack.find(id).is_some())
+    }
+
+    /// Returns the inventory of these packs.
+    pub fn inventory(&self, is_suspect: bool) -> Inventory {
+        let known = |pack: &Pack| {
+            // An index that is derived at each look is never taken for verified: no file is so.
+            let idx = pack.idx.filter(|_| pack.derived.is_none()).unwrap_or(FileMark::NONE);
+            let bad = pack.bad.iter().copied().collect();
+            (pack.name(), KnownPack { idx, pack: pack.pack, objects: pack.objects(), bad })
+        };
+        let plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        let packs = self.packs.iter().map(|pack| known(pack));
+        let packs = packs.filter(|(name, _)| plain(name)).collect();
+        Inventory { packs, is_suspect, lost: BTreeSet::new() }
     }
 }
 
@@ -251,8 +229,8 @@ fn kept(pack: Pack) -> Arc<Pack> {
 /// Looks at one pack; `None` if it went, or its index is still to come.
 fn look(stem: &Path, old: Option<&[Arc<Pack>]>, known: Option<&Inventory>, now: i64) -> Result<Option<Arc<Pack>>> {
     let (index_path, pack_path) = (stem.with_extension("idx"), stem.with_extension("pack"));
-    let idx = Identity::of(&index_path)?;
-    let Some(pack) = Identity::of(&pack_path)? else { return Ok(None) };
+    let idx = FileMark::behind(&index_path)?;
+    let Some(pack) = FileMark::behind(&pack_path)? else { return Ok(None) };
     let same = |other: &&Arc<Pack>| other.stem == stem && other.idx == idx && other.pack == pack;
     let name = stem.file_name().unwrap_or_default().to_string_lossy();
     let line = known.and_then(|known| known.packs.get(name.as_ref())).filter(|known| known.pack == pack);
@@ -309,8 +287,8 @@ fn look(stem: &Path, old: Option<&[Arc<Pack>]>, known: Option<&Inventory>, now: 
 fn missing(
     file: &File,
     index: &Index,
-    pack: Identity,
-    known: Option<&Known>,
+    pack: FileMark,
+    known: Option<&KnownPack>,
 ) -> std::io::Result<Option<BTreeSet<ObjectId>>> {
     let ends = match pack::ends_as(file, pack.size, index.of_pack()) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => false,
@@ -338,7 +316,7 @@ mod tests {
     use std::fs::FileTimes;
     use std::time::{Duration, SystemTime};
 
-    use super::super::pack::tests::index_of;
+    use super::super::pack::index_of;
     use super::*;
 
     /// A pack of which only the index counts.
@@ -347,7 +325,7 @@ mod tests {
             stem: dir.join(name),
             index: Index::verified(index_of(ids)).unwrap(),
             idx: None,
-            pack: Identity::NONE,
+            pack: FileMark::NONE,
             bad: bad.iter().copied().collect(),
             derived: None,
             file: Mutex::default(),

@@ -8,7 +8,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::{Store, layout, lazy};
+use super::repository::Store;
+use super::{layout, lazy};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::{create_private_dir, replace_cache, sync_dir};

@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
+use super::damage::damaged;
 use super::objects::Objects;
-use super::{Store, damaged};
+use super::repository::Store;
 use crate::error::{Code, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::tree::{self, TreeEntry};
@@ -17,7 +18,7 @@ pub struct Reader<'s> {
 }
 
 impl<'s> Reader<'s> {
-    pub(super) fn new(objects: &'s Objects) -> Reader<'s> {
+    fn new(objects: &'s Objects) -> Reader<'s> {
         Reader { objects }
     }
 
@@ -62,6 +63,15 @@ impl<'s> Reader<'s> {
 }
 
 impl Store {
+    /// Reads blobs from several threads.
+    ///
+    /// # Errors
+    /// When packs cannot be listed.
+    pub fn reader(&self) -> Result<Reader<'_>> {
+        self.objects.set()?;
+        Ok(Reader::new(&self.objects))
+    }
+
     /// The entries of a tree object of at most so many bytes.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use crate::sys::nameless;
 use crate::sys::process::descriptor_limit;
 
 /// As many as a checkpoint of loose objects can need, with its ref.
-const ENOUGH: usize = super::batch::MAX_LOOSE;
+const ENOUGH: usize = super::loose::MAX_LOOSE;
 
 /// The part of a process's descriptors that all of them may take.
 const SHARE: u64 = 8;

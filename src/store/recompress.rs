@@ -11,21 +11,15 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::Builder;
 use std::time::{Duration, SystemTime};
 
-use super::Store;
-use super::consolidate::{self, Found, Place};
-use super::deflate::{self, Effort};
-use super::index::{self, Entry};
 use super::inventory::Inventory;
-use super::pack::{self, PackWriter};
+use super::pack_files::{self, PackFile, StorePaths};
 use super::present::Present;
+use super::recompression::Recompression;
+use super::repository::Store;
+use super::{index, pack};
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::id::ObjectKind;
-use crate::sys::fs::lock::FileLock;
 use crate::sys::fs::space::DiskSpace;
 use crate::sys::interrupt::{Flow, Interrupt};
 
@@ -47,33 +41,6 @@ pub const IDLE: Slice = Slice { age: Duration::ZERO, bytes: u64::MAX, pack: 32 <
 
 /// For a command that ends: little, and nothing of what a sidecar may be about to do.
 pub const COMMAND: Slice = Slice { age: Duration::from_secs(600), bytes: 8 << 20, pack: u64::MAX, goes_on: false };
-
-/// How often somebody is asked whether to go on while a pack is being synced.
-const PAUSE: Duration = Duration::from_millis(5);
-
-/// One light pack at work.
-pub struct Recompression {
-    light: Found,
-    file: File,
-    /// What no dense pack holds, with its end.
-    todo: VecDeque<(Entry, u64)>,
-    writer: Option<PackWriter>,
-    /// A pack that is being synced, by a thread of its own: a disk may take long.
-    finishing: Option<Receiver<Result<String>>>,
-    /// Whether an object could not be read. The others are compressed all the same, and the light pack stays.
-    damaged: bool,
-    _consolidating: FileLock,
-    _shared: FileLock,
-}
-
-impl Drop for Recompression {
-    fn drop(&mut self) {
-        if let Some(finishing) = self.finishing.take() {
-            // A pack without its index would lie there for ever. Its outcome matters to nobody any more.
-            let _ = finishing.recv();
-        }
-    }
-}
 
 impl Store {
     /// Compresses what light packs hold, until nothing is left, `slice` is used up or `control` says so; says whether a pack
@@ -114,13 +81,13 @@ impl Store {
 
     /// Chooses a light pack; `None` when there is none to do now.
     fn begin(&self, age: Duration) -> Result<Option<Box<Recompression>>> {
-        let place = Place::of(self);
-        let old = |found: &Found| age.is_zero() || found.age(SystemTime::now()).is_some_and(|its| its >= age);
-        let due = |found: &Found| found.is_light() && old(found) && !self.refused.contains(&found.name());
-        let Some(light) = consolidate::packs(&place.git_dir)?.into_iter().find(due) else {
+        let place = self.paths();
+        let old = |found: &PackFile| age.is_zero() || found.age(SystemTime::now()).is_some_and(|its| its >= age);
+        let due = |found: &PackFile| found.is_light() && old(found) && !self.refused.contains(&found.name());
+        let Some(light) = pack_files::packs(&place.git_dir)?.into_iter().find(due) else {
             return Ok(None);
         };
-        let Some(consolidating) = consolidate::try_lock(&place.home.join("consolidate.lock"))? else {
+        let Some(consolidating) = pack_files::try_lock(&place.home.join("consolidate.lock"))? else {
             return Ok(None);
         };
         let shared = match self.lock_shared("compressing", Duration::ZERO) {
@@ -128,7 +95,7 @@ impl Store {
             Err(error) if error.code() == Code::StoreLocked => return Ok(None),
             Err(error) => return Err(error),
         };
-        let Some(spans) = consolidate::spans(&light)? else {
+        let Some(spans) = pack_files::spans(&light)? else {
             return Err(light.damaged());
         };
         let dense = dense(&place)?;
@@ -158,17 +125,17 @@ impl Store {
 
     /// Removes a light pack if dense ones hold all of it and nobody writes; `false` leaves it for another time.
     fn replace(&mut self, work: Box<Recompression>) -> Result<bool> {
-        let place = Place::of(self);
+        let place = self.paths();
         let light = work.light.clone();
         // The lock held shared would be in the way of the same lock held alone.
         drop(work);
-        let Some(_ours) = consolidate::try_lock(&place.home.join("consolidate.lock"))? else {
+        let Some(_ours) = pack_files::try_lock(&place.home.join("consolidate.lock"))? else {
             return Ok(false);
         };
-        let Some(alone) = consolidate::try_lock(&place.home.join("store.lock"))? else {
+        let Some(alone) = pack_files::try_lock(&place.home.join("store.lock"))? else {
             return Ok(false);
         };
-        let Some(spans) = consolidate::spans(&light)? else {
+        let Some(spans) = pack_files::spans(&light)? else {
             return Err(light.damaged());
         };
         let dense = dense(&place)?;
@@ -176,7 +143,7 @@ impl Store {
             tracing::warn!(id = %entry.id, "a light pack stays: not everything in it is compressed");
             return Ok(false);
         }
-        consolidate::remove_pack(&place.git_dir, &light)?;
+        pack_files::remove_pack(&place.git_dir, &light)?;
         self.objects.account()?;
         drop(alone);
         tracing::info!(pack = light.name(), objects = spans.len(), bytes = light.length, "compressed a light pack");
@@ -185,9 +152,9 @@ impl Store {
 }
 
 /// What the packs hold that are not light.
-fn dense(place: &Place) -> Result<Present> {
+fn dense(place: &StorePaths) -> Result<Present> {
     let (mut ids, known) = (Vec::new(), Inventory::load(&place.git_dir));
-    for found in consolidate::packs(&place.git_dir)?.into_iter().filter(|found| !found.is_light()) {
+    for found in pack_files::packs(&place.git_dir)?.into_iter().filter(|found| !found.is_light()) {
         let path = found.file("idx");
         let bytes = std::fs::read(&path).at("reading", &path)?;
         // One that is torn or cannot be read holds nothing that could be relied on.
@@ -201,93 +168,4 @@ fn dense(place: &Place) -> Result<Present> {
         ids.extend(whole.filter(|id| !bad.contains(id)));
     }
     Ok(Present::from(ids))
-}
-
-impl Recompression {
-    /// Goes on until everything is done (`true`), or `left` is used up or `control` says so.
-    fn work(&mut self, pack: u64, left: &mut u64, control: Interrupt<'_>) -> Result<bool> {
-        while let Some((entry, end)) = self.todo.front() {
-            if *left == 0 || control() == Flow::Stop {
-                return Ok(false);
-            }
-            let Some((packed, size)) = self.dense(entry, *end)? else {
-                tracing::warn!(id = %entry.id, pack = self.light.name(), "an object is damaged");
-                self.damaged = true;
-                self.todo.pop_front();
-                continue;
-            };
-            let writer = match &mut self.writer {
-                Some(writer) => writer,
-                None => self.writer.insert(PackWriter::create(&self.git_dir(), pack::DENSE)?),
-            };
-            writer.append(&packed)?;
-            let full = writer.length() >= pack;
-            self.todo.pop_front();
-            *left = left.saturating_sub(size);
-            if full {
-                if !self.wait(control)? {
-                    return Ok(false);
-                }
-                self.finish()?;
-            }
-        }
-        if !self.wait(control)? {
-            return Ok(false);
-        }
-        self.finish()?;
-        self.wait(control)
-    }
-
-    fn git_dir(&self) -> PathBuf {
-        self.light.path.ancestors().nth(3).unwrap_or(&self.light.path).to_owned()
-    }
-
-    /// Has the pack that was written so far put in its place, behind this thread.
-    fn finish(&mut self) -> Result<()> {
-        let Some(writer) = self.writer.take() else { return Ok(()) };
-        let (sender, receiver) = channel();
-        let finishing = move || {
-            // Nobody waits any more when the receiver is gone.
-            let _ = sender.send(writer.finish());
-        };
-        let started = Builder::new().name("sync".to_owned()).spawn(finishing);
-        started.map_err(|error| Error::new(Code::Internal, "no thread could be started").caused_by(error))?;
-        self.finishing = Some(receiver);
-        Ok(())
-    }
-
-    /// Waits for the pack that is being finished; `false` when `control` says so before.
-    fn wait(&mut self, control: Interrupt<'_>) -> Result<bool> {
-        while let Some(finishing) = &self.finishing {
-            match finishing.recv_timeout(PAUSE) {
-                Ok(outcome) => {
-                    self.finishing = None;
-                    outcome?;
-                }
-                Err(RecvTimeoutError::Timeout) if control() == Flow::Continue => {}
-                Err(RecvTimeoutError::Timeout) => return Ok(false),
-                Err(RecvTimeoutError::Disconnected) => {
-                    self.finishing = None;
-                    return Err(Error::new(Code::Internal, "a pack was not finished"));
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// An entry, proved and compressed, and the bytes of its content; `None` when it is damaged.
-    fn dense(&self, entry: &Entry, end: u64) -> Result<Option<(pack::Packed, u64)>> {
-        let Some(bytes) = consolidate::read(&self.file, entry, end, &self.light.file("pack"))? else {
-            return Ok(None);
-        };
-        let content = |(kind, size, at): (ObjectKind, u64, usize)| {
-            let content = deflate::inflate(&bytes[at..], usize::try_from(size).ok()?)?;
-            Some((kind, content)).filter(|(kind, content)| pack::plain_id(*kind, content) == entry.id)
-        };
-        let Some((kind, content)) = pack::entry_of(&bytes).and_then(content) else {
-            return Ok(None);
-        };
-        let size = content.len() as u64;
-        Ok(Some((pack::compress(kind, entry.id, &content, Effort::Small)?, size)))
-    }
 }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::Store;
+use super::repository::Store;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::sync_dir;
+use crate::sys::fs::mark::FileMark;
 
 /// How long a `.lock` file must stand untouched to count as left over: git holds one for milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -28,15 +29,11 @@ pub struct RefEntry {
 /// By which a changed listing of refs is noticed: the directories that were listed (and the packed refs), with what the
 /// file system said of them. A ref that is replaced, as git and piton do it, moves its directory's times.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefMarks(Vec<(PathBuf, Mark)>);
+pub struct RefMarks(Vec<(PathBuf, Option<FileMark>)>);
 
-/// Inode and the times of modification and change, in nanoseconds; `None` for what is not there.
-type Mark = Option<(u64, i64, i64)>;
-
-fn mark(path: &Path) -> Mark {
-    let facts = path.symlink_metadata().ok()?;
-    let time = |seconds: i64, nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
-    Some((facts.ino(), time(facts.mtime(), facts.mtime_nsec()), time(facts.ctime(), facts.ctime_nsec())))
+/// Marks a path; one that cannot be looked at counts as not there, and is told of when it is read.
+fn mark(path: &Path) -> Option<FileMark> {
+    FileMark::at(path).ok().flatten()
 }
 
 impl RefMarks {
@@ -125,7 +122,7 @@ impl Store {
         let path = self.git_dir.join(name);
         let made = if synced { None } else { Locked::made(self, &path, new) };
         let lock = made.map_or_else(|| Locked::create(&path), Ok)?;
-        let now = self.target(name).map_err(|what| super::damaged_ref(name, &what))?;
+        let now = self.target(name).map_err(|what| damaged_ref(name, &what))?;
         if now != expect {
             return Err(moved(name));
         }
@@ -166,7 +163,7 @@ impl Store {
         let path = self.git_dir.join(name);
         // As git does it: nobody moves the ref while its lock stands, and a packed one goes first, or it would come back.
         let lock = Locked::create(&path)?;
-        if self.target(name).map_err(|what| super::damaged_ref(name, &what))? != Some(expect) {
+        if self.target(name).map_err(|what| damaged_ref(name, &what))? != Some(expect) {
             return Err(moved(name));
         }
         self.unpack(name)?;
@@ -211,11 +208,11 @@ impl Store {
     /// Waits for whoever holds a `.lock` beside the ref, an ordinary git for example, and removes one that nobody touches.
     fn remove_stale_lock(&self, name: &str) -> Result<()> {
         let path = self.git_dir.join(format!("{name}.lock"));
-        let mut seen = lock_file(&path)?;
+        let mut seen = FileMark::at(&path)?;
         let mut since = Instant::now();
         while seen.is_some() && since.elapsed() < PATIENCE {
             std::thread::sleep(LOOK_AGAIN);
-            let now = lock_file(&path)?;
+            let now = FileMark::at(&path)?;
             if now != seen {
                 (seen, since) = (now, Instant::now());
             }
@@ -306,17 +303,6 @@ fn lock_of(path: &Path) -> PathBuf {
     PathBuf::from(lock)
 }
 
-/// Which file a lock is, and when it was written; `None` when there is none.
-fn lock_file(path: &Path) -> Result<Option<(u64, i64, i64)>> {
-    match path.symlink_metadata() {
-        Ok(facts) => Ok(Some((facts.ino(), facts.mtime(), facts.mtime_nsec()))),
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
-        Err(error) => Err(Error::io(error, "looking at a lock", path)),
-    }
-}
-
 fn moved(name: &str) -> Error {
     Error::new(Code::Conflict, format!("`{name}` was moved by somebody else")).hint("try again")
 }
@@ -367,4 +353,9 @@ fn parse(content: &[u8]) -> Result<ObjectId, String> {
         return Err("the ref points to another ref".to_owned());
     }
     text.trim().parse().map_err(|_| "the ref does not hold an object id".to_owned())
+}
+
+fn damaged_ref(name: &str, what: &str) -> Error {
+    Error::new(Code::StoreDamaged, format!("the ref `{name}` cannot be moved: {what}"))
+        .hint("run `git fsck --full` in the store")
 }

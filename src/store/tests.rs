@@ -3,9 +3,14 @@ mod damage;
 mod light;
 mod shared;
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
+use super::repository::{LIGHT_FROM, LIGHT_SOON};
 use super::*;
+use crate::error::{Code, Result};
+use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::ObjectSink;
 use crate::model::tree::{Mode as TreeMode, TreeEntry, encode};
 

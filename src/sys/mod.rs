@@ -8,6 +8,7 @@ pub mod fs;
 pub mod interrupt;
 mod linux;
 pub mod memory;
+pub mod parallel;
 pub mod pipe;
 pub mod process;
 

@@ -5,8 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::probe::stamp_of;
-use crate::model::stamp::Stamp;
+use crate::sys::fs::mark::FileMark;
 
 /// Longest `.git` file, `commondir` file or `info/exclude` that is read.
 const SMALL: u64 = 1 << 20;
@@ -39,8 +38,9 @@ impl GitDir {
 
     /// What the file system says of the files that rule a capture, whether they lie in the workspace or elsewhere.
     pub(super) fn marks(&self) -> Marks {
-        let stamp = |path: PathBuf| rustix::fs::stat(&path).ok().map(|stat| stamp_of(&stat));
-        Marks { index: stamp(self.dir.join("index")), exclude: stamp(self.common.join("info/exclude")) }
+        // What cannot be looked at counts as not there.
+        let mark = |path: PathBuf| FileMark::behind(&path).ok().flatten();
+        Marks { index: mark(self.dir.join("index")), exclude: mark(self.common.join("info/exclude")) }
     }
 
     /// The content of `info/exclude`; empty when there is none.
@@ -52,8 +52,8 @@ impl GitDir {
 /// By which a changed index or `info/exclude` is noticed; git replaces its index whole, so that its inode moves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Marks {
-    pub(super) index: Option<Stamp>,
-    pub(super) exclude: Option<Stamp>,
+    pub(super) index: Option<FileMark>,
+    pub(super) exclude: Option<FileMark>,
 }
 
 /// Where a `.git` file points to.

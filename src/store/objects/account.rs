@@ -11,9 +11,10 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::store::entry::Fault;
 use crate::store::inventory::Inventory;
-use crate::store::packs::{Identity, Set};
+use crate::store::packs::Set;
 use crate::store::{layout, loose, pack};
 use crate::sys::fs::durable::{create_private_dir, sync_dir, unique_suffix};
+use crate::sys::fs::mark::FileMark;
 
 /// So many missing objects are remembered. Each of them costs a look per checkpoint; a further one that is missed costs a look at all.
 const MOST_LOST: usize = 1000;
@@ -22,7 +23,7 @@ const MOST_LOST: usize = 1000;
 pub struct Accounted {
     pub(super) set: Arc<Set>,
     /// The inventory as it was after that.
-    told: Option<Identity>,
+    told: Option<FileMark>,
     /// Objects that are known to be missing.
     lost: BTreeSet<ObjectId>,
 }
@@ -95,7 +96,7 @@ impl Objects {
         }
         let went = self.has_lost(before, known.as_ref(), &set);
         // Without an inventory nobody can tell.
-        let mut next = Inventory::of(&set, went || known.as_ref().is_none_or(|known| known.is_suspect));
+        let mut next = set.inventory(went || known.as_ref().is_none_or(|known| known.is_suspect));
         let mut is_news = went || known.is_none();
         let lost = known.iter().flat_map(|known| &known.lost).copied();
         next.lost = lost.filter(|id| !set.has(id) && !self.is_loose(id)).collect();
@@ -264,8 +265,8 @@ fn mend(set: &Set) -> Result<Option<Inventory>> {
         std::fs::rename(&aside, &path).at("renaming", &aside)?;
         sync_dir(path.parent().unwrap_or(Path::new(".")))?;
         tracing::warn!(path = %path.display(), "a pack's index was written anew");
-        let known = known.get_or_insert_with(|| Inventory::of(set, false));
-        if let (Some(known), Some(idx)) = (known.packs.get_mut(&pack.name()), Identity::of(&path)?) {
+        let known = known.get_or_insert_with(|| set.inventory(false));
+        if let (Some(known), Some(idx)) = (known.packs.get_mut(&pack.name()), FileMark::behind(&path)?) {
             known.idx = idx;
         }
     }

@@ -21,7 +21,7 @@ fn delta(store: &Store, name: &str, base: (ObjectId, usize), content: &[u8], siz
     encoder.write_all(&delta).unwrap();
     encoder.finish().unwrap();
     let mut bytes = [b"PACK\0\0\0\x02\0\0\0\x01", &entry[..]].concat();
-    let checksum = pack::checksum(&bytes);
+    let checksum = hash::checksum(&bytes);
     bytes.extend_from_slice(&checksum);
     let id = ObjectId::of(ObjectKind::Blob, content).unwrap();
     let index = pack::index_bytes(&[Entry { id, crc: crc32fast::hash(&entry), offset: 12 }], &checksum);

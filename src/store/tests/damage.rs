@@ -5,8 +5,8 @@ use crate::store::deflate::Effort;
 use crate::store::index::Index;
 use crate::store::inventory::Inventory;
 use crate::store::pack::PackWriter;
-use crate::store::packs::Identity;
 use crate::sys::fs::durable::replace_cache;
+use crate::sys::fs::mark::FileMark;
 
 pub(super) fn only(store: &Store, kind: &str) -> PathBuf {
     let found = std::fs::read_dir(store.git_dir().join("objects/pack")).unwrap().map(|entry| entry.unwrap().path());
@@ -252,7 +252,7 @@ fn an_index_that_rots_unseen_costs_no_object() {
             replace_cache(&index, &wrong).unwrap();
             // As if no time had moved.
             let mut known = Inventory::load(store.git_dir()).unwrap();
-            known.packs.values_mut().next().unwrap().idx = Identity::of(&index).unwrap().unwrap();
+            known.packs.values_mut().next().unwrap().idx = FileMark::behind(&index).unwrap().unwrap();
             known.save(store.git_dir()).unwrap();
             let mut fresh = Store::open(home.path()).unwrap();
             if is_read {

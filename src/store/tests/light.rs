@@ -7,7 +7,7 @@ use crate::sys::interrupt::Flow;
 fn light_store() -> (tempfile::TempDir, Store, ObjectId) {
     let (home, store) = store();
     let batch = store.batch().unwrap();
-    batch.expect(2000, batch::LIGHT_FROM).unwrap();
+    batch.expect(2000, LIGHT_FROM).unwrap();
     let entries = (0..300).map(|i| {
         let id = blob(&batch, &format!("line {i} of many\n").repeat(400 + i).into_bytes());
         TreeEntry { name: format!("f{i:03}").into(), mode: TreeMode::File, id }
@@ -46,11 +46,11 @@ const AT_ONCE: Slice = Slice { age: Duration::ZERO, bytes: 300_000, pack: 200_00
 #[test]
 fn how_much_is_put_off_is_said_by_the_process() {
     for (goes_on, bytes, expected) in [
-        (false, batch::LIGHT_SOON, 0),
-        (false, batch::LIGHT_FROM - 1, 0),
-        (false, batch::LIGHT_FROM, 1),
-        (true, batch::LIGHT_SOON - 1, 0),
-        (true, batch::LIGHT_SOON, 1),
+        (false, LIGHT_SOON, 0),
+        (false, LIGHT_FROM - 1, 0),
+        (false, LIGHT_FROM, 1),
+        (true, LIGHT_SOON - 1, 0),
+        (true, LIGHT_SOON, 1),
     ] {
         let (_home, mut store) = store();
         if goes_on {

@@ -3,8 +3,8 @@
 use super::damage::{comes_whole, only, with_pack_and_ref, writing};
 use super::*;
 use crate::store::inventory::Inventory;
-use crate::store::packs::Identity;
 use crate::sys::fs::durable::replace_cache;
+use crate::sys::fs::mark::FileMark;
 
 #[test]
 fn without_an_inventory_everything_is_looked_at_once() {
@@ -26,7 +26,7 @@ fn without_an_inventory_everything_is_looked_at_once() {
 fn writers_of_the_inventory_lose_nothing_of_each_other() {
     let (_home, store) = store();
     let dir = store.git_dir();
-    let known = inventory::Known { idx: Identity::NONE, pack: Identity::NONE, objects: 1, bad: Vec::new() };
+    let known = inventory::KnownPack { idx: FileMark::NONE, pack: FileMark::NONE, objects: 1, bad: Vec::new() };
     let change = |change: &dyn Fn(&mut Inventory)| {
         let _lock = Inventory::lock(dir).unwrap();
         let mut inventory = Inventory::load(dir).unwrap();

@@ -4,5 +4,6 @@ pub mod deferred;
 pub mod dir;
 pub mod durable;
 pub mod lock;
+pub mod mark;
 pub mod space;
 pub mod stat;

@@ -1,0 +1,136 @@
+//! The files of the packs that stand: listing them, reading their entries, and removing them.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::index::{self, Entry};
+use super::inventory::Inventory;
+use super::pack;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::sys::fs::lock::{FileLock, Mode};
+
+/// The places of a store.
+pub struct StorePaths {
+    pub home: PathBuf,
+    pub git_dir: PathBuf,
+}
+
+/// A pack that stands.
+#[derive(Clone)]
+pub struct PackFile {
+    /// Without its extension.
+    pub path: PathBuf,
+    pub length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl PackFile {
+    /// Below `objects`.
+    pub fn name(&self) -> String {
+        format!("pack/{}", self.stem())
+    }
+
+    /// One of its files.
+    pub fn file(&self, kind: &str) -> PathBuf {
+        self.path.with_extension(kind)
+    }
+
+    /// Whether its objects are not compressed yet.
+    pub fn is_light(&self) -> bool {
+        self.stem().starts_with(pack::LIGHT)
+    }
+
+    /// How long ago it was written; `None` when that cannot be told.
+    pub fn age(&self, now: SystemTime) -> Option<Duration> {
+        now.duration_since(self.modified?).ok()
+    }
+
+    /// The error of one that is not whole.
+    pub fn damaged(&self) -> Error {
+        Error::new(Code::StoreDamaged, "a pack is damaged")
+            .path(self.file("pack"))
+            .hint("run `git fsck --full` in the store")
+    }
+
+    /// Its name without directory and extension.
+    pub fn stem(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+}
+
+/// Packs with an index, smallest first; those that somebody asked git to keep are left out.
+pub fn packs(git_dir: &Path) -> Result<Vec<PackFile>> {
+    let dir = git_dir.join("objects/pack");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
+        let path = entry.at("listing", &dir)?.path();
+        let kept = ["keep", "promisor"].iter().any(|kind| path.with_extension(kind).exists());
+        if path.extension().is_none_or(|kind| kind != "pack") || kept || !path.with_extension("idx").is_file() {
+            continue;
+        }
+        let facts = path.metadata().at("looking at", &path)?;
+        found.push(PackFile { path: path.with_extension(""), length: facts.len(), modified: facts.modified().ok() });
+    }
+    found.sort_by(|a, b| (a.length, &a.path).cmp(&(b.length, &b.path)));
+    Ok(found)
+}
+
+/// The entries of a pack in their order, each with where the next begins; `None` when its index is damaged.
+pub fn spans(found: &PackFile) -> Result<Option<Vec<(Entry, u64)>>> {
+    let path = found.path.with_extension("idx");
+    let bytes = std::fs::read(&path).at("reading", &path)?;
+    let Some(mut entries) = index::parse(bytes) else {
+        tracing::warn!(path = %path.display(), "a pack's index is damaged");
+        return Ok(None);
+    };
+    entries.sort_by_key(|entry| entry.offset);
+    let end = found.length.saturating_sub(20);
+    let ends = entries.iter().skip(1).map(|entry| entry.offset).chain([end]).collect::<Vec<_>>();
+    Ok(Some(entries.into_iter().zip(ends).collect()))
+}
+
+/// An entry's bytes; `None` when they are not what the index says.
+pub fn read(file: &File, entry: &Entry, end: u64, path: &Path) -> Result<Option<Vec<u8>>> {
+    let length = end.checked_sub(entry.offset).filter(|length| (1..=u64::from(u32::MAX)).contains(length));
+    let Some(length) = length else {
+        return Ok(None);
+    };
+    let mut bytes = vec![0; length as usize];
+    match file.read_exact_at(&mut bytes, entry.offset) {
+        Ok(()) => Ok((crc32fast::hash(&bytes) == entry.crc).then_some(bytes)),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(Error::io(error, "reading", path)),
+    }
+}
+
+/// Removes a pack.
+pub fn remove_pack(git_dir: &Path, found: &PackFile) -> Result<()> {
+    Inventory::forget(git_dir, &[&found.stem()])?;
+    remove_files(&found.path)
+}
+
+/// Removes the files of a pack, the index first: what has none is no pack to git.
+pub fn remove_files(path: &Path) -> Result<()> {
+    ["idx", "rev", "bitmap", "mtimes", "pack"].iter().try_for_each(|kind| gone(&path.with_extension(kind)))
+}
+
+/// Removes a file that may have gone already.
+pub fn gone(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io(error, "removing what was consolidated", path)),
+    }
+}
+
+/// The lock, held alone; `None` when it is not free now.
+pub fn try_lock(path: &Path) -> Result<Option<FileLock>> {
+    match FileLock::acquire(path, Mode::Exclusive, "consolidating", Duration::ZERO) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.code() == Code::StoreLocked => Ok(None),
+        Err(error) => Err(error),
+    }
+}

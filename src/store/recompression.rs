@@ -1,0 +1,134 @@
+//! One light pack that is being compressed, over several slices of idle time.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+use super::deflate::{self, Effort};
+use super::index::Entry;
+use super::pack::{self, PackWriter};
+use super::pack_files::{self, PackFile};
+use super::{hash, header};
+use crate::error::{Code, Error, Result};
+use crate::model::id::ObjectKind;
+use crate::sys::fs::lock::FileLock;
+use crate::sys::interrupt::{Flow, Interrupt};
+
+/// How often somebody is asked whether to go on while a pack is being synced.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// One light pack at work.
+pub struct Recompression {
+    pub(super) light: PackFile,
+    pub(super) file: File,
+    /// What no dense pack holds, with its end.
+    pub(super) todo: VecDeque<(Entry, u64)>,
+    pub(super) writer: Option<PackWriter>,
+    /// A pack that is being synced, by a thread of its own: a disk may take long.
+    pub(super) finishing: Option<Receiver<Result<String>>>,
+    /// Whether an object could not be read. The others are compressed all the same, and the light pack stays.
+    pub(super) damaged: bool,
+    pub(super) _consolidating: FileLock,
+    pub(super) _shared: FileLock,
+}
+
+impl Drop for Recompression {
+    fn drop(&mut self) {
+        if let Some(finishing) = self.finishing.take() {
+            // A pack without its index would lie there for ever. Its outcome matters to nobody any more.
+            let _ = finishing.recv();
+        }
+    }
+}
+
+impl Recompression {
+    /// Goes on until everything is done (`true`), or `left` is used up or `control` says so.
+    pub(super) fn work(&mut self, pack: u64, left: &mut u64, control: Interrupt<'_>) -> Result<bool> {
+        while let Some((entry, end)) = self.todo.front() {
+            if *left == 0 || control() == Flow::Stop {
+                return Ok(false);
+            }
+            let Some((packed, size)) = self.dense(entry, *end)? else {
+                tracing::warn!(id = %entry.id, pack = self.light.name(), "an object is damaged");
+                self.damaged = true;
+                self.todo.pop_front();
+                continue;
+            };
+            let writer = match &mut self.writer {
+                Some(writer) => writer,
+                None => self.writer.insert(PackWriter::create(&self.git_dir(), pack::DENSE)?),
+            };
+            writer.append(&packed)?;
+            let full = writer.length() >= pack;
+            self.todo.pop_front();
+            *left = left.saturating_sub(size);
+            if full {
+                if !self.wait(control)? {
+                    return Ok(false);
+                }
+                self.finish()?;
+            }
+        }
+        if !self.wait(control)? {
+            return Ok(false);
+        }
+        self.finish()?;
+        self.wait(control)
+    }
+
+    pub(super) fn git_dir(&self) -> PathBuf {
+        self.light.path.ancestors().nth(3).unwrap_or(&self.light.path).to_owned()
+    }
+
+    /// Has the pack that was written so far put in its place, behind this thread.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        let (sender, receiver) = channel();
+        let finishing = move || {
+            // Nobody waits any more when the receiver is gone.
+            let _ = sender.send(writer.finish());
+        };
+        let started = Builder::new().name("sync".to_owned()).spawn(finishing);
+        started.map_err(|error| Error::new(Code::Internal, "no thread could be started").caused_by(error))?;
+        self.finishing = Some(receiver);
+        Ok(())
+    }
+
+    /// Waits for the pack that is being finished; `false` when `control` says so before.
+    pub(super) fn wait(&mut self, control: Interrupt<'_>) -> Result<bool> {
+        while let Some(finishing) = &self.finishing {
+            match finishing.recv_timeout(PAUSE) {
+                Ok(outcome) => {
+                    self.finishing = None;
+                    outcome?;
+                }
+                Err(RecvTimeoutError::Timeout) if control() == Flow::Continue => {}
+                Err(RecvTimeoutError::Timeout) => return Ok(false),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.finishing = None;
+                    return Err(Error::new(Code::Internal, "a pack was not finished"));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// An entry, proved and compressed, and the bytes of its content; `None` when it is damaged.
+    pub(super) fn dense(&self, entry: &Entry, end: u64) -> Result<Option<(pack::Packed, u64)>> {
+        let Some(bytes) = pack_files::read(&self.file, entry, end, &self.light.file("pack"))? else {
+            return Ok(None);
+        };
+        let content = |(kind, size, at): (ObjectKind, u64, usize)| {
+            let content = deflate::inflate(&bytes[at..], usize::try_from(size).ok()?)?;
+            Some((kind, content)).filter(|(kind, content)| hash::plain_id(*kind, content) == entry.id)
+        };
+        let Some((kind, content)) = header::entry_of(&bytes).and_then(content) else {
+            return Ok(None);
+        };
+        let size = content.len() as u64;
+        Ok(Some((pack::compress(kind, entry.id, &content, Effort::Small)?, size)))
+    }
+}

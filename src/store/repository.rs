@@ -1,0 +1,233 @@
+//! The store as one thread has it open: where it lies, what of it is in memory, and what it answers.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::commit::Commit;
+use super::damage::damaged;
+use super::layout;
+use super::objects::Objects;
+use super::pack_files::StorePaths;
+use super::patch::{self, FilePatch};
+use super::ready::Ready;
+use super::recompression::Recompression;
+use crate::error::{Code, Error, Result};
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::sys::fs::lock::{FileLock, Mode};
+
+/// The most bytes of a commit that is read: what piton says of a checkpoint takes a few hundred.
+const LARGEST_COMMIT: u64 = 4 << 20;
+
+/// Most matches that a prefix search gives.
+const MAX_MATCHES: usize = 50;
+
+/// Where so many bytes are to come, they are not compressed yet.
+pub const LIGHT_FROM: u64 = 32 << 20;
+
+/// The same for a process that goes on, and compresses them as soon as nobody waits for it.
+pub const LIGHT_SOON: u64 = 4 << 20;
+
+/// The store. Belongs to one thread; batches may be used from several.
+pub struct Store {
+    pub(super) objects: Objects,
+    pub(super) home: PathBuf,
+    pub(super) git_dir: PathBuf,
+    /// A light pack that is being compressed, with the locks that keeps.
+    pub(super) recompressing: Option<Box<Recompression>>,
+    /// From how many bytes on a batch is not compressed yet.
+    pub(super) light_from: u64,
+    /// Light packs that are damaged.
+    pub(super) refused: Vec<String>,
+    pub(super) ready: Ready,
+}
+
+impl Store {
+    /// Opens the store below `home`, making it when it does not exist and writing anew what is derived and damaged.
+    ///
+    /// # Errors
+    /// `store-damaged` for a store that a newer piton made; `permission`, `disk-full`.
+    pub fn open(home: &Path) -> Result<Store> {
+        let git_dir = layout::prepare(home)?;
+        Ok(Store::over(home, &git_dir))
+    }
+
+    /// A repository that is there.
+    pub(super) fn over(home: &Path, git_dir: &Path) -> Store {
+        Store {
+            objects: Objects::new(git_dir),
+            home: home.to_owned(),
+            git_dir: git_dir.to_owned(),
+            recompressing: None,
+            light_from: LIGHT_FROM,
+            refused: Vec::new(),
+            ready: Ready::default(),
+        }
+    }
+
+    /// piton's own directory.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The bare repository.
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// Both.
+    pub(super) fn paths(&self) -> StorePaths {
+        StorePaths { home: self.home.clone(), git_dir: self.git_dir.clone() }
+    }
+
+    /// Changes when the store loses or replaces objects.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn epoch(&self) -> Result<String> {
+        layout::epoch(&self.git_dir)
+    }
+
+    /// Locks against deletion of objects; writers hold it.
+    ///
+    /// # Errors
+    /// `store-locked` after `wait`.
+    pub fn lock_shared(&self, verb: &str, wait: Duration) -> Result<FileLock> {
+        FileLock::acquire(&self.home.join("store.lock"), Mode::Shared, verb, wait)
+    }
+
+    /// In the idle time of a process that goes on: makes ready what the next checkpoint needs.
+    pub fn prepare(&self) {
+        self.ready.fill(&self.git_dir.join("objects"));
+    }
+
+    /// Lets go of files of the store, in the idle time of a process that goes on: others may have removed them since.
+    pub fn close(&self) {
+        self.objects.close();
+    }
+
+    /// Says that this process goes on, and has [`Store::recompress`] do in idle time what a batch puts off: it may put off more.
+    pub fn puts_off(&mut self) {
+        self.light_from = LIGHT_SOON;
+    }
+
+    /// True if an object is there, as far as names tell.
+    ///
+    /// # Errors
+    /// When packs cannot be listed.
+    pub fn has(&self, id: &ObjectId) -> Result<bool> {
+        self.objects.has(id)
+    }
+
+    /// Returns the `ids` that are not there.
+    ///
+    /// # Errors
+    /// When packs cannot be listed.
+    pub fn missing(&self, ids: &mut dyn Iterator<Item = ObjectId>) -> Result<HashSet<ObjectId>> {
+        let set = self.objects.refresh()?;
+        let unique: HashSet<ObjectId> = ids.filter(|id| !set.has(id)).collect();
+        Ok(unique.into_iter().filter(|id| !self.objects.is_loose(id)).collect())
+    }
+
+    /// What kind of object an id is; `None` when it is not there (or is a tag, which piton never writes).
+    ///
+    /// # Errors
+    /// When packs cannot be listed. What cannot be read is not there.
+    pub fn kind_of(&self, id: &ObjectId) -> Result<Option<ObjectKind>> {
+        // Anybody may ask for any id: one that nobody has is not missed.
+        if !self.objects.has(id)? {
+            return Ok(None);
+        }
+        Ok(self.objects.describe(id).ok().and_then(|(kind, _)| kind))
+    }
+
+    /// The length of a blob.
+    ///
+    /// # Errors
+    /// `store-damaged` when it is missing.
+    pub fn blob_size(&self, id: &ObjectId) -> Result<u64> {
+        Ok(self.objects.describe(id)?.1)
+    }
+
+    /// Writes a blob's bytes to `out` and gives their number. Large blobs are not held in memory. What was
+    /// delivered is hashed: a wrong byte anywhere is an error.
+    ///
+    /// # Errors
+    /// `store-damaged`; errors of writing.
+    pub fn copy_blob(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
+        self.objects.copy(id, out)
+    }
+
+    /// A commit.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint` when absent, `not-a-checkpoint` for other kinds of object, `too-large`.
+    pub fn read_commit(&self, id: &ObjectId) -> Result<Commit> {
+        if !self.objects.has(id)? {
+            return Err(Error::new(Code::NoSuchCheckpoint, format!("commit {id} is missing from the store")));
+        }
+        let is_too_large = |error: &Error| error.code() == Code::TooLarge;
+        let read = self.objects.read(id, LARGEST_COMMIT).map_err(|error| match is_too_large(&error) {
+            true => error.hint("no checkpoint is so large: `piton doctor --refs` says what names it"),
+            false => error,
+        });
+        match read? {
+            (Some(ObjectKind::Commit), content) => {
+                Commit::decode(&content).ok_or_else(|| damaged(id, "is no commit that git would write"))
+            }
+            (kind, _) => {
+                let kind = kind.map_or("tag", ObjectKind::as_str);
+                Err(Error::new(Code::NotACheckpoint, format!("{id} is a {kind}, not a checkpoint")))
+            }
+        }
+    }
+
+    /// All objects whose id begins with these hex digits, at most fifty.
+    ///
+    /// # Errors
+    /// When the object database cannot be listed.
+    pub fn resolve_prefix(&self, hex: &str) -> Result<Vec<ObjectId>> {
+        let mut found = Vec::new();
+        self.objects.each(&mut |id| {
+            if id.to_string().starts_with(hex) && !found.contains(&id) {
+                found.push(id);
+            }
+            found.len() < MAX_MATCHES
+        })?;
+        Ok(found)
+    }
+
+    /// Every commit in the store, named or not.
+    ///
+    /// # Errors
+    /// When the objects cannot be listed.
+    pub fn commits(&self) -> Result<Vec<ObjectId>> {
+        let mut all = HashSet::new();
+        self.objects.each(&mut |id| {
+            all.insert(id);
+            true
+        })?;
+        // What cannot be read is no commit.
+        let is_commit =
+            |id: &ObjectId| self.objects.describe(id).is_ok_and(|(kind, _)| kind == Some(ObjectKind::Commit));
+        Ok(all.into_iter().filter(is_commit).collect())
+    }
+
+    /// Lines that differ between two contents.
+    ///
+    /// # Errors
+    /// `internal` when libgit2 fails.
+    pub fn patch(&self, old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> Result<FilePatch> {
+        patch::between(old, new, path)
+    }
+
+    /// Sees what came or went, before anything is taken for stored. The caller holds the store's lock. If objects went, the epoch
+    /// changes; indexes that are not to be trusted are written anew.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`; when packs cannot be listed or read.
+    pub fn renew(&mut self) -> Result<()> {
+        self.objects.account()
+    }
+}
