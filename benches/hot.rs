@@ -12,7 +12,7 @@ use piton::checkpoint::capture::take::Take;
 use piton::checkpoint::{Home, Timeline, Workspace};
 use piton::error::Result;
 use piton::model::change::{Admits, ChangeSource, Changes, Dirty, Reach};
-use piton::model::checkpoint::Kind;
+use piton::model::checkpoint::CheckpointKind;
 use piton::model::path::RelPath;
 use piton::sys::interrupt::Flow;
 use piton::worktree::Target;
@@ -60,7 +60,7 @@ fn main() -> Result<()> {
     let mut timeline = Timeline::open(&home, Workspace::open(&home, &root)?, policy)?;
     let told = Arc::new(Mutex::new(Changes::none()));
     let go_on = || Flow::Continue;
-    let take = Take::of(Kind::Auto, "bench", "hot path");
+    let take = Take::of(CheckpointKind::Auto, "bench", "hot path");
     timeline.keep_warm();
     timeline.take(&take, &go_on)?;
     timeline.set_change_source(Some(Box::new(Told(Arc::clone(&told)))));

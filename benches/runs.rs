@@ -13,7 +13,7 @@ use piton::checkpoint::runs::codon::{Codon, Mark};
 use piton::checkpoint::runs::run::Begin;
 use piton::checkpoint::{Home, Timeline, Workspace};
 use piton::error::Result;
-use piton::model::checkpoint::Kind;
+use piton::model::checkpoint::CheckpointKind;
 use piton::model::policy::Durability;
 use piton::sys::interrupt::Flow;
 
@@ -75,7 +75,7 @@ fn make(root: &Path, home: &Home, (runs, codons): (usize, usize)) -> Result<()> 
             timeline
                 .start_codon(&name, &Codon { id: id.clone(), name: Some(format!("Step {n}")), tracked, client: 0 })?;
             write(root, n % 50, &format!("{name} {id}"));
-            let mark = Mark { kind: Kind::Completed, id: Some(id), name: None, reason: None, turn: None };
+            let mark = Mark { kind: CheckpointKind::Completed, id: Some(id), name: None, reason: None, turn: None };
             timeline.mark_codon(&name, &mark, &|| Flow::Continue)?;
         }
         if run % 20 == 0 {

@@ -17,11 +17,11 @@ use piton::classify::{Classifier, Context, ToolCall};
 use piton::error::{Code, Error};
 use piton::mcp::{Tools, refusal};
 use piton::model::build;
-use piton::model::checkpoint::{Kind, Record};
+use piton::model::checkpoint::{CheckpointKind, Record};
 use piton::model::coverage::Coverage;
 use piton::model::effect::{Class, Verdict};
 use piton::model::id::{ObjectId, ObjectKind};
-use piton::model::manifest::{Entry, EntryKind, Manifest};
+use piton::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use piton::model::path::RelPath;
 use piton::model::policy::Policy;
 use piton::model::tree::{self as trees, Mode, TreeEntry};
@@ -235,9 +235,9 @@ fn listed(line: &[u8], manifest: &mut Manifest) {
     }
     let id = ObjectId::of(ObjectKind::Blob, path.as_bytes()).expect("no collision");
     let entry = match kind {
-        b"d" => Entry::dir(perm),
-        b"l" => Entry { kind: EntryKind::Link, perm: 0o777, id, size: 0 },
-        _ => Entry { kind: EntryKind::File, perm, id, size: 0 },
+        b"d" => ManifestEntry::dir(perm),
+        b"l" => ManifestEntry { kind: EntryKind::Link, perm: 0o777, id, size: 0 },
+        _ => ManifestEntry { kind: EntryKind::File, perm, id, size: 0 },
     };
     manifest.insert_parents(&path, 0o755);
     manifest.insert(path, entry);
@@ -428,7 +428,7 @@ pub fn message(data: &[u8]) {
     let bits = |n: usize| head.get(n).copied().unwrap_or(0);
     let mut texts = rest.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
     let mut text = || texts.next().unwrap_or_default();
-    let kind = Kind::ALL[usize::from(bits(0)) % Kind::ALL.len()];
+    let kind = CheckpointKind::ALL[usize::from(bits(0)) % CheckpointKind::ALL.len()];
     let effects = CLASSES.iter().enumerate().filter(|(i, _)| bits(2 + i / 8) >> (i % 8) & 1 == 1);
     let record = Record {
         kind,

@@ -16,7 +16,7 @@ use crate::checkpoint::records::state::State;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Result};
 use crate::model::change::{ChangeSource, Changes, Why};
-use crate::model::checkpoint::{Kind, Record};
+use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::cost::Cost;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
@@ -289,7 +289,7 @@ impl Timeline {
 
     /// The newest checkpoint that `unchanged` is measured by: of this run, base captures left out.
     pub(super) fn newest_of_run<'c>(&self, all: &'c [Checkpoint], run: &str) -> Option<&'c Checkpoint> {
-        let counts = |record: &Record| record.run == run && record.kind != Kind::Turn && record.is_whole();
+        let counts = |record: &Record| record.run == run && record.kind != CheckpointKind::Turn && record.is_whole();
         all.iter().rev().find(|checkpoint| counts(&checkpoint.record))
     }
 }
@@ -299,7 +299,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A checkpoint made up for pure tests.
-    pub fn checkpoint(ordinal: u64, kind: Kind, run: &str) -> Checkpoint {
+    pub fn checkpoint(ordinal: u64, kind: CheckpointKind, run: &str) -> Checkpoint {
         let id = ObjectId::of(crate::model::id::ObjectKind::Blob, &ordinal.to_le_bytes()).unwrap();
         let record = Record {
             kind,

@@ -15,7 +15,7 @@ pub const MAX_ALTERNATIVES: usize = 64;
 
 /// Where an unknown text comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Origin {
+pub enum TextOrigin {
     #[default]
     Plain,
     /// Fetched from the network.
@@ -37,19 +37,19 @@ pub struct Arg {
     pub known: usize,
     /// What follows the known bytes is a glob, not an unknown value.
     pub glob: bool,
-    pub origin: Origin,
+    pub origin: TextOrigin,
 }
 
 impl Arg {
     /// An argument that is wholly known.
     pub fn literal(text: impl Into<String>, span: Span) -> Arg {
         let text = text.into();
-        Arg { known: text.len(), text, span, glob: false, origin: Origin::Plain }
+        Arg { known: text.len(), text, span, glob: false, origin: TextOrigin::Plain }
     }
 
     /// An argument of which nothing is known.
     pub fn unknown(text: &str, span: Span) -> Arg {
-        Arg { text: text.to_owned(), span, known: 0, glob: false, origin: Origin::Plain }
+        Arg { text: text.to_owned(), span, known: 0, glob: false, origin: TextOrigin::Plain }
     }
 
     /// Whether every byte is certain.
@@ -83,7 +83,7 @@ pub enum Value {
     Known(Vec<String>),
     /// These arguments, all of them: an array, the parameters of a function.
     List(Vec<Arg>),
-    Unknown(Origin),
+    Unknown(TextOrigin),
     /// Below a temporary directory.
     Temporary,
 }
@@ -107,7 +107,7 @@ impl Shell {
             Value::Unknown(_) | Value::Temporary => false,
         };
         if self.variables.len() < MAX_VARIABLES || self.variables.contains_key(name) {
-            let value = if too_long { Value::Unknown(Origin::Plain) } else { value };
+            let value = if too_long { Value::Unknown(TextOrigin::Plain) } else { value };
             self.variables.insert(name.to_owned(), value);
         }
     }
@@ -121,17 +121,17 @@ pub struct Chunk {
     /// Came from an unquoted expansion: is split at blanks, and its braces are text.
     pub splits: bool,
     pub known: bool,
-    pub origin: Origin,
+    pub origin: TextOrigin,
 }
 
 impl Chunk {
     /// Text as written.
     pub fn text(text: &str, quoted: bool) -> Chunk {
-        Chunk { text: text.to_owned(), quoted, splits: false, known: true, origin: Origin::Plain }
+        Chunk { text: text.to_owned(), quoted, splits: false, known: true, origin: TextOrigin::Plain }
     }
 
     /// Something that cannot be known.
-    pub fn unknown(text: &str, quoted: bool, origin: Origin) -> Chunk {
+    pub fn unknown(text: &str, quoted: bool, origin: TextOrigin) -> Chunk {
         Chunk { text: text.to_owned(), quoted, splits: false, known: false, origin }
     }
 }
@@ -189,7 +189,7 @@ fn append(arg: &mut Arg, chunk: &Chunk, text: &str) {
     let certain = arg.is_exact();
     let start = arg.text.len();
     arg.text.push_str(text);
-    if arg.origin == Origin::Plain {
+    if arg.origin == TextOrigin::Plain {
         arg.origin = chunk.origin;
     }
     if !certain {

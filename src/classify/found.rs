@@ -3,14 +3,14 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::context::{Context, Whereabouts, resolve};
-use super::expand::{Arg, Origin, Shell};
+use super::expand::{Arg, Shell, TextOrigin};
 use crate::model::effect::{Certainty, Class, Scope, Severity, Stance, Takes};
 
 use super::shell::Span;
 
 /// An effect with everything that policy needs.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundEffect {
     pub class: Class,
     pub verb: String,
     pub target: Option<String>,
@@ -36,10 +36,10 @@ pub struct Found {
     pub span: Span,
 }
 
-impl Found {
+impl FoundEffect {
     /// An effect without a target.
-    pub fn new(class: Class, verb: impl Into<String>, rule: impl Into<String>, span: Span) -> Found {
-        Found {
+    pub fn new(class: Class, verb: impl Into<String>, rule: impl Into<String>, span: Span) -> FoundEffect {
+        FoundEffect {
             class,
             verb: verb.into(),
             target: None,
@@ -62,7 +62,7 @@ impl Found {
     }
 
     /// Sets how sure it is.
-    pub fn certainty(mut self, certainty: Certainty) -> Found {
+    pub fn certainty(mut self, certainty: Certainty) -> FoundEffect {
         self.certainty = certainty;
         self
     }
@@ -107,7 +107,7 @@ impl Placed {
 
 /// Finds where an argument lies as a path.
 pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Placed {
-    if arg.origin == Origin::Temporary {
+    if arg.origin == TextOrigin::Temporary {
         return Placed::unknown(Scope::Temp);
     }
     let known = &arg.text[..arg.known.min(arg.text.len())];
@@ -135,7 +135,7 @@ pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Placed
 
 /// An argument as a pattern that the shell will expand here: certain but for its wildcards, which stand behind a directory.
 pub fn pattern(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Option<PathBuf> {
-    if !arg.glob || site.elsewhere || arg.origin == Origin::Temporary {
+    if !arg.glob || site.elsewhere || arg.origin == TextOrigin::Temporary {
         return None;
     }
     let known = &arg.text[..arg.known.min(arg.text.len())];
@@ -181,7 +181,7 @@ fn followed(cwd: &Path, text: &str, context: &Context) -> (PathBuf, Option<PathB
 }
 
 /// Applies a place to an effect; `None` when there is no effect at all.
-pub fn settle(mut found: Found, place: Whereabouts) -> Option<Found> {
+pub fn settle(mut found: FoundEffect, place: Whereabouts) -> Option<FoundEffect> {
     found.scope = match place {
         Whereabouts::Plain(Scope::Device) => return None,
         Whereabouts::Plain(scope) => scope,

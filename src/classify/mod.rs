@@ -27,8 +27,8 @@ pub use context::Context;
 pub use rules::Dropped;
 pub use tool::{ToolCall, patched};
 
-use found::Found;
-use rules::Rules;
+use found::FoundEffect;
+use rules::RuleSet;
 use verdict::{Understanding, judge};
 use walk::Walk;
 
@@ -38,18 +38,18 @@ const MAX_LINE: usize = 256 * 1024;
 /// Rules, and the judging of actions by them.
 #[derive(Debug)]
 pub struct Classifier {
-    rules: Rules,
+    rules: RuleSet,
 }
 
 impl Classifier {
     /// The table that comes with piton. Costs next to nothing: a rule is compiled when its program is first met.
     pub fn embedded() -> Classifier {
-        Classifier { rules: Rules::embedded() }
+        Classifier { rules: RuleSet::embedded() }
     }
 
     /// The table that comes with piton, with a user's rules in front of it. Errors name line and column.
     pub fn with_user_rules(yaml: &str) -> Result<Classifier> {
-        Ok(Classifier { rules: Rules::with_user(yaml)? })
+        Ok(Classifier { rules: RuleSet::with_user(yaml)? })
     }
 
     /// The table that comes with piton, with what is sound of a user's rules in front of it. `json` is a list of rules or a map of
@@ -73,7 +73,7 @@ impl Classifier {
         judge(found, understanding, policy)
     }
 
-    fn walk(&self, command: &str, context: &Context) -> (Vec<Found>, Understanding) {
+    fn walk(&self, command: &str, context: &Context) -> (Vec<FoundEffect>, Understanding) {
         let mut end = command.len().min(MAX_LINE);
         while !command.is_char_boundary(end) {
             end -= 1;
@@ -84,7 +84,7 @@ impl Classifier {
         let broken = walk.bounds.partial || unread;
         if broken {
             let rule = if unread { "limits" } else { "not-understood" };
-            walk.found.push(Found::new(Class::Unknown, "shell", rule, (0, command.len())));
+            walk.found.push(FoundEffect::new(Class::Unknown, "shell", rule, (0, command.len())));
         }
         let Walk { found, opaque, assumed, blind, tops, .. } = walk;
         (found, Understanding { opaque, assumed, broken, blind, tops })

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Classifier;
 use super::context::{Context, resolve};
 use super::expand::{Arg, Shell};
-use super::found::{Found, Site, place, settle};
+use super::found::{FoundEffect, Site, place, settle};
 use super::verdict::Understanding;
 use crate::model::effect::Class;
 use crate::model::text::shell_word;
@@ -27,7 +27,7 @@ pub struct ToolCall<'a> {
 
 /// What kind of tool a name means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ToolKind {
     Write,
     Delete,
     Move,
@@ -202,27 +202,27 @@ const PATH_FIELDS: [&str; 26] = [
 const LIST_FIELDS: [&str; 5] = ["paths", "files", "file_paths", "filePaths", "edits"];
 const PATCH_FIELDS: [&str; 5] = ["patch", "input", "diff", "patchText", "content"];
 
-fn kind_of(tool: &str) -> Kind {
+fn kind_of(tool: &str) -> ToolKind {
     let name = tool.rsplit(['/', ':', '.']).next().unwrap_or(tool);
     let name = name.rsplit("__").next().unwrap_or(name);
     let plain: String =
         name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
     let plain = plain.as_str();
-    let tables: [(&[&str], Kind); 5] = [
-        (&SHELLS, Kind::Shell),
-        (&WRITES, Kind::Write),
-        (&DELETES, Kind::Delete),
-        (&MOVES, Kind::Move),
-        (&READS, Kind::Read),
+    let tables: [(&[&str], ToolKind); 5] = [
+        (&SHELLS, ToolKind::Shell),
+        (&WRITES, ToolKind::Write),
+        (&DELETES, ToolKind::Delete),
+        (&MOVES, ToolKind::Move),
+        (&READS, ToolKind::Read),
     ];
     if let Some((_, kind)) = tables.iter().find(|(names, _)| names.contains(&plain)) {
         return *kind;
     }
     let led = |verbs: &[&str]| verbs.iter().any(|verb| leads(name, verb));
     if led(&["get", "list", "read", "search", "find", "show", "describe", "view", "query"]) {
-        return Kind::Read;
+        return ToolKind::Read;
     }
-    if led(&["send", "post", "publish", "upload"]) { Kind::Network } else { Kind::Unknown }
+    if led(&["send", "post", "publish", "upload"]) { ToolKind::Network } else { ToolKind::Unknown }
 }
 
 /// `read_x`, `readX`, `read-x`: a verb in front of something.
@@ -232,53 +232,55 @@ fn leads(name: &str, verb: &str) -> bool {
 }
 
 /// The effects of a tool call.
-pub fn effects(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding) {
+pub fn effects(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec<FoundEffect>, Understanding) {
     let (mut found, understanding) = acts(classifier, call, context);
     if call.external == Some(true) && !found.iter().any(|found| found.class == Class::NetworkWrite) {
-        found.push(Found::new(Class::NetworkWrite, call.tool, "open-world", (0, 0)));
+        found.push(FoundEffect::new(Class::NetworkWrite, call.tool, "open-world", (0, 0)));
     }
     (found, understanding)
 }
 
-fn acts(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding) {
+fn acts(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec<FoundEffect>, Understanding) {
     let kind = kind_of(call.tool);
     if let Some(command) = command_line(call.input)
-        && (kind == Kind::Shell || kind == Kind::Unknown && call.writes != Some(false))
+        && (kind == ToolKind::Shell || kind == ToolKind::Unknown && call.writes != Some(false))
     {
         return in_directory(classifier, &command, call.input, context);
     }
     match kind {
-        Kind::Write if call.input.get("command").and_then(Value::as_str) == Some("view") => Default::default(),
-        Kind::Write => files(call, context, Class::FileOverwrite),
-        Kind::Delete => files(call, context, Class::FileDelete),
-        Kind::Move => files(call, context, Class::FileMove),
-        Kind::Read if call.writes != Some(true) => Default::default(),
-        Kind::Network => {
-            let mut found = vec![Found::new(Class::NetworkWrite, call.tool, "tool", (0, 0))];
+        ToolKind::Write if call.input.get("command").and_then(Value::as_str) == Some("view") => Default::default(),
+        ToolKind::Write => files(call, context, Class::FileOverwrite),
+        ToolKind::Delete => files(call, context, Class::FileDelete),
+        ToolKind::Move => files(call, context, Class::FileMove),
+        ToolKind::Read if call.writes != Some(true) => Default::default(),
+        ToolKind::Network => {
+            let mut found = vec![FoundEffect::new(Class::NetworkWrite, call.tool, "tool", (0, 0))];
             if call.writes == Some(true) {
                 found.extend(unknown(call, context).0);
             }
             (found, Understanding::default())
         }
-        Kind::Read | Kind::Shell | Kind::Unknown => unknown(call, context),
+        ToolKind::Read | ToolKind::Shell | ToolKind::Unknown => unknown(call, context),
     }
 }
 
 /// A tool nobody told us about: its hints count, and without any it may do anything to files.
-fn unknown(call: &ToolCall<'_>, context: &Context) -> (Vec<Found>, Understanding) {
+fn unknown(call: &ToolCall<'_>, context: &Context) -> (Vec<FoundEffect>, Understanding) {
     match call.writes {
         Some(false) => Default::default(),
         Some(true) => {
             let (mut found, understanding) = files(call, context, Class::FileOverwrite);
             // Fields that look like paths need not be all that it writes.
             if call.paths.is_empty() && found.iter().all(|found| found.target.is_some()) {
-                found.push(Found::new(Class::FileOverwrite, call.tool, "tool", (0, 0)));
+                found.push(FoundEffect::new(Class::FileOverwrite, call.tool, "tool", (0, 0)));
             }
             (found, understanding)
         }
         None => {
-            let opaque =
-                Found { checkpoint: Some(true), ..Found::new(Class::ExecOpaque, call.tool, "unknown-tool", (0, 0)) };
+            let opaque = FoundEffect {
+                checkpoint: Some(true),
+                ..FoundEffect::new(Class::ExecOpaque, call.tool, "unknown-tool", (0, 0))
+            };
             let mut found = vec![opaque];
             if !call.paths.is_empty() {
                 found.extend(files(call, context, Class::FileOverwrite).0);
@@ -293,7 +295,7 @@ fn in_directory(
     command: &str,
     input: &Value,
     context: &Context,
-) -> (Vec<Found>, Understanding) {
+) -> (Vec<FoundEffect>, Understanding) {
     let directory =
         ["cwd", "workdir", "working_directory", "directory", "dir"].iter().find_map(|name| input.get(name)?.as_str());
     match directory.filter(|text| !text.is_empty()) {
@@ -318,7 +320,7 @@ fn command_line(input: &Value) -> Option<String> {
     }
 }
 
-fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<Found>, Understanding) {
+fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<FoundEffect>, Understanding) {
     let patches = PATCH_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_str()).chain(call.input.as_str());
     let patched: Vec<(String, Class)> = patches.flat_map(patched).collect();
     // What the patch says of a path is more than that it is concerned.
@@ -346,17 +348,17 @@ fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<Found>, U
         add(path, *class);
     }
     let found = if paths.is_empty() {
-        vec![Found::new(class, call.tool, "tool", (0, 0))]
+        vec![FoundEffect::new(class, call.tool, "tool", (0, 0))]
     } else {
         paths.iter().filter_map(|(path, class)| file(call.tool, path, *class, context)).collect()
     };
     (found, Understanding::default())
 }
 
-fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<Found> {
+fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<FoundEffect> {
     let shell = Shell { variables: Default::default(), cwd: Some(context.cwd.clone()) };
     let placed = place(&Arg::literal(path, (0, 0)), &shell, &Site::default(), context);
-    let mut found = Found::new(class, tool, "tool", (0, 0));
+    let mut found = FoundEffect::new(class, tool, "tool", (0, 0));
     found.target = Some(path.to_owned());
     (found.path, found.near) = (placed.path, placed.near);
     settle(found, placed.whereabouts)

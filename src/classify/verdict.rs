@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::found::Found;
+use super::found::FoundEffect;
 use crate::model::effect::{
     Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Stance, Takes, Verdict, Warning,
 };
@@ -31,7 +31,7 @@ pub struct Understanding {
 ///
 /// This is the one place where "recorded only" is decided: test and build runs that cannot be seen into call for nothing here
 /// (the engine adds a checkpoint for [`Confidence::Opaque`] where the policy says so).
-fn calls_for(found: &Found, severity: Severity) -> (bool, bool) {
+fn calls_for(found: &FoundEffect, severity: Severity) -> (bool, bool) {
     if severity == Severity::Info {
         return (false, false);
     }
@@ -137,7 +137,7 @@ fn sentence(class: Class, scope: Scope, verb: &str) -> String {
 }
 
 /// The verdict over everything that was found.
-pub fn judge(found: Vec<Found>, understanding: Understanding, policy: &Policy) -> Verdict {
+pub fn judge(found: Vec<FoundEffect>, understanding: Understanding, policy: &Policy) -> Verdict {
     let (mut checkpoint, mut warn, mut targets, mut held) = (false, false, HashSet::new(), Stance::Allow);
     let mut verdict = Verdict {
         needs: Needs::Nothing,
@@ -195,7 +195,7 @@ fn text(path: &Path) -> String {
 }
 
 /// Tells the engine where an effect lands, for what only a look at the disk can say.
-fn locate(verdict: &mut Verdict, found: &Found) {
+fn locate(verdict: &mut Verdict, found: &FoundEffect) {
     verdict.takes = verdict.takes.max(found.takes.unwrap_or_else(|| takes(found)));
     let is_outside = |_: &&PathBuf| found.scope != Scope::Workspace;
     for near in found.near.iter().chain(found.path.as_ref().filter(is_outside)).map(|path| text(path)) {
@@ -217,7 +217,7 @@ fn locate(verdict: &mut Verdict, found: &Found) {
 }
 
 /// Whose `.git` goes, where the command itself does not say it.
-fn takes(found: &Found) -> Takes {
+fn takes(found: &FoundEffect) -> Takes {
     let is_named = || found.path.iter().flat_map(|path| path.components()).any(|part| part.as_os_str() == ".git");
     match found.class {
         Class::FileDelete | Class::FileMove | Class::VcsHistory | Class::System => Takes::Repositories,
@@ -226,12 +226,12 @@ fn takes(found: &Found) -> Takes {
     }
 }
 
-fn holding(answer: Stance, found: &Found) -> String {
+fn holding(answer: Stance, found: &FoundEffect) -> String {
     let does = if answer == Stance::Deny { "denies" } else { "asks before" };
     format!("the policy {does} `{}` ({}, rule {})", found.verb, found.class.as_str(), found.rule)
 }
 
-fn wanted(found: &Found, severity: Severity, rule: Option<&ClassRule>) -> (bool, bool) {
+fn wanted(found: &FoundEffect, severity: Severity, rule: Option<&ClassRule>) -> (bool, bool) {
     let (saves, warns) = calls_for(found, severity);
     let own = (found.checkpoint.unwrap_or(saves), found.warn.unwrap_or(warns));
     match rule {
@@ -240,7 +240,7 @@ fn wanted(found: &Found, severity: Severity, rule: Option<&ClassRule>) -> (bool,
     }
 }
 
-fn add_warning(warnings: &mut Vec<Warning>, found: &Found, severity: Severity) {
+fn add_warning(warnings: &mut Vec<Warning>, found: &FoundEffect, severity: Severity) {
     let message = found.say.clone().unwrap_or_else(|| sentence(found.class, found.scope, &found.verb));
     let code = if found.class == Class::Piton {
         "piton-aimed-at".to_owned()
@@ -254,12 +254,12 @@ fn add_warning(warnings: &mut Vec<Warning>, found: &Found, severity: Severity) {
 }
 
 /// Whether what is found destroys what stands at its path, and somebody would miss that.
-fn is_destroyed(found: &Found) -> bool {
+fn is_destroyed(found: &FoundEffect) -> bool {
     found.scope != Scope::Temp && found.class != Class::FileWrite
 }
 
 /// True if all that stands at the path goes, ignored files too. `git checkout .` replaces tracked files alone.
-fn is_wiped(found: &Found) -> bool {
+fn is_wiped(found: &FoundEffect) -> bool {
     match found.class {
         Class::FileDelete | Class::FileMove => true,
         // A directory above the workspace takes it along.
@@ -275,9 +275,9 @@ fn is_wiped(found: &Found) -> bool {
     }
 }
 
-fn add_effect(effects: &mut Vec<Effect>, found: Found, severity: Severity) {
+fn add_effect(effects: &mut Vec<Effect>, found: FoundEffect, severity: Severity) {
     let reversible = found.reversible.unwrap_or_else(|| reversible(found.class, found.scope));
-    let Found { class, verb, target, scope, certainty, rule, span, .. } = found;
+    let FoundEffect { class, verb, target, scope, certainty, rule, span, .. } = found;
     let effect = Effect { class, verb, target, scope, certainty, reversible, severity, rule, span };
     if effects.len() < MAX_EFFECTS && !effects.contains(&effect) {
         effects.push(effect);

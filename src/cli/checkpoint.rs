@@ -11,7 +11,7 @@ use super::print;
 use crate::checkpoint::capture::take::{Take, Taken, listed_skips};
 use crate::doors::stdio::shared::block;
 use crate::error::Result;
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::redact::redact;
 use crate::model::text::{bytes, count};
 use crate::store::COMMAND;
@@ -40,7 +40,7 @@ pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> 
     let label = args.label.as_deref().or(args.message.as_deref());
     let always = args.pin || label.is_some();
     let label = redact(label.unwrap_or("by hand"));
-    let take = Take { only, targets, always, pinned: args.pin, ..Take::of(Kind::Manual, "local", &label) };
+    let take = Take { only, targets, always, pinned: args.pin, ..Take::of(CheckpointKind::Manual, "local", &label) };
     let taken = timeline.take(&take, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     // Where no sidecar has idle time, each command does a little.

@@ -10,7 +10,7 @@ use super::exit::Exit;
 use super::print;
 use super::view::{prepare_index, up_to_date};
 use crate::error::Result;
-use crate::git::{self, Reach};
+use crate::git::{self, GitReach};
 use crate::model::text::printable;
 
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ pub fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
         prepare_index(context, &view)?;
     }
     let far = asked.as_ref().is_some_and(|asked| asked.verb == "push");
-    let mut command = view.command(if far { Reach::Server } else { Reach::Here });
+    let mut command = view.command(if far { GitReach::Server } else { GitReach::Here });
     command.args(line);
     Err(git::become_it(command))
 }

@@ -11,7 +11,7 @@ use super::report::{self, Words};
 use crate::checkpoint::catalog::listing::Query;
 use crate::doors::stdio::shared::list_reply;
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::printable;
 use crate::sys::interrupt::Flow;
 
@@ -40,8 +40,8 @@ pub struct ListArgs {
 pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     let kind = match &args.kind {
         None => None,
-        Some(text) => Some(Kind::parse(text).ok_or_else(|| {
-            let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+        Some(text) => Some(CheckpointKind::parse(text).ok_or_else(|| {
+            let kinds: Vec<&str> = CheckpointKind::ALL.iter().map(|kind| kind.as_str()).collect();
             Error::new(Code::BadRequest, format!("`{}` is not a kind", printable(text)))
                 .hint(format!("the kinds are: {}", kinds.join(", ")))
         })?),

@@ -8,21 +8,21 @@ use super::list::ListArgs;
 use super::print;
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::printable;
 
 /// `piton list --remote`.
 ///
 /// # Errors
 /// When refs cannot be listed.
-pub fn list(context: &Context, timeline: &mut Timeline, args: &ListArgs, kind: Option<Kind>) -> Result<Exit> {
+pub fn list(context: &Context, timeline: &mut Timeline, args: &ListArgs, kind: Option<CheckpointKind>) -> Result<Exit> {
     let (all, broken) = timeline.foreign()?;
     broken.iter().for_each(|fault| print::warning(&format!("a checkpoint cannot be read: {fault}")));
     let wanted = |checkpoint: &&Checkpoint| {
         let record = &checkpoint.record;
         args.run.as_ref().is_none_or(|run| record.run == *run)
             && kind.is_none_or(|kind| record.kind == kind)
-            && (args.all || kind == Some(Kind::Turn) || record.kind != Kind::Turn)
+            && (args.all || kind == Some(CheckpointKind::Turn) || record.kind != CheckpointKind::Turn)
     };
     let mut found: Vec<&Checkpoint> = all.iter().filter(wanted).collect();
     // Newest first; times of other machines' clocks are all that numbers of different workspaces have in common.

@@ -6,7 +6,7 @@ use super::print;
 use crate::checkpoint::capture::take::listed_skips;
 use crate::doors::stdio::shared;
 use crate::error::Result;
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::{count, printable};
 
 /// `piton` alone: a few lines.
@@ -29,7 +29,7 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let (all, mut broken) = timeline.checkpoints()?;
     broken.extend(timeline.damages()?);
-    let shown: Vec<_> = all.iter().filter(|checkpoint| checkpoint.record.kind != Kind::Turn).collect();
+    let shown: Vec<_> = all.iter().filter(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn).collect();
     let settings = context.settings()?;
     let off = shared::why_off(&settings.policy, &workspace.dir, &settings.origin("guard"));
     let mut text = String::new();

@@ -10,7 +10,7 @@ use super::exit::Exit;
 use super::print;
 use super::remote::remote;
 use crate::error::Result;
-use crate::git::{self, Reach};
+use crate::git::{self, GitReach};
 use crate::model::text::{count, printable};
 
 /// Refs of one `git push`: a command line has an end.
@@ -59,7 +59,7 @@ pub fn push(context: &Context, args: &PushArgs) -> Result<Exit> {
     let view = timeline.view()?;
     let mut sent = Sent { whole: true, ..Sent::default() };
     for refs in sending.refs.chunks(AT_ONCE) {
-        let mut command = view.command(Reach::Server);
+        let mut command = view.command(GitReach::Server);
         command.args(["push", "--porcelain", "--no-verify"]);
         if args.dry_run {
             command.arg("--dry-run");

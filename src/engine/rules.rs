@@ -8,7 +8,7 @@ use crate::checkpoint::Home;
 use crate::classify::Classifier;
 use crate::error::Result;
 use crate::model::policy::Policy;
-use crate::settings::marks::Marks;
+use crate::settings::marks::SettingsMarks;
 use crate::settings::{self, Mistake, Setting};
 
 /// What the configuration says.
@@ -39,7 +39,7 @@ pub(super) struct Rules(Mutex<Current>);
 
 struct Current {
     in_force: Arc<InForce>,
-    marks: Marks,
+    marks: SettingsMarks,
     /// Whether the worker has been given the policy.
     delivered: bool,
     /// The mistakes that were told, by their heads, as long as they stand.
@@ -89,7 +89,7 @@ impl Rules {
     /// # Errors
     /// Returns the errors of [`settings::load`].
     pub(super) fn load(root: &Path, home: &Home, flags: &[(String, String)]) -> Result<Rules> {
-        let marks = Marks::of(root, home.path());
+        let marks = SettingsMarks::of(root, home.path());
         let in_force = Arc::new(InForce::load(root, home, flags, None)?);
         Ok(Rules(Mutex::new(Current { in_force, marks, delivered: true, told: Vec::new() })))
     }
@@ -118,7 +118,7 @@ impl Rules {
         if !current.delivered {
             current.delivered = deliver(current.in_force.policy.clone());
         }
-        let marks = Marks::of(root, home.path());
+        let marks = SettingsMarks::of(root, home.path());
         if !asked && current.marks.stand(&marks) {
             return Ok(Followed { mistakes: current.untold(), ..Followed::default() });
         }

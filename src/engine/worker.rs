@@ -16,7 +16,7 @@ use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::take::Take;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::Code;
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::policy::{Policy, Watching};
 use crate::store::IDLE;
 use crate::sys::interrupt::{Flow, Interrupt};
@@ -240,7 +240,7 @@ impl Desk {
                 note(&self.hearing, |hearing| hearing.fault = fault);
             }
             Chore::Poll => {
-                let polled = self.timeline.take(&Take::of(Kind::Turn, "local", "polling"), &give_way);
+                let polled = self.timeline.take(&Take::of(CheckpointKind::Turn, "local", "polling"), &give_way);
                 if let Err(error) = polled.map(drop) {
                     tracing::debug!(%error, "not polled");
                 }

@@ -16,4 +16,4 @@ pub mod verdict;
 
 pub use level::{Level, Ruling};
 pub use tracked::{Tracked, literal_roots, subtracts};
-pub use verdict::{CoverageView, Denial, Judge, Verdict, would_capture};
+pub use verdict::{CaptureJudge, CoverageView, Denial, Verdict, would_capture};

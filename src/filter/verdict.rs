@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::level::{self, Level, Ruling};
 use super::{Tracked, generated, secret};
 use crate::model::coverage::{Coverage, SkipReason};
-use crate::model::manifest::{Entry, EntryKind};
+use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
 
 /// The target checkpoint as the rules need to see it.
@@ -71,13 +71,13 @@ pub fn is_never_captured(name: &[u8]) -> bool {
 }
 
 /// Whether a checkpoint with this coverage would have captured `path`, had it existed then as `entry`. For more than a
-/// few paths use one [`Judge`].
-pub fn would_capture(path: &RelPath, entry: &Entry, coverage: &Coverage, tree: &CoverageView<'_>) -> Verdict {
-    Judge::new(coverage, tree).verdict(path, entry)
+/// few paths use one [`CaptureJudge`].
+pub fn would_capture(path: &RelPath, entry: &ManifestEntry, coverage: &Coverage, tree: &CoverageView<'_>) -> Verdict {
+    CaptureJudge::new(coverage, tree).verdict(path, entry)
 }
 
 /// Judges many paths against one checkpoint; remembers what it found out about directories.
-pub struct Judge<'a> {
+pub struct CaptureJudge<'a> {
     coverage: &'a Coverage,
     tree: &'a CoverageView<'a>,
     configured: Option<Arc<Level>>,
@@ -89,10 +89,10 @@ pub struct Judge<'a> {
 /// The rules that hold inside of a directory, or why nothing in it is captured.
 type Inside = Result<Option<Arc<Level>>, Denial>;
 
-impl<'a> Judge<'a> {
+impl<'a> CaptureJudge<'a> {
     /// A judge that knows nothing yet.
-    pub fn new(coverage: &'a Coverage, tree: &'a CoverageView<'a>) -> Judge<'a> {
-        Judge {
+    pub fn new(coverage: &'a Coverage, tree: &'a CoverageView<'a>) -> CaptureJudge<'a> {
+        CaptureJudge {
             coverage,
             tree,
             // Patterns that cannot be read, which piton would not have recorded, cover nothing.
@@ -104,7 +104,7 @@ impl<'a> Judge<'a> {
     }
 
     /// As [`would_capture`].
-    pub fn verdict(&self, path: &RelPath, entry: &Entry) -> Verdict {
+    pub fn verdict(&self, path: &RelPath, entry: &ManifestEntry) -> Verdict {
         let denial = self.outside(path).or_else(|| self.by_rules(path, entry)).or_else(|| self.by_content(path, entry));
         denial.map_or(Verdict::Yes, Verdict::No)
     }
@@ -121,7 +121,7 @@ impl<'a> Judge<'a> {
         skipped.or(untracked).or(self.over_count.then_some(Denial::Partial))
     }
 
-    fn by_rules(&self, path: &RelPath, entry: &Entry) -> Option<Denial> {
+    fn by_rules(&self, path: &RelPath, entry: &ManifestEntry) -> Option<Denial> {
         if path.is_root() {
             return None;
         }
@@ -193,7 +193,7 @@ impl<'a> Judge<'a> {
         ignored.then_some(Denial::Ignored)
     }
 
-    fn by_content(&self, path: &RelPath, entry: &Entry) -> Option<Denial> {
+    fn by_content(&self, path: &RelPath, entry: &ManifestEntry) -> Option<Denial> {
         if entry.kind != EntryKind::File {
             return None;
         }
@@ -252,11 +252,11 @@ mod tests {
         RelPath::parse(text.as_bytes()).unwrap()
     }
 
-    fn entry(kind: EntryKind, size: u64) -> Entry {
-        Entry { kind, perm: 0o644, id: ObjectId::EMPTY_TREE, size }
+    fn entry(kind: EntryKind, size: u64) -> ManifestEntry {
+        ManifestEntry { kind, perm: 0o644, id: ObjectId::EMPTY_TREE, size }
     }
 
-    fn judge(coverage: &Coverage, text: &str, entry: Entry) -> Verdict {
+    fn judge(coverage: &Coverage, text: &str, entry: ManifestEntry) -> Verdict {
         let gitignore = |dir: &RelPath| match dir.display().as_str() {
             "." => Some(b"*.log\n/ignored/\n!sub/keep.log\n".to_vec()),
             "sub" => Some(b"!keep.log\n*\n".to_vec()),

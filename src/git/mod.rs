@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 pub use quote::{config_value, fish, sh};
-pub use verbs::{Asked, Refusal, judge, needs_index};
+pub use verbs::{Asked, RefusedLine, judge, needs_index};
 
 use crate::error::{Code, Error, IoContext, Result};
 
@@ -68,7 +68,7 @@ const ON_THE_WAY: &[&str] = &[
 
 /// How far a git goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum GitReach {
     /// It stays here: no configuration but the repository's own and ours.
     Here,
     /// To a server: credential helpers, ssh and proxies of the user work, and so the user's configuration is read.
@@ -76,7 +76,7 @@ pub enum Reach {
 }
 
 /// A git on a repository of ours, with further settings that win over all configuration.
-pub fn command(git_dir: &Path, work_tree: Option<&Path>, reach: Reach, settings: &[(&str, &str)]) -> Command {
+pub fn command(git_dir: &Path, work_tree: Option<&Path>, reach: GitReach, settings: &[(&str, &str)]) -> Command {
     let mut command = Command::new("git");
     let caller: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
     for name in caller.iter().filter(|name| is_scrubbed(name, reach)) {
@@ -86,7 +86,7 @@ pub fn command(git_dir: &Path, work_tree: Option<&Path>, reach: Reach, settings:
     if let Some(work_tree) = work_tree {
         command.env("GIT_WORK_TREE", work_tree);
     }
-    if reach == Reach::Here {
+    if reach == GitReach::Here {
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
     }
     let all = ISOLATED.iter().chain(settings);
@@ -97,9 +97,9 @@ pub fn command(git_dir: &Path, work_tree: Option<&Path>, reach: Reach, settings:
     command
 }
 
-fn is_scrubbed(name: &OsStr, reach: Reach) -> bool {
+fn is_scrubbed(name: &OsStr, reach: GitReach) -> bool {
     let name = name.to_string_lossy();
-    name.starts_with("GIT_") && !(reach == Reach::Server && ON_THE_WAY.contains(&name.as_ref()))
+    name.starts_with("GIT_") && !(reach == GitReach::Server && ON_THE_WAY.contains(&name.as_ref()))
 }
 
 /// Becomes that git: standard streams, terminal and exit code are its own. Comes back only with an error.
@@ -164,8 +164,8 @@ mod tests {
             ("SSH_AUTH_SOCK", false, false),
             ("PATH", false, false),
         ] {
-            assert_eq!(is_scrubbed(OsStr::new(name), Reach::Here), here, "{name}");
-            assert_eq!(is_scrubbed(OsStr::new(name), Reach::Server), server, "{name}");
+            assert_eq!(is_scrubbed(OsStr::new(name), GitReach::Here), here, "{name}");
+            assert_eq!(is_scrubbed(OsStr::new(name), GitReach::Server), server, "{name}");
         }
     }
 }

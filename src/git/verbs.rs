@@ -154,7 +154,7 @@ pub struct Asked {
 
 /// A line that is not run, and what to use instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RefusedLine {
     pub what: String,
     pub instead: String,
 }
@@ -168,19 +168,19 @@ pub fn needs_index(verb: &str) -> bool {
 ///
 /// # Errors
 /// Why it is refused.
-pub fn judge(args: &[OsString]) -> Result<Asked, Refusal> {
+pub fn judge(args: &[OsString]) -> Result<Asked, RefusedLine> {
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let at = words.iter().position(|word| !word.starts_with('-')).unwrap_or(words.len());
     if let Some(option) = words[..at].iter().find(|word| !HARMLESS.contains(&word.as_str())) {
         let name = option.split('=').next().unwrap_or_default();
         let instead = "it can run programs or lead to another repository".to_owned();
-        return Err(Refusal { what: format!("the option `{name}` before the verb"), instead });
+        return Err(RefusedLine { what: format!("the option `{name}` before the verb"), instead });
     }
     let Some(verb) = words.get(at).cloned() else {
         return Ok(Asked { verb: String::new(), sends: false });
     };
     if !READS.contains(&verb.as_str()) {
-        return Err(Refusal { what: format!("`git {verb}`"), instead: instead_of(&verb).to_owned() });
+        return Err(RefusedLine { what: format!("`git {verb}`"), instead: instead_of(&verb).to_owned() });
     }
     let rest: Vec<&str> = words[at + 1..].iter().map(String::as_str).collect();
     only_reads(&verb, &rest)?;
@@ -206,7 +206,7 @@ enum Next {
 }
 
 /// Refuses a line with an option that writes or runs something, as git reads it.
-fn only_reads(verb: &str, words: &[&str]) -> Result<(), Refusal> {
+fn only_reads(verb: &str, words: &[&str]) -> Result<(), RefusedLine> {
     let mut next = Next::Itself;
     for word in words {
         let is_option = word.starts_with('-') && *word != "-";
@@ -250,10 +250,10 @@ fn takes(verb: &str, option: &str) -> Next {
     }
 }
 
-fn barred(verb: &str, option: &str) -> Result<(), Refusal> {
+fn barred(verb: &str, option: &str) -> Result<(), RefusedLine> {
     let name = option.split('=').next().unwrap_or_default();
     let refuse = |name: &str, instead: &str| {
-        Err(Refusal { what: format!("the option `{name}` of `git {verb}`"), instead: instead.to_owned() })
+        Err(RefusedLine { what: format!("the option `{name}` of `git {verb}`"), instead: instead.to_owned() })
     };
     if name.starts_with("--") {
         let found = BARRED
@@ -273,10 +273,10 @@ fn barred(verb: &str, option: &str) -> Result<(), Refusal> {
     }
 }
 
-fn only_lists(options: &[&str]) -> Result<(), Refusal> {
+fn only_lists(options: &[&str]) -> Result<(), RefusedLine> {
     let refuse = |what: String| {
         let instead = "branches are this workspace's runs: `git branch --list` shows them, piton moves them".to_owned();
-        Err(Refusal { what, instead })
+        Err(RefusedLine { what, instead })
     };
     let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
     // Names behind `--` are names of branches too.
@@ -299,10 +299,10 @@ fn only_lists(options: &[&str]) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn only_makes(options: &[&str]) -> Result<(), Refusal> {
+fn only_makes(options: &[&str]) -> Result<(), RefusedLine> {
     match options.iter().find(|option| !option.starts_with('-')) {
         Some(&"create" | &"verify" | &"list-heads") | None => Ok(()),
-        Some(other) => Err(Refusal {
+        Some(other) => Err(RefusedLine {
             what: format!("`git bundle {other}`"),
             instead: "`git clone FILE DIR` unpacks a bundle elsewhere; `piton fetch` takes what `piton push` sent"
                 .to_owned(),
@@ -311,9 +311,9 @@ fn only_makes(options: &[&str]) -> Result<(), Refusal> {
 }
 
 /// Refuses an address that is a command (`ext::PROGRAM …`).
-fn only_to_servers(words: &[&str]) -> Result<(), Refusal> {
+fn only_to_servers(words: &[&str]) -> Result<(), RefusedLine> {
     match words.iter().any(|word| word.starts_with("ext::") || word.contains("=ext::")) {
-        true => Err(Refusal {
+        true => Err(RefusedLine {
             what: "an address that runs a program (`ext::`)".to_owned(),
             instead: "`piton push REMOTE` sends to any server".to_owned(),
         }),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::coverage::Coverage;
 use super::id::{ObjectId, ObjectKind};
-use super::manifest::{Entry, EntryKind, Manifest};
+use super::manifest::{EntryKind, Manifest, ManifestEntry};
 use super::meta;
 use super::name;
 use super::path::RelPath;
@@ -55,7 +55,7 @@ pub fn records_entry(
     blobs: impl IntoIterator<Item = (Vec<Vec<u8>>, ObjectId)>,
     emit: Emit<'_>,
 ) -> Result<Option<TreeEntry>> {
-    let mut records = Node::default();
+    let mut records = TreeDraft::default();
     for (names, id) in blobs {
         records.leaf(&names, Mode::File, id);
     }
@@ -85,7 +85,7 @@ impl<'m> Forest<'m> {
         forest
     }
 
-    fn add(&mut self, path: &'m RelPath, entry: &Entry) {
+    fn add(&mut self, path: &'m RelPath, entry: &ManifestEntry) {
         let name = path.name();
         let bytes = path.as_bytes();
         let parent = self.place(&bytes[..(bytes.len() - name.len()).saturating_sub(1)]);
@@ -156,17 +156,17 @@ pub fn stored_path(path: &RelPath) -> Vec<u8> {
 
 /// The tree of piton's own records under construction.
 #[derive(Default)]
-struct Node {
+struct TreeDraft {
     leaves: Vec<TreeEntry>,
-    dirs: BTreeMap<Vec<u8>, Node>,
+    dirs: BTreeMap<Vec<u8>, TreeDraft>,
 }
 
-impl Node {
-    fn dir(&mut self, names: &[Vec<u8>]) -> &mut Node {
+impl TreeDraft {
+    fn dir(&mut self, names: &[Vec<u8>]) -> &mut TreeDraft {
         let mut node = self;
         for name in names {
             if !node.dirs.contains_key(name) {
-                node.dirs.insert(name.clone(), Node::default());
+                node.dirs.insert(name.clone(), TreeDraft::default());
             }
             node = node.dirs.entry(name.clone()).or_default();
         }
@@ -242,14 +242,14 @@ pub fn load(
 }
 
 /// An entry with standard permissions.
-fn plain_entry(entry: &TreeEntry) -> Entry {
+fn plain_entry(entry: &TreeEntry) -> ManifestEntry {
     let (kind, perm) = match entry.mode {
         Mode::File => (EntryKind::File, 0o644),
         Mode::Executable => (EntryKind::File, 0o755),
         Mode::Link => (EntryKind::Link, 0o777),
-        Mode::Dir => return Entry::dir(0o755),
+        Mode::Dir => return ManifestEntry::dir(0o755),
     };
-    Entry { kind, perm, id: entry.id, size: 0 }
+    ManifestEntry { kind, perm, id: entry.id, size: 0 }
 }
 
 #[cfg(test)]
@@ -282,17 +282,17 @@ mod tests {
     #[test]
     fn what_trees_cannot_hold_comes_back() {
         let blob = ObjectId::of(ObjectKind::Blob, b"x").unwrap();
-        let file = |perm| Entry { kind: EntryKind::File, perm, id: blob, size: 0 };
+        let file = |perm| ManifestEntry { kind: EntryKind::File, perm, id: blob, size: 0 };
         let mut manifest = Manifest::new();
         for (text, entry) in [
-            ("a", Entry::dir(0o700)),
-            ("a/empty", Entry::dir(0o755)),
+            ("a", ManifestEntry::dir(0o700)),
+            ("a/empty", ManifestEntry::dir(0o755)),
             ("a/secret", file(0o600)),
             ("a/run", file(0o750)),
             ("a/.GIT", file(0o644)),
             ("a/new\nline % x", file(0o4755)),
             (".piton", file(0o644)),
-            ("link", Entry { kind: EntryKind::Link, perm: 0o777, id: blob, size: 0 }),
+            ("link", ManifestEntry { kind: EntryKind::Link, perm: 0o777, id: blob, size: 0 }),
         ] {
             manifest.insert(path(text), entry);
         }
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn a_plain_tree_has_no_entry_of_ours() {
         let mut manifest = Manifest::new();
-        manifest.insert(path("dir"), Entry::dir(0o755));
+        manifest.insert(path("dir"), ManifestEntry::dir(0o755));
         let mut count = 0;
         let root = build(&manifest, &Coverage::default(), &mut |_, _, _| {
             count += 1;
@@ -388,16 +388,16 @@ mod tests {
             for (text, (perm, kind)) in names {
                 if text.split('/').any(|part| part == "." || part == "..") { continue; }
                 let path = path(&text);
-                let blocked = path.parent().is_some_and(|p| manifest.get(&p).is_some_and(|e: &Entry| e.kind != EntryKind::Dir));
+                let blocked = path.parent().is_some_and(|p| manifest.get(&p).is_some_and(|e: &ManifestEntry| e.kind != EntryKind::Dir));
                 let grand = path.parent().and_then(|p| p.parent());
                 let blocked = blocked || grand.is_some_and(|p| manifest.get(&p).is_some_and(|e| e.kind != EntryKind::Dir));
                 if blocked { continue; }
                 manifest.insert_parents(&path, 0o755);
                 let has_children = manifest.inside(&path).next().is_some();
                 let entry = match kind {
-                    0 if !has_children => Entry { kind: EntryKind::File, perm, id: ObjectId::EMPTY_TREE, size: 0 },
-                    1 if !has_children => Entry { kind: EntryKind::Link, perm: 0o777, id: ObjectId::EMPTY_TREE, size: 0 },
-                    _ => Entry::dir(perm),
+                    0 if !has_children => ManifestEntry { kind: EntryKind::File, perm, id: ObjectId::EMPTY_TREE, size: 0 },
+                    1 if !has_children => ManifestEntry { kind: EntryKind::Link, perm: 0o777, id: ObjectId::EMPTY_TREE, size: 0 },
+                    _ => ManifestEntry::dir(perm),
                 };
                 manifest.insert(path, entry);
             }

@@ -9,7 +9,7 @@ use super::text::{cut, printable};
 
 /// Why a checkpoint exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum CheckpointKind {
     /// Before the first destructive action of a turn.
     Auto,
     /// Base capture at the start of a session or turn.
@@ -25,47 +25,55 @@ pub enum Kind {
     Exit,
 }
 
-impl Kind {
+impl CheckpointKind {
     /// All kinds.
-    pub const ALL: [Kind; 10] = [
-        Kind::Auto,
-        Kind::Turn,
-        Kind::Manual,
-        Kind::Autosave,
-        Kind::PreRestore,
-        Kind::RigSetup,
-        Kind::Completed,
-        Kind::Error,
-        Kind::Skipped,
-        Kind::Exit,
+    pub const ALL: [CheckpointKind; 10] = [
+        CheckpointKind::Auto,
+        CheckpointKind::Turn,
+        CheckpointKind::Manual,
+        CheckpointKind::Autosave,
+        CheckpointKind::PreRestore,
+        CheckpointKind::RigSetup,
+        CheckpointKind::Completed,
+        CheckpointKind::Error,
+        CheckpointKind::Skipped,
+        CheckpointKind::Exit,
     ];
 
     /// The spelling in refs, messages and on the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Auto => "auto",
-            Kind::Turn => "turn",
-            Kind::Manual => "manual",
-            Kind::Autosave => "autosave",
-            Kind::PreRestore => "pre-restore",
-            Kind::RigSetup => "rig-setup",
-            Kind::Completed => "completed",
-            Kind::Error => "error",
-            Kind::Skipped => "skipped",
-            Kind::Exit => "exit",
+            CheckpointKind::Auto => "auto",
+            CheckpointKind::Turn => "turn",
+            CheckpointKind::Manual => "manual",
+            CheckpointKind::Autosave => "autosave",
+            CheckpointKind::PreRestore => "pre-restore",
+            CheckpointKind::RigSetup => "rig-setup",
+            CheckpointKind::Completed => "completed",
+            CheckpointKind::Error => "error",
+            CheckpointKind::Skipped => "skipped",
+            CheckpointKind::Exit => "exit",
         }
     }
 
     /// From its spelling.
-    pub fn parse(text: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.as_str() == text)
+    pub fn parse(text: &str) -> Option<CheckpointKind> {
+        CheckpointKind::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
     /// Typed checkpoints form the chain of a run branch; all others are leaves.
     pub fn is_typed(self) -> bool {
         match self {
-            Kind::Auto | Kind::Turn | Kind::Manual | Kind::Autosave | Kind::PreRestore => false,
-            Kind::RigSetup | Kind::Completed | Kind::Error | Kind::Skipped | Kind::Exit => true,
+            CheckpointKind::Auto
+            | CheckpointKind::Turn
+            | CheckpointKind::Manual
+            | CheckpointKind::Autosave
+            | CheckpointKind::PreRestore => false,
+            CheckpointKind::RigSetup
+            | CheckpointKind::Completed
+            | CheckpointKind::Error
+            | CheckpointKind::Skipped
+            | CheckpointKind::Exit => true,
         }
     }
 }
@@ -73,7 +81,7 @@ impl Kind {
 /// The facts recorded with a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    pub kind: Kind,
+    pub kind: CheckpointKind,
     /// Permanent number in its workspace, from 1, never used twice.
     pub ordinal: u64,
     pub workspace: String,
@@ -180,7 +188,7 @@ impl Record {
         let text = |field: Option<&str>| field.map(str::to_owned);
         let number = |field: Option<&str>| field.and_then(|value| value.parse::<u64>().ok());
         Some(Record {
-            kind: Kind::parse(kind?)?,
+            kind: CheckpointKind::parse(kind?)?,
             ordinal: number(ordinal)?,
             workspace: text(workspace)?,
             run: text(run)?,
@@ -242,7 +250,7 @@ mod tests {
 
     fn record() -> Record {
         Record {
-            kind: Kind::Auto,
+            kind: CheckpointKind::Auto,
             ordinal: 12,
             workspace: "9f00".into(),
             run: "r-1".into(),
@@ -267,7 +275,7 @@ mod tests {
         assert_eq!(auto.message().lines().next(), Some("auto:t1 [run:r-1] before shell: rm -rf dir"));
         assert_eq!(Record::parse(&auto.message()).as_ref(), Some(&auto));
         let codon = Record {
-            kind: Kind::Completed,
+            kind: CheckpointKind::Completed,
             codon_id: Some("build#2".into()),
             codon_name: Some("Build".into()),
             duration_ms: Some(45),
@@ -281,7 +289,7 @@ mod tests {
     fn a_reason_cannot_forge_a_trailer() {
         let forged = Record { reason: "x\nKind: manual\nOrdinal: 99".into(), ..record() };
         let back = Record::parse(&forged.message()).unwrap();
-        assert_eq!((back.kind, back.ordinal), (Kind::Auto, 12));
+        assert_eq!((back.kind, back.ordinal), (CheckpointKind::Auto, 12));
         assert_eq!(Record::parse("Initial commit"), None);
         let forged = Record { run: "r\n\nTurn: x".into(), time: "t\nTurn: x".into(), turn: None, ..record() };
         let back = Record::parse(&forged.message()).unwrap();

@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 120;
 
 /// Holds a document as far as it could be read.
 #[derive(Debug, PartialEq)]
-pub struct Read {
+pub struct ParsedJson {
     /// As far as it could be read.
     pub value: Value,
     /// True if something of it is not known as it was meant.
@@ -25,17 +25,17 @@ pub struct Read {
 }
 
 /// Reads one JSON document.
-pub fn read(bytes: &[u8]) -> Read {
+pub fn read(bytes: &[u8]) -> ParsedJson {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     // Bytes that are not UTF-8 are read with replacement below, and `is_utf8` says so.
     let strict = std::str::from_utf8(bytes).ok();
     if let Some(Ok(value)) = strict.map(serde_json::from_str) {
-        return Read { value, is_doubtful: false, is_utf8: true, fault: None };
+        return ParsedJson { value, is_doubtful: false, is_utf8: true, fault: None };
     }
-    let mut reader = Reader::of(bytes);
+    let mut reader = LooseReader::of(bytes);
     let value = reader.document();
     let is_utf8 = strict.is_some();
-    Read { value, is_doubtful: reader.is_doubtful || !is_utf8, is_utf8, fault: reader.fault }
+    ParsedJson { value, is_doubtful: reader.is_doubtful || !is_utf8, is_utf8, fault: reader.fault }
 }
 
 /// True if the bytes are a whole JSON object, so that nothing more needs to come.
@@ -46,12 +46,12 @@ pub fn is_whole(bytes: &[u8]) -> bool {
 
 /// Returns a number of the outermost object exactly as it is written.
 pub fn raw_number(bytes: &[u8], field: &str) -> Option<String> {
-    let mut reader = Reader { wanted: Some(field), ..Reader::of(bytes) };
+    let mut reader = LooseReader { wanted: Some(field), ..LooseReader::of(bytes) };
     reader.document();
     reader.raw
 }
 
-struct Reader<'t> {
+struct LooseReader<'t> {
     text: std::borrow::Cow<'t, str>,
     at: usize,
     is_doubtful: bool,
@@ -61,10 +61,10 @@ struct Reader<'t> {
     raw: Option<String>,
 }
 
-impl<'t> Reader<'t> {
-    fn of(bytes: &'t [u8]) -> Reader<'t> {
+impl<'t> LooseReader<'t> {
+    fn of(bytes: &'t [u8]) -> LooseReader<'t> {
         let text = String::from_utf8_lossy(bytes);
-        Reader { text, at: 0, is_doubtful: false, fault: None, wanted: None, raw: None }
+        LooseReader { text, at: 0, is_doubtful: false, fault: None, wanted: None, raw: None }
     }
 
     fn document(&mut self) -> Value {
@@ -396,7 +396,7 @@ mod tests {
         #[test]
         fn it_agrees_with_the_strict_reader(text in "[\\[\\]{}\",:\\\\u0-9a-fd8enlrt. -]{0,40}", bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
             if let Ok(value) = serde_json::from_str::<Value>(&text) {
-                let mut reader = Reader::of(text.as_bytes());
+                let mut reader = LooseReader::of(text.as_bytes());
                 prop_assert_eq!(reader.document(), value);
                 prop_assert!(reader.fault.is_none() && !reader.is_doubtful);
             }

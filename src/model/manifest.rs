@@ -19,7 +19,7 @@ pub enum EntryKind {
 
 /// One captured path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ManifestEntry {
     pub kind: EntryKind,
     /// Permission bits, `0..=0o7777`. Links always carry `0o777`.
     pub perm: u16,
@@ -29,10 +29,10 @@ pub struct Entry {
     pub size: u64,
 }
 
-impl Entry {
+impl ManifestEntry {
     /// A directory with these permission bits.
-    pub fn dir(perm: u16) -> Entry {
-        Entry { kind: EntryKind::Dir, perm, id: ObjectId::EMPTY_TREE, size: 0 }
+    pub fn dir(perm: u16) -> ManifestEntry {
+        ManifestEntry { kind: EntryKind::Dir, perm, id: ObjectId::EMPTY_TREE, size: 0 }
     }
 
     /// The mode under which a tree object records it.
@@ -46,19 +46,19 @@ impl Entry {
     }
 
     /// Whether both are the same to a restore: kind, permissions and content (sizes follow from the content).
-    pub fn same(&self, other: &Entry) -> bool {
+    pub fn same(&self, other: &ManifestEntry) -> bool {
         self.kind == other.kind && self.perm == other.perm && self.id == other.id
     }
 }
 
 /// All captured paths, directories included, the root itself left out. Every entry's parent directories are entries too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Manifest(BTreeMap<RelPath, Entry>);
+pub struct Manifest(BTreeMap<RelPath, ManifestEntry>);
 
 /// A path at which two manifests differ, and what each has there.
-pub type Difference<'a> = (&'a RelPath, Option<&'a Entry>, Option<&'a Entry>);
+pub type Difference<'a> = (&'a RelPath, Option<&'a ManifestEntry>, Option<&'a ManifestEntry>);
 
-fn is_same(here: Option<(&RelPath, &Entry)>, there: Option<(&RelPath, &Entry)>) -> bool {
+fn is_same(here: Option<(&RelPath, &ManifestEntry)>, there: Option<(&RelPath, &ManifestEntry)>) -> bool {
     matches!((here, there), (Some((_, here)), Some((_, there))) if here.same(there))
 }
 
@@ -69,7 +69,7 @@ impl Manifest {
     }
 
     /// Adds or replaces an entry.
-    pub fn insert(&mut self, path: RelPath, entry: Entry) {
+    pub fn insert(&mut self, path: RelPath, entry: ManifestEntry) {
         self.0.insert(path, entry);
     }
 
@@ -78,17 +78,17 @@ impl Manifest {
         let mut parent = path.parent();
         while let Some(dir) = parent.filter(|dir| !dir.is_root() && !self.0.contains_key(dir)) {
             parent = dir.parent();
-            self.0.insert(dir, Entry::dir(perm));
+            self.0.insert(dir, ManifestEntry::dir(perm));
         }
     }
 
     /// Removes an entry; its children, if any, are the caller's business.
-    pub fn remove(&mut self, path: &RelPath) -> Option<Entry> {
+    pub fn remove(&mut self, path: &RelPath) -> Option<ManifestEntry> {
         self.0.remove(path)
     }
 
     /// The entry of a path.
-    pub fn get(&self, path: &RelPath) -> Option<&Entry> {
+    pub fn get(&self, path: &RelPath) -> Option<&ManifestEntry> {
         self.0.get(path)
     }
 
@@ -98,12 +98,12 @@ impl Manifest {
     }
 
     /// All entries in byte order of their paths.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&RelPath, &Entry)> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&RelPath, &ManifestEntry)> {
         self.0.iter()
     }
 
     /// Everything strictly inside `dir`, in byte order.
-    pub fn inside(&self, dir: &RelPath) -> impl Iterator<Item = (&RelPath, &Entry)> {
+    pub fn inside(&self, dir: &RelPath) -> impl Iterator<Item = (&RelPath, &ManifestEntry)> {
         let dir = dir.clone();
         let from = Bound::Excluded(dir.inside_bound());
         self.0.range((from, Bound::Unbounded)).take_while(move |(path, _)| path.starts_with(&dir))
@@ -146,8 +146,8 @@ impl Manifest {
     }
 }
 
-impl FromIterator<(RelPath, Entry)> for Manifest {
-    fn from_iter<I: IntoIterator<Item = (RelPath, Entry)>>(entries: I) -> Manifest {
+impl FromIterator<(RelPath, ManifestEntry)> for Manifest {
+    fn from_iter<I: IntoIterator<Item = (RelPath, ManifestEntry)>>(entries: I) -> Manifest {
         Manifest(entries.into_iter().collect())
     }
 }
@@ -163,7 +163,8 @@ mod tests {
     #[test]
     fn differences_are_in_order_and_complete() {
         let manifest = |text: &str| -> Manifest {
-            let entry = |word: &str| (path(&word[1..]), Entry::dir(0o700 + u16::from(word.as_bytes()[0] - b'0')));
+            let entry =
+                |word: &str| (path(&word[1..]), ManifestEntry::dir(0o700 + u16::from(word.as_bytes()[0] - b'0')));
             text.split_whitespace().map(entry).collect()
         };
         for (here, there, expected) in [
@@ -175,7 +176,8 @@ mod tests {
             ("1b", "1a 1c", "a-1 b1- c-1"),
             ("1a 1a/x 1a0", "1a 2a/x 1a0 1z", "a/x12 z-1"),
         ] {
-            let side = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |entry| (entry.perm - 0o700).to_string());
+            let side =
+                |entry: Option<&ManifestEntry>| entry.map_or("-".to_owned(), |entry| (entry.perm - 0o700).to_string());
             let (here, there) = (manifest(here), manifest(there));
             let found = here.differences(&there);
             let found: Vec<String> =
@@ -186,8 +188,10 @@ mod tests {
 
     #[test]
     fn inside_is_the_whole_subtree_and_nothing_else() {
-        let manifest: Manifest =
-            ["a", "a.b", "a/x", "a/x/y", "a0", "ab"].iter().map(|text| (path(text), Entry::dir(0o755))).collect();
+        let manifest: Manifest = ["a", "a.b", "a/x", "a/x/y", "a0", "ab"]
+            .iter()
+            .map(|text| (path(text), ManifestEntry::dir(0o755)))
+            .collect();
         let inside = |dir: &str| -> Vec<String> { manifest.inside(&path(dir)).map(|(p, _)| p.display()).collect() };
         assert_eq!(inside("a"), ["a/x", "a/x/y"]);
         assert_eq!(inside("a/x"), ["a/x/y"]);

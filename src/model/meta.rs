@@ -11,7 +11,7 @@
 
 use super::coverage::{Coverage, Defaults, Extent, Pattern, SkipReason, Weight};
 use super::id::ObjectId;
-use super::manifest::{Entry, EntryKind, Manifest};
+use super::manifest::{EntryKind, Manifest, ManifestEntry};
 use super::name;
 use super::path::RelPath;
 use super::tree::{Mode, TreeEntry};
@@ -58,7 +58,7 @@ pub fn encode(manifest: &Manifest, coverage: &Coverage) -> Vec<StoredBlob> {
 
 /// The shard of one directory, from its entries and its skipped names, each in byte order; `None` when nothing deviates.
 pub fn shard<'a>(
-    entries: impl Iterator<Item = (&'a [u8], Entry)>,
+    entries: impl Iterator<Item = (&'a [u8], ManifestEntry)>,
     skipped: impl Iterator<Item = (&'a [u8], SkipReason)>,
     defaults: &Defaults,
 ) -> Option<Vec<u8>> {
@@ -73,7 +73,7 @@ pub fn info(coverage: &Coverage) -> Option<Vec<u8>> {
     (!lines.is_empty()).then(|| lines_of(&lines))
 }
 
-fn mode_line(name: &[u8], entry: &Entry, defaults: &Defaults) -> Option<String> {
+fn mode_line(name: &[u8], entry: &ManifestEntry, defaults: &Defaults) -> Option<String> {
     let deviates = entry.kind != EntryKind::Link && entry.perm != usual(entry, defaults);
     deviates.then(|| format!("mode {:04o} {}", entry.perm, quote(name)))
 }
@@ -90,7 +90,7 @@ pub fn info_names() -> Vec<Vec<u8>> {
 }
 
 /// The permission bits an entry has when nothing is recorded.
-fn usual(entry: &Entry, defaults: &Defaults) -> u16 {
+fn usual(entry: &ManifestEntry, defaults: &Defaults) -> u16 {
     match entry.mode() {
         Mode::File => defaults.file,
         Mode::Executable => defaults.executable,
@@ -229,7 +229,7 @@ fn decode_shard(
                 let perm = octal(perm)?;
                 let path = dir.join(checked_name(&unquote(name)?)?);
                 if let Some(entry) = manifest.get(&path).copied().filter(|entry| entry.kind != EntryKind::Link) {
-                    manifest.insert(path, Entry { perm, ..entry });
+                    manifest.insert(path, ManifestEntry { perm, ..entry });
                 }
             }
             ["skip", word, size, name] => {

@@ -33,7 +33,7 @@ impl Stamp {
 
 /// What was known of a captured file after the last capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownFile {
     pub stamp: Stamp,
     pub id: ObjectId,
     /// Whether an equal stamp proves equal content (see [`Stamp::proves_content_read_at`]).
@@ -42,11 +42,11 @@ pub struct Known {
 
 /// What was known of all captured files after the last capture, in byte order of their paths.
 #[derive(Clone, Debug, Default)]
-pub struct KnownPaths(Vec<(RelPath, Known)>);
+pub struct KnownPaths(Vec<(RelPath, KnownFile)>);
 
 impl PartialEq for KnownPaths {
     fn eq(&self, other: &KnownPaths) -> bool {
-        let same = |((a, known), (b, other)): (&(RelPath, Known), &(RelPath, Known))| {
+        let same = |((a, known), (b, other)): (&(RelPath, KnownFile), &(RelPath, KnownFile))| {
             known == other && (a.shares_bytes(b) || a == b)
         };
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
@@ -57,7 +57,7 @@ impl Eq for KnownPaths {}
 
 impl KnownPaths {
     /// From entries in any order; of several with the same path the first counts.
-    pub fn new(mut entries: Vec<(RelPath, Known)>) -> KnownPaths {
+    pub fn new(mut entries: Vec<(RelPath, KnownFile)>) -> KnownPaths {
         if !entries.is_sorted_by(|(a, _), (b, _)| a < b) {
             entries.sort_by(|(a, _), (b, _)| a.cmp(b));
             entries.dedup_by(|(later, _), (kept, _)| later == kept);
@@ -66,25 +66,25 @@ impl KnownPaths {
     }
 
     /// What is known of a path.
-    pub fn get(&self, path: &RelPath) -> Option<&Known> {
+    pub fn get(&self, path: &RelPath) -> Option<&KnownFile> {
         let at = self.0.binary_search_by(|(known, _)| known.cmp(path)).ok()?;
         Some(&self.0[at].1)
     }
 
     /// All of it, in byte order of the paths.
-    pub fn entries(&self) -> &[(RelPath, Known)] {
+    pub fn entries(&self) -> &[(RelPath, KnownFile)] {
         &self.0
     }
 
     /// The stretch in which `top` and everything below it stand; other paths may stand between them.
-    pub fn below(&self, top: &RelPath) -> &[(RelPath, Known)] {
+    pub fn below(&self, top: &RelPath) -> &[(RelPath, KnownFile)] {
         let from = self.0.partition_point(|(path, _)| path < top);
         let length = self.0[from..].partition_point(|(path, _)| path.as_bytes().starts_with(top.as_bytes()));
         &self.0[from..from + length]
     }
 
     /// The same, to be changed.
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Known> {
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut KnownFile> {
         self.0.iter_mut().map(|(_, known)| known)
     }
 

@@ -56,7 +56,7 @@ pub struct Scale {
 }
 
 /// A tree of which some subtrees are not weighed yet.
-struct Open {
+struct UnweighedTree {
     id: ObjectId,
     /// The lengths of their names, and which they are.
     dirs: Vec<(u64, ObjectId)>,
@@ -91,7 +91,7 @@ impl Scale {
         Ok(self.known.get(root).copied().unwrap_or_default())
     }
 
-    fn open(&mut self, id: ObjectId, read: ReadTree<'_>) -> Result<Open> {
+    fn open(&mut self, id: ObjectId, read: ReadTree<'_>) -> Result<UnweighedTree> {
         let (mut dirs, mut sum) = (Vec::new(), Weight::default());
         for entry in read(&id)? {
             self.entries += 1;
@@ -101,7 +101,7 @@ impl Scale {
                 _ => sum.add(length, Weight::default()),
             }
         }
-        Ok(Open { id, dirs, sum })
+        Ok(UnweighedTree { id, dirs, sum })
     }
 
     /// Refuses a tree from elsewhere that takes more than `memory`.

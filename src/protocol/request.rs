@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::VERSION;
 use super::runs::{CodonEnd, CodonStart, Rollback, RunEnd, RunFork, RunStart};
 use crate::error::{Code, Error};
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::json;
 
 /// Longest `id`, in bytes.
@@ -427,8 +427,8 @@ fn unknown(name: &str) -> Error {
 
 fn checked_list(query: ListQuery) -> Result<ListQuery, Error> {
     match &query.kind {
-        Some(kind) if Kind::parse(kind).is_none() => {
-            let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+        Some(kind) if CheckpointKind::parse(kind).is_none() => {
+            let kinds: Vec<&str> = CheckpointKind::ALL.iter().map(|kind| kind.as_str()).collect();
             Err(Error::new(Code::BadRequest, "`kind` is not a kind of checkpoint")
                 .field("kind")
                 .hint(format!("the kinds are: {}", kinds.join(", "))))

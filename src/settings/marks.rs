@@ -10,43 +10,43 @@ use crate::sys::clock::file_clock;
 
 /// The files as they were at one time. To be taken before they are read, so that what changes meanwhile is noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marks {
+pub struct SettingsMarks {
     at: i64,
-    files: [Found; 3],
+    files: [FoundFile; 3],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Found {
+enum FoundFile {
     No,
     Unreadable(ErrorKind),
     File(Stamp),
 }
 
-impl Marks {
+impl SettingsMarks {
     /// As they are now.
-    pub fn of(workspace: &Path, home: &Path) -> Marks {
+    pub fn of(workspace: &Path, home: &Path) -> SettingsMarks {
         // Before they are looked at: what is written later must not seem older.
         let at = file_clock();
         let files = [user_file().unwrap_or_default(), workspace.join(WORKSPACE_FILE), trust::place(home)];
-        Marks { at, files: files.map(|path| found(&path)) }
+        SettingsMarks { at, files: files.map(|path| found(&path)) }
     }
 
     /// Whether `now` proves that what was read then would be read now. A file that was written just before it was read may
     /// have been written again without a trace.
-    pub fn stand(&self, now: &Marks) -> bool {
-        let proven = |file: &Found| match file {
-            Found::File(stamp) => stamp.proves_content_read_at(self.at),
-            Found::No | Found::Unreadable(_) => true,
+    pub fn stand(&self, now: &SettingsMarks) -> bool {
+        let proven = |file: &FoundFile| match file {
+            FoundFile::File(stamp) => stamp.proves_content_read_at(self.at),
+            FoundFile::No | FoundFile::Unreadable(_) => true,
         };
         self.files == now.files && self.files.iter().all(proven)
     }
 }
 
 /// Behind links, as settings are read; that the workspace's own file may be none does not hide what it leads to.
-fn found(path: &Path) -> Found {
+fn found(path: &Path) -> FoundFile {
     let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
     match path.metadata() {
-        Ok(facts) => Found::File(Stamp {
+        Ok(facts) => FoundFile::File(Stamp {
             size: facts.size(),
             mtime: nanoseconds(facts.mtime(), facts.mtime_nsec()),
             ctime: nanoseconds(facts.ctime(), facts.ctime_nsec()),
@@ -55,8 +55,8 @@ fn found(path: &Path) -> Found {
             mode: facts.mode(),
             links: facts.nlink(),
         }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Found::No,
-        Err(error) => Found::Unreadable(error.kind()),
+        Err(error) if error.kind() == ErrorKind::NotFound => FoundFile::No,
+        Err(error) => FoundFile::Unreadable(error.kind()),
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn an_edit_is_noticed_and_a_fresh_file_is_read_once_more() {
         let dir = tempfile::tempdir().unwrap();
-        let marks = || Marks::of(dir.path(), &dir.path().join("home"));
+        let marks = || SettingsMarks::of(dir.path(), &dir.path().join("home"));
         let none = marks();
         assert!(none.stand(&marks()));
         let file = dir.path().join(WORKSPACE_FILE);
@@ -80,7 +80,7 @@ mod tests {
         let fresh = marks();
         assert!(!known.stand(&fresh), "it was written, with the same length");
         // Written in the very moment in which it was read: not trusted yet.
-        assert!(!Marks { at: fresh.at - 1_000_000_000, ..fresh.clone() }.stand(&marks()));
+        assert!(!SettingsMarks { at: fresh.at - 1_000_000_000, ..fresh.clone() }.stand(&marks()));
         std::fs::remove_file(&file).unwrap();
         assert!(!fresh.stand(&marks()), "it went");
     }
@@ -88,7 +88,7 @@ mod tests {
     /// Waits until the file is older than its clock's step.
     fn grow_old(file: &Path) {
         loop {
-            let Found::File(stamp) = found(file) else { panic!("it is gone") };
+            let FoundFile::File(stamp) = found(file) else { panic!("it is gone") };
             if stamp.proves_content_read_at(file_clock()) {
                 return;
             }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::keys::{Key, blank_policy};
 use super::yaml::{Broken, Leaf};
-use super::{Effective, Origin, Setting};
+use super::{Effective, Setting, SettingOrigin};
 use crate::error::{Code, Error};
 use crate::model::text::{cut, printable};
 
@@ -20,7 +20,7 @@ const MAX_NOTED: usize = 300;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// The layer; of a file with the line, 0 where the whole file is meant.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
     /// 1-based; 0 where no place in a file is meant.
     pub column: u64,
     /// Absent where the whole file is meant.
@@ -40,7 +40,7 @@ impl Mistake {
     pub(super) fn in_file(path: &Path, text: &str, wrong: Wrong) -> Mistake {
         let Wrong { key, meant, why, line, column } = wrong;
         let excerpt = super::yaml::excerpt(text, line, column);
-        let origin = Origin::File(path.to_owned(), line);
+        let origin = SettingOrigin::File(path.to_owned(), line);
         Mistake { origin, column, key: Some(key), meant, why, instead: String::new(), excerpt, hint: None }
     }
 
@@ -48,19 +48,19 @@ impl Mistake {
     pub(super) fn broken(path: &Path, broken: Broken) -> Mistake {
         let hint = Some(broken.hint());
         let Broken { message, line, column, excerpt } = broken;
-        let origin = Origin::File(path.to_owned(), line);
+        let origin = SettingOrigin::File(path.to_owned(), line);
         Mistake { origin, column, key: None, meant: None, why: message, instead: String::new(), excerpt, hint }
     }
 
     /// A file that cannot be read.
     pub(super) fn unread(path: &Path, why: String) -> Mistake {
-        let origin = Origin::File(path.to_owned(), 0);
+        let origin = SettingOrigin::File(path.to_owned(), 0);
         let (instead, excerpt) = (String::new(), String::new());
         Mistake { origin, column: 0, key: None, meant: None, why, instead, excerpt, hint: None }
     }
 
     /// A value from outside of files.
-    pub(super) fn outside(origin: Origin, wrong: Wrong) -> Mistake {
+    pub(super) fn outside(origin: SettingOrigin, wrong: Wrong) -> Mistake {
         let Wrong { key, meant, why, .. } = wrong;
         let (instead, excerpt) = (String::new(), String::new());
         Mistake { origin, column: 0, key: Some(key), meant, why, instead, excerpt, hint: Some("see docs/CONFIG.md") }
@@ -68,15 +68,15 @@ impl Mistake {
 
     /// True if it was typed on the command line.
     pub fn is_typed(&self) -> bool {
-        self.origin == Origin::Flag
+        self.origin == SettingOrigin::Flag
     }
 
     /// Returns file, line and column, the variable, or the flag.
     fn place(&self) -> String {
         match &self.origin {
-            Origin::File(path, 0) => path.display().to_string(),
-            Origin::File(path, line) => format!("{}:{line}:{}", path.display(), self.column),
-            Origin::Default | Origin::Environment(_) | Origin::Flag => self.origin.to_string(),
+            SettingOrigin::File(path, 0) => path.display().to_string(),
+            SettingOrigin::File(path, line) => format!("{}:{line}:{}", path.display(), self.column),
+            SettingOrigin::Default | SettingOrigin::Environment(_) | SettingOrigin::Flag => self.origin.to_string(),
         }
     }
 
@@ -103,7 +103,7 @@ impl Mistake {
         if let Some(key) = &self.key {
             error = error.field(key.clone());
         }
-        if let Origin::File(_, line @ 1..) = self.origin {
+        if let SettingOrigin::File(_, line @ 1..) = self.origin {
             error = error.line(line);
         }
         match self.hint {
@@ -233,5 +233,5 @@ fn sound_entry(
 pub(super) fn in_force<'s>(settings: &'s [Setting], key: &str, path: &Path) -> Option<&'s Setting> {
     settings
         .iter()
-        .find(|setting| setting.key == key && matches!(&setting.origin, Origin::File(known, _) if known == path))
+        .find(|setting| setting.key == key && matches!(&setting.origin, SettingOrigin::File(known, _) if known == path))
 }

@@ -36,7 +36,7 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     Default,
     /// A file and the 1-based line.
     File(PathBuf, u64),
@@ -45,13 +45,13 @@ pub enum Origin {
     Flag,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Default => f.write_str("default"),
-            Origin::File(path, line) => write!(f, "{}:{line}", path.display()),
-            Origin::Environment(name) => write!(f, "${name}"),
-            Origin::Flag => f.write_str("flag"),
+            SettingOrigin::Default => f.write_str("default"),
+            SettingOrigin::File(path, line) => write!(f, "{}:{line}", path.display()),
+            SettingOrigin::Environment(name) => write!(f, "${name}"),
+            SettingOrigin::Flag => f.write_str("flag"),
         }
     }
 }
@@ -61,7 +61,7 @@ impl fmt::Display for Origin {
 pub struct Setting {
     pub key: String,
     pub value: Value,
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
 /// The texts that settings are resolved from.
@@ -109,10 +109,10 @@ impl Effective {
     /// Notes that a part of the user's rules cannot be, and whether the one that was in force stays. `path` leads to it.
     pub fn drop_rule(&mut self, path: &[String], why: String, stays: bool) {
         let setting = self.settings.iter().find(|setting| setting.key == "rules");
-        let origin = setting.map_or(Origin::Default, |setting| setting.origin.clone());
+        let origin = setting.map_or(SettingOrigin::Default, |setting| setting.origin.clone());
         let spot = self.rules.at(path.iter().map(String::as_str));
         let origin = match origin {
-            Origin::File(path, line) => Origin::File(path, if spot.line > 0 { spot.line } else { line }),
+            SettingOrigin::File(path, line) => SettingOrigin::File(path, if spot.line > 0 { spot.line } else { line }),
             other => other,
         };
         let wrong = Wrong { key: "rules".to_owned(), meant: None, why, line: spot.line, column: spot.column };
@@ -153,9 +153,9 @@ pub fn resolve(sources: &Sources) -> Result<Effective> {
     let set_variables = || sources.environment.iter().filter(|(_, value)| !value.is_empty());
     let environment = set_variables().filter_map(|(name, value)| {
         let key = KEYS.iter().find(|key| key.environment().as_deref() == Some(name))?;
-        Some((key.name, value, Origin::Environment(name.clone())))
+        Some((key.name, value, SettingOrigin::Environment(name.clone())))
     });
-    let flags = sources.flags.iter().map(|(key, value)| (key.as_str(), value, Origin::Flag));
+    let flags = sources.flags.iter().map(|(key, value)| (key.as_str(), value, SettingOrigin::Flag));
     for (key, value, origin) in environment.chain(flags) {
         let leaf = Leaf { key: key.to_owned(), value: scalar(value), spot: Spot::default() };
         let wrong = apply(&mut effective, &leaf, &origin, None);
@@ -267,7 +267,7 @@ fn defaults() -> Result<Effective> {
     };
     let path = Path::new("config/default.yaml");
     for leaf in yaml::leaves(DEFAULTS).map_err(|error| error.in_file(path))? {
-        if let Some(wrong) = apply(&mut effective, &leaf, &Origin::Default, None).into_iter().next() {
+        if let Some(wrong) = apply(&mut effective, &leaf, &SettingOrigin::Default, None).into_iter().next() {
             return Err(Mistake::in_file(path, DEFAULTS, wrong).error());
         }
     }
@@ -286,7 +286,7 @@ fn own_layer(effective: &mut Effective, path: &Path, text: &str, in_force: &[Set
     let mut wrong = Vec::new();
     for leaf in leaves {
         let before = mistake::in_force(in_force, &leaf.key, path).map(|setting| &setting.value);
-        wrong.extend(apply(effective, &leaf, &Origin::File(path.to_owned(), leaf.spot.line), before));
+        wrong.extend(apply(effective, &leaf, &SettingOrigin::File(path.to_owned(), leaf.spot.line), before));
     }
     let is_set = |effective: &Effective, key: &str| mistake::in_force(&effective.settings, key, path).is_some();
     let lost: Vec<&str> = wrong.iter().filter_map(|wrong| wrong.meant).filter(|key| !is_set(effective, key)).collect();
@@ -305,7 +305,7 @@ fn stay(effective: &mut Effective, path: &Path, in_force: &[Setting], counts: im
 }
 
 /// Applies one value as far as it is sound; returns what is wrong with the rest. `before` is the layer's value that was in force.
-fn apply(effective: &mut Effective, leaf: &Leaf, origin: &Origin, before: Option<&Value>) -> Vec<Wrong> {
+fn apply(effective: &mut Effective, leaf: &Leaf, origin: &SettingOrigin, before: Option<&Value>) -> Vec<Wrong> {
     let key = match find(&leaf.key) {
         Ok(key) => key,
         Err((why, meant)) => return vec![Wrong::at(leaf, &[], leaf.key.clone(), meant, why)],
@@ -324,7 +324,7 @@ fn apply(effective: &mut Effective, leaf: &Leaf, origin: &Origin, before: Option
 }
 
 /// Sets one value; the error says what is wrong with it, and nothing has changed then.
-fn set(effective: &mut Effective, key: &Key, value: &Value, origin: &Origin) -> Result<(), String> {
+fn set(effective: &mut Effective, key: &Key, value: &Value, origin: &SettingOrigin) -> Result<(), String> {
     (key.apply)(&mut effective.policy, value)?;
     let setting = Setting { key: key.name.to_owned(), value: value.clone(), origin: origin.clone() };
     match effective.settings.iter_mut().find(|known| known.key == key.name) {
@@ -365,7 +365,7 @@ fn misspelt(name: &str) -> Option<Mistake> {
     let key = known.iter().find(|(_, known)| known == near).map(|(key, _)| *key);
     let why = format!("is not read; did you mean `PITON_{near}`?");
     let wrong = Wrong { key: name.to_owned(), meant: key, why, line: 0, column: 0 };
-    Some(Mistake::outside(Origin::Environment(name.to_owned()), wrong))
+    Some(Mistake::outside(SettingOrigin::Environment(name.to_owned()), wrong))
 }
 
 /// The workspace's layer: what widens counts, what narrows counts only when trusted, what is wrong is told.
@@ -388,7 +388,7 @@ fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sourc
         if let Ok(key) = find(&leaf.key) {
             leaf.value = key.joined(&effective.policy, &leaf.value);
         }
-        let wrong = apply(&mut tried, &leaf, &Origin::File(path.to_owned(), leaf.spot.line), None);
+        let wrong = apply(&mut tried, &leaf, &SettingOrigin::File(path.to_owned(), leaf.spot.line), None);
         let told = wrong.iter().map(|wrong| {
             let Wrong { key, why, line, column, .. } = wrong;
             format!("{}:{line}:{column}: `{key}` {why}; left aside", path.display())

@@ -21,11 +21,13 @@ pub struct Spot {
 }
 
 impl Spot {
-    fn of(node: &Spanned<Node>) -> Spot {
+    fn of(node: &Spanned<YamlNode>) -> Spot {
         let inside = match &node.value {
-            Node::Map(entries) => entries.iter().map(|(name, node)| (name.clone(), Spot::of(node))).collect(),
-            Node::List(items) => items.iter().enumerate().map(|(at, node)| (at.to_string(), Spot::of(node))).collect(),
-            Node::Scalar(_) => Vec::new(),
+            YamlNode::Map(entries) => entries.iter().map(|(name, node)| (name.clone(), Spot::of(node))).collect(),
+            YamlNode::List(items) => {
+                items.iter().enumerate().map(|(at, node)| (at.to_string(), Spot::of(node))).collect()
+            }
+            YamlNode::Scalar(_) => Vec::new(),
         };
         Spot { line: node.referenced.line(), column: node.referenced.column(), inside }
     }
@@ -73,20 +75,20 @@ impl Broken {
     }
 }
 
-enum Node {
-    Map(Vec<(String, Spanned<Node>)>),
-    List(Vec<Spanned<Node>>),
+enum YamlNode {
+    Map(Vec<(String, Spanned<YamlNode>)>),
+    List(Vec<Spanned<YamlNode>>),
     Scalar(Value),
 }
 
-impl Node {
+impl YamlNode {
     fn value(&self) -> Value {
         match self {
-            Node::Map(entries) => Value::Object(
+            YamlNode::Map(entries) => Value::Object(
                 entries.iter().map(|(key, node)| (key.clone(), node.value.value())).collect::<Map<_, _>>(),
             ),
-            Node::List(items) => Value::Array(items.iter().map(|item| item.value.value()).collect()),
-            Node::Scalar(value) => value.clone(),
+            YamlNode::List(items) => Value::Array(items.iter().map(|item| item.value.value()).collect()),
+            YamlNode::Scalar(value) => value.clone(),
         }
     }
 }
@@ -94,68 +96,68 @@ impl Node {
 struct NodeVisitor;
 
 impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+    type Value = YamlNode;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Scalar(Value::Bool(value)))
+    fn visit_bool<E>(self, value: bool) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(Value::Bool(value)))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Scalar(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Scalar(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Scalar(Number::from_f64(value).map_or(Value::Null, Value::Number)))
+    fn visit_f64<E>(self, value: f64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(Number::from_f64(value).map_or(Value::Null, Value::Number)))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::Scalar(Value::String(value.to_owned())))
+    fn visit_str<E>(self, value: &str) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(Value::String(value.to_owned())))
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(Value::Null))
+    fn visit_unit<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(Value::Null))
     }
 
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(Value::Null))
+    fn visit_none<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(Value::Null))
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        Node::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlNode, D::Error> {
+        YamlNode::deserialize(deserializer)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<YamlNode, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = access.next_element()? {
             items.push(item);
         }
-        Ok(Node::List(items))
+        Ok(YamlNode::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<YamlNode, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = access.next_entry()? {
             entries.push(entry);
         }
-        Ok(Node::Map(entries))
+        Ok(YamlNode::Map(entries))
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
+impl<'de> Deserialize<'de> for YamlNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<YamlNode, D::Error> {
         deserializer.deserialize_any(NodeVisitor)
     }
 }
 
-fn parse(text: &str) -> Result<Spanned<Node>, Broken> {
+fn parse(text: &str) -> Result<Spanned<YamlNode>, Broken> {
     // Only `true` and `false` are booleans: `enabled: no` would be read as a word and refused by its key.
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
@@ -176,24 +178,24 @@ pub fn leaves(text: &str) -> Result<Vec<Leaf>, Broken> {
     }
     let root = parse(text)?;
     match &root.value {
-        Node::Map(entries) => {
+        YamlNode::Map(entries) => {
             let mut leaves = Vec::new();
             collect("", entries, &mut leaves);
             Ok(leaves)
         }
-        Node::Scalar(Value::Null) => Ok(Vec::new()),
-        Node::List(_) | Node::Scalar(_) => {
+        YamlNode::Scalar(Value::Null) => Ok(Vec::new()),
+        YamlNode::List(_) | YamlNode::Scalar(_) => {
             let message = "the file must hold keys and values, like `guard: turn`".to_owned();
             Err(Broken { message, line: 1, column: 1, excerpt: excerpt(text, 1, 1) })
         }
     }
 }
 
-fn collect(prefix: &str, entries: &[(String, Spanned<Node>)], leaves: &mut Vec<Leaf>) {
+fn collect(prefix: &str, entries: &[(String, Spanned<YamlNode>)], leaves: &mut Vec<Leaf>) {
     for (name, node) in entries {
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         match &node.value {
-            Node::Map(inner) if !WHOLE.contains(&key.as_str()) => collect(&key, inner, leaves),
+            YamlNode::Map(inner) if !WHOLE.contains(&key.as_str()) => collect(&key, inner, leaves),
             other => leaves.push(Leaf { key, value: other.value(), spot: Spot::of(node) }),
         }
     }

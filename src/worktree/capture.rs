@@ -19,11 +19,11 @@ use super::walk::{self, Candidate, Class, Found, Source, Visited, identity};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::coverage::{Coverage, Defaults, SkipReason};
 use crate::model::id::ObjectId;
-use crate::model::manifest::{Entry, EntryKind, Manifest};
+use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::model::sink::ObjectSink;
-use crate::model::stamp::{Known, KnownPaths};
+use crate::model::stamp::{KnownFile, KnownPaths};
 use crate::model::tree::Mode;
 use crate::sys::interrupt::{Flow, Interrupt};
 use crate::sys::memory;
@@ -90,8 +90,8 @@ const MANY: usize = if cfg!(test) { 8 } else { 8192 };
 /// What was read so far.
 #[derive(Default)]
 pub(super) struct Gathered {
-    pub(super) entries: Vec<(RelPath, Entry)>,
-    pub(super) known: Vec<(RelPath, Known)>,
+    pub(super) entries: Vec<(RelPath, ManifestEntry)>,
+    pub(super) known: Vec<(RelPath, KnownFile)>,
     pub(super) skipped: BTreeMap<RelPath, SkipReason>,
     pub(super) unstable: Vec<RelPath>,
     targeted: Vec<RelPath>,
@@ -195,7 +195,7 @@ impl Gathered {
         let Stored { id, bytes, mark } = stored;
         let perm = perm_of(mark.stamp.mode);
         let kind = if mark.stamp.mode & libc::S_IFMT == libc::S_IFLNK { EntryKind::Link } else { EntryKind::File };
-        let entry = Entry { kind, perm, id, size: bytes };
+        let entry = ManifestEntry { kind, perm, id, size: bytes };
         self.stats.files += 1;
         self.stats.bytes += bytes;
         if mark.unstable {
@@ -205,7 +205,7 @@ impl Gathered {
             self.stats.targeted += 1;
             self.targeted.push(file.path.clone());
         } else {
-            let known = Known { stamp: mark.stamp, id, proven: mark.proven };
+            let known = KnownFile { stamp: mark.stamp, id, proven: mark.proven };
             self.known.push((file.path.clone(), known));
         }
         self.entries.push((file.path.clone(), entry));
@@ -234,7 +234,7 @@ impl Gathered {
 
     /// All but what is known.
     fn put_together(mut self, request: &Request<'_>, found: Found) -> Capture {
-        let dir = |visited: &Visited| (visited.place.path.clone(), Entry::dir(visited.perm));
+        let dir = |visited: &Visited| (visited.place.path.clone(), ManifestEntry::dir(visited.perm));
         let (recorded, passed): (Vec<_>, Vec<_>) =
             found.visited.iter().filter(|visited| !visited.place.path.is_root()).partition(|visited| visited.recorded);
         let mut manifest: Manifest = self.entries.into_iter().chain(recorded.into_iter().map(dir)).collect();
@@ -289,7 +289,7 @@ impl Gathered {
         });
         for (top, _) in hindered {
             let known = request.known.below(top).iter().filter(|(path, _)| path.starts_with(top));
-            self.known.extend(known.map(|(path, known)| (path.clone(), Known { proven: false, ..*known })));
+            self.known.extend(known.map(|(path, known)| (path.clone(), KnownFile { proven: false, ..*known })));
         }
     }
 }

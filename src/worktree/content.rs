@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::filter::database;
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 use crate::model::path::RelPath;
-use crate::model::stamp::{Known, KnownPaths};
+use crate::model::stamp::{KnownFile, KnownPaths};
 use crate::sys::clock::file_clock;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::lease;
@@ -47,10 +47,10 @@ const PIECE: usize = 1 << 20;
 /// Files whose content is doubted, those named by themselves first.
 pub(super) struct Doubts {
     now: i64,
-    compared: Vec<(RelPath, Known)>,
-    databases: Vec<(RelPath, Known)>,
+    compared: Vec<(RelPath, KnownFile)>,
+    databases: Vec<(RelPath, KnownFile)>,
     /// With how much it matters.
-    asked: Vec<(i64, RelPath, Known)>,
+    asked: Vec<(i64, RelPath, KnownFile)>,
 }
 
 impl Doubts {
@@ -59,7 +59,7 @@ impl Doubts {
     }
 
     /// Doubts a file that is named by itself.
-    pub(super) fn named(&mut self, path: &RelPath, known: &Known) {
+    pub(super) fn named(&mut self, path: &RelPath, known: &KnownFile) {
         if !is_doubtful(known) {
             return;
         }
@@ -71,7 +71,7 @@ impl Doubts {
     }
 
     /// Doubts a file below a directory that is named, if it is a database's or was written a moment ago.
-    pub(super) fn below(&mut self, path: &RelPath, known: &Known) {
+    pub(super) fn below(&mut self, path: &RelPath, known: &KnownFile) {
         if !self.matters_below(path.name(), known) {
             return;
         }
@@ -83,19 +83,19 @@ impl Doubts {
     }
 
     /// True if a file of this name is doubted below a named directory.
-    pub(super) fn matters_below(&self, name: &[u8], known: &Known) -> bool {
+    pub(super) fn matters_below(&self, name: &[u8], known: &KnownFile) -> bool {
         (self.is_recent(known) || database::is_database(name)) && is_doubtful(known)
     }
 
     /// Doubts a file that somebody was heard to have closed after writing, if it was written a moment ago.
-    pub(super) fn heard(&mut self, path: &RelPath, known: &Known) {
+    pub(super) fn heard(&mut self, path: &RelPath, known: &KnownFile) {
         let small = known.stamp.size <= COMPARED_BYTES && self.compared.len() < COMPARED_FILES;
         if small && is_doubtful(known) && self.is_recent(known) {
             self.compared.push((path.clone(), *known));
         }
     }
 
-    fn is_recent(&self, known: &Known) -> bool {
+    fn is_recent(&self, known: &KnownFile) -> bool {
         newest(known).saturating_add(DIRTY_FOR) > self.now
     }
 
@@ -137,12 +137,12 @@ impl Doubts {
 }
 
 /// True if only a stamp speaks for a file's content. A link's content moves with its inode.
-fn is_doubtful(known: &Known) -> bool {
+fn is_doubtful(known: &KnownFile) -> bool {
     known.proven && known.stamp.mode & libc::S_IFMT == libc::S_IFREG && known.stamp.size > 0
 }
 
 /// The newest of a file's times.
-pub(super) fn newest(known: &Known) -> i64 {
+pub(super) fn newest(known: &KnownFile) -> i64 {
     known.stamp.mtime.max(known.stamp.ctime)
 }
 
@@ -150,7 +150,7 @@ pub(super) fn newest(known: &Known) -> i64 {
 ///
 /// # Errors
 /// `shutting-down` when `control` said so; a large file is read piece by piece.
-pub(super) fn is_other(root: &Root, (path, known): (&RelPath, &Known), control: Interrupt<'_>) -> Result<bool> {
+pub(super) fn is_other(root: &Root, (path, known): (&RelPath, &KnownFile), control: Interrupt<'_>) -> Result<bool> {
     unless_stopped(control)?;
     let size = known.stamp.size;
     if size <= COMPARED_BYTES {
@@ -185,7 +185,8 @@ pub(super) fn is_other(root: &Root, (path, known): (&RelPath, &Known), control: 
 pub fn rewritten(root: &Path, known: &KnownPaths, targets: &[Target], control: Interrupt<'_>) -> Result<Vec<RelPath>> {
     let (mut doubts, open) = (Doubts::new(), Root::open(root)?);
     // One whose stamp has moved is read anyway.
-    let as_captured = |path: &RelPath, known: &Known| open.lstat(path).is_ok_and(|stat| stamp_of(&stat) == known.stamp);
+    let as_captured =
+        |path: &RelPath, known: &KnownFile| open.lstat(path).is_ok_and(|stat| stamp_of(&stat) == known.stamp);
     for target in targets {
         match known.get(&target.path) {
             Some(itself) if !as_captured(&target.path, itself) => {}
@@ -212,13 +213,13 @@ mod tests {
     }
 
     /// What would be known of a file that a mapping wrote to later: its stamp, and another content.
-    fn known(root: &Path, name: &str, content: &[u8]) -> (RelPath, Known) {
+    fn known(root: &Path, name: &str, content: &[u8]) -> (RelPath, KnownFile) {
         let path = path(name);
         let stamp = probe(root, &path).unwrap().unwrap().stamp;
-        (path, Known { stamp, id: ObjectId::of(ObjectKind::Blob, content).unwrap(), proven: true })
+        (path, KnownFile { stamp, id: ObjectId::of(ObjectKind::Blob, content).unwrap(), proven: true })
     }
 
-    fn found(root: &Path, known: Vec<(RelPath, Known)>, targets: &[(&str, bool)]) -> Vec<String> {
+    fn found(root: &Path, known: Vec<(RelPath, KnownFile)>, targets: &[(&str, bool)]) -> Vec<String> {
         let targets: Vec<Target> =
             targets.iter().map(|(name, recursive)| Target { path: path(name), recursive: *recursive }).collect();
         let found = rewritten(root, &KnownPaths::new(known), &targets, &|| Flow::Continue).unwrap();
@@ -245,7 +246,7 @@ mod tests {
         assert_eq!(found(root, same.clone(), &[("d", true)]), expected);
         assert_eq!(found(root, same, &[("", true)]), expected);
         // What is not proven is read anyway.
-        let unproven = all().into_iter().map(|(path, known)| (path, Known { proven: false, ..known })).collect();
+        let unproven = all().into_iter().map(|(path, known)| (path, KnownFile { proven: false, ..known })).collect();
         assert_eq!(found(root, unproven, &[("a", true), ("d", true)]), [""; 0]);
     }
 
@@ -270,7 +271,7 @@ mod tests {
         for (content, other) in [(&now, false), (&old, true)] {
             let (path, known) = known(temp.path(), "f", content);
             assert_eq!(is_other(&root, (&path, &known), &|| Flow::Continue).unwrap(), other);
-            let longer = Known { stamp: crate::model::stamp::Stamp { size: 2 << 20, ..known.stamp }, ..known };
+            let longer = KnownFile { stamp: crate::model::stamp::Stamp { size: 2 << 20, ..known.stamp }, ..known };
             assert!(is_other(&root, (&path, &longer), &|| Flow::Continue).unwrap(), "cut short");
             let calls = std::cell::Cell::new(0);
             let stop = || {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::names::Names;
 use crate::model::path::RelPath;
-use crate::model::stamp::Known;
+use crate::model::stamp::KnownFile;
 
 /// What stands in a list for its path.
 pub(super) trait Listed: Clone {
@@ -24,7 +24,7 @@ impl Listed for &RelPath {
     }
 }
 
-impl Listed for (RelPath, Known) {
+impl Listed for (RelPath, KnownFile) {
     fn path(&self) -> &RelPath {
         &self.0
     }

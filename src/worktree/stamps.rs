@@ -14,7 +14,7 @@ use crate::error::{IoContext, Result};
 use crate::model::coverage::Defaults;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
-use crate::model::stamp::{Known, KnownPaths, Stamp};
+use crate::model::stamp::{KnownFile, KnownPaths, Stamp};
 use crate::sys::fs::durable;
 
 const MAGIC: &[u8; 8] = b"PTNSTAMP";
@@ -142,8 +142,8 @@ fn put_path<'p>(body: &mut Vec<u8>, previous: &mut &'p [u8], path: &'p RelPath) 
     *previous = path;
 }
 
-fn put_known(body: &mut Vec<u8>, known: &Known) {
-    let Known { stamp, id, proven } = known;
+fn put_known(body: &mut Vec<u8>, known: &KnownFile) {
+    let KnownFile { stamp, id, proven } = known;
     let Stamp { size, mtime, ctime, dev, ino, mode, links } = *stamp;
     body.push(u8::from(*proven));
     body.extend(id.as_bytes());
@@ -294,7 +294,7 @@ impl<'a> Reader<'a> {
         Ok(Some(Built { shape: self.array()?, root: ObjectId::from_bytes(self.array()?) }))
     }
 
-    fn known(&mut self) -> Result<Known, &'static str> {
+    fn known(&mut self) -> Result<KnownFile, &'static str> {
         let proven = self.flag()?;
         let id = ObjectId::from_bytes(self.array()?);
         let mtime = i64::from_le_bytes(self.array()?);
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
             mode: u32::try_from(self.number()?).map_err(|_| BAD)?,
             links: self.number()?,
         };
-        Ok(Known { stamp, id, proven })
+        Ok(KnownFile { stamp, id, proven })
     }
 }
 
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Stamps {
-        let known = |n: u64, proven| Known {
+        let known = |n: u64, proven| KnownFile {
             stamp: Stamp {
                 size: n,
                 mtime: -5,

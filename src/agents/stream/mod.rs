@@ -254,7 +254,7 @@ fn object(line: &[u8]) -> Result<Payload> {
     let hint = "the stream may have been cut, or something else prints into it";
     Payload::read(line).map_err(|_| match json::read(line) {
         read if !read.is_utf8 => Error::new(Code::BadUtf8, "a line of the stream is not UTF-8").hint(hint),
-        json::Read { fault: Some(fault), .. } => {
+        json::ParsedJson { fault: Some(fault), .. } => {
             Error::new(Code::BadJson, format!("a line of the stream is not JSON: {fault}")).hint(hint)
         }
         _ => Error::new(Code::BadJson, "a line of the stream is not a JSON object").hint(hint),

@@ -13,7 +13,7 @@ use crate::checkpoint::catalog::selector::Selector;
 use crate::checkpoint::records::state::{Detached, State};
 use crate::checkpoint::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::{Kind, Record};
+use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::cost::Cost;
 use crate::model::coverage::{Coverage, Extent, SkipReason};
 use crate::model::effect::{Class, Takes};
@@ -33,7 +33,7 @@ use crate::checkpoint::records::workspace::Scope;
 /// What a checkpoint is taken for.
 #[derive(Clone, Debug)]
 pub struct Take {
-    pub kind: Kind,
+    pub kind: CheckpointKind,
     pub run: String,
     pub turn: Option<String>,
     pub codon_id: Option<String>,
@@ -64,7 +64,7 @@ pub struct Take {
 impl Take {
     /// A request for looking, which is not recorded.
     pub(in crate::checkpoint) fn any() -> Take {
-        Take::of(Kind::Auto, "local", "looking")
+        Take::of(CheckpointKind::Auto, "local", "looking")
     }
 
     /// Whether it names what an action is about to destroy. What a restore names is everything that it could touch; what it will
@@ -74,7 +74,7 @@ impl Take {
     }
 
     /// A plain request of a kind, for a run, with a reason.
-    pub fn of(kind: Kind, run: &str, reason: &str) -> Take {
+    pub fn of(kind: CheckpointKind, run: &str, reason: &str) -> Take {
         Take {
             kind,
             run: run.to_owned(),
@@ -118,7 +118,7 @@ impl Timeline {
     /// `workspace-gone`, `store-locked`, `disk-full`, `permission`, `shutting-down` when `control` stopped it; `bad-request` for a
     /// label that could never be found. Nothing is recorded then.
     pub fn take(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Taken> {
-        if take.kind == Kind::Manual {
+        if take.kind == CheckpointKind::Manual {
             Selector::check_label(&take.reason)?;
         }
         let lock = self.lock(take.kind.as_str())?;
@@ -172,7 +172,7 @@ impl Timeline {
             return Ok(true);
         }
         let only = targets.iter().map(|target| target.path.clone()).collect();
-        let take = Take { targets: targets.to_vec(), only, ..Take::of(Kind::Auto, "local", "looking") };
+        let take = Take { targets: targets.to_vec(), only, ..Take::of(CheckpointKind::Auto, "local", "looking") };
         let present = self.look(&take, control)?;
         let tree = self.store.read_commit(held)?.tree;
         let is_near = |path: &RelPath| targets.iter().any(|to| path.starts_with(&to.path) || to.path.starts_with(path));
@@ -245,7 +245,7 @@ impl Timeline {
         let own = take.held.and_then(|held| all.iter().rev().find(|checkpoint| checkpoint.id == held));
         let tip = if take.kind.is_typed() && !take.always { self.typed_at(self.run_tip(&take.run)?.1)? } else { None };
         let measures = match (take.kind, take.held) {
-            (Kind::Turn, _) => [None, None, newest],
+            (CheckpointKind::Turn, _) => [None, None, newest],
             (kind, _) if kind.is_typed() => [None, tip.as_ref(), None],
             (_, Some(_)) => [own, previous, newest],
             (_, None) => [None, previous, None],
@@ -389,7 +389,7 @@ impl Timeline {
             ("partial", coverage.is_partial()),
             ("paths", coverage.extent != Extent::Tree),
             ("tracked", !coverage.tracked.is_empty() || !coverage.read_only.is_empty()),
-            ("targeted", targeted && take.kind != Kind::PreRestore),
+            ("targeted", targeted && take.kind != CheckpointKind::PreRestore),
             ("secrets", holds_secrets && secrets()),
             ("unstable", !coverage.unstable.is_empty()),
             ("not-held", coverage.skipped.values().any(|why| why.is_of_target())),

@@ -153,12 +153,12 @@ fn decode(frame: &[u8]) -> Option<(ObjectId, Said)> {
 mod tests {
     use super::*;
     use crate::checkpoint::timeline::tests::checkpoint;
-    use crate::model::checkpoint::Kind;
+    use crate::model::checkpoint::CheckpointKind;
 
     fn filled(numbers: std::ops::Range<u64>) -> Commits {
         let mut commits = Commits::default();
         for n in numbers {
-            let made = checkpoint(n, Kind::Completed, "r");
+            let made = checkpoint(n, CheckpointKind::Completed, "r");
             commits.put(made.id, Said { tree: made.tree, parents: vec![made.id; n as usize % 3], record: made.record });
         }
         commits

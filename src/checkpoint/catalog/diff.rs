@@ -10,7 +10,7 @@ use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::filter::Tracked;
 use crate::model::build;
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::Manifest;
@@ -69,7 +69,7 @@ impl Timeline {
     /// # Errors
     /// `workspace-gone`, and those of reading.
     pub fn present(&mut self, control: &dyn Fn() -> Flow) -> Result<Present> {
-        self.look(&Take::of(Kind::PreRestore, "local", "looking"), control)
+        self.look(&Take::of(CheckpointKind::PreRestore, "local", "looking"), control)
     }
 
     pub(in crate::checkpoint) fn look(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Present> {

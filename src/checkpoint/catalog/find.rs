@@ -4,10 +4,10 @@ use std::cell::Cell;
 
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::Result;
-use crate::filter::{CoverageView, Denial, Judge, Verdict};
+use crate::filter::{CaptureJudge, CoverageView, Denial, Verdict};
 use crate::model::build::stored_path;
 use crate::model::id::ObjectId;
-use crate::model::manifest::{Entry, EntryKind};
+use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::name::RESERVED_ROOT;
 use crate::model::path::RelPath;
 use crate::model::tree::Mode;
@@ -123,11 +123,11 @@ impl Timeline {
         let exists = |path: &RelPath| held(path).is_some();
         let view = CoverageView { gitignore: &gitignore, exists: &exists };
         let entry = match sample {
-            Mode::Dir => Entry::dir(0o755),
-            Mode::Link => Entry { kind: EntryKind::Link, perm: 0o777, id: ObjectId::EMPTY_TREE, size: 0 },
-            _ => Entry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 0 },
+            Mode::Dir => ManifestEntry::dir(0o755),
+            Mode::Link => ManifestEntry { kind: EntryKind::Link, perm: 0o777, id: ObjectId::EMPTY_TREE, size: 0 },
+            _ => ManifestEntry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 0 },
         };
-        let verdict = Judge::new(&coverage, &view).verdict(path, &entry);
+        let verdict = CaptureJudge::new(&coverage, &view).verdict(path, &entry);
         Ok(match verdict {
             _ if is_unread.get() => Presence::NotCaptured(Denial::Partial),
             Verdict::Yes => Presence::Absent,

@@ -6,7 +6,7 @@ use super::diff::{Change, Present, Stat, is_file_change};
 use crate::checkpoint::capture::gaps::Gap;
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Result};
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::Class;
 use crate::model::path::RelPath;
 use crate::sys::interrupt::Flow;
@@ -15,7 +15,7 @@ use crate::sys::interrupt::Flow;
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     pub run: Option<String>,
-    pub kind: Option<Kind>,
+    pub kind: Option<CheckpointKind>,
     /// Only checkpoints after which this path, or something below it, changed.
     pub path: Option<RelPath>,
     /// Only ordinals below this one.
@@ -77,7 +77,7 @@ impl Timeline {
         let mut typed: BTreeMap<&str, &Checkpoint> = BTreeMap::new();
         for checkpoint in all.iter().rev() {
             let record = &checkpoint.record;
-            let (base, everywhere) = (record.kind == Kind::Turn, record.looked_everywhere());
+            let (base, everywhere) = (record.kind == CheckpointKind::Turn, record.looked_everywhere());
             let mut next = following(&mut next, checkpoint, record.is_whole() && !base);
             if record.kind.is_typed() && everywhere {
                 let newer = typed.insert(&record.run, checkpoint).filter(|_| !record.is_whole());
@@ -186,5 +186,5 @@ fn wanted(checkpoint: &Checkpoint, query: &Query) -> bool {
     query.run.as_ref().is_none_or(|run| record.run == *run)
         && query.kind.is_none_or(|kind| record.kind == kind)
         && query.before.is_none_or(|before| record.ordinal < before)
-        && (record.kind != Kind::Turn || query.with_base || query.kind == Some(Kind::Turn))
+        && (record.kind != CheckpointKind::Turn || query.with_base || query.kind == Some(CheckpointKind::Turn))
 }

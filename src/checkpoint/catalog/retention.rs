@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::dropped::DroppedCheckpoint;
 use crate::checkpoint::timeline::Checkpoint;
-use crate::model::checkpoint::{Kind, Record};
+use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::model::policy::Retention;
 
@@ -42,7 +42,7 @@ impl DropReason {
         Some(DroppedCheckpoint {
             n: record.ordinal,
             id: checkpoint.id.to_string(),
-            label: (record.kind == Kind::Manual).then(|| record.reason.clone()),
+            label: (record.kind == CheckpointKind::Manual).then(|| record.reason.clone()),
             at,
             rule: rule.to_owned(),
         })
@@ -64,7 +64,8 @@ pub fn plan(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<
         !record.kind.is_typed() && !record.pinned && !needed.contains(&checkpoint.id) && newest != Some(checkpoint.id)
     };
     let mut dropped: BTreeMap<ObjectId, DropReason> = BTreeMap::new();
-    let bases: Vec<&Checkpoint> = all.iter().filter(|checkpoint| checkpoint.record.kind == Kind::Turn).collect();
+    let bases: Vec<&Checkpoint> =
+        all.iter().filter(|checkpoint| checkpoint.record.kind == CheckpointKind::Turn).collect();
     if let Some((_, older)) = bases.split_last() {
         let older = older.iter().filter(|checkpoint| may_go(checkpoint));
         dropped.extend(older.map(|checkpoint| (checkpoint.id, DropReason::Superseded)));
@@ -94,7 +95,7 @@ pub fn plan(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<
     let over = left.len().saturating_sub(limits.per_workspace as usize);
     // What nobody asked for by hand goes first.
     let (by_hand, automatic): (Vec<usize>, Vec<usize>) =
-        left.into_iter().filter(|at| may_go(&&all[*at])).partition(|at| all[*at].record.kind == Kind::Manual);
+        left.into_iter().filter(|at| may_go(&&all[*at])).partition(|at| all[*at].record.kind == CheckpointKind::Manual);
     for at in automatic.into_iter().chain(by_hand).take(over) {
         // A turn goes as a whole: without its first checkpoint nothing would count the others.
         let whole = of_first.get(&at).map_or(std::slice::from_ref(&at), |turn| turn.as_slice());
@@ -108,7 +109,7 @@ pub fn plan(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<
 /// Groups the `auto` checkpoints of each run by turn, without pinned ones; the turn with the oldest newest checkpoint comes first.
 fn turns(all: &[Checkpoint]) -> Vec<Vec<Turn>> {
     let mut runs: BTreeMap<&str, BTreeMap<Option<&str>, Turn>> = BTreeMap::new();
-    let autos = |record: &Record| record.kind == Kind::Auto && !record.pinned;
+    let autos = |record: &Record| record.kind == CheckpointKind::Auto && !record.pinned;
     for (at, checkpoint) in all.iter().enumerate().filter(|(_, checkpoint)| autos(&checkpoint.record)) {
         let turn = checkpoint.record.turn.as_deref();
         runs.entry(&checkpoint.record.run).or_default().entry(turn).or_default().push(at);
@@ -137,7 +138,7 @@ mod tests {
 
     /// Of a turn of a run.
     fn auto(n: u64, run: &str, turn: Option<&str>) -> Checkpoint {
-        let mut checkpoint = checkpoint(n, Kind::Auto, run);
+        let mut checkpoint = checkpoint(n, CheckpointKind::Auto, run);
         std::sync::Arc::make_mut(&mut checkpoint.record).turn = turn.map(str::to_owned);
         checkpoint
     }
@@ -211,12 +212,12 @@ mod tests {
     #[test]
     fn automatic_ones_go_before_those_made_by_hand_and_pinned_stay() {
         let mut all = vec![
-            checkpoint(1, Kind::Manual, "local"),
-            checkpoint(2, Kind::Auto, "a"),
-            checkpoint(3, Kind::Completed, "a"),
-            checkpoint(4, Kind::PreRestore, "a"),
-            checkpoint(5, Kind::Manual, "local"),
-            checkpoint(6, Kind::Auto, "a"),
+            checkpoint(1, CheckpointKind::Manual, "local"),
+            checkpoint(2, CheckpointKind::Auto, "a"),
+            checkpoint(3, CheckpointKind::Completed, "a"),
+            checkpoint(4, CheckpointKind::PreRestore, "a"),
+            checkpoint(5, CheckpointKind::Manual, "local"),
+            checkpoint(6, CheckpointKind::Auto, "a"),
         ];
         std::sync::Arc::make_mut(&mut all[1].record).pinned = true;
         assert_eq!(dropped(&all, &[], &limits(20, 3)), [4]);
@@ -225,8 +226,11 @@ mod tests {
 
     #[test]
     fn only_the_newest_base_capture_stays() {
-        let all: Vec<_> =
-            [Kind::Turn, Kind::Turn, Kind::Auto].into_iter().zip(1..).map(|(k, n)| checkpoint(n, k, "a")).collect();
+        let all: Vec<_> = [CheckpointKind::Turn, CheckpointKind::Turn, CheckpointKind::Auto]
+            .into_iter()
+            .zip(1..)
+            .map(|(k, n)| checkpoint(n, k, "a"))
+            .collect();
         assert_eq!(dropped(&all, &[], &limits(20, 50)), [1]);
     }
 }

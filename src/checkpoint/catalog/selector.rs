@@ -8,7 +8,7 @@
 use crate::checkpoint::runs::rollback::Point;
 use crate::checkpoint::timeline::Checkpoint;
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::{cut, printable};
 
 /// A parsed selector.
@@ -149,7 +149,7 @@ pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkp
             found
         }
         Selector::Back(steps) => {
-            let is_listed = |kind| !matches!(kind, Kind::Turn | Kind::PreRestore);
+            let is_listed = |kind| !matches!(kind, CheckpointKind::Turn | CheckpointKind::PreRestore);
             let mut visible = all.iter().rev().filter(|checkpoint| is_listed(checkpoint.record.kind));
             visible.nth(*steps).into_iter().collect()
         }
@@ -175,7 +175,9 @@ fn labelled<'c>(all: &'c [Checkpoint], selector: &Selector) -> Option<&'c Checkp
         Selector::Codon { run, codon, point: None } => format!("{run}:{codon}"),
         _ => String::new(),
     };
-    all.iter().rev().find(|checkpoint| checkpoint.record.kind == Kind::Manual && checkpoint.record.reason == label)
+    all.iter()
+        .rev()
+        .find(|checkpoint| checkpoint.record.kind == CheckpointKind::Manual && checkpoint.record.reason == label)
 }
 
 #[cfg(test)]
@@ -196,7 +198,7 @@ mod tests {
             ("id:1234", prefix("1234")),
             ("@{0}", Selector::Back(0)),
             ("r-1:build#2", codon(None)),
-            ("r-1:build#2:completed", codon(Some(Point::Of(Kind::Completed)))),
+            ("r-1:build#2:completed", codon(Some(Point::Of(CheckpointKind::Completed)))),
             ("r-1:build#2:start", codon(Some(Point::Start))),
             ("r-1:build#2:auto", Selector::Label("r-1:build#2:auto".into())),
             ("before the refactor", Selector::Label("before the refactor".into())),

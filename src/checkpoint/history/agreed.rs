@@ -12,7 +12,7 @@ use super::restore::{Preview, Restore};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::manifest::{Entry, EntryKind, Manifest};
+use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::worktree::probe;
@@ -39,7 +39,12 @@ impl Agreed {
     }
 
     /// Judges one change.
-    pub(in crate::checkpoint) fn on(&self, path: &RelPath, from: Option<&Entry>, to: Option<&Entry>) -> Agreement {
+    pub(in crate::checkpoint) fn on(
+        &self,
+        path: &RelPath,
+        from: Option<&ManifestEntry>,
+        to: Option<&ManifestEntry>,
+    ) -> Agreement {
         match self {
             // The digest is compared when the plan is whole.
             Agreed::Anything | Agreed::Digest(_) => Agreement::Given,
@@ -76,7 +81,7 @@ impl Restore {
         if let Some(over) = &self.over {
             text.push_str(&format!("over {over}\n"));
         }
-        let mut add = |word: &str, path: &RelPath, entries: &[&Entry]| {
+        let mut add = |word: &str, path: &RelPath, entries: &[&ManifestEntry]| {
             text.push_str(&format!("{word} {}", quote(path.as_bytes())));
             for entry in entries {
                 text.push_str(&format!(" {:?} {:o} {}", entry.kind, entry.perm, entry.id));
@@ -115,7 +120,7 @@ pub struct Rest {
 
 impl Rest {
     /// A path may change that is as it was before the restore, or as the restore leaves it: then nobody has edited it since.
-    fn on(&self, path: &RelPath, from: Option<&Entry>) -> Agreement {
+    fn on(&self, path: &RelPath, from: Option<&ManifestEntry>) -> Agreement {
         let is_planned = self.planned.contains(path);
         let held = || self.ends.iter().flatten().filter_map(|end| end.get(path));
         let is_known = match from {
@@ -177,7 +182,7 @@ impl Timeline {
     pub(in crate::checkpoint) fn rest_of(&mut self, begin: &Begin, planned: BTreeSet<RelPath>) -> Rest {
         let mut end = |id: ObjectId| {
             let manifest = self.load_end(id)?;
-            let counts = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::Dir || planned.contains(path);
+            let counts = |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::Dir || planned.contains(path);
             let entries = manifest.iter().filter(|(path, entry)| counts(path, entry));
             Ok::<Manifest, Error>(entries.map(|(path, entry)| (path.clone(), *entry)).collect())
         };

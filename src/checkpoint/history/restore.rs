@@ -15,11 +15,11 @@ use super::journal::{Begin, End, External, Journal, Line, OpKind, quoted, unquot
 use crate::checkpoint::capture::take::Take;
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
-use crate::filter::{CoverageView, Denial, Judge, Tracked, Verdict};
-use crate::model::checkpoint::Kind;
+use crate::filter::{CaptureJudge, CoverageView, Denial, Tracked, Verdict};
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
-use crate::model::manifest::{Entry, EntryKind, Manifest};
+use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::store::Reader;
 use crate::sys::clock::{now_ms, rfc3339};
@@ -249,7 +249,7 @@ impl Timeline {
             false => format!("checkpoint {}", loaded.checkpoint.record.ordinal),
         };
         let reason = format!("before {verb} {target}");
-        Take { targets, unlimited: true, always: true, ..Take::of(Kind::PreRestore, &restore.run, &reason) }
+        Take { targets, unlimited: true, always: true, ..Take::of(CheckpointKind::PreRestore, &restore.run, &reason) }
     }
 
     fn plan_for(
@@ -273,15 +273,15 @@ impl Timeline {
             .iter()
             .filter(|(path, entry)| path.name() == b".gitignore" && entry.kind == EntryKind::File);
         let rules_known = self.has_rules(&mut rules.map(|(_, entry)| entry.id))?;
-        let judge = Judge::new(&loaded.coverage, &view);
+        let judge = CaptureJudge::new(&loaded.coverage, &view);
         // Inputs that are read-only now are no business of a run's, whatever the target knew of them.
         let inputs: &[String] = if loaded.checkpoint.record.kind.is_typed() { &self.policy.read_only } else { &[] };
         let allowed = Tracked::new(&[], inputs)?;
         let made = self.made_since(&loaded.checkpoint, &loaded.coverage, present)?;
         // A directory that patterns say nothing of goes with what they track in it.
         let holds_files = |dir: &RelPath| present.inside(dir).any(|(_, entry)| entry.kind != EntryKind::Dir);
-        let goes_along = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::Dir && holds_files(path);
-        let covered = |path: &RelPath, entry: &Entry| match judge.verdict(path, entry) {
+        let goes_along = |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::Dir && holds_files(path);
+        let covered = |path: &RelPath, entry: &ManifestEntry| match judge.verdict(path, entry) {
             Verdict::Yes | Verdict::No(Denial::Untracked) if !stepping && !allowed.matches(path) => {
                 Err("a read-only input".to_owned())
             }

@@ -6,7 +6,7 @@ use super::operations::Step;
 use super::restore::{Preview, Restore};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::sys::interrupt::Flow;
 
 /// Which way to step.
@@ -54,7 +54,7 @@ impl Timeline {
             }
         };
         let (all, _) = self.checkpoints()?;
-        let destroyed = all.iter().rev().find(|checkpoint| checkpoint.record.kind == Kind::Auto);
+        let destroyed = all.iter().rev().find(|checkpoint| checkpoint.record.kind == CheckpointKind::Auto);
         Ok(match destroyed.filter(|_| direction == Direction::Undo && !was_undone) {
             Some(before) => format!(
                 "{text}. To take back what the agent did, restore the checkpoint before its last destructive turn: \
@@ -68,7 +68,8 @@ impl Timeline {
     fn refuse_redo_over_new(&mut self, step: &Step) -> Result<()> {
         let (all, _) = self.checkpoints()?;
         let newer = all.iter().find(|checkpoint| {
-            checkpoint.record.ordinal > step.ordinal && !matches!(checkpoint.record.kind, Kind::Turn | Kind::PreRestore)
+            checkpoint.record.ordinal > step.ordinal
+                && !matches!(checkpoint.record.kind, CheckpointKind::Turn | CheckpointKind::PreRestore)
         });
         let Some(newer) = newer else { return Ok(()) };
         let target = all.iter().find(|checkpoint| checkpoint.id == step.to).map(|checkpoint| checkpoint.record.ordinal);

@@ -18,7 +18,7 @@ use crate::checkpoint::history::journal::Journal;
 use crate::checkpoint::history::operations::History;
 use crate::checkpoint::remote::view::is_ref_name;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::checkpoint::{Kind, Record};
+use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::store::health::Ailment;
 use crate::store::{Holes, RefEntry, Store, log};
@@ -406,7 +406,7 @@ fn fits(name: &str, record: &Record) -> Result<(), String> {
         (true, true, _) => Ok(()),
         (true, false, _) => Err("a branch has a checkpoint that belongs to no run".to_owned()),
         (false, _, [_, kind, number])
-            if Kind::parse(kind) == Some(record.kind) && *number == record.ordinal.to_string() =>
+            if CheckpointKind::parse(kind) == Some(record.kind) && *number == record.ordinal.to_string() =>
         {
             Ok(())
         }

@@ -18,8 +18,8 @@ use super::view::is_ref_name;
 use crate::checkpoint::catalog::bounds::tree_bound;
 use crate::checkpoint::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use crate::error::{Code, Error, IoContext, Result};
-use crate::git::{self, Reach};
-use crate::model::checkpoint::{Kind, Record};
+use crate::git::{self, GitReach};
+use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::model::weight::Scale;
 use crate::store::{Arrival, FSCK_IGNORED, Quarantine, Store};
@@ -51,7 +51,7 @@ struct Named {
     workspace: String,
     /// `heads/<run>`, or `<kind>/<ordinal>`.
     rest: String,
-    leaf: Option<(Kind, u64)>,
+    leaf: Option<(CheckpointKind, u64)>,
 }
 
 impl Timeline {
@@ -165,7 +165,7 @@ impl Timeline {
         let names = accepted.iter().enumerate().map(|(at, (_, id))| (format!("refs/good/{at}"), *id));
         quarantine.set_refs(&names.collect::<Vec<_>>())?;
         // Whole objects only, as the store's own packs have them. It fails if anything is missing.
-        let mut repack = git::command(quarantine.git_dir(), None, Reach::Here, &[("repack.writeBitmaps", "false")]);
+        let mut repack = git::command(quarantine.git_dir(), None, GitReach::Here, &[("repack.writeBitmaps", "false")]);
         repack.args(["repack", "-a", "-d", "-f", "-l", "-q", "--depth=0", "--window=0"]);
         git::printed(&mut repack, None)?;
         let _lock = self.lock("fetching")?;
@@ -206,7 +206,7 @@ fn fetch(quarantine: &Quarantine, remote: &OsStr, own: &str) -> Result<bool> {
         ("core.alternateRefsPrefixes", "refs/none/"),
     ];
     settings.extend(ignored.iter().map(|name| (name.as_str(), "ignore")));
-    let mut command: Command = git::command(quarantine.git_dir(), None, Reach::Server, &settings);
+    let mut command: Command = git::command(quarantine.git_dir(), None, GitReach::Server, &settings);
     command.args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--refmap="]);
     if std::io::stderr().is_terminal() {
         command.arg("--progress");
@@ -227,7 +227,7 @@ fn parse(name: &str) -> Result<Named, String> {
             Ok(Named { workspace: (*workspace).to_owned(), rest: format!("heads/{run}"), leaf: None })
         }
         ["leaves", workspace, kind, number] if is_id(workspace) => {
-            let kind = Kind::parse(kind).filter(|kind| !kind.is_typed()).ok_or_else(odd)?;
+            let kind = CheckpointKind::parse(kind).filter(|kind| !kind.is_typed()).ok_or_else(odd)?;
             let ordinal: u64 = number.parse().map_err(|_| odd())?;
             let rest = format!("{}/{ordinal}", kind.as_str());
             // `+1` and `01` are numbers, and no names of ours.
@@ -288,7 +288,7 @@ impl Judge<'_> {
 
 /// Whether `old` is among what `new` comes from.
 fn comes_from(quarantine: &Quarantine, new: ObjectId, old: ObjectId) -> Result<bool> {
-    let mut merge_base = git::command(quarantine.git_dir(), None, Reach::Here, &[]);
+    let mut merge_base = git::command(quarantine.git_dir(), None, GitReach::Here, &[]);
     merge_base.args(["merge-base", "--is-ancestor", &old.to_string(), &new.to_string()]);
     Ok(git::run(&mut merge_base, None)?.1)
 }
@@ -317,7 +317,7 @@ mod tests {
         let named = |rest: &str, leaf| Named { workspace: "0123456789abcdef".into(), rest: rest.into(), leaf };
         let at = |rest: &str| parse(&format!("refs/incoming/{rest}"));
         assert_eq!(at("heads/0123456789abcdef/run-1.2"), Ok(named("heads/run-1.2", None)));
-        let leaf = Some((Kind::PreRestore, 12));
+        let leaf = Some((CheckpointKind::PreRestore, 12));
         assert_eq!(at("leaves/0123456789abcdef/pre-restore/12"), Ok(named("pre-restore/12", leaf)));
         for odd in [
             "heads/0123456789abcdef/Run",

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use super::view::is_ref_name;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::{Kind, Record};
+use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::model::redact::holds_secret;
 use crate::model::weight::Scale;
@@ -41,7 +41,7 @@ impl Timeline {
         let (leaves, branches) = (self.leaf_prefix(), self.branch_prefix());
         let (all, broken) = self.checkpoints()?;
         // Base captures keep objects alive here, and are nobody's to go back to.
-        let wanted = |record: &Record| record.kind != Kind::Turn && run.is_none_or(|run| record.run == run);
+        let wanted = |record: &Record| record.kind != CheckpointKind::Turn && run.is_none_or(|run| record.run == run);
         let mut found: Vec<(ObjectId, String, String)> = Vec::new();
         for branch in self.refs(&branches)? {
             let Some(name) = branch.name.strip_prefix(&branches) else { continue };

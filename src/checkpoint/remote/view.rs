@@ -16,8 +16,8 @@ use std::process::Command;
 use crate::checkpoint::history::journal::{Begin, Journal, Line};
 use crate::checkpoint::timeline::{Checkpoint, LOCK_WAIT, Timeline};
 use crate::error::{Error, IoContext, Result};
-use crate::git::{self, Reach};
-use crate::model::checkpoint::{Kind, Record};
+use crate::git::{self, GitReach};
+use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::{create_private_dir, replace_cache};
 use crate::sys::fs::lock::{FileLock, Mode};
@@ -46,9 +46,9 @@ pub struct View {
 
 impl View {
     /// An ordinary git on it.
-    pub fn command(&self, reach: Reach) -> Command {
+    pub fn command(&self, reach: GitReach) -> Command {
         // On the way to a server paths are those of the caller's directory: git would go to the root of the work tree first.
-        let work_tree = Some(self.work_tree.as_path()).filter(|dir| reach == Reach::Here && dir.is_dir());
+        let work_tree = Some(self.work_tree.as_path()).filter(|dir| reach == GitReach::Here && dir.is_dir());
         git::command(&self.git_dir, work_tree, reach, &[])
     }
 
@@ -73,7 +73,7 @@ impl View {
         }
         let aside = self.git_dir.join("index.piton-new");
         let git = |args: &[&str]| {
-            let mut command = self.command(Reach::Here);
+            let mut command = self.command(GitReach::Here);
             command.env("GIT_INDEX_FILE", &aside).args(args).current_dir(&self.git_dir);
             command
         };
@@ -218,7 +218,7 @@ impl Timeline {
     /// Returns the errors of reading refs and journal.
     pub fn stands_at(&mut self) -> Result<Option<Checkpoint>> {
         let (all, _) = self.checkpoints()?;
-        let is_shown = |record: &Record| record.kind != Kind::Turn && record.looked_everywhere();
+        let is_shown = |record: &Record| record.kind != CheckpointKind::Turn && record.looked_everywhere();
         let mut shown = all.iter().rev().filter(|checkpoint| is_shown(&checkpoint.record));
         let newest = shown.clone().next();
         let lines = Journal::in_dir(&self.workspace.dir).read()?.lines;

@@ -11,7 +11,7 @@ use crate::checkpoint::capture::take::{Take, Taken};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::filter::Tracked;
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::printable;
 use crate::sys::clock::now_ms;
 use crate::sys::fs::durable::create_private_dir;
@@ -43,7 +43,7 @@ pub struct Codon {
 #[derive(Clone, Debug)]
 pub struct Mark {
     /// `rig-setup`, `completed`, `error` or `skipped`.
-    pub kind: Kind,
+    pub kind: CheckpointKind,
     /// The running one when absent.
     pub id: Option<String>,
     pub name: Option<String>,
@@ -96,7 +96,7 @@ impl Timeline {
         let same = |running: &Running| mark.id.as_ref().is_none_or(|id| *id == running.id);
         let codon = match (running, &mark.id) {
             (Some(running), _) if same(&running) => running,
-            (None, Some(id)) if mark.kind == Kind::Skipped => {
+            (None, Some(id)) if mark.kind == CheckpointKind::Skipped => {
                 checked_id(id)?;
                 Running { id: id.clone(), name: mark.name.clone().unwrap_or_else(|| id.clone()), since: now_ms() }
             }
@@ -105,7 +105,7 @@ impl Timeline {
         let why = mark.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let reason = format!("codon {} {}{why}", codon.id, mark.kind.as_str());
         let taken = self.take_codon(run, (&codon, mark.kind, &reason), mark.turn.clone(), control)?;
-        if mark.kind != Kind::RigSetup {
+        if mark.kind != CheckpointKind::RigSetup {
             self.finish_codon(run)?;
         }
         drop(lock);
@@ -115,7 +115,7 @@ impl Timeline {
     fn take_codon(
         &mut self,
         run: &str,
-        (codon, kind, reason): (&Running, Kind, &str),
+        (codon, kind, reason): (&Running, CheckpointKind, &str),
         turn: Option<String>,
         control: &dyn Fn() -> Flow,
     ) -> Result<Taken> {
@@ -148,7 +148,7 @@ impl Timeline {
         turn: Option<String>,
         control: &dyn Fn() -> Flow,
     ) -> Result<()> {
-        let _lock = self.lock(Kind::Exit.as_str())?;
+        let _lock = self.lock(CheckpointKind::Exit.as_str())?;
         let begun_by = self.codons.get(run).map(|(begun_by, _)| *begun_by);
         // A codon of another client of the same run goes on.
         if begun_by == Some(client) || (open && begun_by.is_none()) {
@@ -167,14 +167,14 @@ impl Timeline {
         let taken = match running {
             Some(codon) => {
                 let reason = "the agent's stream ended while the codon was running";
-                self.take_codon(run, (&codon, Kind::Exit, reason), turn, control)?
+                self.take_codon(run, (&codon, CheckpointKind::Exit, reason), turn, control)?
             }
             None => {
                 let take = Take {
                     codon_id: Some(NO_CODON.to_owned()),
                     codon_name: Some("The agent's stream ended".to_owned()),
                     turn,
-                    ..Take::of(Kind::Exit, run, "the agent's stream ended while the run was open")
+                    ..Take::of(CheckpointKind::Exit, run, "the agent's stream ended while the run was open")
                 };
                 self.take_locked(&take, control)?.0
             }

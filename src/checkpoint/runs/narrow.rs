@@ -12,11 +12,11 @@ use super::run::{NO_CODON, Run};
 use crate::checkpoint::capture::take::Take;
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Result};
-use crate::filter::{CoverageView, Judge, Tracked, Verdict, literal_roots};
-use crate::model::checkpoint::Kind;
+use crate::filter::{CaptureJudge, CoverageView, Tracked, Verdict, literal_roots};
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
-use crate::model::manifest::{Entry, EntryKind, Manifest};
+use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::settings::WORKSPACE_FILE;
@@ -66,7 +66,7 @@ impl Narrow {
     /// Leaves out what is not recorded, with the directories in which nothing is, and says so in the coverage.
     pub(in crate::checkpoint) fn apply(&self, manifest: &mut Manifest, coverage: &mut Coverage) {
         let recorded = |path: &RelPath| self.tracked.matches(path) || self.kept.contains(path);
-        let left_out = |path: &RelPath, entry: &Entry| entry.kind != EntryKind::Dir && !recorded(path);
+        let left_out = |path: &RelPath, entry: &ManifestEntry| entry.kind != EntryKind::Dir && !recorded(path);
         if self.patterns.is_empty() && !manifest.iter().any(|(path, entry)| left_out(path, entry)) {
             return;
         }
@@ -105,7 +105,7 @@ impl Timeline {
 
     /// Returns the patterns that a typed checkpoint records by. One that is no codon's is its run's end.
     fn patterns_for(&self, take: &Take) -> Result<Vec<String>> {
-        let at_end = take.codon_id.as_deref().is_none_or(|id| take.kind == Kind::Exit && id == NO_CODON);
+        let at_end = take.codon_id.as_deref().is_none_or(|id| take.kind == CheckpointKind::Exit && id == NO_CODON);
         self.patterns_of(&take.run, at_end)
     }
 
@@ -140,7 +140,8 @@ impl Timeline {
         let before = |c: &&Checkpoint| c.record.ordinal < target.record.ordinal && c.record.is_whole();
         let Some(witness) = all.checkpoints.iter().rev().find(before) else { return Ok(HashSet::new()) };
         let (manifest, witnessed) = self.contents(witness)?;
-        let is_rule = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::File && path.name() == b".gitignore";
+        let is_rule =
+            |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::File && path.name() == b".gitignore";
         let rules = manifest.iter().filter(|(path, entry)| is_rule(path, entry)).map(|(_, entry)| entry.id);
         if !self.has_rules(&mut rules.into_iter())? {
             return Ok(HashSet::new());
@@ -152,7 +153,7 @@ impl Timeline {
         };
         let exists = |path: &RelPath| manifest.contains(path);
         let view = CoverageView { gitignore: &gitignore, exists: &exists };
-        let judge = Judge::new(&witnessed, &view);
+        let judge = CaptureJudge::new(&witnessed, &view);
         let made = present.iter().filter(|(path, entry)| {
             recorded.contains(*path) && !manifest.contains(path) && judge.verdict(path, entry) == Verdict::Yes
         });

@@ -13,7 +13,7 @@ use crate::checkpoint::history::operations::Step;
 use crate::checkpoint::history::restore::{Restore, Restored, Stage};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::{Kind, Record};
+use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::model::redact::redact;
 use crate::model::text::printable;
@@ -26,7 +26,7 @@ pub enum Point {
     Start,
     /// Selects `completed`, else `error`, else `skipped`. Never selects `rig-setup`.
     End,
-    Of(Kind),
+    Of(CheckpointKind),
 }
 
 impl Point {
@@ -38,7 +38,7 @@ impl Point {
         match word {
             "start" => Some(Point::Start),
             "end" => Some(Point::End),
-            _ => Kind::parse(word).filter(|_| Point::WORDS.contains(&word)).map(Point::Of),
+            _ => CheckpointKind::parse(word).filter(|_| Point::WORDS.contains(&word)).map(Point::Of),
         }
     }
 
@@ -52,10 +52,15 @@ impl Point {
     }
 
     /// The kinds that it can mean, the preferred one first.
-    pub(in crate::checkpoint) fn kinds(self) -> Vec<Kind> {
+    pub(in crate::checkpoint) fn kinds(self) -> Vec<CheckpointKind> {
         match self {
-            Point::Start => vec![Kind::RigSetup, Kind::Completed, Kind::Error, Kind::Skipped],
-            Point::End => vec![Kind::Completed, Kind::Error, Kind::Skipped],
+            Point::Start => vec![
+                CheckpointKind::RigSetup,
+                CheckpointKind::Completed,
+                CheckpointKind::Error,
+                CheckpointKind::Skipped,
+            ],
+            Point::End => vec![CheckpointKind::Completed, CheckpointKind::Error, CheckpointKind::Skipped],
             Point::Of(kind) => vec![kind],
         }
     }
@@ -128,7 +133,7 @@ impl Timeline {
     fn last_success(&mut self, run: &str) -> Result<Checkpoint> {
         let thread = self.thread(self.run_tip(run)?.1)?;
         // A run's own end is recorded as `completed` too, and is no codon's.
-        let completed = |record: &Record| record.kind == Kind::Completed && codon_of(record).is_some();
+        let completed = |record: &Record| record.kind == CheckpointKind::Completed && codon_of(record).is_some();
         for checkpoint in thread.into_iter().filter(|checkpoint| completed(&checkpoint.record)) {
             if self.store.has(&checkpoint.tree)? {
                 return Ok(checkpoint);
@@ -168,7 +173,7 @@ impl Timeline {
                 .hint("`piton runs` and `piton list --run RUN` show runs and their codons")
                 .candidates(known.into_iter().take(20).map(str::to_owned).collect()));
         }
-        let newest = |kind: Kind, within: &dyn Fn(&&Checkpoint) -> bool| {
+        let newest = |kind: CheckpointKind, within: &dyn Fn(&&Checkpoint) -> bool| {
             found.iter().rev().find(|c| c.record.kind == kind && within(c)).map(|c| (*c).clone())
         };
         let kinds = point.kinds();

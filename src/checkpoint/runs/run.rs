@@ -13,7 +13,7 @@ use crate::checkpoint::capture::take::{Take, Taken};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::filter::subtracts;
-use crate::model::checkpoint::{Kind, Record};
+use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::sys::clock::{ms_of, now_ms, rfc3339};
 use crate::sys::fs::durable::{create_private_dir, replace_file};
@@ -113,7 +113,7 @@ pub(in crate::checkpoint) fn dir(workspace: &Path) -> PathBuf {
 
 /// The codon that a checkpoint is of, if it is of one.
 pub fn codon_of(record: &Record) -> Option<&str> {
-    let id = record.codon_id.as_deref().filter(|id| record.kind != Kind::Exit || *id != NO_CODON);
+    let id = record.codon_id.as_deref().filter(|id| record.kind != CheckpointKind::Exit || *id != NO_CODON);
     id.filter(|_| record.kind.is_typed())
 }
 
@@ -243,9 +243,9 @@ impl Timeline {
     /// Records how a run ended, if something changed since its last typed checkpoint.
     fn record_end(&mut self, run: &str, status: Ending, control: &dyn Fn() -> Flow) -> Result<Option<Taken>> {
         let (kind, word) = match status {
-            Ending::Completed => (Kind::Completed, "completed"),
-            Ending::Error => (Kind::Error, "error"),
-            Ending::Exit => (Kind::Exit, "exit"),
+            Ending::Completed => (CheckpointKind::Completed, "completed"),
+            Ending::Error => (CheckpointKind::Error, "error"),
+            Ending::Exit => (CheckpointKind::Exit, "exit"),
         };
         let take = Take { always: false, ..Take::of(kind, run, &format!("the run ended: {word}")) };
         match self.take_locked(&take, control) {

@@ -10,7 +10,7 @@ use super::dialect::{
 use super::index::Index;
 use super::table::{Specs, Table};
 use super::text::Text;
-use super::{Call, Database, Interpreter, Remote, Rule, Wrapper};
+use super::{CallRule, Database, Interpreter, Remote, Rule, Wrapper};
 use crate::error::{Code, Error, Result};
 
 /// Reads a document of rules.
@@ -144,9 +144,9 @@ pub fn interpreter(spec: &InterpreterSpec) -> Interpreter {
 }
 
 /// A call to look for.
-pub fn call(spec: &CallSpec) -> Call {
+pub fn call(spec: &CallSpec) -> CallRule {
     let CallSpec { language, pattern, class, severity } = spec.clone();
-    Call { languages: language, pattern: Pattern::new(pattern), class, severity }
+    CallRule { languages: language, pattern: Pattern::new(pattern), class, severity }
 }
 
 /// A rule; errors are sentences without a place.

@@ -5,7 +5,7 @@ use super::dialect::{
     CallSpec, CodeLanguage::*, DatabaseSpec, InterpreterSpec, ProgramSpec, QueryLanguage::*, RemoteSpec, RuleSpec,
     SqlDialect::*, WrapperSpec,
 };
-use super::index::{Entry, Index, Name, Prefix, Section::*};
+use super::index::{Index, Name, Prefix, Section::*, SpecEntry};
 use super::table::Specs;
 use super::text::{List, Text};
 use crate::model::effect::{Class::*, Severity::*};

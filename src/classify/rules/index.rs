@@ -19,7 +19,7 @@ pub enum Section {
 
 /// A spec: its list, and its place there.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct SpecEntry {
     pub section: Section,
     pub item: u16,
 }
@@ -28,7 +28,7 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 pub struct Name {
     pub text: Text,
-    pub entries: List<Entry>,
+    pub entries: List<SpecEntry>,
 }
 
 /// The beginning of programs' names, from a rule for `name*`.
@@ -50,7 +50,7 @@ pub struct Index {
 impl Index {
     /// Reads the names of a document's specs.
     pub fn new(document: &Document) -> Index {
-        let mut names: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+        let mut names: BTreeMap<String, Vec<SpecEntry>> = BTreeMap::new();
         let mut prefixes = Vec::new();
         let mut add = |section: Section, item: usize, programs: &str| {
             let item = u16::try_from(item).unwrap_or(u16::MAX);
@@ -59,7 +59,7 @@ impl Index {
                     Some(prefix) if section == Section::Rules => {
                         prefixes.push(Prefix { text: prefix.to_owned().into(), item });
                     }
-                    _ => names.entry(program).or_default().push(Entry { section, item }),
+                    _ => names.entry(program).or_default().push(SpecEntry { section, item }),
                 }
             }
         };
@@ -79,7 +79,7 @@ impl Index {
     }
 
     /// What is said of a program.
-    pub fn find(&self, program: &str) -> &[Entry] {
+    pub fn find(&self, program: &str) -> &[SpecEntry] {
         let mut slot = hash(program);
         while !self.slots.is_empty() {
             match self.slots[slot & (self.slots.len() - 1)] {

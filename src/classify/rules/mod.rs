@@ -29,7 +29,7 @@ pub use sound::{Dropped, sound};
 
 /// Everything known about programs: tables in order of precedence.
 #[derive(Debug)]
-pub struct Rules {
+pub struct RuleSet {
     tables: Vec<Table>,
     /// The grammar of programs that have none of their own.
     plain: Grammar,
@@ -107,7 +107,7 @@ pub struct Interpreter {
 
 /// A call to look for in code.
 #[derive(Debug)]
-pub struct Call {
+pub struct CallRule {
     pub languages: List<CodeLanguage>,
     pub pattern: Pattern,
     pub class: Option<Class>,
@@ -134,20 +134,20 @@ pub struct Hit<'r> {
     pub verb: String,
 }
 
-impl Rules {
+impl RuleSet {
     /// The table that comes with piton.
-    pub fn embedded() -> Rules {
-        Rules { tables: vec![Table::new(embedded::specs())], plain: Grammar::default() }
+    pub fn embedded() -> RuleSet {
+        RuleSet { tables: vec![Table::new(embedded::specs())], plain: Grammar::default() }
     }
 
     /// The table that comes with piton, with a user's rules in front of it.
-    pub fn with_user(yaml: &str) -> Result<Rules> {
+    pub fn with_user(yaml: &str) -> Result<RuleSet> {
         let own = compile::document(yaml)?;
         let (ids, disabled) = own.ids();
         let taken: HashSet<Text> = ids.chain(disabled).collect();
         let disabled: HashSet<Text> = own.ids().1.collect();
         let tables = vec![own.without(&disabled), Table::new(embedded::specs()).without(&taken)];
-        Ok(Rules { tables, plain: Grammar::default() })
+        Ok(RuleSet { tables, plain: Grammar::default() })
     }
 
     /// Whether anything at all is known about a program.
@@ -177,7 +177,7 @@ impl Rules {
     }
 
     /// The calls of a language to look for in code.
-    pub fn calls(&self, language: CodeLanguage) -> impl Iterator<Item = &Call> {
+    pub fn calls(&self, language: CodeLanguage) -> impl Iterator<Item = &CallRule> {
         self.tables.iter().flat_map(Table::calls).filter(move |call| call.languages.contains(&language))
     }
 

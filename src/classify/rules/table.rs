@@ -10,7 +10,7 @@ use super::compile;
 use super::dialect::{CallSpec, DatabaseSpec, InterpreterSpec, ProgramSpec, RemoteSpec, RuleSpec, WrapperSpec};
 use super::index::{Index, Section};
 use super::text::{List, Text};
-use super::{Call, Database, Interpreter, Remote, Rule, Wrapper};
+use super::{CallRule, Database, Interpreter, Remote, Rule, Wrapper};
 
 /// The specs of a document.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub struct Table {
     remotes: Lazy<Remote>,
     databases: Lazy<Database>,
     interpreters: Lazy<Interpreter>,
-    calls: Lazy<Call>,
+    calls: Lazy<CallRule>,
     rules: Lazy<Option<Rule>>,
 }
 
@@ -129,9 +129,9 @@ impl Table {
     }
 
     /// The calls to look for.
-    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+    pub fn calls(&self) -> impl Iterator<Item = &CallRule> {
         let made = |(spec, call)| {
-            let call: &OnceLock<Box<Call>> = call;
+            let call: &OnceLock<Box<CallRule>> = call;
             call.get_or_init(|| Box::new(compile::call(spec)))
         };
         self.specs.calls.iter().zip(&self.calls).map(made).map(Box::as_ref)

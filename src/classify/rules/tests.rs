@@ -3,7 +3,7 @@ use super::dialect::Document;
 use super::embedded;
 use super::table::Table;
 use super::text::Text;
-use super::{Rules, Run};
+use super::{RuleSet, Run};
 use crate::classify::Classifier;
 use crate::classify::expand::Arg;
 use crate::classify::tests::evaluation::{context, policy};
@@ -45,7 +45,7 @@ fn the_embedded_table_is_the_document() {
 }
 
 /// The rule that decides about a line of plain words, if one does; without what carries a command in it.
-fn decides(rules: &Rules, line: &str) -> Option<String> {
+fn decides(rules: &RuleSet, line: &str) -> Option<String> {
     let words: Vec<Arg> = shlex(line).into_iter().map(|word| Arg::literal(word, (0, 0))).collect();
     let (first, args) = words.split_first()?;
     let program = first.text.rsplit('/').next().unwrap_or(&first.text).to_ascii_lowercase();
@@ -133,7 +133,7 @@ fn patterns_compile_soon() {
     let specs = embedded::specs();
     let mut times: Vec<(std::time::Duration, String)> = Vec::new();
     let rules: Vec<super::Rule> = specs.rules.iter().filter_map(|spec| rule(spec).ok()).collect();
-    let calls: Vec<super::Call> = specs.calls.iter().map(call).collect();
+    let calls: Vec<super::CallRule> = specs.calls.iter().map(call).collect();
     for pattern in rules.iter().flat_map(|rule| rule.operands.patterns()).chain(calls.iter().map(|call| &call.pattern))
     {
         let started = std::time::Instant::now();

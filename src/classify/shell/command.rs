@@ -1,7 +1,7 @@
 //! Lists, pipelines, simple commands and redirects.
 
 use super::scanner::{Scanner, is_name};
-use super::tree::{Assignment, Command, Kind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Word};
+use super::tree::{Assignment, CompoundKind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Stage, Word};
 
 /// Words that close or continue a construct.
 const CLOSERS: [&str; 8] = ["then", "do", "done", "fi", "else", "elif", "esac", "}"];
@@ -126,14 +126,14 @@ impl Scanner<'_, '_> {
     }
 
     /// Reads one command, simple or compound.
-    pub fn command(&mut self) -> Option<Command> {
+    pub fn command(&mut self) -> Option<Stage> {
         if !self.enter() {
             return None;
         }
         let command = match self.compound() {
             Some(mut compound) => {
                 self.trailing_redirects(&mut compound.redirects);
-                Some(Command::Compound(compound))
+                Some(Stage::Compound(compound))
             }
             None => self.simple(),
         };
@@ -151,7 +151,7 @@ impl Scanner<'_, '_> {
         }
     }
 
-    fn simple(&mut self) -> Option<Command> {
+    fn simple(&mut self) -> Option<Stage> {
         let start = self.position;
         let mut simple = Simple::default();
         let mut end = start;
@@ -175,7 +175,7 @@ impl Scanner<'_, '_> {
         }
         self.position = end;
         simple.span = self.span_from(start);
-        Some(Command::Simple(simple))
+        Some(Stage::Simple(simple))
     }
 
     fn defines(&self, simple: &Simple) -> bool {
@@ -186,7 +186,7 @@ impl Scanner<'_, '_> {
     }
 
     /// `NAME() body`; the position is at the parenthesis.
-    fn function(&mut self, name: String) -> Command {
+    fn function(&mut self, name: String) -> Stage {
         while self.peek().is_some_and(|byte| byte != b')') {
             self.position += 1;
         }
@@ -195,12 +195,12 @@ impl Scanner<'_, '_> {
     }
 
     /// The body of a function, taken as reachable.
-    pub fn function_body(&mut self, name: String) -> Command {
+    pub fn function_body(&mut self, name: String) -> Stage {
         self.space();
-        let stages: Vec<Command> = self.command().into_iter().collect();
+        let stages: Vec<Stage> = self.command().into_iter().collect();
         let body = Script { pipelines: vec![Pipeline { stages, or: false }] };
         let (words, redirects) = (Vec::new(), Vec::new());
-        Command::Compound(super::tree::Compound { kind: Kind::Function(name), words, body, redirects })
+        Stage::Compound(super::tree::Compound { kind: CompoundKind::Function(name), words, body, redirects })
     }
 
     fn at_word(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Compound commands: groups, subshells, conditions, loops, tests, functions.
 
-use super::scanner::{Open, Scanner, is_meta};
-use super::tree::{Command, Compound, Kind, Part, Script, Word};
+use super::scanner::{OpenConstructs, Scanner, is_meta};
+use super::tree::{Compound, CompoundKind, Part, Script, Stage, Word};
 
 impl Scanner<'_, '_> {
     /// Reads a compound command, if one begins here.
@@ -18,7 +18,7 @@ impl Scanner<'_, '_> {
 
     fn worded(&mut self) -> Option<Compound> {
         if self.eat_keyword("if") || self.eat_keyword("while") || self.eat_keyword("until") {
-            return Some(self.blocks(Kind::Group, Vec::new()));
+            return Some(self.blocks(CompoundKind::Group, Vec::new()));
         }
         if self.eat_keyword("for") || self.eat_keyword("select") {
             return Some(self.for_loop());
@@ -38,25 +38,25 @@ impl Scanner<'_, '_> {
         };
         let inner = self.arithmetic(end);
         let word = Word { parts: vec![Part::Unknown { inner, quoted: true }], span: self.span_from(end) };
-        plain(Kind::Test, vec![word], Script::default())
+        plain(CompoundKind::Test, vec![word], Script::default())
     }
 
     fn subshell(&mut self) -> Compound {
         self.position += 1;
         let body = self.substitution();
-        plain(Kind::Subshell, Vec::new(), body)
+        plain(CompoundKind::Subshell, Vec::new(), body)
     }
 
     fn group(&mut self) -> Compound {
         self.position += 1;
-        let open = Open { braces: 1, parens: self.open.parens, ..Open::default() };
+        let open = OpenConstructs { braces: 1, parens: self.open.parens, ..OpenConstructs::default() };
         let outer = std::mem::replace(&mut self.open, open);
         let body = self.list();
         self.open = outer;
         if !self.eat("}") {
             self.broken();
         }
-        plain(Kind::Group, Vec::new(), body)
+        plain(CompoundKind::Group, Vec::new(), body)
     }
 
     /// `[[ … ]]`: words, with every operator a separator.
@@ -80,13 +80,13 @@ impl Scanner<'_, '_> {
                 Some(_) => words.push(self.word()),
             }
         }
-        plain(Kind::Test, words, Script::default())
+        plain(CompoundKind::Test, words, Script::default())
     }
 
     /// Lists joined by `then`, `do`, `else`, `elif`, up to `fi` or `done`.
-    fn blocks(&mut self, kind: Kind, words: Vec<Word>) -> Compound {
+    fn blocks(&mut self, kind: CompoundKind, words: Vec<Word>) -> Compound {
         let keywords = self.open.keywords + 1;
-        let open = Open { keywords, cases: 0, ..self.open };
+        let open = OpenConstructs { keywords, cases: 0, ..self.open };
         let outer = std::mem::replace(&mut self.open, open);
         let mut body = Script::default();
         loop {
@@ -110,7 +110,7 @@ impl Scanner<'_, '_> {
         {
             let inner = self.arithmetic(end);
             let word = Word { parts: vec![Part::Unknown { inner, quoted: true }], span: self.span_from(end) };
-            return self.loop_body(Kind::Group, vec![word]);
+            return self.loop_body(CompoundKind::Group, vec![word]);
         }
         let name = self.word().bare().unwrap_or_default().to_owned();
         self.space();
@@ -125,10 +125,10 @@ impl Scanner<'_, '_> {
             let parts = vec![Part::Variable { name: "@".to_owned(), quoted: true }];
             words.push(Word { parts, span: self.span_from(self.position) });
         }
-        self.loop_body(Kind::For(name), words)
+        self.loop_body(CompoundKind::For(name), words)
     }
 
-    fn loop_body(&mut self, kind: Kind, words: Vec<Word>) -> Compound {
+    fn loop_body(&mut self, kind: CompoundKind, words: Vec<Word>) -> Compound {
         self.space();
         self.eat(";");
         self.space();
@@ -150,7 +150,7 @@ impl Scanner<'_, '_> {
             self.broken();
         }
         let (keywords, cases) = (self.open.keywords + 1, 1);
-        let open = Open { keywords, cases, ..self.open };
+        let open = OpenConstructs { keywords, cases, ..self.open };
         let outer = std::mem::replace(&mut self.open, open);
         let mut body = Script::default();
         loop {
@@ -171,7 +171,7 @@ impl Scanner<'_, '_> {
         if !self.eat_keyword("esac") {
             self.broken();
         }
-        plain(Kind::Group, words, body)
+        plain(CompoundKind::Group, words, body)
     }
 
     /// `(pattern | pattern)`; whether its closing parenthesis was found.
@@ -203,12 +203,12 @@ impl Scanner<'_, '_> {
             self.eat(")");
         }
         match self.function_body(name) {
-            Command::Compound(compound) => compound,
-            Command::Simple(_) => plain(Kind::Group, Vec::new(), Script::default()),
+            Stage::Compound(compound) => compound,
+            Stage::Simple(_) => plain(CompoundKind::Group, Vec::new(), Script::default()),
         }
     }
 }
 
-fn plain(kind: Kind, words: Vec<Word>, body: Script) -> Compound {
+fn plain(kind: CompoundKind, words: Vec<Word>, body: Script) -> Compound {
     Compound { kind, words, body, redirects: Vec::new() }
 }

@@ -1,6 +1,6 @@
 //! Everything that begins with `$`, backticks, and process substitution.
 
-use super::scanner::{Open, Place, Scanner, scan};
+use super::scanner::{OpenConstructs, Scanner, TextPlace, scan};
 use super::tree::{Part, Script};
 use super::word::push_literal;
 
@@ -68,7 +68,7 @@ impl Scanner<'_, '_> {
         if !self.enter() {
             return Script::default();
         }
-        let outer = std::mem::replace(&mut self.open, Open { parens: 1, ..Open::default() });
+        let outer = std::mem::replace(&mut self.open, OpenConstructs { parens: 1, ..OpenConstructs::default() });
         let script = self.list();
         self.open = outer;
         if !self.eat(")") {
@@ -181,7 +181,7 @@ impl Scanner<'_, '_> {
         }
         let mut script = Script::default();
         if self.enter() {
-            let within = Place::Within(self.span_from(opening));
+            let within = TextPlace::Within(self.span_from(opening));
             script = scan(&text, within, self.bounds);
             self.leave();
         }

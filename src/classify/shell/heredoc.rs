@@ -1,6 +1,6 @@
 //! Here-documents: their operators are read with the command, their bodies at the next line end.
 
-use super::scanner::{Bounds, Pending, Place, Scanner};
+use super::scanner::{Bounds, PendingHeredoc, Scanner, TextPlace};
 use super::tree::{Part, Redirect, RedirectKind, Word};
 use super::word::push_literal;
 
@@ -14,7 +14,7 @@ impl Scanner<'_, '_> {
         let delimiter = plain_text(&word);
         let index = self.bounds.heredocs.len();
         self.bounds.heredocs.push(Word::default());
-        self.pending.push(Pending { index, delimiter, expands, strip_tabs });
+        self.pending.push(PendingHeredoc { index, delimiter, expands, strip_tabs });
         Redirect {
             kind: RedirectKind::Heredoc(index),
             target: Word::default(),
@@ -34,7 +34,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Finds the delimiter's line, moves behind it, and gives the end of the body.
-    fn body_end(&mut self, pending: &Pending) -> usize {
+    fn body_end(&mut self, pending: &PendingHeredoc) -> usize {
         while self.position < self.bytes.len() {
             let line_start = self.position;
             let rest = &self.bytes[line_start..];
@@ -58,15 +58,15 @@ impl Scanner<'_, '_> {
         self.bytes.len()
     }
 
-    fn body(&mut self, start: usize, end: usize, pending: &Pending) -> Word {
+    fn body(&mut self, start: usize, end: usize, pending: &PendingHeredoc) -> Word {
         let mut parts = Vec::new();
         let text = &self.source[start..end];
         if !pending.expands || !self.bounds.enter() {
             push_literal(&mut parts, text, true);
         } else {
             let place = match self.place {
-                Place::At(offset) => Place::At(offset + start),
-                within @ Place::Within(_) => within,
+                TextPlace::At(offset) => TextPlace::At(offset + start),
+                within @ TextPlace::Within(_) => within,
             };
             let broken_before = self.bounds.partial;
             let mut inner = Scanner::new(text, place, &mut *self.bounds);
@@ -80,8 +80,8 @@ impl Scanner<'_, '_> {
 
     fn body_span(&self, start: usize, end: usize) -> (usize, usize) {
         match self.place {
-            Place::At(offset) => (offset + start, offset + end),
-            Place::Within(span) => span,
+            TextPlace::At(offset) => (offset + start, offset + end),
+            TextPlace::Within(span) => span,
         }
     }
 }

@@ -18,7 +18,7 @@ mod word;
 mod tests;
 
 pub use command::assignment;
-pub use scanner::{Bounds, Place, scan};
+pub use scanner::{Bounds, TextPlace, scan};
 pub use tree::{
-    Assignment, Command, Compound, Kind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Span, Word,
+    Assignment, Compound, CompoundKind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Span, Stage, Word,
 };

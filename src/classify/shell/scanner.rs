@@ -51,7 +51,7 @@ impl Bounds {
 
 /// Where the scanned text lies in the original line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TextPlace {
     /// It is a slice that starts there.
     At(usize),
     /// It was made from this range (unescaped, expanded): everything inside has this span.
@@ -59,7 +59,7 @@ pub enum Place {
 }
 
 /// Scans a text into a tree.
-pub fn scan(source: &str, place: Place, bounds: &mut Bounds) -> Script {
+pub fn scan(source: &str, place: TextPlace, bounds: &mut Bounds) -> Script {
     let mut scanner = Scanner::new(source, place, bounds);
     let script = scanner.list();
     if scanner.position < source.len() && !scanner.bounds.overflow {
@@ -70,7 +70,7 @@ pub fn scan(source: &str, place: Place, bounds: &mut Bounds) -> Script {
 
 /// What the innermost open construct is, for closers that have no opener.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Open {
+pub(super) struct OpenConstructs {
     pub parens: usize,
     pub braces: usize,
     pub keywords: usize,
@@ -78,7 +78,7 @@ pub(super) struct Open {
 }
 
 /// A heredoc whose body has not been reached yet.
-pub(super) struct Pending {
+pub(super) struct PendingHeredoc {
     pub index: usize,
     pub delimiter: String,
     pub expands: bool,
@@ -89,15 +89,15 @@ pub(super) struct Scanner<'a, 'b> {
     pub source: &'a str,
     pub bytes: &'a [u8],
     pub position: usize,
-    pub place: Place,
+    pub place: TextPlace,
     pub bounds: &'b mut Bounds,
-    pub open: Open,
-    pub pending: Vec<Pending>,
+    pub open: OpenConstructs,
+    pub pending: Vec<PendingHeredoc>,
 }
 
 impl<'a, 'b> Scanner<'a, 'b> {
-    pub fn new(source: &'a str, place: Place, bounds: &'b mut Bounds) -> Self {
-        let (bytes, open, pending) = (source.as_bytes(), Open::default(), Vec::new());
+    pub fn new(source: &'a str, place: TextPlace, bounds: &'b mut Bounds) -> Self {
+        let (bytes, open, pending) = (source.as_bytes(), OpenConstructs::default(), Vec::new());
         Scanner { source, bytes, position: 0, place, bounds, open, pending }
     }
 
@@ -133,8 +133,8 @@ impl<'a, 'b> Scanner<'a, 'b> {
 
     pub fn span_from(&self, start: usize) -> Span {
         match self.place {
-            Place::At(offset) => (offset + start, offset + self.position.min(self.bytes.len())),
-            Place::Within(span) => span,
+            TextPlace::At(offset) => (offset + start, offset + self.position.min(self.bytes.len())),
+            TextPlace::Within(span) => span,
         }
     }
 

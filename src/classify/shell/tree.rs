@@ -12,14 +12,14 @@ pub struct Script {
 /// Commands whose output feeds the next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pipeline {
-    pub stages: Vec<Command>,
+    pub stages: Vec<Stage>,
     /// The next pipeline runs only if this one fails.
     pub or: bool,
 }
 
 /// One stage of a pipeline.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Command {
+pub enum Stage {
     Simple(Simple),
     Compound(Compound),
 }
@@ -36,7 +36,7 @@ pub struct Simple {
 /// Something that holds commands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compound {
-    pub kind: Kind,
+    pub kind: CompoundKind,
     /// Words that are expanded but are no command: the list of a `for`, the subject of a `case`, the operands of `[[`.
     pub words: Vec<Word>,
     /// Every list inside, in the order of the text; any of them may run.
@@ -46,7 +46,7 @@ pub struct Compound {
 
 /// The kind of a compound command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CompoundKind {
     /// `{ …; }`, and `if`, `while`, `until`, `case`: runs in the shell itself.
     Group,
     /// `( … )`: directory and variables are its own.

@@ -10,7 +10,7 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions};
 
-use crate::classify::shell::{self, Bounds, Part, Place, RedirectKind, Script, Word, scan};
+use crate::classify::shell::{self, Bounds, Part, RedirectKind, Script, TextPlace, Word, scan};
 
 /// Words as they stand in the line.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -116,7 +116,7 @@ fn of_redirect(redirect: &IoRedirect, seen: &mut Seen) {
 
 fn ours(line: &str) -> Seen {
     let mut seen = Seen::default();
-    let script = scan(line, Place::At(0), &mut Bounds::default());
+    let script = scan(line, TextPlace::At(0), &mut Bounds::default());
     of_script(&script, line, &mut seen);
     seen
 }
@@ -128,13 +128,13 @@ fn written(word: &Word, line: &str) -> String {
 fn of_script(script: &Script, line: &str, seen: &mut Seen) {
     for command in script.pipelines.iter().flat_map(|pipeline| &pipeline.stages) {
         let redirects = match command {
-            shell::Command::Simple(simple) => {
+            shell::Stage::Simple(simple) => {
                 seen.programs.extend(simple.words.first().map(|word| written(word, line)));
                 simple.words.iter().for_each(|word| of_word(word, line, seen));
                 simple.assignments.iter().for_each(|assignment| of_word(&assignment.value, line, seen));
                 &simple.redirects
             }
-            shell::Command::Compound(compound) => {
+            shell::Stage::Compound(compound) => {
                 compound.words.iter().for_each(|word| of_word(word, line, seen));
                 of_script(&compound.body, line, seen);
                 &compound.redirects

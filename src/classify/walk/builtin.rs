@@ -1,10 +1,10 @@
 //! What the shell does itself.
 
-use super::dispatch::Call;
+use super::dispatch::Invocation;
 use super::{Stream, Walk};
 use crate::classify::context::{Whereabouts, resolve};
-use crate::classify::expand::{Arg, Origin, Shell, Value};
-use crate::classify::found::{Found, place};
+use crate::classify::expand::{Arg, Shell, TextOrigin, Value};
+use crate::classify::found::{FoundEffect, place};
 use crate::classify::rules::args::{Grammar, parse};
 use crate::model::effect::{Class, Severity};
 use crate::model::git_verbs::READS;
@@ -25,7 +25,7 @@ const MAX_BLIND: usize = 64;
 
 impl Walk<'_> {
     /// Handles builtins; whether the command was one.
-    pub fn builtin(&mut self, call: &Call<'_>, shell: &mut Shell) -> bool {
+    pub fn builtin(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> bool {
         match call.program {
             "cd" | "chdir" | "pushd" | "set-location" | "sl" => self.change_directory(call, shell),
             "popd" => shell.cwd = None,
@@ -47,13 +47,13 @@ impl Walk<'_> {
         true
     }
 
-    fn change_directory(&mut self, call: &Call<'_>, shell: &mut Shell) {
+    fn change_directory(&mut self, call: &Invocation<'_>, shell: &mut Shell) {
         let target = call.args.iter().find(|arg| !arg.text.starts_with('-') || arg.text == "-");
         shell.cwd = match target {
             None => self.context.home.clone(),
             Some(arg) if arg.text == "-" => None,
             Some(arg) if self.site.elsewhere => place(arg, shell, &self.site, self.context).path,
-            Some(arg) if arg.origin == Origin::Temporary => Some(self.context.temp_dir().join("mktemp")),
+            Some(arg) if arg.origin == TextOrigin::Temporary => Some(self.context.temp_dir().join("mktemp")),
             Some(arg) => match (arg.exact(), &shell.cwd) {
                 (Some(text), Some(cwd)) => Some(resolve(cwd, text)),
                 (Some(text), None) if text.starts_with('/') => Some(resolve(std::path::Path::new("/"), text)),
@@ -63,7 +63,7 @@ impl Walk<'_> {
     }
 
     /// The shell in which a program runs that is told to begin in another directory (`make -C DIR`).
-    pub fn directed(&mut self, call: &Call<'_>, shell: &Shell) -> Option<Shell> {
+    pub fn directed(&mut self, call: &Invocation<'_>, shell: &Shell) -> Option<Shell> {
         let (_, options) = DIRECTED.iter().find(|(programs, _)| programs.contains(&call.program))?;
         let grammar = Grammar { values: options.iter().map(|name| (*name).to_owned()).collect(), ..Grammar::default() };
         let parsed = parse(call.args, &grammar, false);
@@ -81,7 +81,7 @@ impl Walk<'_> {
         self.blind.extend(new);
     }
 
-    fn eval(&mut self, call: &Call<'_>, shell: &mut Shell) {
+    fn eval(&mut self, call: &Invocation<'_>, shell: &mut Shell) {
         let code = join_args(call.args, call.span);
         if code.text.contains("FromBase64String") {
             self.fetched(call.program, call.span);
@@ -92,18 +92,18 @@ impl Walk<'_> {
             return;
         }
         match code.origin {
-            Origin::Remote | Origin::Decoded => self.fetched(call.program, call.span),
-            Origin::Setup => {}
-            Origin::Plain | Origin::Temporary if code.is_unseen() => {
+            TextOrigin::Remote | TextOrigin::Decoded => self.fetched(call.program, call.span),
+            TextOrigin::Setup => {}
+            TextOrigin::Plain | TextOrigin::Temporary if code.is_unseen() => {
                 self.hidden(call.program, None, call.span);
             }
-            Origin::Plain | Origin::Temporary => {
+            TextOrigin::Plain | TextOrigin::Temporary => {
                 self.payload(&code, Stream::Nothing, shell);
             }
         }
     }
 
-    fn source(&mut self, call: &Call<'_>, shell: &mut Shell) {
+    fn source(&mut self, call: &Invocation<'_>, shell: &mut Shell) {
         let Some(file) = call.args.first() else { return };
         let content = match file.exact() {
             Some("/dev/stdin" | "-") => call.input.clone(),
@@ -119,7 +119,7 @@ impl Walk<'_> {
         }
     }
 
-    fn define_aliases(&mut self, call: &Call<'_>) {
+    fn define_aliases(&mut self, call: &Invocation<'_>) {
         for arg in call.args.iter().filter(|arg| arg.is_exact()) {
             if let Some((name, code)) = arg.text.split_once('=').filter(|_| self.aliases.len() < 64) {
                 let code = Arg::literal(code, arg.span);
@@ -128,7 +128,7 @@ impl Walk<'_> {
         }
     }
 
-    fn trap(&mut self, call: &Call<'_>) {
+    fn trap(&mut self, call: &Invocation<'_>) {
         if let [code, _, ..] = call.args
             && !code.text.is_empty()
             && code.text != "-"
@@ -148,14 +148,14 @@ impl Walk<'_> {
             Stream::Remote | Stream::Decoded => self.fetched(verb, span),
             Stream::Files | Stream::Setup | Stream::Opaque => {
                 self.opaque = true;
-                let found = Found::new(Class::ExecOpaque, verb, "script-from-input", span);
+                let found = FoundEffect::new(Class::ExecOpaque, verb, "script-from-input", span);
                 self.found.push(found);
             }
         }
     }
 
     /// Commands against piton: its switch, its store, its processes.
-    pub fn aimed_at_piton(&mut self, call: &Call<'_>, shell: &Shell) -> bool {
+    pub fn aimed_at_piton(&mut self, call: &Invocation<'_>, shell: &Shell) -> bool {
         let words: Vec<&str> =
             call.args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-')).collect();
         let names = call.args.iter().any(|arg| arg.text.contains("piton"));
@@ -171,8 +171,8 @@ impl Walk<'_> {
                 .any(|word| matches!(*word, "stop" | "disable" | "mask" | "kill" | "unload" | "remove" | "uninstall"));
         let switches = call.program == "piton" && switches_off(&words);
         if kills || stops || switches {
-            let found = Found::new(Class::Piton, call.program, "piton", call.span);
-            self.found.push(Found {
+            let found = FoundEffect::new(Class::Piton, call.program, "piton", call.span);
+            self.found.push(FoundEffect {
                 severity: Some(Severity::High),
                 target: words.first().map(|word| (*word).to_owned()),
                 ..found
@@ -189,8 +189,8 @@ impl Walk<'_> {
             && !self.rules.is_quiet(call.program)
             && !matches!(call.program, "piton" | "rm" | "mv" | "cp" | "find")
         {
-            let found = Found::new(Class::Piton, call.program, "piton-store", call.span);
-            self.found.push(Found { severity: Some(Severity::High), ..found });
+            let found = FoundEffect::new(Class::Piton, call.program, "piton-store", call.span);
+            self.found.push(FoundEffect { severity: Some(Severity::High), ..found });
             return call.program != "git";
         }
         false
@@ -225,7 +225,7 @@ pub fn join_args(args: &[Arg], span: (usize, usize)) -> Arg {
             certain = arg.is_exact();
         }
         joined.text.push_str(&arg.text);
-        if joined.origin == Origin::Plain {
+        if joined.origin == TextOrigin::Plain {
             joined.origin = arg.origin;
         }
     }
@@ -235,13 +235,13 @@ pub fn join_args(args: &[Arg], span: (usize, usize)) -> Arg {
     joined
 }
 
-fn assign(call: &Call<'_>, shell: &mut Shell) {
+fn assign(call: &Invocation<'_>, shell: &mut Shell) {
     for arg in call.args {
         let Some((name, value)) = arg.text.split_once('=') else {
             continue;
         };
         let value = match arg.origin {
-            Origin::Temporary => Value::Temporary,
+            TextOrigin::Temporary => Value::Temporary,
             _ if arg.is_exact() => Value::Known(vec![value.to_owned()]),
             origin => Value::Unknown(origin),
         };
@@ -249,8 +249,8 @@ fn assign(call: &Call<'_>, shell: &mut Shell) {
     }
 }
 
-fn forget(call: &Call<'_>, shell: &mut Shell) {
+fn forget(call: &Invocation<'_>, shell: &mut Shell) {
     for arg in call.args.iter().filter(|arg| !arg.text.starts_with('-')) {
-        shell.set(&arg.text, Value::Unknown(Origin::Plain));
+        shell.set(&arg.text, Value::Unknown(TextOrigin::Plain));
     }
 }

@@ -1,10 +1,10 @@
 //! Programs that run the command in their arguments: wrappers from the table, and those with a grammar of their own.
 
 use super::builtin::join_args;
-use super::dispatch::Call;
+use super::dispatch::Invocation;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
-use crate::classify::expand::{Arg, Origin, Shell, Value};
+use crate::classify::expand::{Arg, Shell, TextOrigin, Value};
 use crate::classify::rules::Wrapper;
 use crate::classify::rules::args::{Grammar, parse};
 use crate::classify::shell::Span;
@@ -47,12 +47,12 @@ const LOCAL_TOOLS: [&str; 32] = [
 
 impl Walk<'_> {
     /// Wrappers of the table.
-    pub fn wrapped(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub fn wrapped(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
         rules.wrappers(call.program).find_map(|wrapper| self.unwrap(wrapper, call, shell))
     }
 
-    fn unwrap(&mut self, wrapper: &Wrapper, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    fn unwrap(&mut self, wrapper: &Wrapper, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let used = if wrapper.sub.is_empty() {
             0
         } else {
@@ -92,7 +92,7 @@ impl Walk<'_> {
             && !name.is_empty()
         {
             let value = match rest[0].origin {
-                Origin::Plain if rest[0].is_exact() => Value::Known(vec![value.to_owned()]),
+                TextOrigin::Plain if rest[0].is_exact() => Value::Known(vec![value.to_owned()]),
                 origin => Value::Unknown(origin),
             };
             inner_shell.set(name, value);
@@ -108,7 +108,7 @@ impl Walk<'_> {
         Some(output)
     }
 
-    fn run_wrapped(&mut self, wrapper: &Wrapper, rest: &[Arg], call: &Call<'_>, shell: &mut Shell) -> Stream {
+    fn run_wrapped(&mut self, wrapper: &Wrapper, rest: &[Arg], call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         if wrapper.spec.joined {
             return self.payload(&join_args(rest, call.span), call.input.clone(), shell);
         }
@@ -123,7 +123,7 @@ impl Walk<'_> {
     }
 
     /// `npx TOOL`: a tool we know counts as itself, any other one as code from elsewhere.
-    fn fetched_tool(&mut self, rest: &[Arg], call: &Call<'_>, shell: &mut Shell) -> Stream {
+    fn fetched_tool(&mut self, rest: &[Arg], call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         let Some(first) = rest.first() else {
             return Stream::Opaque;
         };
@@ -140,7 +140,7 @@ impl Walk<'_> {
     }
 
     /// Programs whose way of carrying a command fits no table.
-    pub fn special(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub fn special(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         match call.program {
             "xargs" => Some(self.xargs(call, shell)),
             "parallel" => Some(self.parallel(call, shell)),
@@ -155,7 +155,7 @@ impl Walk<'_> {
     }
 
     /// `yarn prettier`: a tool of the project, run by its name.
-    fn local_tool(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    fn local_tool(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         if let [workspace, _, rest @ ..] = call.args
             && workspace.text == "workspace"
             && !rest.is_empty()
@@ -169,7 +169,7 @@ impl Walk<'_> {
     }
 
     /// `nix develop -c COMMAND …`: what stands behind an option.
-    fn behind(&mut self, call: &Call<'_>, options: &[&str], shell: &mut Shell) -> Option<Stream> {
+    fn behind(&mut self, call: &Invocation<'_>, options: &[&str], shell: &mut Shell) -> Option<Stream> {
         if let [run, package, rest @ ..] = call.args
             && run.text == "run"
             && let Some((_, name)) = package.text.split_once('#').filter(|(_, name)| self.rules.knows(name))
@@ -183,13 +183,13 @@ impl Walk<'_> {
     }
 
     /// `ForEach-Object { COMMAND }`: PowerShell's blocks are words to this scanner.
-    fn block(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    fn block(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let from = call.args.iter().position(|arg| arg.text == "{")? + 1;
         let to = call.args.iter().rposition(|arg| arg.text == "}").filter(|to| *to > from)?;
         Some(self.dispatch(&call.args[from..to], call.span, Stream::Opaque, shell))
     }
 
-    fn xargs(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
+    fn xargs(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         let values = [
             "-I",
             "-n",
@@ -229,7 +229,7 @@ impl Walk<'_> {
         output
     }
 
-    fn parallel(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
+    fn parallel(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         let values =
             ["-j", "--jobs", "-P", "-n", "-N", "-I", "-S", "--colsep", "-a", "--timeout", "--delay", "--joblog"];
         let grammar = Grammar { values: values.map(str::to_owned).into_iter().collect(), ..Grammar::default() };
@@ -256,7 +256,7 @@ impl Walk<'_> {
         self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone())
     }
 
-    fn fd(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
+    fn fd(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         let at = call.args.iter().position(|arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
         if let Some(at) = at {
             let mut inner = call.args[at + 1..].to_vec();

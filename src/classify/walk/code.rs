@@ -1,13 +1,13 @@
 //! Interpreters: code on the line is searched for calls that do something; code in files cannot be seen.
 
-use super::dispatch::Call;
+use super::dispatch::Invocation;
 use super::{Stream, Walk};
-use crate::classify::expand::{Arg, Origin, Shell};
-use crate::classify::found::Found;
+use crate::classify::expand::{Arg, Shell, TextOrigin};
+use crate::classify::found::FoundEffect;
 use crate::classify::names;
 use crate::classify::rules::args::parse;
 use crate::classify::rules::dialect::CodeLanguage;
-use crate::classify::rules::{Interpreter, Rules};
+use crate::classify::rules::{Interpreter, RuleSet};
 use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class, Severity};
 
@@ -26,7 +26,7 @@ pub struct CodeCall {
 
 impl Walk<'_> {
     /// Judges an interpreter.
-    pub fn interpreter(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub fn interpreter(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
         let interpreter = rules.interpreters(call.program).next()?;
         let mut args = call.args;
@@ -77,8 +77,8 @@ impl Walk<'_> {
 
     fn run_code(&mut self, interpreter: &Interpreter, program: &str, code: &Arg, shell: &mut Shell) -> Stream {
         match code.origin {
-            Origin::Remote | Origin::Decoded => self.fetched(program, code.span),
-            Origin::Plain | Origin::Temporary | Origin::Setup => {
+            TextOrigin::Remote | TextOrigin::Decoded => self.fetched(program, code.span),
+            TextOrigin::Plain | TextOrigin::Temporary | TextOrigin::Setup => {
                 if code.is_unseen() {
                     self.hidden(program, None, code.span);
                 } else if matches!(interpreter.spec.language, CodeLanguage::Shell | CodeLanguage::Powershell) {
@@ -95,7 +95,14 @@ impl Walk<'_> {
         Stream::Opaque
     }
 
-    fn run_file(&mut self, interpreter: &Interpreter, call: &Call<'_>, script: &Arg, rest: &[Arg], shell: &mut Shell) {
+    fn run_file(
+        &mut self,
+        interpreter: &Interpreter,
+        call: &Invocation<'_>,
+        script: &Arg,
+        rest: &[Arg],
+        shell: &mut Shell,
+    ) {
         let name = names::program(&script.text);
         match self.content(script, shell) {
             Stream::Remote | Stream::Decoded => self.fetched(call.program, call.span),
@@ -118,7 +125,7 @@ impl Walk<'_> {
         }
     }
 
-    fn run_input(&mut self, interpreter: &Interpreter, call: &Call<'_>, shell: &mut Shell) {
+    fn run_input(&mut self, interpreter: &Interpreter, call: &Invocation<'_>, shell: &mut Shell) {
         match (&call.input, interpreter.spec.language) {
             (Stream::Text(text), language) if !matches!(language, CodeLanguage::Shell | CodeLanguage::Powershell) => {
                 self.calls(language, call.program, &text.clone(), call.span, shell);
@@ -139,7 +146,7 @@ impl Walk<'_> {
                 (Some(class), argument) => {
                     let target = argument.filter(|_| crate::classify::found::is_file_class(class));
                     let target = target.filter(|text| !text.contains('\n')).map(|text| Arg::literal(text, span));
-                    let mut found = Found::new(class, program, "code", span).certainty(Certainty::Likely);
+                    let mut found = FoundEffect::new(class, program, "code", span).certainty(Certainty::Likely);
                     found.severity = call.severity;
                     self.report(found, target.as_ref(), shell);
                 }
@@ -153,7 +160,7 @@ fn after(args: &[Arg], value: &Arg) -> usize {
 }
 
 /// The calls of a piece of code that do something, each class once per target.
-pub fn find_calls(rules: &Rules, language: CodeLanguage, code: &str) -> Vec<CodeCall> {
+pub fn find_calls(rules: &RuleSet, language: CodeLanguage, code: &str) -> Vec<CodeCall> {
     let blanked = blank(code, language);
     let mut calls: Vec<CodeCall> = Vec::new();
     for call in rules.calls(language) {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::{Stream, Walk};
-use crate::classify::expand::{Arg, Origin, Shell};
-use crate::classify::found::Found;
+use crate::classify::expand::{Arg, Shell, TextOrigin};
+use crate::classify::found::FoundEffect;
 use crate::classify::names;
 use crate::classify::rules::args::Parsed;
 use crate::classify::rules::{Hit, Run};
@@ -12,7 +12,7 @@ use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class, Severity};
 
 /// A command about to be judged.
-pub struct Call<'c> {
+pub struct Invocation<'c> {
     pub program: &'c str,
     /// The arguments behind the program.
     pub args: &'c [Arg],
@@ -32,7 +32,7 @@ impl Walk<'_> {
             Some(text) if !text.is_empty() => {
                 let program = names::program(text);
                 let args = own_arguments(&program, &args[1..]);
-                let call = Call { program: &program, args: &args, span, input };
+                let call = Invocation { program: &program, args: &args, span, input };
                 self.call(call, first, shell)
             }
             Some(_) => Stream::Nothing,
@@ -48,12 +48,12 @@ impl Walk<'_> {
 
     fn unknown_program(&mut self, first: &Arg, args: &[Arg], span: Span, shell: &mut Shell) -> Stream {
         match first.origin {
-            Origin::Remote | Origin::Decoded => self.fetched("shell", span),
-            Origin::Plain | Origin::Temporary | Origin::Setup => {
+            TextOrigin::Remote | TextOrigin::Decoded => self.fetched("shell", span),
+            TextOrigin::Plain | TextOrigin::Temporary | TextOrigin::Setup => {
                 let name = names::program(&first.text);
                 // `$BIN/rm`, `./node_modules/*/rimraf`: the name is certain though its directory is not.
                 if first.text.contains('/') && !name.contains(['$', '*', '(', '{', '?']) && self.rules.knows(&name) {
-                    let call = Call { program: &name, args: &args[1..], span, input: Stream::Nothing };
+                    let call = Invocation { program: &name, args: &args[1..], span, input: Stream::Nothing };
                     return self.call(call, first, shell);
                 }
                 self.opaque = true;
@@ -62,7 +62,7 @@ impl Walk<'_> {
         Stream::Opaque
     }
 
-    fn call(&mut self, call: Call<'_>, first: &Arg, shell: &mut Shell) -> Stream {
+    fn call(&mut self, call: Invocation<'_>, first: &Arg, shell: &mut Shell) -> Stream {
         if let Some(output) =
             Some(&call).filter(|_| !first.text.contains('/')).and_then(|call| self.invoke(call, shell))
         {
@@ -95,10 +95,10 @@ impl Walk<'_> {
     }
 
     /// Judges a program by the tables.
-    fn tabled(&mut self, call: &Call<'_>, first: &Arg, shell: &mut Shell) -> Stream {
+    fn tabled(&mut self, call: &Invocation<'_>, first: &Arg, shell: &mut Shell) -> Stream {
         let acts = |arg: &Arg| matches!(arg.text.as_str(), "start" | "stop" | "restart" | "reload" | "force-reload");
         if first.text.starts_with("/etc/init.d/") && call.args.first().is_some_and(acts) {
-            self.found.push(Found::new(Class::System, call.program, "init-script", call.span));
+            self.found.push(FoundEffect::new(Class::System, call.program, "init-script", call.span));
             return Stream::Opaque;
         }
         let rules = self.rules;
@@ -120,7 +120,7 @@ impl Walk<'_> {
     }
 
     /// Programs that carry a command or a query. Code comes after the rules: `perl -i` is an editor first.
-    fn carried(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    fn carried(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         self.wrapped(call, shell)
             .or_else(|| self.special(call, shell))
             .or_else(|| self.remote(call, shell))
@@ -128,7 +128,7 @@ impl Walk<'_> {
     }
 
     /// An alias of the same line; it does not call itself.
-    fn alias(&mut self, mut code: Arg, call: &Call<'_>, shell: &mut Shell) -> Stream {
+    fn alias(&mut self, mut code: Arg, call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         let own = self.aliases.remove_entry(call.program);
         for arg in call.args {
             code.text.push(' ');
@@ -140,7 +140,7 @@ impl Walk<'_> {
     }
 
     /// Something no table knows: a script of the workspace, or a program.
-    fn unfamiliar(&mut self, call: &Call<'_>, first: &Arg, shell: &mut Shell) {
+    fn unfamiliar(&mut self, call: &Invocation<'_>, first: &Arg, shell: &mut Shell) {
         self.opaque = true;
         if !first.text.contains('/') {
             if names::alarming(call.program) {
@@ -164,7 +164,7 @@ impl Walk<'_> {
     }
 
     /// Records what a rule says.
-    pub fn hit(&mut self, hit: &Hit<'_>, call: &Call<'_>, shell: &Shell) {
+    pub fn hit(&mut self, hit: &Hit<'_>, call: &Invocation<'_>, shell: &Shell) {
         let rule = hit.rule;
         if rule.opaque {
             self.opaque = true;
@@ -177,14 +177,14 @@ impl Walk<'_> {
             severity => severity,
         };
         for class in rule.class.iter().chain(rule.and.iter()) {
-            let found = Found {
+            let found = FoundEffect {
                 severity,
                 reversible: rule.reversible,
                 checkpoint: rule.checkpoint,
                 warn: rule.warn,
                 answer: rule.answer,
                 say: rule.say.as_ref().map(|say| say.replace("{verb}", &hit.verb)),
-                ..Found::new(*class, hit.verb.as_str(), &*rule.id, call.span)
+                ..FoundEffect::new(*class, hit.verb.as_str(), &*rule.id, call.span)
             };
             let uncertain = Certainty::Likely;
             if hit.targets.is_empty() {
@@ -199,7 +199,7 @@ impl Walk<'_> {
     }
 
     /// Task runners: the names of what they run say whether it is more than a build.
-    fn named(&mut self, hit: &Hit<'_>, call: &Call<'_>) {
+    fn named(&mut self, hit: &Hit<'_>, call: &Invocation<'_>) {
         self.opaque = true;
         if let Some(name) = hit.operands.iter().find(|arg| names::alarming(&arg.text)) {
             self.hidden(&hit.verb, Some(&name.text), call.span);
@@ -207,12 +207,12 @@ impl Walk<'_> {
     }
 
     /// Whether every address among the arguments is this machine's own.
-    fn stays_here(&self, call: &Call<'_>) -> bool {
+    fn stays_here(&self, call: &Invocation<'_>) -> bool {
         let mut addresses = call.args.iter().filter_map(|arg| host(&arg.text)).peekable();
         !self.site.elsewhere && addresses.peek().is_some() && addresses.all(is_loopback)
     }
 
-    fn remember_download(&mut self, hit: &Hit<'_>, call: &Call<'_>, shell: &Shell) {
+    fn remember_download(&mut self, hit: &Hit<'_>, call: &Invocation<'_>, shell: &Shell) {
         let fetches = matches!(call.program, "curl" | "wget" | "aria2c");
         if fetches && hit.rule.class.is_some_and(|class| matches!(class, Class::FileOverwrite | Class::FileWrite)) {
             let address = call.args.iter().rev().find(|arg| arg.text.contains("://"));

@@ -1,9 +1,9 @@
 //! Commands given to line editors: `vim -es -c 'w !sh'`, `ed f <<< 'w'`. What a person types into an editor is not on the line.
 
-use super::dispatch::Call;
+use super::dispatch::Invocation;
 use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Shell};
-use crate::classify::found::Found;
+use crate::classify::found::FoundEffect;
 use crate::classify::rules::args::{Grammar, parse};
 use crate::model::effect::Class;
 
@@ -15,7 +15,7 @@ const MODIFIERS: [&str; 12] =
 
 impl Walk<'_> {
     /// Judges the commands of a line editor; `None` where the rules know better: no commands, or none that can be read.
-    pub fn editor(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub fn editor(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let values = VALUES.iter().filter(|name| **name != "-s" || call.program != "ed");
         let silent = call.args.iter().any(|arg| matches!(arg.text.as_str(), "-e" | "-es" | "-Es" | "-E" | "-se"));
         // `-s` is an option of its own behind `-e`, and takes a script elsewhere.
@@ -51,7 +51,7 @@ impl Walk<'_> {
         Some(Stream::Opaque)
     }
 
-    fn editor_command(&mut self, command: &str, files: &[&Arg], call: &Call<'_>, shell: &mut Shell) {
+    fn editor_command(&mut self, command: &str, files: &[&Arg], call: &Invocation<'_>, shell: &mut Shell) {
         let mut rest = command.trim_start_matches([':', ' ', '\t']);
         while let Some(after) = MODIFIERS.iter().find_map(|word| rest.strip_prefix(word)?.strip_prefix(' ')) {
             rest = after.trim_start_matches([':', ' ', '"', '\'']);
@@ -92,12 +92,12 @@ impl Walk<'_> {
         }
     }
 
-    fn editor_writes(&mut self, name: &str, files: &[&Arg], call: &Call<'_>, shell: &Shell) {
+    fn editor_writes(&mut self, name: &str, files: &[&Arg], call: &Invocation<'_>, shell: &Shell) {
         let (class, name) = match name.strip_prefix(">>") {
             Some(name) => (Class::FileWrite, name.trim()),
             None => (Class::FileOverwrite, name.trim_start_matches("++p").trim()),
         };
-        let found = Found::new(class, call.program, "editor-command", call.span);
+        let found = FoundEffect::new(class, call.program, "editor-command", call.span);
         if !name.is_empty() {
             self.report(found, Some(&Arg::literal(name, call.span)), shell);
         } else if files.is_empty() {

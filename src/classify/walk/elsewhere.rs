@@ -3,23 +3,23 @@
 use std::path::PathBuf;
 
 use super::builtin::join_args;
-use super::dispatch::Call;
+use super::dispatch::Invocation;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell};
-use crate::classify::found::{Found, Site, is_file_class};
+use crate::classify::found::{FoundEffect, Site, is_file_class};
 use crate::classify::rules::Remote;
 use crate::classify::rules::args::{Parsed, parse};
 use crate::model::effect::{Certainty, Class, Scope};
 
 impl Walk<'_> {
     /// Carriers of the table of remotes.
-    pub fn remote(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub fn remote(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
         rules.remotes(call.program).find_map(|remote| self.run_elsewhere(remote, call, shell))
     }
 
-    fn run_elsewhere(&mut self, remote: &Remote, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    fn run_elsewhere(&mut self, remote: &Remote, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let at = subcommand(remote, call.args)?;
         let args = &call.args[at..];
         let parsed = parse(args, &remote.grammar, true);
@@ -47,7 +47,7 @@ impl Walk<'_> {
         Some(Stream::Opaque)
     }
 
-    fn run_there(&mut self, remote: &Remote, parsed: &Parsed, rest: &[Arg], call: &Call<'_>, shell: &mut Shell) {
+    fn run_there(&mut self, remote: &Remote, parsed: &Parsed, rest: &[Arg], call: &Invocation<'_>, shell: &mut Shell) {
         let mut ran = false;
         // With a grammar that knows no more, the command line may stand behind the operands (`gcloud … host --command=X`).
         let full = parse(call.args, &remote.grammar, false);
@@ -88,8 +88,8 @@ impl Walk<'_> {
     }
 
     /// What effects over there mean here.
-    fn adopt(&mut self, remote: &Remote, inner: Vec<Found>, call: &Call<'_>) {
-        let mut over_there: Option<Found> = None;
+    fn adopt(&mut self, remote: &Remote, inner: Vec<FoundEffect>, call: &Invocation<'_>) {
+        let mut over_there: Option<FoundEffect> = None;
         for found in inner {
             let outward = matches!(
                 found.class,
@@ -109,9 +109,9 @@ impl Walk<'_> {
                 let likely = found.certainty;
                 let seen = over_there.get_or_insert_with(|| {
                     let verb = format!("{}: {}", call.program, found.verb);
-                    Found {
+                    FoundEffect {
                         target: found.target.clone(),
-                        ..Found::new(remote.spec.class, verb, "elsewhere", call.span)
+                        ..FoundEffect::new(remote.spec.class, verb, "elsewhere", call.span)
                     }
                 });
                 seen.certainty = seen.certainty.min(likely);
@@ -122,7 +122,7 @@ impl Walk<'_> {
 }
 
 /// Whether an effect over there is worth a warning.
-fn counts(found: &Found) -> bool {
+fn counts(found: &FoundEffect) -> bool {
     match found.class {
         Class::FileWrite => false,
         Class::ExecOpaque => found.certainty == Certainty::Named || found.rule == "script-from-input",

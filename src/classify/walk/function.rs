@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use super::dispatch::Call;
+use super::dispatch::Invocation;
 use super::{Stream, Walk};
-use crate::classify::expand::{Arg, Origin, Shell, Value};
+use crate::classify::expand::{Arg, Shell, TextOrigin, Value};
 use crate::classify::shell::Script;
 
 /// Calls that a line's functions are walked for; past them a body was seen often enough.
@@ -30,7 +30,7 @@ impl Walk<'_> {
     }
 
     /// Runs a function of the line; `None` if there is none of that name.
-    pub fn invoke(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub fn invoke(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let at = self.functions.iter().rposition(|function| function.name == call.program)?;
         let function = &mut self.functions[at];
         if function.running || function.called && self.calls >= MAX_CALLS {
@@ -113,7 +113,7 @@ pub fn shift(shell: &mut Shell, by: usize) {
 
 fn of_arg(arg: &Arg) -> Value {
     match arg.origin {
-        Origin::Temporary => Value::Temporary,
+        TextOrigin::Temporary => Value::Temporary,
         _ if arg.is_exact() => Value::Known(vec![arg.text.clone()]),
         _ => Value::List(vec![arg.clone()]),
     }

@@ -2,11 +2,11 @@
 //!
 //! Git takes a long option by any beginning of its name, so what rules and tables ask for is spelled out first.
 
-use super::dispatch::Call;
+use super::dispatch::Invocation;
 use super::git_settings as settings;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
-use crate::classify::expand::{Arg, Origin, Shell};
+use crate::classify::expand::{Arg, Shell, TextOrigin};
 use crate::classify::rules::Run;
 use crate::classify::rules::args::{Grammar, parse};
 use crate::model::effect::Takes;
@@ -57,7 +57,7 @@ fn is_force(name: &str) -> bool {
 
 impl Walk<'_> {
     /// Judges a git command.
-    pub fn git(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
+    pub fn git(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         let grammar = Grammar { values: VALUES.map(str::to_owned).into_iter().collect(), ..Grammar::default() };
         let options = parse(call.args, &grammar, true);
         let rest = &call.args[options.rest.min(call.args.len())..];
@@ -98,7 +98,7 @@ impl Walk<'_> {
                 rest.insert(1, Arg::literal(option, call.span));
             }
         }
-        let inner = Call { program: "git", args: &rest, span: call.span, input: call.input.clone() };
+        let inner = Invocation { program: "git", args: &rest, span: call.span, input: call.input.clone() };
         if self.git_carries(&inner, &mut shell) {
             return Stream::Opaque;
         }
@@ -140,7 +140,7 @@ impl Walk<'_> {
     }
 
     /// Judges the commands that options of a verb hand to a shell, and those in addresses (`ext::COMMAND`).
-    fn git_runs(&mut self, call: &Call<'_>, shell: &Shell) {
+    fn git_runs(&mut self, call: &Invocation<'_>, shell: &Shell) {
         let sub = call.args[0].text.as_str();
         for (names, code) in settings::on_the_line(call.args) {
             self.git_setting(&names, &code, shell);
@@ -173,7 +173,7 @@ impl Walk<'_> {
         }
     }
 
-    fn git_alias(&mut self, alias: &str, rest: &[Arg], call: &Call<'_>, shell: &mut Shell) -> Stream {
+    fn git_alias(&mut self, alias: &str, rest: &[Arg], call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         let text = match alias.strip_prefix('!') {
             Some(command) => command.to_owned(),
             None => format!("git {alias}"),
@@ -187,7 +187,7 @@ impl Walk<'_> {
     }
 
     /// `bisect run`, `submodule foreach` and their like: commands behind the verb.
-    fn git_carries(&mut self, call: &Call<'_>, shell: &mut Shell) -> bool {
+    fn git_carries(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> bool {
         let words: Vec<&str> = call.args.iter().take(2).map(|arg| arg.text.as_str()).collect();
         let skip = match words.as_slice() {
             ["bisect", "run"] => 2,
@@ -206,7 +206,7 @@ impl Walk<'_> {
     }
 
     /// `for-each-repo --config=KEY VERB …` runs git in each repository that a setting names.
-    fn git_everywhere(&mut self, call: &Call<'_>, shell: &Shell) -> bool {
+    fn git_everywhere(&mut self, call: &Invocation<'_>, shell: &Shell) -> bool {
         let values = ["--config"].map(str::to_owned).into_iter().collect();
         let parsed = parse(&call.args[1..], &Grammar { values, ..Grammar::default() }, true);
         let mut inner = vec![Arg::literal("git", call.span)];
@@ -222,11 +222,11 @@ impl Walk<'_> {
         let mut shell = shell.clone();
         shell.variables.retain(|name, _| !settings::is_of_git(name));
         match code.origin {
-            Origin::Remote | Origin::Decoded => self.fetched("git", code.span),
-            Origin::Plain | Origin::Temporary | Origin::Setup if code.is_unseen() => {
+            TextOrigin::Remote | TextOrigin::Decoded => self.fetched("git", code.span),
+            TextOrigin::Plain | TextOrigin::Temporary | TextOrigin::Setup if code.is_unseen() => {
                 self.hidden("git", None, code.span);
             }
-            Origin::Plain | Origin::Temporary | Origin::Setup => {
+            TextOrigin::Plain | TextOrigin::Temporary | TextOrigin::Setup => {
                 self.payload(code, Stream::Nothing, &mut shell);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::Walk;
 use crate::classify::expand::{Arg, Shell, Value};
-use crate::classify::found::Found;
+use crate::classify::found::FoundEffect;
 use crate::classify::rules::args::Parsed;
 use crate::classify::shell::Span;
 use crate::model::effect::Class;
@@ -12,7 +12,7 @@ const MAX_NUMBERED: usize = 64;
 
 /// Tells what the value of a setting is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SettingKind {
     /// A command.
     Command,
     /// A command that is given the name of a file to edit.
@@ -24,24 +24,24 @@ enum Kind {
 }
 
 /// Variables of the environment that name a program, or a place that does.
-const VARIABLES: &[(&str, Kind)] = &[
-    ("EDITOR", Kind::Editor),
-    ("GIT_ASKPASS", Kind::Command),
-    ("GIT_CONFIG_GLOBAL", Kind::Place),
-    ("GIT_CONFIG_PARAMETERS", Kind::Place),
-    ("GIT_CONFIG_SYSTEM", Kind::Place),
-    ("GIT_EDITOR", Kind::Editor),
-    ("GIT_EXEC_PATH", Kind::Place),
-    ("GIT_EXTERNAL_DIFF", Kind::Command),
-    ("GIT_PAGER", Kind::Command),
-    ("GIT_PROXY_COMMAND", Kind::Command),
-    ("GIT_SEQUENCE_EDITOR", Kind::Editor),
-    ("GIT_SSH", Kind::Command),
-    ("GIT_SSH_COMMAND", Kind::Command),
-    ("GIT_TEMPLATE_DIR", Kind::Place),
-    ("PAGER", Kind::Command),
-    ("SSH_ASKPASS", Kind::Command),
-    ("VISUAL", Kind::Editor),
+const VARIABLES: &[(&str, SettingKind)] = &[
+    ("EDITOR", SettingKind::Editor),
+    ("GIT_ASKPASS", SettingKind::Command),
+    ("GIT_CONFIG_GLOBAL", SettingKind::Place),
+    ("GIT_CONFIG_PARAMETERS", SettingKind::Place),
+    ("GIT_CONFIG_SYSTEM", SettingKind::Place),
+    ("GIT_EDITOR", SettingKind::Editor),
+    ("GIT_EXEC_PATH", SettingKind::Place),
+    ("GIT_EXTERNAL_DIFF", SettingKind::Command),
+    ("GIT_PAGER", SettingKind::Command),
+    ("GIT_PROXY_COMMAND", SettingKind::Command),
+    ("GIT_SEQUENCE_EDITOR", SettingKind::Editor),
+    ("GIT_SSH", SettingKind::Command),
+    ("GIT_SSH_COMMAND", SettingKind::Command),
+    ("GIT_TEMPLATE_DIR", SettingKind::Place),
+    ("PAGER", SettingKind::Command),
+    ("SSH_ASKPASS", SettingKind::Command),
+    ("VISUAL", SettingKind::Editor),
 ];
 
 /// Returns true if git reads a variable.
@@ -115,12 +115,12 @@ impl Walk<'_> {
             shell.variables.keys().filter(|name| name.starts_with("GIT_TRACE")).cloned().collect();
         for value in traces.iter().flat_map(|name| texts(shell, name, span)).collect::<Vec<_>>() {
             if value.text.starts_with('/') {
-                self.report(Found::new(Class::FileWrite, "git", "git-trace", span), Some(&value), shell);
+                self.report(FoundEffect::new(Class::FileWrite, "git", "git-trace", span), Some(&value), shell);
             }
         }
         for flag in options.flags.iter().filter(|flag| flag.name == "--exec-path") {
             if let Some(value) = &flag.value {
-                self.git_value(Kind::Place, value, shell);
+                self.git_value(SettingKind::Place, value, shell);
             }
         }
         if let Some(tree) = texts(shell, "GIT_WORK_TREE", span).last() {
@@ -129,37 +129,37 @@ impl Walk<'_> {
         }
     }
 
-    fn git_value(&mut self, kind: Kind, value: &Arg, shell: &Shell) {
+    fn git_value(&mut self, kind: SettingKind, value: &Arg, shell: &Shell) {
         if matches!(value.text.as_str(), "" | "/dev/null") {
             return;
         }
         match kind {
-            Kind::Command => self.git_command(value, shell),
-            Kind::Editor => {
+            SettingKind::Command => self.git_command(value, shell),
+            SettingKind::Editor => {
                 let exact = value.is_exact();
                 let text = format!("{} /dev/null", value.text);
                 let known = if exact { text.len() } else { value.known };
                 self.git_command(&Arg { text, known, ..value.clone() }, shell);
             }
-            Kind::Helper => {
+            SettingKind::Helper => {
                 if let Some(command) = value.text.strip_prefix('!') {
                     self.git_command(&value.skip(value.text.len() - command.len()), shell);
                 } else if value.text.starts_with('/') {
                     self.git_command(value, shell);
                 }
             }
-            Kind::Place => self.hidden("git", Some(crate::classify::names::script(&value.text)), value.span),
+            SettingKind::Place => self.hidden("git", Some(crate::classify::names::script(&value.text)), value.span),
         }
     }
 }
 
 /// Returns the kind of a setting's value, if git runs something by it. Case does not count in sections and names.
-fn kind(key: &str) -> Option<Kind> {
+fn kind(key: &str) -> Option<SettingKind> {
     let key = key.to_ascii_lowercase();
     let (section, rest) = key.split_once('.')?;
     let name = rest.rsplit('.').next().unwrap_or(rest);
     let kind = match (section, name) {
-        ("core", "editor") | ("sequence", "editor") => Kind::Editor,
+        ("core", "editor") | ("sequence", "editor") => SettingKind::Editor,
         ("core", "pager" | "sshcommand" | "askpass" | "gitproxy" | "fsmonitor" | "alternaterefscommand")
         | ("pager", _)
         | ("diff", "external" | "command" | "textconv")
@@ -174,9 +174,9 @@ fn kind(key: &str) -> Option<Kind> {
         | ("sendemail", "sendmailcmd" | "tocmd" | "cccmd" | "headercmd")
         | ("uploadpack", "packobjectshook")
         | ("gc", "recentobjectshook")
-        | ("remote", "uploadpack" | "receivepack") => Kind::Command,
-        ("credential", "helper") | ("submodule", "update") => Kind::Helper,
-        ("core", "hookspath") | ("init", "templatedir") | ("include" | "includeif", "path") => Kind::Place,
+        | ("remote", "uploadpack" | "receivepack") => SettingKind::Command,
+        ("credential", "helper") | ("submodule", "update") => SettingKind::Helper,
+        ("core", "hookspath") | ("init", "templatedir") | ("include" | "includeif", "path") => SettingKind::Place,
         _ => return None,
     };
     Some(kind)

@@ -21,12 +21,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
-use super::expand::{Arg, Origin, Shell, Value};
-use super::found::{Found, Site, pattern, place, settle};
-use super::rules::Rules;
+use super::expand::{Arg, Shell, TextOrigin, Value};
+use super::found::{FoundEffect, Site, pattern, place, settle};
+use super::rules::RuleSet;
 use super::shell::{
-    Bounds, Command, Compound, Kind, Part, Pipeline, Place, Redirect, RedirectKind, Script, Simple, Span, Word,
-    assignment, scan,
+    Bounds, Compound, CompoundKind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Span, Stage, TextPlace,
+    Word, assignment, scan,
 };
 use crate::model::effect::{Certainty, Class, Severity};
 use function::Function;
@@ -72,22 +72,22 @@ impl Stream {
     }
 
     /// What can be said of text that came this way.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> TextOrigin {
         match self {
-            Stream::Remote => Origin::Remote,
-            Stream::Decoded => Origin::Decoded,
-            Stream::Setup => Origin::Setup,
-            Stream::Nothing | Stream::Text(_) | Stream::Files | Stream::Opaque => Origin::Plain,
+            Stream::Remote => TextOrigin::Remote,
+            Stream::Decoded => TextOrigin::Decoded,
+            Stream::Setup => TextOrigin::Setup,
+            Stream::Nothing | Stream::Text(_) | Stream::Files | Stream::Opaque => TextOrigin::Plain,
         }
     }
 }
 
 /// The state of one walk.
 pub struct Walk<'a> {
-    pub rules: &'a Rules,
+    pub rules: &'a RuleSet,
     pub context: &'a Context,
     pub bounds: Bounds,
-    pub found: Vec<Found>,
+    pub found: Vec<FoundEffect>,
     /// Something could not be seen into.
     pub opaque: bool,
     /// Some words were unknown.
@@ -123,7 +123,7 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(rules: &'a Rules, context: &'a Context) -> Self {
+    pub fn new(rules: &'a RuleSet, context: &'a Context) -> Self {
         Walk {
             rules,
             context,
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
     pub fn line(&mut self, source: &str) {
         self.span = (0, source.len());
         self.downloads_code(source, self.span);
-        let script = scan(source, Place::At(0), &mut self.bounds);
+        let script = scan(source, TextPlace::At(0), &mut self.bounds);
         let mut shell = self.shell();
         self.script(&script, Stream::Nothing, &mut shell);
         self.run_traps(0, &mut shell);
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
         self.payloads += 1;
         self.downloads_code(&code.text, code.span);
         let outer = std::mem::take(&mut self.bounds.heredocs);
-        let script = scan(&code.text, Place::Within(code.span), &mut self.bounds);
+        let script = scan(&code.text, TextPlace::Within(code.span), &mut self.bounds);
         let defined = self.functions.len();
         let output = self.script(&script, input, shell);
         self.uncalled(defined, shell);
@@ -243,10 +243,10 @@ impl<'a> Walk<'a> {
         stream
     }
 
-    fn command(&mut self, command: &Command, input: Stream, shell: &mut Shell) -> Stream {
+    fn command(&mut self, command: &Stage, input: Stream, shell: &mut Shell) -> Stream {
         match command {
-            Command::Simple(simple) => self.simple(simple, input, shell),
-            Command::Compound(compound) => self.compound(compound, input, shell),
+            Stage::Simple(simple) => self.simple(simple, input, shell),
+            Stage::Compound(compound) => self.compound(compound, input, shell),
         }
     }
 
@@ -254,19 +254,19 @@ impl<'a> Walk<'a> {
         let (input, output) = self.redirects(&compound.redirects, input, shell);
         let words: Vec<Arg> = compound.words.iter().flat_map(|word| self.expand(word, shell)).collect();
         let made = match &compound.kind {
-            Kind::Group => self.script(&compound.body, input, shell),
-            Kind::Subshell => self.script(&compound.body, input, &mut shell.clone()),
-            Kind::Function(name) => {
+            CompoundKind::Group => self.script(&compound.body, input, shell),
+            CompoundKind::Subshell => self.script(&compound.body, input, &mut shell.clone()),
+            CompoundKind::Function(name) => {
                 if breeds(name, &compound.body) {
-                    let found = Found::new(Class::Process, "fork bomb", "fork-bomb", self.span);
-                    self.found.push(Found { severity: Some(Severity::High), ..found });
+                    let found = FoundEffect::new(Class::Process, "fork bomb", "fork-bomb", self.span);
+                    self.found.push(FoundEffect { severity: Some(Severity::High), ..found });
                 }
                 self.define(name, &compound.body);
                 Stream::Nothing
             }
-            Kind::For(name) => {
+            CompoundKind::For(name) => {
                 if !words.iter().all(Arg::is_exact) {
-                    shell.set(name, Value::Unknown(Origin::Plain));
+                    shell.set(name, Value::Unknown(TextOrigin::Plain));
                     return self.script(&compound.body, Stream::Nothing, shell);
                 }
                 let texts: Vec<String> = words.into_iter().map(|word| word.text).collect();
@@ -281,7 +281,7 @@ impl<'a> Walk<'a> {
                     output::join(output, made)
                 })
             }
-            Kind::Test => Stream::Nothing,
+            CompoundKind::Test => Stream::Nothing,
         };
         self.keep(output, made)
     }
@@ -368,9 +368,14 @@ impl<'a> Walk<'a> {
                     let targets = self.expand(&redirect.target, shell);
                     for target in &targets {
                         if target.text.starts_with("/dev/tcp/") || target.text.starts_with("/dev/udp/") {
-                            self.found.push(Found::new(Class::NetworkWrite, "redirect", "redirect", redirect.span));
+                            self.found.push(FoundEffect::new(
+                                Class::NetworkWrite,
+                                "redirect",
+                                "redirect",
+                                redirect.span,
+                            ));
                         }
-                        let found = Found::new(class, "redirect", "redirect", redirect.span);
+                        let found = FoundEffect::new(class, "redirect", "redirect", redirect.span);
                         self.report(found, Some(target), shell);
                         if !redirect.stderr {
                             output = Some(place(target, shell, &self.site, self.context).path);
@@ -387,8 +392,8 @@ impl<'a> Walk<'a> {
         if file.text.starts_with(PROCESS) && self.written.contains_key(Path::new(&file.text)) {
             return self.written.get(Path::new(&file.text)).cloned().unwrap_or_default();
         }
-        if file.origin != Origin::Plain && file.origin != Origin::Temporary {
-            return if file.origin == Origin::Remote { Stream::Remote } else { Stream::Opaque };
+        if file.origin != TextOrigin::Plain && file.origin != TextOrigin::Temporary {
+            return if file.origin == TextOrigin::Remote { Stream::Remote } else { Stream::Opaque };
         }
         if file.exact() == Some("/dev/null") {
             return Stream::Nothing;
@@ -405,7 +410,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Records an effect, placed by its target.
-    pub fn report(&mut self, mut found: Found, target: Option<&Arg>, shell: &Shell) {
+    pub fn report(&mut self, mut found: FoundEffect, target: Option<&Arg>, shell: &Shell) {
         let files = super::found::is_file_class(found.class);
         if let Some(arg) = target {
             if files && arg.exact() == Some("-") {
@@ -434,7 +439,7 @@ impl<'a> Walk<'a> {
         self.opaque = true;
         let alarming = script.is_some_and(super::names::alarming);
         let certainty = if alarming { Certainty::Named } else { Certainty::Likely };
-        let mut found = Found::new(Class::ExecOpaque, verb, "script", span).certainty(certainty);
+        let mut found = FoundEffect::new(Class::ExecOpaque, verb, "script", span).certainty(certainty);
         found.target = script.map(str::to_owned);
         self.found.push(found);
     }
@@ -442,7 +447,7 @@ impl<'a> Walk<'a> {
     /// Records code from elsewhere that is run here.
     pub fn fetched(&mut self, verb: &str, span: Span) {
         self.opaque = true;
-        self.found.push(Found::new(Class::ExecRemote, verb, "fetched-code", span));
+        self.found.push(FoundEffect::new(Class::ExecRemote, verb, "fetched-code", span));
     }
 
     /// PowerShell's `iex (New-Object Net.WebClient).DownloadString(…)` is no shell syntax: it is looked for as text.
@@ -464,22 +469,22 @@ impl<'a> Walk<'a> {
 
 /// Whether a function pipes itself into itself.
 fn breeds(name: &str, body: &Script) -> bool {
-    let calls = |command: &Command| match command {
-        Command::Simple(simple) => simple.words.first().and_then(|word| word.bare()) == Some(name),
-        Command::Compound(_) => false,
+    let calls = |command: &Stage| match command {
+        Stage::Simple(simple) => simple.words.first().and_then(|word| word.bare()) == Some(name),
+        Stage::Compound(_) => false,
     };
     body.pipelines.iter().any(|pipeline| {
         let own = pipeline.stages.iter().filter(|stage| calls(stage)).count();
-        let inside = |stage: &Command| matches!(stage, Command::Compound(compound) if breeds(name, &compound.body));
+        let inside = |stage: &Stage| matches!(stage, Stage::Compound(compound) if breeds(name, &compound.body));
         own > 1 || pipeline.stages.iter().any(inside)
     })
 }
 
 fn heredoc_stream(text: Arg) -> Stream {
     match text.origin {
-        Origin::Remote => Stream::Remote,
-        Origin::Decoded => Stream::Decoded,
+        TextOrigin::Remote => Stream::Remote,
+        TextOrigin::Decoded => Stream::Decoded,
         // Code with unknown pieces is still mostly code: reading it finds more than calling it opaque.
-        Origin::Plain | Origin::Temporary | Origin::Setup => Stream::Text(text.text),
+        TextOrigin::Plain | TextOrigin::Temporary | TextOrigin::Setup => Stream::Text(text.text),
     }
 }

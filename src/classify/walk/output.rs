@@ -1,7 +1,7 @@
 //! What commands print, where that decides what the next one runs.
 
 use super::Stream;
-use super::dispatch::Call;
+use super::dispatch::Invocation;
 use crate::classify::expand::Arg;
 
 /// Programs whose output is shell code for their own set-up.
@@ -58,7 +58,7 @@ pub fn join(first: Stream, second: Stream) -> Stream {
 }
 
 /// What a command prints.
-pub fn made_by(call: &Call<'_>) -> Stream {
+pub fn made_by(call: &Invocation<'_>) -> Stream {
     let args = call.args;
     let decodes = |options: &[&str]| args.iter().any(|arg| options.contains(&arg.text.as_str()));
     match call.program {
@@ -86,14 +86,18 @@ pub fn made_by(call: &Call<'_>) -> Stream {
     }
 }
 
-fn passed(call: &Call<'_>) -> Stream {
+fn passed(call: &Invocation<'_>) -> Stream {
     let mut files = call.args.iter().filter(|arg| !arg.text.starts_with('-'));
     if call.program == "tee" || files.next().is_none() {
         return call.input.clone();
     }
-    match call.args.iter().map(|arg| arg.origin).max_by_key(|origin| *origin == crate::classify::expand::Origin::Remote)
+    match call
+        .args
+        .iter()
+        .map(|arg| arg.origin)
+        .max_by_key(|origin| *origin == crate::classify::expand::TextOrigin::Remote)
     {
-        Some(crate::classify::expand::Origin::Remote) => Stream::Remote,
+        Some(crate::classify::expand::TextOrigin::Remote) => Stream::Remote,
         _ => Stream::Files,
     }
 }
@@ -136,11 +140,11 @@ fn printf(args: &[Arg]) -> Stream {
 }
 
 fn tainted(args: &[Arg]) -> Option<Stream> {
-    use crate::classify::expand::Origin;
+    use crate::classify::expand::TextOrigin;
     args.iter().find_map(|arg| match arg.origin {
-        Origin::Remote => Some(Stream::Remote),
-        Origin::Decoded => Some(Stream::Decoded),
-        Origin::Plain | Origin::Temporary | Origin::Setup => None,
+        TextOrigin::Remote => Some(Stream::Remote),
+        TextOrigin::Decoded => Some(Stream::Decoded),
+        TextOrigin::Plain | TextOrigin::Temporary | TextOrigin::Setup => None,
     })
 }
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::dispatch::Call;
+use super::dispatch::Invocation;
 use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Shell};
-use crate::classify::found::{Found, place};
+use crate::classify::found::{FoundEffect, place};
 use crate::classify::rules::condition::glob;
 use crate::model::effect::{Certainty, Class, Takes};
 
@@ -28,7 +28,7 @@ pub struct Search {
 }
 
 impl Walk<'_> {
-    pub(super) fn find(&mut self, call: &Call<'_>, shell: &mut Shell) -> Stream {
+    pub(super) fn find(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         let options = call.args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P")).count();
         let args = &call.args[options..];
         let roots: Vec<&Arg> = args.iter().take_while(|arg| !arg.text.starts_with(['-', '(', '!'])).collect();
@@ -60,7 +60,7 @@ impl Walk<'_> {
                 "-delete" => {
                     for target in &search.matched {
                         self.report(
-                            Found::new(Class::FileDelete, "find -delete", "find-delete", call.span),
+                            FoundEffect::new(Class::FileDelete, "find -delete", "find-delete", call.span),
                             Some(target),
                             shell,
                         );
@@ -78,7 +78,7 @@ impl Walk<'_> {
                 }
                 "-fprint" | "-fprintf" | "-fls" | "-fprint0" => {
                     self.report(
-                        Found::new(Class::FileOverwrite, "find", "find-print", call.span),
+                        FoundEffect::new(Class::FileOverwrite, "find", "find-print", call.span),
                         args.get(index),
                         shell,
                     );
@@ -95,7 +95,7 @@ impl Walk<'_> {
     }
 
     /// Hands on what a `find` found, through programs that leave lines out or change their order.
-    pub(super) fn passes_on(&mut self, call: &Call<'_>) {
+    pub(super) fn passes_on(&mut self, call: &Invocation<'_>) {
         let first = call.args.first().map_or("", |arg| arg.text.as_str());
         let passes = match call.program {
             "sort" | "tac" => true,

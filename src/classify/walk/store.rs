@@ -1,10 +1,10 @@
 //! Database clients: which text they are given, and whether it only reads.
 
-use super::dispatch::Call;
+use super::dispatch::Invocation;
 use super::query::{mongo_writes, redis_writes};
 use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Shell};
-use crate::classify::found::Found;
+use crate::classify::found::FoundEffect;
 use crate::classify::rules::Database;
 use crate::classify::rules::args::{Parsed, parse};
 use crate::classify::rules::dialect::QueryLanguage;
@@ -21,7 +21,7 @@ enum Given {
 
 impl Walk<'_> {
     /// Judges a database client.
-    pub fn database(&mut self, call: &Call<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub fn database(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
         let (client, used) = rules.databases(call.program).find_map(|client| {
             let parsed = parse(call.args, &client.grammar, false);
@@ -42,7 +42,7 @@ impl Walk<'_> {
             }
             Given::Unseen => Certainty::Likely,
         };
-        let mut found = Found::new(Class::Database, call.program, "database", call.span).certainty(certainty);
+        let mut found = FoundEffect::new(Class::Database, call.program, "database", call.span).certainty(certainty);
         let file = client.spec.local.and_then(|index| parsed.operands.get(index));
         if file.is_some_and(|arg| arg.text == ":memory:") {
             return Some(Stream::Opaque);

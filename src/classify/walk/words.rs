@@ -1,7 +1,7 @@
 //! Words to arguments, with the shell's variables and what substitutions print.
 
 use super::{Stream, Walk};
-use crate::classify::expand::{Arg, Chunk, Origin, Shell, Value, arguments, multiply};
+use crate::classify::expand::{Arg, Chunk, Shell, TextOrigin, Value, arguments, multiply};
 use crate::classify::shell::{Assignment, Part, Script, Word};
 
 impl Walk<'_> {
@@ -62,8 +62,8 @@ impl Walk<'_> {
             vec![arg]
         };
         match alternatives.first() {
-            _ if assignment.compound => Value::Unknown(Origin::Plain),
-            Some(arg) if arg.origin == Origin::Temporary => Value::Temporary,
+            _ if assignment.compound => Value::Unknown(TextOrigin::Plain),
+            Some(arg) if arg.origin == TextOrigin::Temporary => Value::Temporary,
             Some(arg) if arg.is_exact() => Value::Known(vec![arg.text.clone()]),
             Some(arg) => Value::Unknown(arg.origin),
             None => Value::Known(vec![String::new()]),
@@ -90,11 +90,11 @@ impl Walk<'_> {
                     for word in words {
                         self.expand(word, shell);
                     }
-                    vec![Chunk::unknown("${}", false, Origin::Plain)]
+                    vec![Chunk::unknown("${}", false, TextOrigin::Plain)]
                 }
                 Part::Unknown { inner, quoted } => {
                     self.inner(inner, shell);
-                    vec![Chunk::unknown("${}", *quoted, Origin::Plain)]
+                    vec![Chunk::unknown("${}", *quoted, TextOrigin::Plain)]
                 }
             };
             multiply(&mut alternatives, choices);
@@ -112,7 +112,7 @@ impl Walk<'_> {
         let (name, rest) = text[1..].split_at(text[1..].find('/').unwrap_or(text.len() - 1));
         match &self.context.home {
             Some(home) if name.is_empty() => Chunk::text(&format!("{}{rest}", home.to_string_lossy()), false),
-            _ => Chunk::unknown(text, false, Origin::Plain),
+            _ => Chunk::unknown(text, false, TextOrigin::Plain),
         }
     }
 
@@ -123,7 +123,7 @@ impl Walk<'_> {
             other => Chunk::unknown("$()", quoted, other.origin()),
         };
         if makes_temporary(script) {
-            chunk = Chunk::unknown("$(mktemp)", quoted, Origin::Temporary);
+            chunk = Chunk::unknown("$(mktemp)", quoted, TextOrigin::Temporary);
         } else if chunk.known && !quoted {
             chunk.splits = true;
         }
@@ -155,16 +155,16 @@ fn variable(name: &str, quoted: bool, shell: &Shell) -> Vec<Chunk> {
         Some(Value::List(args)) => match args.first().filter(|_| args.len() == 1 || !matches!(name, "@" | "*")) {
             Some(first) if first.is_exact() => vec![Chunk { splits: !quoted, ..Chunk::text(&first.text, quoted) }],
             Some(first) => vec![Chunk::unknown(&written, quoted, first.origin)],
-            None => vec![Chunk::unknown(&written, quoted, Origin::Plain)],
+            None => vec![Chunk::unknown(&written, quoted, TextOrigin::Plain)],
         },
-        Some(Value::Temporary) => vec![Chunk::unknown(&written, quoted, Origin::Temporary)],
+        Some(Value::Temporary) => vec![Chunk::unknown(&written, quoted, TextOrigin::Temporary)],
         Some(Value::Unknown(origin)) => vec![Chunk::unknown(&written, quoted, *origin)],
-        Some(Value::Known(_)) => vec![Chunk::unknown(&written, quoted, Origin::Plain)],
+        Some(Value::Known(_)) => vec![Chunk::unknown(&written, quoted, TextOrigin::Plain)],
         None if name == "PWD" => match &shell.cwd {
             Some(cwd) => vec![Chunk::text(&cwd.to_string_lossy(), true)],
-            None => vec![Chunk::unknown(&written, quoted, Origin::Plain)],
+            None => vec![Chunk::unknown(&written, quoted, TextOrigin::Plain)],
         },
-        None => vec![Chunk::unknown(&written, quoted, Origin::Plain)],
+        None => vec![Chunk::unknown(&written, quoted, TextOrigin::Plain)],
     }
 }
 
@@ -173,7 +173,7 @@ fn makes_temporary(script: &Script) -> bool {
     let [pipeline] = script.pipelines.as_slice() else {
         return false;
     };
-    let [crate::classify::shell::Command::Simple(simple)] = pipeline.stages.as_slice() else {
+    let [crate::classify::shell::Stage::Simple(simple)] = pipeline.stages.as_slice() else {
         return false;
     };
     let mut words = simple.words.iter().map(Word::bare);

@@ -16,7 +16,7 @@ use crate::engine::guard::Due;
 use crate::engine::protect::{self, Standing};
 use crate::engine::{InForce, Place, reach};
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::{Verdict, Warning};
 use crate::model::policy::OnFailure;
 use crate::model::redact::redact;
@@ -89,7 +89,7 @@ impl Session {
         }
         let (run, turn) = self.run_and_turn();
         let reason = "at the start of a turn: nobody waits for this stream".to_owned();
-        let take = Take { turn, ..Take::of(Kind::Auto, &run, &reason) };
+        let take = Take { turn, ..Take::of(CheckpointKind::Auto, &run, &reason) };
         let action = Action { name, id, action: None, deadline_ms: None, cwd: root.clone(), reason };
         self.protect(&root, action, told, (take, None, None))
     }
@@ -164,7 +164,7 @@ impl Session {
             takes: verdict.takes,
             asked: Some(asked),
             always: verdict.warnings.iter().any(|warning| warning.class.is_external()),
-            ..Take::of(Kind::Auto, &run, &shown(&action.reason))
+            ..Take::of(CheckpointKind::Auto, &run, &shown(&action.reason))
         };
         self.protect(&root, action, Told::Action(Box::new(reply)), (take, standing, Some(verdict)))
     }

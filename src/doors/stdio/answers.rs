@@ -182,8 +182,12 @@ pub fn status(timeline: &mut crate::checkpoint::Timeline) -> Result<Value, Error
     let (all, mut broken) = timeline.checkpoints()?;
     broken.extend(timeline.damages()?);
     let workspace = timeline.workspace().clone();
-    let last = all.iter().rev().find(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::Kind::Turn);
-    let kept = all.iter().filter(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::Kind::Turn).count();
+    let last =
+        all.iter().rev().find(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::CheckpointKind::Turn);
+    let kept = all
+        .iter()
+        .filter(|checkpoint| checkpoint.record.kind != crate::model::checkpoint::CheckpointKind::Turn)
+        .count();
     Ok(json!({
         "piton": env!("CARGO_PKG_VERSION"),
         "workspace": { "id": workspace.id, "path": workspace.path.to_string_lossy(), "scope": workspace.scope.as_str(),

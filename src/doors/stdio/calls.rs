@@ -19,7 +19,7 @@ use crate::checkpoint::runs::rollback::{Aim, Point};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::path::RelPath;
 use crate::model::text::printable;
 use crate::protocol::{
@@ -87,7 +87,7 @@ pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Inte
     let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
     let label = create.label.as_deref().unwrap_or("by hand");
     let label = crate::model::redact::redact(label);
-    let take = Take { only, targets, pinned: create.pin, ..Take::of(Kind::Manual, run, &label) };
+    let take = Take { only, targets, pinned: create.pin, ..Take::of(CheckpointKind::Manual, run, &label) };
     let taken = timeline.take(&Take { always: create.pin || create.label.is_some(), ..take }, control)?;
     body(&json!({ "checkpoint": block(&taken) }))
 }
@@ -102,7 +102,7 @@ pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Inte
     };
     let query = Query {
         run: query.run.clone(),
-        kind: query.kind.as_deref().and_then(Kind::parse),
+        kind: query.kind.as_deref().and_then(CheckpointKind::parse),
         path: query.path.as_deref().map(|path| path_in(timeline, path)).transpose()?,
         before,
         limit: usize::try_from(query.limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX),

@@ -14,7 +14,7 @@ use crate::checkpoint::runs::codon::{Codon, Mark};
 use crate::checkpoint::runs::list::Row;
 use crate::checkpoint::runs::run::{Begin, Ending, Origin};
 use crate::error::Result;
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::redact::redact;
 use crate::protocol::{CodonEnd, CodonStart, Id, Rollback, RunEnd, RunFork, RunStart, RunStatus};
 use crate::sys::clock::now_ms;
@@ -115,7 +115,7 @@ impl Session {
         &mut self,
         name: &'static str,
         id: Option<Id>,
-        (kind, end): (Kind, &CodonEnd),
+        (kind, end): (CheckpointKind, &CodonEnd),
     ) -> Result<()> {
         let run = self.run_of(end.run.as_deref());
         let (_, turn) = self.run_and_turn();

@@ -22,7 +22,7 @@ use crate::engine::state::{SharedTalk, Talk};
 use crate::engine::worker::{Asker, Finished};
 use crate::engine::{Engine, Place, reach};
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::policy::Guard;
 use crate::protocol::{Body, ErrorReply, HelloReply, Id, Line, Request, line, parse};
 use crate::sys::clock::now_ms;
@@ -166,10 +166,10 @@ impl Session {
             Body::RunFork(fork) => self.run_fork(id, &fork),
             Body::RunList => self.run_list(id),
             Body::CodonStart(start) => self.codon_start(id, &start),
-            Body::CodonRigSetup(end) => self.codon_end(name, id, (Kind::RigSetup, &end)),
-            Body::CodonComplete(end) => self.codon_end(name, id, (Kind::Completed, &end)),
-            Body::CodonFail(end) => self.codon_end(name, id, (Kind::Error, &end)),
-            Body::CodonSkip(end) => self.codon_end(name, id, (Kind::Skipped, &end)),
+            Body::CodonRigSetup(end) => self.codon_end(name, id, (CheckpointKind::RigSetup, &end)),
+            Body::CodonComplete(end) => self.codon_end(name, id, (CheckpointKind::Completed, &end)),
+            Body::CodonFail(end) => self.codon_end(name, id, (CheckpointKind::Error, &end)),
+            Body::CodonSkip(end) => self.codon_end(name, id, (CheckpointKind::Skipped, &end)),
             Body::Rollback(rollback) | Body::ToCodon(rollback) | Body::ToLastSuccess(rollback) => {
                 self.roll_back(name, id, rollback)
             }
@@ -396,7 +396,7 @@ impl Session {
         {
             return Ok(());
         }
-        let take = Take { turn, ..Take::of(Kind::Turn, &run, "base capture") };
+        let take = Take { turn, ..Take::of(CheckpointKind::Turn, &run, "base capture") };
         let accepted = place.worker.submit(self.asker(ticket), move |timeline, control| {
             Answer::Base(timeline.take(&take, control).map(Box::new))
         });

@@ -10,7 +10,7 @@ use super::session::Session;
 use crate::engine::guard::Slot;
 use crate::engine::protect::{Protected, slot_of};
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;
 use crate::protocol::{CheckpointBlock, ErrorReply, List};
@@ -132,7 +132,7 @@ pub(super) fn held_block(slot: &Slot) -> CheckpointBlock {
     CheckpointBlock {
         id: Some(slot.id.clone()),
         n: Some(slot.ordinal),
-        kind: Some(Kind::Auto.as_str()),
+        kind: Some(CheckpointKind::Auto.as_str()),
         ..no_block("held", None)
     }
 }

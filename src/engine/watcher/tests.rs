@@ -9,10 +9,10 @@ use super::*;
 use crate::checkpoint::capture::take::Take;
 use crate::checkpoint::{Home, Workspace};
 use crate::dice::Dice;
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Extent;
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::manifest::{Entry, EntryKind, Manifest};
+use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::policy::Policy;
 use crate::model::sink::HashOnly;
 use crate::model::stamp::KnownPaths;
@@ -98,7 +98,7 @@ impl Lab {
         self.timeline.warm_up(&|| Flow::Continue).unwrap();
     }
 
-    fn take(&mut self, kind: Kind, targets: &[&str]) -> (Manifest, bool) {
+    fn take(&mut self, kind: CheckpointKind, targets: &[&str]) -> (Manifest, bool) {
         let targets: Vec<Target> = targets
             .iter()
             .map(|name| Target { path: RelPath::parse(name.as_bytes()).unwrap(), recursive: true })
@@ -130,7 +130,7 @@ impl Lab {
 
     fn check(&self, held: &Manifest, when: &str) {
         // Trees tell no sizes.
-        let facts = |entry: Option<&Entry>| entry.map(|entry| (entry.kind, entry.perm, entry.id));
+        let facts = |entry: Option<&ManifestEntry>| entry.map(|entry| (entry.kind, entry.perm, entry.id));
         for (path, entry) in self.fresh().iter() {
             assert_eq!(facts(held.get(path)), facts(Some(entry)), "{when}: {path:?} is missing or old");
         }
@@ -157,11 +157,11 @@ fn soak(seed: u64, steps: u64) -> (u64, u64) {
         for _ in 0..=dice.roll(5) {
             story.push_back(edit(&lab.root, &outside, &mut dice));
         }
-        let (kind, targets): (Kind, &[&str]) = match dice.roll(6) {
-            0 => (Kind::Turn, &[]),
-            1 => (Kind::Auto, &["ig"]),
-            2 => (Kind::Auto, &["a", "b/h.log"]),
-            _ => (Kind::Auto, &[]),
+        let (kind, targets): (CheckpointKind, &[&str]) = match dice.roll(6) {
+            0 => (CheckpointKind::Turn, &[]),
+            1 => (CheckpointKind::Auto, &["ig"]),
+            2 => (CheckpointKind::Auto, &["a", "b/h.log"]),
+            _ => (CheckpointKind::Auto, &[]),
         };
         let (held, warm) = lab.take(kind, targets);
         story.push_back(format!("take {kind:?} {targets:?} warm {warm}"));

@@ -25,11 +25,11 @@ const DEPTH: usize = 3;
 
 /// Notes the secrets of a text that begins at `base`.
 pub fn find(text: &str, depth: usize, spans: &mut Spans) {
-    Reader { text, base: 0, depth, documents: Cell::new(0), is_source: false }.read(spans);
+    CommandReader { text, base: 0, depth, documents: Cell::new(0), is_source: false }.read(spans);
 }
 
 /// One level of a text: the whole, or a command in quotes.
-struct Reader<'t> {
+struct CommandReader<'t> {
     text: &'t str,
     /// Where the text begins in the whole one.
     base: usize,
@@ -49,7 +49,7 @@ struct Simple {
     has_document: bool,
 }
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     fn read(&self, spans: &mut Spans) {
         let tokens = tokens(self.text);
         // The commands of one pipe.
@@ -149,7 +149,7 @@ impl Reader<'_> {
         if quoted != *word && self.depth < DEPTH && self.text[quoted.clone()].contains([' ', '=', '\n']) {
             let text = &self.text[quoted.clone()];
             let (base, depth) = (self.base + quoted.start, self.depth + 1);
-            Reader { text, base, depth, documents: Cell::new(0), is_source }.read(spans);
+            CommandReader { text, base, depth, documents: Cell::new(0), is_source }.read(spans);
         }
     }
 

@@ -13,10 +13,10 @@
 //! | `*=` | the value of every `name=value` |
 
 /// A row: programs, subcommands, places.
-pub type Row = (&'static str, &'static str, &'static str);
+pub type SecretPlace = (&'static str, &'static str, &'static str);
 
 /// Programs that take secrets in places of their own; options whose names say secret need no row.
-pub const PROGRAMS: &[Row] = &[
+pub const PROGRAMS: &[SecretPlace] = &[
     // databases
     (
         "mysql mysqldump mysqladmin mysqlimport mysqlshow mysqlsh mysqlcheck mariadb mariadb-dump mariadb-admin",

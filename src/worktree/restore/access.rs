@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::outcome::BlobSource;
 use super::plan::Plan;
 use crate::error::{Code, Error, Result};
-use crate::model::manifest::{Entry, EntryKind};
+use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::sys::fs::dir::Dir;
 use crate::sys::fs::stat::FileKind;
@@ -34,7 +34,7 @@ impl SharedFiles {
     }
 
     /// True if a change only sets the permissions of the very file or directory that is there.
-    pub(super) fn is_in_place(&self, path: &RelPath, from: &Entry, to: &Entry) -> bool {
+    pub(super) fn is_in_place(&self, path: &RelPath, from: &ManifestEntry, to: &ManifestEntry) -> bool {
         is_permissions_only(from, to) && !self.0.contains(path)
     }
 }
@@ -57,14 +57,14 @@ pub(super) fn check_contents(plan: &Plan, shared: &SharedFiles, blobs: &dyn Blob
 }
 
 /// Everything that gets a new file, link or directory.
-fn arrivals<'p>(plan: &'p Plan, shared: &SharedFiles) -> impl Iterator<Item = (&'p RelPath, &'p Entry)> {
+fn arrivals<'p>(plan: &'p Plan, shared: &SharedFiles) -> impl Iterator<Item = (&'p RelPath, &'p ManifestEntry)> {
     let replaced = plan.replace.iter().filter(|(path, from, to)| !shared.is_in_place(path, from, to));
     let created = plan.create.iter().map(|(path, entry)| (path, entry));
     created.chain(replaced.map(|(path, _, to)| (path, to)))
 }
 
 /// True if nothing but permission bits changes.
-fn is_permissions_only(from: &Entry, to: &Entry) -> bool {
+fn is_permissions_only(from: &ManifestEntry, to: &ManifestEntry) -> bool {
     from.kind == to.kind && from.id == to.id
 }
 

@@ -16,7 +16,7 @@ use super::proof::Proof;
 use super::stage::Staging;
 use super::swap::{set_aside, swap};
 use crate::error::Result;
-use crate::model::manifest::{Entry, EntryKind};
+use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::sys::fs::deferred::DeferredUnlink;
 use crate::sys::fs::dir::Dir;
@@ -29,20 +29,20 @@ const STOPPED: &str = "not done: the restore was stopped";
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step<'a> {
     /// A directory where nothing is.
-    MakeDir(&'a RelPath, &'a Entry),
+    MakeDir(&'a RelPath, &'a ManifestEntry),
     /// A directory in the place of a file or link.
-    DirOver(&'a RelPath, &'a Entry),
+    DirOver(&'a RelPath, &'a ManifestEntry),
     /// A staged file or link where nothing is.
-    Place(&'a RelPath, &'a Entry),
+    Place(&'a RelPath, &'a ManifestEntry),
     /// A staged file or link in the place of what is there; of a directory only when it is empty.
-    Replace(&'a RelPath, &'a Entry),
+    Replace(&'a RelPath, &'a ManifestEntry),
     /// Looks whether everything in a directory may go, before any of it does.
     Vacate(&'a RelPath),
-    Remove(&'a RelPath, &'a Entry),
-    RemoveDir(&'a RelPath, &'a Entry),
-    SetMode(&'a RelPath, &'a Entry, &'a Entry),
+    Remove(&'a RelPath, &'a ManifestEntry),
+    RemoveDir(&'a RelPath, &'a ManifestEntry),
+    SetMode(&'a RelPath, &'a ManifestEntry, &'a ManifestEntry),
     /// The permissions of a directory that this restore made.
-    FinishDir(&'a RelPath, &'a Entry),
+    FinishDir(&'a RelPath, &'a ManifestEntry),
 }
 
 /// What a step came to.
@@ -91,7 +91,7 @@ struct Steps<'a> {
 
 /// Directories from the top, files, then deletions and permissions of directories from the bottom.
 fn steps<'p>(plan: &'p Plan, shared: &SharedFiles) -> Steps<'p> {
-    let is_dir = |entry: &Entry| entry.kind == EntryKind::Dir;
+    let is_dir = |entry: &ManifestEntry| entry.kind == EntryKind::Dir;
     let (mut dirs, mut files, mut vacated, mut modes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (path, to) in &plan.create {
         if is_dir(to) {
@@ -250,11 +250,11 @@ impl<'a> Commit<'a> {
     }
 
     /// For steps that are taken one by one: no other thread of this restore is at work.
-    fn prove(&self, dir: &Dir, path: &RelPath, from: &Entry) -> Result<Proof> {
+    fn prove(&self, dir: &Dir, path: &RelPath, from: &ManifestEntry) -> Result<Proof> {
         self.hands().prove(dir, path, from).map(|(proof, _turn)| proof)
     }
 
-    fn make_dir(&mut self, path: &RelPath, to: &Entry) -> Result<Done> {
+    fn make_dir(&mut self, path: &RelPath, to: &ManifestEntry) -> Result<Done> {
         let dir = self.parent(path)?;
         if dir.create_dir(path.name(), 0o700)? {
             self.made.insert(path.clone());
@@ -269,7 +269,7 @@ impl<'a> Commit<'a> {
         })
     }
 
-    fn dir_over(&mut self, path: &RelPath, from: &Entry) -> Result<Done> {
+    fn dir_over(&mut self, path: &RelPath, from: &ManifestEntry) -> Result<Done> {
         let dir = self.parent(path)?;
         let Proof::Exact(seen) = self.prove(&dir, path, from)? else {
             return Ok(Done::Moved);
@@ -338,7 +338,7 @@ impl<'a> Commit<'a> {
         self.held.iter().find(|held| path.starts_with(held))
     }
 
-    fn remove(&mut self, path: &RelPath, from: &Entry) -> Result<Done> {
+    fn remove(&mut self, path: &RelPath, from: &ManifestEntry) -> Result<Done> {
         if let Some(held) = self.held_above(path) {
             return Ok(Done::Kept(format!("`{}` stays a directory", held.display())));
         }
@@ -351,7 +351,7 @@ impl<'a> Commit<'a> {
         }
     }
 
-    fn remove_dir(&mut self, path: &RelPath, from: &Entry) -> Result<Done> {
+    fn remove_dir(&mut self, path: &RelPath, from: &ManifestEntry) -> Result<Done> {
         if let Some(held) = self.held_above(path) {
             return Ok(Done::Kept(format!("`{}` stays a directory", held.display())));
         }
@@ -364,7 +364,7 @@ impl<'a> Commit<'a> {
         }
     }
 
-    fn set_mode(&mut self, path: &RelPath, from: &Entry, to: &Entry) -> Result<Done> {
+    fn set_mode(&mut self, path: &RelPath, from: &ManifestEntry, to: &ManifestEntry) -> Result<Done> {
         let dir = self.parent(path)?;
         let Proof::Exact(seen) = self.prove(&dir, path, from)? else {
             return Ok(Done::Moved);
@@ -372,7 +372,7 @@ impl<'a> Commit<'a> {
         self.chmod(&dir, path, &seen, to.perm)
     }
 
-    fn finish_dir(&mut self, path: &RelPath, to: &Entry) -> Result<Done> {
+    fn finish_dir(&mut self, path: &RelPath, to: &ManifestEntry) -> Result<Done> {
         if !self.made.contains(path) {
             return Ok(Done::Already);
         }

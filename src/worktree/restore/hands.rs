@@ -12,9 +12,9 @@ use super::proof::{Proof, prove_seen};
 use super::stage::{Staged, Staging};
 use super::swap::swap;
 use crate::error::Result;
-use crate::model::manifest::{Entry, EntryKind};
+use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
-use crate::model::stamp::Known;
+use crate::model::stamp::KnownFile;
 use crate::sys::fs::deferred::DeferredUnlink;
 use crate::sys::fs::dir::Dir;
 use crate::sys::fs::stat::{FileKind, Stat};
@@ -63,7 +63,7 @@ impl<'a> Hands<'a> {
 
     /// The proof without which nothing is replaced or deleted: `from` is what the pre-restore checkpoint holds, and it is
     /// what is there now.
-    pub(super) fn prove(&self, dir: &Dir, path: &RelPath, from: &Entry) -> Result<Proved<'a>> {
+    pub(super) fn prove(&self, dir: &Dir, path: &RelPath, from: &ManifestEntry) -> Result<Proved<'a>> {
         if !self.saved.present.get(path).is_some_and(|saved| saved.same(from)) {
             return Ok((Proof::Differs, None));
         }
@@ -74,7 +74,13 @@ impl<'a> Hands<'a> {
         self.prove_in_turn(dir, path, &expected, (self.saved.known)(path))
     }
 
-    fn prove_in_turn(&self, dir: &Dir, path: &RelPath, entry: &Entry, known: Option<Known>) -> Result<Proved<'a>> {
+    fn prove_in_turn(
+        &self,
+        dir: &Dir,
+        path: &RelPath,
+        entry: &ManifestEntry,
+        known: Option<KnownFile>,
+    ) -> Result<Proved<'a>> {
         let Some(seen) = dir.stat(path.name())? else {
             return Ok((Proof::Absent, None));
         };
@@ -92,7 +98,7 @@ impl<'a> Hands<'a> {
         }
     }
 
-    fn place(&self, path: &RelPath, to: &Entry, staged: &Staged) -> Result<Done> {
+    fn place(&self, path: &RelPath, to: &ManifestEntry, staged: &Staged) -> Result<Done> {
         let dir = self.parent(path)?;
         let elsewhere = self.waiting(path, staged)?;
         if elsewhere.as_ref().unwrap_or(&dir).rename_new(&staged.name, &dir, path.name())? {
@@ -102,7 +108,7 @@ impl<'a> Hands<'a> {
         Ok(if matches!(there, (Proof::Exact(_), _)) { Done::Already } else { Done::Moved })
     }
 
-    fn replace(&self, path: &RelPath, from: &Entry, staged: &Staged) -> Result<Done> {
+    fn replace(&self, path: &RelPath, from: &ManifestEntry, staged: &Staged) -> Result<Done> {
         let dir = self.parent(path)?;
         let elsewhere = self.waiting(path, staged)?;
         let (Proof::Exact(seen), _turn) = self.prove(&dir, path, from)? else {

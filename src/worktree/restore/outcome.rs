@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::model::id::ObjectId;
 use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;
-use crate::model::stamp::Known;
+use crate::model::stamp::KnownFile;
 
 /// Where the contents of files and links come from: the border to the store, which this module does not know. Several
 /// threads ask at once.
@@ -46,7 +46,7 @@ pub trait BlobSource: Sync {
 pub struct Saved<'a> {
     pub present: &'a Manifest,
     /// What was known of a file after that capture; `None` has it read and hashed again.
-    pub known: &'a (dyn Fn(&RelPath) -> Option<Known> + Sync),
+    pub known: &'a (dyn Fn(&RelPath) -> Option<KnownFile> + Sync),
 }
 
 /// What applying a plan did, in byte order of the paths. What the plan itself keeps or calls a conflict is not repeated.

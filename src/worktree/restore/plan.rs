@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::reason::{ConflictReason, KeepReason};
 use crate::model::coverage::SkipReason;
 use crate::model::id::ObjectId;
-use crate::model::manifest::{Difference, Entry, EntryKind, Manifest};
+use crate::model::manifest::{Difference, EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
 
 /// What a restore is going to do. Every list is in byte order of its paths; no path is in two of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Paths that are not there now.
-    pub create: Vec<(RelPath, Entry)>,
+    pub create: Vec<(RelPath, ManifestEntry)>,
     /// Paths that change: what is there now, and what it becomes. Equal ids and kinds mean a change of permissions alone.
-    pub replace: Vec<(RelPath, Entry, Entry)>,
+    pub replace: Vec<(RelPath, ManifestEntry, ManifestEntry)>,
     /// Paths that the target does not hold and would have captured.
-    pub delete: Vec<(RelPath, Entry)>,
+    pub delete: Vec<(RelPath, ManifestEntry)>,
     /// Paths that the target does not hold and that stay all the same.
     pub keep: Vec<(RelPath, KeepReason)>,
     /// Paths that ought to change and cannot: they stay as they are.
@@ -39,7 +39,7 @@ impl Plan {
     pub fn retain(&mut self, wanted: &dyn Fn(&RelPath) -> bool) {
         let made = self.create.iter().map(|(path, _)| path).filter(|path| wanted(path));
         let parents: BTreeSet<RelPath> = made.flat_map(|path| upwards(path).skip(1)).collect();
-        let needed = |path: &RelPath, entry: &Entry| entry.kind == EntryKind::Dir && parents.contains(path);
+        let needed = |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::Dir && parents.contains(path);
         self.create.retain(|(path, entry)| wanted(path) || needed(path, entry));
         self.replace.retain(|(path, _, _)| wanted(path));
         self.delete.retain(|(path, _)| wanted(path));
@@ -48,7 +48,7 @@ impl Plan {
     }
 
     /// Judges a change of a newer plan by this one, which was agreed to.
-    pub fn agreement(&self, path: &RelPath, from: Option<&Entry>, to: Option<&Entry>) -> Agreement {
+    pub fn agreement(&self, path: &RelPath, from: Option<&ManifestEntry>, to: Option<&ManifestEntry>) -> Agreement {
         // What a search does not find is not in that list.
         let created = self.create.binary_search_by(|(at, _)| at.cmp(path)).ok();
         let replaced = self.replace.binary_search_by(|(at, ..)| at.cmp(path)).ok(); // not found: not in that list
@@ -56,7 +56,7 @@ impl Plan {
         let agreed = created.map(|at| (None, Some(&self.create[at].1)));
         let agreed = agreed.or(replaced.map(|at| (Some(&self.replace[at].1), Some(&self.replace[at].2))));
         let agreed = agreed.or(deleted.map(|at| (Some(&self.delete[at].1), None)));
-        let same = |one: Option<&Entry>, other: Option<&Entry>| match (one, other) {
+        let same = |one: Option<&ManifestEntry>, other: Option<&ManifestEntry>| match (one, other) {
             (Some(one), Some(other)) => one.same(other),
             (one, other) => one.is_none() && other.is_none(),
         };
@@ -87,7 +87,7 @@ pub struct PlanInput<'a> {
     /// Whether files created since the target stay.
     pub keep_new: bool,
     /// `Ok` when the target's coverage would have captured such an entry, else why not.
-    pub covered: &'a dyn Fn(&RelPath, &Entry) -> Result<(), String>,
+    pub covered: &'a dyn Fn(&RelPath, &ManifestEntry) -> Result<(), String>,
     /// Whether the target skipped this path or a directory above it.
     pub target_skipped: &'a dyn Fn(&RelPath) -> bool,
     /// Judges each change.
@@ -95,7 +95,7 @@ pub struct PlanInput<'a> {
 }
 
 /// Says what was agreed to about a change: from what is there now (`None`: nothing) to what comes (`None`: it is deleted).
-pub type Agree<'a> = dyn Fn(&RelPath, Option<&Entry>, Option<&Entry>) -> Agreement + 'a;
+pub type Agree<'a> = dyn Fn(&RelPath, Option<&ManifestEntry>, Option<&ManifestEntry>) -> Agreement + 'a;
 
 /// The verdict on one change of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ pub fn plan(input: &PlanInput<'_>) -> Plan {
 
 /// An entry that has to be there afterwards.
 struct Wanted {
-    entry: Entry,
+    entry: ManifestEntry,
     /// False for a directory that is only needed as a parent.
     selected: bool,
 }
@@ -148,9 +148,9 @@ struct Planner<'a> {
     select: BTreeSet<RelPath>,
     /// Entries of the target that are not there now, with all directories above them.
     wanted: BTreeMap<RelPath, Wanted>,
-    create: BTreeMap<RelPath, Entry>,
-    replace: BTreeMap<RelPath, (Entry, Entry)>,
-    delete: BTreeMap<RelPath, Entry>,
+    create: BTreeMap<RelPath, ManifestEntry>,
+    replace: BTreeMap<RelPath, (ManifestEntry, ManifestEntry)>,
+    delete: BTreeMap<RelPath, ManifestEntry>,
     keep: BTreeMap<RelPath, KeepReason>,
     conflict: BTreeMap<RelPath, ConflictReason>,
     /// Directories that will not be empty, each with something that stays inside.
@@ -184,8 +184,8 @@ impl Planner<'_> {
                 }
                 let held = self.input.target.get(&parent).copied();
                 let selected = held.is_some() && self.is_selected(&parent);
-                let is_fit = |entry: &Entry| selected || entry.kind == EntryKind::Dir;
-                let entry = held.filter(is_fit).unwrap_or(Entry::dir(0o755));
+                let is_fit = |entry: &ManifestEntry| selected || entry.kind == EntryKind::Dir;
+                let entry = held.filter(is_fit).unwrap_or(ManifestEntry::dir(0o755));
                 self.wanted.insert(parent, Wanted { entry, selected });
             }
             self.wanted.insert((*path).clone(), Wanted { entry, selected: true });
@@ -213,14 +213,14 @@ impl Planner<'_> {
 
     /// Whether a file of which nothing is known but its path would be deleted, if it could be saved.
     fn would_go(&self, path: &RelPath) -> bool {
-        let unknown = Entry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 0 };
+        let unknown = ManifestEntry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 0 };
         let input = self.input;
         let unseen = !matches(input.target, path) && !input.present.contains(path);
         let absent = unseen && self.is_selected(path) && !in_git(path);
         absent && !input.keep_new && !(input.target_skipped)(path) && (input.covered)(path, &unknown).is_ok()
     }
 
-    fn plan_removal(&mut self, path: &RelPath, from: &Entry) {
+    fn plan_removal(&mut self, path: &RelPath, from: &ManifestEntry) {
         if let Some(reason) = self.removal_conflict(path, from) {
             self.conflict.insert(path.clone(), reason);
             self.occupy(path);
@@ -232,7 +232,7 @@ impl Planner<'_> {
         }
     }
 
-    fn removal_conflict(&self, path: &RelPath, from: &Entry) -> Option<ConflictReason> {
+    fn removal_conflict(&self, path: &RelPath, from: &ManifestEntry) -> Option<ConflictReason> {
         if in_git(path) {
             return Some(ConflictReason::GitDir);
         }
@@ -240,7 +240,7 @@ impl Planner<'_> {
         self.unsaved(path, from).or(moved.then_some(ConflictReason::Moved))
     }
 
-    fn keep_reason(&self, path: &RelPath, from: &Entry) -> Option<KeepReason> {
+    fn keep_reason(&self, path: &RelPath, from: &ManifestEntry) -> Option<KeepReason> {
         if (self.input.target_skipped)(path) {
             return Some(KeepReason::SkippedInTarget);
         }
@@ -258,7 +258,7 @@ impl Planner<'_> {
     }
 
     /// A file that is in the manifest and was skipped all the same: its content is not the one saved.
-    fn unsaved(&self, path: &RelPath, from: &Entry) -> Option<ConflictReason> {
+    fn unsaved(&self, path: &RelPath, from: &ManifestEntry) -> Option<ConflictReason> {
         let reason = self.input.present_skipped.get(path)?;
         (from.kind != EntryKind::Dir && *reason != SkipReason::Vanished).then(|| not_saved(*reason))
     }
@@ -284,8 +284,8 @@ impl Planner<'_> {
     fn arrival_conflict(
         &self,
         path: &RelPath,
-        from: Option<&Entry>,
-        to: &Entry,
+        from: Option<&ManifestEntry>,
+        to: &ManifestEntry,
         selected: bool,
         wanted: &BTreeMap<RelPath, Wanted>,
     ) -> Option<ConflictReason> {
@@ -336,8 +336,14 @@ impl Planner<'_> {
         }
     }
 
-    fn refuse(&mut self, path: &RelPath, (from, to): (Option<&Entry>, &Entry), reason: ConflictReason, selected: bool) {
-        let is_dir = |entry: &Entry| entry.kind == EntryKind::Dir;
+    fn refuse(
+        &mut self,
+        path: &RelPath,
+        (from, to): (Option<&ManifestEntry>, &ManifestEntry),
+        reason: ConflictReason,
+        selected: bool,
+    ) {
+        let is_dir = |entry: &ManifestEntry| entry.kind == EntryKind::Dir;
         if is_dir(to) {
             // A directory that was not agreed to get other permissions is in nobody's way.
             if reason != ConflictReason::Moved || !from.is_some_and(is_dir) {

@@ -4,10 +4,10 @@ use std::fs::File;
 
 use crate::error::{Code, Result};
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::manifest::{Entry, EntryKind};
+use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::model::sink::hash_stream;
-use crate::model::stamp::{Known, Stamp};
+use crate::model::stamp::{KnownFile, Stamp};
 use crate::sys::fs::dir::Dir;
 use crate::sys::fs::stat::{FileKind, Stat};
 
@@ -23,7 +23,7 @@ pub(super) enum Proof {
 }
 
 /// Compares `path`, which is in `dir`, with `entry`. An unchanged and trustworthy stamp saves reading the content.
-pub(super) fn prove(dir: &Dir, path: &RelPath, entry: &Entry, known: Option<Known>) -> Result<Proof> {
+pub(super) fn prove(dir: &Dir, path: &RelPath, entry: &ManifestEntry, known: Option<KnownFile>) -> Result<Proof> {
     match dir.stat(path.name())? {
         Some(seen) => prove_seen(dir, path, entry, known, seen),
         None => Ok(Proof::Absent),
@@ -31,7 +31,13 @@ pub(super) fn prove(dir: &Dir, path: &RelPath, entry: &Entry, known: Option<Know
 }
 
 /// As [`prove`], for a path that was looked at already.
-pub(super) fn prove_seen(dir: &Dir, path: &RelPath, entry: &Entry, known: Option<Known>, seen: Stat) -> Result<Proof> {
+pub(super) fn prove_seen(
+    dir: &Dir,
+    path: &RelPath,
+    entry: &ManifestEntry,
+    known: Option<KnownFile>,
+    seen: Stat,
+) -> Result<Proof> {
     let exact = match (entry.kind, seen.kind) {
         (EntryKind::Dir, FileKind::Dir) => seen.perm() == entry.perm,
         (EntryKind::Link, FileKind::Link) => {
@@ -45,12 +51,12 @@ pub(super) fn prove_seen(dir: &Dir, path: &RelPath, entry: &Entry, known: Option
     Ok(if exact { Proof::Exact(seen) } else { Proof::Differs })
 }
 
-fn stamp_proves(seen: &Stat, entry: &Entry, known: Option<Known>) -> bool {
+fn stamp_proves(seen: &Stat, entry: &ManifestEntry, known: Option<KnownFile>) -> bool {
     known.is_some_and(|known| known.proven && known.id == entry.id && known.stamp == Stamp::from(seen))
 }
 
 /// Reads the file, and looks at it again afterwards: it must have held still.
-fn content_is(dir: &Dir, path: &RelPath, entry: &Entry, seen: &Stat) -> Result<bool> {
+fn content_is(dir: &Dir, path: &RelPath, entry: &ManifestEntry, seen: &Stat) -> Result<bool> {
     let file = match dir.open_file(path.name()) {
         Ok(file) => file,
         Err(error) if error.code() == Code::Conflict => return Ok(false),

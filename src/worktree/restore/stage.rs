@@ -12,7 +12,7 @@ use super::outcome::BlobSource;
 use super::proof::{Proof, file_id, prove};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
-use crate::model::manifest::{Entry, EntryKind};
+use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::sys::fs::dir::Dir;
 use crate::sys::fs::stat::{FileKind, Stat};
@@ -47,8 +47,8 @@ pub(super) enum Staging {
 pub(super) struct Arrival<'a> {
     pub path: &'a RelPath,
     /// What it replaces; `None` for a path that must not exist.
-    pub from: Option<&'a Entry>,
-    pub to: &'a Entry,
+    pub from: Option<&'a ManifestEntry>,
+    pub to: &'a ManifestEntry,
 }
 
 /// Writes contents into temporary files below a root; several threads may.
@@ -86,7 +86,7 @@ impl Stage<'_> {
         Ok(Staging::Ready(self.write(at, &dir, to, old)?))
     }
 
-    fn write(&self, at: RelPath, dir: &Dir, to: &Entry, old: Option<(&[u8], &Stat)>) -> Result<Staged> {
+    fn write(&self, at: RelPath, dir: &Dir, to: &ManifestEntry, old: Option<(&[u8], &Stat)>) -> Result<Staged> {
         let name = temporary_name();
         let written = match to.kind {
             EntryKind::Link => self.write_link(dir, &name, to),
@@ -102,7 +102,7 @@ impl Stage<'_> {
         }
     }
 
-    fn write_link(&self, dir: &Dir, name: &[u8], to: &Entry) -> Result<(Stat, Vec<String>)> {
+    fn write_link(&self, dir: &Dir, name: &[u8], to: &ManifestEntry) -> Result<(Stat, Vec<String>)> {
         let mut target = Target { bytes: Vec::new(), is_cut: false };
         let copied = self.blobs.copy(&to.id, &mut target);
         let Target { bytes: target, is_cut } = target;
@@ -127,7 +127,7 @@ impl Stage<'_> {
         &self,
         dir: &Dir,
         name: &[u8],
-        to: &Entry,
+        to: &ManifestEntry,
         old: Option<(&[u8], &Stat)>,
     ) -> Result<(Stat, Vec<String>)> {
         let path = dir.path().join(String::from_utf8_lossy(name).as_ref());
@@ -152,7 +152,7 @@ impl Stage<'_> {
 
     /// Writes the content and makes sure that it is the one asked for, where the source has not proved it: a damaged store
     /// must not replace good files.
-    fn fill(&self, file: &mut File, to: &Entry, path: &Path) -> Result<()> {
+    fn fill(&self, file: &mut File, to: &ManifestEntry, path: &Path) -> Result<()> {
         if let Some(content) = self.blobs.read(&to.id, to.size)? {
             return file.write_all(&content).at("writing", path);
         }

@@ -15,7 +15,7 @@ use crate::filter::{database, generated, secret};
 use crate::model::coverage::SkipReason;
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
-use crate::model::stamp::{Known, Stamp};
+use crate::model::stamp::{KnownFile, Stamp};
 
 impl Walker<'_> {
     /// Looks at `name` in the open directory of `place`; `names` are the directory's names as far as they were listed.
@@ -133,7 +133,7 @@ impl Walker<'_> {
         }
     }
 
-    fn file(&mut self, place: &Place, path: RelPath, known: Option<&Known>, stamp: Stamp) {
+    fn file(&mut self, place: &Place, path: RelPath, known: Option<&KnownFile>, stamp: Stamp) {
         let class = self.class(place, &path, known.is_some());
         let secret =
             self.request.secrets != Secrets::Always && secret::is_secret(path.name()) && !self.is_tracked(place, &path);
@@ -168,7 +168,7 @@ impl Walker<'_> {
         &mut self,
         place: &Place,
         here: &Here<'_>,
-        (path, known): (RelPath, Option<&Known>),
+        (path, known): (RelPath, Option<&KnownFile>),
         (stamp, read_at): (Stamp, i64),
     ) {
         let targeted = place.forced || self.targets.contains(&path);
@@ -192,7 +192,7 @@ impl Walker<'_> {
         self.push(path, stamp, source, (class, targeted));
     }
 
-    fn special(&mut self, place: &Place, path: &RelPath, known: Option<&Known>) {
+    fn special(&mut self, place: &Place, path: &RelPath, known: Option<&KnownFile>) {
         let targeted = place.forced || self.targets.contains(path);
         if targeted || self.class(place, path, known.is_some()).is_some() {
             self.skip(path, SkipReason::Special);
@@ -252,7 +252,7 @@ impl Walker<'_> {
 }
 
 /// The content of a file whose stamp proves it unchanged.
-fn reused(known: Option<&Known>, stamp: &Stamp) -> Option<Source> {
+fn reused(known: Option<&KnownFile>, stamp: &Stamp) -> Option<Source> {
     known.filter(|known| known.proven && known.stamp == *stamp).map(|known| Source::Known(known.id))
 }
 

@@ -158,11 +158,11 @@ fn names_of(listing: &Option<Listing>) -> usize {
 mod tests {
     use super::*;
     use crate::model::id::ObjectId;
-    use crate::model::stamp::{Known, Stamp};
+    use crate::model::stamp::{KnownFile, Stamp};
 
     fn plan(paths: &[&str]) -> Plan {
         let stamp = Stamp { size: 0, mtime: 0, ctime: 0, dev: 0, ino: 0, mode: 0, links: 1 };
-        let known = Known { stamp, id: ObjectId::from_bytes([0; 20]), proven: true };
+        let known = KnownFile { stamp, id: ObjectId::from_bytes([0; 20]), proven: true };
         let entry = |path: &&str| (RelPath::parse(path.as_bytes()).unwrap(), known);
         Plan::of(dirs_of(&KnownPaths::new(paths.iter().map(entry).collect())))
     }

@@ -24,7 +24,7 @@ use crate::filter::{Level, generated, level, verdict};
 use crate::model::coverage::{Extent, SkipReason};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
-use crate::model::stamp::Known;
+use crate::model::stamp::KnownFile;
 use crate::sys::interrupt::Interrupt;
 
 /// Deepest directory that is walked.
@@ -50,7 +50,7 @@ pub(super) struct Walker<'a> {
     pub(super) extent: Option<PathList<'a, &'a RelPath>>,
     pub(super) targets: PathList<'a, &'a RelPath>,
     pub(super) recursive: PathList<'a, &'a RelPath>,
-    pub(super) known: PathList<'a, (RelPath, Known)>,
+    pub(super) known: PathList<'a, (RelPath, KnownFile)>,
     /// Where in what is known the walk has come to.
     pub(super) known_at: usize,
     pub(super) sticky: PathList<'a, &'a RelPath>,
@@ -206,7 +206,7 @@ impl<'a> Walker<'a> {
     }
 
     /// What is known of a name in a directory. The walk asks in nearly rising order: looking goes on from the last place.
-    pub(super) fn known(&mut self, dir: &RelPath, name: &[u8]) -> Option<&'a (RelPath, Known)> {
+    pub(super) fn known(&mut self, dir: &RelPath, name: &[u8]) -> Option<&'a (RelPath, KnownFile)> {
         let list = self.request.known.entries();
         let order = |at: usize| order_of(&list[at].0, dir, name);
         let mut from = self.known_at;

@@ -7,10 +7,10 @@ use crate::error::Result;
 use crate::filter::Level;
 use crate::model::build::{Emit, emit_tree};
 use crate::model::id::ObjectId;
-use crate::model::manifest::{Entry, EntryKind};
+use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::name;
 use crate::model::path::RelPath;
-use crate::model::stamp::Known;
+use crate::model::stamp::KnownFile;
 use crate::model::tree::{Mode, TreeEntry};
 
 use super::super::probe::perm_of;
@@ -19,20 +19,20 @@ use super::super::probe::perm_of;
 #[derive(Debug)]
 pub(super) struct Leaf {
     pub(super) name: Box<[u8]>,
-    pub(super) known: Known,
+    pub(super) known: KnownFile,
 }
 
 impl Leaf {
     /// As a manifest holds it.
-    pub(super) fn entry(&self) -> Entry {
+    pub(super) fn entry(&self) -> ManifestEntry {
         entry_of(&self.known)
     }
 }
 
 /// What a manifest says of a file or link that is captured.
-pub(super) fn entry_of(known: &Known) -> Entry {
+pub(super) fn entry_of(known: &KnownFile) -> ManifestEntry {
     let kind = if known.stamp.mode & libc::S_IFMT == libc::S_IFLNK { EntryKind::Link } else { EntryKind::File };
-    Entry { kind, perm: perm_of(known.stamp.mode), id: known.id, size: known.stamp.size }
+    ManifestEntry { kind, perm: perm_of(known.stamp.mode), id: known.id, size: known.stamp.size }
 }
 
 /// The tree object of a directory.
@@ -117,7 +117,7 @@ impl Node {
         }
     }
 
-    pub(super) fn put_leaf(&mut self, name: &[u8], known: Known) {
+    pub(super) fn put_leaf(&mut self, name: &[u8], known: KnownFile) {
         let leaf = Leaf { name: name.into(), known };
         if self.leaves.last().is_none_or(|last| *last.name < *name) {
             return self.leaves.push(leaf);
@@ -184,10 +184,10 @@ impl Node {
     }
 
     /// What a checkpoint holds of it, in the order of the names.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&[u8], Entry)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&[u8], ManifestEntry)> {
         let mut leaves = self.leaves.iter().map(|leaf| (&*leaf.name, leaf.entry())).peekable();
         let dirs = self.dirs.iter().filter(|(_, node)| node.is_in());
-        let mut dirs = dirs.map(|(name, node)| (&**name, Entry::dir(node.perm))).peekable();
+        let mut dirs = dirs.map(|(name, node)| (&**name, ManifestEntry::dir(node.perm))).peekable();
         std::iter::from_fn(move || match (leaves.peek(), dirs.peek()) {
             (Some((leaf, _)), Some((dir, _))) if leaf < dir => leaves.next(),
             (_, Some(_)) => dirs.next(),

@@ -15,7 +15,7 @@ use crate::model::coverage::{Extent, SkipReason};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::sink::ObjectSink;
-use crate::model::stamp::{Known, KnownPaths};
+use crate::model::stamp::{KnownFile, KnownPaths};
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::beneath::Root;
 use crate::worktree::capture::{Gathered, open_root, refuse_never};
@@ -140,7 +140,7 @@ impl Warm {
             if let Source::Known(id) = file.source
                 && !self.unheard.contains(&file.path)
             {
-                doubts.heard(&file.path, &Known { stamp: file.stamp, id, proven: true });
+                doubts.heard(&file.path, &KnownFile { stamp: file.stamp, id, proven: true });
             }
         }
         let wrong = doubts.settle(root, control)?;
@@ -292,7 +292,7 @@ impl Warm {
 
     /// What is known at and below the paths.
     pub(super) fn known_at(&self, paths: &BTreeSet<RelPath>) -> KnownPaths {
-        let mut known: Vec<(RelPath, Known)> = Vec::new();
+        let mut known: Vec<(RelPath, KnownFile)> = Vec::new();
         for path in paths {
             let Some(parent) = path.parent().and_then(|parent| self.node(&parent)) else { continue };
             known.extend(parent.leaf(path.name()).map(|leaf| (path.clone(), leaf.known)));

@@ -14,10 +14,10 @@ use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
 use crate::filter::{Level, database, secret};
 use crate::model::coverage::{Coverage, Defaults, Extent, SkipReason};
 use crate::model::id::ObjectId;
-use crate::model::manifest::{Entry, Manifest};
+use crate::model::manifest::{Manifest, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::model::policy::{Limits, Secrets};
-use crate::model::stamp::{Known, KnownPaths};
+use crate::model::stamp::{KnownFile, KnownPaths};
 use crate::model::tree::{Mode, TreeEntry};
 
 /// A captured workspace, kept up to date.
@@ -30,7 +30,7 @@ pub struct Warm {
     pub(super) repos: BTreeMap<RelPath, Arc<Repo>>,
     pub(super) coverage: Arc<Coverage>,
     /// What is known of paths that could not be taken the last time.
-    pub(super) retained: BTreeMap<RelPath, Known>,
+    pub(super) retained: BTreeMap<RelPath, KnownFile>,
     /// Captured files whose changes may go unheard: with several names, or written through mappings.
     pub(super) unheard: BTreeSet<RelPath>,
     /// Whether `unheard` has changed since it was asked for.
@@ -149,11 +149,11 @@ impl Warm {
 
     /// Everything that is captured.
     pub fn manifest(&self) -> Manifest {
-        let mut entries: Vec<(RelPath, Entry)> = Vec::with_capacity(self.files as usize);
+        let mut entries: Vec<(RelPath, ManifestEntry)> = Vec::with_capacity(self.files as usize);
         self.root.visit(&RelPath::root(), &mut |path, leaf| entries.push((path, leaf.entry())));
         self.root.visit_dirs(&RelPath::root(), &mut |path, node| {
             if node.is_in() {
-                entries.push((path, Entry::dir(node.perm)));
+                entries.push((path, ManifestEntry::dir(node.perm)));
             }
         });
         entries.into_iter().collect()
@@ -168,7 +168,7 @@ impl Warm {
     }
 
     /// What is known of a path.
-    pub fn known_of(&self, path: &RelPath) -> Option<Known> {
+    pub fn known_of(&self, path: &RelPath) -> Option<KnownFile> {
         let parent = path.parent().and_then(|parent| self.node(&parent));
         let leaf = parent.and_then(|parent| parent.leaf(path.name()));
         leaf.map(|leaf| leaf.known).or_else(|| self.retained.get(path).copied())
@@ -180,9 +180,9 @@ impl Warm {
     }
 
     /// What is captured at a path; the root is not.
-    pub fn entry(&self, path: &RelPath) -> Option<Entry> {
+    pub fn entry(&self, path: &RelPath) -> Option<ManifestEntry> {
         let node = self.node(&path.parent()?)?;
-        let dir = node.dir(path.name()).filter(|dir| dir.is_in()).map(|dir| Entry::dir(dir.perm));
+        let dir = node.dir(path.name()).filter(|dir| dir.is_in()).map(|dir| ManifestEntry::dir(dir.perm));
         dir.or_else(|| node.leaf(path.name()).map(|leaf| leaf.entry()))
     }
 
@@ -312,7 +312,7 @@ impl Warm {
         }
     }
 
-    pub(super) fn put_known(&mut self, path: &RelPath, known: Known, captured: bool) {
+    pub(super) fn put_known(&mut self, path: &RelPath, known: KnownFile, captured: bool) {
         let parent = if captured { path.parent().and_then(|parent| self.node_mut(&parent)) } else { None };
         let Some(parent) = parent else {
             self.retained.insert(path.clone(), known);
@@ -328,11 +328,11 @@ impl Warm {
     }
 }
 
-fn is_file(known: &Known) -> bool {
+fn is_file(known: &KnownFile) -> bool {
     known.stamp.mode & libc::S_IFMT == libc::S_IFREG
 }
 
 /// Whether it is a file with several names.
-pub(super) fn has_names(known: &Known) -> bool {
+pub(super) fn has_names(known: &KnownFile) -> bool {
     is_file(known) && known.stamp.links > 1
 }

@@ -9,7 +9,7 @@ use crate::checkpoint::capture::take::Taken;
 use crate::checkpoint::history::restore::Restore;
 use crate::checkpoint::{Home, Workspace};
 use crate::model::change::Admits;
-use crate::model::checkpoint::Kind;
+use crate::model::checkpoint::CheckpointKind;
 
 /// What the next call of `sync` gives.
 #[derive(Clone)]
@@ -79,7 +79,7 @@ impl Lab {
     }
 
     fn take(&mut self) -> Taken {
-        self.timeline.take(&Take::of(Kind::Auto, "r", "test"), &|| Flow::Continue).unwrap()
+        self.timeline.take(&Take::of(CheckpointKind::Auto, "r", "test"), &|| Flow::Continue).unwrap()
     }
 
     fn audit(&mut self) -> usize {
@@ -111,7 +111,7 @@ fn what_was_heard_ahead_is_enough_for_who_asked_before() {
     // Told since, and not asked for any more: what changed after the question may be left to the next one.
     lab.write("a/g", "changed");
     lab.tell(&["a/g"]);
-    let take = Take { asked: Some(asked), ..Take::of(Kind::Auto, "r", "test") };
+    let take = Take { asked: Some(asked), ..Take::of(CheckpointKind::Auto, "r", "test") };
     let first = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
     assert_eq!((first.changed, first.cost.dirty), (Some(1), Some(1)));
     // It serves once, and nobody who asks later.
@@ -198,7 +198,7 @@ fn what_fails_is_scanned_the_next_time() {
     let mut lab = Lab::new();
     lab.write("f", "changed");
     lab.tell(&["f"]);
-    let stopped = lab.timeline.take(&Take::of(Kind::Auto, "r", "test"), &|| Flow::Stop);
+    let stopped = lab.timeline.take(&Take::of(CheckpointKind::Auto, "r", "test"), &|| Flow::Stop);
     assert!(stopped.is_err());
     assert!(!lab.timeline.is_live(), "what was told is forgotten");
     let taken = lab.take();
@@ -229,7 +229,7 @@ fn targets_that_rules_leave_out_are_captured_beside_what_is_warm() {
     lab.tell(&[".env"]);
     lab.take();
     let target = |name: &str| Target { path: RelPath::parse(name.as_bytes()).unwrap(), recursive: false };
-    let take = |targets| Take { targets, ..Take::of(Kind::Auto, "r", "test") };
+    let take = |targets| Take { targets, ..Take::of(CheckpointKind::Auto, "r", "test") };
     let plain = lab.timeline.take(&take(vec![target("f")]), &|| Flow::Continue).unwrap();
     assert!(plain.unchanged && plain.cost.dirty.is_some());
     let secret = lab.timeline.take(&take(vec![target(".env")]), &|| Flow::Continue).unwrap();
@@ -249,7 +249,7 @@ fn a_scan_beside_the_warm_tree_does_not_take_what_was_built_before_it_for_the_pr
     lab.write("f", "changed");
     let base = loop {
         lab.tell(&["f"]);
-        let base = lab.timeline.take(&Take::of(Kind::Turn, "r", "base"), &|| Flow::Continue).unwrap();
+        let base = lab.timeline.take(&Take::of(CheckpointKind::Turn, "r", "base"), &|| Flow::Continue).unwrap();
         assert_eq!(base.cost.dirty, Some(1));
         // Until the file's times prove something.
         if base.cost.hashed == 0 {
@@ -257,7 +257,7 @@ fn a_scan_beside_the_warm_tree_does_not_take_what_was_built_before_it_for_the_pr
         }
     };
     let target = Target { path: RelPath::parse(b"socket").unwrap(), recursive: false };
-    let take = Take { targets: vec![target], ..Take::of(Kind::Auto, "r", "test") };
+    let take = Take { targets: vec![target], ..Take::of(CheckpointKind::Auto, "r", "test") };
     let scanned = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
     assert_eq!((scanned.cost.dirty, scanned.unchanged), (None, false));
     assert_eq!(scanned.checkpoint.tree, base.checkpoint.tree);
@@ -270,7 +270,7 @@ fn trees_that_only_idle_time_has_built_are_in_the_store_all_the_same() {
     lab.write("a/g", "changed");
     lab.tell(&["a/.env", "a/g"]);
     let target = Target { path: RelPath::parse(b"a/.env").unwrap(), recursive: false };
-    let take = Take { targets: vec![target], ..Take::of(Kind::Auto, "r", "test") };
+    let take = Take { targets: vec![target], ..Take::of(CheckpointKind::Auto, "r", "test") };
     // The trees of this checkpoint hold the secret; those of the workspace without it are nobody's yet.
     assert_eq!(lab.timeline.take(&take, &|| Flow::Continue).unwrap().checkpoint.record.files, 4);
     lab.timeline.warm_up(&|| Flow::Continue).unwrap();
@@ -290,8 +290,9 @@ fn refs_of_others_are_seen() {
         lab.tell(&["f"]);
         let mine = lab.take();
         assert!(!mine.unchanged);
-        let theirs =
-            other.take(&Take { always: true, ..Take::of(Kind::Manual, "o", "other") }, &|| Flow::Continue).unwrap();
+        let theirs = other
+            .take(&Take { always: true, ..Take::of(CheckpointKind::Manual, "o", "other") }, &|| Flow::Continue)
+            .unwrap();
         assert_eq!(theirs.checkpoint.record.ordinal, mine.checkpoint.record.ordinal + 1);
     }
     let (all, broken) = lab.timeline.checkpoints().unwrap();
@@ -311,7 +312,7 @@ fn what_is_named_is_looked_at_although_nothing_is_told() {
         let plain = lab.take();
         assert!(plain.unchanged && plain.cost.dirty == Some(0), "{name}: nothing is told and nothing named");
         assert!(!lab.timeline.holds(&held, std::slice::from_ref(&target), &|| Flow::Continue).unwrap(), "{name}, {at}");
-        let take = Take { targets: vec![target], ..Take::of(Kind::Auto, "r", "test") };
+        let take = Take { targets: vec![target], ..Take::of(CheckpointKind::Auto, "r", "test") };
         let taken = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
         assert_eq!((taken.changed, taken.cost.dirty), (Some(1), Some(1)), "{name}, {at}");
         assert!(lab.timeline.is_live());
@@ -325,7 +326,7 @@ fn a_named_file_that_is_as_it_was_costs_no_capture() {
     let target = |name: &str| Target { path: RelPath::parse(name.as_bytes()).unwrap(), recursive: true };
     for names in [vec!["f"], vec!["a"], vec![""], vec!["a/g", "f", "nothing"]] {
         let targets = names.iter().map(|name| target(name)).collect();
-        let take = Take { targets, ..Take::of(Kind::Auto, "r", "test") };
+        let take = Take { targets, ..Take::of(CheckpointKind::Auto, "r", "test") };
         let taken = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
         assert_eq!((taken.unchanged, taken.cost.dirty, taken.cost.hashed), (true, Some(0), 0), "{names:?}");
     }

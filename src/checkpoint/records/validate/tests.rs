@@ -18,7 +18,11 @@ fn place() -> Place {
     let workspace = Workspace::open(&home, &project).unwrap();
     let policy = crate::settings::load(Some(&project), home.path(), &[]).unwrap().policy;
     let mut timeline = Timeline::open(&home, workspace, policy).unwrap();
-    for (n, kind) in [Kind::RigSetup, Kind::Completed, Kind::Manual, Kind::Manual].into_iter().enumerate() {
+    for (n, kind) in
+        [CheckpointKind::RigSetup, CheckpointKind::Completed, CheckpointKind::Manual, CheckpointKind::Manual]
+            .into_iter()
+            .enumerate()
+    {
         std::fs::write(project.join("file"), format!("{n}\n")).unwrap();
         let codon_id = kind.is_typed().then(|| format!("codon-{n}"));
         let take = Take { codon_id, pinned: n == 3, ..Take::of(kind, "run-1", "a reason") };
@@ -178,7 +182,7 @@ fn detach(place: &Place, from: ObjectId) {
 fn what_the_log_holds_is_put_back() {
     let mut place = place();
     std::fs::write(place.timeline.workspace().path.join("file"), "logged\n").unwrap();
-    place.timeline.take(&Take::of(Kind::Manual, "local", "logged"), &|| Flow::Continue).unwrap();
+    place.timeline.take(&Take::of(CheckpointKind::Manual, "local", "logged"), &|| Flow::Continue).unwrap();
     let name = format!("refs/piton/{}/manual/5", place.id());
     for harm in [None, Some("")] {
         match harm {

@@ -225,7 +225,7 @@ mod agreement {
             let mut list = Vec::new();
             all_files(bench.temp.path(), &RelPath::root(), &mut list);
             for path in list {
-                let entry = Entry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 1 };
+                let entry = ManifestEntry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 1 };
                 let verdict = would_capture(&path, &entry, &capture.coverage, &view);
                 let doubtful = verdict != Verdict::Yes && path.parent().is_some_and(|dir| {
                     // A tag without its signature is doubt for the verdict, and so is a mark that is ignored itself.

@@ -296,7 +296,7 @@ fn what_is_named_is_found_although_nothing_is_told() {
             let whole = bench.capture();
             bench.targets.clear();
             for target in targets.iter().filter(|target| warm.holds(bench.temp.path(), target)) {
-                let inside = |manifest: &Manifest| -> Vec<(RelPath, Entry)> {
+                let inside = |manifest: &Manifest| -> Vec<(RelPath, ManifestEntry)> {
                     let all = manifest.iter().filter(|(path, _)| path.starts_with(&target.path));
                     all.map(|(path, entry)| (path.clone(), *entry)).collect()
                 };

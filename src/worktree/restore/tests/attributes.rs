@@ -48,7 +48,7 @@ fn a_directory_of_somebody_else_is_refused_beforehand() {
         return;
     }
     let nothing = Manifest::new();
-    let target: Manifest = [(path("piton-test"), Entry::dir(0o755))].into_iter().collect();
+    let target: Manifest = [(path("piton-test"), ManifestEntry::dir(0o755))].into_iter().collect();
     let plan = World::new().plan(&target, &nothing, &[]);
     let saved = Saved { present: &nothing, known: &|_| None };
     let error = apply(Path::new("/etc"), &plan, &saved, &Blobs::default(), &|| Flow::Continue).unwrap_err();

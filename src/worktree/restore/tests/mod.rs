@@ -24,7 +24,7 @@ use super::*;
 use crate::error::{Code, Error, Result};
 use crate::model::coverage::SkipReason;
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::manifest::{Entry, EntryKind, Manifest};
+use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
 
 pub fn path(text: &str) -> RelPath {
@@ -147,14 +147,14 @@ impl World {
             let full = at.under(root);
             let metadata = full.symlink_metadata().unwrap();
             let perm = (metadata.mode() & 0o7777) as u16;
-            let leaf = |kind, perm, content: &[u8]| Entry {
+            let leaf = |kind, perm, content: &[u8]| ManifestEntry {
                 kind,
                 perm,
                 id: self.blobs.add(content),
                 size: content.len() as u64,
             };
             if metadata.is_dir() {
-                manifest.insert(at.clone(), Entry::dir(perm));
+                manifest.insert(at.clone(), ManifestEntry::dir(perm));
                 self.scan(root, &at, manifest);
             } else if metadata.is_symlink() {
                 let target = std::fs::read_link(&full).unwrap();

@@ -6,9 +6,9 @@ fn manifest(text: &str) -> Manifest {
     for word in text.split_whitespace() {
         let (kind, name) = word.split_once(':').unwrap();
         let content = ObjectId::of(ObjectKind::Blob, &kind.as_bytes()[1..]).unwrap();
-        let leaf = |kind, perm| Entry { kind, perm, id: content, size: 1 };
+        let leaf = |kind, perm| ManifestEntry { kind, perm, id: content, size: 1 };
         let entry = match &kind[..1] {
-            "d" => Entry::dir(0o755),
+            "d" => ManifestEntry::dir(0o755),
             "l" => leaf(EntryKind::Link, 0o777),
             "x" => leaf(EntryKind::File, 0o755),
             _ => leaf(EntryKind::File, 0o644),

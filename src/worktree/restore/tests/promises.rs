@@ -8,15 +8,15 @@ use super::*;
 
 const NAMES: [&str; 5] = ["a", "b", "a.b", "a0", ".git"];
 
-type Shape = BTreeMap<(Vec<&'static str>, u8), Entry>;
+type Shape = BTreeMap<(Vec<&'static str>, u8), ManifestEntry>;
 
-fn entry() -> impl Strategy<Value = Entry> {
+fn entry() -> impl Strategy<Value = ManifestEntry> {
     let content = |n: u8| ObjectId::of(ObjectKind::Blob, &[n]).unwrap();
     let file = (0..3u8, prop::sample::select(vec![0o644u16, 0o600, 0o755]));
     prop_oneof![
-        3 => file.prop_map(move |(n, perm)| Entry { kind: EntryKind::File, perm, id: content(n), size: 1 }),
-        1 => (0..2u8).prop_map(move |n| Entry { kind: EntryKind::Link, perm: 0o777, id: content(n), size: 1 }),
-        2 => prop::sample::select(vec![0o755u16, 0o700]).prop_map(Entry::dir),
+        3 => file.prop_map(move |(n, perm)| ManifestEntry { kind: EntryKind::File, perm, id: content(n), size: 1 }),
+        1 => (0..2u8).prop_map(move |n| ManifestEntry { kind: EntryKind::Link, perm: 0o777, id: content(n), size: 1 }),
+        2 => prop::sample::select(vec![0o755u16, 0o700]).prop_map(ManifestEntry::dir),
     ]
 }
 
@@ -55,7 +55,7 @@ fn places() -> impl Strategy<Value = Vec<RelPath>> {
 }
 
 /// What was there before some edits: without a few entries that came since, and with one that is another now.
-fn before(shape: &Shape, (gone, other): &(Vec<usize>, Option<(usize, Entry)>)) -> Manifest {
+fn before(shape: &Shape, (gone, other): &(Vec<usize>, Option<(usize, ManifestEntry)>)) -> Manifest {
     let mut before = shape.clone();
     if let Some((at, entry)) = other
         && let Some(there) = before.values_mut().nth(*at)
@@ -91,7 +91,7 @@ proptest! {
         let skipped: BTreeMap<RelPath, SkipReason> =
             skipped.into_iter().flat_map(|(places, reason)| places.into_iter().map(move |at| (at, reason))).collect();
         let below = |at: &RelPath, places: &[RelPath]| places.iter().any(|place| at.starts_with(place));
-        let covered = |at: &RelPath, _: &Entry| if below(at, &uncovered) { Err("rule".to_owned()) } else { Ok(()) };
+        let covered = |at: &RelPath, _: &ManifestEntry| if below(at, &uncovered) { Err("rule".to_owned()) } else { Ok(()) };
         let input = PlanInput {
             target: &target,
             present: &present,
@@ -104,7 +104,7 @@ proptest! {
         };
         // What was agreed to a few edits ago, or right now.
         let agreed = earlier.as_ref().map(|earlier| plan(&PlanInput { present: &before(&shape, earlier), ..input }));
-        let given = |at: &RelPath, from: Option<&Entry>, to: Option<&Entry>| match &agreed {
+        let given = |at: &RelPath, from: Option<&ManifestEntry>, to: Option<&ManifestEntry>| match &agreed {
             Some(agreed) => agreed.agreement(at, from, to),
             None => Agreement::Given,
         };
@@ -118,7 +118,7 @@ proptest! {
             prop_assert_eq!(given(at, from, to), Agreement::Given, "{:?} was not agreed to", at);
         }
         let selected = |at: &RelPath| select.is_empty() || below(at, &select);
-        let deleted: BTreeMap<&RelPath, &Entry> = plan.delete.iter().map(|(at, from)| (at, from)).collect();
+        let deleted: BTreeMap<&RelPath, &ManifestEntry> = plan.delete.iter().map(|(at, from)| (at, from)).collect();
 
         // What goes is in the pre-restore checkpoint with the same kind, permissions and content, and so is all below it.
         let going = plan.replace.iter().map(|(at, from, _)| (at, from)).chain(deleted.iter().map(|(at, from)| (*at, *from)));
@@ -143,7 +143,7 @@ proptest! {
             prop_assert!(!target.contains(at) && !keep_new && !below(at, &uncovered) && !below(at, &target_skipped));
         }
         // What comes has a free name, as far as is known, and a directory to be in.
-        let made: BTreeMap<&RelPath, &Entry> = plan.create.iter().map(|(at, to)| (at, to)).chain(plan.replace.iter().map(|(at, _, to)| (at, to))).collect();
+        let made: BTreeMap<&RelPath, &ManifestEntry> = plan.create.iter().map(|(at, to)| (at, to)).chain(plan.replace.iter().map(|(at, _, to)| (at, to))).collect();
         for (at, _) in &plan.create {
             prop_assert!(!present.contains(at) && skipped.get(at).is_none_or(|reason| *reason == SkipReason::Vanished));
             prop_assert!(!at.components().any(|name| name == b".git"));

@@ -66,10 +66,10 @@ proptest! {
         build(&world, "", &after);
         let full = world.capture();
         // A few files are in no checkpoint at all; a few would not have been captured by the target.
-        let hidden = |at: &RelPath, entry: &Entry| entry.kind != EntryKind::Dir && chance(seed, at, 15);
+        let hidden = |at: &RelPath, entry: &ManifestEntry| entry.kind != EntryKind::Dir && chance(seed, at, 15);
         let present: Manifest =
             full.iter().filter(|(at, entry)| !hidden(at, entry)).map(|(at, entry)| (at.clone(), *entry)).collect();
-        let covered = |at: &RelPath, _: &Entry| if chance(seed ^ 0x55, at, 15) { Err("rule".to_owned()) } else { Ok(()) };
+        let covered = |at: &RelPath, _: &ManifestEntry| if chance(seed ^ 0x55, at, 15) { Err("rule".to_owned()) } else { Ok(()) };
         let selection: Vec<RelPath> = select.iter().map(|text| path(text)).collect();
         let plan = plan(&PlanInput {
             target: &target,

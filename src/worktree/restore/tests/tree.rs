@@ -213,7 +213,7 @@ fn a_wrong_size_in_the_manifest_is_forgiven() {
     world.file("a", "content", 0o644);
     let exact = world.capture();
     let mut target = exact.clone();
-    target.insert(path("a"), Entry { size: 0, ..*exact.get(&path("a")).unwrap() });
+    target.insert(path("a"), ManifestEntry { size: 0, ..*exact.get(&path("a")).unwrap() });
     world.remove("a");
     world.restore(&target);
     assert_eq!(world.capture(), exact);
