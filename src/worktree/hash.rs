@@ -1,18 +1,14 @@
 //! Reading and hashing on worker threads, while the calling thread stays free for urgent work.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{Builder, Scope};
-use std::time::Duration;
-
 use super::beneath::Root;
 use super::budget::Budget;
 use super::read::{self, Refusal, Stored};
-use super::stopped::unless_stopped;
+use super::stopped::stopped;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::model::sink::ObjectSink;
 use crate::sys::interrupt::Interrupt;
+use crate::sys::parallel::{Caller, Threads, cores};
 
 /// Most threads that read: beyond it a disk gains little.
 const MAX_WORKERS: usize = 4;
@@ -20,12 +16,6 @@ const MAX_WORKERS: usize = 4;
 /// Up to so many files of so many bytes altogether are read by the calling thread.
 const FEW: usize = 32;
 const LITTLE: u64 = 512 << 10;
-
-/// Results are handed over so many at a time: waking a thread costs as much as reading a small file.
-const HANDFUL: usize = 64;
-
-/// Longest time between two calls of `control`.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// One file to read.
 pub(super) struct Job<'a> {
@@ -38,116 +28,55 @@ pub(super) struct Job<'a> {
     pub(super) size: u64,
 }
 
-/// What became of it; never [`Refusal::Fatal`].
-pub(super) struct Done {
+/// The result of a job; never [`Refusal::Fatal`].
+pub(super) struct Hashed {
     pub(super) index: usize,
     pub(super) outcome: Result<Stored, Refusal>,
 }
 
-/// Reads all `jobs`, in no particular order. At most one file per worker is in memory, and no more than `memory` has room
-/// for.
+/// Reads all `jobs`. At most one file per worker is in memory, and no more than `memory` has room for.
 pub(super) fn run(
     root: &Root,
     jobs: &[Job<'_>],
     memory: u64,
     sink: &dyn ObjectSink,
     control: Interrupt<'_>,
-) -> Result<Vec<Done>> {
+) -> Result<Vec<Hashed>> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    if jobs.len() <= FEW && jobs.iter().map(|job| job.size).sum::<u64>() <= LITTLE {
-        return one_by_one(root, jobs, sink, control);
+    let size = jobs.iter().map(|job| job.size).sum();
+    if jobs.len() <= FEW && size <= LITTLE {
+        let read_whole = |job: &Job<'_>| read::store(root, job.path, (job.cap, read::WHOLE), sink);
+        return on(Threads::NONE, jobs, &read_whole, control);
     }
-    sink.expect(jobs.len(), jobs.iter().map(|job| job.size).sum())?;
-    let shared = Shared {
-        root,
-        jobs,
-        sink,
-        budget: Budget::new(memory, jobs.len()),
-        next: AtomicUsize::new(0),
-        stop: AtomicBool::new(false),
+    sink.expect(jobs.len(), size)?;
+    let budget = Budget::new(memory, jobs.len());
+    let read_admitted = |job: &Job<'_>| {
+        let admitted = budget.admit(job.size.min(job.cap));
+        read::store(root, job.path, (job.cap, admitted.whole), sink)
     };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, MAX_WORKERS).min(jobs.len());
-    std::thread::scope(|scope| {
-        let (sender, receiver) = channel();
-        let spawned = (0..workers).filter(|_| shared.spawn(scope, &sender)).count();
-        if spawned == 0 {
-            // Without threads the work is done here; `control` has to wait for it.
-            shared.work(&sender);
-        }
-        drop(sender);
-        let outcome = collect(&receiver, jobs.len(), control);
-        shared.stop.store(true, Ordering::Relaxed);
-        outcome
-    })
+    // A single large file takes long: the calling thread only asks whether to go on.
+    let threads = Threads { name: "capture", most: cores(MAX_WORKERS), block: 1, caller: Caller::Watches };
+    on(threads, jobs, &read_admitted, control)
 }
 
-/// Reads here and now what is done sooner than a thread is woken.
-fn one_by_one(root: &Root, jobs: &[Job<'_>], sink: &dyn ObjectSink, control: Interrupt<'_>) -> Result<Vec<Done>> {
+fn on(
+    threads: Threads,
+    jobs: &[Job<'_>],
+    read: &(dyn Fn(&Job<'_>) -> Result<Stored, Refusal> + Sync),
+    control: Interrupt<'_>,
+) -> Result<Vec<Hashed>> {
+    let is_fatal = |outcome: &Result<Stored, Refusal>| matches!(outcome, Err(Refusal::Fatal(_)));
+    let results = threads.run(jobs.len(), &|at| read(&jobs[at]), &is_fatal, control);
     let mut all = Vec::with_capacity(jobs.len());
-    for job in jobs {
-        unless_stopped(control)?;
-        match read::store(root, job.path, (job.cap, read::WHOLE), sink) {
-            Err(Refusal::Fatal(error)) => return Err(error),
-            outcome => all.push(Done { index: job.index, outcome }),
+    for (job, outcome) in jobs.iter().zip(results.done) {
+        match outcome {
+            Some(Err(Refusal::Fatal(error))) => return Err(error),
+            Some(outcome) => all.push(Hashed { index: job.index, outcome }),
+            // After a fatal one, or when it was told to stop.
+            None => {}
         }
     }
-    Ok(all)
-}
-
-fn collect(receiver: &Receiver<Vec<Done>>, expected: usize, control: Interrupt<'_>) -> Result<Vec<Done>> {
-    let mut all = Vec::with_capacity(expected);
-    loop {
-        unless_stopped(control)?;
-        match receiver.recv_timeout(PAUSE) {
-            Ok(some) => {
-                for done in some {
-                    if let Err(Refusal::Fatal(error)) = done.outcome {
-                        return Err(error);
-                    }
-                    all.push(done);
-                }
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(all),
-        }
-    }
-}
-
-struct Shared<'a> {
-    root: &'a Root,
-    jobs: &'a [Job<'a>],
-    sink: &'a dyn ObjectSink,
-    budget: Budget,
-    next: AtomicUsize,
-    stop: AtomicBool,
-}
-
-impl Shared<'_> {
-    /// Starts a worker; false when the system has no thread to give.
-    fn spawn<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, sender: &Sender<Vec<Done>>) -> bool {
-        let sender = sender.clone();
-        let thread = Builder::new().name("capture".to_owned());
-        thread.spawn_scoped(scope, move || self.work(&sender)).is_ok()
-    }
-
-    fn work(&self, sender: &Sender<Vec<Done>>) {
-        let mut some = Vec::with_capacity(HANDFUL);
-        while !self.stop.load(Ordering::Relaxed) {
-            let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
-                break;
-            };
-            let admitted = self.budget.admit(job.size.min(job.cap));
-            let outcome = read::store(self.root, job.path, (job.cap, admitted.whole), self.sink);
-            drop(admitted);
-            let fatal = matches!(outcome, Err(Refusal::Fatal(_)));
-            some.push(Done { index: job.index, outcome });
-            if (fatal || some.len() == HANDFUL) && sender.send(std::mem::take(&mut some)).is_err() {
-                return;
-            }
-        }
-        // Nobody listens any more after an error or a stop.
-        let _ = sender.send(some);
-    }
+    if results.stopped { Err(stopped()) } else { Ok(all) }
 }

@@ -120,7 +120,7 @@ fn let_go(mut handles: Vec<Handle>) {
     while !handles.is_empty() {
         let part = handles.split_off(handles.len().saturating_sub(each));
         // Without a thread the handles are dropped, and so closed, here.
-        let _ = Builder::new().name("remains".to_owned()).spawn(move || drop(part));
+        let _ = Builder::new().name("deferred".to_owned()).spawn(move || drop(part));
     }
 }
 
@@ -156,14 +156,14 @@ mod tests {
         for most in [0, 3, u64::MAX] {
             let temp = tempfile::tempdir().unwrap();
             let root = Dir::open_root(temp.path()).unwrap();
-            let remains = DeferredUnlink::at_most(most, &root);
+            let deferred = DeferredUnlink::at_most(most, &root);
             for name in files(temp.path(), 100) {
                 let seen = root.stat(&name).unwrap().unwrap();
-                remains.unlink(&root, &name, &seen).unwrap();
+                deferred.unlink(&root, &name, &seen).unwrap();
                 assert_eq!(root.stat(&name).unwrap(), None);
                 assert!(nameless(temp.path()) as u64 <= most, "{most}");
             }
-            drop(remains);
+            drop(deferred);
             wait();
             assert_eq!(nameless(temp.path()), 0, "{most}");
         }
@@ -173,15 +173,15 @@ mod tests {
     fn what_is_gathered_is_held_until_the_end() {
         let temp = tempfile::tempdir().unwrap();
         let root = Dir::open_root(temp.path()).unwrap();
-        let remains = DeferredUnlink::at_most(u64::MAX, &root);
+        let deferred = DeferredUnlink::at_most(u64::MAX, &root);
         files(temp.path(), 2);
         fs::hard_link(temp.path().join("file1"), temp.path().join("other")).unwrap();
         for name in [b"file0", b"file1"] {
             let seen = root.stat(name).unwrap().unwrap();
-            remains.unlink(&root, name, &seen).unwrap();
+            deferred.unlink(&root, name, &seen).unwrap();
         }
         assert_eq!(nameless(temp.path()), 1, "what has another name is not freed at all");
-        drop(remains);
+        drop(deferred);
         wait();
         assert_eq!(nameless(temp.path()), 0);
     }
@@ -192,10 +192,10 @@ mod tests {
         let root = Dir::open_root(temp.path()).unwrap();
         files(temp.path(), 1);
         let seen = root.stat(b"file0").unwrap().unwrap();
-        for remains in [DeferredUnlink::none(), DeferredUnlink::beside(&root)] {
+        for deferred in [DeferredUnlink::none(), DeferredUnlink::beside(&root)] {
             files(temp.path(), 1);
-            remains.unlink(&root, b"file0", &seen).unwrap();
-            assert!(remains.unlink(&root, b"file0", &seen).is_err());
+            deferred.unlink(&root, b"file0", &seen).unwrap();
+            assert!(deferred.unlink(&root, b"file0", &seen).is_err());
         }
         wait();
     }

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use super::access::{Loosened, SharedFiles, check_contents};
 use super::commit::Commit;
-use super::crew;
-use super::hands::Turns;
 use super::outcome::{BlobSource, Outcome, Saved};
+use super::parallel_swap::Turns;
 use super::plan::Plan;
 use super::stage::{Arrival, BULK, Stage, Staged, Staging};
+use super::threads::threads;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
@@ -57,7 +57,7 @@ pub fn apply(
         turns: Turns::default(),
         staged,
         loosened,
-        remains: remains(&root, plan),
+        deferred: deferred(&root, plan),
         made: BTreeSet::new(),
         held: BTreeSet::new(),
         listed: BTreeSet::new(),
@@ -69,7 +69,7 @@ pub fn apply(
 }
 
 /// Nobody waits until the file system has freed many displaced files, or a large one.
-fn remains(root: &Dir, plan: &Plan) -> DeferredUnlink {
+fn deferred(root: &Dir, plan: &Plan) -> DeferredUnlink {
     let displaced = || plan.replace.iter().map(|(_, from, _)| from).chain(plan.delete.iter().map(|(_, from)| from));
     match displaced().count() > BULK || displaced().any(|from| from.size >= LARGE) {
         true => DeferredUnlink::beside(root),
@@ -91,7 +91,7 @@ fn stage_all(
     files: &[Arrival<'_>],
     control: Interrupt<'_>,
 ) -> (BTreeMap<RelPath, Staging>, Result<()>) {
-    let work = crew::work(files, &|file| stage.stage(file), &|staged: &Result<Staging>| staged.is_err(), control);
+    let work = threads(files.len()).run(files.len(), &|at| stage.stage(&files[at]), &Result::is_err, control);
     let (mut staged, mut failed) = (BTreeMap::new(), None);
     for (file, done) in files.iter().zip(work.done) {
         match done {

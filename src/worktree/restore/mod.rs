@@ -17,17 +17,18 @@ mod apply;
 mod attributes;
 mod clean;
 mod commit;
-mod crew;
 mod export;
-mod hands;
 mod outcome;
+mod parallel_swap;
 mod plan;
 mod proof;
 mod reason;
 mod stage;
+mod step;
 mod swap;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 pub use apply::apply;
 pub use clean::{TEMPORARY_PREFIX, clean_temporaries};

@@ -21,16 +21,16 @@ const KEPT_PREFIX: &str = ".piton-kept";
 ///
 /// `false` when it was not in that state any more, or was a directory that is not empty: it is in its place again.
 pub(super) fn swap(
-    remains: &DeferredUnlink,
+    deferred: &DeferredUnlink,
     (from, new): Name<'_>,
     (dir, name): Name<'_>,
     seen: &Stat,
 ) -> Result<bool> {
     let ours = from.stat(new)?;
     if !from.exchange(new, dir, name)? {
-        return swap_plainly(remains, (from, new), (dir, name), seen);
+        return swap_plainly(deferred, (from, new), (dir, name), seen);
     }
-    let dropped = drop_displaced(remains, from, new, seen);
+    let dropped = drop_displaced(deferred, from, new, seen);
     if matches!(dropped, Ok(true)) {
         return dropped;
     }
@@ -42,11 +42,11 @@ pub(super) fn swap(
 }
 
 /// Drops a displaced object if it is the one that was seen.
-fn drop_displaced(remains: &DeferredUnlink, dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+fn drop_displaced(deferred: &DeferredUnlink, dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
     match dir.stat(name)? {
         Some(displaced) if displaced.same_state(seen) => match displaced.kind {
             FileKind::Dir => dir.rmdir(name),
-            FileKind::File | FileKind::Link | FileKind::Other => remains.unlink(dir, name, &displaced).map(|()| true),
+            FileKind::File | FileKind::Link | FileKind::Other => deferred.unlink(dir, name, &displaced).map(|()| true),
         },
         Some(_) | None => Ok(false),
     }
@@ -54,7 +54,7 @@ fn drop_displaced(remains: &DeferredUnlink, dir: &Dir, name: &[u8], seen: &Stat)
 
 /// For file systems without an exchange: the kinds decide how.
 pub(super) fn swap_plainly(
-    remains: &DeferredUnlink,
+    deferred: &DeferredUnlink,
     (from, new): Name<'_>,
     (dir, name): Name<'_>,
     seen: &Stat,
@@ -64,18 +64,18 @@ pub(super) fn swap_plainly(
         return Ok(dir.rmdir(name)? && from.rename_new(new, dir, name)?);
     }
     if new_is_dir {
-        return Ok(set_aside(remains, dir, name, seen)? && from.rename_new(new, dir, name)?);
+        return Ok(set_aside(deferred, dir, name, seen)? && from.rename_new(new, dir, name)?);
     }
     from.rename(new, dir, name).map(|()| true)
 }
 
 /// Deletes the file or link `name`, which was proved to be in state `seen`; `false` when it was not any more.
-pub(super) fn set_aside(remains: &DeferredUnlink, dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
+pub(super) fn set_aside(deferred: &DeferredUnlink, dir: &Dir, name: &[u8], seen: &Stat) -> Result<bool> {
     let aside = super::clean::temporary_name();
     if !dir.rename_new(name, dir, &aside)? {
         return Ok(false);
     }
-    let dropped = drop_displaced(remains, dir, &aside, seen);
+    let dropped = drop_displaced(deferred, dir, &aside, seen);
     if matches!(dropped, Ok(true)) {
         return dropped;
     }

@@ -22,6 +22,7 @@ use super::plan::Plan;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::sys::interrupt::Interrupt;
+use crate::sys::parallel::cores;
 
 /// Most names in listings that wait for the walk, so that memory stays small: some megabytes.
 const READY: usize = 50_000;
@@ -34,7 +35,7 @@ const MAX_SCOUTS: usize = 3;
 
 /// How many scouts there are: one core is the walk's own.
 pub(super) fn scouts() -> usize {
-    std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1).min(MAX_SCOUTS)
+    cores(MAX_SCOUTS + 1) - 1
 }
 
 /// Longest time between two calls of `control`.

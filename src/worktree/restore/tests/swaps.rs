@@ -36,10 +36,10 @@ fn a_file_saved_after_the_proof_goes_back_to_its_place() {
     for meddle in meddlers {
         let (world, root, seen) = seen_then(meddle);
         let before = world.capture();
-        let remains = &DeferredUnlink::beside(&root);
-        assert!(!swap(remains, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
+        let deferred = &DeferredUnlink::beside(&root);
+        assert!(!swap(deferred, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
         assert_eq!(world.capture(), before);
-        assert!(!set_aside(remains, &root, b"name", &seen).unwrap());
+        assert!(!set_aside(deferred, &root, b"name", &seen).unwrap());
         assert_eq!(world.capture(), before);
     }
 }
@@ -47,12 +47,12 @@ fn a_file_saved_after_the_proof_goes_back_to_its_place() {
 #[test]
 fn an_undisturbed_swap_drops_the_old() {
     let (world, root, seen) = seen_then(|_| ());
-    let remains = &DeferredUnlink::beside(&root);
-    assert!(swap(remains, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
+    let deferred = &DeferredUnlink::beside(&root);
+    assert!(swap(deferred, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
     assert_eq!(content(&world, "name"), "new");
     assert!(!world.at("staged").exists());
     let seen = root.stat(b"name").unwrap().unwrap();
-    assert!(set_aside(remains, &root, b"name", &seen).unwrap());
+    assert!(set_aside(deferred, &root, b"name", &seen).unwrap());
     assert!(world.capture().is_empty());
 }
 
@@ -63,11 +63,11 @@ fn a_directory_makes_way_only_when_it_is_empty() {
         world.file("dir/inside", "mine", 0o644);
         world.file("staged", "new", 0o644);
         let root = Dir::open_root(&world.root).unwrap();
-        let remains = &DeferredUnlink::beside(&root);
+        let deferred = &DeferredUnlink::beside(&root);
         let go = || {
             let seen = root.stat(b"dir").unwrap().unwrap();
             let swap = if plainly { swap_plainly } else { swap };
-            swap(remains, (&root, b"staged"), (&root, b"dir"), &seen).unwrap()
+            swap(deferred, (&root, b"staged"), (&root, b"dir"), &seen).unwrap()
         };
         assert!(!go());
         assert_eq!(content(&world, "dir/inside"), "mine");
@@ -80,11 +80,11 @@ fn a_directory_makes_way_only_when_it_is_empty() {
 #[test]
 fn without_an_exchange_kinds_change_all_the_same() {
     let (world, root, seen) = seen_then(|_| ());
-    let remains = &DeferredUnlink::beside(&root);
-    assert!(swap_plainly(remains, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
+    let deferred = &DeferredUnlink::beside(&root);
+    assert!(swap_plainly(deferred, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
     assert_eq!(content(&world, "name"), "new");
     world.dir("dir", 0o755);
     let seen = root.stat(b"name").unwrap().unwrap();
-    assert!(swap_plainly(remains, (&root, b"dir"), (&root, b"name"), &seen).unwrap());
+    assert!(swap_plainly(deferred, (&root, b"dir"), (&root, b"name"), &seen).unwrap());
     assert!(world.at("name").is_dir());
 }

@@ -1,4 +1,4 @@
-//! What a step does that changes nothing but its own path: several threads may, each with paths of its own.
+//! The steps that change nothing but their own path: several threads take them, each with paths of its own.
 //!
 //! The directory is reached from the root for every step, through no link. A handle that was kept for the next file of the
 //! same directory would go on writing where the directory has been moved to.
@@ -6,10 +6,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::access::Loosened;
-use super::commit::{Done, Step};
 use super::outcome::Saved;
 use super::proof::{Proof, prove_seen};
 use super::stage::{Staged, Staging};
+use super::step::{RestoreStep, StepOutcome};
 use super::swap::swap;
 use crate::error::Result;
 use crate::model::manifest::{EntryKind, ManifestEntry};
@@ -46,17 +46,17 @@ impl Turns {
 /// A proof, and the turn in which it holds: to be kept until the path has been acted upon.
 pub(super) type Proved<'a> = (Proof, Option<MutexGuard<'a, ()>>);
 
-/// What is needed to put one staged file in its place.
+/// Puts staged files in their places; shared by the threads that do so.
 #[derive(Clone, Copy)]
-pub(super) struct Hands<'a> {
+pub(super) struct ParallelSwap<'a> {
     pub root: &'a Dir,
     pub saved: &'a Saved<'a>,
     pub loosened: &'a Loosened,
-    pub remains: &'a DeferredUnlink,
+    pub deferred: &'a DeferredUnlink,
     pub turns: &'a Turns,
 }
 
-impl<'a> Hands<'a> {
+impl<'a> ParallelSwap<'a> {
     pub(super) fn parent(&self, path: &RelPath) -> Result<Dir> {
         self.root.open_dir(path.parent().unwrap_or_default().to_path())
     }
@@ -89,34 +89,34 @@ impl<'a> Hands<'a> {
     }
 
     /// Puts what was staged in its place; steps of any other kind stage nothing.
-    pub(super) fn put(&self, step: &Step<'_>, staging: Option<&Staging>) -> Result<Done> {
+    pub(super) fn put(&self, step: &RestoreStep<'_>, staging: Option<&Staging>) -> Result<StepOutcome> {
         match (step, staging) {
-            (Step::Place(path, to), Some(Staging::Ready(staged))) => self.place(path, to, staged),
-            (Step::Replace(path, from), Some(Staging::Ready(staged))) => self.replace(path, from, staged),
-            (_, Some(Staging::Already)) => Ok(Done::Already),
-            (_, Some(Staging::Taken | Staging::Ready(_)) | None) => Ok(Done::Moved),
+            (RestoreStep::Place(path, to), Some(Staging::Ready(staged))) => self.place(path, to, staged),
+            (RestoreStep::Replace(path, from), Some(Staging::Ready(staged))) => self.replace(path, from, staged),
+            (_, Some(Staging::Already)) => Ok(StepOutcome::Already),
+            (_, Some(Staging::Taken | Staging::Ready(_)) | None) => Ok(StepOutcome::Moved),
         }
     }
 
-    fn place(&self, path: &RelPath, to: &ManifestEntry, staged: &Staged) -> Result<Done> {
+    fn place(&self, path: &RelPath, to: &ManifestEntry, staged: &Staged) -> Result<StepOutcome> {
         let dir = self.parent(path)?;
         let elsewhere = self.waiting(path, staged)?;
         if elsewhere.as_ref().unwrap_or(&dir).rename_new(&staged.name, &dir, path.name())? {
-            return Ok(Done::Changed);
+            return Ok(StepOutcome::Changed);
         }
         let there = self.prove_in_turn(&dir, path, to, None)?;
-        Ok(if matches!(there, (Proof::Exact(_), _)) { Done::Already } else { Done::Moved })
+        Ok(if matches!(there, (Proof::Exact(_), _)) { StepOutcome::Already } else { StepOutcome::Moved })
     }
 
-    fn replace(&self, path: &RelPath, from: &ManifestEntry, staged: &Staged) -> Result<Done> {
+    fn replace(&self, path: &RelPath, from: &ManifestEntry, staged: &Staged) -> Result<StepOutcome> {
         let dir = self.parent(path)?;
         let elsewhere = self.waiting(path, staged)?;
         let (Proof::Exact(seen), _turn) = self.prove(&dir, path, from)? else {
-            return Ok(Done::Moved);
+            return Ok(StepOutcome::Moved);
         };
         let new = (elsewhere.as_ref().unwrap_or(&dir), &*staged.name);
-        let swapped = swap(self.remains, new, (&dir, path.name()), &seen)?;
-        Ok(if swapped { Done::Changed } else { Done::Moved })
+        let swapped = swap(self.deferred, new, (&dir, path.name()), &seen)?;
+        Ok(if swapped { StepOutcome::Changed } else { StepOutcome::Moved })
     }
 
     /// The directory in which a staged file waits, where that is not the one of its place.

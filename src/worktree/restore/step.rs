@@ -1,0 +1,52 @@
+//! The steps of a restore, and what each can come to.
+
+use crate::model::manifest::ManifestEntry;
+use crate::model::path::RelPath;
+
+/// One step, in the order in which they are taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RestoreStep<'a> {
+    /// A directory where nothing is.
+    MakeDir(&'a RelPath, &'a ManifestEntry),
+    /// A directory in the place of a file or link.
+    DirOver(&'a RelPath, &'a ManifestEntry),
+    /// A staged file or link where nothing is.
+    Place(&'a RelPath, &'a ManifestEntry),
+    /// A staged file or link in the place of what is there; of a directory only when it is empty.
+    Replace(&'a RelPath, &'a ManifestEntry),
+    /// Looks whether everything in a directory may go, before any of it does.
+    Vacate(&'a RelPath),
+    Remove(&'a RelPath, &'a ManifestEntry),
+    RemoveDir(&'a RelPath, &'a ManifestEntry),
+    SetMode(&'a RelPath, &'a ManifestEntry, &'a ManifestEntry),
+    /// The permissions of a directory that this restore made.
+    FinishDir(&'a RelPath, &'a ManifestEntry),
+}
+
+/// The outcome of a step.
+pub(super) enum StepOutcome {
+    Changed,
+    /// It was so already.
+    Already,
+    /// It stays, for a good reason.
+    Kept(String),
+    /// It is not what was saved.
+    Moved,
+    Failed(String),
+}
+
+impl<'a> RestoreStep<'a> {
+    pub(super) fn path(&self) -> &'a RelPath {
+        match self {
+            RestoreStep::MakeDir(path, _)
+            | RestoreStep::DirOver(path, _)
+            | RestoreStep::Place(path, _)
+            | RestoreStep::Replace(path, _)
+            | RestoreStep::Vacate(path)
+            | RestoreStep::Remove(path, _)
+            | RestoreStep::RemoveDir(path, _)
+            | RestoreStep::SetMode(path, _, _)
+            | RestoreStep::FinishDir(path, _) => path,
+        }
+    }
+}
