@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::classify::expand::Arg;
 
-/// How a program reads its options.
+/// The way in which a program reads its options.
 #[derive(Clone, Debug, Default)]
 pub struct Grammar {
     /// Options that take the next argument as their value.
@@ -29,9 +29,9 @@ pub struct Flag {
 pub struct Parsed {
     pub flags: Vec<Flag>,
     pub operands: Vec<Arg>,
-    /// How many operands stand in front of `--`; `None` without one.
+    /// The number of operands in front of `--`; `None` without one.
     pub dashes: Option<usize>,
-    /// Where reading stopped (after the options, when it stops at the first operand).
+    /// The position where reading stopped (after the options, when it stops at the first operand).
     pub rest: usize,
 }
 
@@ -46,7 +46,7 @@ impl Parsed {
         self.flags.iter().filter(|flag| names.contains(&flag.name)).filter_map(|flag| flag.value.as_ref())
     }
 
-    /// Whether one of some options is given.
+    /// Returns whether one of some options is given.
     pub fn has(&self, names: &[&str]) -> bool {
         self.flags.iter().any(|flag| names.contains(&flag.name.as_str()))
     }

@@ -72,7 +72,7 @@ impl Subcommands {
         self.0.is_empty()
     }
 
-    /// How many operands the longest alternative that holds uses up; `Some(0)` when there is none to hold.
+    /// Returns how many operands the longest alternative that holds uses up; `Some(0)` when there is none to hold.
     pub fn matches(&self, operands: &[Arg]) -> Option<usize> {
         if self.is_empty() {
             return Some(0);
@@ -174,7 +174,7 @@ fn any_value(pattern: &Pattern, parsed: &Parsed) -> bool {
     parsed.flags.iter().filter_map(|flag| flag.value.as_ref()).any(|value| pattern.is_match(&value.text))
 }
 
-/// Where the targets of an action are among its arguments.
+/// The arguments of an action that are its targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     Operands,

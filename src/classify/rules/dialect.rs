@@ -56,7 +56,7 @@ pub struct WrapperSpec {
     pub values: Text,
     #[serde(default)]
     pub attached: Text,
-    /// How many operands stand before the command.
+    /// The number of operands before the command.
     #[serde(default)]
     pub skip: usize,
     /// `NAME=value` may stand before the command.
@@ -108,12 +108,12 @@ pub struct RemoteSpec {
     /// The rest is one command line for a shell over there (`ssh`).
     #[serde(default)]
     pub joined: bool,
-    /// What effects over there count as.
+    /// The class of effects over there.
     pub class: Class,
     /// A local directory mounted inside makes inner paths local again (`-v`).
     #[serde(default)]
     pub mounts: Text,
-    /// What happens inside and is not mounted vanishes with the container.
+    /// True if the container takes everything with it that is not mounted.
     #[serde(default)]
     pub fresh: bool,
     /// With one of these nothing runs (`ssh -V`).
@@ -127,7 +127,7 @@ pub struct RemoteSpec {
 pub struct DatabaseSpec {
     pub program: Text,
     pub language: QueryLanguage,
-    /// Which SQL it reads.
+    /// The dialect of SQL that it reads.
     #[serde(default)]
     pub dialect: SqlDialect,
     #[serde(default)]
@@ -154,7 +154,7 @@ pub struct DatabaseSpec {
     pub scripts: Text,
 }
 
-/// What a database client is told in.
+/// The language that a database client reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueryLanguage {
@@ -277,14 +277,14 @@ pub struct RuleSpec {
     #[serde(default)]
     pub always: bool,
 
-    /// What it does; without a class the command is understood and harmless.
+    /// The class of its effect; without a class the command is understood and harmless.
     pub class: Option<Class>,
     /// Further classes of the same action.
     #[serde(default)]
     pub and: List<Class>,
     #[serde(default)]
     pub severity: Option<Severity>,
-    /// Where its targets are: `operands first last rest init here`, or options whose value is one.
+    /// The place of its targets: `operands first last rest init here`, or options whose value is one.
     #[serde(default)]
     pub target: Text,
     /// Targets must be given, else the rule does not hold.

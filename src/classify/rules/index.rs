@@ -1,4 +1,4 @@
-//! Which specs of a document are about a program: a hash table that `build.rs` makes for the embedded document.
+//! Finds the specs of a document that are about a program: a hash table that `build.rs` makes for the embedded document.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ impl Index {
         Index { names: names.into(), prefixes: prefixes.into(), slots: slots.into() }
     }
 
-    /// What is said of a program.
+    /// Returns what is said of a program.
     pub fn find(&self, program: &str) -> &[SpecEntry] {
         let mut slot = hash(program);
         while !self.slots.is_empty() {

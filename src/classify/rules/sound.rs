@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::compile::document;
+use super::document::document;
 use crate::model::text::cut;
 
 /// Longest reason, in characters: some readers list all words that they would have taken.

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use super::args::Grammar;
 use super::compile;
+use super::compiled::{CallRule, Database, Interpreter, Remote, Rule, Wrapper};
 use super::dialect::{CallSpec, DatabaseSpec, InterpreterSpec, ProgramSpec, RemoteSpec, RuleSpec, WrapperSpec};
 use super::index::{Index, Section};
 use super::text::{List, Text};
-use super::{CallRule, Database, Interpreter, Remote, Rule, Wrapper};
 
 /// The specs of a document.
 #[derive(Debug, Default)]
@@ -77,12 +77,12 @@ impl Table {
         (self.specs.rules.iter().map(|rule| rule.id.clone()), disabled)
     }
 
-    /// Whether a program is named in a list.
+    /// Returns whether a program is named in a list.
     pub fn has(&self, program: &str, section: Section) -> bool {
         self.items(program, section).next().is_some()
     }
 
-    /// Whether a program is named at all, but for its option grammar.
+    /// Returns whether a program is named at all, but for its option grammar.
     pub fn knows(&self, program: &str) -> bool {
         self.specs.index.find(program).iter().any(|entry| entry.section != Section::Grammars)
             || self.specs.index.prefixed(program).next().is_some()
@@ -137,7 +137,7 @@ impl Table {
         self.specs.calls.iter().zip(&self.calls).map(made).map(Box::as_ref)
     }
 
-    /// Where the rules of a program are, in order of precedence; pushed to a list that is empty for most programs.
+    /// Pushes the positions of a program's rules, in order of precedence, to a list that is empty for most programs.
     pub fn rules_of(&self, program: &str, found: &mut Vec<usize>) {
         found.extend(self.items(program, Section::Rules));
         found.extend(self.specs.index.prefixed(program).map(usize::from));

@@ -1,5 +1,6 @@
-use super::compile::{call, document as compiled, read, rule};
+use super::compile::{call, rule};
 use super::dialect::Document;
+use super::document::{document as compiled, read};
 use super::embedded;
 use super::table::Table;
 use super::text::Text;
@@ -23,7 +24,7 @@ fn the_embedded_table_compiles() {
     }
 }
 
-/// What `build.rs` printed is what the document says, and every part of it compiles.
+/// Compares the output of `build.rs` with the document, and compiles every part of it.
 #[test]
 fn the_embedded_table_is_the_document() {
     let (specs, document) = (embedded::specs(), document());
@@ -132,7 +133,7 @@ fn users_rules_come_first() {
 fn patterns_compile_soon() {
     let specs = embedded::specs();
     let mut times: Vec<(std::time::Duration, String)> = Vec::new();
-    let rules: Vec<super::Rule> = specs.rules.iter().filter_map(|spec| rule(spec).ok()).collect();
+    let rules: Vec<super::compiled::Rule> = specs.rules.iter().filter_map(|spec| rule(spec).ok()).collect();
     let calls: Vec<super::CallRule> = specs.calls.iter().map(call).collect();
     for pattern in rules.iter().flat_map(|rule| rule.operands.patterns()).chain(calls.iter().map(|call| &call.pattern))
     {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Spans, is_dense, is_reference};
+use super::shape::{Spans, is_dense, is_reference};
 
 /// A form: in which texts it is looked for (one of these, in small letters, must be there), and the pattern. What group 1 holds is the
 /// secret; without one all of it.

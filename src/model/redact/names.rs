@@ -1,7 +1,7 @@
 //! Finds values by the names that they are given: `TOKEN=…`, `password: …`, `"apiKey": "…"`, `?sig=…`.
 
+use super::shape::{Spans, is_dense, is_path, is_reference};
 use super::words::closing;
-use super::{Spans, is_dense, is_path, is_reference};
 
 /// The longest name that is looked at.
 const NAME: usize = 80;

@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::names::{is_secret, is_verb, says_secret};
+use super::shape::{Spans, is_dense, is_path, is_reference};
 use super::table::{HARMLESS_READERS, PROGRAMS, READERS, READING, STORING};
 use super::words::{Token, inner, tokens};
-use super::{Spans, is_dense, is_path, is_reference};
 
 /// The rows of each program.
 static ROWS: LazyLock<HashMap<&'static str, Vec<usize>>> = LazyLock::new(|| {
@@ -31,7 +31,7 @@ pub fn find(text: &str, depth: usize, spans: &mut Spans) {
 /// One level of a text: the whole, or a command in quotes.
 struct CommandReader<'t> {
     text: &'t str,
-    /// Where the text begins in the whole one.
+    /// The position of the text in the whole one.
     base: usize,
     depth: usize,
     /// Up to here documents were read.

@@ -1,4 +1,4 @@
-//! Where programs take secrets: by program, subcommand and place.
+//! The places where programs take secrets: by program, subcommand and place.
 //!
 //! Each row names programs, subcommands of which one must follow (none: any), and places:
 //!

@@ -70,7 +70,7 @@ fn is_in_address(word: &[u8]) -> bool {
     word.windows(3).any(|three| three == b"://")
 }
 
-/// Where a quote is closed.
+/// Returns where a quote is closed.
 pub fn closing(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
     let mut at = from;
     while at < bytes.len() {
