@@ -1,4 +1,4 @@
-//! What it costs to hear of changes: `cargo bench --bench watch`. For 500, 5,000 and 20,000 directories: the start, a question
+//! The cost of watching for changes: `cargo bench --bench watch`. For 500, 5,000 and 20,000 directories: the start, a question
 //! where nothing changed, one after a single write, and one after a move of 500 directories.
 
 use std::error::Error;

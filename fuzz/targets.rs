@@ -189,7 +189,7 @@ pub fn rules(data: &[u8]) {
 
 // ---- trees, manifests, `.piton`
 
-/// Whatever decodes as a tree encodes to the very same bytes.
+/// Encodes everything that decodes as a tree to the very same bytes.
 pub fn tree(data: &[u8]) {
     match trees::decode(data) {
         Ok(entries) => assert_eq!(trees::encode(entries), data),

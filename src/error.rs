@@ -87,13 +87,13 @@ impl Code {
         }
     }
 
-    /// Whether the same request may succeed later without anything being mended.
+    /// Returns whether the same request may succeed later without anything being mended.
     pub fn retry(self) -> bool {
         matches!(self, Code::StoreLocked | Code::Busy | Code::RollbackInProgress)
     }
 }
 
-/// What went wrong: `message` says what happened to what, `hint` what to do next.
+/// An error: `message` says what happened to what, `hint` what to do next.
 #[derive(Debug)]
 pub struct Error {
     code: Code,
@@ -203,7 +203,7 @@ impl Error {
         self.code
     }
 
-    /// What happened, without path and hint.
+    /// Returns what happened, without path and hint.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -220,7 +220,7 @@ impl Error {
         text
     }
 
-    /// What to do next, if known.
+    /// Returns what to do next, if known.
     pub fn hint_text(&self) -> Option<&str> {
         self.hint.as_deref()
     }

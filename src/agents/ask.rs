@@ -1,4 +1,4 @@
-//! What a person asks of piton from inside a session: `/rollback`, `/undo`.
+//! Requests of a person to piton from inside a session: `/rollback`, `/undo`.
 
 /// Begins the part of a custom command's text that is for a model, in case the hook did not answer it.
 pub const NOTE: &str = "(piton answers this command";

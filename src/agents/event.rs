@@ -1,4 +1,4 @@
-//! What a client told, in piton's words.
+//! Events of clients, in piton's words.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
     SessionStart,
@@ -46,13 +46,13 @@ pub enum EventKind {
     Unused(String),
 }
 
-/// What is about to be done.
+/// An action that is about to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     Shell {
         /// In the order they will run; one for almost every client.
         commands: Vec<String>,
-        /// Where they run if that is not the event's `cwd`; may be relative to it.
+        /// The directory in which they run, if that is not the event's `cwd`; may be relative to it.
         cwd: Option<PathBuf>,
         /// False where the client keeps the directory of a command to itself, so that it may be any.
         cwd_told: bool,
@@ -62,12 +62,12 @@ pub enum Act {
         input: Value,
         /// Paths the call names elsewhere than in the usual fields of `input`.
         paths: Vec<String>,
-        /// What the client says of it, if it says anything.
+        /// The client's own word on it, if it has one.
         writes: Option<bool>,
     },
 }
 
-/// How it went, as far as the client tells.
+/// The outcome of an action, as far as the client tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActionOutcome {
     pub ok: Option<bool>,

@@ -14,7 +14,7 @@ pub struct Fixture {
 }
 
 impl Client {
-    /// What the client sends before it runs `command` in `cwd`, in the session `session`.
+    /// Returns what the client sends before it runs `command` in `cwd`, in the session `session`.
     pub fn fixture(self, session: &str, cwd: &str, command: &str) -> Option<Fixture> {
         let shape = &clients::profile(self).shape;
         let event = shape.steps.iter().find(|(_, step)| *step == Moment::Before).map(|(event, _)| *event)?;

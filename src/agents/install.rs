@@ -1,4 +1,4 @@
-//! Which files an installation of hooks writes or edits, and what it puts there. Text in, text out.
+//! The files that an installation of hooks writes or edits, and their content. Text in, text out.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub struct HookFile {
     pub content: FileContent,
 }
 
-/// Where a file lies.
+/// The place of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
     /// A variable that names the client's directory instead of `dir`.
@@ -34,7 +34,7 @@ impl Spot {
     }
 }
 
-/// What is in it.
+/// The content of a file.
 #[derive(Clone, Copy, Debug)]
 pub enum FileContent {
     /// Hooks among other things.
@@ -72,14 +72,14 @@ pub struct Hook {
     pub seconds: u64,
 }
 
-/// What stands in a shim for the program's path, as a literal with its quotes.
+/// The placeholder for the program's path in a shim, as a literal with its quotes.
 pub(super) const PLACE: &str = "\"@PITON@\"";
 
 /// Every file of ours alone has this in one of its first lines.
 const OWN: &str = "Written by `piton install";
 
 impl HookFile {
-    /// Whether the file is to be executable.
+    /// Returns whether the file is to be executable.
     pub fn executable(&self) -> bool {
         matches!(self.content, FileContent::Script { .. })
     }
@@ -141,7 +141,7 @@ fn refuse_foreign(text: Option<&str>) -> Result<()> {
     }
 }
 
-/// Whether a file is piton's alone, by its head.
+/// Returns whether a file is piton's alone, by its head.
 pub(super) fn is_own(text: &str) -> bool {
     text.lines().take(8).any(|line| line.contains(OWN))
 }

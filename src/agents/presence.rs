@@ -1,4 +1,4 @@
-//! What is there of an installation: whose hooks a client's file holds, and which program they call. Text in, values out.
+//! The state of an installation: the hooks that a client's file holds, and the program that they call. Text in, values out.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use super::edit::{json, yaml};
 use super::install::{FileContent, HookFile, PLACE, is_own, ours, separated};
 use crate::error::Result;
 
-/// What a file of an installation holds.
+/// The part of an installation that a file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Nothing of piton's.
@@ -30,7 +30,7 @@ pub struct HookCall {
 }
 
 impl HookFile {
-    /// What the file holds, where `program` is what its hooks are to call.
+    /// Returns what the file holds, where `program` is what its hooks are to call.
     ///
     /// # Errors
     /// As [`HookFile::merge`].

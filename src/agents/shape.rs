@@ -1,4 +1,4 @@
-//! Where a client's payload keeps what, as data: one reader for all clients.
+//! The places of a client's payload, as data: one reader serves all clients.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::json;
 use crate::model::text::{cut, printable};
 
-/// What an event of a client means.
+/// The meaning of an event of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     SessionStart,
@@ -31,11 +31,11 @@ pub enum Moment {
     Unused,
 }
 
-/// Where a client's payloads keep what: JSON pointers, the first one that holds something counts.
+/// The places of a client's payloads: JSON pointers, of which the first one that holds something counts.
 pub struct Shape {
     /// The client's names of its events.
     pub steps: &'static [(&'static str, Moment)],
-    /// Where a payload repeats its event's name, if it does.
+    /// The place that repeats the event's name, if there is one.
     pub echo: &'static [&'static str],
     pub session: &'static [&'static str],
     pub turn: &'static [&'static str],
@@ -50,11 +50,11 @@ pub struct Shape {
     pub shells: &'static [&'static str],
     /// Tools that write, under names that say so of no other client's.
     pub writers: &'static [&'static str],
-    /// Whether a shell command's directory is told where it is not the session's.
+    /// True if a shell command's directory is told where it is not the session's.
     pub cwd_told: bool,
-    /// Whether a prompt can be answered without a model.
+    /// True if a prompt can be answered without a model.
     pub answers: bool,
-    /// What the payload after an action says of how it went.
+    /// Reads the outcome from the payload after an action.
     pub outcome: fn(&Payload) -> ActionOutcome,
 }
 
@@ -93,7 +93,7 @@ pub const CLAUDE: Shape = Shape {
 };
 
 impl Shape {
-    /// What an event's name means; nothing for a name that the client does not have.
+    /// Returns what an event's name means; nothing for a name that the client does not have.
     pub fn step(&self, event: &str) -> Option<Moment> {
         self.steps.iter().find(|(name, _)| *name == event).map(|(_, step)| *step)
     }
@@ -160,7 +160,7 @@ impl Shape {
         }
     }
 
-    /// What a call is about to do.
+    /// Returns what a call is about to do.
     ///
     /// # Errors
     /// `bad-request` for a call without a tool.

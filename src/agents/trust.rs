@@ -1,4 +1,4 @@
-//! Whether a client itself lets piton's hooks run: its own switches, lists and trusted folders. Texts in, doubts out.
+//! A client's own permission for piton's hooks: its switches, lists and trusted folders. Texts in, doubts out.
 
 use std::path::Path;
 
@@ -9,17 +9,17 @@ use super::clients;
 use super::edit::scan::scan;
 use super::install::Spot;
 
-/// Why a client may not run what is installed.
+/// A reason for which a client may not run the installed hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
     pub what: String,
-    /// What the person is to do.
+    /// The step that the person has to take.
     pub step: String,
 }
 
-/// What is asked about.
+/// The installation in question.
 pub struct TrustQuestion<'a> {
-    /// Whether the hooks are those of one project.
+    /// True if the hooks are those of one project.
     pub project: bool,
     /// The directory in which the client would run.
     pub folder: &'a Path,
@@ -34,7 +34,7 @@ pub struct TrustQuestion<'a> {
 }
 
 impl Client {
-    /// What stands between the client and the hooks; nothing for clients that ask nobody.
+    /// Returns what stands between the client and the hooks; nothing for clients that ask nobody.
     pub fn doubts(self, asked: &TrustQuestion<'_>) -> Vec<Doubt> {
         let place = clients::profile(self).directory;
         let below = |path: &'static str| Spot { path, ..place };

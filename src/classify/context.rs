@@ -1,10 +1,10 @@
-//! Where things are, judged by their names alone.
+//! The places of things, judged by their names alone.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::model::effect::Scope;
 
-/// What the classifier may know of its surroundings. Every path is absolute; nothing is ever looked up.
+/// The surroundings that the classifier may know. Every path is absolute; nothing is ever looked up.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     /// The directory the action starts in.
@@ -19,7 +19,7 @@ pub struct Context {
     pub home: Option<PathBuf>,
     /// Directories whose content nobody misses.
     pub temp_dirs: Vec<PathBuf>,
-    /// Where piton keeps its store, and the user's settings.
+    /// The directories of piton's store and of the user's settings.
     pub piton: Vec<PathBuf>,
 }
 

@@ -13,7 +13,7 @@ const MAX_VARIABLES: usize = 256;
 /// Most alternatives of one word.
 pub const MAX_ALTERNATIVES: usize = 64;
 
-/// Where an unknown text comes from.
+/// The origin of an unknown text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TextOrigin {
     #[default]
@@ -33,9 +33,9 @@ pub enum TextOrigin {
 pub struct Arg {
     pub text: String,
     pub span: Span,
-    /// How many bytes of `text` are certain: all of them, or those in front of a glob or an unknown piece.
+    /// The number of bytes of `text` that are certain: all of them, or those in front of a glob or an unknown piece.
     pub known: usize,
-    /// What follows the known bytes is a glob, not an unknown value.
+    /// True if a glob follows the known bytes, and not an unknown value.
     pub glob: bool,
     pub origin: TextOrigin,
 }
@@ -52,7 +52,7 @@ impl Arg {
         Arg { text: text.to_owned(), span, known: 0, glob: false, origin: TextOrigin::Plain }
     }
 
-    /// Whether every byte is certain.
+    /// Returns whether every byte is certain.
     pub fn is_exact(&self) -> bool {
         self.known == self.text.len() && !self.glob
     }
@@ -62,7 +62,7 @@ impl Arg {
         self.is_exact().then_some(self.text.as_str())
     }
 
-    /// Whether this is one unknown value and nothing else: code that cannot be seen.
+    /// Returns whether this is one unknown value and nothing else: code that cannot be seen.
     pub fn is_unseen(&self) -> bool {
         self.known == 0 && !self.text.is_empty() && !self.text.contains(char::is_whitespace)
     }
@@ -76,7 +76,7 @@ impl Arg {
     }
 }
 
-/// What a variable holds.
+/// The content of a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// One of these texts (a loop's variable has several).
@@ -88,7 +88,7 @@ pub enum Value {
     Temporary,
 }
 
-/// What a shell remembers.
+/// The memory of a shell.
 #[derive(Clone, Debug)]
 pub struct Shell {
     pub variables: HashMap<String, Value>,

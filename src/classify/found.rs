@@ -1,4 +1,4 @@
-//! What the walk finds, before policy is applied.
+//! The findings of the walk, before policy is applied.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -68,7 +68,7 @@ impl FoundEffect {
     }
 }
 
-/// Where a line runs: here, or in a machine whose files are not ours.
+/// The machine on which a line runs: this one, or one whose files are not ours.
 #[derive(Clone, Debug, Default)]
 pub struct Site {
     pub elsewhere: bool,
@@ -76,7 +76,7 @@ pub struct Site {
     pub mounts: Vec<(PathBuf, PathBuf)>,
 }
 
-/// Whether a class is about files, so that its target is a path.
+/// Returns whether a class is about files, so that its target is a path.
 pub fn is_file_class(class: Class) -> bool {
     matches!(
         class,

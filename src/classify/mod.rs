@@ -1,4 +1,4 @@
-//! What will this action do? Shell lines and structured tool calls to effects, and to what they call for.
+//! The classifier: it turns shell lines and structured tool calls into effects, and into a verdict.
 //!
 //! Pure: no files, no clock, no environment; everything known of the surroundings is in [`Context`]. Three parts: a scanner
 //! (`shell`) that turns a line into a tree, a walk that follows wrappers and payloads through it, and rules as data

@@ -29,7 +29,7 @@ const CALMING: [&str; 14] = [
     "notes",
 ];
 
-/// Whether the name of a script says that it does something that is not easily undone.
+/// Returns whether the name of a script says that it does something that is not easily undone.
 pub fn alarming(name: &str) -> bool {
     let mut lower = String::with_capacity(name.len() + 4);
     let mut small = false;

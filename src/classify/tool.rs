@@ -19,13 +19,13 @@ pub struct ToolCall<'a> {
     pub input: &'a Value,
     /// Paths the client says are concerned.
     pub paths: &'a [String],
-    /// Whether the client says that it writes.
+    /// True if the client says that it writes.
     pub writes: Option<bool>,
-    /// Whether the client says that it reaches beyond this machine's files.
+    /// True if the client says that it reaches beyond this machine's files.
     pub external: Option<bool>,
 }
 
-/// What kind of tool a name means.
+/// The kind of tool that a name means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ToolKind {
     Write,

@@ -1,4 +1,4 @@
-//! What effects call for: one table of classes and places, and the user's changes to it.
+//! The answer to effects: one table of classes and places, and the user's changes to it.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const MAX_EFFECTS: usize = 1000;
 /// Most paths outside of the workspace that are told, to be looked at for links.
 const MAX_OUTSIDE: usize = 200;
 
-/// How far a line was understood.
+/// The degree to which a line was understood.
 #[derive(Clone, Debug, Default)]
 pub struct Understanding {
     pub opaque: bool,
@@ -27,7 +27,7 @@ pub struct Understanding {
     pub tops: Vec<PathBuf>,
 }
 
-/// What an effect calls for, before the user's changes: (checkpoint, warning).
+/// Returns what an effect calls for, before the user's changes: (checkpoint, warning).
 ///
 /// This is the one place where "recorded only" is decided: test and build runs that cannot be seen into call for nothing here
 /// (the engine adds a checkpoint for [`Confidence::Opaque`] where the policy says so).
@@ -253,7 +253,7 @@ fn add_warning(warnings: &mut Vec<Warning>, found: &FoundEffect, severity: Sever
     }
 }
 
-/// Whether what is found destroys what stands at its path, and somebody would miss that.
+/// Returns whether what is found destroys what stands at its path, and somebody would miss that.
 fn is_destroyed(found: &FoundEffect) -> bool {
     found.scope != Scope::Temp && found.class != Class::FileWrite
 }

@@ -26,7 +26,7 @@ pub struct ClassifyArgs {
     pub stdin: bool,
 }
 
-/// What judging needs.
+/// The parts that judging needs.
 struct CommandJudge {
     classifier: Classifier,
     surroundings: classify::Context,

@@ -110,7 +110,7 @@ fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
     Ok(if effective.warnings.is_empty() && !missed { Exit::Done } else { Exit::Part })
 }
 
-/// What patterns come to, where there are any, in a workspace that is known.
+/// Returns what patterns come to, where there are any, in a workspace that is known.
 fn tracked(context: &Context, effective: &Effective, run: Option<&str>) -> Result<Option<(String, TrackedNow)>> {
     let Some(workspace) = context.known_workspace()? else { return Ok(None) };
     let mut timeline = Timeline::open(&context.home, workspace, effective.policy.clone())?;

@@ -1,4 +1,4 @@
-//! What every verb starts from: home, workspace, settings.
+//! The surroundings of a verb: home, workspace, settings.
 
 use std::path::{Path, PathBuf};
 

@@ -24,7 +24,7 @@ pub struct DaemonArgs {
 pub enum DaemonVerb {
     /// Serve until nobody was connected for a while
     Run {
-        /// How long that is
+        /// Seconds without a connection until it ends
         #[arg(long, default_value_t = 600, value_name = "SECONDS")]
         idle: u64,
         /// Leave the terminal first
@@ -39,13 +39,13 @@ pub enum DaemonVerb {
     Status,
 }
 
-/// How long a daemon that was asked to end may take.
+/// The time that a daemon may take to end after it was asked to.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// When another one is started: the first may have found the lock of one that was about to end.
+/// The time after which another one is started: the first may have found the lock of one that was about to end.
 const ONCE_MORE: Duration = Duration::from_secs(5);
 
-/// How often is looked whether it greets.
+/// The pause between two looks whether it greets.
 const RETRY: Duration = Duration::from_millis(5);
 
 pub fn daemon(context: &Context, verb: &DaemonVerb) -> Result<Exit> {

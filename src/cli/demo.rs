@@ -39,7 +39,7 @@ const WORKSPACE: &[(&str, u32, &[u8])] = &[
     ("src/render.py", 0o644, include_bytes!("../../examples/workspace/src/render.py")),
 ];
 
-/// What a directory holds, for comparing: permissions and content by path.
+/// The content of a directory, for comparing: permissions and content by path.
 type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
 pub fn demo(args: &DemoArgs) -> Result<Exit> {

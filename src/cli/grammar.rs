@@ -40,7 +40,7 @@ pub struct Cli {
     pub verb: Option<Verb>,
 }
 
-/// What to do.
+/// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Guard an agent: read its events on stdin, answer on stdout (docs/PROTOCOL.md)

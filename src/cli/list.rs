@@ -29,7 +29,7 @@ pub struct ListArgs {
     /// Base captures too
     #[arg(long)]
     pub all: bool,
-    /// Those that were fetched from other machines instead
+    /// List the checkpoints that were fetched from other machines instead
     #[arg(long)]
     pub remote: bool,
     /// Only checkpoints after which this path changed

@@ -66,7 +66,7 @@ pub fn say(text: &str) {
     let _ = writeln!(stderr(), "{}", printable_lines(text));
 }
 
-/// Whether stdout takes colours.
+/// Returns whether stdout takes colours.
 fn coloured() -> bool {
     stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
@@ -106,7 +106,7 @@ pub fn harmless(text: &str) -> String {
     printable_lines(text)
 }
 
-/// What a question was answered.
+/// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consent {
     Yes,

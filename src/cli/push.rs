@@ -31,7 +31,7 @@ pub struct PushArgs {
     pub dry_run: bool,
 }
 
-/// What git said of one push.
+/// The result of one push, as git told it.
 #[derive(Default)]
 struct Sent {
     new: u64,

@@ -13,7 +13,7 @@ use crate::sys::process;
 
 #[derive(Debug, Args)]
 pub struct SidecarArgs {
-    /// How long pending work may take once the input has ended
+    /// Seconds that pending work may take once the input has ended
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     pub grace: u64,
     /// Keep nothing of whoever started this but the standard streams

@@ -26,7 +26,7 @@ const ENDINGS: &[&str] = &[
     "-shm",
 ];
 
-/// Whether a file's name is a database's. Such a file is read again, whatever its times say, as long as somebody has it open
+/// Returns whether a file's name is a database's. Such a file is read again, whatever its times say, as long as somebody has it open
 /// for writing.
 pub fn is_database(name: &[u8]) -> bool {
     // Asked of every file of a scan: most names are told by their last few bytes.

@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-/// Where the proof stands.
+/// The place of the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
     /// One of these files beside the directory.
@@ -70,10 +70,10 @@ const TABLE: &[(&str, Maker, &str)] = &[
 /// The tag by which a tool marks its directory as a cache (<https://bford.info/cachedir/>).
 pub const CACHE_TAG: &[u8] = b"CACHEDIR.TAG";
 
-/// How a valid [`CACHE_TAG`] file begins.
+/// The first bytes of a valid [`CACHE_TAG`] file.
 pub const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
-/// Whether a directory of this name is generated, given what stands beside it.
+/// Returns whether a directory of this name is generated, given what stands beside it.
 pub fn made_beside(name: &[u8], beside: &dyn Fn(&[u8]) -> bool) -> bool {
     rows(name).any(|maker| match maker {
         Itself => true,
@@ -82,7 +82,7 @@ pub fn made_beside(name: &[u8], beside: &dyn Fn(&[u8]) -> bool) -> bool {
     })
 }
 
-/// Whether a directory of this name is generated, given what it holds. [`CACHE_TAG`] is the caller's to check, because
+/// Returns whether a directory of this name is generated, given what it holds. [`CACHE_TAG`] is the caller's to check, because
 /// its content counts.
 pub fn made_inside(name: &[u8], inside: &dyn Fn(&[u8]) -> bool) -> bool {
     rows(name).any(|maker| match maker {
@@ -91,7 +91,7 @@ pub fn made_inside(name: &[u8], inside: &dyn Fn(&[u8]) -> bool) -> bool {
     })
 }
 
-/// Whether directories of this name may be generated.
+/// Returns whether directories of this name may be generated.
 pub fn may_be_made(name: &[u8]) -> bool {
     rows(name).next().is_some()
 }
@@ -109,7 +109,7 @@ static SHAPES: LazyLock<([bool; 256], u64)> = LazyLock::new(|| {
     shapes
 });
 
-/// Whether a file of this name can tell that a directory beside or around it is generated.
+/// Returns whether a file of this name can tell that a directory beside or around it is generated.
 pub fn is_mark(name: &[u8]) -> bool {
     let (firsts, lengths) = &*SHAPES;
     let shaped = name.first().is_some_and(|first| firsts[usize::from(*first)]);

@@ -14,7 +14,7 @@ pub struct Level {
     parent: Option<Arc<Level>>,
 }
 
-/// What the rules say of a path.
+/// The rules' word on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
     /// No rule matches.
@@ -46,7 +46,7 @@ impl Level {
         }
     }
 
-    /// What the nearest matching rule says of `path`, which must lie below `base`. Its parents must have been asked
+    /// Returns what the nearest matching rule says of `path`, which must lie below `base`. Its parents must have been asked
     /// before: below an ignored directory nothing is included again.
     pub fn ruling(level: Option<&Arc<Level>>, path: &RelPath, is_dir: bool) -> Ruling {
         let mut current = level;
@@ -79,7 +79,7 @@ impl<'a> Relative<'a> {
     }
 }
 
-/// What is wrong with a pattern, if it is not valid.
+/// Returns what is wrong with a pattern, if it is not valid.
 pub fn fault(pattern: &str) -> Option<String> {
     let mut builder = GitignoreBuilder::new("");
     match builder.add_line(None, pattern).map(|builder| builder.build()) {

@@ -1,4 +1,4 @@
-//! Which paths a capture leaves out, and why: ignore rules, generated directories, secrets (rank 1).
+//! The paths that a capture leaves out, and the reasons: ignore rules, generated directories, secrets (rank 1).
 //!
 //! Everything here is pure: names and pattern texts in, a ruling out. The walk of `worktree` and the question of a
 //! restore ("would that checkpoint have captured this path?") use the same functions, so that they cannot disagree.

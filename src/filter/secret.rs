@@ -53,7 +53,7 @@ const ENDINGS: &[&str] = &[
 /// Endings of `.env.*` files that are meant to be shared.
 const SHARED: &[&str] = &[".example", ".sample", ".template", ".tmpl", ".dist", ".defaults", ".schema"];
 
-/// Whether a *file* of this name is taken for a secret.
+/// Returns whether a *file* of this name is taken for a secret.
 pub fn is_secret(name: &[u8]) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
     let ends = |ending: &str| {

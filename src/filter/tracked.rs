@@ -37,22 +37,22 @@ impl Tracked {
         Ok(Tracked { positive, negative: set(&negative)? })
     }
 
-    /// What matches nothing.
+    /// Returns what matches nothing.
     pub fn nothing() -> Tracked {
         Tracked { positive: Some(GlobSet::empty()), negative: GlobSet::empty() }
     }
 
-    /// Whether nothing is narrowed.
+    /// Returns whether nothing is narrowed.
     pub fn is_everything(&self) -> bool {
         self.positive.is_none() && self.negative.is_empty()
     }
 
-    /// Whether only read-only inputs are left out.
+    /// Returns whether only read-only inputs are left out.
     pub fn is_all_but_inputs(&self) -> bool {
         self.positive.is_none()
     }
 
-    /// Whether a file is tracked.
+    /// Returns whether a file is tracked.
     pub fn matches(&self, path: &RelPath) -> bool {
         let wanted = self.positive.as_ref().is_none_or(|set| set.is_match(path.to_path()));
         wanted && !self.negative.is_match(path.to_path())

@@ -1,4 +1,4 @@
-//! Whether a checkpoint would have captured a path, had it existed then.
+//! Tells whether a checkpoint would have captured a path, had it existed then.
 //!
 //! A restore may remove a path only if the target checkpoint *would* have it: absence proves nothing about paths that
 //! were outside its coverage. When in doubt the answer is no, and the path stays.
@@ -18,7 +18,7 @@ use crate::model::path::RelPath;
 pub struct CoverageView<'a> {
     /// The content of the *regular file* `.gitignore` in a directory; `None` where there is none (a link does not count).
     pub gitignore: &'a dyn Fn(&RelPath) -> Option<Vec<u8>>,
-    /// Whether a path is in the checkpoint.
+    /// True if a path is in the checkpoint.
     pub exists: &'a dyn Fn(&RelPath) -> bool,
 }
 
@@ -29,7 +29,7 @@ pub enum Verdict {
     No(Denial),
 }
 
-/// Why not, or why it cannot be known.
+/// A reason against it, or for not knowing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
     /// An ignore rule, or a generated directory.
@@ -65,12 +65,12 @@ impl fmt::Display for Denial {
 /// Names that begin so are a restore's temporary files.
 pub const TEMPORARY_PREFIX: &[u8] = b".piton-tmp-";
 
-/// Whether a capture never takes an entry of this name, at any depth and whoever asks for it.
+/// Returns whether a capture never takes an entry of this name, at any depth and whoever asks for it.
 pub fn is_never_captured(name: &[u8]) -> bool {
     name == b".git" || name.starts_with(TEMPORARY_PREFIX)
 }
 
-/// Whether a checkpoint with this coverage would have captured `path`, had it existed then as `entry`. For more than a
+/// Returns whether a checkpoint with this coverage would have captured `path`, had it existed then as `entry`. For more than a
 /// few paths use one [`CaptureJudge`].
 pub fn would_capture(path: &RelPath, entry: &ManifestEntry, coverage: &Coverage, tree: &CoverageView<'_>) -> Verdict {
     CaptureJudge::new(coverage, tree).verdict(path, entry)
@@ -134,7 +134,7 @@ impl<'a> CaptureJudge<'a> {
         }
     }
 
-    /// What holds inside of `dir`, asking the directories above it first.
+    /// Returns what holds inside of `dir`, asking the directories above it first.
     fn inside(&self, dir: &RelPath) -> Inside {
         if let Some(known) = self.dirs.borrow().get(dir) {
             return known.clone();
@@ -177,7 +177,7 @@ impl<'a> CaptureJudge<'a> {
         }
     }
 
-    /// Whether a maker's mark may have stood there: the checkpoint has it, or would not have it if it had. `level` are the
+    /// Returns whether a maker's mark may have stood there: the checkpoint has it, or would not have it if it had. `level` are the
     /// rules of its directory.
     fn may_stand(&self, level: Option<&Arc<Level>>, mark: &RelPath) -> bool {
         (self.tree.exists)(mark) || self.coverage.skip_of(mark).is_some() || self.file_denial(level, mark).is_some()
@@ -204,7 +204,7 @@ impl<'a> CaptureJudge<'a> {
     }
 }
 
-/// What the rules say of a directory.
+/// The rules' word on a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirRule {
     /// By a configured exclude: not even paths captured before are looked at.
@@ -216,7 +216,7 @@ pub enum DirRule {
     Open,
 }
 
-/// What configured excludes, ignore rules and makers beside it say of a directory.
+/// Returns what configured excludes, ignore rules and makers beside it say of a directory.
 pub fn directory_rule(
     configured: Option<&Arc<Level>>,
     level: Option<&Arc<Level>>,

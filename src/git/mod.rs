@@ -17,7 +17,7 @@ pub use verbs::{Asked, RefusedLine, judge, needs_index};
 
 use crate::error::{Code, Error, IoContext, Result};
 
-/// What must hold whatever any configuration says.
+/// Settings that hold whatever any configuration says.
 const ISOLATED: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.attributesFile", "/dev/null"),
@@ -66,7 +66,7 @@ const ON_THE_WAY: &[&str] = &[
     "GIT_TERMINAL_PROMPT",
 ];
 
-/// How far a git goes.
+/// The distance that a git goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitReach {
     /// It stays here: no configuration but the repository's own and ours.

@@ -1,4 +1,4 @@
-//! What an ordinary git may be asked on a view: verbs that only read, `push` and `bundle`. Pure.
+//! The requests that an ordinary git may get on a view: verbs that only read, `push` and `bundle`. Pure.
 //!
 //! The verbs stand in a list, and so do the options of theirs that write or run a program; everything else needs `--unsafe`. git
 //! takes an option by any beginning of its name: so does this.
@@ -116,7 +116,7 @@ const PLAIN: &[&str] = &[
 /// Short options of `grep` that take no value.
 const GREP_PLAIN: &str = "aIEFGPivwhHlLcnopWqrz0123456789";
 
-/// What listing branches may be asked with.
+/// The options of listing branches.
 const LISTING: &[&str] = &[
     "--list",
     "--all",
@@ -140,7 +140,7 @@ const LISTING: &[&str] = &[
     "--omit-empty",
 ];
 
-/// Those with which a name is a pattern or a commit, not a branch to be made.
+/// The options with which a name is a pattern or a commit, not a branch to be made.
 const SELECTING: &[&str] = &["--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
 
 /// A line that may be run.
@@ -148,7 +148,7 @@ const SELECTING: &[&str] = &["--list", "--contains", "--no-contains", "--merged"
 pub struct Asked {
     /// The verb; empty when there is none (`--version`).
     pub verb: String,
-    /// Whether it sends away what the view holds.
+    /// True if it sends away what the view holds.
     pub sends: bool,
 }
 
@@ -159,7 +159,7 @@ pub struct RefusedLine {
     pub instead: String,
 }
 
-/// Whether a verb looks at the work tree.
+/// Returns whether a verb looks at the work tree.
 pub fn needs_index(verb: &str) -> bool {
     WITH_INDEX.contains(&verb)
 }

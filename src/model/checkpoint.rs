@@ -1,4 +1,4 @@
-//! What a checkpoint says of itself, and its commit message.
+//! The record of a checkpoint, and its commit message.
 //!
 //! First line after Hankweave: `{status}:{codonId} [run:{runId}] {codonName}`; other kinds put the turn in the place of
 //! the codon and the reason in the place of its name. Then `Codon:`, `Status:`, `Timestamp:`, `Duration:` lines, then
@@ -7,7 +7,7 @@
 use super::effect::Class;
 use super::text::{cut, printable};
 
-/// Why a checkpoint exists.
+/// The reason for a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CheckpointKind {
     /// Before the first destructive action of a turn.
@@ -95,12 +95,12 @@ pub struct Record {
     pub time: String,
     /// Duration of the codon, milliseconds.
     pub duration_ms: Option<u64>,
-    /// What the action that caused it does.
+    /// The effects of the action that caused it.
     pub effects: Vec<Class>,
     /// Captured files and links, and their bytes.
     pub files: u64,
     pub bytes: u64,
-    /// How many paths were skipped and listed.
+    /// The number of paths that were skipped and listed.
     pub skipped: u64,
     /// `partial`, `paths` (only some paths), `tracked` (only tracked files), `targeted`, `secrets`, `unstable`.
     pub flags: Vec<String>,
@@ -156,7 +156,7 @@ impl Record {
         }
     }
 
-    /// Whether it holds the whole workspace (as far as the rules let it in), not only some named paths.
+    /// Returns whether it holds the whole workspace (as far as the rules let it in), not only some named paths.
     pub fn is_whole(&self) -> bool {
         !self.flags.iter().any(|flag| flag == "paths" || flag == "tracked")
     }
@@ -166,7 +166,7 @@ impl Record {
         !self.flags.iter().any(|flag| flag == "paths")
     }
 
-    /// Whether it holds files that are secrets.
+    /// Returns whether it holds files that are secrets.
     pub fn holds_secrets(&self) -> bool {
         self.flags.iter().any(|flag| flag == "secrets")
     }
@@ -208,7 +208,7 @@ impl Record {
     }
 }
 
-/// How many fields a message is read for.
+/// The number of fields for which a message is read.
 const FIELDS: usize = 16;
 
 /// The place of a field in what [`Record::parse`] takes apart. Thousands of messages are read at once: no list is searched.

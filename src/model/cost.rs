@@ -1,4 +1,4 @@
-//! What a checkpoint cost, step by step.
+//! The cost of a checkpoint, step by step.
 
 use serde::Serialize;
 

@@ -44,7 +44,7 @@ pub fn not_held(paths: impl ExactSizeIterator<Item = (String, Option<Weight>)>) 
     (!named.is_empty()).then(|| format!("not held: {}{more}", named.join(", ")))
 }
 
-/// Why a path is not in a checkpoint.
+/// The reason why a path is not in a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SkipReason {
     /// Above the size cap; its size in bytes.
@@ -96,7 +96,7 @@ impl SkipReason {
         }
     }
 
-    /// How much it is, where that was counted.
+    /// Returns how much it is, where that was counted.
     pub fn weight(self) -> Option<Weight> {
         match self {
             SkipReason::TooLarge(size) | SkipReason::OverBudget(size) => Some(Weight::whole(size)),
@@ -144,7 +144,7 @@ impl SkipReason {
         all.into_iter().find(|reason| reason.as_str() == word)
     }
 
-    /// Whether a checkpoint with such a gap is called partial: something a user would expect in it is missing.
+    /// Returns whether a checkpoint with such a gap is called partial: something a user would expect in it is missing.
     pub fn makes_partial(self) -> bool {
         match self {
             SkipReason::TooLarge(_)
@@ -193,7 +193,7 @@ pub struct Defaults {
 }
 
 impl Defaults {
-    /// What git itself would create.
+    /// The modes that git itself would create.
     pub const STANDARD: Defaults = Defaults { file: 0o644, executable: 0o755, dir: 0o755 };
 }
 
@@ -205,7 +205,7 @@ pub struct Pattern {
     pub text: String,
 }
 
-/// What a capture looked at.
+/// The part of the tree that a capture looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// The whole workspace.
@@ -230,7 +230,7 @@ pub struct Coverage {
     pub extent: Extent,
     /// Files above this many bytes were left out.
     pub file_cap: u64,
-    /// Whether untracked secret files were captured like others.
+    /// True if untracked secret files were captured like others.
     pub secrets: bool,
     /// Patterns of `.git/info/exclude`, weaker than every `.gitignore` of the tree.
     pub excludes: Vec<Pattern>,
@@ -240,7 +240,7 @@ pub struct Coverage {
     pub tracked: Vec<String>,
     /// Patterns of inputs that a typed checkpoint left out, because there were such files.
     pub read_only: Vec<String>,
-    /// What was left out, by path. A skipped directory stands for everything below it.
+    /// The skipped paths, with their reasons. A skipped directory stands for everything below it.
     pub skipped: BTreeMap<RelPath, SkipReason>,
     /// Paths captured only because an action was about to destroy them: their absence elsewhere says nothing.
     pub targeted: Vec<RelPath>,
@@ -250,7 +250,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Whether something a user would expect in the checkpoint is missing.
+    /// Returns whether something a user would expect in the checkpoint is missing.
     pub fn is_partial(&self) -> bool {
         self.extent != Extent::Tree || self.skipped.values().any(|reason| reason.makes_partial())
     }

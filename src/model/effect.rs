@@ -1,4 +1,4 @@
-//! What an action does to the world: effects, how sure the reader is of them, and what they call for.
+//! The effects of an action on the world, how sure the reader is of them, and what they call for.
 
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ impl Class {
         }
     }
 
-    /// Whether effects of this class reach beyond the files of a workspace.
+    /// Returns whether effects of this class reach beyond the files of a workspace.
     pub fn is_external(self) -> bool {
         match self {
             Class::FileDelete
@@ -84,7 +84,7 @@ impl Class {
     }
 }
 
-/// Where an effect lands.
+/// The place where an effect lands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -99,7 +99,7 @@ pub enum Scope {
     Unknown,
 }
 
-/// How sure the reader is of an effect.
+/// The certainty of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
@@ -111,7 +111,7 @@ pub enum Certainty {
     Named,
 }
 
-/// How bad an effect is if it was not meant; ordered.
+/// The weight of an effect that was not meant; ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -121,7 +121,7 @@ pub enum Severity {
     High,
 }
 
-/// What the user wants done about an effect, beside checkpoints.
+/// The user's wish about an effect, beside checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stance {
@@ -135,7 +135,7 @@ pub enum Stance {
     Deny,
 }
 
-/// How far the line was understood.
+/// The degree to which the line was understood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
@@ -148,7 +148,7 @@ pub enum Confidence {
     Opaque,
 }
 
-/// What an action calls for.
+/// The checkpoint that an action calls for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
@@ -170,12 +170,12 @@ impl Needs {
         }
     }
 
-    /// Whether a checkpoint is due.
+    /// Returns whether a checkpoint is due.
     pub fn checkpoint(self) -> bool {
         matches!(self, Needs::Checkpoint | Needs::Both)
     }
 
-    /// Whether a warning is due.
+    /// Returns whether a warning is due.
     pub fn warn(self) -> bool {
         matches!(self, Needs::Warn | Needs::Both)
     }
@@ -187,11 +187,11 @@ pub struct Effect {
     pub class: Class,
     /// The program or construct: `rm`, `sed`, `redirect`, `git reset`.
     pub verb: String,
-    /// What it is done to, as written after expansion of what is constant; `None` when unknown.
+    /// The object of the action, as written after expansion of what is constant; `None` when unknown.
     pub target: Option<String>,
     pub scope: Scope,
     pub certainty: Certainty,
-    /// Whether bringing files back undoes it.
+    /// True if bringing files back undoes it.
     pub reversible: bool,
     pub severity: Severity,
     /// The rule that found it.
@@ -264,7 +264,7 @@ pub struct Verdict {
     /// Of `targets`, those of which everything goes, whatever ignore rules say (`rm -rf .`, `git clean -x`).
     #[serde(skip)]
     pub wiped: Vec<String>,
-    /// Why the action is to be held: the user's policy asks first, or denies it.
+    /// The reason to hold the action: the user's policy asks first, or denies it.
     #[serde(skip)]
     pub hold: Option<String>,
     /// Places of effects that seem to lie outside of the workspace, the first of them: paths, the directories of patterns, and

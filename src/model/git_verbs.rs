@@ -1,4 +1,4 @@
-//! Which verbs of git `piton git` passes on as they are: known to the door that passes them and to the classifier.
+//! The verbs of git that `piton git` passes on as they are: known to the door that passes them and to the classifier.
 
 /// Verbs that only read, or that write nowhere but where they are told to (`archive`, `bundle`, `push`). In the order of the
 /// alphabet.

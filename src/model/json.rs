@@ -20,7 +20,7 @@ pub struct ParsedJson {
     pub is_doubtful: bool,
     /// False if bytes of it are not UTF-8.
     pub is_utf8: bool,
-    /// Why it is no JSON.
+    /// The reason why it is no JSON.
     pub fault: Option<String>,
 }
 

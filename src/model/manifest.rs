@@ -1,4 +1,4 @@
-//! What a workspace holds at one moment: every captured path with its kind, permissions and content id.
+//! The content of a workspace at one moment: every captured path with its kind, permissions and content id.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ impl ManifestEntry {
         }
     }
 
-    /// Whether both are the same to a restore: kind, permissions and content (sizes follow from the content).
+    /// Returns whether both are the same to a restore: kind, permissions and content (sizes follow from the content).
     pub fn same(&self, other: &ManifestEntry) -> bool {
         self.kind == other.kind && self.perm == other.perm && self.id == other.id
     }
@@ -92,7 +92,7 @@ impl Manifest {
         self.0.get(path)
     }
 
-    /// Whether a path is captured.
+    /// Returns whether a path is captured.
     pub fn contains(&self, path: &RelPath) -> bool {
         self.0.contains_key(path)
     }
@@ -134,7 +134,7 @@ impl Manifest {
         self.0.len()
     }
 
-    /// Whether nothing is captured.
+    /// Returns whether nothing is captured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

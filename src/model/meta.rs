@@ -67,7 +67,7 @@ pub fn shard<'a>(
     (!lines.is_empty()).then(|| lines_of(&lines))
 }
 
-/// What is said of the whole checkpoint; `None` when it is what every checkpoint has.
+/// Returns what is said of the whole checkpoint; `None` when it is what every checkpoint has.
 pub fn info(coverage: &Coverage) -> Option<Vec<u8>> {
     let lines = info_lines(coverage);
     (!lines.is_empty()).then(|| lines_of(&lines))
@@ -84,7 +84,7 @@ fn skip_line(name: &[u8], reason: SkipReason) -> String {
     format!("skip {}{more} {} {}", reason.as_str(), weight.bytes, quote(name))
 }
 
-/// Where [`info`] stands.
+/// Returns where [`info`] stands.
 pub fn info_names() -> Vec<Vec<u8>> {
     vec![name::RESERVED_ROOT.to_vec(), b"info".to_vec()]
 }
@@ -99,7 +99,7 @@ fn usual(entry: &ManifestEntry, defaults: &Defaults) -> u16 {
     }
 }
 
-/// Where the [`shard`] of a directory stands.
+/// Returns where the [`shard`] of a directory stands.
 pub fn shard_names(dir: &RelPath) -> Vec<Vec<u8>> {
     let mut names = vec![name::RESERVED_ROOT.to_vec(), b"tree".to_vec()];
     for (i, component) in dir.components().enumerate() {

@@ -8,7 +8,7 @@
 //!
 //! Rules after git's `is_ntfs_dotgit` and `is_hfs_dotgit`.
 
-/// What stands before escaped names.
+/// The prefix of escaped names.
 pub const PREFIX: &str = "~piton~";
 
 /// piton's own entry in a checkpoint's root tree.
@@ -68,7 +68,7 @@ fn is_reserved_root(name: &[u8]) -> bool {
         && name[RESERVED_ROOT.len()..].iter().all(|byte| *byte == b'~')
 }
 
-/// Whether some file system would take `name`, or a part of it behind a backslash, for `.git`.
+/// Returns whether some file system would take `name`, or a part of it behind a backslash, for `.git`.
 pub fn is_dot_git(name: &[u8]) -> bool {
     name.split(|byte| *byte == b'\\').any(is_ntfs_dot_git) || is_hfs_dot_git(name)
 }

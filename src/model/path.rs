@@ -21,7 +21,7 @@ impl RelPath {
         RelPath::default()
     }
 
-    /// Whether one is a clone of the other, which is told without reading them.
+    /// Returns whether one is a clone of the other, which is told without reading them.
     pub fn shares_bytes(&self, other: &RelPath) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -81,7 +81,7 @@ impl RelPath {
         RelPath(bytes[..total].into())
     }
 
-    /// Whether this is the root.
+    /// Returns whether this is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
@@ -110,7 +110,7 @@ impl RelPath {
         self.0.split(|byte| *byte == b'/').filter(|component| !component.is_empty())
     }
 
-    /// Whether this path is `ancestor` or lies inside it.
+    /// Returns whether this path is `ancestor` or lies inside it.
     pub fn starts_with(&self, ancestor: &RelPath) -> bool {
         ancestor.is_root()
             || (self.0.starts_with(&ancestor.0) && matches!(self.0.get(ancestor.0.len()), None | Some(b'/')))

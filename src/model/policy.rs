@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::effect::{Class, Severity, Stance};
 
-/// When the guard takes a checkpoint.
+/// The time at which the guard takes a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
     /// Before the first destructive or opaque action of a turn.
@@ -15,7 +15,7 @@ pub enum Guard {
     Off,
 }
 
-/// What a failed or late checkpoint does to the agent's action.
+/// The effect of a failed or late checkpoint on the agent's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
     /// The agent goes on (`proceed` stays true).
@@ -24,14 +24,14 @@ pub enum OnFailure {
     Hold,
 }
 
-/// How opaque actions (scripts, makefiles) count.
+/// The treatment of opaque actions (scripts, makefiles).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opaque {
     Checkpoint,
     Ignore,
 }
 
-/// How changes are noticed.
+/// The way in which changes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watching {
     /// The operating system tells; where it cannot, checkpoints scan.
@@ -42,7 +42,7 @@ pub enum Watching {
     None,
 }
 
-/// What a checkpoint survives from its reply on.
+/// The failures that a checkpoint survives from its reply on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// A power cut.
@@ -51,7 +51,7 @@ pub enum Durability {
     Process,
 }
 
-/// How untracked secret files are treated.
+/// The treatment of untracked secret files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrets {
     /// Only when an action is about to destroy them.
@@ -73,7 +73,7 @@ pub struct Limits {
     pub memory: u64,
 }
 
-/// How many checkpoints are kept.
+/// The number of checkpoints that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     pub enabled: bool,
@@ -106,9 +106,9 @@ pub struct Policy {
     pub secrets: Secrets,
     /// Extra exclude patterns, `.gitignore` dialect, relative to the workspace root.
     pub exclude: Vec<String>,
-    /// What *typed* checkpoints record; empty means everything.
+    /// The files that *typed* checkpoints record; empty means everything.
     pub tracked_files: Vec<String>,
-    /// Whether patterns of tracked files beat ignore rules.
+    /// True if patterns of tracked files beat ignore rules.
     pub tracked_override: bool,
     /// Read-only inputs: never part of typed checkpoints.
     pub read_only: Vec<String>,

@@ -1,4 +1,4 @@
-//! Where captured content goes: the border between the user's files and the store, which never meet.
+//! The destination of captured content: the border between the user's files and the store, which never meet.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use crate::error::{IoContext, Result};
 
 /// Takes objects from several threads at once. Two implementors: the store's batch, and [`HashOnly`].
 pub trait ObjectSink: Sync {
-    /// Whether the object need not be written.
+    /// Returns whether the object need not be written.
     ///
     /// # Errors
     /// When the store cannot answer.

@@ -31,16 +31,16 @@ impl Stamp {
     }
 }
 
-/// What was known of a captured file after the last capture.
+/// The facts of a captured file after the last capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownFile {
     pub stamp: Stamp,
     pub id: ObjectId,
-    /// Whether an equal stamp proves equal content (see [`Stamp::proves_content_read_at`]).
+    /// True if an equal stamp proves equal content (see [`Stamp::proves_content_read_at`]).
     pub proven: bool,
 }
 
-/// What was known of all captured files after the last capture, in byte order of their paths.
+/// The facts of all captured files after the last capture, in byte order of their paths.
 #[derive(Clone, Debug, Default)]
 pub struct KnownPaths(Vec<(RelPath, KnownFile)>);
 
@@ -65,7 +65,7 @@ impl KnownPaths {
         KnownPaths(entries)
     }
 
-    /// What is known of a path.
+    /// Returns what is known of a path.
     pub fn get(&self, path: &RelPath) -> Option<&KnownFile> {
         let at = self.0.binary_search_by(|(known, _)| known.cmp(path)).ok()?;
         Some(&self.0[at].1)

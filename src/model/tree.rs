@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::id::ObjectId;
 use crate::error::{Code, Error, Result};
 
-/// What a tree entry is. Only the modes that piton writes; permission bits beyond "executable" live in the sidecar
+/// The kind of a tree entry. Only the modes that piton writes; permission bits beyond "executable" live in the sidecar
 /// records of [`super::meta`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {

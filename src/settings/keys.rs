@@ -14,7 +14,7 @@ pub struct Key {
     pub name: &'static str,
     /// Applies a value; the error says what is wrong with it.
     pub apply: fn(&mut Policy, &Value) -> Result<(), String>,
-    /// Whether going from the first policy to the second protects at least as much.
+    /// True if going from the first policy to the second protects at least as much.
     pub widens: fn(&Policy, &Policy) -> bool,
 }
 
@@ -188,7 +188,7 @@ impl Key {
         plain.then(|| format!("PITON_{}", self.name.to_uppercase().replace('.', "_")))
     }
 
-    /// What a workspace's list adds to what is in force: lists are joined, everything else replaces.
+    /// Returns what a workspace's list adds to what is in force: lists are joined, everything else replaces.
     pub fn joined(&self, policy: &Policy, value: &Value) -> Value {
         let old = match self.name {
             "exclude" => &policy.exclude,

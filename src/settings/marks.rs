@@ -31,7 +31,7 @@ impl SettingsMarks {
         SettingsMarks { at, files: files.map(|path| found(&path)) }
     }
 
-    /// Whether `now` proves that what was read then would be read now. A file that was written just before it was read may
+    /// Returns whether `now` proves that what was read then would be read now. A file that was written just before it was read may
     /// have been written again without a trace.
     pub fn stand(&self, now: &SettingsMarks) -> bool {
         let proven = |file: &FoundFile| match file {

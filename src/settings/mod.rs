@@ -34,7 +34,7 @@ pub const WORKSPACE_FILE: &str = ".piton.yaml";
 /// Configuration files above this many bytes are refused.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
     Default,
@@ -71,7 +71,7 @@ pub struct Sources {
     /// A user's file that cannot be read, and why.
     pub unread: Option<(PathBuf, String)>,
     pub workspace: Option<(PathBuf, String)>,
-    /// Whether the user trusts this very content of the workspace's file.
+    /// True if the user trusts this very content of the workspace's file.
     pub workspace_trusted: bool,
     /// Environment variables; only `PITON_…` ones that name a key count.
     pub environment: Vec<(String, String)>,
@@ -89,13 +89,13 @@ pub struct Effective {
     /// Lists the settings of the workspace's file that were left aside.
     pub warnings: Vec<String>,
     pub mistakes: Vec<Mistake>,
-    /// Where the user's rules stand.
+    /// The place of the user's rules.
     rules: Spot,
     is_running: bool,
 }
 
 impl Effective {
-    /// Where the value of a key came from.
+    /// Returns where the value of a key came from.
     pub fn origin(&self, key: &str) -> String {
         let found = self.settings.iter().find(|setting| setting.key == key);
         found.map_or_else(|| key.to_owned(), |setting| setting.origin.to_string())

@@ -1,4 +1,4 @@
-//! Which workspace files the user trusts, by path and content.
+//! The workspace files that the user trusts, by path and content.
 //!
 //! A file `$PITON_HOME/trusted`, one line each: the content's id (git's SHA-1 of it, with collision detection) and the
 //! percent-quoted path. Another content at the same path is not trusted.
@@ -13,7 +13,7 @@ use crate::model::meta::quote;
 use crate::sys::fs::durable::replace_file;
 use crate::sys::fs::lock::{FileLock, Mode};
 
-/// How long somebody else who trusts is waited for.
+/// The time to wait for somebody else who trusts.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn line_of(file: &Path, content: &[u8]) -> Result<String> {
@@ -31,7 +31,7 @@ fn lines(home: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Whether this very content of the file is trusted.
+/// Returns whether this very content of the file is trusted.
 pub fn is_trusted(home: &Path, file: &Path, content: &[u8]) -> bool {
     line_of(file, content).is_ok_and(|line| lines(home).contains(&line))
 }

@@ -11,7 +11,7 @@ use crate::error::{Code, Error};
 /// Keys whose value is a map of its own, not a section of keys.
 const WHOLE: &[&str] = &["policy", "rules"];
 
-/// Where a value stands, and the values inside of it (1-based; 0 when it comes from no file).
+/// The place of a value, and the values inside of it (1-based; 0 when it comes from no file).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spot {
     pub line: u64,

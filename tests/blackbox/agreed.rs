@@ -1,4 +1,4 @@
-//! What was agreed to is what is done: edits that come between the question and the answer, or between a preview and its request.
+//! Verbs do what was agreed to: edits that come between the question and the answer, or between a preview and its request.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a checkpoint holds: each kind of thing goes away and comes back exactly, or is listed as left out.
+//! The content of a checkpoint: each kind of thing goes away and comes back exactly, or is listed as left out.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -56,7 +56,7 @@ impl Scene {
         self.lab.sh(&format!("rm -rf {home} && cp -a {} {home}", kept.display(), home = self.home().display()));
     }
 
-    /// What a checkpoint brings back in an empty place; the reply if it refuses.
+    /// Returns what a checkpoint brings back in an empty place; the reply if it refuses.
     fn brought_back(&self, n: u64) -> Result<Tree, Output> {
         let out = self.lab.root().join("out");
         let _ = std::fs::remove_dir_all(&out);

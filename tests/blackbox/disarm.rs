@@ -50,7 +50,7 @@ fn settles_at(lab: &Lab, count: usize) {
 
 // ---- settings
 
-/// What a broken file does to everything that guards and brings back: nothing.
+/// Asserts that a broken file stops nothing that guards and brings back.
 fn nothing_is_disarmed(lab: &Lab, shown: &str, says: &str, env: &[(&str, &str)]) {
     // A machine that stands still makes nothing late.
     let env = &[env, &[("PITON_DEADLINE_MS", "60000")]].concat();

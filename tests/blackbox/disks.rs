@@ -32,7 +32,7 @@ fn passes(output: Option<Output>) {
     }
 }
 
-/// What all scripts share: `code EXPECTED TEXT command…` checks the exit code and that the output names TEXT.
+/// The head of all scripts: `code EXPECTED TEXT command…` checks the exit code and that the output names TEXT.
 const CHECK: &str = r#"
     code() {
         want=$1 text=$2; shift 2

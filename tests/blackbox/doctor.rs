@@ -40,7 +40,7 @@ impl Clinic {
         rows.into_iter().find(|row| row["about"] == about && row["text"].as_str().unwrap().contains(part))
     }
 
-    /// Whatever a person would type.
+    /// Runs a line as a person would type it.
     fn shell(&self, line: &str) {
         let program = Path::new(env!("CARGO_BIN_EXE_piton")).parent().unwrap();
         let mut command = self.lab.command("/bin/sh", &self.lab.work);
@@ -89,7 +89,7 @@ struct Case {
     says: &'static str,
     /// The exit code while it stands.
     code: i32,
-    /// What is done where no command is told.
+    /// The step where no command is told.
     step: Option<fn(&Clinic)>,
 }
 

@@ -20,12 +20,12 @@ const CALLS: &str = "write,pwrite64,writev,fsync,fdatasync,syncfs,rename,renamea
 /// Calls that open files, for reading or to make them.
 const OPENS: &str = "open,openat,openat2,creat";
 
-/// Whether every point is tried.
+/// Returns whether every point is tried.
 pub fn full() -> bool {
     std::env::var_os("PITON_ROUNDS").is_some_and(|rounds| rounds == "full")
 }
 
-/// Whether strace is here and may be used; said aloud where not.
+/// Returns whether strace is here and may be used; said aloud where not.
 fn strace() -> bool {
     match Command::new("strace").args(["-o", "/dev/null", "true"]).output() {
         Ok(output) if output.status.success() => return true,
@@ -69,7 +69,7 @@ impl Scene {
         }
     }
 
-    /// How often the busiest thread makes one of `calls` in an undisturbed run.
+    /// Returns how often the busiest thread makes one of `calls` in an undisturbed run.
     fn count(args: &[&str], prepare: fn() -> Scene, calls: &str) -> usize {
         let scene = prepare();
         let log = scene.lab.root().join("count.log");
@@ -207,7 +207,7 @@ fn is_said(output: &Output, round: &str) {
     }
 }
 
-/// Which way out of an interrupted restore a round takes: both, by turns.
+/// Returns which way out of an interrupted restore a round takes: both, by turns.
 fn forward(round: &str) -> bool {
     round.bytes().map(u32::from).sum::<u32>().is_multiple_of(2)
 }

@@ -216,7 +216,7 @@ fn what_is_brought_back_and_what_cannot_be_is_told_to_the_model() {
     assert_eq!(prompt("go on again"), Value::Null);
 }
 
-/// What a prompt of a client that speaks Claude Code's words is answered.
+/// Returns what a prompt of a client that speaks Claude Code's words is answered.
 fn answered(hooked: &Hooked, client: &str, prompt: &str) -> String {
     let reply = hooked.hook(
         client,

@@ -286,7 +286,7 @@ fn the_extension_of_pi() {
     read_by_piton("pi", &lab.read("asked"), "session_start tool_call tool_result before_agent_start input agent_end");
 }
 
-/// What a shim sent is what piton reads: no event of it is unknown or refused.
+/// Piton reads everything that a shim sent: no event of it is unknown or refused.
 fn read_by_piton(client: &str, asked: &str, expected: &str) {
     let client = piton::agents::Client::named(client).unwrap();
     let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! What went wrong in other tools, tried here; each test names the report it comes from.
+//! Failures of other tools, tried here; each test names the report it comes from.
 
 use serde_json::{Value, json};
 

@@ -34,7 +34,7 @@ impl Mapping {
         unsafe { self.start.add(at).write_volatile(byte) };
     }
 
-    /// What is known of the file, whatever its names are now.
+    /// Returns what is known of the file, whatever its names are now.
     pub fn facts(&self) -> Metadata {
         self.file.metadata().unwrap()
     }

@@ -1,4 +1,4 @@
-//! What an action names is looked at itself: writes that no watcher tells of, and that move no time.
+//! Paths that an action names are looked at themselves: writes that no watcher tells of, and that move no time.
 //!
 //! Bind mounts need root; without it the tests say that they were skipped.
 
@@ -283,7 +283,7 @@ fn a_process_of_its_own_looks_at_what_is_named() {
     assert_eq!(lab.read("dir/a"), "12d dir/a\n");
 }
 
-/// What a restore replaces can be had back, although nothing told that it had changed.
+/// A restore's replaced content can be had back, although nothing told that it had changed.
 #[test]
 fn a_restore_saves_what_it_replaces_whatever_was_told() {
     for settings in ["", "watcher: none\n"] {

@@ -1,4 +1,4 @@
-//! Who is at the other end of the daemon's socket: another user, another version, somebody who asks too much; and a runtime directory
+//! The other end of the daemon's socket: another user, another version, somebody who asks too much; and a runtime directory
 //! that takes no socket.
 
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::support::*;
 
-/// Who has no rights of their own anywhere.
+/// A user without rights of their own anywhere.
 const NOBODY: u32 = 65534;
 
 fn is_root() -> bool {
@@ -92,7 +92,7 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Whether the session's turn is held by a checkpoint that has this content.
+    /// Returns whether the session's turn is held by a checkpoint that has this content.
     fn held(&self, content: &str) -> bool {
         let kept = std::fs::read(self.lab.home.join("piton/sessions/claude-code.s")).unwrap();
         let kept: Value = serde_json::from_slice(&kept).unwrap();

@@ -1,4 +1,4 @@
-//! What an action destroys is in a checkpoint, whatever the turn did before.
+//! A checkpoint holds what an action destroys, whatever the turn did before.
 //!
 //! `PITON_ROUNDS=full` runs 20 seeds of 60 turns of random real actions, otherwise one seed of 15.
 
@@ -33,7 +33,7 @@ fn turn(sidecar: &mut Sidecar, name: &str) {
     sidecar.ask(json!({"type": "turn.start", "turn": name}));
 }
 
-/// What a checkpoint holds at a path.
+/// Returns what a checkpoint holds at a path.
 fn held(lab: &Lab, checkpoint: &str, path: &str) -> String {
     lab.piton(&["show", &format!("{checkpoint}:{path}")]).stdout
 }

@@ -153,7 +153,7 @@ fn single_files_and_directories_leave_the_rest_alone() {
     assert_eq!((get(&lab, "two/c"), get(&lab, "top")), ("c1".into(), "top\n".into()));
 }
 
-/// Where the lab's store is.
+/// Returns where the lab's store is.
 fn piton_home(lab: &Lab) -> PathBuf {
     let status = value(&lab.piton(&["status", "--json"]));
     Path::new(status["store"].as_str().unwrap()).parent().unwrap().to_owned()

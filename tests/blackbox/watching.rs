@@ -99,7 +99,7 @@ fn has_git() -> bool {
     has
 }
 
-/// What a scan by somebody who knows nothing finds.
+/// Returns what a scan by somebody who knows nothing finds.
 fn scanned(lab: &Lab) -> BTreeMap<String, String> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let home = lab.root().join(format!("fresh-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
@@ -179,7 +179,7 @@ fn unwatched(guarded: &Guarded) -> Vec<PathBuf> {
     found
 }
 
-/// What helps to find out where faults come from: how the checkpoint was taken, whether the next ones hold the same, and
+/// Returns what helps to find out where faults come from: how the checkpoint was taken, whether the next ones hold the same, and
 /// the files that rule.
 fn explain(guarded: &mut Guarded, faults: &[String]) -> String {
     let (cost, blind) = (guarded.status(), unwatched(guarded));
@@ -195,14 +195,14 @@ fn explain(guarded: &mut Guarded, faults: &[String]) -> String {
     text + &String::from_utf8_lossy(&shown.stdout)
 }
 
-/// What writers and the one who takes checkpoints share.
+/// The state that writers and the one who takes checkpoints share.
 struct Scene {
     root: PathBuf,
     outside: PathBuf,
     /// Writers hold it shared for each edit.
     gate: RwLock<()>,
     end: AtomicBool,
-    /// What was touched since the last barrier.
+    /// The paths that were touched since the last barrier.
     touched: Mutex<BTreeSet<String>>,
     edits: AtomicU64,
 }
@@ -258,7 +258,7 @@ impl Scene {
         self.edits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether nobody touched a path, what is below it or a directory above it.
+    /// Returns whether nobody touched a path, what is below it or a directory above it.
     fn is_untouched(touched: &BTreeSet<String>, path: &str) -> bool {
         let below = |path: &str, dir: &str| {
             dir.is_empty() || path == dir || path.strip_prefix(dir).is_some_and(|r| r.starts_with('/'))
@@ -477,7 +477,7 @@ fn what_the_system_may_not_tell_is_captured_all_the_same() {
     assert_eq!(status["watching"]["divergences"], 0, "{status}");
 }
 
-/// What [`overflow`] writes.
+/// The names of the files that [`overflow`] writes.
 const FLOODED: [&str; 3] = ["flood-1", "flood-2", "last"];
 
 /// Has more happen below a directory, while the sidecar stands still, than the kernel keeps events.

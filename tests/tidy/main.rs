@@ -119,7 +119,7 @@ fn the_protocol_is_specified() {
     assert_eq!(names, Vec::<String>::new(), "not in docs/PROTOCOL.md");
 }
 
-/// What is found in one made-up file.
+/// Returns what is found in one made-up file.
 fn check(path: &str, text: &str) -> Vec<String> {
     let mut files = vec![File::new(path, text)];
     // Everything reaches it.

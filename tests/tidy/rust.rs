@@ -69,7 +69,7 @@ pub fn mask(source: &[char]) -> Vec<char> {
     out
 }
 
-/// Where the comment or literal that begins at `at` ends; `at` itself when none does.
+/// Returns where the comment or literal that begins at `at` ends; `at` itself when none does.
 pub fn literal_end(source: &[char], at: usize) -> usize {
     let get = |i: usize| source.get(i).copied().unwrap_or('\0');
     let starts_word = at == 0 || !is_word(get(at - 1));
@@ -163,7 +163,7 @@ pub fn words_before_colons(code: &[char]) -> Vec<usize> {
     at
 }
 
-/// Where the body of the item that begins at `start` opens (if it has one), and where the item ends.
+/// Returns where the body of the item that begins at `start` opens (if it has one), and where the item ends.
 pub fn item_end(masked: &[char], start: usize) -> (Option<usize>, usize) {
     let (mut round, mut braces, mut open) = (0i32, 0i32, None);
     for (at, c) in masked.iter().enumerate().skip(start) {

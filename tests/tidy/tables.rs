@@ -50,7 +50,7 @@ pub const PROC_AS_TEXT: &[&str] = &["src/classify/", "src/model/"];
 pub const MAX_FILE: usize = 500;
 pub const MAX_FUNCTION: usize = 80;
 
-/// What no tracked text may name. Written in two halves, because this file is tracked too.
+/// Names that no tracked text may hold. Written in two halves, because this file is tracked too.
 pub const UNNAMED: &[&str] = &[
     concat!("crates", ".io"),
     concat!("pypi", ".org"),
@@ -64,7 +64,7 @@ pub const MAX_CIRCLE: usize = 3;
 /// The one larger circle: the evaluator, whose cases call one another as the commands of a shell do.
 pub const CIRCLE: &str = "src/classify/walk/";
 
-/// How many types of one name there may be.
+/// The number of types of one name that there may be.
 pub const MAX_MEANINGS: usize = 2;
 
 /// Names of the standard library that a reader takes for it. `Error` and `Result` are the crate's own by custom.
@@ -89,7 +89,7 @@ pub const STANDARD_NAMES: &[&str] = &[
 pub const OPENINGS: &[&str] =
     &["How", "That", "Those", "What", "Whatever", "When", "Where", "Whether", "Which", "Who", "Whoever", "Why"];
 
-/// How many words a sentence may have.
+/// The number of words that a sentence may have.
 pub const MAX_WORDS: usize = 35;
 
 /// Words whose full stop ends no sentence.

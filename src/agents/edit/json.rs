@@ -39,7 +39,7 @@ impl NewValue {
     }
 }
 
-/// How new text is laid out: over lines after an indentation, or in one line.
+/// The layout of new text: over lines after an indentation, or in one line.
 #[derive(Clone)]
 enum Layout {
     Lines { newline: &'static str, indent: String, unit: String },
@@ -47,7 +47,7 @@ enum Layout {
 }
 
 impl Layout {
-    /// What stands between the elements, and before a closing bracket.
+    /// Returns what stands between the elements, and before a closing bracket.
     fn gap(&self) -> String {
         match self {
             Layout::Lines { newline, indent, .. } => format!("{newline}{indent}"),
@@ -157,7 +157,7 @@ fn command(handler: &ParsedValue, style: Style) -> Option<&str> {
     handler.get(if style == Style::Copilot { "bash" } else { "command" })?.text()
 }
 
-/// Whether an entry is ours as a whole.
+/// Returns whether an entry is ours as a whole.
 fn is_ours(entry: &ParsedValue, style: Style, ours: &dyn Fn(&str) -> bool) -> bool {
     let mine = |handler: &ParsedValue| command(handler, style).is_some_and(ours);
     if style != Style::Groups {
@@ -167,7 +167,7 @@ fn is_ours(entry: &ParsedValue, style: Style, ours: &dyn Fn(&str) -> bool) -> bo
     !handlers.is_empty() && handlers.iter().all(|handler| mine(&handler.value))
 }
 
-/// Whether our entries, in all events, are exactly the wanted ones.
+/// Returns whether our entries, in all events, are exactly the wanted ones.
 fn present(root: &ParsedValue, wanted: &[(&'static str, NewValue)], style: Style, ours: &dyn Fn(&str) -> bool) -> bool {
     let events = root.get("hooks").and_then(ParsedValue::members).unwrap_or_default();
     let mut left: Vec<(&str, Value)> = wanted.iter().map(|(event, node)| (*event, node.value())).collect();
@@ -253,7 +253,7 @@ fn cut(text: &str, root: &ParsedValue, way: &Way<'_>, style: Style) -> Option<St
     None
 }
 
-/// Whether nothing but what piton wrote is in the root, of which the member `at` is `hooks`.
+/// Returns whether nothing but what piton wrote is in the root, of which the member `at` is `hooks`.
 fn is_whole(root: &ParsedValue, at: usize, style: Style) -> bool {
     match root.items() {
         [_] => true,

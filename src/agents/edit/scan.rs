@@ -15,7 +15,7 @@ pub struct ParsedValue {
     pub form: ParsedForm,
 }
 
-/// What kind of value.
+/// The kinds of values.
 #[derive(Clone, Debug)]
 pub enum ParsedForm {
     /// Text, number, `true`, `false`, `null`.
@@ -29,12 +29,12 @@ pub enum ParsedForm {
 pub struct ParsedItem {
     /// Decoded; empty in a list.
     pub key: String,
-    /// Where the bracket, comma or comment before it ends.
+    /// The end of the bracket, comma or comment before it.
     pub lead: usize,
-    /// Where it begins: with its key, if it has one.
+    /// Its start: that of its key, if it has one.
     pub start: usize,
     pub value: ParsedValue,
-    /// Where the comma after it stands.
+    /// The position of the comma after it.
     pub comma: Option<usize>,
 }
 

@@ -118,7 +118,7 @@ fn others(text: &str, ours: &dyn Fn(&str) -> bool) -> Result<Value> {
 struct HookFile {
     lines: Vec<String>,
     newline: &'static str,
-    /// Whether the last line has an end.
+    /// True if the last line has an end.
     ends: bool,
 }
 
@@ -132,13 +132,13 @@ fn tells(line: &str) -> bool {
     !line.is_empty() && !line.starts_with('#')
 }
 
-/// What follows `key:` at this indentation.
+/// Returns what follows `key:` at this indentation.
 fn after_key<'l>(line: &'l str, depth: usize, key: &str) -> Option<&'l str> {
     let rest = line.get(depth..).filter(|_| indent(line) == depth)?.strip_prefix(key)?.strip_prefix(':')?;
     (rest.is_empty() || rest.starts_with(' ')).then_some(rest)
 }
 
-/// Whether a value is there at all, or only an empty one.
+/// Returns whether a value is there at all, or only an empty one.
 fn is_empty_value(rest: &str) -> bool {
     let value = rest.split(" #").next().unwrap_or(rest).trim();
     matches!(value, "" | "{}" | "[]" | "null" | "~")

@@ -26,7 +26,7 @@ const MAX_PARTS: usize = 1000;
 /// Longest id of a client that is taken for one.
 const MAX_ID: usize = 200;
 
-/// What a frame means.
+/// The meaning of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FrameMeaning {
     /// Tells of the session, by its ids alone.
@@ -45,15 +45,15 @@ enum FrameMeaning {
     Unused,
 }
 
-/// Where a client's stream keeps what.
+/// The places of a client's stream.
 struct StreamFormat {
     /// The places whose texts, joined by dots, are the name of a frame's type.
     name: &'static [&'static str],
-    /// What the types mean. The first that fits counts; `a.b` fits `a.b.c` too, and a part of `a` is called `a/b`.
+    /// The meanings of the types. The first that fits counts; `a.b` fits `a.b.c` too, and a part of `a` is called `a/b`.
     frames: &'static [(&'static str, FrameMeaning)],
     /// Its steps are of no use here.
     shape: Shape,
-    /// Where an action lists the paths that it touches: an array, and the field of its items.
+    /// The place where an action lists the paths that it touches: an array, and the field of its items.
     paths: &'static [(&'static str, &'static str)],
 }
 
@@ -71,7 +71,7 @@ impl StreamFormat {
     }
 }
 
-/// Why a frame was passed over.
+/// A reason to pass over a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrameFault {
     /// No JSON object, or not UTF-8.
@@ -136,7 +136,7 @@ impl StreamReader {
         Client::ALL.into_iter().filter(|client| clients::stream(*client).is_some()).map(Client::name).collect()
     }
 
-    /// What one line of the stream tells, in its order.
+    /// Returns what one line of the stream tells, in its order.
     ///
     /// # Errors
     /// Why it tells nothing, with a sentence.
@@ -261,7 +261,7 @@ fn object(line: &[u8]) -> Result<Payload> {
     })
 }
 
-/// How a part of Claude Code's envelope says that an action went wrong.
+/// Returns how a part of Claude Code's envelope says that an action went wrong.
 fn told_error(frame: &Payload) -> ActionOutcome {
     let failed = frame.at(&["/is_error", "/isError"]).and_then(Value::as_bool).unwrap_or(false);
     ActionOutcome { ok: Some(!failed), exit: None }

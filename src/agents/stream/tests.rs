@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What a stream tells, an event a line; or why a frame was passed over.
+/// Returns what a stream tells, an event a line; or why a frame was passed over.
 fn read(client: Client, frames: &[&str]) -> Vec<String> {
     let mut reader = StreamReader::new(client, "x").unwrap();
     let mut out = Vec::new();

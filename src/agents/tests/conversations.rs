@@ -1,4 +1,4 @@
-//! What is read of each client's own conversation.
+//! Reads each client's own conversation.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What each client is told.
+//! The replies to each client.
 
 use serde_json::Value;
 

@@ -1,7 +1,9 @@
 //! Lists, pipelines, simple commands and redirects.
 
 use super::scanner::{Scanner, is_name};
-use super::tree::{Assignment, CompoundKind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Stage, Word};
+use super::tree::{
+    Assignment, CompoundKind, Part, Pipeline, PipelineStage, Redirect, RedirectKind, Script, Simple, Word,
+};
 
 /// Words that close or continue a construct.
 const CLOSERS: [&str; 8] = ["then", "do", "done", "fi", "else", "elif", "esac", "}"];
@@ -38,7 +40,7 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// Whether the list ends here; closers that nothing opened are stepped over.
+    /// Returns whether the list ends here; closers that nothing opened are stepped over.
     fn at_close(&mut self) -> bool {
         loop {
             match self.peek() {
@@ -61,7 +63,7 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// Whether a reserved word stands at the position.
+    /// Returns whether a reserved word stands at the position.
     pub fn at_keyword(&self, word: &str) -> bool {
         self.starts_with(word)
             && self.peek_at(word.len()).is_none_or(|byte| super::scanner::is_meta(byte) || byte == b'\r')
@@ -126,14 +128,14 @@ impl Scanner<'_, '_> {
     }
 
     /// Reads one command, simple or compound.
-    pub fn command(&mut self) -> Option<Stage> {
+    pub fn command(&mut self) -> Option<PipelineStage> {
         if !self.enter() {
             return None;
         }
         let command = match self.compound() {
             Some(mut compound) => {
                 self.trailing_redirects(&mut compound.redirects);
-                Some(Stage::Compound(compound))
+                Some(PipelineStage::Compound(compound))
             }
             None => self.simple(),
         };
@@ -151,7 +153,7 @@ impl Scanner<'_, '_> {
         }
     }
 
-    fn simple(&mut self) -> Option<Stage> {
+    fn simple(&mut self) -> Option<PipelineStage> {
         let start = self.position;
         let mut simple = Simple::default();
         let mut end = start;
@@ -175,7 +177,7 @@ impl Scanner<'_, '_> {
         }
         self.position = end;
         simple.span = self.span_from(start);
-        Some(Stage::Simple(simple))
+        Some(PipelineStage::Simple(simple))
     }
 
     fn defines(&self, simple: &Simple) -> bool {
@@ -186,7 +188,7 @@ impl Scanner<'_, '_> {
     }
 
     /// `NAME() body`; the position is at the parenthesis.
-    fn function(&mut self, name: String) -> Stage {
+    fn function(&mut self, name: String) -> PipelineStage {
         while self.peek().is_some_and(|byte| byte != b')') {
             self.position += 1;
         }
@@ -195,12 +197,12 @@ impl Scanner<'_, '_> {
     }
 
     /// The body of a function, taken as reachable.
-    pub fn function_body(&mut self, name: String) -> Stage {
+    pub fn function_body(&mut self, name: String) -> PipelineStage {
         self.space();
-        let stages: Vec<Stage> = self.command().into_iter().collect();
+        let stages: Vec<PipelineStage> = self.command().into_iter().collect();
         let body = Script { pipelines: vec![Pipeline { stages, or: false }] };
         let (words, redirects) = (Vec::new(), Vec::new());
-        Stage::Compound(super::tree::Compound { kind: CompoundKind::Function(name), words, body, redirects })
+        PipelineStage::Compound(super::tree::Compound { kind: CompoundKind::Function(name), words, body, redirects })
     }
 
     fn at_word(&self) -> bool {
@@ -238,7 +240,7 @@ impl Scanner<'_, '_> {
         Some(self.redirect_to(kind, start))
     }
 
-    /// Where the operator begins, behind `2` or `{fd}`; `None` if this is no redirect.
+    /// Returns where the operator begins, behind `2` or `{fd}`; `None` if this is no redirect.
     fn redirect_start(&self) -> Option<usize> {
         let mut at = self.position;
         if self.peek() == Some(b'{') {

@@ -1,7 +1,7 @@
 //! Compound commands: groups, subshells, conditions, loops, tests, functions.
 
 use super::scanner::{OpenConstructs, Scanner, is_meta};
-use super::tree::{Compound, CompoundKind, Part, Script, Stage, Word};
+use super::tree::{Compound, CompoundKind, Part, PipelineStage, Script, Word};
 
 impl Scanner<'_, '_> {
     /// Reads a compound command, if one begins here.
@@ -203,8 +203,8 @@ impl Scanner<'_, '_> {
             self.eat(")");
         }
         match self.function_body(name) {
-            Stage::Compound(compound) => compound,
-            Stage::Simple(_) => plain(CompoundKind::Group, Vec::new(), Script::default()),
+            PipelineStage::Compound(compound) => compound,
+            PipelineStage::Simple(_) => plain(CompoundKind::Group, Vec::new(), Script::default()),
         }
     }
 }

@@ -20,5 +20,6 @@ mod tests;
 pub use command::assignment;
 pub use scanner::{Bounds, TextPlace, scan};
 pub use tree::{
-    Assignment, Compound, CompoundKind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Span, Stage, Word,
+    Assignment, Compound, CompoundKind, Part, Pipeline, PipelineStage, Redirect, RedirectKind, Script, Simple, Span,
+    Word,
 };

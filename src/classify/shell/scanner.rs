@@ -6,10 +6,10 @@ use super::tree::{Script, Span, Word};
 pub const MAX_DEPTH: usize = 64;
 /// Most words of one line, payloads included.
 pub const MAX_WORDS: usize = 10_000;
-/// How far is looked ahead to tell `((…))` from nested parentheses.
+/// The distance of looking ahead to tell `((…))` from nested parentheses.
 const LOOKAHEAD: usize = 4096;
 
-/// What is shared by every scan of one line: limits used up, flags raised, heredoc bodies found.
+/// The state that all scans of one line share: limits used up, flags raised, heredoc bodies found.
 #[derive(Debug, Default)]
 pub struct Bounds {
     /// Nesting right now.
@@ -49,7 +49,7 @@ impl Bounds {
     }
 }
 
-/// Where the scanned text lies in the original line.
+/// The place of the scanned text in the original line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextPlace {
     /// It is a slice that starts there.
@@ -68,7 +68,7 @@ pub fn scan(source: &str, place: TextPlace, bounds: &mut Bounds) -> Script {
     script
 }
 
-/// What the innermost open construct is, for closers that have no opener.
+/// The innermost open construct, for closers that have no opener.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OpenConstructs {
     pub parens: usize,
@@ -223,12 +223,12 @@ impl<'a, 'b> Scanner<'a, 'b> {
     }
 }
 
-/// Whether a byte ends a word.
+/// Returns whether a byte ends a word.
 pub(super) fn is_meta(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')')
 }
 
-/// Whether a text is a variable's name.
+/// Returns whether a text is a variable's name.
 pub fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|first| first == b'_' || first.is_ascii_alphabetic())

@@ -1,6 +1,6 @@
 use proptest::prelude::{any, proptest};
 
-use super::{Bounds, Part, RedirectKind, Script, Stage, TextPlace, Word, scan};
+use super::{Bounds, Part, PipelineStage, RedirectKind, Script, TextPlace, Word, scan};
 
 fn scanned(line: &str) -> (Script, Bounds) {
     let mut bounds = Bounds::default();
@@ -12,7 +12,7 @@ fn scanned(line: &str) -> (Script, Bounds) {
 fn commands(script: &Script, into: &mut Vec<String>) {
     for stage in script.pipelines.iter().flat_map(|pipeline| &pipeline.stages) {
         match stage {
-            Stage::Simple(simple) => {
+            PipelineStage::Simple(simple) => {
                 if !simple.words.is_empty() {
                     into.push(simple.words.iter().map(text).collect::<Vec<_>>().join(" "));
                 }
@@ -22,7 +22,7 @@ fn commands(script: &Script, into: &mut Vec<String>) {
                     inner(&word.parts, into);
                 }
             }
-            Stage::Compound(compound) => {
+            PipelineStage::Compound(compound) => {
                 for word in &compound.words {
                     inner(&word.parts, into);
                 }
@@ -148,7 +148,7 @@ fn redirects_of_lines() {
     ];
     for (line, expected) in table {
         let (script, _) = scanned(line);
-        let Stage::Simple(simple) = &script.pipelines[0].stages[0] else { panic!("{line}") };
+        let PipelineStage::Simple(simple) = &script.pipelines[0].stages[0] else { panic!("{line}") };
         let found: Vec<_> = simple.redirects.iter().map(|redirect| (redirect.kind, text(&redirect.target))).collect();
         let expected: Vec<_> = expected.iter().map(|(kind, target)| (*kind, (*target).to_owned())).collect();
         assert_eq!(found, expected, "{line}");
@@ -159,7 +159,7 @@ fn redirects_of_lines() {
 fn spans_point_into_the_line() {
     let line = "a && rm -rf 'x y' | b";
     let (script, _) = scanned(line);
-    let Stage::Simple(simple) = &script.pipelines[1].stages[0] else { panic!("a simple command") };
+    let PipelineStage::Simple(simple) = &script.pipelines[1].stages[0] else { panic!("a simple command") };
     assert_eq!(&line[simple.span.0..simple.span.1], "rm -rf 'x y'");
     assert_eq!(&line[simple.words[2].span.0..simple.words[2].span.1], "'x y'");
 }
@@ -188,13 +188,13 @@ fn broken_lines_are_read_as_far_as_possible() {
 fn spans_hold(script: &Script, line: &str) {
     for stage in script.pipelines.iter().flat_map(|pipeline| &pipeline.stages) {
         match stage {
-            Stage::Simple(simple) => {
+            PipelineStage::Simple(simple) => {
                 for (start, end) in simple.words.iter().map(|word| word.span).chain([simple.span]) {
                     assert!(start <= end && end <= line.len(), "{line:?} {start} {end}");
                     assert!(line.is_char_boundary(start) && line.is_char_boundary(end), "{line:?}");
                 }
             }
-            Stage::Compound(compound) => spans_hold(&compound.body, line),
+            PipelineStage::Compound(compound) => spans_hold(&compound.body, line),
         }
     }
 }

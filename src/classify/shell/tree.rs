@@ -1,4 +1,4 @@
-//! What the scanner gives: a tree of lists, pipelines, commands, words.
+//! The scanner's result: a tree of lists, pipelines, commands, words.
 
 /// Byte range `[start, end)` in the line that was given to the classifier.
 pub type Span = (usize, usize);
@@ -12,14 +12,14 @@ pub struct Script {
 /// Commands whose output feeds the next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pipeline {
-    pub stages: Vec<Stage>,
+    pub stages: Vec<PipelineStage>,
     /// The next pipeline runs only if this one fails.
     pub or: bool,
 }
 
 /// One stage of a pipeline.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stage {
+pub enum PipelineStage {
     Simple(Simple),
     Compound(Compound),
 }
@@ -81,7 +81,7 @@ pub struct Redirect {
     pub span: Span,
 }
 
-/// What a redirect does.
+/// The effect of a redirect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedirectKind {
     /// `<`

@@ -1,4 +1,4 @@
-//! Whether SQL only reads.
+//! Tells whether SQL only reads.
 //!
 //! Statements are told by their first word (`split` takes literals and comments out first). One that begins as a query and has
 //! no word that changes anything, wherever it stands, reads. Where there is such a word, a parser of SQL in the client's own
@@ -33,14 +33,14 @@ static DOING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i-u)\b(?:{names})\s*\(")).ok()
 });
 
-/// Whether a string in a program is SQL that changes something. Strings that are no SQL are not.
+/// Returns whether a string in a program is SQL that changes something. Strings that are no SQL are not.
 pub fn changes(text: &str) -> bool {
     let first = text.split_ascii_whitespace().next().unwrap_or_default().to_ascii_lowercase();
     let sql = CHANGES.contains(&first.as_str()) || matches!(first.as_str(), "with" | "grant" | "revoke");
     sql && text.contains(char::is_whitespace) && writes(text, SqlDialect::Generic)
 }
 
-/// Whether SQL, or the client commands that go with it, may change anything.
+/// Returns whether SQL, or the client commands that go with it, may change anything.
 pub fn writes(text: &str, dialect: SqlDialect) -> bool {
     // To some a backslash escapes a quote, to others it does not; what follows may be a literal or a statement.
     let otherwise = dialect == SqlDialect::Generic && text.contains('\\');
@@ -113,7 +113,7 @@ fn judged(statement: &Statement<'_>) -> Judged {
     }
 }
 
-/// What a query that no parser reads may do, by the places of its words.
+/// Returns what a query that no parser reads may do, by the places of its words.
 fn may_change(bare: &str) -> bool {
     let mut rest = words(bare).skip(1);
     match words(bare).next().unwrap_or_default() {
@@ -127,7 +127,7 @@ fn is_data_change(word: &str) -> bool {
     matches!(word, "insert" | "update" | "delete" | "merge" | "replace")
 }
 
-/// Whether a changing statement stands in parentheses or behind them: `WITH d AS (DELETE …)`, `WITH d AS (…) DELETE …`,
+/// Returns whether a changing statement stands in parentheses or behind them: `WITH d AS (DELETE …)`, `WITH d AS (…) DELETE …`,
 /// but not `… FOR UPDATE` or a column of that name.
 fn changes_inside(statement: &str) -> bool {
     statement.split(['(', ')']).skip(1).any(|piece| {

@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 24;
 /// Eight times what the worst of 10,000 made-up texts within these limits took.
 const STACK: usize = 8 << 20;
 
-/// Whether queries change something; `None` for each that cannot be read.
+/// Returns whether queries change something; `None` for each that cannot be read.
 pub fn queries(texts: &[&str], dialect: SqlDialect) -> Vec<Option<bool>> {
     let short = |text: &str| text.len() <= MAX_BYTES && tokens(text) <= MAX_TOKENS;
     let mut answers: Vec<Option<bool>> = vec![None; texts.len()];

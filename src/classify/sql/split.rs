@@ -69,7 +69,7 @@ fn literal(rest: &str, before: &str, dialect: SqlDialect) -> usize {
     }
 }
 
-/// Whether a quote opens an `E'…'`.
+/// Returns whether a quote opens an `E'…'`.
 fn after_e(before: &str) -> bool {
     let mut letters = before.chars().rev();
     letters.next() == Some('e') && letters.next().is_none_or(|letter| !letter.is_alphanumeric() && letter != '_')

@@ -119,7 +119,7 @@ fn strings_in_programs() {
     assert!(!changes("SELECT * FROM t FOR UPDATE") && !changes("update") && !changes("hello world"));
 }
 
-/// Where the parser reads a query, and the places of its words are judged as well, the parser never misses a change.
+/// Wherever the parser reads a query and the places of its words are judged as well, the parser never misses a change.
 #[test]
 fn the_parser_says_what_it_reads() {
     let read = |text: &str| parse::queries(&[text], Postgres)[0];

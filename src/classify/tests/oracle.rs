@@ -1,4 +1,4 @@
-//! What bash accepts is understood, and quoting a line into `bash -c` changes nothing that it does.
+//! Everything that bash accepts is understood, and quoting a line into `bash -c` changes nothing that it does.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};

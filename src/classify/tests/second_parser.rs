@@ -1,4 +1,4 @@
-//! What another parser of bash finds, our scanner finds: every program's name and every redirect's target, as written.
+//! Our scanner finds everything that another parser of bash finds: every program's name and every redirect's target, as written.
 //!
 //! `brush-parser` is an oracle for lines it can read, no more: it hangs and overflows on hostile ones.
 
@@ -128,13 +128,13 @@ fn written(word: &Word, line: &str) -> String {
 fn of_script(script: &Script, line: &str, seen: &mut Seen) {
     for command in script.pipelines.iter().flat_map(|pipeline| &pipeline.stages) {
         let redirects = match command {
-            shell::Stage::Simple(simple) => {
+            shell::PipelineStage::Simple(simple) => {
                 seen.programs.extend(simple.words.first().map(|word| written(word, line)));
                 simple.words.iter().for_each(|word| of_word(word, line, seen));
                 simple.assignments.iter().for_each(|assignment| of_word(&assignment.value, line, seen));
                 &simple.redirects
             }
-            shell::Stage::Compound(compound) => {
+            shell::PipelineStage::Compound(compound) => {
                 compound.words.iter().for_each(|word| of_word(word, line, seen));
                 of_script(&compound.body, line, seen);
                 &compound.redirects

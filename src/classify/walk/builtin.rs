@@ -1,4 +1,4 @@
-//! What the shell does itself.
+//! The shell's own commands.
 
 use super::dispatch::Invocation;
 use super::{Stream, Walk};

@@ -264,7 +264,7 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length)
 }
 
-/// Where a string ends (after its quote), and how many bytes from its start stay readable.
+/// Returns where a string ends (after its quote), and how many bytes from its start stay readable.
 fn string_end(bytes: &[u8], at: usize, quote: u8) -> (usize, usize) {
     let triple = bytes[at..].starts_with(&[quote, quote, quote]);
     let mut end = at + if triple { 3 } else { 1 };

@@ -206,7 +206,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether every address among the arguments is this machine's own.
+    /// Returns whether every address among the arguments is this machine's own.
     fn stays_here(&self, call: &Invocation<'_>) -> bool {
         let mut addresses = call.args.iter().filter_map(|arg| host(&arg.text)).peekable();
         !self.site.elsewhere && addresses.peek().is_some() && addresses.all(is_loopback)

@@ -87,7 +87,7 @@ impl Walk<'_> {
         site.mounts.iter().find_map(|(local, inner)| Some(local.join(PathBuf::from(&there).strip_prefix(inner).ok()?)))
     }
 
-    /// What effects over there mean here.
+    /// Takes over effects from over there, with their meaning here.
     fn adopt(&mut self, remote: &Remote, inner: Vec<FoundEffect>, call: &Invocation<'_>) {
         let mut over_there: Option<FoundEffect> = None;
         for found in inner {
@@ -121,7 +121,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an effect over there is worth a warning.
+/// Returns whether an effect over there is worth a warning.
 fn counts(found: &FoundEffect) -> bool {
     match found.class {
         Class::FileWrite => false,
@@ -130,7 +130,7 @@ fn counts(found: &FoundEffect) -> bool {
     }
 }
 
-/// Where the arguments behind the subcommand begin; options may stand in front of it.
+/// Returns where the arguments behind the subcommand begin; options may stand in front of it.
 fn subcommand(remote: &Remote, args: &[Arg]) -> Option<usize> {
     if remote.sub.is_empty() {
         return Some(0);

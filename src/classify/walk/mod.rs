@@ -25,8 +25,8 @@ use super::expand::{Arg, Shell, TextOrigin, Value};
 use super::found::{FoundEffect, Site, pattern, place, settle};
 use super::rules::RuleSet;
 use super::shell::{
-    Bounds, Compound, CompoundKind, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Span, Stage, TextPlace,
-    Word, assignment, scan,
+    Bounds, Compound, CompoundKind, Part, Pipeline, PipelineStage, Redirect, RedirectKind, Script, Simple, Span,
+    TextPlace, Word, assignment, scan,
 };
 use crate::model::effect::{Certainty, Class, Severity};
 use function::Function;
@@ -42,10 +42,10 @@ const MAX_ROUNDS: usize = 64;
 /// Builtins whose words may be arrays.
 const DECLARES: [&str; 5] = ["declare", "local", "readonly", "typeset", "export"];
 
-/// Where process substitutions stand in for files.
+/// The directory of the names that stand for process substitutions.
 pub const PROCESS: &str = "/dev/fd/p";
 
-/// What flows into a command, or out of it.
+/// The bytes that flow into a command, or out of it.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Stream {
     /// Nothing that anyone sent.
@@ -66,12 +66,12 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Whether anything flows.
+    /// Returns whether anything flows.
     pub fn flows(&self) -> bool {
         *self != Stream::Nothing
     }
 
-    /// What can be said of text that came this way.
+    /// Returns what can be said of text that came this way.
     pub fn origin(&self) -> TextOrigin {
         match self {
             Stream::Remote => TextOrigin::Remote,
@@ -112,7 +112,7 @@ pub struct Walk<'a> {
     rounds: usize,
     /// Process substitutions so far.
     processes: usize,
-    /// What files written by this very line hold.
+    /// The content of files that this very line writes.
     written: HashMap<PathBuf, Stream>,
     /// The search of the last `find`, and the search that was piped into the present stage.
     search: Option<Search>,
@@ -243,10 +243,10 @@ impl<'a> Walk<'a> {
         stream
     }
 
-    fn command(&mut self, command: &Stage, input: Stream, shell: &mut Shell) -> Stream {
+    fn command(&mut self, command: &PipelineStage, input: Stream, shell: &mut Shell) -> Stream {
         match command {
-            Stage::Simple(simple) => self.simple(simple, input, shell),
-            Stage::Compound(compound) => self.compound(compound, input, shell),
+            PipelineStage::Simple(simple) => self.simple(simple, input, shell),
+            PipelineStage::Compound(compound) => self.compound(compound, input, shell),
         }
     }
 
@@ -387,7 +387,7 @@ impl<'a> Walk<'a> {
         (input, output)
     }
 
-    /// What a file holds, as far as this line tells.
+    /// Returns what a file holds, as far as this line tells.
     pub fn content(&mut self, file: &Arg, shell: &Shell) -> Stream {
         if file.text.starts_with(PROCESS) && self.written.contains_key(Path::new(&file.text)) {
             return self.written.get(Path::new(&file.text)).cloned().unwrap_or_default();
@@ -467,15 +467,16 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether a function pipes itself into itself.
+/// Returns whether a function pipes itself into itself.
 fn breeds(name: &str, body: &Script) -> bool {
-    let calls = |command: &Stage| match command {
-        Stage::Simple(simple) => simple.words.first().and_then(|word| word.bare()) == Some(name),
-        Stage::Compound(_) => false,
+    let calls = |command: &PipelineStage| match command {
+        PipelineStage::Simple(simple) => simple.words.first().and_then(|word| word.bare()) == Some(name),
+        PipelineStage::Compound(_) => false,
     };
     body.pipelines.iter().any(|pipeline| {
         let own = pipeline.stages.iter().filter(|stage| calls(stage)).count();
-        let inside = |stage: &Stage| matches!(stage, Stage::Compound(compound) if breeds(name, &compound.body));
+        let inside =
+            |stage: &PipelineStage| matches!(stage, PipelineStage::Compound(compound) if breeds(name, &compound.body));
         own > 1 || pipeline.stages.iter().any(inside)
     })
 }

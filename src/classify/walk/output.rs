@@ -1,4 +1,4 @@
-//! What commands print, where that decides what the next one runs.
+//! The output of commands, where it decides what the next one runs.
 
 use super::Stream;
 use super::dispatch::Invocation;
@@ -46,7 +46,7 @@ const SETUP: [&str; 38] = [
     "resize",
 ];
 
-/// What one list prints, from what two of its parts print.
+/// Returns what one list prints, from what two of its parts print.
 pub fn join(first: Stream, second: Stream) -> Stream {
     match (first, second) {
         (Stream::Nothing, other) | (other, Stream::Nothing) => other,
@@ -57,7 +57,7 @@ pub fn join(first: Stream, second: Stream) -> Stream {
     }
 }
 
-/// What a command prints.
+/// Returns what a command prints.
 pub fn made_by(call: &Invocation<'_>) -> Stream {
     let args = call.args;
     let decodes = |options: &[&str]| args.iter().any(|arg| options.contains(&arg.text.as_str()));

@@ -1,4 +1,4 @@
-//! Whether a redis command or a mongo script only reads. When in doubt it writes.
+//! Tells whether a redis command or a mongo script only reads. When in doubt it writes.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ static MONGO_WRITES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"\.\s*(?:{calls})\s*\(|\$out|\$merge|\brs\.(?:remove|add)\b|\bload\s*\(")).ok()
 });
 
-/// Whether a redis command (its words) may change anything.
+/// Returns whether a redis command (its words) may change anything.
 pub fn redis_writes(words: &[&str]) -> bool {
     let Some(command) = words.first() else { return false };
     let command = command.to_ascii_lowercase();
@@ -40,7 +40,7 @@ pub fn redis_writes(words: &[&str]) -> bool {
     }
 }
 
-/// Whether a mongo script may change anything.
+/// Returns whether a mongo script may change anything.
 pub fn mongo_writes(code: &str) -> bool {
     MONGO_WRITES.as_ref().is_none_or(|pattern| pattern.is_match(code))
 }

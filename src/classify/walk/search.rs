@@ -142,7 +142,7 @@ impl Walk<'_> {
 /// The names that the tests of a `find` let through.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sought {
-    /// Whatever there is.
+    /// Anything at all.
     Anything,
     /// Only certain names, or nothing in a `.git`.
     Named,

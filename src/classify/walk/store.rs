@@ -11,7 +11,7 @@ use crate::classify::rules::dialect::QueryLanguage;
 use crate::classify::sql;
 use crate::model::effect::{Certainty, Class};
 
-/// What a client is given to run.
+/// The text that a client is given to run.
 enum Given {
     Nothing,
     Known(Vec<String>),

@@ -47,7 +47,7 @@ impl Walk<'_> {
         arg
     }
 
-    /// What an assignment gives its variable.
+    /// Returns what an assignment gives its variable.
     pub fn value(&mut self, assignment: &Assignment, shell: &mut Shell) -> Value {
         if let Some(Part::Array { words }) = assignment.value.parts.last() {
             let mut args: Vec<Arg> = match shell.variables.get(&assignment.name) {
@@ -173,7 +173,7 @@ fn makes_temporary(script: &Script) -> bool {
     let [pipeline] = script.pipelines.as_slice() else {
         return false;
     };
-    let [crate::classify::shell::Stage::Simple(simple)] = pipeline.stages.as_slice() else {
+    let [crate::classify::shell::PipelineStage::Simple(simple)] = pipeline.stages.as_slice() else {
         return false;
     };
     let mut words = simple.words.iter().map(Word::bare);

@@ -46,7 +46,7 @@ pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     }
 }
 
-/// What one client's files of one scope hold.
+/// The hooks in one client's files of one scope.
 struct InstalledHooks<'s> {
     client: Client,
     scope: &'s InstallScope,
@@ -63,7 +63,7 @@ impl InstalledHooks<'_> {
         InstalledHooks { client, scope, rows: rows.collect() }
     }
 
-    /// Whether anything of piton's is here, or may be in what cannot be read.
+    /// Returns whether anything of piton's is here, or may be in what cannot be read.
     fn any(&self) -> bool {
         self.rows.iter().any(|(_, _, presence)| !matches!(presence, Ok(Presence::None)))
     }
@@ -117,7 +117,7 @@ impl InstalledHooks<'_> {
         }
     }
 
-    /// What the client itself has against them.
+    /// Returns what the client itself has against them.
     fn doubts(&self, at: &Surroundings<'_>) -> Vec<crate::agents::trust::Doubt> {
         let Some((_, path, _)) = self.rows.first() else { return Vec::new() };
         let commands: Vec<(String, String)> = self
@@ -140,7 +140,7 @@ impl InstalledHooks<'_> {
         })
     }
 
-    /// How the client calls what comes before an action.
+    /// Returns how the client calls what comes before an action.
     fn called(&self) -> Option<Called> {
         let event = self.client.fixture("", "/", "")?.event;
         let mut shim = None;

@@ -1,4 +1,4 @@
-//! What everything stands on: piton's own directories, the disk, the kernel's limits on watchers, the workspace's git.
+//! The ground of everything else: piton's own directories, the disk, the kernel's limits on watchers, the workspace's git.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -23,7 +23,7 @@ pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     }
 }
 
-/// Whether a file or directory of piton's is this user's alone; says so if it is not. What is not there is no finding.
+/// Returns whether a file or directory of piton's is this user's alone; says so if it is not. What is not there is no finding.
 pub fn private(path: &Path, mode: u32, about: &str, report: &mut DoctorReport) -> bool {
     let Ok(facts) = path.symlink_metadata() else { return true };
     if facts.uid() != process::user() {

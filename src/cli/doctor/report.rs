@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use crate::cli::context::Context;
 use crate::model::text::shell_word;
 
-/// What every check starts from.
+/// The surroundings of every check.
 pub struct Surroundings<'c> {
     pub context: &'c Context,
     /// The root of the workspace in question, if it is known where that is.
     pub root: Option<PathBuf>,
 }
 
-/// How one thing is.
+/// The state of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckState {
     Well,
@@ -21,12 +21,12 @@ pub enum CheckState {
     Wrong(Mend),
 }
 
-/// What puts it right.
+/// The way to put it right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mend {
     /// One line for a shell.
     Command(String),
-    /// What a person has to do.
+    /// A step for a person.
     Step(String),
 }
 

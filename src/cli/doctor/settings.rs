@@ -5,7 +5,7 @@ use crate::checkpoint::records::state::State;
 use crate::model::policy::Guard;
 use crate::sys::clock::now_ms;
 
-/// What a warning says that only waits for the user's trust.
+/// The mark of a warning that only waits for the user's trust.
 const TRUST: &str = "piton config trust";
 
 pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {

@@ -34,7 +34,7 @@ pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     }
 }
 
-/// Whether a power cut has left logs that nobody has applied yet.
+/// Returns whether a power cut has left logs that nobody has applied yet.
 pub fn waits(home: &Home) -> bool {
     health::records(home).is_ok_and(|records| !records.unapplied.is_empty())
 }

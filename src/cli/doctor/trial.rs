@@ -17,10 +17,10 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::process;
 
-/// How long the scratch daemon may take to end.
+/// The time that the scratch daemon may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How a hook is called.
+/// The way in which a hook is called.
 pub enum Called {
     /// A line for a shell.
     Line(String),

@@ -14,9 +14,9 @@ use crate::sys::fs::durable::{replace_file, replace_with_mode, sync_dir};
 
 /// A file as it was found.
 pub struct ClientFile {
-    /// Where the client looks for it.
+    /// The path at which the client looks for it.
     path: PathBuf,
-    /// Where it lies: behind links.
+    /// Its real path, behind links.
     real: PathBuf,
     text: Option<String>,
     mode: Option<u32>,
@@ -51,12 +51,12 @@ impl ClientFile {
         Ok(ClientFile { path: path.to_owned(), real, text: Some(text), mode: Some(mode) })
     }
 
-    /// Where the client looks for it.
+    /// Returns where the client looks for it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is in it, if it is there.
+    /// Returns what is in it, if it is there.
     pub fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
@@ -110,7 +110,7 @@ impl ClientFile {
 pub struct Made(PathBuf);
 
 impl Made {
-    /// Those noted in piton's home.
+    /// Returns those noted in piton's home.
     pub fn of(home: &Home) -> Made {
         Made(home.path().join("made-directories"))
     }

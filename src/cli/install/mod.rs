@@ -38,7 +38,7 @@ pub struct InstallArgs {
     pub dry_run: bool,
 }
 
-/// Which way.
+/// The direction of an installation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     In,
@@ -58,7 +58,7 @@ impl FileChange {
         self.there.text() != self.after.as_deref()
     }
 
-    /// What is done, in a word.
+    /// Returns what is done, in a word.
     fn word(&self) -> &'static str {
         match (self.there.text(), &self.after) {
             _ if !self.changes() => "unchanged",
@@ -77,7 +77,7 @@ pub fn uninstall(context: &Context, args: &InstallArgs) -> Result<Exit> {
     run(context, args, Direction::Out)
 }
 
-/// Where the files of this call lie.
+/// The place of the files of this call.
 pub(super) struct InstallScope {
     pub(super) root: PathBuf,
     pub(super) project: bool,

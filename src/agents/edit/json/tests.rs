@@ -85,7 +85,7 @@ fn an_older_installation_is_replaced() {
     assert_eq!(remove(&old, Style::Groups, &ours).unwrap().as_deref(), Some(text));
 }
 
-/// Whatever else changed in between stays.
+/// Everything else that changed in between stays.
 #[test]
 fn only_ours_goes() {
     let merged = merge(None, &wanted("piton"), Style::Groups, &ours).unwrap();
