@@ -315,7 +315,7 @@ fn finish_packs(objects: &Objects, packs: Mutex<Vec<PackWriter>>) -> Result<()> 
 
 fn write_loose(git_dir: &std::path::Path, waiting: &[(ObjectId, ObjectKind, Vec<u8>)]) -> Result<()> {
     let aside = |(id, kind, content): &(ObjectId, ObjectKind, Vec<u8>)| {
-        loose::Pending::write(git_dir, *id, &loose::compress(*kind, content)?)
+        loose::UnsyncedObject::write(git_dir, *id, &loose::compress(*kind, content)?)
     };
     loose::finish(git_dir, waiting.iter().map(aside).collect::<Result<_>>()?)
 }

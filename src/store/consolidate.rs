@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::damage::damaged;
 use super::deflate::Effort;
-use super::index::Entry;
+use super::index::PackEntry;
 use super::inventory::Inventory;
 use super::loose;
 use super::pack::{self, PackWriter, Packed};
@@ -152,7 +152,7 @@ fn merge(place: &StorePaths, packs: Vec<PackFile>, bounds: Bounds) -> Result<Vec
 }
 
 /// The entries of a pack in their order; `None` when there are deltas among them, or one is damaged.
-fn readable(found: &PackFile) -> Result<Option<Vec<(Entry, u64)>>> {
+fn readable(found: &PackFile) -> Result<Option<Vec<(PackEntry, u64)>>> {
     let Some(spans) = spans(found)? else {
         return Ok(None);
     };
@@ -170,7 +170,7 @@ fn readable(found: &PackFile) -> Result<Option<Vec<(Entry, u64)>>> {
     Ok(Some(spans))
 }
 
-fn copy(found: &PackFile, entries: &[(Entry, u64)], writer: &mut PackWriter) -> Result<()> {
+fn copy(found: &PackFile, entries: &[(PackEntry, u64)], writer: &mut PackWriter) -> Result<()> {
     let path = found.path.with_extension("pack");
     let file = File::open(&path).at("opening", &path)?;
     for (entry, end) in entries {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use flate2::read::ZlibDecoder;
 
-use super::entry::{Fault, Form, Source, Stream};
-use super::index::{Entry, Index};
+use super::entry::{Fault, Form, PackSource, Stream};
+use super::index::{Index, PackEntry};
 use super::{hash, pack};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 
@@ -27,7 +27,7 @@ const PIECE: usize = 256 << 10;
 /// next place that the old index names. An ordinary git wants an index to name as many objects as the pack counts: damaged ones keep
 /// the entry that the old index has for them.
 pub fn index(file: &File, length: u64, old: &Arc<Vec<u8>>) -> std::io::Result<Derived> {
-    let mut hints: Vec<Entry> = Index::bounded(Arc::clone(old))
+    let mut hints: Vec<PackEntry> = Index::bounded(Arc::clone(old))
         .map(|old| old.entries().filter(|entry| entry.offset >= 12).collect())
         .unwrap_or_default();
     hints.sort_unstable_by_key(|hint| (hint.offset, hint.id));
@@ -37,7 +37,7 @@ pub fn index(file: &File, length: u64, old: &Arc<Vec<u8>>) -> std::io::Result<De
             Ok((id, end)) => {
                 let crc = crc(file, at, end)?;
                 match id {
-                    Some(id) => found.push(Entry { id, crc, offset: at }),
+                    Some(id) => found.push(PackEntry { id, crc, offset: at }),
                     None => deltas.push((at, crc)),
                 }
                 at = end;
@@ -64,7 +64,7 @@ pub fn index(file: &File, length: u64, old: &Arc<Vec<u8>>) -> std::io::Result<De
 }
 
 /// Adds the objects that only the old index names. Where something else was found in their place, the old index is wrong.
-fn add_damaged(found: &mut Vec<Entry>, hints: &[Entry]) -> BTreeSet<ObjectId> {
+fn add_damaged(found: &mut Vec<PackEntry>, hints: &[PackEntry]) -> BTreeSet<ObjectId> {
     let ids: HashSet<ObjectId> = found.iter().map(|entry| entry.id).collect();
     let mut places: HashSet<u64> = found.iter().map(|entry| entry.offset).collect();
     let mut bad = BTreeSet::new();
@@ -84,7 +84,7 @@ fn nowhere(_: &ObjectId) -> Result<(ObjectKind, Vec<u8>), Fault> {
 
 /// The object at `at` and where it ends; `None` for a delta, whose object is not known yet.
 fn one(file: &File, length: u64, at: u64) -> Result<(Option<ObjectId>, u64), Fault> {
-    let source = Source { file, length, find: &|_| None, other: &nowhere };
+    let source = PackSource { file, length, find: &|_| None, other: &nowhere };
     let head = source.head(at)?;
     let mut hasher = match head.form {
         Form::Whole(kind) => Some(ObjectHasher::new(kind, head.size)),
@@ -125,7 +125,7 @@ fn crc(file: &File, from: u64, to: u64) -> std::io::Result<u32> {
 }
 
 /// Finds out what deltas make, and adds that. A delta whose base is damaged makes nothing.
-fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Vec<Entry>) -> std::io::Result<()> {
+fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Vec<PackEntry>) -> std::io::Result<()> {
     let mut places: HashMap<ObjectId, u64> = HashMap::new();
     if !deltas.is_empty() {
         places.extend(found.iter().map(|entry| (entry.id, entry.offset)));
@@ -136,13 +136,13 @@ fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Ve
         for (at, crc) in deltas {
             let read = {
                 let find = |id: &ObjectId| places.get(id).copied();
-                Source { file, length, find: &find, other: &nowhere }.read(at)
+                PackSource { file, length, find: &find, other: &nowhere }.read(at)
             };
             match read {
                 Ok((Some(kind), content)) => {
                     let id = hash::plain_id(kind, &content);
                     places.insert(id, at);
-                    found.push(Entry { id, crc, offset: at });
+                    found.push(PackEntry { id, crc, offset: at });
                 }
                 Err(Fault::System(error)) => return Err(error),
                 // Its base may be an object that another delta makes.
@@ -158,7 +158,7 @@ fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Ve
 
 /// The objects of a whole index that its pack does not hold as they were written.
 pub fn missing(file: &File, length: u64, index: &Index) -> std::io::Result<BTreeSet<ObjectId>> {
-    let mut entries: Vec<Entry> = index.entries().collect();
+    let mut entries: Vec<PackEntry> = index.entries().collect();
     entries.sort_by_key(|entry| entry.offset);
     let mut bad = BTreeSet::new();
     let ends = entries.iter().skip(1).map(|entry| entry.offset).chain([length.saturating_sub(20)]);

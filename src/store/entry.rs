@@ -86,7 +86,7 @@ pub fn most_of_base(most: u64) -> u64 {
 }
 
 /// A pack as its objects are read from it.
-pub struct Source<'p> {
+pub struct PackSource<'p> {
     pub file: &'p File,
     /// Bytes of the file.
     pub length: u64,
@@ -142,7 +142,7 @@ impl Read for Stream<'_> {
     }
 }
 
-impl Source<'_> {
+impl PackSource<'_> {
     /// The head of the entry at `at`.
     pub fn head(&self, at: u64) -> Result<Head, Fault> {
         let mut bytes = [0; HEADER];
@@ -397,7 +397,7 @@ mod tests {
             file.set_len(0).unwrap();
             file.write_all_at(&bytes, 0).unwrap();
             let (find, other) = (|_: &ObjectId| None, |_: &ObjectId| Err(Fault::Damaged("there is none")));
-            let source = Source { file: &file, length: bytes.len() as u64, find: &find, other: &other };
+            let source = PackSource { file: &file, length: bytes.len() as u64, find: &find, other: &other };
             let head = Head { form: Form::Whole(ObjectKind::Blob), size, begin: 0 };
             assert!(source.inflated(&head).is_ok_and(|found| found == content), "{size} bytes, {}", bytes.len());
         }

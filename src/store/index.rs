@@ -9,7 +9,7 @@ use crate::model::id::ObjectId;
 
 /// What an index says of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct PackEntry {
     pub id: ObjectId,
     /// CRC-32 of the entry's bytes in the pack.
     pub crc: u32,
@@ -106,9 +106,9 @@ impl Index {
         (large + 8 <= end).then(|| u64::from(self.word(large)) << 32 | u64::from(self.word(large + 4)))
     }
 
-    fn entry(&self, at: usize) -> Option<Entry> {
+    fn entry(&self, at: usize) -> Option<PackEntry> {
         let id = self.id(at)?.try_into().ok()?;
-        Some(Entry {
+        Some(PackEntry {
             id: ObjectId::from_bytes(id),
             crc: self.word(HEAD + 20 * self.count + 4 * at),
             offset: self.offset(at)?,
@@ -135,7 +135,7 @@ impl Index {
     }
 
     /// All objects, in the order of their ids.
-    pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
+    pub fn entries(&self) -> impl Iterator<Item = PackEntry> + '_ {
         (0..self.count).filter_map(|at| self.entry(at))
     }
 
@@ -147,7 +147,7 @@ impl Index {
 }
 
 /// All entries of an index that is verified here, in the order of their ids; `None` for anything that is not a whole index of version 2.
-pub fn parse(bytes: Vec<u8>) -> Option<Vec<Entry>> {
+pub fn parse(bytes: Vec<u8>) -> Option<Vec<PackEntry>> {
     Index::verified(bytes).ok().map(|index| index.entries().collect())
 }
 

@@ -159,7 +159,7 @@ pub fn put_back(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> 
     if std::fs::read(&path).is_ok_and(|bytes| bytes == compressed) {
         return Ok(());
     }
-    let pending = Pending::write(git_dir, *id, compressed)?;
+    let pending = UnsyncedObject::write(git_dir, *id, compressed)?;
     pending.sync()?;
     pending.temporary.place(git_dir, id)
 }
@@ -175,18 +175,18 @@ pub fn sync_files(paths: &BTreeSet<PathBuf>) -> Result<()> {
 }
 
 /// A loose object on its way: written, not yet synced, not yet in its place.
-pub struct Pending {
+pub struct UnsyncedObject {
     temporary: Temporary,
     id: ObjectId,
 }
 
-impl Pending {
+impl UnsyncedObject {
     /// Writes already compressed bytes aside.
-    pub fn write(git_dir: &Path, id: ObjectId, compressed: &[u8]) -> Result<Pending> {
+    pub fn write(git_dir: &Path, id: ObjectId, compressed: &[u8]) -> Result<UnsyncedObject> {
         let (temporary, mut file) = Temporary::create(git_dir)?;
         file.write_all(compressed).at("writing", &temporary.path)?;
         // Many may be on their way at once: none keeps a descriptor.
-        Ok(Pending { temporary, id })
+        Ok(UnsyncedObject { temporary, id })
     }
 
     fn sync(&self) -> Result<()> {
@@ -205,10 +205,10 @@ pub const MAX_LOOSE: usize = 64;
 ///
 /// Syncs wait for the file system's journal. Those that wait at the same time share one commit of it, so that many wait
 /// hardly longer than one.
-pub fn finish(git_dir: &Path, pending: Vec<Pending>) -> Result<()> {
+pub fn finish(git_dir: &Path, pending: Vec<UnsyncedObject>) -> Result<()> {
     SYNCERS.try_each(pending.len(), &|at| pending[at].sync())?;
     let mut dirs = BTreeSet::new();
-    for Pending { temporary, id } in pending {
+    for UnsyncedObject { temporary, id } in pending {
         temporary.place(git_dir, &id)?;
         dirs.extend(path_of(git_dir, &id).parent().map(PathBuf::from));
     }

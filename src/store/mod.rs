@@ -50,7 +50,7 @@ pub use layout::FSCK_IGNORED;
 pub use log::Log;
 pub use patch::{FilePatch, between};
 pub use quarantine::{Arrival, Quarantine};
-pub use reader::Reader;
+pub use reader::BlobReader;
 pub use recompress::{COMMAND, IDLE, Slice};
 pub use refs::{RefEntry, RefMarks};
 pub use repository::Store;

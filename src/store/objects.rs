@@ -38,13 +38,13 @@ const BORROWED: usize = 5;
 
 /// A copy of an object: in a pack, or in a file of its own.
 #[derive(Clone, Copy)]
-enum Place<'p> {
+enum ObjectPlace<'p> {
     Packed(&'p Pack, u64),
     Alone(&'p Path),
 }
 
 /// Reads something of an object at one of its places.
-type Reading<'r, T> = dyn FnMut(Place<'_>) -> Result<T, Fault> + 'r;
+type Reading<'r, T> = dyn FnMut(ObjectPlace<'_>) -> Result<T, Fault> + 'r;
 
 /// Takes kind, size and content of an object.
 type Taking<'t, T> = dyn FnMut(ObjectKind, u64, &mut dyn Read) -> Result<T, Fault> + 't;
@@ -64,7 +64,7 @@ pub struct Objects {
 }
 
 /// The kind of an object; `None` for tags, which piton never writes.
-pub type Kind = Option<ObjectKind>;
+pub type StoredKind = Option<ObjectKind>;
 
 impl Objects {
     /// Of the repository at `git_dir`. Nothing is read yet.
@@ -200,13 +200,13 @@ impl Objects {
     ///
     /// # Errors
     /// `too-large`, before anything is unpacked; `store-damaged` when it is missing, cut or not what its id says.
-    pub fn read(&self, id: &ObjectId, most: u64) -> Result<(Kind, Vec<u8>)> {
+    pub fn read(&self, id: &ObjectId, most: u64) -> Result<(StoredKind, Vec<u8>)> {
         self.read_by(id, most, &Cell::new(STEPS))
     }
 
-    fn read_by(&self, id: &ObjectId, most: u64, steps: &Cell<usize>) -> Result<(Kind, Vec<u8>)> {
+    fn read_by(&self, id: &ObjectId, most: u64, steps: &Cell<usize>) -> Result<(StoredKind, Vec<u8>)> {
         self.tried(id, &mut |place| match place {
-            Place::Packed(pack, at) => {
+            ObjectPlace::Packed(pack, at) => {
                 let other = |base: &ObjectId| self.base(base, most_of_base(most), steps);
                 let (kind, content) = pack.with(&other, |source| source.read_within(at, id, most))?;
                 match kind {
@@ -214,7 +214,7 @@ impl Objects {
                     kind => Ok((kind, content)),
                 }
             }
-            Place::Alone(path) => loose::read(path, id, most).map(|(kind, content)| (Some(kind), content)),
+            ObjectPlace::Alone(path) => loose::read(path, id, most).map(|(kind, content)| (Some(kind), content)),
         })
     }
 
@@ -233,11 +233,11 @@ impl Objects {
     ///
     /// # Errors
     /// `store-damaged` when it is missing or its beginning cannot be read.
-    pub fn describe(&self, id: &ObjectId) -> Result<(Kind, u64)> {
+    pub fn describe(&self, id: &ObjectId) -> Result<(StoredKind, u64)> {
         self.describe_by(id, &Cell::new(STEPS))
     }
 
-    fn describe_by(&self, id: &ObjectId, steps: &Cell<usize>) -> Result<(Kind, u64)> {
+    fn describe_by(&self, id: &ObjectId, steps: &Cell<usize>) -> Result<(StoredKind, u64)> {
         // Only the kind of a base counts: it is not unpacked.
         let other = |base: &ObjectId| {
             take_step(steps)?;
@@ -248,8 +248,8 @@ impl Objects {
             }
         };
         self.tried(id, &mut |place| match place {
-            Place::Packed(pack, at) => pack.with(&other, |source| source.describe(at)),
-            Place::Alone(path) => loose::describe(path).map(|(kind, size)| (Some(kind), size)),
+            ObjectPlace::Packed(pack, at) => pack.with(&other, |source| source.describe(at)),
+            ObjectPlace::Alone(path) => loose::describe(path).map(|(kind, size)| (Some(kind), size)),
         })
     }
 
@@ -257,7 +257,7 @@ impl Objects {
     fn tried<T>(&self, id: &ObjectId, read: &mut Reading<'_, T>) -> Result<T> {
         let (mut set, mut damage, mut failed) = (self.set()?, None, None);
         loop {
-            let mut tried = |place: Place<'_>, path: PathBuf| match read(place) {
+            let mut tried = |place: ObjectPlace<'_>, path: PathBuf| match read(place) {
                 Ok(found) => Some(found),
                 Err(Fault::Damaged(why)) => {
                     damage = Some((why, path));
@@ -278,13 +278,13 @@ impl Objects {
             };
             for pack in &set.packs {
                 let Some(at) = pack.find(id) else { continue };
-                if let Some(found) = tried(Place::Packed(pack, at), pack.stem.with_extension("pack")) {
+                if let Some(found) = tried(ObjectPlace::Packed(pack, at), pack.stem.with_extension("pack")) {
                     return Ok(found);
                 }
             }
             for dir in &self.dirs {
                 let path = loose::path_in(dir, id);
-                if let Some(found) = tried(Place::Alone(&path), path.clone()) {
+                if let Some(found) = tried(ObjectPlace::Alone(&path), path.clone()) {
                     return Ok(found);
                 }
             }
@@ -321,10 +321,10 @@ impl Objects {
     }
 
     /// Gives kind, size and content of a copy to `take`. A delta is applied in memory first; other content is a stream.
-    fn stream<T>(&self, place: Place<'_>, steps: &Cell<usize>, take: &mut Taking<'_, T>) -> Result<T, Fault> {
+    fn stream<T>(&self, place: ObjectPlace<'_>, steps: &Cell<usize>, take: &mut Taking<'_, T>) -> Result<T, Fault> {
         let (pack, at) = match place {
-            Place::Alone(path) => return loose::with(path, take),
-            Place::Packed(pack, at) => (pack, at),
+            ObjectPlace::Alone(path) => return loose::with(path, take),
+            ObjectPlace::Packed(pack, at) => (pack, at),
         };
         pack.with(&|base| self.base(base, u64::MAX, steps), |source| {
             let head = source.head(at)?;
@@ -340,7 +340,7 @@ impl Objects {
     }
 
     /// Reads a copy and proves it by its id, in constant memory.
-    fn prove(&self, place: Place<'_>, id: &ObjectId, steps: &Cell<usize>) -> Result<(), Fault> {
+    fn prove(&self, place: ObjectPlace<'_>, id: &ObjectId, steps: &Cell<usize>) -> Result<(), Fault> {
         self.stream(place, steps, &mut |kind, size, content| proved(id, kind, size, content, &mut |_| Ok(())))
     }
 

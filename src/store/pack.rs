@@ -13,7 +13,7 @@ use std::thread::Builder;
 use super::deflate::{self, Effort};
 use super::hash::{checksum, checksum_of};
 use super::header::entry_header;
-use super::index::Entry;
+use super::index::PackEntry;
 use super::loose::SYNCERS;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
@@ -88,7 +88,7 @@ pub struct PackWriter {
     offset: u64,
     /// Up to here the kernel was asked to write already.
     started: u64,
-    objects: Vec<Entry>,
+    objects: Vec<PackEntry>,
     ids: HashSet<ObjectId>,
     name: &'static str,
     finished: bool,
@@ -126,7 +126,7 @@ impl PackWriter {
         self.file.write_all(&packed.bytes).at("writing", &self.path)?;
         let crc = crc32fast::hash(&packed.bytes);
         self.ids.insert(packed.id);
-        self.objects.push(Entry { id: packed.id, crc, offset: self.offset });
+        self.objects.push(PackEntry { id: packed.id, crc, offset: self.offset });
         self.offset += packed.bytes.len() as u64;
         if self.offset >= self.started + EARLY {
             writeback::start(self.file.get_ref(), self.started, self.offset - self.started);
@@ -253,7 +253,7 @@ fn header(count: u32) -> [u8; 12] {
 }
 
 /// An index of version 2; `objects` are sorted by id.
-pub fn index_bytes(objects: &[Entry], pack_checksum: &[u8; 20]) -> Vec<u8> {
+pub fn index_bytes(objects: &[PackEntry], pack_checksum: &[u8; 20]) -> Vec<u8> {
     let mut out = b"\xfftOc\0\0\0\x02".to_vec();
     let mut at = 0;
     for first in 0..=255u8 {
@@ -291,8 +291,8 @@ pub fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 pub fn index_of(ids: &[ObjectId]) -> Vec<u8> {
     let offset = |at: usize| if at == 3 { 1 << 33 } else { 12 + at as u64 * 10 };
-    let entry = |(at, id): (usize, &ObjectId)| Entry { id: *id, crc: 7, offset: offset(at) };
-    let mut entries: Vec<Entry> = ids.iter().enumerate().map(entry).collect();
+    let entry = |(at, id): (usize, &ObjectId)| PackEntry { id: *id, crc: 7, offset: offset(at) };
+    let mut entries: Vec<PackEntry> = ids.iter().enumerate().map(entry).collect();
     entries.sort_by_key(|entry| entry.id);
     index_bytes(&entries, &[9; 20])
 }
@@ -306,7 +306,7 @@ mod tests {
         let object = |first: u8, offset| {
             let mut id = [0u8; 20];
             id[0] = first;
-            Entry { id: ObjectId::from_bytes(id), crc: 7, offset }
+            PackEntry { id: ObjectId::from_bytes(id), crc: 7, offset }
         };
         let bytes = index_bytes(&[object(1, 12), object(2, 1 << 33)], &[0; 20]);
         let offsets = 8 + 1024 + 2 * 20 + 2 * 4;

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::index::{self, Entry};
+use super::index::{self, PackEntry};
 use super::inventory::Inventory;
 use super::pack;
 use crate::error::{Code, Error, IoContext, Result};
@@ -79,7 +79,7 @@ pub fn packs(git_dir: &Path) -> Result<Vec<PackFile>> {
 }
 
 /// The entries of a pack in their order, each with where the next begins; `None` when its index is damaged.
-pub fn spans(found: &PackFile) -> Result<Option<Vec<(Entry, u64)>>> {
+pub fn spans(found: &PackFile) -> Result<Option<Vec<(PackEntry, u64)>>> {
     let path = found.path.with_extension("idx");
     let bytes = std::fs::read(&path).at("reading", &path)?;
     let Some(mut entries) = index::parse(bytes) else {
@@ -93,7 +93,7 @@ pub fn spans(found: &PackFile) -> Result<Option<Vec<(Entry, u64)>>> {
 }
 
 /// An entry's bytes; `None` when they are not what the index says.
-pub fn read(file: &File, entry: &Entry, end: u64, path: &Path) -> Result<Option<Vec<u8>>> {
+pub fn read(file: &File, entry: &PackEntry, end: u64, path: &Path) -> Result<Option<Vec<u8>>> {
     let length = end.checked_sub(entry.offset).filter(|length| (1..=u64::from(u32::MAX)).contains(length));
     let Some(length) = length else {
         return Ok(None);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::derive;
-use super::entry::{Elsewhere, Fault, Source};
+use super::entry::{Elsewhere, Fault, PackSource};
 use super::index::Index;
 use super::inventory::{Inventory, KnownPack};
 use super::pack;
@@ -118,10 +118,10 @@ impl Pack {
     pub fn with<T>(
         &self,
         other: &Elsewhere<'_>,
-        act: impl FnOnce(&Source<'_>) -> Result<T, Fault>,
+        act: impl FnOnce(&PackSource<'_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let file = self.file()?;
-        act(&Source { file: &file, length: self.pack.size, find: &|id| self.index.find(id), other })
+        act(&PackSource { file: &file, length: self.pack.size, find: &|id| self.index.find(id), other })
     }
 }
 

@@ -13,13 +13,13 @@ use crate::model::tree::{self, TreeEntry};
 const LARGE: u64 = 1 << 20;
 
 /// Reads blobs; what was packed elsewhere meanwhile it looks for anew.
-pub struct Reader<'s> {
+pub struct BlobReader<'s> {
     objects: &'s Objects,
 }
 
-impl<'s> Reader<'s> {
-    fn new(objects: &'s Objects) -> Reader<'s> {
-        Reader { objects }
+impl<'s> BlobReader<'s> {
+    fn new(objects: &'s Objects) -> BlobReader<'s> {
+        BlobReader { objects }
     }
 
     /// True if an object is there. One that is not is noted: what is read here is named by a checkpoint.
@@ -67,9 +67,9 @@ impl Store {
     ///
     /// # Errors
     /// When packs cannot be listed.
-    pub fn reader(&self) -> Result<Reader<'_>> {
+    pub fn reader(&self) -> Result<BlobReader<'_>> {
         self.objects.set()?;
-        Ok(Reader::new(&self.objects))
+        Ok(BlobReader::new(&self.objects))
     }
 
     /// The entries of a tree object of at most so many bytes.

@@ -8,7 +8,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use super::deflate::{self, Effort};
-use super::index::Entry;
+use super::index::PackEntry;
 use super::pack::{self, PackWriter};
 use super::pack_files::{self, PackFile};
 use super::{hash, header};
@@ -25,7 +25,7 @@ pub struct Recompression {
     pub(super) light: PackFile,
     pub(super) file: File,
     /// What no dense pack holds, with its end.
-    pub(super) todo: VecDeque<(Entry, u64)>,
+    pub(super) todo: VecDeque<(PackEntry, u64)>,
     pub(super) writer: Option<PackWriter>,
     /// A pack that is being synced, by a thread of its own: a disk may take long.
     pub(super) finishing: Option<Receiver<Result<String>>>,
@@ -117,7 +117,7 @@ impl Recompression {
     }
 
     /// An entry, proved and compressed, and the bytes of its content; `None` when it is damaged.
-    pub(super) fn dense(&self, entry: &Entry, end: u64) -> Result<Option<(pack::Packed, u64)>> {
+    pub(super) fn dense(&self, entry: &PackEntry, end: u64) -> Result<Option<(pack::Packed, u64)>> {
         let Some(bytes) = pack_files::read(&self.file, entry, end, &self.light.file("pack"))? else {
             return Ok(None);
         };

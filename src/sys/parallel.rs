@@ -60,7 +60,7 @@ impl Threads {
         ends: &(dyn Fn(&R) -> bool + Sync),
         control: Interrupt<'_>,
     ) -> Results<R> {
-        let shared = Shared {
+        let shared = SharedWork {
             count,
             block: self.block,
             work,
@@ -103,7 +103,7 @@ impl Threads {
 }
 
 /// What the threads share.
-struct Shared<'a, R> {
+struct SharedWork<'a, R> {
     count: usize,
     block: usize,
     work: &'a (dyn Fn(usize) -> R + Sync),
@@ -117,9 +117,9 @@ struct Shared<'a, R> {
 }
 
 /// Says that a helper has ended, however it did.
-struct Ending<'s>(&'s Mutex<usize>, &'s Condvar);
+struct HelperEnd<'s>(&'s Mutex<usize>, &'s Condvar);
 
-impl Drop for Ending<'_> {
+impl Drop for HelperEnd<'_> {
     fn drop(&mut self) {
         *locked(self.0) -= 1;
         self.1.notify_all();
@@ -130,7 +130,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<R: Send> Shared<'_, R> {
+impl<R: Send> SharedWork<'_, R> {
     fn spawn<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -138,7 +138,7 @@ impl<R: Send> Shared<'_, R> {
     ) -> Option<ScopedJoinHandle<'scope, ()>> {
         *locked(&self.running) += 1;
         let helper = || {
-            let _ending = Ending(&self.running, &self.ended);
+            let _ending = HelperEnd(&self.running, &self.ended);
             self.share(&|| Flow::Continue);
         };
         let spawned = Builder::new().name(name.to_owned()).spawn_scoped(scope, helper);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::heard::{Heard, Shared};
+use super::events::{PendingChanges, SharedChanges};
 use crate::error::{IoContext, Result};
 use crate::model::change::Why;
 
@@ -50,20 +50,21 @@ impl Cookies {
     ///
     /// # Errors
     /// `Late` when the deadline passes, `NoCookie` when the file cannot be written.
-    pub(super) fn wait(&mut self, shared: &Shared, patience: Instant, deadline: Instant) -> Result<(), Why> {
+    pub(super) fn wait(&mut self, shared: &SharedChanges, patience: Instant, deadline: Instant) -> Result<(), Why> {
         let before = self.write(shared).map_err(|error| {
             tracing::warn!(%error, "no cookie can be written");
             Why::NoCookie
         })?;
         let number = self.number;
-        let done = |heard: &Heard| heard.afresh || (heard.cookie.0 == number && heard.cookie.1 > before);
+        let done =
+            |pending: &PendingChanges| pending.afresh || (pending.cookie.0 == number && pending.cookie.1 > before);
         if shared.wait(patience.min(deadline), done) {
             return Ok(());
         }
         {
-            let mut heard = shared.lock();
-            if heard.deleted > FEW {
-                heard.lose(Why::ManyGone);
+            let mut pending = shared.lock();
+            if pending.deleted > FEW {
+                pending.lose(Why::ManyGone);
                 return Ok(());
             }
         }
@@ -77,7 +78,7 @@ impl Cookies {
     }
 
     /// How often this cookie had been seen before it was written.
-    fn write(&mut self, shared: &Shared) -> Result<u64> {
+    fn write(&mut self, shared: &SharedChanges) -> Result<u64> {
         let path = self.path();
         let file = match self.file.take() {
             Some(file) => file,

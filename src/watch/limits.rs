@@ -76,14 +76,14 @@ mod tests {
             std::fs::write(dir.path().join("max_queued_events"), events).unwrap();
             Limits::read(dir.path())
         };
-        let told = |limits: Limits, directories: u64| -> Vec<(&'static str, u64)> {
+        let meaning = |limits: Limits, directories: u64| -> Vec<(&'static str, u64)> {
             limits.short(directories).into_iter().map(|short| (short.key, short.wanted)).collect()
         };
-        assert_eq!(told(limits("524288\n", "128\n", "16384\n"), 100_000), []);
-        assert_eq!(told(limits("8192\n", "128\n", "16384\n"), 5_000), []);
-        assert_eq!(told(limits("8192\n", "128\n", "16384\n"), 50_000), [("fs.inotify.max_user_watches", 65536)]);
-        let all = told(limits("100", "8", "16"), 10);
+        assert_eq!(meaning(limits("524288\n", "128\n", "16384\n"), 100_000), []);
+        assert_eq!(meaning(limits("8192\n", "128\n", "16384\n"), 5_000), []);
+        assert_eq!(meaning(limits("8192\n", "128\n", "16384\n"), 50_000), [("fs.inotify.max_user_watches", 65536)]);
+        let all = meaning(limits("100", "8", "16"), 10);
         assert_eq!(all.len(), 3, "{all:?}");
-        assert_eq!(told(Limits::read(Path::new("/nonexistent")), 1_000_000), []);
+        assert_eq!(meaning(Limits::read(Path::new("/nonexistent")), 1_000_000), []);
     }
 }

@@ -14,17 +14,17 @@
 //! in the kernel. *Invariant:* memory is bounded by the directories and the caps, never by the number of changes.
 //!
 //! # Limits
-//! What the kernel tells nobody is not heard: writes through a name outside of the watched directories (hard links),
+//! What the kernel tells nobody gives no event: writes through a name outside of the watched directories (hard links),
 //! writes through a mapping until it is closed, and a file system mounted over a directory. The first two are what
 //! [`Watcher::set_always_dirty`] is for. Rules outside of the tree (a global excludes file, the git directory of a linked
 //! worktree) are not watched. A directory that is swapped for a link and back while its watch is placed may leave a watch
 //! on what the link led to.
 
 mod cookie;
+mod dirty_set;
+mod events;
 mod git_files;
-mod heard;
 pub mod limits;
-mod marks;
 mod places;
 mod refusal;
 #[cfg(test)]
@@ -40,7 +40,7 @@ use notify::event::EventKindMask;
 use notify::{RecommendedWatcher, Watcher as _};
 
 use self::cookie::Cookies;
-use self::heard::{Heard, Listener, Shared};
+use self::events::{Listener, PendingChanges, SharedChanges};
 use self::places::Places;
 pub use self::places::Uncovered;
 pub use self::refusal::Refusal;
@@ -53,7 +53,7 @@ use crate::sys::mount;
 /// A directory that is closed but holds something captured (tracked by git, captured before) needs its watch too. In a
 /// new directory there may be ignore files nobody has read yet: to admit too much costs watches, to admit too little
 /// costs changes, unless [`Watcher::rewatch`] follows.
-pub type Rules<'r> = &'r dyn Fn(&RelPath) -> bool;
+pub type WatchRules<'r> = &'r dyn Fn(&RelPath) -> bool;
 
 /// What a watcher may use.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ pub struct Stats {
     pub watches: usize,
     /// Directories without a watch: dirty as a whole at every sync.
     pub uncovered: Vec<(RelPath, Uncovered)>,
-    /// Events heard so far.
+    /// Events so far.
     pub events: u64,
     /// How often the kernel's queue overflowed.
     pub overflows: u64,
@@ -103,7 +103,7 @@ pub struct Watcher {
     id: u64,
     root: Arc<Path>,
     options: Options,
-    shared: Arc<Shared>,
+    shared: Arc<SharedChanges>,
     cookies: Cookies,
     /// `None` when the last attempt to make an instance of notify failed.
     places: Option<Places>,
@@ -116,7 +116,7 @@ impl Watcher {
     ///
     /// # Errors
     /// Why it is not watched; the caller scans instead.
-    pub fn start(root: &Path, rules: Rules<'_>, options: Options) -> Result<Watcher, Refusal> {
+    pub fn start(root: &Path, rules: WatchRules<'_>, options: Options) -> Result<Watcher, Refusal> {
         let deadline = Instant::now() + options.start_within;
         let refused = |error: std::io::Error| Refusal::Unusable(error.to_string());
         let root: Arc<Path> = std::fs::canonicalize(root).map_err(refused)?.into();
@@ -128,7 +128,7 @@ impl Watcher {
             }
         }
         let id = number();
-        let shared = Arc::new(Shared::new(Heard::new(options.max_paths)));
+        let shared = Arc::new(SharedChanges::new(PendingChanges::new(options.max_paths)));
         let cookies = Cookies::new(cookies, id);
         let mut watcher =
             Watcher { id, root, options, shared, cookies, places: None, always: BTreeSet::new(), restarts: 0 };
@@ -143,20 +143,20 @@ impl Watcher {
     /// What changed since a clock, and the clock to ask with next time. A clock may be asked again until a later one was.
     ///
     /// Take the clock before looking at the paths, and keep it only when what was found there is kept.
-    pub fn sync(&mut self, since: Clock, rules: Rules<'_>, deadline: Instant) -> (Clock, Changes) {
+    pub fn sync(&mut self, since: Clock, rules: WatchRules<'_>, deadline: Instant) -> (Clock, Changes) {
         let outcome = self.catch_up(rules, deadline);
         self.answer(since, outcome)
     }
 
     fn answer(&mut self, since: Clock, outcome: Result<(), Why>) -> (Clock, Changes) {
-        let mut heard = self.shared.lock();
+        let mut pending = self.shared.lock();
         let found = match (since.tick_of(self.id), outcome) {
             (Err(why), _) | (Ok(_), Err(why)) => Err(why),
-            (Ok(tick), Ok(())) => heard.marks.since(tick),
+            (Ok(tick), Ok(())) => pending.marks.since(tick),
         };
-        let waiting: Vec<RelPath> = heard.came.union(&heard.left).cloned().collect();
-        let clock = Clock::new(self.id, heard.marks.cut());
-        drop(heard);
+        let waiting: Vec<RelPath> = pending.came.union(&pending.left).cloned().collect();
+        let clock = Clock::new(self.id, pending.marks.cut());
+        drop(pending);
         (clock, found.map_or_else(Changes::Everything, |paths| self.changes(paths, waiting)))
     }
 
@@ -165,11 +165,11 @@ impl Watcher {
     /// To be called between the sync that told of the changed rules ([`Dirty::rule_files`]) and the scan of `dir` that
     /// follows them, and that finds what was there before the watches. What is not placed by the deadline counts as
     /// changed until a later sync.
-    pub fn rewatch(&mut self, dir: &RelPath, rules: Rules<'_>, deadline: Instant) {
+    pub fn rewatch(&mut self, dir: &RelPath, rules: WatchRules<'_>, deadline: Instant) {
         self.place(BTreeSet::from([dir.clone()]), rules, deadline);
     }
 
-    /// Paths that every answer names, because their changes may go unheard: files with several links, and files that are
+    /// Paths that every answer names, because their changes may give no event: files with several links, and files that are
     /// written through mappings.
     pub fn set_always_dirty(&mut self, paths: impl IntoIterator<Item = RelPath>) {
         self.always = paths.into_iter().collect();
@@ -177,20 +177,20 @@ impl Watcher {
 
     /// What it has and has seen.
     pub fn stats(&self) -> Stats {
-        let heard = self.shared.lock();
+        let pending = self.shared.lock();
         let uncovered = self.places.iter().flat_map(|places| places.uncovered());
         Stats {
             watches: self.places.as_ref().map_or(0, Places::watches),
             uncovered: uncovered.map(|(path, why)| (path.clone(), *why)).collect(),
-            events: heard.events,
-            overflows: heard.overflows,
+            events: pending.events,
+            overflows: pending.overflows,
             restarts: self.restarts,
-            dirty: heard.marks.len(),
+            dirty: pending.marks.len(),
         }
     }
 
     /// Sees to it that all that happened before now is marked.
-    fn catch_up(&mut self, rules: Rules<'_>, deadline: Instant) -> Result<(), Why> {
+    fn catch_up(&mut self, rules: WatchRules<'_>, deadline: Instant) -> Result<(), Why> {
         if self.places.as_ref().is_some_and(|places| !places.root_stands()) {
             self.shared.lock().lose(Why::RootMoved);
         }
@@ -222,10 +222,10 @@ impl Watcher {
         self.places = None;
         self.cookies.forget();
         let instance = {
-            let mut heard = self.shared.lock();
-            heard.lose(Why::Failed);
-            heard.instance += 1;
-            heard.instance
+            let mut pending = self.shared.lock();
+            pending.lose(Why::Failed);
+            pending.instance += 1;
+            pending.instance
         };
         crate::sys::fs::durable::create_private_dir(self.cookies.dir())?;
         let listener = Listener {
@@ -239,31 +239,31 @@ impl Watcher {
         let config = notify::Config::default().with_follow_symlinks(false).with_event_kinds(kinds);
         let notify = RecommendedWatcher::new(listener, config)?;
         self.places = Some(Places::new(notify, &self.root, self.cookies.dir(), self.options.max_watches)?);
-        let mut heard = self.shared.lock();
-        heard.afresh = false;
-        heard.left.insert(RelPath::root());
+        let mut pending = self.shared.lock();
+        pending.afresh = false;
+        pending.left.insert(RelPath::root());
         Ok(())
     }
 
     /// Lets go of what went, gives watches to what came, and marks it.
-    fn reconcile(&mut self, rules: Rules<'_>, deadline: Instant) {
+    fn reconcile(&mut self, rules: WatchRules<'_>, deadline: Instant) {
         let Some(places) = &mut self.places else { return };
         let (gone, came, left) = {
-            let mut heard = self.shared.lock();
-            if heard.afresh {
+            let mut pending = self.shared.lock();
+            if pending.afresh {
                 return;
             }
             // What could not be read may have become readable.
-            let mut left = std::mem::take(&mut heard.left);
-            left.extend(places.uncovered().keys().filter(|path| heard.marks.is_fresh(path)).cloned());
-            (std::mem::take(&mut heard.gone), std::mem::take(&mut heard.came), left)
+            let mut left = std::mem::take(&mut pending.left);
+            left.extend(places.uncovered().keys().filter(|path| pending.marks.is_fresh(path)).cloned());
+            (std::mem::take(&mut pending.gone), std::mem::take(&mut pending.came), left)
         };
         let existing = places.begin(&gone, &came);
         self.place_and_mark(&(&came | &left) | &existing, rules, deadline);
     }
 
     /// Goes on with placing what did not get its watches in time. Whether something is left.
-    pub fn settle(&mut self, rules: Rules<'_>, deadline: Instant) -> bool {
+    pub fn settle(&mut self, rules: WatchRules<'_>, deadline: Instant) -> bool {
         let left = std::mem::take(&mut self.shared.lock().left);
         if left.is_empty() {
             return false;
@@ -272,7 +272,7 @@ impl Watcher {
         !self.shared.lock().left.is_empty()
     }
 
-    fn place_and_mark(&mut self, wanted: BTreeSet<RelPath>, rules: Rules<'_>, deadline: Instant) {
+    fn place_and_mark(&mut self, wanted: BTreeSet<RelPath>, rules: WatchRules<'_>, deadline: Instant) {
         for path in self.place(wanted, rules, deadline) {
             // Only now: what was written before its watch was there is found by who looks after this.
             self.shared.lock().marks.mark(path, Reach::Subtree);
@@ -280,18 +280,18 @@ impl Watcher {
     }
 
     /// Places watches, and returns what got some. What has to wait is `left`.
-    fn place(&mut self, wanted: BTreeSet<RelPath>, rules: Rules<'_>, deadline: Instant) -> BTreeSet<RelPath> {
+    fn place(&mut self, wanted: BTreeSet<RelPath>, rules: WatchRules<'_>, deadline: Instant) -> BTreeSet<RelPath> {
         let Some(places) = &mut self.places else { return wanted };
         let left = places.place(wanted.clone(), rules, deadline);
-        let mut heard = self.shared.lock();
+        let mut pending = self.shared.lock();
         if places.is_worn() {
-            heard.lose(Why::ManyGone);
+            pending.lose(Why::ManyGone);
         } else {
             if places.uncovered().contains_key(&RelPath::root()) {
-                heard.marks.lose(Why::Uncovered);
+                pending.marks.lose(Why::Uncovered);
             }
-            (heard.deleted, heard.patience) = (0, places.patience());
-            heard.left.extend(left);
+            (pending.deleted, pending.patience) = (0, places.patience());
+            pending.left.extend(left);
         }
         wanted
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use notify::{ErrorKind, PathOp, RecommendedWatcher, RecursiveMode, WatchPathConfig, Watcher};
 
-use super::Rules;
+use super::WatchRules;
 use super::git_files;
 use crate::model::path::RelPath;
 use crate::sys::fs::dir::Dir;
@@ -194,7 +194,7 @@ impl Places {
     }
 
     /// Watches `tops` and what the rules admit below them. What was not reached by the deadline comes back.
-    pub(super) fn place(&mut self, tops: BTreeSet<RelPath>, rules: Rules<'_>, deadline: Instant) -> Vec<RelPath> {
+    pub(super) fn place(&mut self, tops: BTreeSet<RelPath>, rules: WatchRules<'_>, deadline: Instant) -> Vec<RelPath> {
         let may_be_dir = |top: &RelPath| top.is_root() || self.is_dir(top) || self.may_be_dir(top);
         let mut next: Vec<RelPath> =
             tops.into_iter().filter(|top| top.is_root() || admits(top, rules)).filter(may_be_dir).collect();
@@ -243,7 +243,7 @@ impl Places {
     }
 
     /// Looks at what got a watch: whether it is a directory of the workspace indeed, and which are below it.
-    fn settle(&mut self, path: RelPath, refused: Option<Uncovered>, rules: Rules<'_>, next: &mut Vec<RelPath>) {
+    fn settle(&mut self, path: RelPath, refused: Option<Uncovered>, rules: WatchRules<'_>, next: &mut Vec<RelPath>) {
         let known = self.placed.contains_key(&path);
         let dir = match self.dir.find_dir(path.to_path()) {
             Ok(Some(dir)) => dir,
@@ -362,7 +362,7 @@ fn keys_below<T>(map: &BTreeMap<RelPath, T>, path: &RelPath) -> Vec<RelPath> {
     map.get_key_value(path).map(|(own, _)| own).into_iter().chain(inside).cloned().collect()
 }
 
-fn admits(path: &RelPath, rules: Rules<'_>) -> bool {
+fn admits(path: &RelPath, rules: WatchRules<'_>) -> bool {
     git_files::admits(path).unwrap_or_else(|| rules(path))
 }
 

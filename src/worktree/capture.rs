@@ -11,11 +11,11 @@ use std::time::Instant;
 use super::beneath::Root;
 use super::hash::{self, Job};
 use super::probe::perm_of;
-use super::read::{self, Mark, Refusal, Stored};
+use super::read::{self, ReadMark, Refusal, Stored};
 use super::request::{Capture, Request, Stats, Visits};
 use super::select;
 use super::stopped::unless_stopped;
-use super::walk::{self, Candidate, Class, Found, Source, Visited, identity};
+use super::walk::{self, Candidate, Class, ContentSource, Visited, WalkResult, identity};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::coverage::{Coverage, Defaults, SkipReason};
 use crate::model::id::ObjectId;
@@ -114,9 +114,9 @@ impl Gathered {
         for index in self.reuse(files, control)? {
             let file = &files[index];
             match &file.source {
-                Source::Known(_) => {}
-                Source::Held(held) => self.settle(file, read::store_bytes(&held.0, held.1, sink))?,
-                Source::Unread => jobs.push(Job {
+                ContentSource::Known(_) => {}
+                ContentSource::Held(held) => self.settle(file, read::store_bytes(&held.0, held.1, sink))?,
+                ContentSource::Unread => jobs.push(Job {
                     index,
                     path: &file.path,
                     cap: if file.targeted { u64::MAX } else { request.limits.file_bytes },
@@ -162,8 +162,8 @@ impl Gathered {
                 unless_stopped(control)?;
             }
             match file.source {
-                Source::Known(id) => self.reused(file, id),
-                Source::Held(_) | Source::Unread => others.push(index),
+                ContentSource::Known(id) => self.reused(file, id),
+                ContentSource::Held(_) | ContentSource::Unread => others.push(index),
             }
         }
         Ok(others)
@@ -171,7 +171,7 @@ impl Gathered {
 
     fn reused(&mut self, file: &Candidate, id: ObjectId) {
         self.stats.reused += 1;
-        let mark = Mark { stamp: file.stamp, proven: true, unstable: false };
+        let mark = ReadMark { stamp: file.stamp, proven: true, unstable: false };
         let bytes = file.stamp.size;
         self.take(file, Stored { id, bytes, mark });
     }
@@ -211,7 +211,7 @@ impl Gathered {
         self.entries.push((file.path.clone(), entry));
     }
 
-    fn finish(mut self, request: &Request<'_>, found: Found) -> Capture {
+    fn finish(mut self, request: &Request<'_>, found: WalkResult) -> Capture {
         self.retain_known(request);
         let many = self.known.len() >= MANY;
         let known = Mutex::new(std::mem::take(&mut self.known));
@@ -233,7 +233,7 @@ impl Gathered {
     }
 
     /// All but what is known.
-    fn put_together(mut self, request: &Request<'_>, found: Found) -> Capture {
+    fn put_together(mut self, request: &Request<'_>, found: WalkResult) -> Capture {
         let dir = |visited: &Visited| (visited.place.path.clone(), ManifestEntry::dir(visited.perm));
         let (recorded, passed): (Vec<_>, Vec<_>) =
             found.visited.iter().filter(|visited| !visited.place.path.is_root()).partition(|visited| visited.recorded);

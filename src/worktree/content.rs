@@ -87,8 +87,8 @@ impl Doubts {
         (self.is_recent(known) || database::is_database(name)) && is_doubtful(known)
     }
 
-    /// Doubts a file that somebody was heard to have closed after writing, if it was written a moment ago.
-    pub(super) fn heard(&mut self, path: &RelPath, known: &KnownFile) {
+    /// Doubts a file that an event says was closed after writing, if it was written a moment ago.
+    pub(super) fn closed_after_writing(&mut self, path: &RelPath, known: &KnownFile) {
         let small = known.stamp.size <= COMPARED_BYTES && self.compared.len() < COMPARED_FILES;
         if small && is_doubtful(known) && self.is_recent(known) {
             self.compared.push((path.clone(), *known));

@@ -37,10 +37,10 @@ impl GitDir {
     }
 
     /// What the file system says of the files that rule a capture, whether they lie in the workspace or elsewhere.
-    pub(super) fn marks(&self) -> Marks {
+    pub(super) fn marks(&self) -> GitMarks {
         // What cannot be looked at counts as not there.
         let mark = |path: PathBuf| FileMark::behind(&path).ok().flatten();
-        Marks { index: mark(self.dir.join("index")), exclude: mark(self.common.join("info/exclude")) }
+        GitMarks { index: mark(self.dir.join("index")), exclude: mark(self.common.join("info/exclude")) }
     }
 
     /// The content of `info/exclude`; empty when there is none.
@@ -51,7 +51,7 @@ impl GitDir {
 
 /// By which a changed index or `info/exclude` is noticed; git replaces its index whole, so that its inode moves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Marks {
+pub(super) struct GitMarks {
     pub(super) index: Option<FileMark>,
     pub(super) exclude: Option<FileMark>,
 }

@@ -26,12 +26,12 @@ const ATTEMPTS: usize = 3;
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) bytes: Vec<u8>,
-    pub(super) mark: Mark,
+    pub(super) mark: ReadMark,
 }
 
 /// What reading says of a file's state.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
+pub(super) struct ReadMark {
     pub(super) stamp: Stamp,
     /// Whether an equal stamp will prove equal content.
     pub(super) proven: bool,
@@ -54,7 +54,7 @@ pub(super) enum Refusal {
 pub(super) struct Stored {
     pub(super) id: ObjectId,
     pub(super) bytes: u64,
-    pub(super) mark: Mark,
+    pub(super) mark: ReadMark,
 }
 
 /// Reads a small file whole. Above `cap` bytes it is refused as too large.
@@ -91,7 +91,7 @@ pub(super) fn store(
 }
 
 /// Hands content that was read already to the sink.
-pub(super) fn store_bytes(bytes: &[u8], mark: Mark, sink: &dyn ObjectSink) -> Result<Stored, Refusal> {
+pub(super) fn store_bytes(bytes: &[u8], mark: ReadMark, sink: &dyn ObjectSink) -> Result<Stored, Refusal> {
     let id = ObjectId::of(ObjectKind::Blob, bytes).map_err(|_| Refusal::Skip(SkipReason::Collision))?;
     let present = sink.contains(&id).map_err(Refusal::Fatal)?;
     if !present {
@@ -163,7 +163,7 @@ impl Opened {
         (most, short): (u64, &mut Option<u64>),
     ) -> Result<Option<Stored>, Refusal> {
         let size = self.before.size.min(most);
-        let mut source = Source { file: (&mut self.file).take(size), left: size, failed: None };
+        let mut source = StableSource { file: (&mut self.file).take(size), left: size, failed: None };
         let written = sink.write_stream(size, &mut source);
         let (left, failed) = (source.left, source.failed);
         if let Some(error) = failed {
@@ -188,19 +188,23 @@ impl Opened {
         Ok(stamp_of(&after) == self.before)
     }
 
-    fn mark(&self, still: bool) -> Mark {
-        Mark { stamp: self.before, proven: still && self.before.proves_content_read_at(self.read_at), unstable: !still }
+    fn mark(&self, still: bool) -> ReadMark {
+        ReadMark {
+            stamp: self.before,
+            proven: still && self.before.proves_content_read_at(self.read_at),
+            unstable: !still,
+        }
     }
 }
 
 /// A large file on its way to the sink; tells its own failures from the sink's.
-struct Source<R> {
+struct StableSource<R> {
     file: R,
     left: u64,
     failed: Option<std::io::Error>,
 }
 
-impl<R: Read> Read for Source<R> {
+impl<R: Read> Read for StableSource<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         match self.file.read(buffer) {
             Ok(n) => {

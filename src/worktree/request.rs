@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::walk::early::Early;
-use super::walk::place::Visited;
+use super::walk::walk_dir::Visited;
 use crate::model::coverage::{Coverage, Defaults, Extent};
 use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::keep::PathList;
-use super::walk::{Class, Found};
+use super::walk::{Class, WalkResult};
 use crate::model::coverage::SkipReason;
 use crate::model::path::RelPath;
 
@@ -16,7 +16,7 @@ use crate::model::path::RelPath;
 const MANY: usize = 100;
 
 /// Drops candidates until at most `limit` are left (targets not counted), and lists everything that is over.
-pub(super) fn guard(found: &mut Found, limit: u64) {
+pub(super) fn guard(found: &mut WalkResult, limit: u64) {
     for class in [Class::Ordinary, Class::Tracked, Class::Kept] {
         let counted = found.files.iter().filter(|file| file.class != Class::Targeted).count() as u64;
         if counted <= limit {
@@ -30,7 +30,7 @@ pub(super) fn guard(found: &mut Found, limit: u64) {
 }
 
 /// Drops the last `excess` files of a class; those that are targets too stay as such.
-fn drop_last(found: &mut Found, class: Class, excess: u64) {
+fn drop_last(found: &mut WalkResult, class: Class, excess: u64) {
     let of_class = found.files.iter().filter(|file| file.class == class).count() as u64;
     let mut stay = of_class.saturating_sub(excess);
     let over = &mut found.over;
@@ -51,7 +51,7 @@ fn drop_last(found: &mut Found, class: Class, excess: u64) {
     });
 }
 
-fn list(found: &mut Found) {
+fn list(found: &mut WalkResult) {
     let taken = PathList::new(found.files.iter().map(|file| &file.path));
     let mut dirs: BTreeMap<RelPath, Vec<RelPath>> = BTreeMap::new();
     for path in std::mem::take(&mut found.over) {

@@ -58,13 +58,13 @@ pub enum Outcome {
 }
 
 /// Who is told the directories of the known files, in the order of a walk, as soon as they are decoded.
-pub type Begin<'b> = &'b mut dyn FnMut(Vec<RelPath>);
+pub type OnDirs<'b> = &'b mut dyn FnMut(Vec<RelPath>);
 
 /// Reads the stamps, if there are usable ones.
 ///
 /// # Errors
 /// When the file exists and cannot be read.
-pub fn load(file: &Path, begin: Begin<'_>) -> Result<Option<Stamps>> {
+pub fn load(file: &Path, begin: OnDirs<'_>) -> Result<Option<Stamps>> {
     match read(file, begin)? {
         Outcome::Found(stamps) => Ok(Some(stamps)),
         Outcome::Missing | Outcome::Unusable(_) => Ok(None),
@@ -75,7 +75,7 @@ pub fn load(file: &Path, begin: Begin<'_>) -> Result<Option<Stamps>> {
 ///
 /// # Errors
 /// As [`load`].
-pub fn read(file: &Path, begin: Begin<'_>) -> Result<Outcome> {
+pub fn read(file: &Path, begin: OnDirs<'_>) -> Result<Outcome> {
     let Some(bytes) = read_regular(file, CAP).at("reading the stamps", file)? else {
         return Ok(Outcome::Missing);
     };
@@ -176,7 +176,7 @@ pub fn decode(bytes: &[u8]) -> Result<Stamps, &'static str> {
     decode_with(bytes, &mut |_| ())
 }
 
-fn decode_with(bytes: &[u8], begin: Begin<'_>) -> Result<Stamps, &'static str> {
+fn decode_with(bytes: &[u8], begin: OnDirs<'_>) -> Result<Stamps, &'static str> {
     let (header, body) = bytes.split_at_checked(HEADER).ok_or(CUT)?;
     if header[..8] != *MAGIC {
         return Err("is no stamps file");
@@ -187,10 +187,10 @@ fn decode_with(bytes: &[u8], begin: Begin<'_>) -> Result<Stamps, &'static str> {
     if header[12..] != crc32fast::hash(body).to_le_bytes() {
         return Err("has a wrong checksum");
     }
-    decode_body(&mut Reader(body), begin)
+    decode_body(&mut StampReader(body), begin)
 }
 
-fn decode_body(reader: &mut Reader<'_>, begin: Begin<'_>) -> Result<Stamps, &'static str> {
+fn decode_body(reader: &mut StampReader<'_>, begin: OnDirs<'_>) -> Result<Stamps, &'static str> {
     let mut stamps = Stamps {
         epoch: reader.text()?,
         boot: reader.text()?,
@@ -221,9 +221,9 @@ fn decode_body(reader: &mut Reader<'_>, begin: Begin<'_>) -> Result<Stamps, &'st
     Ok(stamps)
 }
 
-struct Reader<'a>(&'a [u8]);
+struct StampReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> StampReader<'a> {
     fn take(&mut self, n: usize) -> Result<&'a [u8], &'static str> {
         let (head, rest) = self.0.split_at_checked(n).ok_or(CUT)?;
         self.0 = rest;

@@ -320,7 +320,7 @@ impl Timeline {
     /// Has changes heard that were not until now, and what may have changed there meanwhile looked at again.
     fn heed(&mut self, ruled: &BTreeSet<RelPath>, reached: BTreeSet<RelPath>) {
         let (Some(warm), Some(source)) = (&mut self.warm, &self.source) else { return };
-        if let Some(paths) = warm.take_unheard() {
+        if let Some(paths) = warm.take_eventless() {
             source.borrow_mut().always_report(paths);
         }
         for dir in ruled.iter().chain(&reached) {

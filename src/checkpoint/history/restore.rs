@@ -21,7 +21,7 @@ use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
-use crate::store::Reader;
+use crate::store::BlobReader;
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
@@ -371,7 +371,7 @@ pub enum Stage<'p> {
 }
 
 /// The store as a restore reads it.
-pub(in crate::checkpoint) struct Blobs<'s>(pub(in crate::checkpoint) Reader<'s>);
+pub(in crate::checkpoint) struct Blobs<'s>(pub(in crate::checkpoint) BlobReader<'s>);
 
 impl BlobSource for Blobs<'_> {
     fn has(&self, id: &ObjectId) -> Result<bool> {

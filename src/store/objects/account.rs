@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use super::{Objects, Place, STEPS};
+use super::{ObjectPlace, Objects, STEPS};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::store::entry::Fault;
@@ -182,7 +182,7 @@ impl Objects {
             let (mut stands, steps) = (self.is_loose(id), Cell::new(STEPS));
             for pack in &set.packs {
                 let Some(at) = pack.find(id) else { continue };
-                match self.prove(Place::Packed(pack, at), id, &steps) {
+                match self.prove(ObjectPlace::Packed(pack, at), id, &steps) {
                     Err(Fault::Damaged(_)) => {}
                     // What the system cannot read now is not judged.
                     Ok(()) | Err(Fault::System(_) | Fault::Refused(_)) => {

@@ -5,7 +5,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use super::super::index::Entry;
+use super::super::index::PackEntry;
 use super::super::{loose, pack};
 use super::*;
 
@@ -24,7 +24,7 @@ fn delta(store: &Store, name: &str, base: (ObjectId, usize), content: &[u8], siz
     let checksum = hash::checksum(&bytes);
     bytes.extend_from_slice(&checksum);
     let id = ObjectId::of(ObjectKind::Blob, content).unwrap();
-    let index = pack::index_bytes(&[Entry { id, crc: crc32fast::hash(&entry), offset: 12 }], &checksum);
+    let index = pack::index_bytes(&[PackEntry { id, crc: crc32fast::hash(&entry), offset: 12 }], &checksum);
     let stem = store.git_dir().join("objects/pack").join(format!("pack-{name}"));
     std::fs::write(stem.with_extension("pack"), bytes).unwrap();
     std::fs::write(stem.with_extension("idx"), index).unwrap();

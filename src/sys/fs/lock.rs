@@ -37,7 +37,7 @@ pub struct FileLock {
 }
 
 /// An exclusive lock that this process holds.
-struct Entry {
+struct HeldLock {
     number: u64,
     path: PathBuf,
     /// The thread that took it.
@@ -46,9 +46,9 @@ struct Entry {
 
 /// The exclusive locks that this process holds. The kernel tells holders apart by open files, not by threads: without this list a
 /// thread would wait for itself.
-static TAKEN: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static TAKEN: Mutex<Vec<HeldLock>> = Mutex::new(Vec::new());
 
-fn taken() -> MutexGuard<'static, Vec<Entry>> {
+fn taken() -> MutexGuard<'static, Vec<HeldLock>> {
     TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -87,7 +87,7 @@ impl FileLock {
         if mode == Mode::Exclusive {
             // A lock without its text is still a lock; without it nobody is taken for the last holder.
             texts = describe(&file, verb, number).unwrap_or_default();
-            taken().push(Entry { number, path: path.to_owned(), thread: std::thread::current().id() });
+            taken().push(HeldLock { number, path: path.to_owned(), thread: std::thread::current().id() });
         }
         Ok(FileLock { _file: file, path: path.to_owned(), texts, number })
     }

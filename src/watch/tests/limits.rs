@@ -25,7 +25,7 @@ fn an_overflow_is_everything_and_is_got_over() {
     drop((one, two));
     scene.sync();
     fs::write(scene.at("n/m/lost"), "y").unwrap();
-    assert_eq!(scene.told(), "n/m/lost");
+    assert_eq!(scene.meaning(), "n/m/lost");
 }
 
 #[test]
@@ -39,22 +39,22 @@ fn over_the_limit_directories_are_always_dirty() {
     assert_eq!(stats.watches, 3);
     assert!(stats.uncovered.iter().all(|(_, why)| *why == Uncovered::Limit), "{stats:?}");
     for _ in 0..2 {
-        let told = scene.sync();
+        let meaning = scene.sync();
         for file in ["d/e/f/x", "d/e/x", "g/x"] {
             let dir = path(file).parent().unwrap();
             let watched = stats.uncovered.iter().all(|(top, _)| !dir.starts_with(top));
-            assert_eq!(told.covers(&path(file)), !watched, "{file} {told:?}");
+            assert_eq!(meaning.covers(&path(file)), !watched, "{file} {meaning:?}");
         }
-        assert!(!told.covers(&path("a")));
+        assert!(!meaning.covers(&path("a")));
     }
     fs::remove_dir_all(scene.at("d")).unwrap();
     fs::remove_dir_all(scene.at("g")).unwrap();
     scene.sync();
-    assert_eq!((scene.told(), scene.watcher.stats().uncovered), (String::new(), vec![]));
+    assert_eq!((scene.meaning(), scene.watcher.stats().uncovered), (String::new(), vec![]));
     fs::create_dir(scene.at("h")).unwrap();
-    assert_eq!(scene.told(), "h/**");
+    assert_eq!(scene.meaning(), "h/**");
     fs::write(scene.at("h/x"), "x").unwrap();
-    assert_eq!(scene.told(), "h/x");
+    assert_eq!(scene.meaning(), "h/x");
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn what_is_not_placed_in_time_is_placed_later_and_nothing_is_lost() {
     assert_eq!(watches, 902);
     assert!(scene.watcher.places.as_ref().unwrap().patience() < 900);
     scene.watcher.rewatch(&RelPath::root(), &rules, Instant::now());
-    let (clock, told) = scene.watcher.sync(scene.clock, &rules, soon());
+    let (clock, meaning) = scene.watcher.sync(scene.clock, &rules, soon());
     scene.clock = clock;
-    assert!(told.covers(&path("d/e0/f")) && matches!(told, Changes::Paths(_)), "{told:?}");
+    assert!(meaning.covers(&path("d/e0/f")) && matches!(meaning, Changes::Paths(_)), "{meaning:?}");
     scene.watcher.rewatch(&RelPath::root(), &rules, Instant::now());
     let mut rounds = 0;
     while scene.watcher.settle(&rules, Instant::now()) {
@@ -80,7 +80,7 @@ fn what_is_not_placed_in_time_is_placed_later_and_nothing_is_lost() {
     }
     scene.sync();
     fs::write(scene.at("d/e1/f"), "y").unwrap();
-    assert_eq!(scene.told(), "d/e1/f");
+    assert_eq!(scene.meaning(), "d/e1/f");
     let stats = scene.watcher.stats();
     assert_eq!((stats.watches, stats.restarts), (902, 0));
 }
@@ -106,9 +106,9 @@ fn a_root_that_goes_is_told_and_one_that_comes_back_is_watched() {
     fs::create_dir_all(scene.at("d")).unwrap();
     assert!(matches!(scene.sync(), Changes::Everything(_)));
     fs::write(scene.outside("elsewhere/d/a"), "x").unwrap();
-    assert_eq!(scene.told(), "");
+    assert_eq!(scene.meaning(), "");
     fs::write(scene.at("d/a"), "x").unwrap();
-    assert_eq!(scene.told(), "d/a");
+    assert_eq!(scene.meaning(), "d/a");
     fs::remove_dir_all(scene.at("")).unwrap();
     assert_eq!(scene.sync(), Changes::Everything(Why::RootMoved));
 }
@@ -122,11 +122,11 @@ fn a_parent_of_the_root_that_moves_is_noticed() {
     let (clock, _) = watcher.sync(Clock::default(), &rules, soon());
     fs::rename(temp.path().join("p"), temp.path().join("q")).unwrap();
     fs::create_dir_all(temp.path().join("p/w")).unwrap();
-    let (clock, told) = watcher.sync(clock, &rules, soon());
-    assert_eq!(told, Changes::Everything(Why::RootMoved));
+    let (clock, meaning) = watcher.sync(clock, &rules, soon());
+    assert_eq!(meaning, Changes::Everything(Why::RootMoved));
     fs::write(temp.path().join("p/w/x"), "x").unwrap();
-    let (_, told) = watcher.sync(clock, &rules, soon());
-    assert_eq!(told, Changes::Paths(Dirty::new([(path("x"), Reach::Entry)])));
+    let (_, meaning) = watcher.sync(clock, &rules, soon());
+    assert_eq!(meaning, Changes::Paths(Dirty::new([(path("x"), Reach::Entry)])));
 }
 
 #[test]
@@ -134,23 +134,23 @@ fn a_deadline_that_passes_is_everything_now_and_loses_nothing() {
     let mut scene = Scene::new(&["a"]);
     fs::write(scene.at("a"), "x").unwrap();
     let before = scene.clock;
-    // Nothing is heard while this is held.
+    // No event comes while this is held.
     let shared = Arc::clone(&scene.watcher.shared);
     let (held, hold) = std::sync::mpsc::channel();
     let (release, released) = std::sync::mpsc::channel::<()>();
     let stalling = std::thread::spawn(move || {
         // notify's thread stands still, while whoever asks goes on: as if the kernel were late.
-        let mut heard = shared.lock();
-        heard.instance += 1;
-        drop(heard);
+        let mut pending = shared.lock();
+        pending.instance += 1;
+        drop(pending);
         held.send(()).unwrap();
         released.recv().unwrap();
         shared.lock().instance -= 1;
     });
     hold.recv().unwrap();
     let deadline = Instant::now() + Duration::from_millis(30);
-    let (late, told) = scene.watcher.sync(scene.clock, &rules, deadline);
-    assert_eq!(told, Changes::Everything(Why::Late));
+    let (late, meaning) = scene.watcher.sync(scene.clock, &rules, deadline);
+    assert_eq!(meaning, Changes::Everything(Why::Late));
     release.send(()).unwrap();
     stalling.join().unwrap();
     fs::write(scene.at("b"), "x").unwrap();
@@ -165,13 +165,13 @@ fn lost_cookies_are_made_again() {
     for entry in fs::read_dir(scene.outside("cookies")).unwrap() {
         fs::remove_file(entry.unwrap().path()).unwrap();
     }
-    let told = scene.sync();
-    assert_eq!(told, Changes::Everything(Why::NoCookie));
-    assert_eq!(scene.told(), "");
+    let meaning = scene.sync();
+    assert_eq!(meaning, Changes::Everything(Why::NoCookie));
+    assert_eq!(scene.meaning(), "");
     fs::remove_dir_all(scene.outside("cookies")).unwrap();
     assert_eq!(scene.sync(), Changes::Everything(Why::NoCookie));
     fs::write(scene.at("a"), "x").unwrap();
-    assert_eq!(scene.told(), "a");
+    assert_eq!(scene.meaning(), "a");
     drop(scene.watcher);
     assert_eq!(fs::read_dir(scene.temp.path().join("cookies")).unwrap().count(), 0);
 }
@@ -185,7 +185,7 @@ fn more_paths_than_are_kept_are_everything() {
     assert_eq!(scene.sync(), Changes::Everything(Why::TooManyPaths));
     assert_eq!(scene.watcher.stats().dirty, 0);
     fs::write(scene.at("a"), "x").unwrap();
-    assert_eq!(scene.told(), "a");
+    assert_eq!(scene.meaning(), "a");
 }
 
 #[test]
@@ -195,23 +195,23 @@ fn watches_that_come_late_are_made_up_for() {
     // The cookie is in time, and so is one round of watches: that of `k`.
     scene.watcher.cookies.wait(&scene.watcher.shared, soon(), soon()).unwrap();
     scene.watcher.reconcile(&rules, Instant::now());
-    let (clock, told) = scene.watcher.answer(scene.clock, Ok(()));
-    assert!(told.covers(&path("k/l/x")));
+    let (clock, meaning) = scene.watcher.answer(scene.clock, Ok(()));
+    assert!(meaning.covers(&path("k/l/x")));
     scene.clock = clock;
     fs::write(scene.at("k/l/x"), "before its watch").unwrap();
-    assert_eq!((scene.told(), scene.watcher.stats().watches), ("k/l/**".to_owned(), 3));
+    assert_eq!((scene.meaning(), scene.watcher.stats().watches), ("k/l/**".to_owned(), 3));
     fs::write(scene.at("k/l/x"), "after it").unwrap();
-    assert_eq!(scene.told(), "k/l/x");
+    assert_eq!(scene.meaning(), "k/l/x");
     // Rules that changed, and no time for them.
     fs::create_dir_all(scene.at("closed/m")).unwrap();
     scene.sync();
     scene.watcher.rewatch(&path("closed"), &|_| true, Instant::now());
     fs::write(scene.at("closed/m/x"), "before its watch").unwrap();
-    let (clock, told) = scene.watcher.sync(scene.clock, &|_| true, soon());
-    assert!(told.covers(&path("closed/m/x")));
+    let (clock, meaning) = scene.watcher.sync(scene.clock, &|_| true, soon());
+    assert!(meaning.covers(&path("closed/m/x")));
     fs::write(scene.at("closed/m/x"), "after it").unwrap();
-    let (_, told) = scene.watcher.sync(clock, &|_| true, soon());
-    assert_eq!(told, Changes::Paths(Dirty::new([(path("closed/m/x"), Reach::Entry)])));
+    let (_, meaning) = scene.watcher.sync(clock, &|_| true, soon());
+    assert_eq!(meaning, Changes::Paths(Dirty::new([(path("closed/m/x"), Reach::Entry)])));
 }
 
 /// Rules are asked between a directory's listing and the watches of what is in it: where the races are.
@@ -234,18 +234,18 @@ fn what_changes_while_watches_are_placed_is_told() {
         }
         true
     };
-    let (clock, told) = scene.watcher.sync(scene.clock, &swapping, soon());
-    assert!(done.get() && told.covers(&path("a/s/f")), "{told:?}");
+    let (clock, meaning) = scene.watcher.sync(scene.clock, &swapping, soon());
+    assert!(done.get() && meaning.covers(&path("a/s/f")), "{meaning:?}");
     // And a third: the watch of the second's `s` must not pass for that of the third's.
     fs::rename(scene.at("a"), scene.outside("o/2")).unwrap();
     fs::create_dir_all(scene.at("a/s")).unwrap();
-    let (clock, told) = scene.watcher.sync(clock, &swapping, soon());
-    assert!(told.covers(&path("a/s/f")), "{told:?}");
+    let (clock, meaning) = scene.watcher.sync(clock, &swapping, soon());
+    assert!(meaning.covers(&path("a/s/f")), "{meaning:?}");
     fs::write(scene.at("a/s/f"), "x").unwrap();
     fs::write(scene.outside("o/1/s/f"), "x").unwrap();
     fs::write(scene.outside("o/2/s/f"), "x").unwrap();
-    let (clock, told) = scene.watcher.sync(clock, &swapping, soon());
-    assert!(told.covers(&path("a/s/f")), "{told:?}");
+    let (clock, meaning) = scene.watcher.sync(clock, &swapping, soon());
+    assert!(meaning.covers(&path("a/s/f")), "{meaning:?}");
     // A directory made after its parent was listed.
     fs::create_dir_all(scene.at("b/s")).unwrap();
     let making = |asked: &RelPath| {
@@ -256,8 +256,8 @@ fn what_changes_while_watches_are_placed_is_told() {
     };
     let (clock, _) = scene.watcher.sync(clock, &making, soon());
     fs::write(scene.at("b/new/x"), "x").unwrap();
-    let (_, told) = scene.watcher.sync(clock, &making, soon());
-    assert!(told.covers(&path("b/new/x")), "{told:?}");
+    let (_, meaning) = scene.watcher.sync(clock, &making, soon());
+    assert!(meaning.covers(&path("b/new/x")), "{meaning:?}");
 }
 
 /// Found by the soak: the watch was placed on a file, and what is listed a moment later is a directory.
@@ -277,11 +277,11 @@ fn a_file_that_becomes_a_directory_while_watches_are_placed_is_watched() {
     };
     let (clock, _) = scene.watcher.sync(scene.clock, &swapping, soon());
     assert!(file.is_dir());
-    let (clock, told) = scene.watcher.sync(clock, &swapping, soon());
-    assert!(told.covers(&path("q/x")), "{told:?}");
+    let (clock, meaning) = scene.watcher.sync(clock, &swapping, soon());
+    assert!(meaning.covers(&path("q/x")), "{meaning:?}");
     fs::write(scene.at("q/x"), "x").unwrap();
-    let (_, told) = scene.watcher.sync(clock, &swapping, soon());
-    assert!(told.covers(&path("q/x")), "{told:?}");
+    let (_, meaning) = scene.watcher.sync(clock, &swapping, soon());
+    assert!(meaning.covers(&path("q/x")), "{meaning:?}");
 }
 
 #[test]
@@ -305,13 +305,13 @@ fn a_file_system_that_goes_is_told() {
         fs::write(place.join("d/x"), "x").unwrap();
         let (clock, inside) = watcher.sync(clock, &rules, soon());
         let gone = run(&["umount"]);
-        let (clock, told) = watcher.sync(clock, &rules, soon());
+        let (clock, meaning) = watcher.sync(clock, &rules, soon());
         fs::write(place.join("x"), "where it was mounted").unwrap();
-        (gone, inside, told, watcher.sync(clock, &rules, soon()).1)
+        (gone, inside, meaning, watcher.sync(clock, &rules, soon()).1)
     });
-    let (gone, inside, told, after) = answers.unwrap();
+    let (gone, inside, meaning, after) = answers.unwrap();
     assert!(gone && inside.covers(&path("m/d/x")), "{inside:?}");
-    assert_eq!(told, Changes::Everything(Why::Unmounted));
+    assert_eq!(meaning, Changes::Everything(Why::Unmounted));
     assert_eq!(after, Changes::Paths(Dirty::new([(path("m/x"), Reach::Entry)])));
 }
 
@@ -332,14 +332,14 @@ fn a_directory_mounted_twice_is_uncovered() {
     let mut watcher = Watcher::start(&root, &rules, Options::new(temp.path().join("cookies"))).unwrap();
     let (clock, _) = watcher.sync(Clock::default(), &rules, soon());
     fs::write(root.join("twin/e/x"), "x").unwrap();
-    let (clock, told) = watcher.sync(clock, &rules, soon());
+    let (clock, meaning) = watcher.sync(clock, &rules, soon());
     let stats = watcher.stats();
     assert!(mount(&[to.as_ref()], "umount"));
-    assert!(told.covers(&path("d/e/x")) && told.covers(&path("twin/e/x")), "{told:?} {stats:?}");
+    assert!(meaning.covers(&path("d/e/x")) && meaning.covers(&path("twin/e/x")), "{meaning:?} {stats:?}");
     assert_eq!(stats.uncovered, [(path("d"), Uncovered::Twin), (path("twin"), Uncovered::Twin)]);
     fs::write(root.join("twin/x"), "no longer below the mount").unwrap();
-    let (_, told) = watcher.sync(clock, &rules, soon());
-    assert!(told.covers(&path("twin/x")), "{told:?}");
+    let (_, meaning) = watcher.sync(clock, &rules, soon());
+    assert!(meaning.covers(&path("twin/x")), "{meaning:?}");
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn many_directories_that_go_are_everything() {
     let mut scene = Scene::new(&["a"]);
     (0..1000).for_each(|n| fs::create_dir_all(scene.at(&format!("d{}/e{n}", n % 10))).unwrap());
     scene.sync();
-    assert_eq!(scene.told(), "");
+    assert_eq!(scene.meaning(), "");
     assert_eq!(scene.watcher.stats().watches, 1011);
     for n in 0..9 {
         fs::remove_dir_all(scene.at(&format!("d{n}"))).unwrap();
@@ -355,5 +355,5 @@ fn many_directories_that_go_are_everything() {
     assert_eq!(scene.sync(), Changes::Everything(Why::ManyGone));
     assert_eq!(scene.watcher.stats().watches, 102);
     fs::write(scene.at("d9/e9/x"), "x").unwrap();
-    assert_eq!(scene.told(), "d9/e9/x");
+    assert_eq!(scene.meaning(), "d9/e9/x");
 }

@@ -121,7 +121,7 @@ fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
     let (root, outside) = (scene.at(""), scene.outside("o"));
     fs::create_dir(&outside).unwrap();
     let (start, pause, end) = (Barrier::new(5), Barrier::new(5), AtomicBool::new(false));
-    let (mut told, mut everything) = (0, 0);
+    let (mut meaning, mut everything) = (0, 0);
     let mut known = Look::new();
     look(&root, &RelPath::root(), true, &mut known);
     std::thread::scope(|scope| {
@@ -150,7 +150,7 @@ fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
                 let changes = scene.sync();
                 follow(&root, &changes, &mut known);
                 match &changes {
-                    Changes::Paths(paths) => told += paths.len(),
+                    Changes::Paths(paths) => meaning += paths.len(),
                     Changes::Everything(_) => everything += 1,
                 }
                 answers.push(changes);
@@ -165,7 +165,7 @@ fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
             let paths = known.keys().chain(truth.keys());
             let wrong: Vec<_> = paths.filter(|path| known.get(*path) != truth.get(*path)).collect();
             if !wrong.is_empty() {
-                outcome = Err(format!("seed {seed}, round {round}: {wrong:?} not told by {answers:?}"));
+                outcome = Err(format!("seed {seed}, round {round}: {wrong:?} not meaning by {answers:?}"));
                 break;
             }
         }
@@ -173,7 +173,7 @@ fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
         start.wait();
         outcome.unwrap();
     });
-    (told, everything)
+    (meaning, everything)
 }
 
 #[test]
@@ -209,9 +209,9 @@ fn deep_chains_made_at_once_are_told() {
             });
         }
         // Answers in between must not swallow anything.
-        let mut told = Vec::new();
+        let mut meaning = Vec::new();
         for _ in 0..10 {
-            told.push(scene.sync());
+            meaning.push(scene.sync());
         }
     });
     let chains = || (0..4).flat_map(|writer| (0..20).map(move |n| format!("w{writer}-{n}")));

@@ -1,21 +1,21 @@
 //! EWAH-compressed bitmaps as git writes them (`ewah/ewah_io.c`): the positions of the set bits.
 
 use super::damaged;
-use super::parse::Reader;
+use super::parse::IndexReader;
 use crate::error::Result;
 
 /// Most bits of a bitmap: more entries than an index of the accepted size can have.
 const MAX_BITS: u64 = 16 << 20;
 
 /// Reads one bitmap from the front of `reader`.
-pub(super) fn positions(reader: &mut Reader<'_>) -> Result<Vec<u32>> {
+pub(super) fn positions(reader: &mut IndexReader<'_>) -> Result<Vec<u32>> {
     let bits = u64::from(reader.u32()?);
     let words = reader.u32()? as usize;
     if bits > MAX_BITS {
         return Err(damaged("has an oversized bitmap"));
     }
     let size = words.checked_mul(8).ok_or_else(|| damaged("is cut"))?;
-    let mut body = Reader(reader.take(size)?);
+    let mut body = IndexReader(reader.take(size)?);
     // The position of the last run-length word, which only a writer needs.
     reader.u32()?;
     let mut set = Vec::new();
@@ -63,7 +63,7 @@ mod tests {
     fn runs_and_literals() {
         // 64 clear bits, one literal with bits 1 and 3; then 64 set bits.
         let bytes = encode(192, &[1 << 1 | 1 << 33, 0b1010, 1 | 1 << 1]);
-        let set = positions(&mut Reader(&bytes)).unwrap();
+        let set = positions(&mut IndexReader(&bytes)).unwrap();
         assert_eq!(set[..2], [65, 67]);
         assert_eq!(set[2..], (128..192).collect::<Vec<u32>>());
     }
@@ -71,8 +71,8 @@ mod tests {
     #[test]
     fn endless_runs_are_refused() {
         let bytes = encode(64, &[1 | 0xffff_ffff << 1]);
-        assert!(positions(&mut Reader(&bytes)).is_err());
-        assert!(positions(&mut Reader(&encode(u32::MAX, &[]))).is_err());
-        assert!(positions(&mut Reader(&encode(64, &[5 << 33]))).is_err());
+        assert!(positions(&mut IndexReader(&bytes)).is_err());
+        assert!(positions(&mut IndexReader(&encode(u32::MAX, &[]))).is_err());
+        assert!(positions(&mut IndexReader(&encode(64, &[5 << 33]))).is_err());
     }
 }

@@ -9,7 +9,7 @@ mod parse;
 
 use std::path::Path;
 
-use self::parse::{Hash, Parsed, Slot};
+use self::parse::{IndexHash, IndexSlot, Parsed};
 use super::git_dir::read_regular;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::path::RelPath;
@@ -45,7 +45,7 @@ pub fn tracked_in(bytes: &[u8], shared: &mut dyn FnMut(&str) -> Result<Vec<u8>>)
 }
 
 /// Reads a whole index; `shared` gives the bytes of the shared index of a split one.
-fn decode(bytes: &[u8], shared: &mut dyn FnMut(&str) -> Result<Vec<u8>>) -> Result<Vec<Slot>> {
+fn decode(bytes: &[u8], shared: &mut dyn FnMut(&str) -> Result<Vec<u8>>) -> Result<Vec<IndexSlot>> {
     let parsed = parse_any(bytes)?;
     let Some(link) = parsed.link else {
         return Ok(parsed.slots);
@@ -68,10 +68,10 @@ fn decode(bytes: &[u8], shared: &mut dyn FnMut(&str) -> Result<Vec<u8>>) -> Resu
 
 /// SHA-256 repositories say so only in their configuration; the length of the ids decides which reading fits.
 fn parse_any(bytes: &[u8]) -> Result<Parsed> {
-    parse::parse(bytes, Hash::Sha1).or_else(|error| parse::parse(bytes, Hash::Sha256).map_err(|_| error))
+    parse::parse(bytes, IndexHash::Sha1).or_else(|error| parse::parse(bytes, IndexHash::Sha256).map_err(|_| error))
 }
 
-fn paths(slots: Vec<Slot>) -> Result<Vec<RelPath>> {
+fn paths(slots: Vec<IndexSlot>) -> Result<Vec<RelPath>> {
     let tracked = slots.into_iter().filter(|slot| slot.tracked && !slot.name.is_empty());
     let mut paths = tracked
         // git writes no `.`, `..` or empty component: what reads as another path is damage.

@@ -17,23 +17,23 @@ const TREE: u32 = 0o040_000;
 
 /// The hash of the repository, which sets the length of ids.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Hash {
+pub(super) enum IndexHash {
     Sha1,
     Sha256,
 }
 
-impl Hash {
+impl IndexHash {
     fn len(self) -> usize {
         match self {
-            Hash::Sha1 => 20,
-            Hash::Sha256 => 32,
+            IndexHash::Sha1 => 20,
+            IndexHash::Sha256 => 32,
         }
     }
 }
 
 /// One entry.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct IndexSlot {
     pub(super) name: Vec<u8>,
     /// Whether it is a file or link (no submodule, no sparse directory) and not deleted.
     pub(super) tracked: bool,
@@ -51,14 +51,14 @@ pub(super) struct Link {
 /// One index file.
 #[derive(Debug)]
 pub(super) struct Parsed {
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<IndexSlot>,
     pub(super) link: Option<Link>,
 }
 
 /// Parses a whole file whose ids are those of `hash`.
-pub(super) fn parse(bytes: &[u8], hash: Hash) -> Result<Parsed> {
+pub(super) fn parse(bytes: &[u8], hash: IndexHash) -> Result<Parsed> {
     let body = bytes.len().checked_sub(hash.len()).map(|end| &bytes[..end]).ok_or_else(|| damaged("is cut"))?;
-    let mut reader = Reader(body);
+    let mut reader = IndexReader(body);
     if reader.take(4)? != b"DIRC" {
         return Err(damaged("has no index signature"));
     }
@@ -71,13 +71,13 @@ pub(super) fn parse(bytes: &[u8], hash: Hash) -> Result<Parsed> {
     Ok(Parsed { slots, link })
 }
 
-fn entries(reader: &mut Reader<'_>, version: u32, hash: Hash) -> Result<Vec<Slot>> {
+fn entries(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash) -> Result<Vec<IndexSlot>> {
     let count = reader.u32()? as usize;
     let smallest = 42 + hash.len();
     if count > reader.0.len() / smallest {
         return Err(damaged("promises more entries than it holds"));
     }
-    let mut slots: Vec<Slot> = Vec::with_capacity(count);
+    let mut slots: Vec<IndexSlot> = Vec::with_capacity(count);
     let mut total = 0usize;
     for _ in 0..count {
         let previous = slots.last().map_or(&[][..], |slot| slot.name.as_slice());
@@ -91,7 +91,7 @@ fn entries(reader: &mut Reader<'_>, version: u32, hash: Hash) -> Result<Vec<Slot
     Ok(slots)
 }
 
-fn entry(reader: &mut Reader<'_>, version: u32, hash: Hash, previous: &[u8]) -> Result<Slot> {
+fn entry(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash, previous: &[u8]) -> Result<IndexSlot> {
     let before = reader.0.len();
     reader.take(24)?;
     let mode = reader.u32()?;
@@ -120,10 +120,10 @@ fn entry(reader: &mut Reader<'_>, version: u32, hash: Hash, previous: &[u8]) -> 
     if !fits || name.len() > MAX_NAME {
         return Err(damaged("has a name of another length than stated"));
     }
-    Ok(Slot { name, tracked: !matches!(mode & TYPE, GITLINK | TREE) })
+    Ok(IndexSlot { name, tracked: !matches!(mode & TYPE, GITLINK | TREE) })
 }
 
-fn extensions(reader: &mut Reader<'_>, hash: Hash) -> Result<Option<Link>> {
+fn extensions(reader: &mut IndexReader<'_>, hash: IndexHash) -> Result<Option<Link>> {
     let mut link = None;
     while !reader.0.is_empty() {
         let signature = reader.take(4)?;
@@ -140,8 +140,8 @@ fn extensions(reader: &mut Reader<'_>, hash: Hash) -> Result<Option<Link>> {
     Ok(link)
 }
 
-fn link_of(body: &[u8], hash: Hash) -> Result<Option<Link>> {
-    let mut reader = Reader(body);
+fn link_of(body: &[u8], hash: IndexHash) -> Result<Option<Link>> {
+    let mut reader = IndexReader(body);
     let base = reader.take(hash.len())?;
     if base.iter().all(|byte| *byte == 0) {
         return Ok(None);
@@ -151,9 +151,9 @@ fn link_of(body: &[u8], hash: Hash) -> Result<Option<Link>> {
 }
 
 /// Bytes that are consumed from the front; running out is damage.
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(super) struct IndexReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> IndexReader<'a> {
     pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(n).ok_or_else(|| damaged("is cut"))?;
         self.0 = rest;

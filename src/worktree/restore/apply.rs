@@ -9,7 +9,7 @@ use super::commit::Commit;
 use super::outcome::{BlobSource, Outcome, Saved};
 use super::parallel_swap::Turns;
 use super::plan::Plan;
-use super::stage::{Arrival, BULK, Stage, Staged, Staging};
+use super::stage::{Arrival, BULK, Staged, Staging, StagingArea};
 use super::threads::threads;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::manifest::EntryKind;
@@ -41,7 +41,7 @@ pub fn apply(
     check_contents(plan, &shared, blobs)?;
     let mut loosened = Loosened::prepare(&root, plan, &shared)?;
     let files = files_of(plan, &shared);
-    let stage = Stage { root: &root, dev: root.stat_self()?.dev, blobs, bulk: files.len() > BULK };
+    let stage = StagingArea { root: &root, dev: root.stat_self()?.dev, blobs, bulk: files.len() > BULK };
     let (mut staged, outcome) = stage_all(&stage, &files, control);
     if let Err(error) = outcome {
         remove_staged(&root, &mut staged);
@@ -87,7 +87,7 @@ fn files_of<'p>(plan: &'p Plan, shared: &SharedFiles) -> Vec<Arrival<'p>> {
 
 /// Stages everything and makes it durable; what was staged is given even if that failed.
 fn stage_all(
-    stage: &Stage<'_>,
+    stage: &StagingArea<'_>,
     files: &[Arrival<'_>],
     control: Interrupt<'_>,
 ) -> (BTreeMap<RelPath, Staging>, Result<()>) {

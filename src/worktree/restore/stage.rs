@@ -54,7 +54,7 @@ pub(super) struct Arrival<'a> {
 /// Writes contents into temporary files below a root; several threads may.
 ///
 /// Each file is reached from the root again: a directory that was moved away meanwhile is not written to.
-pub(super) struct Stage<'a> {
+pub(super) struct StagingArea<'a> {
     pub root: &'a Dir,
     /// The root's file system.
     pub dev: u64,
@@ -63,7 +63,7 @@ pub(super) struct Stage<'a> {
     pub bulk: bool,
 }
 
-impl Stage<'_> {
+impl StagingArea<'_> {
     /// Stages one file or link.
     pub(super) fn stage(&self, arrival: &Arrival<'_>) -> Result<Staging> {
         let Arrival { path, from, to } = arrival;
@@ -103,9 +103,9 @@ impl Stage<'_> {
     }
 
     fn write_link(&self, dir: &Dir, name: &[u8], to: &ManifestEntry) -> Result<(Stat, Vec<String>)> {
-        let mut target = Target { bytes: Vec::new(), is_cut: false };
+        let mut target = Destination { bytes: Vec::new(), is_cut: false };
         let copied = self.blobs.copy(&to.id, &mut target);
-        let Target { bytes: target, is_cut } = target;
+        let Destination { bytes: target, is_cut } = target;
         if is_cut {
             return Err(Error::new(
                 Code::BadPath,
@@ -185,12 +185,12 @@ fn damaged(id: &ObjectId) -> Error {
 }
 
 /// Takes the target of a link, and no more than a link can have: a blob of any length may be called one.
-struct Target {
+struct Destination {
     bytes: Vec<u8>,
     is_cut: bool,
 }
 
-impl Write for Target {
+impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if self.bytes.len() + bytes.len() > LONGEST_TARGET {
             self.is_cut = true;

@@ -9,10 +9,10 @@ use super::super::beneath::Root;
 use super::super::names::Names;
 use super::super::request::Request;
 use super::ahead::{self, Ahead};
-use super::candidate::Found;
+use super::candidate::WalkResult;
 use super::listing::{Here, Seen};
-use super::place::Place;
-use super::plan::{Plan, dirs_of};
+use super::plan::{ReadPlan, dirs_of};
+use super::walk_dir::WalkDir;
 use super::walker::Walker;
 use crate::error::Result;
 use crate::filter::Level;
@@ -23,7 +23,7 @@ const WORTH: usize = if cfg!(test) { 2 } else { 4096 };
 
 /// Names to look at again in one directory that was visited before.
 pub(crate) struct Again {
-    pub(crate) place: Place,
+    pub(crate) place: WalkDir,
     pub(crate) names: Vec<Vec<u8>>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn walk_again(
     (configured, whole): (Option<Arc<Level>>, bool),
     all: Vec<Again>,
     control: Interrupt<'_>,
-) -> Result<Found> {
+) -> Result<WalkResult> {
     let walk = |ahead: &Ahead| {
         let mut walker = Walker::new(request, root, (ahead, configured), control);
         for again in all {
@@ -49,7 +49,7 @@ pub(crate) fn walk_again(
     if !whole || request.known.entries().len() < WORTH {
         return walk(&Ahead::default());
     }
-    let ahead = Ahead::of(Plan::of(dirs_of(request.known)));
+    let ahead = Ahead::of(ReadPlan::of(dirs_of(request.known)));
     std::thread::scope(|scope| {
         for _ in 0..ahead::scouts() {
             // Without scouts the walk reads everything itself.

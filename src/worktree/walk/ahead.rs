@@ -17,8 +17,8 @@ use rustix::fs::fstat;
 
 use super::super::beneath::{Root, names_in};
 use super::super::stopped::unless_stopped;
-use super::listing::{BUFFER, Here, Listing, Seen};
-use super::plan::Plan;
+use super::listing::{BUFFER, DirListing, Here, Seen};
+use super::plan::ReadPlan;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::sys::interrupt::Interrupt;
@@ -50,7 +50,7 @@ struct Queue {
     waiting: Vec<RelPath>,
     working: Vec<RelPath>,
     /// `None`: the scout could not.
-    ready: HashMap<RelPath, Option<Listing>>,
+    ready: HashMap<RelPath, Option<DirListing>>,
     /// Names in what is ready.
     names: usize,
     /// Whether the walk sleeps.
@@ -61,7 +61,7 @@ struct Queue {
 /// What walk and scouts share.
 #[derive(Default)]
 pub(super) struct Ahead {
-    plan: Plan,
+    plan: ReadPlan,
     queue: Mutex<Queue>,
     /// Scouts that sleep, or are about to.
     idle: AtomicUsize,
@@ -73,7 +73,7 @@ pub(super) struct Ahead {
 
 impl Ahead {
     /// For a walk to which files are known already.
-    pub(super) fn of(plan: Plan) -> Ahead {
+    pub(super) fn of(plan: ReadPlan) -> Ahead {
         Ahead { plan, ..Ahead::default() }
     }
 
@@ -104,7 +104,7 @@ impl Ahead {
         path: &RelPath,
         (root, buffer): (&Root, &mut [MaybeUninit<u8>]),
         control: Interrupt<'_>,
-    ) -> Result<Option<Listing>> {
+    ) -> Result<Option<DirListing>> {
         if let Some(at) = self.plan.find(path) {
             let was_full = self.plan.names() >= READY;
             let listing = self.plan.take(at, &mut || self.plan.names() < READY && self.read_planned(root, buffer));
@@ -127,7 +127,7 @@ impl Ahead {
         true
     }
 
-    fn take_offered(&self, path: &RelPath, control: Interrupt<'_>) -> Result<Option<Listing>> {
+    fn take_offered(&self, path: &RelPath, control: Interrupt<'_>) -> Result<Option<DirListing>> {
         let mut queue = self.lock();
         let mut spins = 0;
         loop {
@@ -217,7 +217,7 @@ impl Ahead {
     }
 }
 
-fn read(root: &Root, path: &RelPath, buffer: &mut [MaybeUninit<u8>]) -> Option<Listing> {
+fn read(root: &Root, path: &RelPath, buffer: &mut [MaybeUninit<u8>]) -> Option<DirListing> {
     let dir = root.open_dir(path).ok()?;
     let facts = fstat(&dir).ok()?;
     let names = names_in(dir.as_fd(), buffer).ok()?;
@@ -226,5 +226,5 @@ fn read(root: &Root, path: &RelPath, buffer: &mut [MaybeUninit<u8>]) -> Option<L
     }
     let here = Here::new(root, path.clone(), Some(dir));
     let seen = names.with_dirs().map(|(name, dir)| dir.map_or_else(|| here.see(name), Seen::listed_dir)).collect();
-    Some(Listing { dir: None, facts, names, seen })
+    Some(DirListing { dir: None, facts, names, seen })
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::read::Mark;
-use super::place::Visited;
+use super::super::read::ReadMark;
+use super::walk_dir::Visited;
 use crate::model::coverage::{Pattern, SkipReason};
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
@@ -22,11 +22,11 @@ pub(crate) enum Class {
 }
 
 /// Where the content of a candidate comes from.
-pub(crate) enum Source {
+pub(crate) enum ContentSource {
     /// Proven unchanged by its stamp.
     Known(ObjectId),
     /// Read during the walk (links, ignore files).
-    Held(Box<(Vec<u8>, Mark)>),
+    Held(Box<(Vec<u8>, ReadMark)>),
     Unread,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Source {
 pub(crate) struct Candidate {
     pub(crate) path: RelPath,
     pub(crate) stamp: Stamp,
-    pub(crate) source: Source,
+    pub(crate) source: ContentSource,
     pub(crate) class: Class,
     /// Whether it is (also) a target: no size cap then.
     pub(crate) targeted: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Candidate {
 
 /// What a walk found.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct WalkResult {
     pub(crate) files: Vec<Candidate>,
     pub(crate) skipped: BTreeMap<RelPath, SkipReason>,
     /// Files over the count guard.

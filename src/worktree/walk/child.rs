@@ -4,10 +4,10 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::super::names::Names;
-use super::super::read::{Content, Mark};
-use super::candidate::{Candidate, Class, Source};
+use super::super::read::{Content, ReadMark};
+use super::candidate::{Candidate, Class, ContentSource};
 use super::listing::{Here, Seen};
-use super::place::{Item, Place, Repo, State};
+use super::walk_dir::{DirState, Repo, WalkDir, WalkItem};
 use super::walker::{MAX_DEPTH, Walker};
 use crate::filter::level::{Level, Ruling};
 use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
@@ -19,7 +19,7 @@ use crate::model::stamp::{KnownFile, Stamp};
 
 impl Walker<'_> {
     /// Looks at `name` in the open directory of `place`; `names` are the directory's names as far as they were listed.
-    pub(super) fn child(&mut self, place: &Place, here: &Here<'_>, names: &Names, (name, seen): (&[u8], Seen)) {
+    pub(super) fn child(&mut self, place: &WalkDir, here: &Here<'_>, names: &Names, (name, seen): (&[u8], Seen)) {
         if is_never_captured(name) {
             return self.never(place, (name, seen));
         }
@@ -43,7 +43,7 @@ impl Walker<'_> {
     }
 
     /// Says that a repository's own data is about to be destroyed. No restore writes into a `.git`, so nothing is captured of it.
-    fn never(&mut self, place: &Place, (name, seen): (&[u8], Seen)) {
+    fn never(&mut self, place: &WalkDir, (name, seen): (&[u8], Seen)) {
         if name != b".git" || seen.stamp.is_err() || self.request.unlimited_targets {
             return;
         }
@@ -62,7 +62,7 @@ impl Walker<'_> {
         }
     }
 
-    fn unseen(&mut self, place: &Place, path: &RelPath, errno: Errno) {
+    fn unseen(&mut self, place: &WalkDir, path: &RelPath, errno: Errno) {
         let targeted = place.forced || self.targets.contains(path);
         match errno {
             // A name that was listed and is gone; names from lists of ours need not exist.
@@ -72,7 +72,7 @@ impl Walker<'_> {
         }
     }
 
-    fn child_dir(&mut self, place: &Place, here: &Here<'_>, names: &Names, path: RelPath, ino: u64) {
+    fn child_dir(&mut self, place: &WalkDir, here: &Here<'_>, names: &Names, path: RelPath, ino: u64) {
         let is_never = |facts: Stat| self.never.contains(&(facts.st_dev, facts.st_ino));
         if self.never.iter().any(|never| never.1 == ino) && here.lstat(path.name()).is_ok_and(is_never) {
             return self.skip(&path, SkipReason::Store);
@@ -80,10 +80,10 @@ impl Walker<'_> {
         let rule = self.dir_rule(place, here, names, &path);
         let targeted = place.forced || self.recursive.contains(&path);
         let is_made = targeted && self.is_made(place, here, names, &path);
-        let next = Place {
+        let next = WalkDir {
             state: match rule {
-                DirRule::Excluded => State::Excluded,
-                DirRule::Ignored => State::Ignored,
+                DirRule::Excluded => DirState::Excluded,
+                DirRule::Ignored => DirState::Ignored,
                 DirRule::Forced | DirRule::Open => place.state,
             },
             level: place.level.clone(),
@@ -104,12 +104,12 @@ impl Walker<'_> {
         if next.depth > MAX_DEPTH {
             return self.skip(&next.path, SkipReason::Unreadable);
         }
-        self.stack.push(Item::Dir(next));
+        self.stack.push(WalkItem::Dir(next));
     }
 
     /// Whether a tool made the directory and can make it again: not even a target, or removing `node_modules` would cost
     /// its whole weight.
-    fn is_made(&self, place: &Place, here: &Here<'_>, names: &Names, path: &RelPath) -> bool {
+    fn is_made(&self, place: &WalkDir, here: &Here<'_>, names: &Names, path: &RelPath) -> bool {
         let beside = |name: &[u8]| names.contains(name) || (!place.shown() && here.lstat(name).is_ok());
         let inside = |name: &[u8]| {
             let tag = path.join(name).under(self.root.path());
@@ -119,21 +119,21 @@ impl Walker<'_> {
     }
 
     /// What the rules say of a directory, its parent's state included: `Open` keeps it.
-    fn dir_rule(&self, place: &Place, here: &Here<'_>, names: &Names, path: &RelPath) -> DirRule {
+    fn dir_rule(&self, place: &WalkDir, here: &Here<'_>, names: &Names, path: &RelPath) -> DirRule {
         let beside = |name: &[u8]| {
             if place.shown() { names.contains(name) } else { here.lstat(name).is_ok() }
         };
         let configured = self.configured.as_ref();
         match place.state {
-            State::Open => directory_rule(configured, place.level.as_ref(), path, &beside),
-            State::Ignored | State::Over if Level::ruling(configured, path, true) == Ruling::Ignore => {
+            DirState::Open => directory_rule(configured, place.level.as_ref(), path, &beside),
+            DirState::Ignored | DirState::Over if Level::ruling(configured, path, true) == Ruling::Ignore => {
                 DirRule::Excluded
             }
-            State::Ignored | State::Over | State::Excluded => DirRule::Open,
+            DirState::Ignored | DirState::Over | DirState::Excluded => DirRule::Open,
         }
     }
 
-    fn file(&mut self, place: &Place, path: RelPath, known: Option<&KnownFile>, stamp: Stamp) {
+    fn file(&mut self, place: &WalkDir, path: RelPath, known: Option<&KnownFile>, stamp: Stamp) {
         let class = self.class(place, &path, known.is_some());
         let secret =
             self.request.secrets != Secrets::Always && secret::is_secret(path.name()) && !self.is_tracked(place, &path);
@@ -153,7 +153,7 @@ impl Walker<'_> {
             (_, _) if self.spend(stamp.size) => Class::Targeted,
             (_, _) => return self.skip(&path, SkipReason::OverBudget(stamp.size)),
         };
-        let source = reused(known, &stamp).filter(|_| !self.is_live(&path)).unwrap_or(Source::Unread);
+        let source = reused(known, &stamp).filter(|_| !self.is_live(&path)).unwrap_or(ContentSource::Unread);
         self.push(path, stamp, source, (class, targeted));
     }
 
@@ -166,7 +166,7 @@ impl Walker<'_> {
 
     fn link(
         &mut self,
-        place: &Place,
+        place: &WalkDir,
         here: &Here<'_>,
         (path, known): (RelPath, Option<&KnownFile>),
         (stamp, read_at): (Stamp, i64),
@@ -185,32 +185,32 @@ impl Walker<'_> {
         let source = match reused(known, &stamp) {
             Some(source) => source,
             None => match here.read_link(path.name()) {
-                Ok(target) => Source::Held(Box::new((target, link_mark(stamp, read_at)))),
+                Ok(target) => ContentSource::Held(Box::new((target, link_mark(stamp, read_at)))),
                 Err(errno) => return self.unseen(place, &path, errno),
             },
         };
         self.push(path, stamp, source, (class, targeted));
     }
 
-    fn special(&mut self, place: &Place, path: &RelPath, known: Option<&KnownFile>) {
+    fn special(&mut self, place: &WalkDir, path: &RelPath, known: Option<&KnownFile>) {
         let targeted = place.forced || self.targets.contains(path);
         if targeted || self.class(place, path, known.is_some()).is_some() {
             self.skip(path, SkipReason::Special);
         }
     }
 
-    fn push(&mut self, path: RelPath, stamp: Stamp, source: Source, (class, targeted): (Class, bool)) {
-        self.stack.push(Item::File(Candidate { path, stamp, source, class, targeted }));
+    fn push(&mut self, path: RelPath, stamp: Stamp, source: ContentSource, (class, targeted): (Class, bool)) {
+        self.stack.push(WalkItem::File(Candidate { path, stamp, source, class, targeted }));
     }
 
     /// How the rules class a file or link; `None` when they leave it out. Size and secrecy are not their business.
-    fn class(&self, place: &Place, path: &RelPath, known: bool) -> Option<Class> {
-        if place.state == State::Excluded || !(place.in_extent || self.in_extent(path)) {
+    fn class(&self, place: &WalkDir, path: &RelPath, known: bool) -> Option<Class> {
+        if place.state == DirState::Excluded || !(place.in_extent || self.in_extent(path)) {
             return None;
         }
         let wanted = match Level::ruling(self.configured.as_ref(), path, false) {
             Ruling::Ignore => return None,
-            Ruling::Include { .. } => place.state == State::Open,
+            Ruling::Include { .. } => place.state == DirState::Open,
             Ruling::Unnamed => false,
         };
         if known || self.request.sticky.contains(path) {
@@ -219,31 +219,31 @@ impl Walker<'_> {
         if self.is_tracked(place, path) {
             return Some(Class::Tracked);
         }
-        let open = place.state == State::Open
+        let open = place.state == DirState::Open
             && (wanted
                 || path.name() == b".gitignore"
                 || Level::ruling(place.level.as_ref(), path, false) != Ruling::Ignore);
         open.then_some(Class::Ordinary)
     }
 
-    fn is_tracked(&self, place: &Place, path: &RelPath) -> bool {
+    fn is_tracked(&self, place: &WalkDir, path: &RelPath) -> bool {
         Repo::chain(&place.repo).any(|tracked| tracked.contains(path))
     }
 
     /// Gives the content of an ignore file that was applied to its candidate, the stack's items from `first` on.
-    pub(super) fn hold(&mut self, first: usize, place: &Place, held: Option<Content>) {
+    pub(super) fn hold(&mut self, first: usize, place: &WalkDir, held: Option<Content>) {
         let Some(Content { bytes, mark }) = held else {
             return;
         };
         let path = place.path.join(b".gitignore");
         for item in &mut self.stack[first..] {
-            if let Item::File(candidate) = item
+            if let WalkItem::File(candidate) = item
                 && candidate.path == path
             {
-                let unchanged = matches!(candidate.source, Source::Known(_)) && candidate.stamp == mark.stamp;
+                let unchanged = matches!(candidate.source, ContentSource::Known(_)) && candidate.stamp == mark.stamp;
                 if !unchanged {
                     candidate.stamp = mark.stamp;
-                    candidate.source = Source::Held(Box::new((bytes, mark)));
+                    candidate.source = ContentSource::Held(Box::new((bytes, mark)));
                 }
                 return;
             }
@@ -252,10 +252,10 @@ impl Walker<'_> {
 }
 
 /// The content of a file whose stamp proves it unchanged.
-fn reused(known: Option<&KnownFile>, stamp: &Stamp) -> Option<Source> {
-    known.filter(|known| known.proven && known.stamp == *stamp).map(|known| Source::Known(known.id))
+fn reused(known: Option<&KnownFile>, stamp: &Stamp) -> Option<ContentSource> {
+    known.filter(|known| known.proven && known.stamp == *stamp).map(|known| ContentSource::Known(known.id))
 }
 
-fn link_mark(stamp: Stamp, read_at: i64) -> Mark {
-    Mark { stamp, proven: stamp.proves_content_read_at(read_at), unstable: false }
+fn link_mark(stamp: Stamp, read_at: i64) -> ReadMark {
+    ReadMark { stamp, proven: stamp.proves_content_read_at(read_at), unstable: false }
 }

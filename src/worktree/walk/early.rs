@@ -7,7 +7,7 @@ use std::thread::Builder;
 
 use super::super::beneath::Root;
 use super::ahead::{self, Ahead};
-use super::plan::Plan;
+use super::plan::ReadPlan;
 use crate::model::path::RelPath;
 
 /// Fewer directories are read as fast as a thread is begun.
@@ -28,7 +28,7 @@ impl Early {
             return None;
         }
         let root = Arc::new(Root::open(root).ok()?);
-        let ahead = Arc::new(Ahead::of(Plan::of(dirs)));
+        let ahead = Arc::new(Ahead::of(ReadPlan::of(dirs)));
         for _ in 0..scouts {
             let (ahead, root) = (Arc::clone(&ahead), Arc::clone(&root));
             // Without scouts the walk reads everything itself.

@@ -9,7 +9,7 @@ use super::super::git_index;
 use super::super::names::Names;
 use super::super::read::{self, Content, WHOLE};
 use super::listing::Here;
-use super::place::{Place, Repo, Repository, State, Tracked};
+use super::walk_dir::{DirState, Repo, Repository, Tracked, WalkDir};
 use super::walker::Walker;
 use crate::error::Result;
 use crate::filter::{Level, generated, level};
@@ -19,8 +19,8 @@ use crate::model::path::RelPath;
 impl Walker<'_> {
     /// Applies what the directory itself holds: a repository, the mark of its maker, its ignore file (which is given
     /// back, so that what is recorded is what was applied).
-    pub(super) fn settle(&mut self, place: &mut Place, here: &Here<'_>, names: &Names) -> Option<Content> {
-        if place.state != State::Open {
+    pub(super) fn settle(&mut self, place: &mut WalkDir, here: &Here<'_>, names: &Names) -> Option<Content> {
+        if place.state != DirState::Open {
             return None;
         }
         let shown = place.shown();
@@ -33,7 +33,7 @@ impl Walker<'_> {
         }
         let named = place.path.is_root() || place.pinned;
         if !named && (generated::made_inside(place.path.name(), &has) || self.is_tagged(place, &has)) {
-            place.state = State::Ignored;
+            place.state = DirState::Ignored;
             return None;
         }
         let excluded = lines.len();
@@ -48,9 +48,8 @@ impl Walker<'_> {
         content
     }
 
-    /// Returns true if the directory is a cache by its tag.
-    fn is_tagged(&self, place: &Place, has: &dyn Fn(&[u8]) -> bool) -> bool {
-        // A tag that cannot be read counts as none.
+    /// Whether the directory is a cache by its tag.
+    fn is_tagged(&self, place: &WalkDir, has: &dyn Fn(&[u8]) -> bool) -> bool {
         let tag = || read::whole(self.root, &place.path.join(generated::CACHE_TAG), WHOLE).ok();
         has(generated::CACHE_TAG) && tag().is_some_and(|content| content.bytes.starts_with(generated::CACHE_SIGNATURE))
     }
@@ -65,14 +64,14 @@ impl Walker<'_> {
     }
 
     /// Takes in the repository whose `.git` stands in `place`; false when that is a workspace of its own.
-    fn enter_repository(&mut self, place: &mut Place, lines: &mut Vec<String>) -> bool {
+    fn enter_repository(&mut self, place: &mut WalkDir, lines: &mut Vec<String>) -> bool {
         let worktree = place.path.under(self.root.path());
         let Some(git) = GitDir::of(&worktree) else {
             return true;
         };
         if git.linked && !place.path.is_root() && !place.forced {
             self.skip(&place.path, SkipReason::LinkedWorktree);
-            place.state = State::Excluded;
+            place.state = DirState::Excluded;
             return false;
         }
         let shown = place.path.display();

@@ -18,7 +18,7 @@ use crate::sys::clock::file_clock;
 pub(super) const BUFFER: usize = 64 << 10;
 
 /// What the kernel said of a directory.
-pub(super) struct Listing {
+pub(super) struct DirListing {
     /// Scouts do not keep directories open.
     pub(super) dir: Option<OwnedFd>,
     pub(super) facts: Stat,

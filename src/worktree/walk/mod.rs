@@ -13,21 +13,21 @@ mod child;
 pub(super) mod early;
 mod enter;
 mod listing;
-pub(super) mod place;
 mod plan;
+pub(super) mod walk_dir;
 mod walker;
 
 use std::thread::Builder;
 
 pub(super) use self::again::{Again, walk_again};
 use self::ahead::Ahead;
-pub(super) use self::candidate::{Candidate, Class, Found, Source};
+pub(super) use self::candidate::{Candidate, Class, ContentSource, WalkResult};
 pub use self::early::Early;
 pub(super) use self::enter::tracked;
-use self::place::Item;
-pub(super) use self::place::{Place, Repo, Repository, State, Visited};
-use self::plan::Plan;
+use self::plan::ReadPlan;
 pub(super) use self::plan::dirs_of;
+use self::walk_dir::WalkItem;
+pub(super) use self::walk_dir::{DirState, Repo, Repository, Visited, WalkDir};
 use self::walker::Walker;
 pub(super) use self::walker::{configured, identity};
 use super::beneath::Root;
@@ -38,7 +38,7 @@ use crate::model::path::RelPath;
 use crate::sys::interrupt::Interrupt;
 
 /// Walks the extent and the targets of `request`.
-pub(super) fn walk(request: &Request<'_>, root: &Root, control: Interrupt<'_>) -> Result<Found> {
+pub(super) fn walk(request: &Request<'_>, root: &Root, control: Interrupt<'_>) -> Result<WalkResult> {
     // Of a part of the workspace only some of what is known is looked at.
     let whole = request.extent == Extent::Tree;
     if let Some(ahead) = request.early.filter(|_| whole).and_then(|early| early.begin(root)) {
@@ -46,7 +46,7 @@ pub(super) fn walk(request: &Request<'_>, root: &Root, control: Interrupt<'_>) -
         ahead.close();
         return found;
     }
-    let ahead = if whole { Ahead::of(Plan::of(dirs_of(request.known))) } else { Ahead::default() };
+    let ahead = if whole { Ahead::of(ReadPlan::of(dirs_of(request.known))) } else { Ahead::default() };
     std::thread::scope(|scope| {
         for _ in 0..ahead::scouts() {
             let thread = Builder::new().name("scout".to_owned());
@@ -59,12 +59,12 @@ pub(super) fn walk(request: &Request<'_>, root: &Root, control: Interrupt<'_>) -
     })
 }
 
-fn walk_with(request: &Request<'_>, root: &Root, ahead: &Ahead, control: Interrupt<'_>) -> Result<Found> {
+fn walk_with(request: &Request<'_>, root: &Root, ahead: &Ahead, control: Interrupt<'_>) -> Result<WalkResult> {
     let configured = configured(request);
     let mut walker = Walker::new(request, root, (ahead, configured), control);
     let in_extent = walker.extent.is_none() || walker.in_extent(&RelPath::root());
     let whole = walker.targets.contains(&RelPath::root()) && walker.recursive.contains(&RelPath::root());
-    walker.stack.push(Item::Dir(Place::root(in_extent, whole)));
+    walker.stack.push(WalkItem::Dir(WalkDir::root(in_extent, whole)));
     walker.go_on()?;
     Ok(walker.found)
 }

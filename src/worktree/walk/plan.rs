@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::listing::Listing;
+use super::listing::DirListing;
 use crate::model::path::RelPath;
 use crate::model::stamp::KnownPaths;
 
@@ -15,21 +15,21 @@ use crate::model::stamp::KnownPaths;
 const SPINS: usize = 1_000;
 
 /// How far a directory is.
-enum Slot {
+enum PlanSlot {
     Waiting,
     Claimed,
     /// `None`: it could not be read ahead.
-    Ready(Option<Box<Listing>>),
+    Ready(Option<Box<DirListing>>),
     /// The walk has it, or went past it.
     Passed,
 }
 
 /// The plan; empty where nothing is known.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(super) struct ReadPlan {
     /// In the walk's order.
     dirs: Vec<RelPath>,
-    slots: Vec<Mutex<Slot>>,
+    slots: Vec<Mutex<PlanSlot>>,
     /// The next that nobody has claimed.
     next: AtomicUsize,
     /// Those before it are passed.
@@ -68,11 +68,11 @@ pub(crate) fn dirs_of(known: &KnownPaths) -> Vec<RelPath> {
     dirs
 }
 
-impl Plan {
+impl ReadPlan {
     /// Directories as [`dirs_of`] gives them.
-    pub(super) fn of(dirs: Vec<RelPath>) -> Plan {
-        let slots = dirs.iter().map(|_| Mutex::new(Slot::Waiting)).collect();
-        Plan { dirs, slots, ..Plan::default() }
+    pub(super) fn of(dirs: Vec<RelPath>) -> ReadPlan {
+        let slots = dirs.iter().map(|_| Mutex::new(PlanSlot::Waiting)).collect();
+        ReadPlan { dirs, slots, ..ReadPlan::default() }
     }
 
     /// Where a directory stands in the plan.
@@ -90,7 +90,7 @@ impl Plan {
         self.next.load(SeqCst).max(self.passed.load(SeqCst)) < self.dirs.len()
     }
 
-    /// A directory for the caller to read, and to [`Plan::publish`].
+    /// A directory for the caller to read, and to [`ReadPlan::publish`].
     pub(super) fn claim(&self) -> Option<(usize, &RelPath)> {
         loop {
             self.next.fetch_max(self.passed.load(SeqCst), SeqCst);
@@ -101,31 +101,31 @@ impl Plan {
                 return None;
             }
             let mut slot = self.slot(at);
-            if matches!(*slot, Slot::Waiting) {
-                *slot = Slot::Claimed;
+            if matches!(*slot, PlanSlot::Waiting) {
+                *slot = PlanSlot::Claimed;
                 return Some((at, &self.dirs[at]));
             }
         }
     }
 
     /// What was read of a claimed directory.
-    pub(super) fn publish(&self, at: usize, listing: Option<Listing>) {
+    pub(super) fn publish(&self, at: usize, listing: Option<DirListing>) {
         let mut slot = self.slot(at);
-        if matches!(*slot, Slot::Claimed) {
+        if matches!(*slot, PlanSlot::Claimed) {
             self.names.fetch_add(names_of(&listing), SeqCst);
-            *slot = Slot::Ready(listing.map(Box::new));
+            *slot = PlanSlot::Ready(listing.map(Box::new));
         }
     }
 
     /// The walk comes to directory `at`; what was read of it. `help` reads another one meanwhile, and says whether it
     /// did.
-    pub(super) fn take(&self, at: usize, help: &mut dyn FnMut() -> bool) -> Option<Listing> {
+    pub(super) fn take(&self, at: usize, help: &mut dyn FnMut() -> bool) -> Option<DirListing> {
         for passed in self.passed.load(SeqCst)..at {
             self.pass(passed);
         }
         self.passed.store(at + 1, SeqCst);
         let mut spins = 0;
-        while matches!(*self.slot(at), Slot::Claimed) && spins < SPINS {
+        while matches!(*self.slot(at), PlanSlot::Claimed) && spins < SPINS {
             if !help() {
                 spins += 1;
                 std::hint::spin_loop();
@@ -134,23 +134,23 @@ impl Plan {
         self.pass(at)
     }
 
-    fn pass(&self, at: usize) -> Option<Listing> {
-        match std::mem::replace(&mut *self.slot(at), Slot::Passed) {
-            Slot::Ready(listing) => {
+    fn pass(&self, at: usize) -> Option<DirListing> {
+        match std::mem::replace(&mut *self.slot(at), PlanSlot::Passed) {
+            PlanSlot::Ready(listing) => {
                 let listing = listing.map(|listing| *listing);
                 self.names.fetch_sub(names_of(&listing), SeqCst);
                 listing
             }
-            Slot::Waiting | Slot::Claimed | Slot::Passed => None,
+            PlanSlot::Waiting | PlanSlot::Claimed | PlanSlot::Passed => None,
         }
     }
 
-    fn slot(&self, at: usize) -> MutexGuard<'_, Slot> {
+    fn slot(&self, at: usize) -> MutexGuard<'_, PlanSlot> {
         self.slots[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn names_of(listing: &Option<Listing>) -> usize {
+fn names_of(listing: &Option<DirListing>) -> usize {
     listing.as_ref().map_or(0, |listing| listing.names.len())
 }
 
@@ -160,14 +160,14 @@ mod tests {
     use crate::model::id::ObjectId;
     use crate::model::stamp::{KnownFile, Stamp};
 
-    fn plan(paths: &[&str]) -> Plan {
+    fn plan(paths: &[&str]) -> ReadPlan {
         let stamp = Stamp { size: 0, mtime: 0, ctime: 0, dev: 0, ino: 0, mode: 0, links: 1 };
         let known = KnownFile { stamp, id: ObjectId::from_bytes([0; 20]), proven: true };
         let entry = |path: &&str| (RelPath::parse(path.as_bytes()).unwrap(), known);
-        Plan::of(dirs_of(&KnownPaths::new(paths.iter().map(entry).collect())))
+        ReadPlan::of(dirs_of(&KnownPaths::new(paths.iter().map(entry).collect())))
     }
 
-    fn dirs(plan: &Plan) -> Vec<String> {
+    fn dirs(plan: &ReadPlan) -> Vec<String> {
         plan.dirs.iter().map(|dir| dir.display().to_string()).collect()
     }
 

@@ -16,9 +16,9 @@ use super::super::read;
 use super::super::request::{Request, TARGET_BYTES, TARGET_FILES};
 use super::super::stopped::unless_stopped;
 use super::ahead::Ahead;
-use super::candidate::{Candidate, Class, Found};
-use super::listing::{BUFFER, Here, Listing};
-use super::place::{Item, Place, Repo, State, Visited};
+use super::candidate::{Candidate, Class, WalkResult};
+use super::listing::{BUFFER, DirListing, Here};
+use super::walk_dir::{DirState, Repo, Visited, WalkDir, WalkItem};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::filter::{Level, generated, level, verdict};
 use crate::model::coverage::{Extent, SkipReason};
@@ -56,13 +56,13 @@ pub(super) struct Walker<'a> {
     pub(super) sticky: PathList<'a, &'a RelPath>,
     pub(super) configured: Option<Arc<Level>>,
     pub(super) never: Vec<(u64, u64)>,
-    pub(super) stack: Vec<Item>,
+    pub(super) stack: Vec<WalkItem>,
     pub(super) buffer: Vec<MaybeUninit<u8>>,
     pub(super) ordinary: u64,
     pub(super) budget: (u64, u64),
     /// Entries that may still be weighed.
     pub(super) weighing: u32,
-    pub(super) found: Found,
+    pub(super) found: WalkResult,
 }
 
 impl<'a> Walker<'a> {
@@ -98,10 +98,10 @@ impl<'a> Walker<'a> {
             ordinary: 0,
             budget: if unlimited { (u64::MAX, u64::MAX) } else { (TARGET_FILES, TARGET_BYTES) },
             weighing: MAX_WEIGHED,
-            found: Found {
+            found: WalkResult {
                 warnings: complaints(request),
                 files: Vec::with_capacity(request.known.entries().len()),
-                ..Found::default()
+                ..WalkResult::default()
             },
         }
     }
@@ -119,18 +119,18 @@ impl<'a> Walker<'a> {
     pub(super) fn go_on(&mut self) -> Result<()> {
         while let Some(item) = self.stack.pop() {
             match item {
-                Item::Dir(place) => self.visit(place)?,
-                Item::File(candidate) => self.emit(candidate),
+                WalkItem::Dir(place) => self.visit(place)?,
+                WalkItem::File(candidate) => self.emit(candidate),
             }
         }
         Ok(())
     }
 
-    pub(super) fn visit(&mut self, mut place: Place) -> Result<()> {
+    pub(super) fn visit(&mut self, mut place: WalkDir) -> Result<()> {
         self.check()?;
         if place.shown() && !place.forced && !place.path.is_root() && self.is_full() {
             self.skip(&place.path, SkipReason::OverCount);
-            place.state = State::Over;
+            place.state = DirState::Over;
             if !self.leads_somewhere(&place) {
                 return Ok(());
             }
@@ -152,16 +152,16 @@ impl<'a> Walker<'a> {
     }
 
     /// Opens a directory and reads its names; looking at what they name is left for later.
-    pub(super) fn list(&mut self, place: &Place) -> std::result::Result<Listing, Errno> {
+    pub(super) fn list(&mut self, place: &WalkDir) -> std::result::Result<DirListing, Errno> {
         let dir = self.root.open_dir(&place.path)?;
         let facts = fstat(&dir)?;
         let names = if place.shown() { names_in(dir.as_fd(), &mut self.buffer)? } else { self.listed_names(place) };
-        Ok(Listing { dir: Some(dir), facts, names, seen: Vec::new() })
+        Ok(DirListing { dir: Some(dir), facts, names, seen: Vec::new() })
     }
 
     /// The directory is open and its names are to be looked at, unless what it holds closes it.
-    pub(super) fn enter(&mut self, mut place: Place, listing: Listing) -> Result<()> {
-        let Listing { dir, facts, mut names, mut seen } = listing;
+    pub(super) fn enter(&mut self, mut place: WalkDir, listing: DirListing) -> Result<()> {
+        let DirListing { dir, facts, mut names, mut seen } = listing;
         let (here, shown) = (Here::new(self.root, place.path.clone(), dir), place.shown());
         let held = self.settle(&mut place, &here, &names);
         if shown && !place.shown() {
@@ -184,7 +184,7 @@ impl<'a> Walker<'a> {
             (visited.applied, visited.marks) = (applied, marks);
         }
         self.hold(first, &place, held);
-        if self.stack[first..].iter().any(|item| matches!(item, Item::Dir(_))) {
+        if self.stack[first..].iter().any(|item| matches!(item, WalkItem::Dir(_))) {
             self.stack[first..].sort_unstable_by(|a, b| b.order(a));
         } else {
             // Names are sorted, and files stand in the order of their names.
@@ -197,8 +197,8 @@ impl<'a> Walker<'a> {
     /// Lets scouts read what will be visited soon; the very next one is the walk's own.
     pub(super) fn offer(&self, first: usize) {
         let dirs = self.stack[first..].iter().filter_map(|item| match item {
-            Item::Dir(place) => Some(place),
-            Item::File(_) => None,
+            WalkItem::Dir(place) => Some(place),
+            WalkItem::File(_) => None,
         });
         let all = dirs.clone().count();
         let later = dirs.take(all.saturating_sub(1)).filter(|place| place.shown());
@@ -230,7 +230,7 @@ impl<'a> Walker<'a> {
         found
     }
 
-    pub(super) fn listed_names(&self, place: &Place) -> Names {
+    pub(super) fn listed_names(&self, place: &WalkDir) -> Names {
         let mut names = Names::default();
         self.targets.names_in(&place.path, &mut names);
         match &self.extent {
@@ -247,14 +247,14 @@ impl<'a> Walker<'a> {
     }
 
     /// Whether a directory that is not shown holds anything that is wanted.
-    pub(super) fn leads_somewhere(&self, place: &Place) -> bool {
+    pub(super) fn leads_somewhere(&self, place: &WalkDir) -> bool {
         let (path, wanted) = (&place.path, &self.targets);
         let outside = !place.in_extent && self.extent.as_ref().is_some_and(|extent| extent.any_below(path));
         outside || self.holds_kept(place) || wanted.any_below(path) || wanted.contains(path)
     }
 
     /// True if a directory that is not shown holds anything that stays captured.
-    pub(super) fn holds_kept(&self, place: &Place) -> bool {
+    pub(super) fn holds_kept(&self, place: &WalkDir) -> bool {
         let path = &place.path;
         place.in_extent
             && place.keeps()
@@ -265,7 +265,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Records the directory itself.
-    pub(super) fn record(&mut self, place: &Place, perm: u16, whole: bool) {
+    pub(super) fn record(&mut self, place: &WalkDir, perm: u16, whole: bool) {
         let named = self.targets.contains(&place.path)
             || (place.in_extent && place.keeps() && self.sticky.contains(&place.path));
         let recorded = place.shown() || named;
@@ -294,7 +294,7 @@ impl<'a> Walker<'a> {
         self.found.skipped.insert(path.clone(), reason);
     }
 
-    pub(super) fn unopened(&mut self, place: &Place, errno: Errno) -> Result<()> {
+    pub(super) fn unopened(&mut self, place: &WalkDir, errno: Errno) -> Result<()> {
         if read::is_ours(errno) {
             return Err(errno).at("opening a directory of the workspace", place.path.under(self.root.path()));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::node::Node;
+use super::node::DirNode;
 use super::tree::Warm;
 use crate::error::Result;
 use crate::model::change::{Dirty, Reach};
@@ -13,7 +13,7 @@ use crate::worktree::capture::{open_root, refuse_never};
 use crate::worktree::content::{is_other, newest};
 use crate::worktree::probe::stamp_of;
 use crate::worktree::request::Request;
-use crate::worktree::walk::{self, Found, Source, Visited};
+use crate::worktree::walk::{self, ContentSource, Visited, WalkResult};
 
 impl Warm {
     /// Compares the content of captured files whose stamps say that they are what was captured, and gives those that are not:
@@ -60,7 +60,7 @@ impl Warm {
         let root = open_root(request.root)?;
         let known = self.known();
         let found = walk::walk(&Request { known: &known, extent: request.extent.clone(), ..*request }, &root, control)?;
-        let mut nodes: BTreeMap<RelPath, &Node> = BTreeMap::new();
+        let mut nodes: BTreeMap<RelPath, &DirNode> = BTreeMap::new();
         self.root.visit_dirs(&RelPath::root(), &mut |path, node| _ = nodes.insert(path, node));
         Ok(self.compare(found, &known, nodes, &|_| true))
     }
@@ -68,9 +68,9 @@ impl Warm {
     /// Compares what a walk found with what is known at and below the same paths: `known`, `nodes`, and the gaps that are `within`.
     pub(super) fn compare(
         &self,
-        mut found: Found,
+        mut found: WalkResult,
         known: &KnownPaths,
-        mut nodes: BTreeMap<RelPath, &Node>,
+        mut nodes: BTreeMap<RelPath, &DirNode>,
         within: &dyn Fn(&RelPath) -> bool,
     ) -> Differences {
         let (mut paths, mut doubtful) = (Vec::<(RelPath, Reach)>::new(), Vec::new());
@@ -83,7 +83,7 @@ impl Warm {
             }
             let known = expected.next_if(|(path, _)| *path == file.path).map(|(_, known)| known);
             let known = known.filter(|_| !self.retained.contains_key(&file.path));
-            if matches!(file.source, Source::Known(_)) && known.is_some() {
+            if matches!(file.source, ContentSource::Known(_)) && known.is_some() {
                 // Its stamp proves that it is what was captured.
             } else if known.is_some_and(|known| known.stamp == file.stamp) {
                 doubtful.push((file.path.clone(), Reach::Entry));
@@ -117,7 +117,7 @@ pub struct Differences {
     pub doubtful: Dirty,
 }
 
-fn is_same(node: &Node, visited: &Visited) -> bool {
+fn is_same(node: &DirNode, visited: &Visited) -> bool {
     let root = visited.place.path.is_root();
     let itself = root || (node.perm == visited.perm && node.recorded == visited.recorded);
     let ruled = node.applied == visited.applied && node.marks == visited.marks;

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use super::node::Node;
+use super::node::DirNode;
 use super::tree::Warm;
 use crate::error::Result;
 use crate::model::change::{Dirty, Reach};
@@ -87,7 +87,7 @@ impl Warm {
         let request = Request { known: &known, extent: Extent::Tree, targets: &[], ..*request };
         let rules = (self.rules.configured.clone(), true);
         let found = walk::walk_again(&request, root, rules, self.again(tops), control)?;
-        let mut nodes: BTreeMap<RelPath, &Node> = BTreeMap::new();
+        let mut nodes: BTreeMap<RelPath, &DirNode> = BTreeMap::new();
         for top in tops {
             let Some(node) = self.node(top) else { continue };
             node.visit_dirs(top, &mut |path, node| _ = nodes.insert(path, node));

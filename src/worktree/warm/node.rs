@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::walk::{State, Visited};
+use super::super::walk::{DirState, Visited};
 use crate::error::Result;
 use crate::filter::Level;
 use crate::model::build::{Emit, emit_tree};
@@ -46,8 +46,8 @@ pub(super) enum Built {
 }
 
 /// A directory that was looked into.
-pub(super) struct Node {
-    pub(super) state: State,
+pub(super) struct DirNode {
+    pub(super) state: DirState,
     pub(super) level: Option<Arc<Level>>,
     pub(super) pinned: bool,
     pub(super) perm: u16,
@@ -61,13 +61,13 @@ pub(super) struct Node {
     /// Sorted by name.
     pub(super) leaves: Vec<Leaf>,
     /// Sorted by name.
-    pub(super) dirs: Vec<(Box<[u8]>, Node)>,
+    pub(super) dirs: Vec<(Box<[u8]>, DirNode)>,
     pub(super) built: Built,
 }
 
-impl Node {
-    pub(super) fn of(visited: &Visited) -> Node {
-        Node {
+impl DirNode {
+    pub(super) fn of(visited: &Visited) -> DirNode {
+        DirNode {
             state: visited.place.state,
             level: visited.place.level.clone(),
             pinned: visited.place.pinned,
@@ -92,11 +92,11 @@ impl Node {
         }
     }
 
-    pub(super) fn dir(&self, name: &[u8]) -> Option<&Node> {
+    pub(super) fn dir(&self, name: &[u8]) -> Option<&DirNode> {
         self.seat(name).ok().map(|at| &self.dirs[at].1)
     }
 
-    pub(super) fn dir_mut(&mut self, name: &[u8]) -> Option<&mut Node> {
+    pub(super) fn dir_mut(&mut self, name: &[u8]) -> Option<&mut DirNode> {
         self.seat(name).ok().map(|at| &mut self.dirs[at].1)
     }
 
@@ -110,7 +110,7 @@ impl Node {
         Some(&mut self.leaves[at])
     }
 
-    pub(super) fn put_dir(&mut self, name: &[u8], node: Node) {
+    pub(super) fn put_dir(&mut self, name: &[u8], node: DirNode) {
         match self.seat(name) {
             Ok(at) => self.dirs[at].1 = node,
             Err(at) => self.dirs.insert(at, (name.into(), node)),
@@ -128,7 +128,7 @@ impl Node {
         }
     }
 
-    pub(super) fn take_dir(&mut self, name: &[u8]) -> Option<Node> {
+    pub(super) fn take_dir(&mut self, name: &[u8]) -> Option<DirNode> {
         self.seat(name).ok().map(|at| self.dirs.remove(at).1)
     }
 
@@ -147,7 +147,7 @@ impl Node {
         }
     }
 
-    /// As [`Node::visit`], but only those that are `wanted`: the paths of others are not put together.
+    /// As [`DirNode::visit`], but only those that are `wanted`: the paths of others are not put together.
     pub(super) fn visit_some(
         &self,
         path: &RelPath,
@@ -161,7 +161,7 @@ impl Node {
     }
 
     /// All directories below it, with their paths.
-    pub(super) fn visit_dirs<'n>(&'n self, path: &RelPath, each: &mut dyn FnMut(RelPath, &'n Node)) {
+    pub(super) fn visit_dirs<'n>(&'n self, path: &RelPath, each: &mut dyn FnMut(RelPath, &'n DirNode)) {
         for (name, node) in &self.dirs {
             let path = path.join(name);
             node.visit_dirs(&path, each);

@@ -22,7 +22,7 @@ use crate::worktree::capture::{Gathered, open_root, refuse_never};
 use crate::worktree::content::Doubts;
 use crate::worktree::read::{self, WHOLE};
 use crate::worktree::request::{Request, Stats};
-use crate::worktree::walk::{self, Again, Candidate, Found, Repo, Source};
+use crate::worktree::walk::{self, Again, Candidate, ContentSource, Repo, WalkResult};
 
 /// What became of an attempt to bring a warm tree up to date.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Renewed {
         stats: Stats,
         /// Directories whose rules have changed: others below them are to be watched than before.
         ruled: BTreeSet<RelPath>,
-        /// Directories that have come into reach, so that changes in them may have gone unheard until now.
+        /// Directories that have come into reach, so that changes in them may have given no event until now.
         reached: BTreeSet<RelPath>,
     },
     /// Everything has to be looked at; the reason, for logs. What the tree knows still holds, but it is to be dropped.
@@ -115,7 +115,7 @@ impl Warm {
         if !found.over.is_empty() || found.skipped.values().any(|reason| *reason == SkipReason::OverCount) {
             return Ok(None);
         }
-        self.doubt_heard(root, &mut found.files, control)?;
+        self.doubt_reported(root, &mut found.files, control)?;
         let walked = Instant::now();
         let mut gathered = Gathered::default();
         let files = std::mem::take(&mut found.files);
@@ -126,31 +126,31 @@ impl Warm {
         stats.walk_us = (walked - started).as_micros() as u64;
         stats.hash_us = walked.elapsed().as_micros() as u64;
         let reached = self.reached(request.root, &found);
-        let linked = gathered.known.iter().filter(|(path, known)| has_names(known) && !self.unheard.contains(path));
+        let linked = gathered.known.iter().filter(|(path, known)| has_names(known) && !self.eventless.contains(path));
         let linked = linked.map(|(_, known)| (known.stamp.dev, known.stamp.ino)).collect();
         self.put(paths, gathered, found);
         Ok((self.files <= self.rules.limits.files).then_some(Looked { started, stats, reached, linked }))
     }
 
-    /// Has files read that were told of although no time has moved: a mapping that was written is heard when it is closed. What is
+    /// Has files read that were told of although no time has moved: a mapping that was written gives its event when it is closed. What is
     /// told each time says nothing by it.
-    fn doubt_heard(&self, root: &Root, files: &mut [Candidate], control: Interrupt<'_>) -> Result<()> {
+    fn doubt_reported(&self, root: &Root, files: &mut [Candidate], control: Interrupt<'_>) -> Result<()> {
         let mut doubts = Doubts::new();
         for file in files.iter() {
-            if let Source::Known(id) = file.source
-                && !self.unheard.contains(&file.path)
+            if let ContentSource::Known(id) = file.source
+                && !self.eventless.contains(&file.path)
             {
-                doubts.heard(&file.path, &KnownFile { stamp: file.stamp, id, proven: true });
+                doubts.closed_after_writing(&file.path, &KnownFile { stamp: file.stamp, id, proven: true });
             }
         }
         let wrong = doubts.settle(root, control)?;
-        files.iter_mut().filter(|file| wrong.contains(&file.path)).for_each(|file| file.source = Source::Unread);
+        files.iter_mut().filter(|file| wrong.contains(&file.path)).for_each(|file| file.source = ContentSource::Unread);
         Ok(())
     }
 
     /// The highest of the directories looked into of which nobody was told that they matter: rules, or what is captured in them,
     /// brought them up just now. Where a file beside or inside decides, it may have been there a moment ago.
-    fn reached(&self, root: &Path, found: &Found) -> BTreeSet<RelPath> {
+    fn reached(&self, root: &Path, found: &WalkResult) -> BTreeSet<RelPath> {
         let mut reached: BTreeSet<RelPath> = BTreeSet::new();
         for path in found.visited.iter().map(|visited| &visited.place.path) {
             let below = std::iter::successors(path.parent(), RelPath::parent).any(|above| reached.contains(&above));
@@ -162,14 +162,14 @@ impl Warm {
         reached
     }
 
-    /// The captured names of files that have come to have several, but for those whose changes are known to go unheard.
+    /// The captured names of files that have come to have several, but for those whose changes are known to go eventless.
     ///
     /// Nobody is told that a file got another name, nor that it was written through it.
     fn other_names(&self, linked: &HashSet<(u64, u64)>) -> BTreeSet<RelPath> {
         let mut others = BTreeSet::new();
         if !linked.is_empty() {
             self.root.visit(&RelPath::root(), &mut |path, leaf| {
-                if linked.contains(&(leaf.known.stamp.dev, leaf.known.stamp.ino)) && !self.unheard.contains(&path) {
+                if linked.contains(&(leaf.known.stamp.dev, leaf.known.stamp.ino)) && !self.eventless.contains(&path) {
                     others.insert(path);
                 }
             });
@@ -313,7 +313,7 @@ impl Warm {
     }
 
     /// Puts what was found at and below `paths` in the place of what was there.
-    fn put(&mut self, paths: &BTreeSet<RelPath>, gathered: Gathered, found: Found) {
+    fn put(&mut self, paths: &BTreeSet<RelPath>, gathered: Gathered, found: WalkResult) {
         for path in paths {
             self.stale(path);
             self.forget(path);
@@ -371,13 +371,13 @@ impl Warm {
             self.own = None;
         }
         let inside: Vec<RelPath> = self
-            .unheard
+            .eventless
             .range(path.clone()..)
             .take_while(|p| p.as_bytes().starts_with(path.as_bytes()))
             .cloned()
             .collect();
         for one in inside.iter().filter(|one| one.starts_with(path)) {
-            self.moved |= self.unheard.remove(one);
+            self.moved |= self.eventless.remove(one);
         }
         if at_or_below(&self.coverage.skipped, path).next().is_some() {
             drop_below(&mut Arc::make_mut(&mut self.coverage).skipped, path);

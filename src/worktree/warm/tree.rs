@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::super::beneath::Root;
 use super::super::probe::probe;
 use super::super::request::{Capture, Request, Target};
-use super::super::walk::{self, Place, Repo, Visited};
-use super::node::{Built, Node};
+use super::super::walk::{self, Repo, Visited, WalkDir};
+use super::node::{Built, DirNode};
 use crate::error::Result;
 use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
 use crate::filter::{Level, database, secret};
@@ -22,18 +22,18 @@ use crate::model::tree::{Mode, TreeEntry};
 
 /// A captured workspace, kept up to date.
 pub struct Warm {
-    pub(super) root: Node,
+    pub(super) root: DirNode,
     /// Device and inode of the root.
     pub(super) identity: (u64, u64),
-    pub(super) rules: Rules,
+    pub(super) rules: CaptureRules,
     /// Repositories by where their work trees begin.
     pub(super) repos: BTreeMap<RelPath, Arc<Repo>>,
     pub(super) coverage: Arc<Coverage>,
     /// What is known of paths that could not be taken the last time.
     pub(super) retained: BTreeMap<RelPath, KnownFile>,
-    /// Captured files whose changes may go unheard: with several names, or written through mappings.
-    pub(super) unheard: BTreeSet<RelPath>,
-    /// Whether `unheard` has changed since it was asked for.
+    /// Captured files whose changes may go eventless: with several names, or written through mappings.
+    pub(super) eventless: BTreeSet<RelPath>,
+    /// Whether `eventless` has changed since it was asked for.
     pub(super) moved: bool,
     pub(super) warnings: Vec<String>,
     /// Captured files whose names look like secrets'.
@@ -50,14 +50,14 @@ pub struct Warm {
 }
 
 /// What of a request decides what is captured.
-pub(super) struct Rules {
+pub(super) struct CaptureRules {
     pub(super) limits: Limits,
     pub(super) secrets: Secrets,
     pub(super) exclude: Vec<String>,
     pub(super) configured: Option<Arc<Level>>,
 }
 
-impl Rules {
+impl CaptureRules {
     pub(super) fn are_of(&self, request: &Request<'_>) -> bool {
         self.limits == request.limits && self.secrets == request.secrets && self.exclude == request.exclude
     }
@@ -76,9 +76,9 @@ impl Warm {
             return Ok(None);
         };
         let mut warm = Warm {
-            root: Node::of(first),
+            root: DirNode::of(first),
             identity: Root::open(request.root)?.identity()?,
-            rules: Rules {
+            rules: CaptureRules {
                 limits: request.limits,
                 secrets: request.secrets,
                 exclude: request.exclude.to_vec(),
@@ -87,7 +87,7 @@ impl Warm {
             repos: BTreeMap::new(),
             coverage: Arc::new(capture.coverage.clone()),
             retained: BTreeMap::new(),
-            unheard: BTreeSet::new(),
+            eventless: BTreeSet::new(),
             moved: true,
             warnings: capture.warnings.clone(),
             secrets: 0,
@@ -127,9 +127,9 @@ impl Warm {
         (self.files, self.bytes)
     }
 
-    /// Captured files whose changes may go unheard; `None` when they are those of the last call.
-    pub fn take_unheard(&mut self) -> Option<&BTreeSet<RelPath>> {
-        std::mem::take(&mut self.moved).then_some(&self.unheard)
+    /// Captured files whose changes may give no event; `None` when they are those of the last call.
+    pub fn take_eventless(&mut self) -> Option<&BTreeSet<RelPath>> {
+        std::mem::take(&mut self.moved).then_some(&self.eventless)
     }
 
     /// Whether a captured file's name looks like a secret's.
@@ -199,7 +199,7 @@ impl Warm {
 
     /// Whether [`Warm::holds`] is so of all; neighbours in the same directory are found together.
     pub fn holds_all(&self, root: &Path, targets: &[Target]) -> bool {
-        let mut beside: Option<(&[u8], &Node)> = None;
+        let mut beside: Option<(&[u8], &DirNode)> = None;
         targets.iter().all(|target| {
             let bytes = target.path.as_bytes();
             let (above, name) = bytes
@@ -257,20 +257,20 @@ impl Warm {
         true
     }
 
-    pub(super) fn node(&self, dir: &RelPath) -> Option<&Node> {
+    pub(super) fn node(&self, dir: &RelPath) -> Option<&DirNode> {
         let mut components = dir.components();
         components.try_fold(&self.root, |node, name| node.dir(name))
     }
 
-    pub(super) fn node_mut(&mut self, dir: &RelPath) -> Option<&mut Node> {
+    pub(super) fn node_mut(&mut self, dir: &RelPath) -> Option<&mut DirNode> {
         let mut components = dir.components();
         components.try_fold(&mut self.root, |node, name| node.dir_mut(name))
     }
 
     /// A directory with the rules that hold in it, as the walk knew it.
-    pub(super) fn place(&self, dir: &RelPath) -> Option<Place> {
+    pub(super) fn place(&self, dir: &RelPath) -> Option<WalkDir> {
         let node = self.node(dir)?;
-        Some(Place {
+        Some(WalkDir {
             path: dir.clone(),
             state: node.state,
             level: node.level.clone(),
@@ -301,7 +301,7 @@ impl Warm {
             self.repos.insert(path.clone(), Arc::clone(repo));
         }
         self.unsure.insert(path.clone());
-        let node = Node::of(visited);
+        let node = DirNode::of(visited);
         match path.parent() {
             None => self.root = node,
             Some(parent) => {
@@ -320,7 +320,7 @@ impl Warm {
         };
         parent.put_leaf(path.name(), known);
         if has_names(&known) || (is_file(&known) && database::is_database(path.name())) {
-            self.moved |= self.unheard.insert(path.clone());
+            self.moved |= self.eventless.insert(path.clone());
         }
         self.files += 1;
         self.secrets += u64::from(secret::is_secret(path.name()));

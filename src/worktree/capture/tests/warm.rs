@@ -199,7 +199,7 @@ fn what_targets_add_is_known() {
 fn a_second_name_has_the_first_looked_at_too() {
     let mut bench = Bench::with(&["a/f", "a/g", "b/f"]);
     let mut warm = start(&mut bench);
-    assert_eq!(warm.take_unheard().map(|paths| paths.len()), Some(0));
+    assert_eq!(warm.take_eventless().map(|paths| paths.len()), Some(0));
     // Nobody is told of the first name, neither that it has company nor that its content has changed.
     fs::hard_link(bench.at("a/f"), bench.at("b/name")).unwrap();
     bench.write("b/name", "through the second name");
@@ -208,7 +208,7 @@ fn a_second_name_has_the_first_looked_at_too() {
     assert!(matches!(told, Renewed::Done { stats: Stats { hashed: 2, .. }, .. }), "{told:?}");
     compare(&bench, &mut warm, "after the write");
     let both: BTreeSet<RelPath> = [path("a/f"), path("b/name")].into();
-    assert_eq!(warm.take_unheard(), Some(&both), "from now on both are looked at each time");
+    assert_eq!(warm.take_eventless(), Some(&both), "from now on both are looked at each time");
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! The dirty set: which paths changed in which tick, and since when nothing can be said. Pure.
+//! The dirty set: paths by the tick in which they changed, and the tick since which nothing can be said. Pure.
 //!
-//! *Invariant:* a path marked after [`Marks::cut`] returned a tick is answered for that tick, whatever was asked in
+//! *Invariant:* a path marked after [`DirtySet::cut`] returned a tick is answered for that tick, whatever was asked in
 //! between. *Invariant:* what is not kept any more (forgotten, too much, lost) is answered as everything, never as less.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use crate::model::change::{Reach, Why};
 use crate::model::path::RelPath;
 
 /// Paths and when they changed.
-pub(super) struct Marks {
+pub(super) struct DirtySet {
     /// The tick of what happens now.
     now: u64,
     /// Marks of this tick and before are forgotten.
@@ -21,10 +21,10 @@ pub(super) struct Marks {
     cap: usize,
 }
 
-impl Marks {
+impl DirtySet {
     /// No marks; keeps at most `cap`.
-    pub(super) fn new(cap: usize) -> Marks {
-        Marks { now: 1, floor: 0, lost: None, paths: BTreeMap::new(), cap }
+    pub(super) fn new(cap: usize) -> DirtySet {
+        DirtySet { now: 1, floor: 0, lost: None, paths: BTreeMap::new(), cap }
     }
 
     /// A path changed now.
@@ -50,15 +50,15 @@ impl Marks {
         }
     }
 
-    /// Whether what happens now is lost already.
+    /// Tells whether what happens now is lost already.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.is_some_and(|(tick, _)| tick == self.now)
     }
 
-    /// What changed after `tick`. Forgets what changed until then: nobody asks for an older tick again.
+    /// Returns what changed after `tick`. Forgets what changed until then: nobody asks for an older tick again.
     ///
     /// # Errors
-    /// Why that cannot be said.
+    /// The reason why that cannot be said.
     pub(super) fn since(&mut self, tick: u64) -> Result<Vec<(RelPath, Reach)>, Why> {
         if tick < self.floor {
             return Err(Why::Forgotten);
@@ -80,12 +80,12 @@ impl Marks {
         self.now - 1
     }
 
-    /// Whether a path is marked in the tick of now.
+    /// Tells whether a path is marked in the tick of now.
     pub(super) fn is_fresh(&self, path: &RelPath) -> bool {
         self.paths.get(path).is_some_and(|(tick, _)| *tick == self.now)
     }
 
-    /// How many paths are kept.
+    /// Counts the paths that are kept.
     pub(super) fn len(&self) -> usize {
         self.paths.len()
     }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_changed_is_told_until_a_later_tick_is_asked_for() {
-        let mut marks = Marks::new(10);
+        let mut marks = DirtySet::new(10);
         marks.mark(path("a"), Reach::Entry);
         let first = marks.cut();
         marks.mark(path("b"), Reach::Entry);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_everything_and_only_until_then() {
-        let mut marks = Marks::new(2);
+        let mut marks = DirtySet::new(2);
         marks.mark(path("a"), Reach::Entry);
         marks.lose(Why::Overflow);
         marks.mark(path("b"), Reach::Entry);
@@ -154,7 +154,7 @@ mod tests {
         /// Against the whole history: an answer is never less than what happened after the tick.
         #[test]
         fn no_answer_is_less_than_the_truth(steps in prop::collection::vec(step(), 1..60), cap in 1..12_usize) {
-            let mut marks = Marks::new(cap);
+            let mut marks = DirtySet::new(cap);
             let (mut history, mut ticks) = (Vec::new(), vec![0]);
             for step in steps {
                 match step {
@@ -173,8 +173,8 @@ mod tests {
                         let after = history.iter().filter(|(when, _)| *when > at);
                         if let Ok(paths) = marks.since(ticks[at]) {
                             for (_, path) in after {
-                                let path = path.as_ref().expect("what is lost is never told as paths");
-                                prop_assert!(paths.iter().any(|(told, _)| told == path), "{path:?} is missing");
+                                let path = path.as_ref().expect("what is lost is never meaning as paths");
+                                prop_assert!(paths.iter().any(|(meaning, _)| meaning == path), "{path:?} is missing");
                             }
                         }
                     }

@@ -1,4 +1,4 @@
-//! What notify tells, turned into marks.
+//! Turns the events of notify into marks.
 //!
 //! [`Listener`] runs on notify's own thread, which sleeps in the kernel while nothing happens. It only notes: watches are
 //! placed and dropped by whoever asks, because a handler that called notify would wait for itself.
@@ -12,17 +12,17 @@ use std::time::Instant;
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RemoveKind, RenameMode};
 use notify::{Event, EventHandler, EventKind};
 
+use super::dirty_set::DirtySet;
 use super::git_files;
-use super::marks::Marks;
 use crate::model::change::{Reach, Why};
 use crate::model::path::RelPath;
 
-/// What a database writes beside its file; a change of it is one of the file, whose own may go unseen.
+/// Files that a database writes beside its file; a change of it is one of the file, whose own may go unseen.
 const NEIGHBOURS: &[&[u8]] = &[b"-wal", b"-journal", b"-shm"];
 
-/// What was heard and not dealt with yet.
-pub(super) struct Heard {
-    pub(super) marks: Marks,
+/// Changes that events told of and that nobody has dealt with yet.
+pub(super) struct PendingChanges {
+    pub(super) marks: DirtySet,
     /// Directories (or files) that went under these names.
     pub(super) gone: BTreeSet<RelPath>,
     /// Directories (or files) that came under these names and have no watches yet.
@@ -31,7 +31,7 @@ pub(super) struct Heard {
     pub(super) left: BTreeSet<RelPath>,
     /// The instance of notify that is listened to; what older ones still tell is ignored.
     pub(super) instance: u64,
-    /// Whether that instance cannot be trusted any more.
+    /// True if that instance cannot be trusted any more.
     pub(super) afresh: bool,
     /// The cookie that is waited for, and how often it was seen.
     pub(super) cookie: (u64, u64),
@@ -45,10 +45,10 @@ pub(super) struct Heard {
     cap: usize,
 }
 
-impl Heard {
-    pub(super) fn new(cap: usize) -> Heard {
-        Heard {
-            marks: Marks::new(cap),
+impl PendingChanges {
+    pub(super) fn new(cap: usize) -> PendingChanges {
+        PendingChanges {
+            marks: DirtySet::new(cap),
             gone: BTreeSet::new(),
             came: BTreeSet::new(),
             left: BTreeSet::new(),
@@ -95,31 +95,31 @@ impl Heard {
     }
 }
 
-/// What was heard, shared between notify's thread and whoever asks.
-pub(super) struct Shared {
-    heard: Mutex<Heard>,
+/// The pending changes, shared between notify's thread and whoever asks.
+pub(super) struct SharedChanges {
+    pending: Mutex<PendingChanges>,
     wake: Condvar,
 }
 
-impl Shared {
-    pub(super) fn new(heard: Heard) -> Shared {
-        Shared { heard: Mutex::new(heard), wake: Condvar::new() }
+impl SharedChanges {
+    pub(super) fn new(pending: PendingChanges) -> SharedChanges {
+        SharedChanges { pending: Mutex::new(pending), wake: Condvar::new() }
     }
 
-    /// Each change of what was heard is whole, so that a panic elsewhere spoils nothing.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Each change of them is whole, so that a panic elsewhere spoils nothing.
+    pub(super) fn lock(&self) -> MutexGuard<'_, PendingChanges> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until `done` says so; whether it did by the deadline.
-    pub(super) fn wait(&self, deadline: Instant, done: impl Fn(&Heard) -> bool) -> bool {
-        let mut heard = self.lock();
-        while !done(&heard) {
+    pub(super) fn wait(&self, deadline: Instant, done: impl Fn(&PendingChanges) -> bool) -> bool {
+        let mut pending = self.lock();
+        while !done(&pending) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
             }
-            heard = self.wake.wait_timeout(heard, left).unwrap_or_else(PoisonError::into_inner).0;
+            pending = self.wake.wait_timeout(pending, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }
@@ -127,41 +127,41 @@ impl Shared {
 
 /// The handler of one instance of notify.
 pub(super) struct Listener {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedChanges>,
     pub(super) instance: u64,
     pub(super) root: Arc<Path>,
     pub(super) cookies: Arc<Path>,
-    /// What the names of this watcher's cookies begin with.
+    /// The beginning of the names of this watcher's cookies begin with.
     pub(super) cookie_prefix: String,
 }
 
 impl EventHandler for Listener {
     fn handle_event(&mut self, event: notify::Result<Event>) {
-        let mut heard = self.shared.lock();
-        if heard.instance != self.instance {
+        let mut pending = self.shared.lock();
+        if pending.instance != self.instance {
             return;
         }
-        heard.events += 1;
+        pending.events += 1;
         match event {
             Ok(event) if event.need_rescan() => {
-                heard.overflows += 1;
-                heard.lose(Why::Overflow);
+                pending.overflows += 1;
+                pending.lose(Why::Overflow);
             }
-            Ok(event) => self.note(&mut heard, &event),
+            Ok(event) => self.note(&mut pending, &event),
             Err(error) => {
                 tracing::warn!(%error, "watching failed");
-                heard.lose(Why::Failed);
+                pending.lose(Why::Failed);
             }
         }
-        if heard.afresh {
+        if pending.afresh {
             self.shared.wake.notify_all();
         }
     }
 }
 
-/// What an event says of its paths.
+/// The meaning of an event for its paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Meaning {
     Nothing,
     /// The path's own content or permissions changed, or a file came or went.
     Touched,
@@ -174,89 +174,89 @@ enum Told {
     Unmounted,
 }
 
-fn told(event: &Event) -> Told {
+fn meaning(event: &Event) -> Meaning {
     match event.kind {
-        EventKind::Create(CreateKind::File) | EventKind::Remove(RemoveKind::File) => Told::Touched,
-        EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Told::Came,
-        EventKind::Remove(RemoveKind::Other) if event.info() == Some("unmount") => Told::Unmounted,
-        EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Told::Gone,
+        EventKind::Create(CreateKind::File) | EventKind::Remove(RemoveKind::File) => Meaning::Touched,
+        EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Meaning::Came,
+        EventKind::Remove(RemoveKind::Other) if event.info() == Some("unmount") => Meaning::Unmounted,
+        EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Meaning::Gone,
         // Follows upon its two halves.
-        EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => Told::Nothing,
-        EventKind::Any | EventKind::Modify(ModifyKind::Name(_)) => Told::Swapped,
+        EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => Meaning::Nothing,
+        EventKind::Any | EventKind::Modify(ModifyKind::Name(_)) => Meaning::Swapped,
         // The last close of a file that was written through a mapping comes when the mapping goes.
-        EventKind::Modify(_) | EventKind::Access(AccessKind::Close(AccessMode::Write)) => Told::Touched,
-        EventKind::Access(_) | EventKind::Other => Told::Nothing,
+        EventKind::Modify(_) | EventKind::Access(AccessKind::Close(AccessMode::Write)) => Meaning::Touched,
+        EventKind::Access(_) | EventKind::Other => Meaning::Nothing,
     }
 }
 
 impl Listener {
-    fn note(&self, heard: &mut Heard, event: &Event) {
-        let told = told(event);
-        heard.deleted += usize::from(event.kind == EventKind::Remove(RemoveKind::Folder));
-        if heard.deleted / 2 > heard.patience {
-            return heard.lose(Why::ManyGone);
+    fn note(&self, pending: &mut PendingChanges, event: &Event) {
+        let meaning = meaning(event);
+        pending.deleted += usize::from(event.kind == EventKind::Remove(RemoveKind::Folder));
+        if pending.deleted / 2 > pending.patience {
+            return pending.lose(Why::ManyGone);
         }
         for path in &event.paths {
             if let Ok(name) = path.strip_prefix(&self.cookies) {
-                self.cookie(heard, name, event, told);
+                self.cookie(pending, name, event, meaning);
             } else if let Ok(path) = path.strip_prefix(&self.root) {
                 match RelPath::from_path(path) {
-                    Ok(path) => note_path(heard, path, told),
+                    Ok(path) => note_path(pending, path, meaning),
                     // The kernel tells of no such names.
-                    Err(_) => heard.lose(Why::Failed),
+                    Err(_) => pending.lose(Why::Failed),
                 }
             } else {
-                heard.lose(Why::Failed); // nothing else is watched
+                pending.lose(Why::Failed); // nothing else is watched
             }
         }
     }
 
-    fn cookie(&self, heard: &mut Heard, name: &Path, event: &Event, told: Told) {
+    fn cookie(&self, pending: &mut PendingChanges, name: &Path, event: &Event, meaning: Meaning) {
         let name = name.as_os_str().as_bytes();
         let own = name.strip_prefix(self.cookie_prefix.as_bytes());
         let number = own.and_then(|number| std::str::from_utf8(number).ok()?.parse::<u64>().ok());
-        let waited_for = number == Some(heard.cookie.0);
+        let waited_for = number == Some(pending.cookie.0);
         match event.kind {
             // One for each writing; making the file and closing it tell more, which must not count.
             EventKind::Modify(ModifyKind::Data(_)) if waited_for => {
-                heard.cookie.1 += 1;
+                pending.cookie.1 += 1;
                 self.shared.wake.notify_all();
             }
-            _ if told == Told::Unmounted => heard.lose(Why::Unmounted),
+            _ if meaning == Meaning::Unmounted => pending.lose(Why::Unmounted),
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From))
                 if waited_for || name.is_empty() =>
             {
-                heard.lose(Why::NoCookie);
+                pending.lose(Why::NoCookie);
             }
             _ => {}
         }
     }
 }
 
-fn note_path(heard: &mut Heard, path: RelPath, told: Told) {
-    if told == Told::Unmounted {
-        return heard.lose(Why::Unmounted);
+fn note_path(pending: &mut PendingChanges, path: RelPath, meaning: Meaning) {
+    if meaning == Meaning::Unmounted {
+        return pending.lose(Why::Unmounted);
     }
-    if told == Told::Nothing || !git_files::concerns(&path) {
+    if meaning == Meaning::Nothing || !git_files::concerns(&path) {
         return;
     }
     if let Some(dir) = git_files::ruled_by(&path) {
-        heard.marks.mark(dir, Reach::Subtree);
+        pending.marks.mark(dir, Reach::Subtree);
     }
     for neighbour in NEIGHBOURS {
         if let Some(file) = path.name().strip_suffix(*neighbour).filter(|file| !file.is_empty()) {
             let dir = path.parent().unwrap_or_default();
-            heard.marks.mark(dir.join(file), Reach::Entry);
+            pending.marks.mark(dir.join(file), Reach::Entry);
         }
     }
-    match told {
-        Told::Touched => heard.marks.mark(path, Reach::Entry),
-        Told::Came => heard.came(path),
-        Told::Gone => heard.gone(path),
-        Told::Swapped => {
-            heard.gone(path.clone());
-            heard.came(path);
+    match meaning {
+        Meaning::Touched => pending.marks.mark(path, Reach::Entry),
+        Meaning::Came => pending.came(path),
+        Meaning::Gone => pending.gone(path),
+        Meaning::Swapped => {
+            pending.gone(path.clone());
+            pending.came(path);
         }
-        Told::Nothing | Told::Unmounted => {}
+        Meaning::Nothing | Meaning::Unmounted => {}
     }
 }

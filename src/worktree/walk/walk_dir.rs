@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::super::git_dir::{GitDir, Marks};
+use super::super::git_dir::{GitDir, GitMarks};
 use super::super::keep::PathList;
 use super::candidate::Candidate;
 use crate::filter::Level;
@@ -12,7 +12,7 @@ use crate::model::path::RelPath;
 
 /// What the rules say of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum DirState {
     Open,
     /// Ignored or generated: only paths captured before or tracked by git are looked at.
     Ignored,
@@ -24,9 +24,9 @@ pub(crate) enum State {
 
 /// A directory to visit, or one that was visited, with what it itself holds applied.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct WalkDir {
     pub(crate) path: RelPath,
-    pub(crate) state: State,
+    pub(crate) state: DirState,
     /// Rules that hold in it.
     pub(crate) level: Option<Arc<Level>>,
     /// The innermost repository it belongs to.
@@ -42,7 +42,7 @@ pub(crate) struct Place {
 
 /// A directory that was looked into.
 pub(crate) struct Visited {
-    pub(crate) place: Place,
+    pub(crate) place: WalkDir,
     pub(crate) perm: u16,
     /// Whether it is recorded for itself, not only if something below is.
     pub(crate) recorded: bool,
@@ -54,19 +54,19 @@ pub(crate) struct Visited {
     pub(crate) marks: Box<[Box<[u8]>]>,
 }
 
-impl State {
+impl DirState {
     /// Whether all that is in the directory is looked at.
     pub(crate) fn is_open(self) -> bool {
-        self == State::Open
+        self == DirState::Open
     }
 }
 
-impl Place {
+impl WalkDir {
     /// The root, to which no rule applies.
-    pub(super) fn root(in_extent: bool, forced: bool) -> Place {
-        Place {
+    pub(super) fn root(in_extent: bool, forced: bool) -> WalkDir {
+        WalkDir {
             path: RelPath::root(),
-            state: State::Open,
+            state: DirState::Open,
             level: None,
             repo: None,
             in_extent,
@@ -78,12 +78,12 @@ impl Place {
 
     /// Whether all that is in it is looked at.
     pub(crate) fn shown(&self) -> bool {
-        self.forced || (self.in_extent && self.state == State::Open)
+        self.forced || (self.in_extent && self.state == DirState::Open)
     }
 
     /// Whether paths captured before or tracked by git are looked at.
     pub(super) fn keeps(&self) -> bool {
-        self.state != State::Excluded
+        self.state != DirState::Excluded
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Repository {
     pub(crate) base: RelPath,
     pub(crate) git: GitDir,
     /// Of its index and its `info/exclude`, from before they were read.
-    pub(crate) marks: Marks,
+    pub(crate) marks: GitMarks,
     pub(crate) tracked: Arc<Tracked>,
 }
 
@@ -116,14 +116,14 @@ impl Repo {
 }
 
 /// What waits on the walk's stack.
-pub(super) enum Item {
-    Dir(Place),
+pub(super) enum WalkItem {
+    Dir(WalkDir),
     File(Candidate),
 }
 
-impl Item {
+impl WalkItem {
     /// Byte order of the paths, a directory standing where the paths below it stand.
-    pub(super) fn order(&self, other: &Item) -> Ordering {
+    pub(super) fn order(&self, other: &WalkItem) -> Ordering {
         let (a, b) = (self.key(), other.key());
         let common = a.0.len().min(b.0.len());
         let next = |(path, is_dir): (&[u8], bool)| path.get(common).copied().or(is_dir.then_some(b'/'));
@@ -132,8 +132,8 @@ impl Item {
 
     fn key(&self) -> (&[u8], bool) {
         match self {
-            Item::Dir(place) => (place.path.as_bytes(), true),
-            Item::File(candidate) => (candidate.path.as_bytes(), false),
+            WalkItem::Dir(place) => (place.path.as_bytes(), true),
+            WalkItem::File(candidate) => (candidate.path.as_bytes(), false),
         }
     }
 }
