@@ -149,6 +149,7 @@ pub fn judge(found: Vec<FoundEffect>, understanding: Understanding, policy: &Pol
         reaches_all: understanding.broken || (understanding.opaque && policy.opaque == Opaque::Checkpoint),
         wiped: Vec::new(),
         hold: None,
+        denied: false,
         outside: Vec::new(),
         dirs: understanding.blind.iter().map(|dir| text(dir)).collect(),
         tops: understanding.tops.iter().map(|dir| text(dir)).collect(),
@@ -165,6 +166,7 @@ pub fn judge(found: Vec<FoundEffect>, understanding: Understanding, policy: &Pol
             if answer > held.max(Stance::Warn) {
                 held = answer;
                 verdict.hold = Some(holding(answer, &found));
+                verdict.denied = answer == Stance::Deny;
             }
         }
         checkpoint |= saves;

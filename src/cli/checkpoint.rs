@@ -9,7 +9,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use crate::checkpoint::capture::take::{Take, Taken, listed_skips};
-use crate::doors::stdio::shared::block;
+use crate::doors::replies::block;
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::redact::redact;

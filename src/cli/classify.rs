@@ -38,7 +38,7 @@ impl CommandJudge {
         let mut effective = context.settings()?;
         effective.faults().iter().for_each(|fault| print::warning(fault));
         Ok(CommandJudge {
-            classifier: crate::engine::classifier(&mut effective, None),
+            classifier: crate::engine::rules::classifier(&mut effective, None),
             surroundings: classify::Context {
                 cwd: std::env::current_dir().unwrap_or_default(),
                 aliases: Vec::new(),

@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::print;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::runs::narrow::TrackedNow;
-use crate::doors::stdio::shared::run_id;
+use crate::engine::names::run_id;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::path::RelPath;
 use crate::model::text::{count, printable};

@@ -6,7 +6,7 @@ use super::print;
 use super::print::{Consent, ask};
 use super::report::{self, Words};
 use crate::checkpoint::history::restore::{Preview, Restored};
-use crate::doors::stdio::shared;
+use crate::doors::replies;
 use crate::error::Result;
 
 /// Shows the preview and asks; `Some` when nothing is to be done, or not yet.
@@ -17,13 +17,13 @@ pub(super) fn ask_first(
     verb: &str,
 ) -> Result<Option<Exit>> {
     if context.json && (only || !yes) {
-        print::json(&shared::preview(preview))?;
+        print::json(&replies::preview(preview))?;
         return Ok(Some(if only { Exit::Done } else { Exit::Refused }));
     }
     if preview.plan.changes_nothing() {
         let conflicts = !preview.plan.conflict.is_empty();
         if context.json {
-            print::json(&shared::preview(preview))?;
+            print::json(&replies::preview(preview))?;
         } else {
             print::data(&preview_text(preview)?)?;
             print::data(report::NOTHING)?;
@@ -63,17 +63,17 @@ pub(super) fn agreed(question: &str) -> Result<Option<Exit>> {
 }
 
 fn preview_text(preview: &Preview) -> Result<String> {
-    Ok(report::preview(&report::read(&shared::preview(preview))?))
+    Ok(report::preview(&report::read(&replies::preview(preview))?))
 }
 
 pub(super) fn finished(context: &Context, restored: &Restored, verb: &str) -> Result<Exit> {
     let outcome = &restored.outcome;
     let part = !outcome.failed.is_empty() || !restored.conflicts.is_empty();
     if context.json {
-        print::json(&shared::restored(restored))?;
+        print::json(&replies::restored(restored))?;
     } else {
         let back = if verb == "Undone" { "piton redo" } else { Words::TERMINAL.undo() };
-        let text = report::outcome(&report::read(&shared::restored(restored))?, verb, back);
+        let text = report::outcome(&report::read(&replies::restored(restored))?, verb, back);
         print::data(&text)?;
         restored.warnings.iter().for_each(|warning| print::warning(warning));
         outcome.warnings.iter().for_each(|(path, why)| print::warning(&format!("{}: {why}", path.display())));

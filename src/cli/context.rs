@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::checkpoint::records::workspace::root_for;
 use crate::checkpoint::{Home, Timeline, Workspace};
-use crate::doors::stdio::shared::inside;
+use crate::doors::stdio::inside;
 use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
@@ -100,7 +100,7 @@ impl Context {
     pub fn settings(&self) -> Result<Effective> {
         let mut effective = settings::load(Some(&self.root()?), self.home.path(), &self.flags)?;
         // What is wrong with the user's rules is among the mistakes then.
-        crate::engine::classifier(&mut effective, None);
+        crate::engine::rules::classifier(&mut effective, None);
         match effective.mistakes.iter().find(|mistake| mistake.is_typed()) {
             Some(typed) => Err(typed.error()),
             None => Ok(effective),

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print::{self, stat_text};
 use crate::checkpoint::catalog::diff::is_file_change;
-use crate::doors::stdio::shared::{self};
+use crate::doors::replies;
 use crate::error::Result;
 use crate::protocol::List;
 use crate::sys::interrupt::Flow;
@@ -48,7 +48,7 @@ pub fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let stat = timeline.stat(&changes)?;
     if context.json {
         let files = List::of_paths(changes.iter().map(|change| &change.path));
-        print::json(&json!({ "stat": shared::stat(&stat), "files": files }))?;
+        print::json(&json!({ "stat": replies::stat(&stat), "files": files }))?;
         return Ok(Exit::Done);
     }
     if changes.is_empty() {

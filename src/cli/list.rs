@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::print;
 use super::report::{self, Words};
 use crate::checkpoint::catalog::listing::Query;
-use crate::doors::stdio::shared::list_reply;
+use crate::doors::stdio::list_reply;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::printable;

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use crate::checkpoint::capture::take::listed_skips;
-use crate::doors::stdio::shared;
+use crate::engine::workspace::why_off;
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::{count, printable};
@@ -31,7 +31,7 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
     broken.extend(timeline.damages()?);
     let shown: Vec<_> = all.iter().filter(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn).collect();
     let settings = context.settings()?;
-    let off = shared::why_off(&settings.policy, &workspace.dir, &settings.origin("guard"));
+    let off = why_off(settings.policy.guard, &workspace.dir, &settings.origin("guard"));
     let mut text = String::new();
     let state = if off.is_some() { "is known, but NOT protected now" } else { "is protected" };
     let root = printable(&workspace.path.to_string_lossy());

@@ -11,7 +11,7 @@ use super::print;
 use crate::checkpoint::capture::held::refusal;
 use crate::checkpoint::history::restore::Restore;
 use crate::checkpoint::timeline::Timeline;
-use crate::doors::stdio::shared;
+use crate::doors::stdio;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::model::text::count;
@@ -58,7 +58,7 @@ pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
         return export(context, &timeline, &checkpoint, &paths, dir);
     }
     timeline.refuse_interrupted()?;
-    if let Some(text) = shared::foreign(&timeline, &checkpoint) {
+    if let Some(text) = stdio::foreign(&timeline, &checkpoint) {
         print::say(&text);
     }
     let restore = Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new);

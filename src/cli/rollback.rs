@@ -7,7 +7,8 @@ use super::print;
 use crate::checkpoint::history::restore::Restore;
 use crate::checkpoint::runs::rollback::{Aim, Point};
 use crate::checkpoint::timeline::Timeline;
-use crate::doors::stdio::shared;
+use crate::doors::replies;
+use crate::engine::names::run_id;
 use crate::error::{Code, Error, Result};
 use crate::model::text::printable;
 use crate::sys::interrupt::Flow;
@@ -59,7 +60,7 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     let rolled = timeline.rollback(&restore, &|_| {}, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     if context.json {
-        print::json(&shared::rolled_back(&rolled))?;
+        print::json(&replies::rolled_back(&rolled))?;
         let part = !rolled.restored.outcome.failed.is_empty() || !rolled.restored.conflicts.is_empty();
         return Ok(if part { Exit::Part } else { Exit::Done });
     }
@@ -90,7 +91,7 @@ fn run(timeline: &mut Timeline, named: Option<&str>) -> Result<String> {
     let Some(named) = named else {
         return Ok(timeline.newest_run()?.unwrap_or_else(|| "local".to_owned()));
     };
-    let run = shared::run_id(named);
+    let run = run_id(named);
     if timeline.has_run(&run)? {
         return Ok(run);
     }

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use crate::checkpoint::runs::list::{Branch, Row};
-use crate::doors::stdio::shared;
+use crate::doors::replies;
 use crate::error::Result;
 use crate::model::text::{count, printable};
 
@@ -27,7 +27,7 @@ pub fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
     let (rows, faults) = timeline.runs()?;
     let shown = &rows[rows.len().saturating_sub(args.limit)..];
     if context.json {
-        print::json(&shared::run_list(shown, &faults))?;
+        print::json(&replies::runs(shown, &faults))?;
     } else if rows.is_empty() {
         print::data("No runs yet.\n")?;
     } else {
@@ -57,7 +57,7 @@ fn list(rows: &[Row]) -> String {
 }
 
 fn line(row: &Row) -> String {
-    let mut text = format!("{}  {}", print::bold(&row.run), shared::status_word(row));
+    let mut text = format!("{}  {}", print::bold(&row.run), replies::run_status(row));
     if let Some(codon) = &row.running {
         text.push_str(&format!(" {}", printable(&codon.id)));
     }

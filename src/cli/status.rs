@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::doors::stdio::shared;
+use crate::doors::replies;
+use crate::engine::workspace::why_off;
 use crate::error::Result;
 use crate::model::text::printable;
 use crate::settings::Mistake;
@@ -15,10 +16,10 @@ const SHOWN: usize = 10;
 
 pub fn status(context: &mut Context) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    let mut status = shared::status(&mut timeline)?;
+    let mut status = replies::status(&mut timeline)?;
     let broken = status["broken"].as_array().is_some_and(|broken| !broken.is_empty());
     let settings = context.settings()?;
-    let off = shared::why_off(&settings.policy, &timeline.workspace().dir, &settings.origin("guard"));
+    let off = why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard"));
     if let Value::Object(fields) = &mut status {
         fields
             .insert("settings".into(), settings.policy.sources.iter().map(|path| path.display().to_string()).collect());

@@ -9,7 +9,7 @@ use super::print;
 use super::report::{self};
 use crate::checkpoint::history::restore::Restore;
 use crate::checkpoint::history::undo::Direction;
-use crate::doors::stdio::shared;
+use crate::doors::replies;
 use crate::error::Result;
 use crate::sys::interrupt::Flow;
 
@@ -48,7 +48,7 @@ fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<
         Direction::Redo => "Redo",
     };
     if !context.json {
-        print::data(&report::step(word, &report::read(&shared::over(&next))?))?;
+        print::data(&report::step(word, &report::read(&replies::over(&next))?))?;
     }
     let preview = timeline.preview_step(direction, &next, &|| Flow::Continue)?;
     let moves_only = preview.plan.changes_nothing() && next.moved.is_some() && !args.preview && !context.json;

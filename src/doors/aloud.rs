@@ -1,37 +1,17 @@
-//! What the protocol says, in sentences for people: for where stdout belongs to somebody else.
+//! Decisions and notices in sentences for people: for where stdout belongs to somebody else.
 
 use std::io::Write;
+use std::sync::Arc;
 
-use serde_json::Value;
-
+use super::output::Output;
+use crate::checkpoint::capture::gaps::Gap;
+use crate::engine::decision::{Decision, Notice, Protection};
+use crate::engine::session::Tell;
+use crate::model::coverage::not_held;
 use crate::model::text::printable;
-use crate::protocol::not_held_sentence;
 
-/// A writer of the protocol's lines that writes what matters of each.
-pub struct Aloud<W> {
-    out: W,
-}
-
-impl<W: Write> Aloud<W> {
-    /// Says it on `out`.
-    pub fn new(out: W) -> Aloud<W> {
-        Aloud { out }
-    }
-}
-
-impl<W: Write> Write for Aloud<W> {
-    /// Takes whole lines, as the output's thread writes them.
-    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        for sentence in sentences(&serde_json::from_slice(line).unwrap_or_default()) {
-            writeln!(self.out, "piton: {}", printable(&sentence))?;
-        }
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
-    }
-}
+/// Most paths that a sentence is made of.
+const MOST: usize = 100;
 
 /// Says one sentence on stderr.
 pub fn say(sentence: &str) {
@@ -39,109 +19,129 @@ pub fn say(sentence: &str) {
     let _ = writeln!(std::io::stderr().lock(), "piton: {}", printable(sentence));
 }
 
-/// What a person is to know of a line; nothing, of most.
-pub fn sentences(line: &Value) -> Vec<String> {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    match (line["type"].as_str(), line["notice"].as_str()) {
-        (Some("error"), _) => text(&line["error"]["message"]).into_iter().collect(),
-        (_, Some("checkpoint.failed")) => {
-            let reason =
-                line["reason"].as_str().or(line["checkpoint"]["reason"].as_str()).unwrap_or("no reason was told");
-            vec![format!("a checkpoint failed: {reason}")]
-        }
-        (_, Some("restore.interrupted")) => {
-            vec!["a restore was interrupted: `piton restore --continue`, or `piton restore --abort`".to_owned()]
-        }
-        (_, Some("checkpoint.settled")) => not_held_sentence(line).into_iter().collect(),
-        (_, Some("stream.ended")) => ended(line),
-        (_, Some(_)) => Vec::new(),
-        _ => {
-            let warnings =
-                line["warnings"].as_array().into_iter().flatten().filter_map(|warning| text(&warning["message"]));
-            let status = &line["checkpoint"]["status"];
-            let why = line["checkpoint"]["reason"].as_str().unwrap_or("no reason was told");
-            let checkpoint = match status.as_str() {
-                Some("failed") => Some(format!("no checkpoint: {why}")),
-                Some("late") => Some(why.to_owned()),
-                _ => None,
-            };
-            let faults = line["faults"].as_array().into_iter().flatten().filter_map(text);
-            let not_held = not_held_sentence(line);
-            warnings.chain(text(&line["reason"])).chain(checkpoint).chain(not_held).chain(faults).collect()
-        }
+/// Returns what says notices on an output for people.
+pub fn teller(output: &Arc<Output>) -> Tell {
+    let output = Arc::clone(output);
+    Box::new(move |notice| speak(&output, of_notice(&notice)))
+}
+
+/// Writes sentences for people, a line each.
+pub fn speak(output: &Output, sentences: Vec<String>) {
+    for sentence in sentences {
+        output.send(format!("piton: {}\n", printable(&sentence)).into_bytes());
     }
 }
 
-fn ended(line: &Value) -> Vec<String> {
-    let skipped = line["skipped"].as_object().into_iter().flatten().map(|(sort, count)| format!("{count} {sort}"));
-    let skipped: Vec<String> = skipped.collect();
-    let (lines, turns, actions) = (&line["lines"], &line["turns"], &line["actions"]);
-    if turns == 0 && actions == 0 && *lines != 0 {
-        return vec![format!("in {lines} lines of the stream there was no turn and no action: nothing was guarded")];
+/// Returns what a person is to know of a decision; nothing, of most.
+pub fn of_decision(decision: &Decision) -> Vec<String> {
+    match decision {
+        Decision::Opened(facts) => facts.faults.clone(),
+        Decision::Turn(turn) => turn.protection.iter().filter_map(of_protection).collect(),
+        Decision::Action(action) => {
+            let warnings = action.warnings.iter().map(|warning| warning.message.clone());
+            let reason = action.stance.reason().map(str::to_owned);
+            warnings.chain(reason).chain(of_protection(&action.protection)).chain(of_gaps(&action.not_held)).collect()
+        }
+        Decision::TurnEnded { .. } | Decision::After { .. } => Vec::new(),
     }
-    let any = !skipped.is_empty();
-    any.then(|| format!("of {lines} lines of the stream some were passed over: {}", skipped.join(", ")))
-        .into_iter()
-        .collect()
+}
+
+/// Returns what a person is to know of a notice; nothing, of most.
+pub fn of_notice(notice: &Notice) -> Vec<String> {
+    match notice {
+        Notice::Fault(error) => vec![error.text()],
+        Notice::JobFailed { reason, .. } => vec![format!("a checkpoint failed: {reason}")],
+        Notice::RestoreInterrupted(_) => {
+            vec!["a restore was interrupted: `piton restore --continue`, or `piton restore --abort`".to_owned()]
+        }
+        Notice::Settled(settled) => match &settled.protection {
+            Protection::Failed(reason) => vec![format!("a checkpoint failed: {reason}")],
+            _ => of_gaps(&settled.not_held).into_iter().collect(),
+        },
+        Notice::ConfigReloaded { .. } | Notice::LowDisk { .. } => Vec::new(),
+    }
+}
+
+fn of_protection(protection: &Protection) -> Option<String> {
+    match protection {
+        Protection::Failed(why) => Some(format!("no checkpoint: {why}")),
+        other => other.fault().map(str::to_owned),
+    }
+}
+
+fn of_gaps(gaps: &[Gap]) -> Option<String> {
+    let sentence = not_held(gaps.iter().take(MOST).map(|gap| {
+        let path = gap.path.display();
+        (if path.is_empty() { ".".to_owned() } else { path }, gap.weight)
+    }))?;
+    Some(format!("{sentence}; if this action deletes that, no checkpoint can bring it back"))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::engine::decision::{ActionDecision, LATE, Settled, Stance, TurnDecision};
+    use crate::error::{Code, Error};
+    use crate::model::coverage::{SkipReason, Weight};
+    use crate::model::effect::{Class, Confidence, Needs, Severity, Warning};
+    use crate::model::path::RelPath;
+
+    fn action() -> ActionDecision {
+        ActionDecision {
+            stance: Stance::Proceed,
+            action: None,
+            turn: None,
+            needs: Needs::Nothing,
+            confidence: Confidence::Exact,
+            effects: Vec::new(),
+            warnings: Vec::new(),
+            protection: Protection::NotNeeded(None),
+            not_held: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    fn gap(path: &str, weight: Option<Weight>) -> Gap {
+        Gap { path: RelPath::parse(path.as_bytes()).unwrap(), weight, why: SkipReason::LinkedWorktree }
+    }
 
     #[test]
     fn what_matters_is_said_and_nothing_else() {
-        let warning = json!({"message": "`psql` may change a database"});
-        let table = [
-            (json!({"type": "shell.before", "checkpoint": {"status": "held", "reason": null}}), ""),
-            (json!({"type": "turn.start", "checkpoint": {"status": "taken"}}), ""),
-            (
-                json!({"type": "tool.before", "warnings": [warning], "reason": "the policy denies it"}),
-                "`psql` may change a database|the policy denies it",
-            ),
-            (
-                json!({"type": "turn.start", "checkpoint": {"status": "failed", "reason": "full"}}),
-                "no checkpoint: full",
-            ),
-            (json!({"type": "turn.start", "checkpoint": {"status": "late", "reason": "goes on"}}), "goes on"),
-            (json!({"type": "error", "error": {"message": "no"}}), "no"),
-            (json!({"type": "hello", "faults": ["a", "b"]}), "a|b"),
-            (
-                json!({"type": "shell.before", "not_held": [{"path": "vendor/.git", "bytes": 2000, "at_least": true, "why": "x"}]}),
-                "not held: vendor/.git (2.0 kB or more); if this action deletes that, no checkpoint can bring it back",
-            ),
-            (json!({"type": "notice", "notice": "checkpoint.failed", "reason": "full"}), "a checkpoint failed: full"),
-            (json!({"type": "notice", "notice": "checkpoint.settled", "reason": "x"}), ""),
-            (
-                json!({"type": "notice", "notice": "checkpoint.settled", "not_held": [{"path": "a", "bytes": null}]}),
-                "not held: a; if this action deletes that, no checkpoint can bring it back",
-            ),
-            (
-                json!({"type": "notice", "notice": "stream.ended", "lines": 3, "turns": 1, "actions": 0, "skipped": {}}),
-                "",
-            ),
-            (
-                json!({"type": "notice", "notice": "stream.ended", "lines": 0, "turns": 0, "actions": 0, "skipped": {}}),
-                "",
-            ),
-            (
-                json!({"type": "notice", "notice": "stream.ended", "lines": 3, "turns": 1, "actions": 0, "skipped": {"foreign": 2}}),
-                "of 3 lines of the stream some were passed over: 2 foreign",
-            ),
-            (
-                json!({"type": "notice", "notice": "stream.ended", "lines": 3, "turns": 0, "actions": 0, "skipped": {}}),
-                "in 3 lines of the stream there was no turn and no action: nothing was guarded",
-            ),
-            (json!("no object"), ""),
-        ];
-        for (line, expected) in table {
-            assert_eq!(sentences(&line).join("|"), expected, "{line}");
-        }
-        let mut out = Aloud::new(Vec::new());
-        out.write_all(b"{\"type\":\"error\",\"error\":{\"message\":\"a\\u001bb\"}}\n").unwrap();
-        out.write_all(b"not JSON").unwrap();
-        assert_eq!(String::from_utf8(out.out).unwrap(), "piton: a\\u{1b}b\n");
+        let act = |action: ActionDecision| of_decision(&Decision::Action(Box::new(action))).join("|");
+        let message = "`psql` may change a database".to_owned();
+        let warning =
+            Warning { code: "external-database".into(), class: Class::Database, message, severity: Severity::High };
+        let denied = Stance::Deny("the policy denies it".to_owned());
+        assert_eq!(act(action()), "");
+        assert_eq!(
+            act(ActionDecision { stance: denied, warnings: vec![warning], ..action() }),
+            "`psql` may change a database|the policy denies it"
+        );
+        let heavy = Some(Weight { bytes: 2000, is_least: true });
+        assert_eq!(
+            act(ActionDecision { not_held: vec![gap("vendor/.git", heavy)], ..action() }),
+            "not held: vendor/.git (2.0 kB or more); if this action deletes that, no checkpoint can bring it back"
+        );
+        let turn = |protection| {
+            let turn = TurnDecision { turn: "t".into(), notices: Vec::new(), protection: Some(protection) };
+            of_decision(&Decision::Turn(turn)).join("|")
+        };
+        assert_eq!(turn(Protection::NotNeeded(None)), "");
+        assert_eq!(turn(Protection::Failed("full".into())), "no checkpoint: full");
+        assert_eq!(turn(Protection::Late { ticket: 1, named: None }), LATE);
+        let settled = |protection, not_held| {
+            let settled = Settled { ticket: 1, protection, touched: Vec::new(), not_held };
+            of_notice(&Notice::Settled(Box::new(settled))).join("|")
+        };
+        assert_eq!(settled(Protection::NotNeeded(None), Vec::new()), "");
+        assert_eq!(settled(Protection::Failed("full".into()), Vec::new()), "a checkpoint failed: full");
+        assert_eq!(
+            settled(Protection::NotNeeded(None), vec![gap("a", None)]),
+            "not held: a; if this action deletes that, no checkpoint can bring it back"
+        );
+        let failed = Notice::JobFailed { reason: "full".into(), is_base: false };
+        assert_eq!(of_notice(&failed), ["a checkpoint failed: full"]);
+        assert_eq!(of_notice(&Notice::Fault(Error::new(Code::Internal, "no"))), ["no"]);
+        assert!(of_notice(&Notice::LowDisk { reason: "full".into() }).is_empty());
     }
 }

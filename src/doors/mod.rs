@@ -2,6 +2,8 @@
 
 mod aloud;
 pub mod mcp;
+mod output;
+pub mod replies;
 pub mod socket;
 pub mod stdio;
 pub mod stream;

@@ -1,23 +1,28 @@
-//! An agent client's own stream as the input: its frames become lines of the protocol, so that there is one path.
+//! An agent client's own stream as the input: its frames become events, so that there is one path.
 //!
 //! Nobody waits for whoever reads a stream. So the checkpoint is taken at the start of each turn, no frame is read until it is
 //! there (or its deadline is over), and no other checkpoint is told as if it had been before an action.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write, stderr, stdin, stdout};
-use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use super::aloud::Aloud;
-use super::stdio::conversation::{Conversation, News};
-use super::stdio::output::Output;
-use super::stdio::{Ended, Options, guard};
+use super::aloud;
+use super::output::Output;
+use super::replies;
+use super::stdio::{Ended, Options, attend, teller};
 use crate::agents::stream::StreamReader;
-use crate::agents::{Act, Client, Event, EventKind};
+use crate::agents::{Act, Client, Event as ClientEvent, EventKind};
+use crate::engine::connection::{Connection, Wake};
+use crate::engine::decision::Decision;
+use crate::engine::event::{Action, Doing, Event, Opening, Tool, TurnStart};
+use crate::engine::session::{Reply, Session};
 use crate::error::{Code, Error, Result};
-use crate::protocol::{Line, LineReader};
+use crate::protocol::{ErrorReply, Id, Line, LineReader, line as written};
 use crate::sys::clock::now_ms;
 
 /// Runs until the stream ends or a signal comes. With `tee`, stdout is the stream, byte for byte, and what there is to be said
@@ -27,14 +32,26 @@ use crate::sys::clock::now_ms;
 /// `bad-request` for a client without a stream; when the signals cannot be watched.
 pub fn follow(options: Options, client: Client, tee: bool) -> Result<Ended> {
     let reader = StreamReader::new(client, &now_ms().to_string())?;
-    let output = if tee { Output::start(Aloud::new(stderr())) } else { Output::to_stdout() };
+    let output = Arc::new(if tee { Output::start(stderr()) } else { Output::to_stdout() });
+    let tell = if tee { aloud::teller(&output) } else { teller(&output) };
     let choose = options.workspace.is_none();
-    guard(options, output, move |conversation, limit| {
+    let answers = Answers { output: Arc::clone(&output), aloud: tee };
+    let ended: Arc<Mutex<Option<Counts>>> = Arc::default();
+    let (last, farewell) = (Arc::clone(&ended), answers.clone());
+    let read = move |connection, limit| {
         std::thread::spawn(move || {
-            let mut feed = Feed { reader, conversation, choose, greeted: false, counts: Counts::default() };
+            let mut feed =
+                Feed { reader, connection, answers, choose, greeted: false, counts: Counts::default(), ended };
             if tee { feed.run(Tee { input: stdin(), copy: Some(stdout()) }, limit) } else { feed.run(stdin(), limit) }
         });
-    })
+    };
+    // It is the last notice.
+    let end = move || {
+        if let Some(counts) = last.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            farewell.ended(&counts);
+        }
+    };
+    attend(options, &output, tell, (read, end))
 }
 
 /// Copies what is read, before it is looked at.
@@ -57,7 +74,7 @@ impl<R: Read, W: Write> Read for Tee<R, W> {
     }
 }
 
-/// What a stream came to.
+/// The counts of a stream.
 #[derive(Default)]
 struct Counts {
     lines: u64,
@@ -66,14 +83,79 @@ struct Counts {
     skipped: BTreeMap<&'static str, u64>,
 }
 
+impl Counts {
+    /// Returns what a person is to know of it.
+    fn sentence(&self) -> Option<String> {
+        let lines = self.lines;
+        if self.turns == 0 && self.actions == 0 && lines != 0 {
+            return Some(format!(
+                "in {lines} lines of the stream there was no turn and no action: nothing was guarded"
+            ));
+        }
+        let skipped: Vec<String> = self.skipped.iter().map(|(sort, count)| format!("{count} {sort}")).collect();
+        (!skipped.is_empty())
+            .then(|| format!("of {lines} lines of the stream some were passed over: {}", skipped.join(", ")))
+    }
+}
+
+/// Answers the events of a stream: by lines of the protocol, or by sentences.
+#[derive(Clone)]
+struct Answers {
+    output: Arc<Output>,
+    aloud: bool,
+}
+
+impl Answers {
+    /// Returns what answers an event. `answered` is dropped when that is done.
+    fn to(&self, name: &'static str, id: Option<String>, answered: Option<Sender<()>>) -> Reply<Decision> {
+        let own = self.clone();
+        Box::new(move |session: &mut Session, result| {
+            own.answer(session, name, id, &result);
+            drop(answered);
+        })
+    }
+
+    fn answer(&self, session: &Session, name: &str, id: Option<String>, result: &Result<Decision>) {
+        if self.aloud {
+            let sentences = match result {
+                Ok(decision) if id.is_some() => aloud::of_decision(decision),
+                Ok(_) => Vec::new(),
+                Err(error) => vec![error.text()],
+            };
+            return aloud::speak(&self.output, sentences);
+        }
+        let id = id.map(|id| Id::Value(id.into()));
+        match (result, &id) {
+            (Err(error), id) => self.output.send(ErrorReply::line(id.as_ref(), error)),
+            (Ok(_), None) => {}
+            (Ok(decision), Some(id)) => {
+                let body = replies::marked(replies::decision(decision), session);
+                self.output.send(written(name, Some(id), true, &body));
+            }
+        }
+    }
+
+    fn ended(&self, counts: &Counts) {
+        let Counts { lines, turns, actions, skipped } = counts;
+        if self.aloud {
+            return aloud::speak(&self.output, counts.sentence().into_iter().collect());
+        }
+        let body = json!({ "lines": lines, "turns": turns, "actions": actions, "skipped": skipped });
+        self.output.notice("stream.ended", &body);
+    }
+}
+
 /// The thread that reads a stream.
 struct Feed {
     reader: StreamReader,
-    conversation: Arc<Conversation>,
-    /// Whether the stream may say which workspace it is about.
+    connection: Arc<Connection>,
+    answers: Answers,
+    /// True if the stream may say which workspace it is about.
     choose: bool,
     greeted: bool,
     counts: Counts,
+    /// The counts at the end of the stream.
+    ended: Arc<Mutex<Option<Counts>>>,
 }
 
 /// The session takes no more: nothing is left to be done.
@@ -95,11 +177,9 @@ impl Feed {
                 return;
             }
         }
-        let Counts { lines, turns, actions, skipped } = &self.counts;
-        let ended = json!({ "lines": lines, "turns": turns, "actions": actions, "skipped": skipped });
-        self.conversation.with(|session| session.output.at_the_end("stream.ended", ended));
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::mem::take(&mut self.counts));
         // A clock that is gone needs no end.
-        let _ = self.conversation.tell(News::End);
+        let _ = self.connection.wake(Wake::End);
     }
 
     fn line(&mut self, line: Line) -> Result<(), Gone> {
@@ -128,53 +208,55 @@ impl Feed {
         if *count > 1 {
             return Ok(());
         }
-        self.conversation.with(|session| session.told_fault(&error.line(number))).ok_or(Gone)
+        self.connection.with(|session| session.told_fault(error.line(number))).ok_or(Gone)
     }
 
-    fn event(&mut self, event: Event, id: &mut Ids) -> Result<(), Gone> {
+    fn event(&mut self, event: ClientEvent, id: &mut Ids) -> Result<(), Gone> {
         if !std::mem::replace(&mut self.greeted, true) {
-            self.hello(&event, id)?;
+            let hello = Event::Opened(self.opening(&event));
+            self.send("hello", hello, Some(id.next()), None)?;
         }
-        let starts = matches!(event.kind, EventKind::TurnStart { .. });
-        for (name, body) in requests(&event) {
-            match name {
-                "turn.start" => self.counts.turns += 1,
-                "tool.before" | "shell.before" => self.counts.actions += 1,
-                _ => {}
+        for event in events(event) {
+            match event {
+                Event::TurnStarted(_) => {
+                    self.counts.turns += 1;
+                    // Nothing is ever sent through it: it is dropped once the turn has its checkpoint.
+                    let (gate, opened) = channel();
+                    self.send("turn.start", event, Some(id.next()), Some(gate))?;
+                    // That it was dropped is the answer.
+                    let _ = opened.recv();
+                }
+                Event::Before(ref action) => {
+                    self.counts.actions += 1;
+                    let name = if matches!(action.what, Doing::Shell { .. }) { "shell.before" } else { "tool.before" };
+                    self.send(name, event, Some(id.next()), None)?;
+                }
+                Event::TurnEnded { .. } => self.send("turn.end", event, None, None)?,
+                Event::After | Event::Opened(_) => self.send("tool.after", event, None, None)?,
             }
-            self.request(name, body, id)?;
-        }
-        if starts {
-            // Nothing is ever sent through it: it is dropped once the turn has its checkpoint.
-            let (gate, opened) = channel();
-            if !self.conversation.tell(News::Gate(gate)) {
-                return Err(Gone);
-            }
-            // That it was dropped is the answer.
-            let _ = opened.recv();
         }
         Ok(())
     }
 
-    fn hello(&mut self, event: &Event, id: &mut Ids) -> Result<(), Gone> {
-        let mut body = Map::new();
-        body.insert("client".into(), event.client.name().into());
-        body.insert("session".into(), event.session.clone().into());
-        body.insert("waits".into(), false.into());
-        // A stream that was recorded elsewhere is about the directory in which it is read.
-        if let Some(cwd) = event.cwd.as_ref().filter(|cwd| self.choose && cwd.is_dir()) {
-            body.insert("cwd".into(), cwd.to_string_lossy().into());
+    fn opening(&self, event: &ClientEvent) -> Opening {
+        Opening {
+            client: Some(event.client.name().to_owned()),
+            session: event.session.clone(),
+            waits: Some(false),
+            // A stream that was recorded elsewhere is about the directory in which it is read.
+            cwd: event.cwd.clone().filter(|cwd| self.choose && cwd.is_dir()),
+            ..Opening::default()
         }
-        self.request("hello", body, id)
     }
 
-    fn request(&mut self, name: &str, mut body: Map<String, Value>, id: &mut Ids) -> Result<(), Gone> {
-        body.insert("type".into(), name.into());
-        if !matches!(name, "turn.end" | "tool.after" | "shell.after") {
-            body.insert("id".into(), id.next().into());
-        }
-        let line = Line::Text(Value::Object(body).to_string().into_bytes(), id.line);
-        if self.conversation.line(line) { Ok(()) } else { Err(Gone) }
+    fn send(
+        &self,
+        name: &'static str,
+        event: Event,
+        id: Option<String>,
+        answered: Option<Sender<()>>,
+    ) -> Result<(), Gone> {
+        if self.connection.on(event, self.answers.to(name, id, answered)) { Ok(()) } else { Err(Gone) }
     }
 }
 
@@ -191,49 +273,60 @@ impl Ids {
     }
 }
 
-/// The requests of the protocol that tell of an event.
-fn requests(event: &Event) -> Vec<(&'static str, Map<String, Value>)> {
-    let object = |value: Value| match value {
-        Value::Object(mut map) => {
-            map.retain(|_, value| !value.is_null());
-            if event.doubt {
-                map.insert("doubt".into(), true.into());
-            }
-            map
+/// Returns the engine's events that tell of a client's.
+fn events(event: ClientEvent) -> Vec<Event> {
+    let ClientEvent { session, turn, cwd, doubt, kind, .. } = event;
+    let action = |id, what, cwd| Event::Before(Action { id, what, cwd, wait: None, doubt });
+    match kind {
+        EventKind::TurnStart { .. } => {
+            vec![Event::TurnStarted(TurnStart { turn: turn.unwrap_or_default(), run: session })]
         }
-        _ => Map::new(),
-    };
-    let one = |name, value| vec![(name, object(value))];
-    match &event.kind {
-        EventKind::TurnStart { .. } => one("turn.start", json!({ "turn": event.turn, "run": event.session })),
-        EventKind::TurnEnd => one("turn.end", json!({ "turn": event.turn, "run": event.session })),
-        EventKind::Before { action, act: Act::Shell { commands, cwd, .. } } => {
-            let cwd = directory(event, cwd.as_deref());
-            let each = |command: &String| {
-                ("shell.before", object(json!({ "action": action, "command": command, "cwd": cwd })))
-            };
-            commands.iter().map(each).collect()
+        EventKind::TurnEnd => vec![Event::TurnEnded { turn: turn.unwrap_or_default() }],
+        EventKind::Before { action: id, act: Act::Shell { commands, cwd: own, .. } } => {
+            let cwd = directory(cwd, own.as_deref());
+            let each = |command| action(id.clone(), Doing::Shell { command }, cwd.clone());
+            commands.into_iter().map(each).collect()
         }
-        EventKind::Before { action, act: Act::Tool { name, input, paths, writes } } => {
-            let cwd = directory(event, None);
-            let body =
-                json!({ "action": action, "tool": name, "input": input, "paths": paths, "writes": writes, "cwd": cwd });
-            one("tool.before", body)
+        EventKind::Before { action: id, act: Act::Tool { name, input, paths, writes } } => {
+            let tool = Tool { name, input, paths, writes, external: None };
+            vec![action(id, Doing::Tool(tool), directory(cwd, None))]
         }
-        EventKind::After { action, outcome } => {
-            one("tool.after", json!({ "action": action, "ok": outcome.ok, "exit": outcome.exit }))
-        }
+        EventKind::After { .. } => vec![Event::After],
         EventKind::SessionStart | EventKind::SessionEnd | EventKind::Ask(_) | EventKind::Unused(_) => Vec::new(),
     }
 }
 
-/// Where an action runs, if that is told and is there.
-fn directory(event: &Event, own: Option<&std::path::Path>) -> Option<String> {
-    let told = match (&event.cwd, own) {
+/// Returns where an action runs, if that is told and is there.
+fn directory(cwd: Option<PathBuf>, own: Option<&Path>) -> Option<PathBuf> {
+    let told = match (cwd, own) {
         (Some(cwd), Some(own)) => Some(cwd.join(own)),
-        (Some(cwd), None) => Some(cwd.clone()),
+        (Some(cwd), None) => Some(cwd),
         (None, own) => own.map(ToOwned::to_owned),
     };
     // Relative ones are the session's; of another machine's there is nothing to be seen here.
-    told.filter(|cwd| cwd.is_relative() || cwd.is_dir()).map(|cwd| cwd.to_string_lossy().into_owned())
+    told.filter(|cwd| cwd.is_relative() || cwd.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_stream_is_said_where_it_matters() {
+        let counts = |lines, turns, foreign: u64| Counts {
+            lines,
+            turns,
+            actions: 0,
+            skipped: (foreign > 0).then_some(("foreign", foreign)).into_iter().collect(),
+        };
+        assert_eq!(counts(3, 1, 0).sentence(), None);
+        assert_eq!(counts(0, 0, 0).sentence(), None);
+        let passed_over = counts(3, 1, 2).sentence();
+        assert_eq!(passed_over.as_deref(), Some("of 3 lines of the stream some were passed over: 2 foreign"));
+        let nothing = counts(3, 0, 0).sentence();
+        assert_eq!(
+            nothing.as_deref(),
+            Some("in 3 lines of the stream there was no turn and no action: nothing was guarded")
+        );
+    }
 }

@@ -1,4 +1,4 @@
-//! Whether a checkpoint is due. Pure.
+//! Decides whether a checkpoint is due. Pure.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::model::policy::{Guard, Opaque, Policy};
 
 /// The checkpoint that protects a turn in one workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slot {
+pub struct TurnCheckpoint {
     /// 40 hex digits.
     pub id: String,
     pub ordinal: u64,
@@ -21,10 +21,10 @@ pub struct Slot {
 pub struct Turns {
     current: Option<String>,
     /// By workspace id. `late` and `failed` never use a slot up.
-    slots: HashMap<String, Slot>,
+    slots: HashMap<String, TurnCheckpoint>,
 }
 
-/// What is to be done.
+/// The decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
     /// The action destroys nothing.
@@ -32,7 +32,7 @@ pub enum Due {
     /// The guard is switched off.
     Off,
     /// The turn has a checkpoint. It protects the action if nothing that the action may reach has changed since.
-    Held(Slot),
+    Held(TurnCheckpoint),
     Take,
 }
 
@@ -59,14 +59,14 @@ impl Turns {
     }
 
     /// Records the checkpoint that protects this turn; without an open turn every action stands for itself.
-    pub fn fill(&mut self, workspace: &str, slot: Slot) {
+    pub fn fill(&mut self, workspace: &str, slot: TurnCheckpoint) {
         if self.current.is_some() {
             self.slots.insert(workspace.to_owned(), slot);
         }
     }
 
-    /// The checkpoint that protects the open turn in a workspace.
-    pub fn slot(&self, workspace: &str) -> Option<&Slot> {
+    /// Returns the checkpoint that protects the open turn in a workspace.
+    pub fn checkpoint(&self, workspace: &str) -> Option<&TurnCheckpoint> {
         self.slots.get(workspace)
     }
 
@@ -100,7 +100,7 @@ mod tests {
     fn one_checkpoint_a_turn() {
         let mut policy = settings::resolve(&settings::Sources::default()).unwrap().policy;
         let mut turns = Turns::default();
-        let slot = || Slot { id: "a".into(), ordinal: 1 };
+        let slot = || TurnCheckpoint { id: "a".into(), ordinal: 1 };
         let (destroys, harmless) =
             (verdict(Needs::Checkpoint, Confidence::Exact), verdict(Needs::Warn, Confidence::Exact));
         let opaque = verdict(Needs::Nothing, Confidence::Opaque);

@@ -1,16 +1,30 @@
-//! From an event to a decision: which workspace it belongs to, whether a checkpoint is due, and the worker that takes it
-//! (rank 4). Sees no JSON, no sockets, no terminal.
+//! From an event to a decision: the workspace it belongs to, the checkpoint that is due, and the worker that takes it
+//! (rank 4). Sees no JSON of its clients but the arguments of a tool, no sockets, no terminal.
 //!
 //! Invariant: one worker thread per workspace owns its timeline. Invariant: whoever sends an event never waits for a
 //! worker longer than the event's deadline.
 
+pub mod before;
+pub mod connection;
+pub mod deadlines;
+pub mod decision;
+pub mod event;
 pub mod guard;
+mod idle;
+pub mod job;
+pub mod names;
+mod notes;
 pub mod protect;
+mod queue;
 pub mod reach;
-mod rules;
+pub mod rules;
+pub mod runs;
+pub mod session;
 pub mod state;
+mod turns;
 pub mod watcher;
 pub mod worker;
+pub mod workspace;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,78 +32,49 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::checkpoint::{Home, Timeline, Workspace, records::mishaps};
-use crate::classify::{Classifier, Context};
 use crate::error::Result;
-use crate::settings::Effective;
-use rules::Rules;
-pub use rules::{Followed, InForce};
-use state::Talks;
+use rules::{Followed, FollowedSettings};
+use state::Sessions;
 use worker::Worker;
+use workspace::OpenWorkspace;
 
 /// The open workspaces, each with its rules and its worker. Any number of clients share one.
-pub struct Engine<A: Send + 'static> {
+pub struct Engine {
     home: Home,
     flags: Vec<(String, String)>,
-    open: Mutex<HashMap<PathBuf, Arc<Entry<A>>>>,
-    talks: Talks,
+    open: Mutex<HashMap<PathBuf, Arc<OpenSlot>>>,
+    sessions: Sessions,
 }
 
 /// Locked while its workspace is being opened, so that the others need not wait for it.
-type Entry<A> = Mutex<Option<Arc<Place<A>>>>;
+type OpenSlot = Mutex<Option<Arc<OpenWorkspace>>>;
 
-/// An open workspace.
-pub struct Place<A: Send + 'static> {
-    pub workspace: Workspace,
-    pub worker: Worker<A>,
-    rules: Rules,
-}
-
-impl<A: Send + 'static> Place<A> {
-    /// The configuration as it is now.
-    pub fn in_force(&self) -> Arc<InForce> {
-        self.rules.in_force()
+impl Engine {
+    /// Makes an engine without open workspaces. `flags` are settings from the command line.
+    pub fn new(home: Home, flags: Vec<(String, String)>) -> Engine {
+        Engine { sessions: Sessions::of(&home), home, flags, open: Mutex::default() }
     }
 
-    /// The surroundings of an action that starts in `cwd`, which is a real name.
-    pub fn context(&self, home: &Home, cwd: &Path) -> Context {
-        Context {
-            cwd: cwd.to_owned(),
-            workspace: self.workspace.path.clone(),
-            aliases: Vec::new(),
-            tops: Vec::new(),
-            home: std::env::home_dir(),
-            temp_dirs: reach::temp_dirs(),
-            piton: home.own_dirs(),
-        }
-    }
-}
-
-impl<A: Send + 'static> Engine<A> {
-    /// An engine without open workspaces. `flags` are settings from the command line.
-    pub fn new(home: Home, flags: Vec<(String, String)>) -> Engine<A> {
-        Engine { talks: Talks::of(&home), home, flags, open: Mutex::default() }
-    }
-
-    /// piton's own directory.
+    /// Returns piton's own directory.
     pub fn home(&self) -> &Home {
         &self.home
     }
 
-    /// Settings from the command line.
+    /// Returns settings from the command line.
     pub fn flags(&self) -> &[(String, String)] {
         &self.flags
     }
 
-    /// The sessions that have names.
-    pub fn talks(&self) -> &Talks {
-        &self.talks
+    /// Returns the sessions that have names.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
-    /// The workspace rooted at exactly `root`; opened, and its worker started, when it is not yet.
+    /// Returns the workspace rooted at exactly `root`; opened, and its worker started, when it is not yet.
     ///
     /// # Errors
     /// `workspace-gone`, `workspace-refused`, `bad-path`; errors of the store.
-    pub fn open(&self, root: &Path) -> Result<Arc<Place<A>>> {
+    pub fn open(&self, root: &Path) -> Result<Arc<OpenWorkspace>> {
         // What is open keeps its place, whatever stands there now.
         let known = self.entries().contains_key(root);
         let real = if known { None } else { root.canonicalize().ok() };
@@ -102,19 +87,19 @@ impl<A: Send + 'static> Engine<A> {
         }
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<Entry<A>>>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<OpenSlot>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start(&self, root: &Path) -> Result<Place<A>> {
+    fn start(&self, root: &Path) -> Result<OpenWorkspace> {
         let workspace = Workspace::open(&self.home, root)?;
-        let rules = Rules::load(root, &self.home, &self.flags)?;
+        let rules = FollowedSettings::load(root, &self.home, &self.flags)?;
         let timeline = Timeline::open(&self.home, workspace.clone(), rules.in_force().policy.clone())?;
         let worker = Worker::start(timeline);
-        Ok(Place { workspace, worker, rules })
+        Ok(OpenWorkspace { workspace, worker, rules })
     }
 
-    /// The root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the client's own.
+    /// Returns the root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the client's own.
     pub fn root_of(&self, session: &Path, cwd: &Path) -> PathBuf {
         if cwd == session || reach::belongs(session, cwd) {
             return session.to_owned();
@@ -122,7 +107,7 @@ impl<A: Send + 'static> Engine<A> {
         self.root_around(cwd).unwrap_or_else(|_| crate::checkpoint::records::workspace::root_for(cwd, &[]))
     }
 
-    /// The root of the workspace that a directory belongs to.
+    /// Returns the root of the workspace that a directory belongs to.
     ///
     /// # Errors
     /// When the known workspaces cannot be listed.
@@ -154,7 +139,7 @@ impl<A: Send + 'static> Engine<A> {
     ///
     /// # Errors
     /// Returns the errors of [`crate::settings::load`].
-    pub fn renew(&self, place: &Place<A>) -> Result<Followed> {
+    pub fn renew(&self, place: &OpenWorkspace) -> Result<Followed> {
         let mut followed = self.follow(place, false)?;
         if followed.mistakes.is_empty() {
             return Ok(followed);
@@ -175,20 +160,20 @@ impl<A: Send + 'static> Engine<A> {
         Ok(followed)
     }
 
-    fn follow(&self, place: &Place<A>, asked: bool) -> Result<Followed> {
+    fn follow(&self, place: &OpenWorkspace, asked: bool) -> Result<Followed> {
         let from = (place.workspace.path.as_path(), &self.home, self.flags.as_slice());
         place.rules.follow(asked, from, |policy| place.worker.set_policy(policy))
     }
 
-    /// A workspace, if it is open.
-    pub fn opened(&self, root: &Path) -> Option<Arc<Place<A>>> {
+    /// Returns a workspace, if it is open.
+    pub fn opened(&self, root: &Path) -> Option<Arc<OpenWorkspace>> {
         let entry = Arc::clone(self.entries().get(root)?);
         // One that is just being opened reads its configuration now.
         entry.try_lock().ok()?.clone()
     }
 
-    /// All open workspaces, without those that are just being opened.
-    pub fn places(&self) -> Vec<Arc<Place<A>>> {
+    /// Returns all open workspaces, without those that are just being opened.
+    pub fn places(&self) -> Vec<Arc<OpenWorkspace>> {
         self.entries().values().filter_map(|entry| entry.try_lock().ok()?.clone()).collect()
     }
 
@@ -205,17 +190,4 @@ impl<A: Send + 'static> Engine<A> {
         }
         true
     }
-}
-
-/// Returns the rules in force. A rule that cannot be is a mistake of the settings; the one of its id in `before` takes its place.
-pub fn classifier(effective: &mut Effective, before: Option<&str>) -> Classifier {
-    if effective.policy.rules_yaml.is_empty() {
-        return Classifier::embedded();
-    }
-    let (classifier, sound, dropped) = Classifier::with_sound_rules(&effective.policy.rules_yaml, before);
-    for part in dropped {
-        effective.drop_rule(&part.path, part.why, part.stays);
-    }
-    effective.keep_rules(sound);
-    classifier
 }

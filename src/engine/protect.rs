@@ -1,5 +1,11 @@
 //! What the worker does for an action: hold, take, and note what cannot be undone.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::guard::TurnCheckpoint;
+use super::job::Answer;
 use crate::checkpoint::capture::gaps::Gap;
 use crate::checkpoint::capture::take::{Take, Taken};
 use crate::checkpoint::history::journal::{External, Line};
@@ -9,11 +15,10 @@ use crate::model::effect::{Class, Verdict};
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::sys::clock::{now_ms, rfc3339};
-
-use super::guard::Slot;
 use crate::sys::interrupt::Interrupt;
+use crate::worktree::Target;
 
-/// What an action's checkpoint became.
+/// The checkpoint that an action got.
 #[derive(Debug)]
 pub enum Protected {
     Taken(Box<Taken>),
@@ -21,19 +26,249 @@ pub enum Protected {
     Held(Checkpoint),
 }
 
-/// The turn's protection, for an action that is not the first of its turn.
-#[derive(Clone, Debug)]
-pub struct Standing {
-    /// The checkpoint that protects the turn.
-    pub slot: Slot,
+/// Finishes a request on the worker's thread.
+pub type Done = Box<dyn FnOnce(&mut Timeline, Result<Protected>) -> Answer + Send>;
+
+/// A checkpoint that somebody waits for.
+pub struct Wanted {
+    pub take: Take,
+    /// The checkpoint that protects the turn, where the action is not the turn's first.
+    pub turn: Option<TurnCheckpoint>,
+    /// True if the action belongs to a turn, one checkpoint of which protects all its actions.
+    pub is_of_turn: bool,
     /// True if the action may destroy more than its targets.
     pub reaches_all: bool,
     /// True if the client waits for answers: then every checkpoint of the turn came before the action it was taken for, and a later
     /// one protects as well as the first.
     pub waits: bool,
+    /// When whoever asked goes on without it.
+    pub deadline: Option<Instant>,
+    /// When the named paths are captured by themselves.
+    pub press_at: Option<Instant>,
+    pub named: NamedCapture,
+    pub done: Done,
 }
 
-/// The classes of what an action does, for the record.
+/// A capture of just the paths that an action names, made where everything takes long.
+#[derive(Clone, Default)]
+pub struct NamedCapture(Arc<Mutex<NamedState>>);
+
+#[derive(Default)]
+enum NamedState {
+    #[default]
+    None,
+    /// It was tried, and failed.
+    GivenUp,
+    Taken(Arc<NamedLeaf>),
+}
+
+/// The checkpoint of such a capture. Several actions may share it.
+struct NamedLeaf {
+    taken: Taken,
+    /// True if a client was told of it.
+    is_told: AtomicBool,
+}
+
+impl NamedCapture {
+    fn set(&self, to: NamedState) -> NamedState {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), to)
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(*self.0.lock().unwrap_or_else(PoisonError::into_inner), NamedState::None)
+    }
+
+    /// Returns the capture for a client that is told of it.
+    pub fn tell(&self) -> Option<Taken> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            NamedState::Taken(leaf) => {
+                leaf.is_told.store(true, Ordering::SeqCst);
+                Some(leaf.taken.clone())
+            }
+            NamedState::None | NamedState::GivenUp => None,
+        }
+    }
+
+    /// Returns the checkpoint if nobody was told of it and nobody else waits with it.
+    pub fn forget(&self) -> Option<Checkpoint> {
+        let NamedState::Taken(leaf) = self.set(NamedState::GivenUp) else { return None };
+        let leaf = Arc::into_inner(leaf)?;
+        (!leaf.is_told.load(Ordering::SeqCst)).then_some(leaf.taken.checkpoint)
+    }
+}
+
+/// The part of a request that a capture of just its named paths needs.
+pub struct Pressing {
+    take: Take,
+    named: NamedCapture,
+}
+
+impl Wanted {
+    /// A capture of everything that nobody waits for.
+    pub fn base(take: Take, done: Done) -> Wanted {
+        Wanted {
+            take,
+            turn: None,
+            is_of_turn: false,
+            reaches_all: true,
+            waits: false,
+            deadline: None,
+            press_at: None,
+            named: NamedCapture::default(),
+            done,
+        }
+    }
+
+    /// Returns the moment at which the named paths of an action are captured by themselves: late enough for a scan that is about to
+    /// end, and early enough for the answer.
+    pub fn press_at(asked: Instant, wait: Duration) -> Instant {
+        asked + wait - wait / 4
+    }
+
+    /// True if one capture serves both.
+    pub fn joins(&self, other: &Wanted) -> bool {
+        let all_wait = self.is_of_turn && other.is_of_turn && self.waits && other.waits;
+        let (one, two) = (&self.take, &other.take);
+        all_wait && one.run == two.run && one.turn == two.turn && one.takes == two.takes
+    }
+
+    /// True if its deadline comes near and it names paths that were not captured yet.
+    pub fn is_pressing(&self, now: Instant) -> bool {
+        self.press_at.is_some_and(|at| at <= now) && named(&self.take).next().is_some() && self.named.is_open()
+    }
+
+    /// Returns what a capture of just the named paths needs, if it is time for that.
+    pub fn pressing(&self, now: Instant) -> Option<Pressing> {
+        self.is_pressing(now).then(|| Pressing { take: self.take.clone(), named: self.named.clone() })
+    }
+
+    /// Returns the checkpoint that protects the turn, as far as the worker knows more than whoever asked.
+    fn standing(&self, last: Option<&LastTurn>) -> Option<TurnCheckpoint> {
+        let newer = last.filter(|last| self.is_of_turn && self.waits && last.is_of(&self.take));
+        self.turn.clone().or_else(|| newer.map(|last| last.checkpoint.clone()))
+    }
+}
+
+/// The last checkpoint that was taken for a turn. Actions that came before its answer know nothing of it.
+pub struct LastTurn {
+    run: String,
+    turn: Option<String>,
+    checkpoint: TurnCheckpoint,
+}
+
+impl LastTurn {
+    /// Remembers the checkpoint of a turn.
+    pub fn of(take: &Take, checkpoint: &Checkpoint) -> LastTurn {
+        LastTurn { run: take.run.clone(), turn: take.turn.clone(), checkpoint: turn_checkpoint(checkpoint) }
+    }
+
+    fn is_of(&self, take: &Take) -> bool {
+        take.turn.is_some() && self.turn == take.turn && self.run == take.run
+    }
+}
+
+/// Returns the capture of just what some requests name; `None` where they name nothing.
+pub fn only_named(pressing: &[Pressing]) -> Option<Take> {
+    let first = pressing.first()?;
+    let mut targets: Vec<Target> = pressing.iter().flat_map(|one| named(&one.take).cloned()).collect();
+    sort(&mut targets);
+    let takes = pressing.iter().map(|one| one.take.takes).max().unwrap_or_default();
+    let only = targets.iter().map(|target| target.path.clone()).collect();
+    Some(Take { only, targets, takes, ..first.take.clone() })
+}
+
+/// Gives a capture of named paths to all that waited for it.
+pub fn hand_out(pressing: Vec<Pressing>, taken: Taken) {
+    let leaf = Arc::new(NamedLeaf { taken, is_told: AtomicBool::new(false) });
+    for one in pressing {
+        one.named.set(NamedState::Taken(Arc::clone(&leaf)));
+    }
+}
+
+/// Notes that the named paths cannot be captured by themselves: it is not tried again.
+pub fn give_up(pressing: Vec<Pressing>) {
+    for one in pressing {
+        one.named.set(NamedState::GivenUp);
+    }
+}
+
+/// Returns the checkpoint that holds already all that an action names, as it stands now. `None`: one has to be taken.
+///
+/// # Errors
+/// Returns the errors of reading.
+pub fn held(
+    timeline: &mut Timeline,
+    wanted: &Wanted,
+    last: Option<&LastTurn>,
+    control: Interrupt<'_>,
+) -> Result<Option<Protected>> {
+    let Some(turn) = wanted.standing(last).filter(|_| !wanted.reaches_all) else { return Ok(None) };
+    // The state of a session may be damaged: an id that is none protects nothing, and a checkpoint is taken.
+    for checkpoint in timeline.protecting(turn.id.parse().ok(), wanted.waits)? {
+        if timeline.holds(&checkpoint.id, &wanted.take.targets, control)? {
+            return Ok(Some(Protected::Held(checkpoint)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the one checkpoint that serves all of some requests; `None` without any.
+pub fn joined(open: &[&Wanted], last: Option<&LastTurn>) -> Option<Take> {
+    let first = *open.first()?;
+    let mut take = first.take.clone();
+    for further in open.iter().skip(1).map(|wanted| &wanted.take) {
+        take.targets.extend(further.targets.iter().cloned());
+        take.effects.extend(further.effects.iter().copied());
+        take.always |= further.always;
+        // What changed before the last of them asked has to be in it.
+        take.asked = take.asked.zip(further.asked).map(|(one, two)| one.max(two));
+    }
+    if open.len() > 1 {
+        sort(&mut take.targets);
+        take.effects.sort();
+        take.effects.dedup();
+    }
+    // Taking compares everything with the last checkpoint, and records nothing where nothing differs.
+    if open.iter().all(|wanted| wanted.reaches_all)
+        && let Some(turns) = open.iter().map(|wanted| wanted.standing(last)).collect::<Option<Vec<_>>>()
+    {
+        take.held = turns.first().and_then(|turn| turn.id.parse().ok());
+        take.always = false;
+    }
+    Some(take)
+}
+
+/// Returns what one of several requests is answered from the checkpoint that was taken for all of them. The first is told that it
+/// was taken.
+pub fn answered(
+    timeline: &Timeline,
+    wanted: &Wanted,
+    taken: &Taken,
+    (is_first, last): (bool, Option<&LastTurn>),
+) -> Protected {
+    let standing = wanted.standing(last).filter(|_| wanted.reaches_all);
+    let is_held = match standing {
+        Some(turn) => {
+            let own: Option<ObjectId> = turn.id.parse().ok();
+            taken.unchanged && (wanted.waits || Some(taken.checkpoint.id) == own)
+        }
+        // The capture began after it was asked for, with its targets: all of them are in it, as they stood then.
+        None => !is_first && timeline.gaps_in(taken, &wanted.take.targets).is_empty(),
+    };
+    if is_held { Protected::Held(taken.checkpoint.clone()) } else { Protected::Taken(Box::new(taken.clone())) }
+}
+
+fn sort(targets: &mut Vec<Target>) {
+    targets.sort_by(|a, b| (&a.path, !a.recursive).cmp(&(&b.path, !b.recursive)));
+    targets.dedup_by(|one, kept| one.path == kept.path);
+}
+
+/// Returns the targets that are less than the whole workspace.
+fn named(take: &Take) -> impl Iterator<Item = &Target> {
+    take.targets.iter().filter(|target| !target.path.is_root())
+}
+
+/// Returns the classes of what an action does, for the record.
 pub fn classes(verdict: &Verdict) -> Vec<Class> {
     let mut classes: Vec<Class> = verdict.effects.iter().map(|effect| effect.class).collect();
     classes.sort();
@@ -41,38 +276,9 @@ pub fn classes(verdict: &Verdict) -> Vec<Class> {
     classes
 }
 
-/// Holds or takes: an action gets a checkpoint of its own if something that it may destroy changed since the last one.
-///
-/// # Errors
-/// As [`Timeline::take`].
-pub fn protect(
-    timeline: &mut Timeline,
-    take: &Take,
-    standing: Option<&Standing>,
-    control: Interrupt<'_>,
-) -> Result<Protected> {
-    let taken = |taken: Taken| Protected::Taken(Box::new(taken));
-    let Some(standing) = standing else { return timeline.take(take, control).map(taken) };
-    // The state of a session may be damaged: an id that is none protects nothing, and a checkpoint is taken.
-    let slot: Option<ObjectId> = standing.slot.id.parse().ok();
-    if !standing.reaches_all {
-        for checkpoint in timeline.protecting(slot, standing.waits)? {
-            if timeline.holds(&checkpoint.id, &take.targets, control)? {
-                return Ok(Protected::Held(checkpoint));
-            }
-        }
-        return timeline.take(take, control).map(taken);
-    }
-    // Taking compares everything with the last checkpoint, and records nothing where nothing differs.
-    let further = Take { held: slot, always: false, ..take.clone() };
-    let found = timeline.take(&further, control)?;
-    let protects = found.unchanged && (standing.waits || Some(found.checkpoint.id) == slot);
-    Ok(if protects { Protected::Held(found.checkpoint) } else { taken(found) })
-}
-
-/// A checkpoint as the turn remembers it.
-pub fn slot_of(checkpoint: &Checkpoint) -> Slot {
-    Slot { id: checkpoint.id.to_string(), ordinal: checkpoint.record.ordinal }
+/// Returns a checkpoint as the turn remembers it.
+pub fn turn_checkpoint(checkpoint: &Checkpoint) -> TurnCheckpoint {
+    TurnCheckpoint { id: checkpoint.id.to_string(), ordinal: checkpoint.record.ordinal }
 }
 
 /// Lists what an action names and its checkpoint does not hold.

@@ -66,14 +66,14 @@ fn leads_into(workspace: &Path, path: &Path) -> Option<(PathBuf, PathBuf)> {
 
 /// Names the paths of a workspace that an action may destroy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct ActionReach {
     /// Paths that are captured whatever the rules say.
     pub targets: Vec<Target>,
     /// True if the action may reach more than `targets`.
     pub is_everything: bool,
 }
 
-impl Reach {
+impl ActionReach {
     /// True if the action reaches nothing in the workspace.
     pub fn is_nothing(&self) -> bool {
         self.targets.is_empty() && !self.is_everything
@@ -84,7 +84,7 @@ impl Reach {
 ///
 /// The workspace's root is a target only where everything in it goes, ignored files too; otherwise what the rules capture is all
 /// that the action reaches.
-pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Reach {
+pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     let wiped: Vec<PathBuf> = verdict.wiped.iter().map(|path| resolved(&cwd.join(path))).collect();
     let expanded = expanded(&verdict.patterns);
     let is_unclear = |path: &String| {
@@ -100,7 +100,7 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Reach {
     };
     // What names nothing on the disk may mean something else than was read: a pathspec, a range, a directory that `cd` did not reach.
     let is_everything = verdict.reaches_all || verdict.targets.iter().any(is_unclear);
-    let mut reach = Reach { is_everything, ..Reach::default() };
+    let mut reach = ActionReach { is_everything, ..ActionReach::default() };
     for path in verdict.targets.iter().chain(&expanded) {
         let full = resolved(&cwd.join(path));
         let all = workspace.starts_with(&full);
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(found("w", "src/.git/config"), Some("src/.git/config".into()));
         assert_eq!(found("w", ".git/index.lock"), None);
         assert_eq!(found("w", "."), None);
-        let all = Reach { is_everything: true, ..Reach::default() };
+        let all = ActionReach { is_everything: true, ..ActionReach::default() };
         assert_eq!(aimed("w", ".", false), all, "what the rules capture");
         for above in ["w", "w/src", "w/link"].iter().zip([".", "..", "../../w"]) {
             let wiped = aimed(above.0, above.1, true);

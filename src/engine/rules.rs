@@ -1,17 +1,16 @@
-//! What the configuration of a workspace says, and following its edits: before each event a few calls tell whether a file changed.
+//! The configuration of a workspace, and following its edits: before each event a few calls tell whether a file changed.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::classifier;
 use crate::checkpoint::Home;
 use crate::classify::Classifier;
 use crate::error::Result;
 use crate::model::policy::Policy;
 use crate::settings::marks::SettingsMarks;
-use crate::settings::{self, Mistake, Setting};
+use crate::settings::{self, Effective, Mistake, Setting};
 
-/// What the configuration says.
+/// The configuration as it was read.
 pub struct InForce {
     pub policy: Policy,
     pub classifier: Classifier,
@@ -34,13 +33,13 @@ pub struct Followed {
     pub unknown: Vec<String>,
 }
 
-/// The configuration in force, and by which its files are known.
-pub(super) struct Rules(Mutex<Current>);
+/// The configuration in force, and the marks by which its files are known.
+pub struct FollowedSettings(Mutex<Current>);
 
 struct Current {
     in_force: Arc<InForce>,
     marks: SettingsMarks,
-    /// Whether the worker has been given the policy.
+    /// True if the worker has been given the policy.
     delivered: bool,
     /// The mistakes that were told, by their heads, as long as they stand.
     told: Vec<String>,
@@ -62,7 +61,7 @@ impl InForce {
         found.map_or_else(|| key.to_owned(), |setting| setting.origin.to_string())
     }
 
-    /// Whether another reading came to the same.
+    /// True if another reading came to the same.
     fn says_the_same(&self, other: &InForce) -> bool {
         // What holds in the place of a mistake is told otherwise by a process that runs, and is the same.
         let heads = |in_force: &InForce| in_force.mistakes.iter().map(Mistake::head).collect::<Vec<_>>();
@@ -71,7 +70,7 @@ impl InForce {
 }
 
 impl Current {
-    /// The mistakes that nobody was told of.
+    /// Returns the mistakes that nobody was told of.
     fn untold(&mut self) -> Vec<Mistake> {
         let mistakes = &self.in_force.mistakes;
         if mistakes.is_empty() && self.told.is_empty() {
@@ -83,22 +82,22 @@ impl Current {
     }
 }
 
-impl Rules {
+impl FollowedSettings {
     /// Reads them. Mistakes are told when they are first followed.
     ///
     /// # Errors
     /// Returns the errors of [`settings::load`].
-    pub(super) fn load(root: &Path, home: &Home, flags: &[(String, String)]) -> Result<Rules> {
+    pub(super) fn load(root: &Path, home: &Home, flags: &[(String, String)]) -> Result<FollowedSettings> {
         let marks = SettingsMarks::of(root, home.path());
         let in_force = Arc::new(InForce::load(root, home, flags, None)?);
-        Ok(Rules(Mutex::new(Current { in_force, marks, delivered: true, told: Vec::new() })))
+        Ok(FollowedSettings(Mutex::new(Current { in_force, marks, delivered: true, told: Vec::new() })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As it is now.
+    /// Returns it as it is now.
     pub(super) fn in_force(&self) -> Arc<InForce> {
         Arc::clone(&self.lock().in_force)
     }
@@ -107,7 +106,7 @@ impl Rules {
     /// asked for, and what was in force stays in its place.
     ///
     /// # Errors
-    /// As [`Rules::load`].
+    /// As [`FollowedSettings::load`].
     pub(super) fn follow(
         &self,
         asked: bool,
@@ -133,4 +132,17 @@ impl Rules {
         current.delivered = deliver(read.policy.clone());
         Ok(Followed { read: Some(read), mistakes: current.untold(), unknown: Vec::new() })
     }
+}
+
+/// Returns the rules in force. A rule that cannot be is a mistake of the settings; the one of its id in `before` takes its place.
+pub fn classifier(effective: &mut Effective, before: Option<&str>) -> Classifier {
+    if effective.policy.rules_yaml.is_empty() {
+        return Classifier::embedded();
+    }
+    let (classifier, sound, dropped) = Classifier::with_sound_rules(&effective.policy.rules_yaml, before);
+    for part in dropped {
+        effective.drop_rule(&part.path, part.why, part.stays);
+    }
+    effective.keep_rules(sound);
+    classifier
 }

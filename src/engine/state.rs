@@ -24,7 +24,7 @@ const OLD: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// How much of a journal there was when it was last looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct JournalMark {
     /// Bytes.
     pub length: u64,
     pub lines: usize,
@@ -33,14 +33,14 @@ pub struct Told {
 /// One session's state.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Talk {
+pub struct SessionState {
     /// The run, `local` for a session without a name.
     pub run: String,
     pub turns: Turns,
     /// What the client's model is to be told.
     pub notes: Vec<String>,
     /// How far the journal of each workspace was told, by workspace id.
-    pub told: BTreeMap<String, Told>,
+    pub told: BTreeMap<String, JournalMark>,
     /// A run that was opened and that nothing closed. It ends with its connection.
     #[serde(skip)]
     pub open_run: bool,
@@ -48,21 +48,21 @@ pub struct Talk {
     file: Option<PathBuf>,
     /// What the file system said of the file when it was last read or written.
     #[serde(skip)]
-    mark: Mark,
+    mark: FileMark,
 }
 
 /// Inode and time of modification, by which a file that another process has replaced is noticed.
-type Mark = Option<(u64, i64, i64)>;
+type FileMark = Option<(u64, i64, i64)>;
 
-fn mark(file: &Path) -> Mark {
+fn mark(file: &Path) -> FileMark {
     let facts = std::fs::metadata(file).ok()?;
     Some((facts.ino(), facts.mtime(), facts.mtime_nsec()))
 }
 
-impl Talk {
+impl SessionState {
     /// Of a session without a name, which ends with its connection.
-    pub fn unnamed() -> Talk {
-        Talk { run: "local".to_owned(), ..Talk::default() }
+    pub fn unnamed() -> SessionState {
+        SessionState { run: "local".to_owned(), ..SessionState::default() }
     }
 
     /// Keeps what changed, if the session has a name.
@@ -76,65 +76,66 @@ impl Talk {
     }
 
     /// Reads the file; `None` when there is none that can be read.
-    fn load(run: &str, file: &Path) -> Option<Talk> {
+    fn load(run: &str, file: &Path) -> Option<SessionState> {
         let mark = mark(file);
         let text = std::fs::read(file).ok()?;
-        let talk: Talk = serde_json::from_slice(&text).ok()?;
-        Some(Talk { run: run.to_owned(), file: Some(file.to_owned()), mark, ..talk })
+        let state: SessionState = serde_json::from_slice(&text).ok()?;
+        Some(SessionState { run: run.to_owned(), file: Some(file.to_owned()), mark, ..state })
     }
 
     /// Another process may have gone on meanwhile.
     fn refresh(&mut self) {
         let Some(file) = self.file.clone().filter(|file| mark(file) != self.mark) else { return };
-        if let Some(newer) = Talk::load(&self.run, &file) {
-            *self = Talk { open_run: self.open_run, ..newer };
+        if let Some(newer) = SessionState::load(&self.run, &file) {
+            *self = SessionState { open_run: self.open_run, ..newer };
         }
     }
 }
 
 /// A session that connections share.
-pub type SharedTalk = Arc<Mutex<Talk>>;
+pub type SharedState = Arc<Mutex<SessionState>>;
 
 /// All sessions with names.
-pub struct Talks {
+pub struct Sessions {
     dir: PathBuf,
-    known: Mutex<HashMap<String, SharedTalk>>,
+    known: Mutex<HashMap<String, SharedState>>,
 }
 
-impl Talks {
+impl Sessions {
     /// The sessions of a home.
-    pub fn of(home: &Home) -> Talks {
-        Talks { dir: home.path().join("sessions"), known: Mutex::default() }
+    pub fn of(home: &Home) -> Sessions {
+        Sessions { dir: home.path().join("sessions"), known: Mutex::default() }
     }
 
     /// The session of a run; `true` when it was known before, here or by another process.
-    pub fn get(&self, run: &str) -> (SharedTalk, bool) {
+    pub fn get(&self, run: &str) -> (SharedState, bool) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(talk) = known.get(run) {
-            talk.lock().unwrap_or_else(PoisonError::into_inner).refresh();
-            return (Arc::clone(talk), true);
+        if let Some(state) = known.get(run) {
+            state.lock().unwrap_or_else(PoisonError::into_inner).refresh();
+            return (Arc::clone(state), true);
         }
         if known.len() >= MANY {
-            known.retain(|_, talk| Arc::strong_count(talk) > 1);
+            known.retain(|_, state| Arc::strong_count(state) > 1);
         }
         let file = self.dir.join(run);
-        let found = Talk::load(run, &file);
+        let found = SessionState::load(run, &file);
         let is_old = found.is_some();
-        let mut talk = found.unwrap_or_else(|| Talk { run: run.to_owned(), file: Some(file), ..Talk::default() });
+        let mut state =
+            found.unwrap_or_else(|| SessionState { run: run.to_owned(), file: Some(file), ..SessionState::default() });
         if !is_old {
-            self.begin(&mut talk);
+            self.begin(&mut state);
         }
-        let talk = Arc::new(Mutex::new(talk));
-        known.insert(run.to_owned(), Arc::clone(&talk));
-        (talk, is_old)
+        let state = Arc::new(Mutex::new(state));
+        known.insert(run.to_owned(), Arc::clone(&state));
+        (state, is_old)
     }
 
-    fn begin(&self, talk: &mut Talk) {
+    fn begin(&self, state: &mut SessionState) {
         if let Err(error) = create_private_dir(&self.dir) {
             tracing::warn!(%error, "the turns of this session are remembered by this process only");
             return;
         }
-        talk.keep();
+        state.keep();
         forget_old(&self.dir);
     }
 }
@@ -153,37 +154,37 @@ fn forget_old(dir: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::guard::Slot;
+    use crate::engine::guard::TurnCheckpoint;
 
     #[test]
     fn another_process_goes_on_in_the_turn() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path()).unwrap();
-        let slot = Slot { id: "a".repeat(40), ordinal: 7 };
+        let slot = TurnCheckpoint { id: "a".repeat(40), ordinal: 7 };
         {
-            let (talk, known) = Talks::of(&home).get("s-1");
+            let (state, known) = Sessions::of(&home).get("s-1");
             assert!(!known);
-            let mut talk = talk.lock().unwrap();
-            assert!(talk.turns.start("t1"));
-            talk.turns.fill("w", slot.clone());
-            talk.keep();
+            let mut state = state.lock().unwrap();
+            assert!(state.turns.start("t1"));
+            state.turns.fill("w", slot.clone());
+            state.keep();
         }
-        let talks = Talks::of(&home);
-        let (talk, known) = talks.get("s-1");
-        assert!(known && talk.lock().unwrap().turns.current() == Some("t1"));
-        assert_eq!(talk.lock().unwrap().turns.slot("w"), Some(&slot));
-        assert!(Arc::ptr_eq(&talk, &talks.get("s-1").0) && !talks.get("s-2").1);
+        let sessions = Sessions::of(&home);
+        let (state, known) = sessions.get("s-1");
+        assert!(known && state.lock().unwrap().turns.current() == Some("t1"));
+        assert_eq!(state.lock().unwrap().turns.checkpoint("w"), Some(&slot));
+        assert!(Arc::ptr_eq(&state, &sessions.get("s-1").0) && !sessions.get("s-2").1);
         // What another process does meanwhile is seen.
         {
-            let (other, _) = Talks::of(&home).get("s-1");
+            let (other, _) = Sessions::of(&home).get("s-1");
             let mut other = other.lock().unwrap();
             assert!(other.turns.start("t2"));
             other.keep();
         }
-        assert_eq!(talks.get("s-1").0.lock().unwrap().turns.current(), Some("t2"));
+        assert_eq!(sessions.get("s-1").0.lock().unwrap().turns.current(), Some("t2"));
         // What is damaged is made anew.
         std::fs::write(dir.path().join("sessions/s-3"), b"{\"turns\": 5").unwrap();
-        let (talk, known) = talks.get("s-3");
-        assert!(!known && talk.lock().unwrap().turns.current().is_none());
+        let (state, known) = sessions.get("s-3");
+        assert!(!known && state.lock().unwrap().turns.current().is_none());
     }
 }

@@ -20,12 +20,12 @@ const SLICE: Duration = Duration::from_millis(30);
 /// Most directories without a watch that are listed.
 const MAX_LISTED: usize = 20;
 
-/// How changes are noticed, for people.
+/// The state of the watcher, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hearing {
-    /// Whether the next checkpoint looks only at what changed.
+pub struct WatcherStatus {
+    /// True if the next checkpoint looks only at what changed.
     pub warm: bool,
-    /// Why there is no watcher, if one was wanted and is not there.
+    /// The reason why there is no watcher, if one was wanted and is not there.
     pub refused: Option<String>,
     /// Watched directories.
     pub watches: usize,
@@ -33,62 +33,62 @@ pub struct Hearing {
     pub unwatched: Vec<(RelPath, String)>,
     pub unwatched_count: usize,
     pub events: u64,
-    /// How often the kernel's queue was full, so that everything was looked at.
+    /// Counts how often the kernel's queue was full, so that everything was looked at.
     pub overflows: u64,
     /// Audits in idle time, and what they found that nobody had told of.
     pub audits: u64,
     pub divergences: u64,
-    /// What could not be done in idle time, and is tried again.
+    /// The task that could not be done in idle time, and is tried again.
     pub fault: Option<String>,
 }
 
 /// The state that a worker writes and `status` reads.
-pub type Shared = Arc<Mutex<Hearing>>;
+pub type SharedStatus = Arc<Mutex<WatcherStatus>>;
 
-/// What is known now.
-pub fn snapshot(shared: &Shared) -> Hearing {
+/// Returns what is known now.
+pub fn snapshot(shared: &SharedStatus) -> WatcherStatus {
     shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Changes what is known.
-pub fn note(shared: &Shared, change: impl FnOnce(&mut Hearing)) {
+pub fn note(shared: &SharedStatus, change: impl FnOnce(&mut WatcherStatus)) {
     change(&mut shared.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
 /// Starts watching a workspace whose tree is warm.
 ///
 /// # Errors
-/// Why it is not watched; every checkpoint scans then.
-pub fn start(timeline: &Timeline, shared: &Shared) -> Result<Ear, Refusal> {
+/// Returns why it is not watched; every checkpoint scans then.
+pub fn start(timeline: &Timeline, shared: &SharedStatus) -> Result<WatcherSource, Refusal> {
     let workspace = timeline.workspace();
     let options = Options { start_within: SLICE, ..Options::new(workspace.dir.join("cookies")) };
     let rules = |dir: &RelPath| timeline.admits(dir);
     let watcher = Watcher::start(Path::new(&workspace.path), &rules, options)?;
-    let ear = Ear { watcher, clock: Clock::default(), shared: Arc::clone(shared) };
-    ear.tell();
-    Ok(ear)
+    let source = WatcherSource { watcher, clock: Clock::default(), shared: Arc::clone(shared) };
+    source.tell();
+    Ok(source)
 }
 
 /// A watcher and the moment up to which it was asked.
-pub struct Ear {
+pub struct WatcherSource {
     watcher: Watcher,
     clock: Clock,
-    shared: Shared,
+    shared: SharedStatus,
 }
 
-impl Ear {
+impl WatcherSource {
     fn tell(&self) {
         let stats = self.watcher.stats();
-        note(&self.shared, |hearing| {
-            (hearing.watches, hearing.events, hearing.overflows) = (stats.watches, stats.events, stats.overflows);
-            hearing.unwatched_count = stats.uncovered.len();
+        note(&self.shared, |status| {
+            (status.watches, status.events, status.overflows) = (stats.watches, stats.events, stats.overflows);
+            status.unwatched_count = stats.uncovered.len();
             let listed = stats.uncovered.into_iter().take(MAX_LISTED);
-            hearing.unwatched = listed.map(|(path, why)| (path, why.to_string())).collect();
+            status.unwatched = listed.map(|(path, why)| (path, why.to_string())).collect();
         });
     }
 }
 
-impl ChangeSource for Ear {
+impl ChangeSource for WatcherSource {
     fn sync(&mut self, admits: Admits<'_>) -> Changes {
         let (clock, changes) = self.watcher.sync(self.clock, admits, Instant::now() + PATIENCE);
         self.clock = clock;

@@ -1,165 +1,95 @@
 //! One thread per workspace: it owns the timeline and does one job after another.
 //!
-//! The inbox is bounded: a full one is told, it never grows.
-//!
-//! When nothing waits, the worker tidies up, in an order and at times that its chores name; then it sleeps until the next
-//! job. A chore that looks at the workspace gives way to a job.
+//! Actions that wait for a checkpoint at the same time share one. When nothing waits, the worker tidies up, in an order and at times
+//! that [`IdleTask`] names; then it sleeps until the next job. An idle task that looks at the workspace gives way to a job.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::watcher::{self, Hearing, note};
+use super::idle::{Idle, IdleTask};
+use super::job::{Answer, Job, bug};
+use super::protect::{self, LastTurn, Protected, Wanted};
+use super::queue::{Item, Next, Queue};
+use super::watcher::{self, SharedStatus, WatcherStatus, note};
 use crate::checkpoint::Timeline;
-use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::capture::take::{Take, Taken};
 use crate::checkpoint::records::workspace::Scope;
-use crate::error::Code;
-use crate::model::checkpoint::CheckpointKind;
-use crate::model::policy::{Policy, Watching};
-use crate::store::IDLE;
-use crate::sys::interrupt::{Flow, Interrupt};
-use crate::sys::memory;
+use crate::error::{Code, Error, Result};
+use crate::model::policy::Policy;
+use crate::sys::interrupt::Flow;
 
-/// Jobs that may wait.
-const INBOX: usize = 256;
-
-/// Where answers go, with the ticket of the job; called on the worker's thread, so that it should be quick, and panic never.
-/// `None`: the job died (a bug, caught so that guarding goes on).
-pub type Finished<A> = Arc<dyn Fn(u64, Option<A>) + Send + Sync>;
-
-/// What a job may ask while it works.
-type Work<A> = Box<dyn FnOnce(&mut Timeline, Interrupt<'_>) -> A + Send>;
-
-/// Who is told what a job came to.
-pub struct Asker<A> {
-    /// The job's number among those of who asks.
-    pub ticket: u64,
-    pub finished: Finished<A>,
-}
-
-enum Job<A> {
-    Do(Asker<A>, Work<A>),
-    Policy(Policy),
-    /// Hear ahead of a job that may follow.
-    Listen,
-}
-
-/// How often beginning to hear gives way to a job before it does not.
-const GIVE_WAY: u32 = 3;
-
-/// What is done when no job waits, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chore {
-    /// Begin to hear of changes, or to trust what is heard again. At once.
-    Hear,
-    /// Make durable what is not yet, sweep, drop what retention drops.
-    Settle,
-    /// Compress what a large checkpoint had no time to compress.
-    Recompress,
-    /// Scan where nothing is heard, so that new content is read before an event waits for it (`watcher: poll`).
-    Poll,
-    /// Write the stamps, look whether anything was missed, and give memory back.
-    Audit,
-}
-
-impl Chore {
-    /// How long after the last job.
-    fn after(self) -> Duration {
-        Duration::from_millis(match self {
-            Chore::Hear => 0,
-            Chore::Settle => 100,
-            Chore::Recompress => 1000,
-            Chore::Poll => 10_000,
-            Chore::Audit => 30_000,
-        })
-    }
-
-    /// What comes next; a poll is repeated for as long as there is no job.
-    fn next(self, watching: Watching) -> Option<Chore> {
-        match (self, watching) {
-            (Chore::Hear, _) => Some(Chore::Settle),
-            (Chore::Settle, _) => Some(Chore::Recompress),
-            (Chore::Recompress | Chore::Poll, Watching::Poll) => Some(Chore::Poll),
-            (Chore::Recompress | Chore::Poll, Watching::Recommended | Watching::None) => Some(Chore::Audit),
-            (Chore::Audit, _) => None,
-        }
-    }
-}
+/// A scan that gave way once does so again only after so many times the time that was lost.
+const BACK_OFF: u32 = 4;
 
 /// A worker; dropping it lets its thread end after the jobs that wait.
-pub struct Worker<A: Send + 'static> {
-    inbox: Mutex<Option<SyncSender<Job<A>>>>,
+pub struct Worker {
+    queue: Arc<Queue>,
     stop: Arc<AtomicBool>,
-    waiting: Arc<AtomicUsize>,
-    hearing: watcher::Shared,
+    watcher: SharedStatus,
     thread: JoinHandle<()>,
 }
 
-impl<A: Send + 'static> Worker<A> {
+impl Worker {
     /// Starts the thread.
-    pub fn start(mut timeline: Timeline) -> Worker<A> {
-        let (sender, receiver) = mpsc::sync_channel(INBOX);
-        let stop = Arc::new(AtomicBool::new(false));
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let hearing = watcher::Shared::default();
+    pub fn start(mut timeline: Timeline) -> Worker {
+        let (queue, stop) = (Arc::new(Queue::default()), Arc::new(AtomicBool::new(false)));
+        let watcher = SharedStatus::default();
         if timeline.workspace().scope == Scope::Tree {
             timeline.keep_warm();
         }
-        let mut desk = Desk {
+        let mut worker = WorkerLoop {
             timeline,
+            queue: Arc::clone(&queue),
             stop: Arc::clone(&stop),
-            waiting: Arc::clone(&waiting),
-            hearing: Arc::clone(&hearing),
-            refused: false,
-            gave_way: 0,
+            watcher: Arc::clone(&watcher),
+            idle: Idle::default(),
+            last: None,
         };
-        let thread = std::thread::spawn(move || desk.work(&receiver));
-        Worker { inbox: Mutex::new(Some(sender)), stop, waiting, hearing, thread }
+        let thread = std::thread::spawn(move || worker.run());
+        Worker { queue, stop, watcher, thread }
     }
 
-    /// Puts a job in the inbox; `false` when it is full.
-    pub fn submit(
-        &self,
-        asker: Asker<A>,
-        work: impl FnOnce(&mut Timeline, Interrupt<'_>) -> A + Send + 'static,
-    ) -> bool {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        let accepted = self.send(Job::Do(asker, Box::new(work)));
-        if !accepted {
-            self.waiting.fetch_sub(1, Ordering::SeqCst);
-        }
-        accepted
-    }
-
-    /// Has what changed be heard, ahead of a job that will ask for it. Where jobs wait, theirs comes first.
-    pub fn listen(&self) {
-        if !self.is_busy() {
-            // If it is not taken, the job asks for itself.
-            let _ = self.send(Job::Listen);
+    /// Puts a job in the queue; gives it back when there is no room.
+    pub fn submit(&self, job: Job) -> Result<(), Job> {
+        match self.queue.push(Item::Do(job)) {
+            Err(Item::Do(job)) => Err(job),
+            _ => Ok(()),
         }
     }
 
-    /// `false` when the inbox is full, or closed.
-    fn send(&self, job: Job<A>) -> bool {
-        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        inbox.as_ref().is_some_and(|inbox| inbox.try_send(job).is_ok())
+    /// Has a checkpoint taken; gives the request back when there is no room.
+    pub fn capture(&self, wanted: Wanted) -> Result<(), Box<Wanted>> {
+        match self.queue.push(Item::Capture(wanted)) {
+            Err(Item::Capture(wanted)) => Err(Box::new(wanted)),
+            _ => Ok(()),
+        }
     }
 
-    /// How changes are noticed.
-    pub fn hearing(&self) -> Hearing {
-        watcher::snapshot(&self.hearing)
+    /// Has everything captured once nothing else waits, so that the first action need not wait for it.
+    pub fn capture_base(&self, wanted: Wanted) {
+        self.queue.push_base(wanted);
     }
 
-    /// Whether jobs wait or are at work.
-    pub fn is_busy(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst) > 0
+    /// Asks the watcher ahead of an action that is being judged. Where jobs wait, theirs comes first.
+    pub fn sync_ahead(&self) {
+        if !self.queue.is_busy() {
+            // If there is no room, the action asks by itself.
+            let _ = self.queue.push(Item::Listen);
+        }
     }
 
-    /// Puts another policy in force after the jobs that wait; `false` when the inbox is full, or closed.
+    /// Returns how changes are noticed.
+    pub fn watcher(&self) -> WatcherStatus {
+        watcher::snapshot(&self.watcher)
+    }
+
+    /// Puts another policy in force after the jobs that wait; `false` when there is no room.
     pub fn set_policy(&self, policy: Policy) -> bool {
-        self.send(Job::Policy(policy))
+        self.queue.push(Item::Policy(policy)).is_ok()
     }
 
     /// Has captures given up at their next look-up.
@@ -169,160 +99,203 @@ impl<A: Send + 'static> Worker<A> {
 
     /// Takes no more jobs; `true` when the thread has ended.
     pub fn close(&self) -> bool {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.queue.close();
         self.thread.is_finished()
     }
 }
 
-/// The thread's side.
-struct Desk {
-    timeline: Timeline,
-    stop: Arc<AtomicBool>,
-    waiting: Arc<AtomicUsize>,
-    hearing: watcher::Shared,
-    /// Whether a watcher was refused: asked for once.
-    refused: bool,
-    /// How often in a row beginning to hear has given way to a job.
-    gave_way: u32,
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
 }
 
-impl Desk {
-    fn work<A: Send + 'static>(&mut self, inbox: &Receiver<Job<A>>) {
-        let mut since = Instant::now();
-        let mut chore = None;
+/// The thread's side.
+struct WorkerLoop {
+    timeline: Timeline,
+    queue: Arc<Queue>,
+    stop: Arc<AtomicBool>,
+    watcher: SharedStatus,
+    idle: Idle,
+    /// The last checkpoint of a turn: actions that came before its answer are judged by it.
+    last: Option<LastTurn>,
+}
+
+impl WorkerLoop {
+    fn run(&mut self) {
+        let (mut since, mut task) = (Instant::now(), None);
         loop {
-            match next(inbox, since, chore) {
-                // No job of anybody's: the chores go on as if nothing had been.
-                Ok(Job::Listen) => self.timeline.sync_ahead(),
-                Ok(Job::Policy(policy)) => {
-                    self.set_policy(policy);
-                    (since, chore) = (Instant::now(), Some(Chore::Hear));
+            let idle_at = task.map(|task: IdleTask| since + task.after());
+            match self.queue.next(idle_at, self.timeline.is_live()) {
+                // It is nobody's job: idle time goes on as if nothing had been.
+                Next::Item(Item::Listen) => {
+                    self.timeline.sync_ahead();
+                    continue;
                 }
-                Ok(Job::Do(asker, work)) => {
-                    self.one(&asker, work);
-                    (since, chore) = (Instant::now(), Some(Chore::Hear));
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    let watching = self.timeline.policy().watching;
-                    if let Some(now) = chore {
-                        self.do_chore(now);
-                        chore = now.next(watching);
-                        since = if now == Chore::Poll { Instant::now() } else { since };
+                Next::Idle => {
+                    if let Some(now) = task {
+                        let queue = &self.queue;
+                        let give_way = || if queue.is_awaited() { Flow::Stop } else { Flow::Continue };
+                        self.idle.run(now, &mut self.timeline, &self.watcher, &give_way);
+                        task = now.next(self.timeline.policy().watching);
+                        since = if now == IdleTask::Poll { Instant::now() } else { since };
                     }
+                    continue;
                 }
-                Err(RecvTimeoutError::Disconnected) => break,
+                Next::Item(Item::Policy(policy)) => {
+                    self.idle.set_policy(policy, &mut self.timeline, &self.watcher);
+                    self.queue.done();
+                }
+                Next::Item(Item::Do(job)) => self.job(job),
+                Next::Item(Item::Capture(wanted)) => self.capture(wanted),
+                Next::Bases(bases) => self.bases(bases),
+                Next::Closed => break,
             }
+            (since, task) = (Instant::now(), Some(IdleTask::Watch));
         }
-        self.settle();
-        self.save();
+        self.idle.end(&mut self.timeline);
     }
 
-    fn set_policy(&mut self, policy: Policy) {
-        if policy.watching != self.timeline.policy().watching {
-            self.refused = false;
-            self.timeline.set_change_source(None);
-            note(&self.hearing, |hearing| *hearing = Hearing::default());
-        }
-        self.timeline.set_policy(policy);
-    }
-
-    fn do_chore(&mut self, chore: Chore) {
-        let waiting = Arc::clone(&self.waiting);
-        let give_way = move || if waiting.load(Ordering::SeqCst) > 0 { Flow::Stop } else { Flow::Continue };
-        match chore {
-            Chore::Hear => self.hear(&give_way),
-            Chore::Settle => self.settle(),
-            Chore::Recompress => {
-                let fault = self.timeline.recompress(IDLE, &give_way).err().map(|error| error.text());
-                if let Some(fault) = &fault {
-                    tracing::warn!(fault, "packs could not be compressed");
-                }
-                note(&self.hearing, |hearing| hearing.fault = fault);
-            }
-            Chore::Poll => {
-                let polled = self.timeline.take(&Take::of(CheckpointKind::Turn, "local", "polling"), &give_way);
-                if let Err(error) = polled.map(drop) {
-                    tracing::debug!(%error, "not polled");
-                }
-            }
-            Chore::Audit => self.audit(&give_way),
-        }
-    }
-
-    /// Begins to hear of changes, once there is a tree that they can be applied to.
-    fn hear(&mut self, give_way: Interrupt<'_>) {
-        let wanted = self.timeline.policy().watching == Watching::Recommended;
-        if !self.timeline.is_warm() {
-            return;
-        }
-        if wanted && !self.refused && !self.timeline.has_change_source() {
-            match watcher::start(&self.timeline, &self.hearing) {
-                Ok(ear) => self.timeline.set_change_source(Some(Box::new(ear))),
-                Err(refusal) => {
-                    self.refused = true;
-                    tracing::info!(%refusal, "not watched: every checkpoint scans");
-                    note(&self.hearing, |hearing| hearing.refused = Some(refusal.to_string()));
-                }
-            }
-        }
-        // A client that always asks must not keep it from ever beginning: then the next job waits for one look.
-        let patient = self.gave_way < GIVE_WAY;
-        let looked = self.timeline.warm_up(&|| if patient { give_way() } else { Flow::Continue });
-        self.gave_way = match looked {
-            Err(error) if error.code() == Code::ShuttingDown => self.gave_way + 1,
-            Err(error) => {
-                tracing::warn!(%error, "the workspace could not be looked at in idle time");
-                0
-            }
-            Ok(()) => 0,
-        };
+    /// Notes that the work is done, then tells whoever asked for it.
+    fn done(&mut self, answers: Vec<Answer>) {
         let warm = self.timeline.is_live();
-        note(&self.hearing, |hearing| hearing.warm = warm);
+        note(&self.watcher, |status| status.warm = warm);
+        self.queue.done();
+        answers.into_iter().for_each(|answer| answer());
     }
 
-    fn audit(&mut self, give_way: Interrupt<'_>) {
-        self.save();
-        match self.timeline.audit(give_way) {
-            Ok(audit) => note(&self.hearing, |hearing| {
-                hearing.audits += 1;
-                hearing.divergences += audit.missed as u64;
-            }),
-            Err(error) => tracing::debug!(%error, "not audited"),
-        }
-        // Nobody has asked for long: what a large checkpoint needed is not needed now.
-        self.timeline.store().close();
-        memory::give_back();
-    }
-
-    fn one<A>(&mut self, asker: &Asker<A>, work: Work<A>) {
+    fn job(&mut self, job: Job) {
         let stop = Arc::clone(&self.stop);
         let control = move || if stop.load(Ordering::SeqCst) { Flow::Stop } else { Flow::Continue };
         let timeline = &mut self.timeline;
-        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(timeline, &control)));
-        let warm = self.timeline.is_live();
-        note(&self.hearing, |hearing| hearing.warm = warm);
-        // Whoever asked may ask again at once, and is to find nobody at work.
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        (asker.finished)(asker.ticket, caught.ok());
+        let caught = catch_unwind(AssertUnwindSafe(|| job(timeline, &control)));
+        self.done(caught.ok().into_iter().collect());
     }
 
-    fn save(&mut self) {
-        if let Err(error) = self.timeline.save_known() {
-            tracing::warn!(%error, "the stamps could not be written");
+    /// Answers an action, and those behind it that one checkpoint serves as well.
+    fn capture(&mut self, first: Wanted) {
+        let mut group = vec![first];
+        let joining = self.queue.joining(&group[0]);
+        group.extend(joining);
+        let caught = catch_unwind(AssertUnwindSafe(|| self.protect(&group)));
+        let results = caught.unwrap_or_else(|_| group.iter().map(|_| Err(bug())).collect());
+        let whole = results.iter().flatten().find_map(|protected| match protected {
+            Protected::Taken(taken) if self.timeline.workspace().scope == Scope::Tree => Some(taken.checkpoint.clone()),
+            _ => None,
+        });
+        let bases = if whole.is_some() { self.queue.take_bases() } else { Vec::new() };
+        self.forget_named(&group, results.iter().all(Result::is_ok));
+        let mut answers = Vec::new();
+        for (wanted, result) in group.into_iter().zip(results) {
+            answers.push((wanted.done)(&mut self.timeline, result));
+        }
+        for base in bases {
+            let held = whole.clone().map(Protected::Held).ok_or_else(bug);
+            answers.push((base.done)(&mut self.timeline, held));
+        }
+        self.done(answers);
+    }
+
+    /// Captures what sessions begin with, once for all of them.
+    fn bases(&mut self, bases: Vec<Wanted>) {
+        let Some(take) = bases.first().map(|base| base.take.clone()) else { return self.queue.done() };
+        let caught = catch_unwind(AssertUnwindSafe(|| self.take(&take, &[])));
+        let taken = caught.unwrap_or_else(|_| Err(bug()));
+        let mut answers = Vec::new();
+        for base in bases {
+            let result = taken.as_ref().map(|taken| Protected::Held(taken.checkpoint.clone())).map_err(again);
+            answers.push((base.done)(&mut self.timeline, result));
+        }
+        self.done(answers);
+    }
+
+    fn protect(&mut self, group: &[Wanted]) -> Vec<Result<Protected>> {
+        let stop = Arc::clone(&self.stop);
+        let control = move || if stop.load(Ordering::SeqCst) { Flow::Stop } else { Flow::Continue };
+        let last = self.last.take();
+        let mut results: Vec<Option<Result<Protected>>> = Vec::new();
+        for wanted in group {
+            results.push(protect::held(&mut self.timeline, wanted, last.as_ref(), &control).transpose());
+        }
+        self.last = last;
+        let open: Vec<&Wanted> =
+            group.iter().zip(&results).filter(|(_, result)| result.is_none()).map(|(w, _)| w).collect();
+        let Some(take) = protect::joined(&open, self.last.as_ref()) else {
+            return results.into_iter().flatten().collect();
+        };
+        let taken = self.take(&take, &open);
+        let mut first = true;
+        let mut all = Vec::new();
+        for (wanted, result) in group.iter().zip(results) {
+            all.push(result.unwrap_or_else(|| {
+                let taken = taken.as_ref().map_err(again)?;
+                let is_first = std::mem::take(&mut first);
+                Ok(protect::answered(&self.timeline, wanted, taken, (is_first, self.last.as_ref())))
+            }));
+        }
+        if let Ok(taken) = &taken {
+            let now = Instant::now();
+            let in_time = open.iter().find(|wanted| wanted.is_of_turn && wanted.deadline.is_none_or(|at| now < at));
+            self.last = in_time.map(|wanted| LastTurn::of(&wanted.take, &taken.checkpoint)).or(self.last.take());
+        }
+        all
+    }
+
+    /// Takes a checkpoint. Where it takes so long that an action's deadline comes near, what waiting actions name is captured
+    /// first, and the scan begins again. Each time it may run longer before that: it comes to its end.
+    fn take(&mut self, take: &Take, open: &[&Wanted]) -> Result<Taken> {
+        let mut patience = Duration::ZERO;
+        loop {
+            let (began, gave_way) = (Instant::now(), Cell::new(false));
+            let (stop, queue) = (Arc::clone(&self.stop), Arc::clone(&self.queue));
+            let control = || {
+                let is_pressed = || {
+                    let now = Instant::now();
+                    now >= began + patience
+                        && (open.iter().any(|wanted| wanted.is_pressing(now)) || queue.is_pressed(now))
+                };
+                if stop.load(Ordering::SeqCst) {
+                    return Flow::Stop;
+                }
+                gave_way.set(gave_way.get() || is_pressed());
+                if gave_way.get() { Flow::Stop } else { Flow::Continue }
+            };
+            match self.timeline.take(take, &control) {
+                Err(error) if gave_way.get() && error.code() == Code::ShuttingDown => {
+                    self.capture_named(open);
+                    patience = began.elapsed() * BACK_OFF;
+                }
+                taken => return taken,
+            }
         }
     }
 
-    fn settle(&mut self) {
-        if let Err(error) = self.timeline.settle() {
-            tracing::warn!(%error, "stamps or retention could not be written");
+    /// Captures just the paths that waiting actions name.
+    fn capture_named(&mut self, open: &[&Wanted]) {
+        let now = Instant::now();
+        let mut named: Vec<_> = open.iter().filter_map(|wanted| wanted.pressing(now)).collect();
+        named.extend(self.queue.pressing(now));
+        let Some(take) = protect::only_named(&named) else { return };
+        match self.timeline.take(&take, &|| Flow::Continue) {
+            Ok(taken) => protect::hand_out(named, taken),
+            Err(error) => {
+                tracing::warn!(%error, "the capture of the named paths failed");
+                protect::give_up(named);
+            }
+        }
+    }
+
+    /// Drops captures of named paths that nobody was told of: the checkpoint of everything came in time.
+    fn forget_named(&mut self, group: &[Wanted], came: bool) {
+        for leaf in group.iter().filter(|_| came).filter_map(|wanted| wanted.named.forget()) {
+            if let Err(error) = self.timeline.forget(&leaf) {
+                tracing::warn!(%error, "a capture of named paths stays");
+            }
         }
     }
 }
 
-/// The next job, or the time of the next chore.
-fn next<A>(inbox: &Receiver<Job<A>>, since: Instant, chore: Option<Chore>) -> Result<Job<A>, RecvTimeoutError> {
-    match chore {
-        None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        Some(chore) => inbox.recv_timeout((since + chore.after()).saturating_duration_since(Instant::now())),
-    }
+/// Makes an error for each of those who share its cause.
+fn again(error: &Error) -> Error {
+    Error::new(error.code(), error.text())
 }

@@ -267,6 +267,9 @@ pub struct Verdict {
     /// The reason to hold the action: the user's policy asks first, or denies it.
     #[serde(skip)]
     pub hold: Option<String>,
+    /// True if `hold` denies the action, false if it asks first.
+    #[serde(skip)]
+    pub denied: bool,
     /// Places of effects that seem to lie outside of the workspace, the first of them: paths, the directories of patterns, and
     /// those in which something without a target happens.
     #[serde(skip)]

@@ -50,9 +50,10 @@ pub struct Hello {
     /// Absolute; the session's workspace is the one of this directory, unless `workspace` names it.
     pub cwd: Option<PathBuf>,
     pub session: Option<String>,
-    /// Whether replies on this connection reach the model. Where not, what is to be told is kept for a later one.
-    pub hears: Option<bool>,
-    /// Whether the client waits for the answer before it acts. One that does not is protected at the start of a turn.
+    /// True if replies on this connection reach the model. Where not, what is to be told is kept for a later one.
+    #[serde(alias = "hears")]
+    pub reaches_model: Option<bool>,
+    /// True if the client waits for the answer before it acts. One that does not is protected at the start of a turn.
     pub waits: Option<bool>,
 }
 

@@ -1,22 +1,25 @@
-//! The guard of the MCP proxy: a session of the sidecar's own protocol, asked before each call that writes.
+//! The guard of the MCP proxy: a session of the engine, asked before each call that writes.
 
-use std::io::{BufRead, BufReader, Write, stderr};
-use std::os::unix::net::UnixStream;
+use std::io::stderr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::super::aloud::{Aloud, say};
-use super::super::stdio::{GRACE, Shared, converse};
 use super::proxy::Proxied;
 use crate::checkpoint::Home;
+use crate::doors::aloud::{self, say};
+use crate::doors::output::Output;
+use crate::doors::stdio::GRACE;
 use crate::engine::Engine;
-use crate::error::{Code, Error, Result};
+use crate::engine::connection::{Connection, Wake};
+use crate::engine::decision::{Decision, Stance};
+use crate::engine::event::{Action, Doing, Event, Opening, Tool};
+use crate::engine::session::Root;
+use crate::error::Result;
 use crate::mcp::Call;
 use crate::sys::clock::now_ms;
 
@@ -24,7 +27,7 @@ use crate::sys::clock::now_ms;
 const SLACK: Duration = Duration::from_secs(1);
 
 /// The deadline until the session has told its own.
-const DEADLINE_MS: u64 = 3000;
+const DEADLINE: Duration = Duration::from_secs(3);
 
 /// Longest arguments that are shown to the classifier.
 const MAX_ARGUMENTS: usize = 4 << 20;
@@ -32,141 +35,122 @@ const MAX_ARGUMENTS: usize = 4 << 20;
 /// Most values of a call's arguments that are looked at for paths.
 const MAX_VALUES: usize = 1000;
 
-/// What becomes of a call.
-pub enum Answer {
-    Pass,
-    /// The policy denies it, with the reason.
-    Deny(String),
-}
-
-/// The asking end.
-pub struct Holds {
-    session: UnixStream,
-    replies: Receiver<Value>,
-    known: Arc<Known>,
-    count: u64,
+/// The guard of a server's calls.
+pub struct Guard {
+    connection: Arc<Connection>,
+    output: Arc<Output>,
+    deadline: Duration,
+    /// The workspace of the session.
+    root: Option<PathBuf>,
     ending: Option<Ending>,
-}
-
-/// What the session told of itself.
-struct Known {
-    deadline_ms: AtomicU64,
-    root: OnceLock<PathBuf>,
 }
 
 /// The end of a session: what is pending is finished.
 pub struct Ending {
-    session: UnixStream,
-    engine: Shared,
-    thread: JoinHandle<()>,
+    connection: Arc<Connection>,
+    engine: Arc<Engine>,
+    output: Arc<Output>,
+    clock: JoinHandle<()>,
 }
 
-impl Holds {
+impl Guard {
     /// Opens the session; its base capture begins.
-    ///
-    /// # Errors
-    /// When there is no socket to be had.
-    pub fn start(home: &Home, options: &Proxied) -> Result<Holds> {
-        let engine: Shared = Arc::new(Engine::new(home.clone(), options.flags.clone()));
-        let socket = |error| Error::new(Code::Internal, format!("no socket for the guard: {error}")).caused_by(error);
-        let (ours, theirs) = UnixStream::pair().map_err(socket)?;
-        ours.set_write_timeout(Some(SLACK)).map_err(socket)?;
-        let (reading, ended, writing) =
-            (ours.try_clone().map_err(socket)?, ours.try_clone().map_err(socket)?, theirs.try_clone().map_err(socket)?);
-        let shared = Arc::clone(&engine);
-        let thread = std::thread::spawn(move || converse(shared, theirs, writing));
-        let known = Arc::new(Known { deadline_ms: AtomicU64::new(DEADLINE_MS), root: OnceLock::new() });
-        let (sender, replies) = channel();
-        let told = Arc::clone(&known);
-        std::thread::spawn(move || listen(reading, &told, &sender));
-        let ending = Some(Ending { session: ended, engine, thread });
-        let mut holds = Holds { session: ours, replies, known, count: 0, ending };
-        let session = format!("mcp-{}-{}", now_ms(), std::process::id());
-        let mut hello = object(json!({ "client": "mcp-proxy", "session": session }));
-        if let Some(root) = &options.workspace {
-            hello.insert("workspace".into(), root.to_string_lossy().into());
-        } else if let Ok(cwd) = std::env::current_dir() {
-            hello.insert("cwd".into(), cwd.to_string_lossy().into());
-        }
-        holds.send("hello", hello);
-        Ok(holds)
+    pub fn start(home: &Home, options: &Proxied) -> Guard {
+        let engine = Arc::new(Engine::new(home.clone(), options.flags.clone()));
+        // A person's terminal that stands still must not hold a session up.
+        let output = Arc::new(Output::start(stderr()));
+        let (connection, wakes) = Connection::new(Arc::clone(&engine), Root::Unknown, aloud::teller(&output));
+        let kept = Arc::clone(&connection);
+        let clock = std::thread::spawn(move || {
+            kept.serve(&wakes);
+            // What is pending may take as long as whoever ends the session waits for it.
+            kept.finish(&wakes, Instant::now() + GRACE);
+        });
+        let ended = (Arc::clone(&connection), Arc::clone(&output));
+        let ending = Some(Ending { connection: ended.0, engine, output: ended.1, clock });
+        let mut guard = Guard { connection, output, deadline: DEADLINE, root: None, ending };
+        guard.open(options);
+        guard
     }
 
-    /// What is to be ended; once.
+    fn open(&mut self, options: &Proxied) {
+        let opening = Opening {
+            client: Some("mcp-proxy".to_owned()),
+            session: Some(format!("mcp-{}-{}", now_ms(), std::process::id())),
+            cwd: std::env::current_dir().ok().filter(|_| options.workspace.is_none()),
+            workspace: options.workspace.clone(),
+            ..Opening::default()
+        };
+        if let Some(Ok(Decision::Opened(facts))) = self.ask(Event::Opened(opening)) {
+            self.deadline = facts.deadline;
+            self.root = Some(facts.workspace.path);
+        }
+    }
+
+    /// Returns what is to be ended; once.
     pub fn ending(&mut self) -> Option<Ending> {
         self.ending.take()
     }
 
-    /// Waits until a call's checkpoint is there, at most for the deadline. Whatever fails, the call passes, and it is said.
-    pub fn before(&mut self, call: &Call) -> Answer {
-        let mut body =
-            object(json!({ "tool": call.tool, "writes": true, "external": call.external, "doubt": call.doubt }));
-        if call.arguments.to_string().len() <= MAX_ARGUMENTS {
-            body.insert("input".into(), call.arguments.clone());
-        }
-        if let Some(cwd) = place(&call.arguments, self.known.root.get().map(PathBuf::as_path)) {
-            body.insert("cwd".into(), cwd.to_string_lossy().into());
-        }
-        let id = self.send("tool.before", body);
-        let wait = Duration::from_millis(self.known.deadline_ms.load(Ordering::SeqCst)) + SLACK;
-        let until = Instant::now() + wait;
-        loop {
-            match self.replies.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(reply) if reply["id"] == id => return judged(&reply, &call.tool),
-                Ok(_) => {}
-                Err(_) => {
-                    say(&format!("no answer of the guard: `{}` passes without a checkpoint", call.tool));
-                    return Answer::Pass;
-                }
+    /// Waits until a call's checkpoint is there, at most for the deadline; returns the reason if the policy denies the call. Whatever
+    /// fails, the call passes, and it is said.
+    pub fn refusal(&mut self, call: &Call) -> Option<String> {
+        let is_short = call.arguments.to_string().len() <= MAX_ARGUMENTS;
+        let tool = Tool {
+            name: call.tool.clone(),
+            input: if is_short { call.arguments.clone() } else { Value::Null },
+            paths: Vec::new(),
+            writes: Some(true),
+            external: Some(call.external),
+        };
+        let cwd = place(&call.arguments, self.root.as_deref());
+        let action = Action { id: None, what: Doing::Tool(tool), cwd, wait: None, doubt: call.doubt };
+        match self.ask(Event::Before(action)) {
+            Some(Ok(Decision::Action(decision))) => refused(&decision.stance, &call.tool),
+            Some(_) => None,
+            None => {
+                say(&format!("no answer of the guard: `{}` passes without a checkpoint", call.tool));
+                None
             }
         }
     }
 
-    fn send(&mut self, name: &str, mut body: Map<String, Value>) -> u64 {
-        self.count += 1;
-        body.insert("type".into(), name.into());
-        body.insert("id".into(), self.count.into());
-        let line = format!("{}\n", Value::Object(body));
-        if let Err(error) = self.session.write_all(line.as_bytes()) {
-            tracing::warn!(%error, "the guard cannot be asked");
+    /// Asks the session; `None` without an answer in time. What a person is to know is said.
+    fn ask(&self, event: Event) -> Option<Result<Decision>> {
+        let (sender, answers) = channel();
+        let reply = Box::new(move |_: &mut _, decision| {
+            // Whoever asked may have given up.
+            let _ = sender.send(decision);
+        });
+        if !self.connection.on(event, reply) {
+            return None;
         }
-        self.count
+        let answer = match answers.recv_timeout(self.deadline + SLACK) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+        };
+        let sentences = match &answer {
+            Ok(decision) => aloud::of_decision(decision),
+            Err(error) => vec![error.text()],
+        };
+        aloud::speak(&self.output, sentences);
+        Some(answer)
     }
 }
 
-/// A call is refused only where policy denies it.
-fn judged(reply: &Value, tool: &str) -> Answer {
-    let reason = reply["reason"].as_str().unwrap_or_default();
-    if reply["proceed"] == false && reason.starts_with("the policy denies") {
-        return Answer::Deny(format!("piton: {reason}"));
-    }
-    if reply["proceed"] == false {
-        say(&format!("`{tool}` passes all the same: nobody can be asked here"));
-    }
-    Answer::Pass
-}
-
-/// Hears the session: says what a person is to know, and hands replies on.
-fn listen(session: UnixStream, known: &Known, replies: &Sender<Value>) {
-    let mut aloud = Aloud::new(stderr());
-    for line in BufReader::new(session).split(b'\n').map_while(std::io::Result::ok) {
-        // Nobody may be there any more to be told.
-        let _ = aloud.write_all(&line);
-        let Ok(value) = serde_json::from_slice::<Value>(&line) else { continue };
-        if let Some(ms) = value["limits"]["deadline_ms"].as_u64() {
-            known.deadline_ms.store(ms, Ordering::SeqCst);
+/// Returns why a call is refused: only where policy denies it.
+fn refused(stance: &Stance, tool: &str) -> Option<String> {
+    match stance {
+        Stance::Proceed => None,
+        Stance::Ask(_) => {
+            say(&format!("`{tool}` passes all the same: nobody can be asked here"));
+            None
         }
-        if let (Some("hello"), Some(root)) = (value["type"].as_str(), value["workspace"]["path"].as_str()) {
-            // Told once.
-            let _ = known.root.set(PathBuf::from(root));
-        }
-        if value.get("id").is_some() && replies.send(value).is_err() {
-            return;
-        }
+        Stance::Deny(reason) => Some(format!("piton: {reason}")),
     }
 }
 
-/// The directory of a call, where its arguments name paths: its own workspace is guarded, not only the session's.
+/// Returns the directory of a call, where its arguments name paths: its own workspace is guarded, not only the session's.
 fn place(arguments: &Value, root: Option<&Path>) -> Option<PathBuf> {
     let mut paths = Vec::new();
     collect(arguments, "", &mut paths, &mut 0);
@@ -181,7 +165,7 @@ fn place(arguments: &Value, root: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// Absolute paths in fields that are called as such.
+/// Collects absolute paths in fields that are called as such.
 fn collect(value: &Value, name: &str, paths: &mut Vec<PathBuf>, count: &mut usize) {
     *count += 1;
     if *count > MAX_VALUES {
@@ -202,31 +186,28 @@ fn collect(value: &Value, name: &str, paths: &mut Vec<PathBuf>, count: &mut usiz
     }
 }
 
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
-}
-
 impl Ending {
     /// Ends the session and waits for what is pending, as long as the sidecar does.
     pub fn finish(self) {
         let deadline = Instant::now() + GRACE;
-        if let Err(error) = self.session.shutdown(std::net::Shutdown::Write) {
-            tracing::debug!(%error, "the guard has ended before");
+        if !self.connection.wake(Wake::End) {
+            tracing::debug!("the guard has ended before");
         }
-        while !self.thread.is_finished() && Instant::now() < deadline {
+        while !self.clock.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
         if !self.engine.close(deadline) {
             tracing::warn!("pending work was cut off");
         }
+        self.connection.close();
+        self.output.close(deadline);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -254,11 +235,11 @@ mod tests {
 
     #[test]
     fn only_what_policy_denies_is_refused() {
-        let refused = |reply: Value| matches!(judged(&reply, "t"), Answer::Deny(_));
-        assert!(refused(json!({"proceed": false, "reason": "the policy denies file-overwrite"})));
-        assert!(!refused(json!({"proceed": false, "reason": "the policy asks before file-overwrite"})));
-        assert!(!refused(json!({"proceed": false, "reason": "no checkpoint could be taken"})));
-        assert!(!refused(json!({"proceed": true, "reason": null})));
-        assert!(!refused(json!({"type": "error", "error": {"code": "internal"}})));
+        assert_eq!(
+            refused(&Stance::Deny("the policy denies it".into()), "t").as_deref(),
+            Some("piton: the policy denies it")
+        );
+        assert_eq!(refused(&Stance::Ask("no checkpoint could be taken".into()), "t"), None);
+        assert_eq!(refused(&Stance::Proceed, "t"), None);
     }
 }

@@ -2,7 +2,7 @@
 //! when its checkpoint is there, or its deadline is over.
 //!
 //! One thread a direction, each with at most one message at hand: who does not read is waited for by whoever writes to it, and
-//! by nobody else. The guard is a session as the sidecar's, at the other end of a socket.
+//! by nobody else. The guard is a session of the engine in this process.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
@@ -15,9 +15,9 @@ use std::thread::JoinHandle;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::super::aloud::say;
-use super::guard::{Answer, Holds};
+use super::guard::Guard;
 use crate::checkpoint::Home;
+use crate::doors::aloud::say;
 use crate::error::{Code, Error, Result};
 use crate::mcp::notice::{announces_logging, log_message};
 use crate::mcp::{Call, Tools, refusal};
@@ -74,12 +74,12 @@ pub fn proxy(options: Proxied) -> Result<u8> {
     if let Some(text) = &unguarded {
         say(text);
     }
-    let mut holds = match &options.guarding {
-        Guarding::By(home) => Some(Holds::start(home, &options)?),
+    let mut guard = match &options.guarding {
+        Guarding::By(home) => Some(Guard::start(home, &options)),
         Guarding::Nobody(_) => None,
     };
-    let ending = holds.as_mut().and_then(Holds::ending);
-    let mut up = Up { tools: Arc::clone(&tools), out: Arc::clone(&out), holds, server: input };
+    let ending = guard.as_mut().and_then(Guard::ending);
+    let mut up = Up { tools: Arc::clone(&tools), out: Arc::clone(&out), guard, server: input };
     std::thread::spawn(move || up.run(BufReader::with_capacity(1 << 16, stdin())));
     down(output, &tools, &out, unguarded);
     // The client sees the end of the stream also while the server goes on without it.
@@ -213,7 +213,7 @@ struct Up {
     /// Held for a whole message to the client.
     out: Arc<Mutex<()>>,
     /// None where nobody guards.
-    holds: Option<Holds>,
+    guard: Option<Guard>,
     server: ChildStdin,
 }
 
@@ -243,14 +243,11 @@ impl Up {
             let tool = "a message too long to be read".to_owned();
             vec![Call { id: None, tool, arguments: serde_json::Value::Null, external: false, doubt: true }]
         };
-        let Some(holds) = &mut self.holds else {
+        let Some(guard) = &mut self.guard else {
             calls.iter().for_each(|call| say(&format!("nobody guards: `{}` passes without a checkpoint", call.tool)));
             return None;
         };
-        calls.iter().find_map(|call| match holds.before(call) {
-            Answer::Pass => None,
-            Answer::Deny(reason) => Some(reason),
-        })
+        calls.iter().find_map(|call| guard.refusal(call))
     }
 
     fn pass(&mut self, message: &Message, client: &mut impl BufRead) -> std::io::Result<()> {

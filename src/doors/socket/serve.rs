@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Greeting, address, dir};
 use crate::checkpoint::Home;
-use crate::doors::stdio::{GRACE, Shared, converse};
+use crate::doors::stdio::{GRACE, converse};
 use crate::engine::Engine;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::clock::{now_ms, rfc3339};
@@ -88,7 +88,7 @@ pub fn run(home: &Home, idle: Duration) -> Result<Ended> {
     create_private_dir(&dir)?;
     let Some(_lock) = lock(&dir)? else { return Ok(Ended::Served) };
     let listener = bind(&dir)?;
-    let engine: Shared = Arc::new(Engine::new(home.clone(), Vec::new()));
+    let engine: Arc<Engine> = Arc::new(Engine::new(home.clone(), Vec::new()));
     let clients = Arc::new(Clients {
         open: Mutex::new(Open { next: 0, streams: HashMap::new(), left: Instant::now() }),
         build: process::build(),
@@ -153,7 +153,7 @@ fn bind(dir: &Path) -> Result<std::os::unix::net::UnixListener> {
 
 async fn accept(
     listener: std::os::unix::net::UnixListener,
-    engine: &Shared,
+    engine: &Arc<Engine>,
     clients: &Arc<Clients>,
     idle: Duration,
 ) -> Result<()> {
@@ -192,7 +192,7 @@ async fn accept(
 }
 
 /// Greets a client of the same user, and gives it a thread.
-fn welcome(stream: tokio::net::UnixStream, engine: &Shared, clients: &Arc<Clients>) {
+fn welcome(stream: tokio::net::UnixStream, engine: &Arc<Engine>, clients: &Arc<Clients>) {
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == process::user() => {}
         Ok(peer) => return tracing::warn!(uid = peer.uid(), "a client of another user was turned away"),

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::answers::{self, block};
-use super::words::run_id;
 use crate::checkpoint::capture::held::refusal;
 use crate::checkpoint::capture::take::Take;
 use crate::checkpoint::catalog::diff::is_file_change;
@@ -17,6 +15,8 @@ use crate::checkpoint::history::restore::{Restore, Stage};
 use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::runs::rollback::{Aim, Point};
 use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::doors::replies;
+use crate::engine::names::run_id;
 use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
@@ -34,8 +34,13 @@ const MAX_PATCH: usize = 256 << 10;
 /// Checkpoints of a list, unless more are asked for.
 const DEFAULT_LIMIT: u64 = 50;
 
-/// The body of a reply, and notices that follow it.
-pub type Called = Result<(Value, Vec<(&'static str, Value)>)>;
+/// The result of a request.
+pub struct Called {
+    /// The body of the reply.
+    pub body: Value,
+    /// Notices that follow it.
+    pub notices: Vec<(&'static str, Value)>,
+}
 
 /// Paths of a request: relative to the workspace, or absolute and inside it. None are named by a request without them.
 ///
@@ -76,23 +81,23 @@ pub fn inside(root: &Path, full: &Path, typed: &Path) -> Result<RelPath> {
     }
 }
 
-pub(super) fn body(value: &impl Serialize) -> Called {
+fn body(value: &impl Serialize) -> Result<Called> {
     let value = serde_json::to_value(value)
         .map_err(|error| Error::new(Code::Internal, "a reply could not be written").caused_by(error))?;
-    Ok((value, Vec::new()))
+    Ok(Called { body: value, notices: Vec::new() })
 }
 
-pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Interrupt<'_>) -> Called {
+pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let only = paths(timeline, create.paths.as_deref())?;
     let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
     let label = create.label.as_deref().unwrap_or("by hand");
     let label = crate::model::redact::redact(label);
     let take = Take { only, targets, pinned: create.pin, ..Take::of(CheckpointKind::Manual, run, &label) };
     let taken = timeline.take(&Take { always: create.pin || create.label.is_some(), ..take }, control)?;
-    body(&json!({ "checkpoint": block(&taken) }))
+    body(&json!({ "checkpoint": replies::block(&taken) }))
 }
 
-pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Interrupt<'_>) -> Called {
+pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let before = match &query.before {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(timeline.resolve_own(text)?.record.ordinal),
@@ -128,10 +133,10 @@ pub fn list_reply(listing: Listing, current_branch: String) -> ListReply {
             codon_name: record.codon_name,
             time: record.time,
             reason: record.reason,
-            stat: answers::stat(&stat),
+            stat: replies::stat(&stat),
             pending: false,
             flags: record.flags.into_iter().chain(row.damaged.map(|_| "damaged".to_owned())).collect(),
-            not_held: answers::not_held(&row.gaps),
+            not_held: replies::not_held(&row.gaps),
             external: row.external.into_iter().map(|class| class.as_str()).collect(),
             pinned: record.pinned,
         }
@@ -139,7 +144,13 @@ pub fn list_reply(listing: Listing, current_branch: String) -> ListReply {
     ListReply { current_branch, total: listing.total, checkpoints: items.collect(), faults: listing.faults }
 }
 
-pub fn show(timeline: &mut Timeline, sha: &str) -> Called {
+/// Lists the runs.
+pub fn runs(timeline: &mut Timeline) -> Result<Called> {
+    let (rows, faults) = timeline.runs()?;
+    body(&replies::runs(&rows, &faults))
+}
+
+pub fn show(timeline: &mut Timeline, sha: &str) -> Result<Called> {
     let checkpoint = timeline.resolve(sha)?;
     let (manifest, coverage) = timeline.contents(&checkpoint)?;
     let record = &checkpoint.record;
@@ -159,7 +170,7 @@ pub fn show(timeline: &mut Timeline, sha: &str) -> Called {
     }))
 }
 
-pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Called {
+pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Result<Called> {
     let select = paths(timeline, diff.paths.as_deref())?;
     let from = timeline.resolve(&diff.from)?;
     let mut changes = match &diff.to {
@@ -191,15 +202,15 @@ pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Cal
         cut = true;
     }
     let files = List::of_paths(changes.iter().map(|change| &change.path));
-    body(&DiffReply { stat: answers::stat(&stat), files, patch, cut })
+    body(&DiffReply { stat: replies::stat(&stat), files, patch, cut })
 }
 
-pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Interrupt<'_>) -> Called {
+pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let run = run_of(timeline, rollback, run)?;
     let restore = wanted(timeline, rollback, &run)?;
     let preview = timeline.preview(&restore, control)?;
     let unheld = List::of_paths(timeline.unheld(&preview, &restore.paths)?.into_iter());
-    let mut reply = PreviewReply { unheld, ..answers::preview(&preview) };
+    let mut reply = PreviewReply { unheld, ..replies::preview(&preview) };
     if let Some(message) = foreign(timeline, &preview.target) {
         reply.warnings.insert(0, json!({ "code": "other-machine", "message": message, "severity": "medium" }));
     }
@@ -213,7 +224,7 @@ pub fn foreign(timeline: &Timeline, checkpoint: &Checkpoint) -> Option<String> {
     timeline.is_foreign(checkpoint).then_some(text)
 }
 
-pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Interrupt<'_>) -> Called {
+pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let restore = wanted(timeline, rollback, run)?;
     if let Some(expect) = &rollback.expect {
         timeline.require_newest(expect)?;
@@ -221,7 +232,7 @@ pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control:
     let restored = timeline.restore(&restore, control);
     let restored = restored.map_err(|error| with_preview(timeline, &restore, error, control))?;
     let notices = rolled_back(&restored);
-    let mut reply = answers::restored(&restored);
+    let mut reply = replies::restored(&restored);
     let kept = |path: &RelPath| restored.outcome.kept.iter().any(|(kept, _)| kept.starts_with(path));
     for path in restore.paths.iter().filter(|path| restored.operation.is_none() && !path.is_root() && !kept(path)) {
         if !timeline.is_held(&restored.target, path)? {
@@ -229,7 +240,7 @@ pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control:
             reply.message = Some(format!("nothing to do: {}", refusal(n, path.to_path()).text()));
         }
     }
-    body(&reply).map(|(value, _)| (value, notices))
+    body(&reply).map(|called| Called { notices, ..called })
 }
 
 /// Gives a refusal of a stale plan the preview of the fresh one.
@@ -237,9 +248,9 @@ fn with_preview(timeline: &mut Timeline, restore: &Restore, error: Error, contro
     if error.code() != Code::StalePlan {
         return error;
     }
-    let fresh = timeline.preview(restore, control).and_then(|preview| body(&answers::preview(&preview)));
+    let fresh = timeline.preview(restore, control).and_then(|preview| body(&replies::preview(&preview)));
     match fresh {
-        Ok((preview, _)) => error.preview(preview),
+        Ok(preview) => error.preview(preview.body),
         Err(why) => {
             tracing::warn!(%why, "no fresh preview of a stale plan");
             error
@@ -254,7 +265,7 @@ pub fn rollback(
     run: &str,
     tell: &dyn Fn(&'static str, Value),
     control: Interrupt<'_>,
-) -> Called {
+) -> Result<Called> {
     let run = run_of(timeline, rollback, run)?;
     let restore = wanted(timeline, rollback, &run)?;
     if let Some(expect) = &rollback.expect {
@@ -272,7 +283,7 @@ pub fn rollback(
     });
     let mut notices = rolled_back(&rolled.restored);
     notices.push(("rollback.completed", completed));
-    body(&answers::rolled_back(&rolled)).map(|(value, _)| (value, notices))
+    body(&replies::rolled_back(&rolled)).map(|called| Called { notices, ..called })
 }
 
 /// Paths of a rollback from which on it tells how far it has come.
@@ -353,7 +364,13 @@ fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Res
     Ok(Restore { agreed, ..Restore::to(target.id, run, paths, rollback.keep_new) })
 }
 
-pub fn step(timeline: &mut Timeline, direction: Direction, step: &Step, run: &str, control: Interrupt<'_>) -> Called {
+pub fn step(
+    timeline: &mut Timeline,
+    direction: Direction,
+    step: &Step,
+    run: &str,
+    control: Interrupt<'_>,
+) -> Result<Called> {
     if step.turn.is_some() || step.paths.is_some() {
         return Err(Error::new(Code::BadRequest, "undo of a turn or of single paths is not in this version yet")
             .field(if step.turn.is_some() { "turn" } else { "paths" })
@@ -367,14 +384,14 @@ pub fn step(timeline: &mut Timeline, direction: Direction, step: &Step, run: &st
         let text = format!("operation `{}` is not the next one to step over: `{}` is", printable(named), next.op);
         return Err(Error::new(Code::StaleSelection, text).field("operation").candidates(vec![next.op]));
     }
-    let over = Some(answers::over(&next));
+    let over = Some(replies::over(&next));
     if step.preview {
-        return body(&PreviewReply { over, ..answers::preview(&timeline.preview_step(direction, &next, control)?) });
+        return body(&PreviewReply { over, ..replies::preview(&timeline.preview_step(direction, &next, control)?) });
     }
     let agreed = Agreed::by_digest(step.plan.as_deref());
     let restore = Restore { agreed, ..Restore::stepping(direction, &next, run)? };
     let restored = timeline.restore(&restore, control);
     let restored = restored.map_err(|error| with_preview(timeline, &restore, error, control))?;
     let notices = rolled_back(&restored);
-    body(&RestoreReply { over, ..answers::restored(&restored) }).map(|(value, _)| (value, notices))
+    body(&RestoreReply { over, ..replies::restored(&restored) }).map(|called| Called { notices, ..called })
 }

@@ -1,24 +1,83 @@
-//! What reaches a session from outside: lines and signals.
+//! Lines and signals, on their way to a session.
 
 use std::io::{BufReader, Read};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::conversation::{Conversation, News};
+use super::requests;
+use crate::checkpoint::Home;
+use crate::doors::output::Output;
+use crate::engine::Engine;
+use crate::engine::connection::{Connection, Wake};
+use crate::engine::session::{Root, Tell};
 use crate::error::{Code, Error, Result};
 use crate::protocol::LineReader;
 
+/// The settings with which the sidecar is started.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub home: Home,
+    /// The session's workspace; absent: found from the working directory, or said by `hello`.
+    pub workspace: Option<PathBuf>,
+    /// Settings from the command line.
+    pub flags: Vec<(String, String)>,
+    /// How long pending work may take once the input has ended.
+    pub grace: Duration,
+}
+
+/// The end of the sidecar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All pending work was done.
+    Clean,
+    /// A second signal, or the grace period, cut pending work off.
+    Forced,
+}
+
+/// Runs a session whose events come from a thread that `read` starts, with the longest line that it may read. `end` is called
+/// when all is answered.
+///
+/// # Errors
+/// When the signals cannot be watched.
+pub fn attend(
+    options: Options,
+    output: &Output,
+    tell: Tell,
+    (read, end): (impl FnOnce(Arc<Connection>, usize), impl FnOnce()),
+) -> Result<Ended> {
+    let engine = Arc::new(Engine::new(options.home.clone(), options.flags.clone()));
+    let (connection, wakes) = Connection::new(Arc::clone(&engine), Root::of_process(options.workspace), tell);
+    watch_signals(connection.waker())?;
+    if let Some(limit) = connection.with(|session| session.line_limit()) {
+        read(Arc::clone(&connection), limit);
+    }
+    connection.serve(&wakes);
+    let deadline = Instant::now() + options.grace;
+    let closed = connection.finish(&wakes, deadline) && engine.close(deadline);
+    connection.close();
+    end();
+    output.close(deadline);
+    Ok(if closed { Ended::Clean } else { Ended::Forced })
+}
+
 /// Reads lines in a thread of its own, and does what each asks before the next one is read: that is the back pressure.
-pub(super) fn read_lines(input: impl Read + Send + 'static, conversation: Arc<Conversation>, limit: usize) {
+pub(super) fn read_lines(
+    input: impl Read + Send + 'static,
+    connection: Arc<Connection>,
+    output: Arc<Output>,
+    limit: usize,
+) {
     std::thread::spawn(move || {
         let mut reader = LineReader::new(BufReader::with_capacity(1 << 16, input), limit);
         loop {
             match reader.next_line() {
                 Ok(Some(line)) => {
-                    if !conversation.line(line) {
+                    if connection.ask(|session| requests::line(session, &output, line)) != Some(true) {
                         break;
                     }
                 }
@@ -30,17 +89,17 @@ pub(super) fn read_lines(input: impl Read + Send + 'static, conversation: Arc<Co
             }
         }
         // A clock that is gone needs no end.
-        let _ = conversation.tell(News::End);
+        let _ = connection.wake(Wake::End);
     });
 }
 
-/// Turns SIGTERM, SIGINT and SIGHUP into news.
-pub(super) fn watch_signals(news: SyncSender<News>) -> Result<()> {
+/// Has SIGTERM, SIGINT and SIGHUP wake the clock.
+fn watch_signals(waker: SyncSender<Wake>) -> Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| Error::new(Code::Internal, format!("signals cannot be watched: {error}")).caused_by(error))?;
     std::thread::spawn(move || {
         for _ in signals.forever() {
-            if news.send(News::Signal).is_err() {
+            if waker.send(Wake::Signal).is_err() {
                 return;
             }
         }

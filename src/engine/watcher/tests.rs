@@ -70,7 +70,7 @@ struct Lab {
     root: std::path::PathBuf,
     policy: Policy,
     timeline: Timeline,
-    shared: Shared,
+    shared: SharedStatus,
 }
 
 impl Lab {
@@ -87,13 +87,13 @@ impl Lab {
         let workspace = Workspace::open(&home, &root).unwrap();
         let mut timeline = Timeline::open(&home, workspace, policy.clone()).unwrap();
         timeline.keep_warm();
-        Lab { temp, root, policy, timeline, shared: Shared::default() }
+        Lab { temp, root, policy, timeline, shared: SharedStatus::default() }
     }
 
     fn idle(&mut self) {
         if self.timeline.is_warm() && !self.timeline.has_change_source() {
-            let ear = start(&self.timeline, &self.shared).unwrap();
-            self.timeline.set_change_source(Some(Box::new(ear)));
+            let source = start(&self.timeline, &self.shared).unwrap();
+            self.timeline.set_change_source(Some(Box::new(source)));
         }
         self.timeline.warm_up(&|| Flow::Continue).unwrap();
     }
@@ -187,5 +187,5 @@ fn what_is_heard_is_all_that_happens() {
         let (warm, all) = soak(seed, 60);
         sums = (sums.0 + warm, sums.1 + all);
     }
-    assert!(sums.0 * 3 > sums.1, "{} of {} by hearing", sums.0, sums.1);
+    assert!(sums.0 * 3 > sums.1, "{} of {} by the watcher", sums.0, sums.1);
 }

@@ -1,9 +1,10 @@
-//! What a client's model is to be told, and has not been yet: files that were brought back behind its back, and warnings that a
+//! Notes for a client's model that it has not been told yet: files that were brought back behind its back, and warnings that a
 //! client could not pass on when they arose.
 
 use super::session::Session;
+use super::state::JournalMark;
+use super::workspace::OpenWorkspace;
 use crate::checkpoint::history::journal::{Journal, Line, OpKind, unquoted};
-use crate::engine::state::Told;
 use crate::model::path::RelPath;
 use crate::model::redact::redact;
 use crate::model::text::count;
@@ -16,16 +17,16 @@ const MOST: usize = 20;
 
 impl Session {
     /// Takes what is to be told; nothing for a client whose replies to this event do not reach the model.
-    pub(super) fn notices(&mut self) -> Vec<String> {
-        if !self.hears {
+    pub(super) fn notices(&mut self, workspace: Option<&OpenWorkspace>) -> Vec<String> {
+        if !self.reaches_model {
             return Vec::new();
         }
-        let back = self.brought_back();
-        let mut talk = self.talk();
-        let mut notes = std::mem::take(&mut talk.notes);
+        let back = workspace.map(|workspace| self.brought_back(workspace)).unwrap_or_default();
+        let mut state = self.state();
+        let mut notes = std::mem::take(&mut state.notes);
         notes.extend(back);
         if !notes.is_empty() {
-            talk.keep();
+            state.keep();
         }
         notes
     }
@@ -35,19 +36,18 @@ impl Session {
         if notes.is_empty() {
             return;
         }
-        let mut talk = self.talk();
-        talk.notes.extend(notes.iter().map(|note| redact(note)));
-        let surplus = talk.notes.len().saturating_sub(MOST);
-        talk.notes.drain(..surplus);
-        talk.keep();
+        let mut state = self.state();
+        state.notes.extend(notes.iter().map(|note| redact(note)));
+        let surplus = state.notes.len().saturating_sub(MOST);
+        state.notes.drain(..surplus);
+        state.keep();
     }
 
-    /// What was restored in the session's workspace since the session was last told, or since it was first seen.
-    fn brought_back(&mut self) -> Vec<String> {
-        let Ok(place) = self.place() else { return Vec::new() };
-        let (id, dir) = (place.workspace.id.clone(), place.workspace.dir.clone());
+    /// Returns what was restored in the session's workspace since the session was last told, or since it was first seen.
+    fn brought_back(&mut self, open: &OpenWorkspace) -> Vec<String> {
+        let (id, dir) = (open.workspace.id.clone(), open.workspace.dir.clone());
         let length = std::fs::metadata(dir.join("journal")).map_or(0, |facts| facts.len());
-        let told = self.talk().told.get(&id).copied();
+        let told = self.state().told.get(&id).copied();
         if told.is_some_and(|told| told.length == length) {
             return Vec::new();
         }
@@ -58,15 +58,15 @@ impl Session {
                 return Vec::new();
             }
         };
-        let now = Told { length, lines: lines.len() };
-        let mut talk = self.talk();
-        talk.told.insert(id, now);
-        talk.keep();
+        let now = JournalMark { length, lines: lines.len() };
+        let mut state = self.state();
+        state.told.insert(id, now);
+        state.keep();
         told.map_or_else(Vec::new, |told| notes_of(&lines, told.lines))
     }
 }
 
-/// Of the operations that ended after the first `before` lines.
+/// Returns notes of the operations that ended after the first `before` lines.
 fn notes_of(lines: &[Line], before: usize) -> Vec<String> {
     let ended = lines.iter().enumerate().skip(before).filter_map(|(at, line)| match line {
         Line::Restored(end) => Some((at, end)),

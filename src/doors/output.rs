@@ -2,9 +2,9 @@
 //! the guard.
 
 use std::io::{ErrorKind, Write, stdout};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,16 +17,19 @@ use crate::sys::pipe::Ready;
 /// Unread replies above this many bytes are dropped, said on stderr: the client has stopped reading.
 const MAX_QUEUED: usize = 64 << 20;
 
+/// The time that the writer has at least for what is left.
+const LEAST: Duration = Duration::from_millis(200);
+
 /// Lines on their way to a client.
 pub struct Output {
-    sender: Option<Sender<Vec<u8>>>,
+    /// `None` once it is closed.
+    sender: Mutex<Option<Sender<Vec<u8>>>>,
     queued: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
     /// For what can be written at once; the thread is for what would have to wait.
     ready: Option<Ready>,
-    sequence: u64,
-    /// The last notice.
-    farewell: Option<(&'static str, Value)>,
+    /// The number of the last notice. Locked until the notice is on its way.
+    sequence: Mutex<u64>,
 }
 
 impl Output {
@@ -44,7 +47,7 @@ impl Output {
                 counter.fetch_sub(line.len(), Ordering::SeqCst);
             }
         });
-        Output { sender: Some(sender), queued, thread, ready: None, sequence: 0, farewell: None }
+        Output { sender: Mutex::new(Some(sender)), queued, thread, ready: None, sequence: Mutex::default() }
     }
 
     /// Starts the writer of stdout, which can tell whether it would have to wait.
@@ -63,7 +66,7 @@ impl Output {
             return;
         }
         self.queued.fetch_add(line.len(), Ordering::SeqCst);
-        if let Some(sender) = &self.sender
+        if let Some(sender) = &*locked(&self.sender)
             && sender.send(line).is_err()
         {
             tracing::warn!("the writer has ended");
@@ -71,10 +74,11 @@ impl Output {
     }
 
     /// Sends a notice with the next sequence number.
-    pub fn notice(&mut self, name: &str, body: &impl Serialize) {
-        self.sequence += 1;
+    pub fn notice(&self, name: &str, body: &impl Serialize) {
+        let mut sequence = locked(&self.sequence);
+        *sequence += 1;
         let mut object = Map::new();
-        object.insert("seq".to_owned(), self.sequence.into());
+        object.insert("seq".to_owned(), (*sequence).into());
         object.insert("notice".to_owned(), name.into());
         if let Ok(Value::Object(fields)) = serde_json::to_value(body) {
             object.extend(fields);
@@ -82,21 +86,18 @@ impl Output {
         self.send(line("notice", None, true, &object));
     }
 
-    /// Keeps a notice for the end.
-    pub fn at_the_end(&mut self, name: &'static str, body: Value) {
-        self.farewell = Some((name, body));
-    }
-
     /// Waits until everything is written, at most until `deadline`; a client that does not read is not waited for.
-    pub fn close(mut self, deadline: Instant) {
-        if let Some((name, body)) = self.farewell.take() {
-            self.notice(name, &body);
-        }
-        self.sender = None;
+    pub fn close(&self, deadline: Instant) {
+        locked(&self.sender).take();
+        let deadline = deadline.max(Instant::now() + LEAST);
         while !self.thread.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes and flushes; `false` when nobody reads any more. The guard goes on all the same.

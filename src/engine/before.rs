@@ -1,0 +1,307 @@
+//! Events before an action: classified, decided, and answered at once or left to the worker.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::deadlines::{Awaited, Outcome, with};
+use super::decision::{ActionDecision, Decision, Protection, Stance, TurnDecision};
+use super::event::{Action, Doing};
+use super::guard::{Due, TurnCheckpoint};
+use super::job::{Answer, bug};
+use super::protect::{self, NamedCapture, Protected, Wanted};
+use super::reach::{self, ActionReach};
+use super::rules::InForce;
+use super::session::{Reply, Session, busy};
+use super::workspace::OpenWorkspace;
+use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::records::state::State;
+use crate::checkpoint::records::workspace::Scope;
+use crate::checkpoint::timeline::Timeline;
+use crate::classify::{Context, ToolCall};
+use crate::error::Result;
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::effect::{Verdict, Warning};
+use crate::model::policy::{Guard, OnFailure};
+use crate::model::redact::redact;
+use crate::model::text::{cut, printable};
+use crate::sys::clock::{file_clock, now_ms};
+
+/// Longest reason of a checkpoint, in characters.
+const MAX_REASON: usize = 160;
+
+/// An action that was judged.
+struct Judged {
+    open: Arc<OpenWorkspace>,
+    rules: Arc<InForce>,
+    verdict: Verdict,
+    reach: ActionReach,
+    due: Due,
+    cwd: PathBuf,
+    /// When the event came.
+    asked: Instant,
+    decision: Box<ActionDecision>,
+}
+
+/// The work that an event leaves to the worker.
+struct Task {
+    take: Take,
+    turn: Option<TurnCheckpoint>,
+    reaches_all: bool,
+    /// How long the client waits.
+    wait: Option<Duration>,
+    /// The verdict on the action, and where it runs.
+    judged: Option<(Verdict, PathBuf)>,
+}
+
+impl Session {
+    /// Classifies an action, decides, and answers at once or leaves it to the worker.
+    pub(super) fn before(&mut self, action: Action, reply: Reply<Decision>) {
+        match self.judge(&action) {
+            Ok(judged) => self.decide(&action, judged, reply),
+            Err(error) => reply(self, Err(error)),
+        }
+    }
+
+    /// Classifies a command and does nothing else.
+    ///
+    /// # Errors
+    /// As [`Session::workspace`].
+    pub fn classify(&mut self, command: &str, cwd: Option<&Path>) -> Result<Verdict> {
+        let open = self.workspace()?;
+        let rules = open.in_force();
+        let surroundings = open.context(self.engine.home(), &Session::directory(&open, cwd));
+        Ok(reach::judged(surroundings, |context| rules.classifier.shell(command, context, &rules.policy)))
+    }
+
+    fn judge(&mut self, action: &Action) -> Result<Judged> {
+        let own = self.workspace()?;
+        let cwd = Session::directory(&own, action.cwd.as_deref());
+        let root = self.engine.root_of(&own.workspace.path, &cwd);
+        let open = if root == own.workspace.path { Arc::clone(&own) } else { self.engine.open(&root)? };
+        if !Arc::ptr_eq(&own, &open) {
+            self.follow_settings(&open);
+        }
+        let (rules, record) = (open.in_force(), &open.workspace);
+        let asked = Instant::now();
+        if self.state().turns.checkpoint(&record.id).is_none() {
+            // The action is judged meanwhile.
+            open.worker.sync_ahead();
+        }
+        let surroundings = open.context(self.engine.home(), &cwd);
+        let verdict = reach::judged(surroundings, |context| verdict(action, &rules, context));
+        let mut reach = reach::reach(&record.path, &cwd, &verdict);
+        if record.scope == Scope::TargetsOnly {
+            // Such a directory is too broad to be captured as a whole, whatever the action does.
+            reach.targets.retain(|target| !target.path.is_root());
+            reach.is_everything = false;
+        }
+        let is_off = State::load(&record.dir).is_off(now_ms());
+        let due = self.state().turns.due(&record.id, &verdict, &rules.policy, is_off);
+        if !self.reaches_model {
+            self.keep_notes(verdict.warnings.iter().map(|warning| warning.message.clone()).collect());
+        }
+        let decision = Box::new(ActionDecision {
+            stance: Stance::of(&verdict),
+            action: action.id.clone(),
+            turn: self.run_and_turn().1,
+            needs: verdict.needs,
+            confidence: verdict.confidence,
+            effects: verdict.effects.clone(),
+            warnings: verdict.warnings.iter().map(told).collect(),
+            protection: Protection::NotNeeded(None),
+            not_held: Vec::new(),
+            notices: self.notices(Some(&own)),
+        });
+        Ok(Judged { open, rules, verdict, reach, due, cwd, asked, decision })
+    }
+
+    fn decide(&mut self, action: &Action, judged: Judged, reply: Reply<Decision>) {
+        let Judged { open, rules, verdict, reach, due, cwd, asked, decision } = judged;
+        let (run, turn) = self.run_and_turn();
+        let reason = shown(&format!("{}{}", self.when(), named(action)));
+        if let Some(protection) = at_once(&open, &due, &reach) {
+            reply(self, Ok(Decision::Action(Box::new(ActionDecision { protection, ..*decision }))));
+            return self.note_externals(&open, verdict, (run, turn), reason);
+        }
+        let take = Take {
+            turn,
+            effects: protect::classes(&verdict),
+            targets: reach.targets,
+            takes: verdict.takes,
+            asked: Some(asked),
+            always: verdict.warnings.iter().any(|warning| warning.class.is_external()),
+            ..Take::of(CheckpointKind::Auto, &run, &reason)
+        };
+        let task = Task {
+            take,
+            turn: if let Due::Held(turn) = due { Some(turn) } else { None },
+            reaches_all: reach.is_everything,
+            wait: action.wait,
+            judged: Some((verdict, cwd)),
+        };
+        self.protect(&open, &rules, Decision::Action(decision), task, reply);
+    }
+
+    /// Returns how the reason of an action's checkpoint begins. One that nobody waits for is never told as if it were before.
+    fn when(&self) -> &'static str {
+        if self.waits { "before " } else { "maybe too late for " }
+    }
+
+    /// Takes the checkpoint of a turn that begins, for a client that waits for no answer before it acts.
+    pub(super) fn protect_turn(&mut self, open: &Arc<OpenWorkspace>, decision: TurnDecision, reply: Reply<Decision>) {
+        let without = if let Some(why) = open.why_off() {
+            Some(Protection::Off(Some(why)))
+        } else if open.workspace.scope == Scope::TargetsOnly {
+            Some(Protection::NotNeeded(Some("this directory is too broad to capture".to_owned())))
+        } else {
+            None
+        };
+        let decision = Decision::Turn(decision);
+        if let Some(protection) = without {
+            return reply(self, Ok(with(decision, protection, None)));
+        }
+        let (run, turn) = self.run_and_turn();
+        let reason = "at the start of a turn: nobody waits for this stream";
+        let take = Take { turn, ..Take::of(CheckpointKind::Auto, &run, reason) };
+        let task = Task { take, turn: None, reaches_all: false, wait: None, judged: None };
+        self.protect(open, &open.in_force(), decision, task, reply);
+    }
+
+    /// Gives the checkpoint to the worker; the answer comes with it, or at the deadline.
+    fn protect(
+        &mut self,
+        open: &Arc<OpenWorkspace>,
+        rules: &InForce,
+        decision: Decision,
+        task: Task,
+        reply: Reply<Decision>,
+    ) {
+        let longest = rules.policy.deadline;
+        let wait = task.wait.map_or(longest, |wait| wait.min(longest));
+        let (now, since) = (Instant::now(), file_clock());
+        let deadline = now + wait;
+        let named = NamedCapture::default();
+        let awaited = Awaited {
+            is_turns: self.waits || matches!(decision, Decision::Turn(_)),
+            decision,
+            reply: Some(reply),
+            deadline,
+            on_failure: rules.policy.on_failure,
+            workspace: open.workspace.id.clone(),
+            turn: task.take.turn.clone(),
+            named: named.clone(),
+        };
+        let ticket = self.deadlines.next_ticket();
+        let (take, path) = (task.take.clone(), open.workspace.path.clone());
+        let (later, judged) = (Arc::clone(&self.later), task.judged);
+        let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
+            let repositories = judged.as_ref().map(|(verdict, cwd)| reach::repositories(&path, cwd, verdict));
+            let finish = AssertUnwindSafe(|| {
+                if let Some((verdict, _)) = &judged {
+                    note(timeline, verdict, (&take.run, take.turn.as_deref()), &take.reason);
+                }
+                // Only who was answered `late` is told what changed meanwhile.
+                let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
+                let repositories = repositories.unwrap_or_default();
+                let not_held = protected.as_ref().map(|done| protect::not_held(timeline, done, &take, &repositories));
+                Outcome { not_held: not_held.unwrap_or_default(), protected, touched }
+            });
+            let failed = |_| Outcome { protected: Err(bug()), touched: Vec::new(), not_held: Vec::new() };
+            let outcome = catch_unwind(finish).unwrap_or_else(failed);
+            Box::new(move || later(Box::new(move |session| session.protected(ticket, outcome))))
+        };
+        let wanted = Wanted {
+            is_of_turn: rules.policy.guard == Guard::Turn && task.take.turn.is_some(),
+            take: task.take,
+            turn: task.turn,
+            reaches_all: task.reaches_all,
+            waits: self.waits,
+            deadline: Some(deadline),
+            press_at: Some(Wanted::press_at(now, wait)),
+            named,
+            done: Box::new(done),
+        };
+        if open.worker.capture(wanted).is_ok() {
+            self.deadlines.add(awaited);
+            return;
+        }
+        let hold = (awaited.on_failure == OnFailure::Hold).then_some("no checkpoint could be taken");
+        let decision = with(awaited.decision, Protection::Failed(busy().text()), hold);
+        if let Some(reply) = awaited.reply {
+            reply(self, Ok(decision));
+        }
+    }
+
+    /// Writes down the external effects of an action that needs no checkpoint.
+    fn note_externals(
+        &mut self,
+        open: &OpenWorkspace,
+        verdict: Verdict,
+        (run, turn): (String, Option<String>),
+        reason: String,
+    ) {
+        if verdict.warnings.iter().any(|warning| warning.class.is_external()) {
+            self.quietly(open, move |timeline, _| {
+                protect::note_externals(timeline, &verdict, (&run, turn.as_deref()), &reason)
+            });
+        }
+    }
+}
+
+fn note(timeline: &mut Timeline, verdict: &Verdict, of: (&str, Option<&str>), reason: &str) {
+    if let Err(error) = protect::note_externals(timeline, verdict, of, reason) {
+        tracing::warn!(%error, "an external effect could not be noted");
+    }
+}
+
+fn verdict(action: &Action, rules: &InForce, context: &Context) -> Verdict {
+    let verdict = match &action.what {
+        Doing::Shell { command } => rules.classifier.shell(command, context, &rules.policy),
+        Doing::Tool(tool) => {
+            let (name, input, paths) = (&tool.name, &tool.input, &tool.paths);
+            let call = ToolCall { tool: name, input, paths, writes: tool.writes, external: tool.external };
+            rules.classifier.tool(&call, context, &rules.policy)
+        }
+    };
+    if action.doubt { verdict.doubted() } else { verdict }
+}
+
+/// Returns an action's words in the reason of its checkpoint, not yet redacted.
+fn named(action: &Action) -> String {
+    match &action.what {
+        Doing::Shell { command } => format!("shell: {command}"),
+        Doing::Tool(tool) => {
+            let told = tool.paths.first().map(String::as_str);
+            let in_input = || ["path", "file_path", "source"].iter().find_map(|field| tool.input.get(field)?.as_str());
+            let path = told.or_else(in_input).map(|path| format!(" {path}")).unwrap_or_default();
+            format!("{}{path}", tool.name)
+        }
+    }
+}
+
+/// Returns the answer to an action that needs no look at its files.
+fn at_once(open: &OpenWorkspace, due: &Due, reach: &ActionReach) -> Option<Protection> {
+    match (due, open.workspace.scope) {
+        (Due::Nothing, _) => Some(Protection::NotNeeded(None)),
+        (Due::Off, _) => Some(Protection::Off(open.why_off())),
+        (_, Scope::TargetsOnly) if reach.targets.is_empty() => {
+            let why = "this directory is too broad to capture, and the action names no path in it";
+            Some(Protection::NotNeeded(Some(why.to_owned())))
+        }
+        // All that it names lies elsewhere.
+        (Due::Held(turn), _) if reach.is_nothing() => Some(Protection::Held(turn.clone())),
+        _ => None,
+    }
+}
+
+/// Returns an action's reason as it is recorded: one line, redacted and cut.
+fn shown(reason: &str) -> String {
+    cut(&printable(&redact(reason)), MAX_REASON)
+}
+
+/// Returns a warning as it is told and logged: without the secrets of the command that it is about.
+fn told(warning: &Warning) -> Warning {
+    Warning { message: redact(&warning.message), ..warning.clone() }
+}

@@ -1,0 +1,208 @@
+//! A session, shared by those who have something for it: the reader of its events, the workers that end its jobs, its clock.
+//!
+//! Each does what it has on its own thread, under the session's lock. To hand it to one thread that owns the session would
+//! cost two changes of thread for an answer; on a processor at rest one such change costs more than looking whether
+//! anything changed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use super::Engine;
+use super::decision::Decision;
+use super::event::Event;
+use super::session::{Later, Reply, Root, Session, Tell};
+
+/// Wakes of the clock that may wait; each of them makes it look at everything, so that more are not needed.
+const QUEUE: usize = 16;
+
+/// A reason for the clock to wake.
+pub enum Wake {
+    /// The input has ended, or cannot be read any more, or asked for the end.
+    End,
+    Signal,
+    /// There is an earlier deadline, or an end of what was waited for.
+    Look,
+}
+
+/// The connection of one client.
+pub struct Connection {
+    /// Held by whoever is next, so that a reader with many lines does not keep the others out.
+    next: Mutex<()>,
+    live: Mutex<Option<Live>>,
+    wakes: SyncSender<Wake>,
+}
+
+struct Live {
+    session: Session,
+    clock: Clock,
+    /// True if events are ignored.
+    is_ended: bool,
+}
+
+/// The event that the clock waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clock {
+    /// The time at which it looks next; an earlier deadline has to be told.
+    Until(Option<Instant>),
+    /// Whatever happens has to be told.
+    Anything,
+    /// It was told, and is about to look.
+    Told,
+}
+
+impl Live {
+    fn has_news(&self) -> bool {
+        match self.clock {
+            Clock::Anything => true,
+            Clock::Told => false,
+            // Later ones can wait until it looks: then it sees them.
+            Clock::Until(at) => self.session.next_deadline().is_some_and(|next| at.is_none_or(|at| next < at)),
+        }
+    }
+}
+
+impl Connection {
+    /// Makes a session before its first event, and returns with it what wakes its clock. `tell` hears what nobody asked for.
+    pub fn new(engine: Arc<Engine>, root: Root, tell: Tell) -> (Arc<Connection>, Receiver<Wake>) {
+        let (wakes, told) = sync_channel(QUEUE);
+        let new = |this: &Weak<Connection>| {
+            let session = Session::new(engine, root, later(this), tell);
+            let live = Live { session, clock: Clock::Until(None), is_ended: false };
+            Connection { next: Mutex::default(), live: Mutex::new(Some(live)), wakes }
+        };
+        (Arc::new_cyclic(new), told)
+    }
+
+    /// A panic inside was caught, and took the session with it.
+    fn lock(&self) -> MutexGuard<'_, Option<Live>> {
+        let _next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Acts without a word to the clock.
+    fn quietly<T>(place: &mut Option<Live>, act: impl FnOnce(&mut Live) -> T) -> Option<T> {
+        let live = place.as_mut()?;
+        let done = catch_unwind(AssertUnwindSafe(|| act(live)));
+        if done.is_err() {
+            tracing::error!("a bug ended the session; please report it");
+            *place = None;
+        }
+        done.ok()
+    }
+
+    fn hold<T>(&self, act: impl FnOnce(&mut Live) -> T) -> Option<T> {
+        let mut place = self.lock();
+        let done = Self::quietly(&mut place, act);
+        let has_news = place.as_ref().is_none_or(Live::has_news);
+        if let Some(live) = place.as_mut().filter(|_| has_news) {
+            live.clock = Clock::Told;
+        }
+        drop(place);
+        if has_news {
+            // Where the queue is full, the clock is about to look.
+            let _ = self.wakes.try_send(Wake::Look);
+        }
+        done
+    }
+
+    /// Does something with the session; `None` when a bug has ended it, or it is closed.
+    pub fn with<T>(&self, act: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        self.hold(|live| act(&mut live.session))
+    }
+
+    /// Does what a client asks, by the settings as they are now; `None` when nothing more is wanted.
+    pub fn ask<T>(&self, act: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        self.hold(|live| {
+            if live.is_ended {
+                return None;
+            }
+            live.session.renew();
+            Some(act(&mut live.session))
+        })?
+    }
+
+    /// Acts upon an event; `false` when no more are wanted.
+    pub fn on(&self, event: Event, reply: Reply<Decision>) -> bool {
+        self.ask(|session| session.on(event, reply)).is_some()
+    }
+
+    /// Wakes the clock; `false` when it is gone.
+    pub fn wake(&self, wake: Wake) -> bool {
+        self.wakes.send(wake).is_ok()
+    }
+
+    /// Returns what others wake the clock by.
+    pub fn waker(&self) -> SyncSender<Wake> {
+        self.wakes.clone()
+    }
+
+    /// Keeps the deadlines until the end is asked for.
+    pub fn serve(&self, wakes: &Receiver<Wake>) {
+        while let Some(((), next)) = self.look(|_| (false, ())) {
+            match next_wake(wakes, next) {
+                Some(Wake::Look) => {}
+                Some(Wake::End | Wake::Signal) | None => return,
+            }
+        }
+    }
+
+    /// Ends in order: the `exit` checkpoint of an open run, then whatever is pending, until the deadline. A second signal
+    /// forces. Returns true if all was done.
+    pub fn finish(&self, wakes: &Receiver<Wake>, deadline: Instant) -> bool {
+        self.hold(|live| {
+            live.is_ended = true;
+            live.session.end();
+        });
+        loop {
+            match self.look(|session| (true, session.is_pending())) {
+                Some((false, _)) => return true,
+                Some((true, next)) if Instant::now() < deadline => {
+                    let next = next.map_or(deadline, |next| next.min(deadline));
+                    if matches!(next_wake(wakes, Some(next)), Some(Wake::Signal) | None) {
+                        return false;
+                    }
+                }
+                Some((true, _)) | None => return false,
+            }
+        }
+    }
+
+    /// Answers those whose deadlines are over, looks at something, and returns when to look again. Before that the clock is told of
+    /// earlier deadlines, or where `attend` says so of whatever happens. `None`: the session is gone.
+    fn look<T>(&self, attend: impl FnOnce(&mut Session) -> (bool, T)) -> Option<(T, Option<Instant>)> {
+        Self::quietly(&mut self.lock(), |live| {
+            live.session.answer_late(Instant::now());
+            let (all, seen) = attend(&mut live.session);
+            let next = live.session.next_deadline();
+            live.clock = if all { Clock::Anything } else { Clock::Until(next) };
+            (seen, next)
+        })
+    }
+
+    /// Lets go of the session: what is pending is nobody's any more.
+    pub fn close(&self) {
+        self.lock().take();
+    }
+}
+
+/// Returns what wakes the clock, at the latest at `deadline`; `None`: nobody can wake it any more.
+fn next_wake(wakes: &Receiver<Wake>, deadline: Option<Instant>) -> Option<Wake> {
+    let Some(deadline) = deadline else { return wakes.recv().ok() };
+    match wakes.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        Ok(wake) => Some(wake),
+        Err(RecvTimeoutError::Timeout) => Some(Wake::Look),
+        Err(RecvTimeoutError::Disconnected) => None,
+    }
+}
+
+/// Returns how workers reach a session. One that is gone has nothing pending.
+fn later(connection: &Weak<Connection>) -> Later {
+    let connection = Weak::clone(connection);
+    Arc::new(move |act| {
+        if let Some(connection) = connection.upgrade() {
+            connection.with(|session| act(session));
+        }
+    })
+}

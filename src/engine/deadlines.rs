@@ -1,0 +1,151 @@
+//! The events that wait for their checkpoints, and the answer `late` where one is not there in time.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use super::decision::{Decision, Notice, Protection, Settled};
+use super::protect::{NamedCapture, Protected, turn_checkpoint};
+use super::session::{Reply, Session};
+use crate::checkpoint::capture::gaps::Gap;
+use crate::error::{Code, Result};
+use crate::model::path::RelPath;
+use crate::model::policy::OnFailure;
+
+/// An event that waits for its checkpoint.
+pub(super) struct Awaited {
+    /// The decision, all but the checkpoint.
+    pub decision: Decision,
+    /// `None` once `late` was answered.
+    pub reply: Option<Reply<Decision>>,
+    /// True if the checkpoint is the turn's: not one that may have come too late.
+    pub is_turns: bool,
+    pub deadline: Instant,
+    pub on_failure: OnFailure,
+    /// The workspace's id, by which the turn remembers its checkpoint.
+    pub workspace: String,
+    /// The turn for which it is taken; a later one must not get it.
+    pub turn: Option<String>,
+    pub named: NamedCapture,
+}
+
+/// The result of the work for an event.
+pub(super) struct Outcome {
+    pub protected: Result<Protected>,
+    /// Captured files that were touched after the event came.
+    pub touched: Vec<RelPath>,
+    pub not_held: Vec<Gap>,
+}
+
+/// All events that wait, by ticket.
+#[derive(Default)]
+pub struct Deadlines {
+    next: u64,
+    awaited: HashMap<u64, Awaited>,
+}
+
+impl Deadlines {
+    pub(super) fn add(&mut self, awaited: Awaited) -> u64 {
+        self.next += 1;
+        self.awaited.insert(self.next, awaited);
+        self.next
+    }
+
+    pub(super) fn remove(&mut self, ticket: u64) -> Option<Awaited> {
+        self.awaited.remove(&ticket)
+    }
+
+    /// Returns the number of the event that comes next.
+    pub(super) fn next_ticket(&self) -> u64 {
+        self.next + 1
+    }
+
+    /// Returns true if nothing is waited for.
+    pub fn is_empty(&self) -> bool {
+        self.awaited.is_empty()
+    }
+
+    fn unanswered(&self) -> impl Iterator<Item = (u64, &Awaited)> {
+        self.awaited.iter().filter(|(_, awaited)| awaited.reply.is_some()).map(|(ticket, awaited)| (*ticket, awaited))
+    }
+}
+
+impl Session {
+    /// Returns the earliest moment at which an event must be answered.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.unanswered().map(|(_, awaited)| awaited.deadline).min()
+    }
+
+    /// Answers `late` to events whose deadline is over; their checkpoints go on.
+    pub fn answer_late(&mut self, now: Instant) {
+        let is_over = |(_, awaited): &(u64, &Awaited)| awaited.deadline <= now;
+        let overdue: Vec<u64> = self.deadlines.unanswered().filter(is_over).map(|(ticket, _)| ticket).collect();
+        for ticket in overdue {
+            let Some(awaited) = self.deadlines.awaited.get_mut(&ticket) else { continue };
+            let Some(reply) = awaited.reply.take() else { continue };
+            let named = awaited.named.tell().map(Box::new);
+            let hold = (awaited.on_failure == OnFailure::Hold)
+                .then_some("the checkpoint is late, and the policy holds the action then");
+            let decision = with(awaited.decision.clone(), Protection::Late { ticket, named }, hold);
+            reply(self, Ok(decision));
+        }
+    }
+
+    /// Answers an event whose checkpoint is there, or has failed.
+    pub(super) fn protected(&mut self, ticket: u64, outcome: Outcome) {
+        let Some(mut awaited) = self.deadlines.remove(ticket) else { return };
+        let reply = awaited.reply.take();
+        let protection = self.remembered(&awaited, outcome.protected, reply.is_none());
+        let failed = matches!(protection, Protection::Failed(_));
+        let Some(reply) = reply else {
+            let Outcome { touched, not_held, .. } = outcome;
+            return self.tell(Notice::Settled(Box::new(Settled { ticket, protection, touched, not_held })));
+        };
+        if let Decision::Action(action) = &mut awaited.decision {
+            action.not_held = outcome.not_held;
+        }
+        let hold = (failed && awaited.on_failure == OnFailure::Hold)
+            .then_some("no checkpoint could be taken, and the policy holds the action then");
+        reply(self, Ok(with(awaited.decision, protection, hold)));
+    }
+
+    /// Has the turn remember its checkpoint, and the session what went wrong.
+    fn remembered(&mut self, awaited: &Awaited, protected: Result<Protected>, is_late: bool) -> Protection {
+        match protected {
+            Ok(Protected::Taken(taken)) => {
+                let mut state = self.state();
+                // A late one may have seen what the action did already: the next action gets one of its own.
+                if awaited.is_turns && !is_late && state.turns.current() == awaited.turn.as_deref() {
+                    state.turns.fill(&awaited.workspace, turn_checkpoint(&taken.checkpoint));
+                    state.keep();
+                }
+                drop(state);
+                Protection::Taken(taken)
+            }
+            Ok(Protected::Held(checkpoint)) => Protection::Held(turn_checkpoint(&checkpoint)),
+            Err(error) => {
+                let reason = error.text();
+                if error.code() == Code::DiskFull {
+                    self.tell(Notice::LowDisk { reason: reason.clone() });
+                }
+                self.fault(reason.clone());
+                Protection::Failed(reason)
+            }
+        }
+    }
+}
+
+/// Returns a decision with its checkpoint, and perhaps one more reason to hold the action.
+pub(super) fn with(decision: Decision, protection: Protection, hold: Option<&str>) -> Decision {
+    match decision {
+        Decision::Action(mut action) => {
+            action.stance = action.stance.or_ask(hold);
+            action.protection = protection;
+            Decision::Action(action)
+        }
+        Decision::Turn(mut turn) => {
+            turn.protection = Some(protection);
+            Decision::Turn(turn)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,89 @@
+//! What clients tell of themselves and of what they are about to do.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A step of a client's work that the guard follows.
+#[derive(Clone, Debug)]
+pub enum Event {
+    Opened(Opening),
+    TurnStarted(TurnStart),
+    TurnEnded {
+        /// Empty: the open turn.
+        turn: String,
+    },
+    /// An action is about to run.
+    Before(Action),
+    /// An action has ended.
+    After,
+}
+
+/// The start of a client's session.
+#[derive(Clone, Debug, Default)]
+pub struct Opening {
+    /// The name by which the client calls itself.
+    pub client: Option<String>,
+    pub workspace: Option<PathBuf>,
+    /// The directory in which the client stands, if no workspace is named.
+    pub cwd: Option<PathBuf>,
+    /// The client's own id of the session.
+    pub session: Option<String>,
+    /// True if the replies on this connection reach the model.
+    pub reaches_model: Option<bool>,
+    /// True if the client waits for the answer before it acts.
+    pub waits: Option<bool>,
+}
+
+/// The start of a turn.
+#[derive(Clone, Debug)]
+pub struct TurnStart {
+    pub turn: String,
+    /// The session that goes on with it; absent: the connection's own.
+    pub run: Option<String>,
+}
+
+/// An action before it runs.
+#[derive(Clone, Debug)]
+pub struct Action {
+    /// The client's own id of the action.
+    pub id: Option<String>,
+    pub what: Doing,
+    /// Relative to the workspace, or absolute.
+    pub cwd: Option<PathBuf>,
+    /// The time for which the client waits, if that is less than the configured deadline.
+    pub wait: Option<Duration>,
+    /// True if this is not exactly what will run: text was lost on its way.
+    pub doubt: bool,
+}
+
+/// The kinds of actions.
+#[derive(Clone, Debug)]
+pub enum Doing {
+    Shell { command: String },
+    Tool(Tool),
+}
+
+/// A structured tool call.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    pub name: String,
+    /// The arguments as they are: the classifier reads them.
+    pub input: Value,
+    /// Paths that the call names elsewhere than in the usual fields of `input`.
+    pub paths: Vec<String>,
+    /// What the client says of it, if it says anything.
+    pub writes: Option<bool>,
+    /// True if it reaches beyond this machine's files.
+    pub external: Option<bool>,
+}
+
+/// A run that is to begin, in the client's words.
+#[derive(Clone, Debug, Default)]
+pub struct NewRun {
+    pub run: Option<String>,
+    pub parent: Option<String>,
+    pub goal: Option<String>,
+    pub client: Option<String>,
+}

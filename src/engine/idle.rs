@@ -1,0 +1,162 @@
+//! The tasks of a worker for the time when nothing waits.
+
+use std::time::Duration;
+
+use super::watcher::{self, SharedStatus, WatcherStatus, note};
+use crate::checkpoint::Timeline;
+use crate::checkpoint::capture::take::Take;
+use crate::error::Code;
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::policy::{Policy, Watching};
+use crate::store::IDLE;
+use crate::sys::interrupt::Flow;
+use crate::sys::interrupt::Interrupt;
+use crate::sys::memory;
+
+/// How often the start of a watcher gives way to a job before it does not.
+const GIVE_WAY: u32 = 3;
+
+/// A task for the time when no job waits. They are done in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleTask {
+    /// Start the watcher, or trust again what it reports. At once.
+    Watch,
+    /// Make durable what is not yet, sweep, drop what retention drops.
+    Settle,
+    /// Compress what a large checkpoint had no time to compress.
+    Recompress,
+    /// Scan where no watcher is, so that new content is read before an event waits for it (`watcher: poll`).
+    Poll,
+    /// Write the stamps, look whether anything was missed, and give memory back.
+    Audit,
+}
+
+impl IdleTask {
+    /// Returns how long after the last job it is done.
+    pub fn after(self) -> Duration {
+        Duration::from_millis(match self {
+            IdleTask::Watch => 0,
+            IdleTask::Settle => 100,
+            IdleTask::Recompress => 1000,
+            IdleTask::Poll => 10_000,
+            IdleTask::Audit => 30_000,
+        })
+    }
+
+    /// Returns the next task; a poll is repeated for as long as there is no job.
+    pub fn next(self, watching: Watching) -> Option<IdleTask> {
+        match (self, watching) {
+            (IdleTask::Watch, _) => Some(IdleTask::Settle),
+            (IdleTask::Settle, _) => Some(IdleTask::Recompress),
+            (IdleTask::Recompress | IdleTask::Poll, Watching::Poll) => Some(IdleTask::Poll),
+            (IdleTask::Recompress | IdleTask::Poll, Watching::Recommended | Watching::None) => Some(IdleTask::Audit),
+            (IdleTask::Audit, _) => None,
+        }
+    }
+}
+
+/// What idle tasks remember of one another.
+#[derive(Default)]
+pub struct Idle {
+    /// True if a watcher was refused: it is asked for once.
+    is_refused: bool,
+    /// How often in a row the start of the watcher has given way to a job.
+    gave_way: u32,
+}
+
+impl Idle {
+    /// Does a task. `give_way` stops it where a job waits.
+    pub fn run(&mut self, task: IdleTask, timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>) {
+        match task {
+            IdleTask::Watch => self.watch(timeline, status, give_way),
+            IdleTask::Settle => settle(timeline),
+            IdleTask::Recompress => {
+                let fault = timeline.recompress(IDLE, give_way).err().map(|error| error.text());
+                if let Some(fault) = &fault {
+                    tracing::warn!(fault, "packs could not be compressed");
+                }
+                note(status, |status| status.fault = fault);
+            }
+            IdleTask::Poll => {
+                let polled = timeline.take(&Take::of(CheckpointKind::Turn, "local", "polling"), give_way);
+                if let Err(error) = polled.map(drop) {
+                    tracing::debug!(%error, "not polled");
+                }
+            }
+            IdleTask::Audit => audit(timeline, status, give_way),
+        }
+    }
+
+    /// Puts another policy in force.
+    pub fn set_policy(&mut self, policy: Policy, timeline: &mut Timeline, status: &SharedStatus) {
+        if policy.watching != timeline.policy().watching {
+            self.is_refused = false;
+            timeline.set_change_source(None);
+            note(status, |status| *status = WatcherStatus::default());
+        }
+        timeline.set_policy(policy);
+    }
+
+    /// Writes what has waited for idle time, at the end of the worker.
+    pub fn end(&mut self, timeline: &mut Timeline) {
+        settle(timeline);
+        save(timeline);
+    }
+
+    /// Starts the watcher, once there is a tree that changes can be applied to.
+    fn watch(&mut self, timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>) {
+        let wanted = timeline.policy().watching == Watching::Recommended;
+        if !timeline.is_warm() {
+            return;
+        }
+        if wanted && !self.is_refused && !timeline.has_change_source() {
+            match watcher::start(timeline, status) {
+                Ok(source) => timeline.set_change_source(Some(Box::new(source))),
+                Err(refusal) => {
+                    self.is_refused = true;
+                    tracing::info!(%refusal, "not watched: every checkpoint scans");
+                    note(status, |status| status.refused = Some(refusal.to_string()));
+                }
+            }
+        }
+        // A client that always asks must not keep it from ever beginning: then the next job waits for one look.
+        let patient = self.gave_way < GIVE_WAY;
+        let looked = timeline.warm_up(&|| if patient { give_way() } else { Flow::Continue });
+        self.gave_way = match looked {
+            Err(error) if error.code() == Code::ShuttingDown => self.gave_way + 1,
+            Err(error) => {
+                tracing::warn!(%error, "the workspace could not be looked at in idle time");
+                0
+            }
+            Ok(()) => 0,
+        };
+        let warm = timeline.is_live();
+        note(status, |status| status.warm = warm);
+    }
+}
+
+fn audit(timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>) {
+    save(timeline);
+    match timeline.audit(give_way) {
+        Ok(audit) => note(status, |status| {
+            status.audits += 1;
+            status.divergences += audit.missed as u64;
+        }),
+        Err(error) => tracing::debug!(%error, "not audited"),
+    }
+    // Nobody has asked for long: what a large checkpoint needed is not needed now.
+    timeline.store().close();
+    memory::give_back();
+}
+
+fn save(timeline: &mut Timeline) {
+    if let Err(error) = timeline.save_known() {
+        tracing::warn!(%error, "the stamps could not be written");
+    }
+}
+
+fn settle(timeline: &mut Timeline) {
+    if let Err(error) = timeline.settle() {
+        tracing::warn!(%error, "stamps or retention could not be written");
+    }
+}

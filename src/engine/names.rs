@@ -1,0 +1,74 @@
+//! Texts of clients as they are recorded: names of turns, ids of runs, free text.
+
+use std::path::Path;
+
+use crate::checkpoint::records::state::State;
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::policy::{Guard, Policy};
+use crate::model::redact::{holds_secret, redact};
+use crate::model::text::{cut, printable};
+use crate::sys::clock::now_ms;
+
+/// Longest name of a turn, in characters.
+const MAX_TURN: usize = 64;
+
+/// Returns the guard that is in force: off where somebody switched it off.
+pub fn guard_in_force(policy: &Policy, dir: &Path) -> Guard {
+    if State::load(dir).is_off(now_ms()) { Guard::Off } else { policy.guard }
+}
+
+/// Returns a client's free text as it is recorded and told: one line, without secrets, of at most so many characters.
+pub fn recorded(text: &str, most: usize) -> String {
+    cut(&printable(&redact(text)), most)
+}
+
+/// Returns a turn's name as it is recorded. Two turns stay two: a few digits take the place of the secret in a name, too few to find it by.
+pub fn turn_name(text: &str) -> String {
+    if !holds_secret(text) {
+        return cut(&printable(text), MAX_TURN);
+    }
+    let digest = ObjectId::of(ObjectKind::Blob, text.as_bytes()).map(|id| id.to_string()).unwrap_or_default();
+    format!("{} {}", recorded(text, MAX_TURN - 6), digest.get(..4).unwrap_or_default())
+}
+
+/// Returns a client's id of a run as one of ours: as it is when it fits and is no secret, else hashed.
+pub fn run_id(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let fits = text.len() <= 64
+        && text.starts_with(plain)
+        && text.chars().all(|c| plain(c) || matches!(c, '.' | '_' | '-'))
+        && !text.contains("..")
+        && !text.ends_with('.')
+        && !text.ends_with(".lock")
+        && !holds_secret(text);
+    if fits {
+        return text.to_owned();
+    }
+    let id = ObjectId::of(ObjectKind::Blob, text.as_bytes());
+    id.map_or_else(|_| "s-unnamed".to_owned(), |id| format!("s-{}", &id.to_string()[..16]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_their_secrets_and_stay_apart() {
+        assert_eq!(turn_name("turn 1"), "turn 1");
+        let (one, other) = (turn_name("TOKEN=hunter2abc"), turn_name("TOKEN=hunter3abc"));
+        assert!(one.starts_with("TOKEN=*** ") && other.starts_with("TOKEN=*** ") && one != other, "{one} {other}");
+        assert!(turn_name(&format!("{}TOKEN=hunter2abc", "x ".repeat(80))).chars().count() <= MAX_TURN);
+        assert!(run_id("glpat-abcdefghijklmnop").starts_with("s-"));
+    }
+
+    #[test]
+    fn foreign_run_ids_become_ours() {
+        for plain in ["r-1", "20260101-abc", "a.b_c"] {
+            assert_eq!(run_id(plain), plain);
+        }
+        for odd in ["R-1", "", "-x", "a..b", "a.lock", "../x", &"a".repeat(65), "späť"] {
+            let id = run_id(odd);
+            assert!(id.starts_with("s-") && id.len() == 18 && run_id(&id) == id, "{odd} became {id}");
+        }
+    }
+}

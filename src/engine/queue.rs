@@ -1,0 +1,177 @@
+//! The jobs that wait for the worker of a workspace, in bounded memory.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::job::Job;
+use super::protect::{Pressing, Wanted};
+use crate::model::policy::Policy;
+
+/// Jobs that may wait.
+const ROOM: usize = 256;
+
+/// The time for which a base capture waits for an action that may serve as well, where nothing has to be scanned for it.
+const BASE_WAIT: Duration = Duration::from_millis(20);
+
+/// A thing that waits for the worker.
+pub enum Item {
+    Do(Job),
+    Capture(Wanted),
+    Policy(Policy),
+    /// Ask the watcher ahead of an action that is being judged.
+    Listen,
+}
+
+/// What the worker does next.
+pub enum Next {
+    Item(Item),
+    /// The captures that sessions begin with.
+    Bases(Vec<Wanted>),
+    /// Nothing came by the time at which it wanted to go on.
+    Idle,
+    Closed,
+}
+
+/// The queue of one worker.
+#[derive(Default)]
+pub struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// The captures among what waits, to be looked up without the lock.
+    captures: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    items: VecDeque<Item>,
+    bases: Vec<Wanted>,
+    /// When the oldest of `bases` came.
+    since: Option<Instant>,
+    is_at_work: bool,
+    is_closed: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts an item behind the others; gives it back when there is no room, or the queue is closed.
+    pub fn push(&self, item: Item) -> Result<(), Item> {
+        let mut state = self.lock();
+        if state.is_closed || state.items.len() >= ROOM {
+            return Err(item);
+        }
+        self.captures.fetch_add(usize::from(matches!(item, Item::Capture(_))), Ordering::SeqCst);
+        state.items.push_back(item);
+        drop(state);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Puts a base capture aside until nothing else waits.
+    pub fn push_base(&self, base: Wanted) {
+        let mut state = self.lock();
+        state.since.get_or_insert_with(Instant::now);
+        state.bases.push(base);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Waits for what is next, at most until `idle_at`. Bases wait a moment where the tree is `warm`.
+    pub fn next(&self, idle_at: Option<Instant>, warm: bool) -> Next {
+        let mut state = self.lock();
+        loop {
+            let now = Instant::now();
+            if let Some(item) = state.items.pop_front() {
+                self.captures.fetch_sub(usize::from(matches!(item, Item::Capture(_))), Ordering::SeqCst);
+                state.is_at_work = !matches!(item, Item::Listen);
+                return Next::Item(item);
+            }
+            let base_at = state.since.map(|since| if warm { since + BASE_WAIT } else { since });
+            if base_at.is_some_and(|at| at <= now || state.is_closed) {
+                state.is_at_work = true;
+                state.since = None;
+                return Next::Bases(std::mem::take(&mut state.bases));
+            }
+            if state.is_closed {
+                return Next::Closed;
+            }
+            if base_at.is_none() && idle_at.is_some_and(|at| at <= now) {
+                return Next::Idle;
+            }
+            let until = base_at.or(idle_at);
+            state = match until {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(until) => {
+                    let waited = self.changed.wait_timeout(state, until.saturating_duration_since(now));
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// Takes the captures at the front that one capture serves together with `first`.
+    pub fn joining(&self, first: &Wanted) -> Vec<Wanted> {
+        let mut state = self.lock();
+        let mut group = Vec::new();
+        while let Some(Item::Capture(wanted)) = state.items.front() {
+            if !wanted.joins(first) {
+                break;
+            }
+            let Some(Item::Capture(wanted)) = state.items.pop_front() else { break };
+            self.captures.fetch_sub(1, Ordering::SeqCst);
+            group.push(wanted);
+        }
+        group
+    }
+
+    /// Takes the base captures, which a checkpoint of everything has made superfluous.
+    pub fn take_bases(&self) -> Vec<Wanted> {
+        let mut state = self.lock();
+        state.since = None;
+        std::mem::take(&mut state.bases)
+    }
+
+    /// True if the deadline of an action that waits comes near.
+    pub fn is_pressed(&self, now: Instant) -> bool {
+        self.captures.load(Ordering::SeqCst) > 0 && captures(&self.lock()).any(|wanted| wanted.is_pressing(now))
+    }
+
+    /// Returns what a capture of just the named paths needs, of the actions that wait for one.
+    pub fn pressing(&self, now: Instant) -> Vec<Pressing> {
+        captures(&self.lock()).filter_map(|wanted| wanted.pressing(now)).collect()
+    }
+
+    /// Notes that the worker has done its item.
+    pub fn done(&self) {
+        self.lock().is_at_work = false;
+    }
+
+    /// True if something waits or is at work, base captures aside.
+    pub fn is_busy(&self) -> bool {
+        let state = self.lock();
+        state.is_at_work || !state.items.is_empty()
+    }
+
+    /// True if something waits for the worker.
+    pub fn is_awaited(&self) -> bool {
+        let state = self.lock();
+        !state.items.is_empty() || !state.bases.is_empty()
+    }
+
+    /// Takes nothing more; what waits is done.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_one();
+    }
+}
+
+fn captures(state: &State) -> impl Iterator<Item = &Wanted> {
+    state.items.iter().filter_map(|item| match item {
+        Item::Capture(wanted) => Some(wanted),
+        Item::Do(_) | Item::Policy(_) | Item::Listen => None,
+    })
+}

@@ -1,0 +1,184 @@
+//! Runs and their codons: what a session says of them, and what the worker makes of it.
+
+use super::event::NewRun;
+use super::names::{recorded, run_id};
+use super::session::{Reply, Session};
+use crate::checkpoint::Timeline;
+use crate::checkpoint::capture::take::Taken;
+use crate::checkpoint::runs::codon::{Codon, Mark};
+use crate::checkpoint::runs::run::{Begin, Ending, Origin};
+use crate::error::Result;
+use crate::model::redact::redact;
+use crate::sys::clock::now_ms;
+use crate::sys::fs::durable::unique_suffix;
+
+/// Longest goal, name or reason that is kept, in characters.
+const MAX_TEXT: usize = 400;
+
+/// A run that has begun.
+pub struct RunBegun {
+    pub run: String,
+    pub branch: String,
+    /// The checkpoint that it was forked from.
+    pub from: Option<Origin>,
+}
+
+/// A run that has ended.
+pub struct RunEnded {
+    pub run: String,
+    pub taken: Option<Taken>,
+}
+
+/// A codon that has begun.
+pub struct CodonBegun {
+    pub run: String,
+    pub codon: String,
+    /// All patterns of the run so far.
+    pub tracked: Vec<String>,
+}
+
+/// A checkpoint of a codon.
+pub struct CodonMarked {
+    pub run: String,
+    pub taken: Taken,
+}
+
+impl Session {
+    /// Begins a run, and makes it the session's own.
+    pub fn start_run(&mut self, start: &NewRun, reply: Reply<RunBegun>) {
+        let begun = self.begin_run(start);
+        reply(self, begun);
+    }
+
+    fn begin_run(&mut self, start: &NewRun) -> Result<RunBegun> {
+        let begin = self.beginning(start);
+        let run = begin.run.clone();
+        self.go_on_with(&run);
+        self.state().open_run = true;
+        let open = self.workspace()?;
+        // Whoever begins a run waits for no capture that may be at work; the branch is only looked up.
+        let branch = Timeline::open(self.engine.home(), open.workspace.clone(), open.in_force().policy.clone())?
+            .branch_of(&run)?;
+        self.quietly(&open, move |timeline, _| timeline.start_run(&begin));
+        self.capture_base(&open);
+        Ok(RunBegun { run, branch, from: None })
+    }
+
+    fn beginning(&self, start: &NewRun) -> Begin {
+        let made = new_run();
+        let named = start.run.as_deref().unwrap_or(&made);
+        let run = run_id(named);
+        Begin {
+            named: (run != named).then(|| text(named)),
+            client: start.client.as_deref().map(text).or(self.client.clone()),
+            parent: start.parent.as_deref().map(run_id),
+            goal: start.goal.as_deref().map(text),
+            run,
+        }
+    }
+
+    /// Ends the session's run.
+    pub fn end_run(&mut self, status: Ending, reply: Reply<RunEnded>) {
+        let mut state = self.state();
+        state.open_run = false;
+        state.turns.end();
+        state.keep();
+        let run = state.run.clone();
+        drop(state);
+        self.codon_runs.remove(&run);
+        self.ask(
+            move |timeline, run, control| {
+                let taken = timeline.end_run(run, status, control)?;
+                Ok(RunEnded { run: run.to_owned(), taken })
+            },
+            reply,
+        );
+    }
+
+    /// Makes a run that goes on from a checkpoint. The session stays in its own.
+    pub fn fork_run(&mut self, selector: String, start: &NewRun, reply: Reply<RunBegun>) {
+        let begin = self.beginning(start);
+        self.ask(
+            move |timeline, _, _| {
+                let from = timeline.resolve(&selector)?;
+                timeline.fork_run(&begin, &from)?;
+                let branch = timeline.branch_of(&begin.run)?;
+                let origin = Origin { run: from.record.run.clone(), checkpoint: from.id, ordinal: from.record.ordinal };
+                Ok(RunBegun { run: begin.run, branch, from: Some(origin) })
+            },
+            reply,
+        );
+    }
+
+    /// Begins a codon of the named run, else of the session's own.
+    pub fn start_codon(&mut self, run: Option<&str>, codon: Codon, reply: Reply<CodonBegun>) {
+        let run = self.run_named(run);
+        let codon = Codon {
+            id: redact(&codon.id),
+            name: codon.name.as_deref().map(redact),
+            tracked: codon.tracked,
+            client: self.number,
+        };
+        self.codon_runs.insert(run.clone());
+        self.ask(
+            move |timeline, _, _| {
+                let tracked = timeline.start_codon(&run, &codon)?;
+                Ok(CodonBegun { run, codon: codon.id, tracked })
+            },
+            reply,
+        );
+    }
+
+    /// Records what has become of a codon of the named run, else of the session's own.
+    pub fn mark_codon(&mut self, run: Option<&str>, mark: Mark, reply: Reply<CodonMarked>) {
+        let run = self.run_named(run);
+        let mark = Mark {
+            kind: mark.kind,
+            id: mark.id.as_deref().map(redact),
+            name: mark.name.as_deref().map(text),
+            reason: mark.reason.as_deref().map(text),
+            turn: self.run_and_turn().1,
+        };
+        self.ask(
+            move |timeline, _, control| {
+                let taken = timeline.mark_codon(&run, &mark, control)?;
+                Ok(CodonMarked { run, taken })
+            },
+            reply,
+        );
+    }
+
+    fn run_named(&self, named: Option<&str>) -> String {
+        named.map_or_else(|| self.run_and_turn().0, run_id)
+    }
+
+    /// Records that the client went away: where a codon runs, and where a run is open.
+    pub fn end(&mut self) {
+        let is_open = std::mem::take(&mut self.state().open_run);
+        let (own, turn) = self.run_and_turn();
+        let mut runs = std::mem::take(&mut self.codon_runs);
+        if is_open {
+            runs.insert(own.clone());
+        }
+        if runs.is_empty() {
+            return;
+        }
+        let open = match self.workspace() {
+            Ok(open) => open,
+            Err(error) => return tracing::error!(%error, "no exit checkpoint"),
+        };
+        for run in runs {
+            let (who, turn) = ((self.number, is_open && run == own), turn.clone());
+            self.quietly(&open, move |timeline, control| timeline.exit(&run, who, turn, control));
+        }
+    }
+}
+
+fn text(text: &str) -> String {
+    recorded(text, MAX_TEXT)
+}
+
+/// Returns an id for a run that has none: by time, and unlike every other.
+fn new_run() -> String {
+    format!("r-{:013}-{}", now_ms(), unique_suffix())
+}

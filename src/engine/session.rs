@@ -1,0 +1,428 @@
+//! One client's session: its workspace, run and turn. Its events come in here, and each is answered by its own closure.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Engine;
+use super::deadlines::Deadlines;
+use super::decision::{BaseCapture, Decision, Notice, SessionFacts, WorkspaceFacts};
+use super::event::{Event, Opening};
+use super::job::{Answer, bug};
+use super::names::{guard_in_force, recorded, run_id};
+use super::protect::Wanted;
+use super::state::{SessionState, SharedState};
+use super::workspace::OpenWorkspace;
+use crate::checkpoint::Timeline;
+use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::history::interrupted::interrupted;
+use crate::checkpoint::history::journal::Begin;
+use crate::checkpoint::records::workspace::Scope;
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::policy::Guard;
+use crate::sys::interrupt::Interrupt;
+
+/// Numbers the sessions that this process has begun.
+static SESSIONS: AtomicU64 = AtomicU64::new(1);
+
+/// Faults that are remembered.
+const MAX_FAULTS: usize = 20;
+
+/// Answers an event or a request. Called once, with the session locked.
+pub type Reply<T> = Box<dyn FnOnce(&mut Session, Result<T>) + Send>;
+
+/// Does something with a session that others share, as long as there is one.
+pub type Later = Arc<dyn Fn(Box<dyn FnOnce(&mut Session)>) + Send + Sync>;
+
+/// Hears of what nobody asked for.
+pub type Tell = Box<dyn FnMut(Notice) + Send>;
+
+/// The workspace of a session, as far as it is known.
+#[derive(Clone, Debug)]
+pub enum Root {
+    Known(PathBuf),
+    /// The workspace of this directory.
+    Around(PathBuf),
+    /// The client has to say.
+    Unknown,
+}
+
+impl Root {
+    /// Returns the root that the command line names, or the one of the process's own directory.
+    pub fn of_process(named: Option<PathBuf>) -> Root {
+        match named {
+            Some(root) => Root::Known(root),
+            // A directory that is gone is told when it is needed.
+            None => std::env::current_dir().map_or(Root::Unknown, Root::Around),
+        }
+    }
+}
+
+/// The session.
+pub struct Session {
+    pub(super) engine: Arc<Engine>,
+    pub(super) later: Later,
+    tell: Tell,
+    pub(super) deadlines: Deadlines,
+    /// Jobs whose ends are waited for.
+    pub(super) jobs: usize,
+    /// By its real name once it was opened.
+    root: Root,
+    /// The record directory of the session's workspace, when an interrupted restore was found in it.
+    interrupted_in: Option<PathBuf>,
+    is_inspected: bool,
+    state: SharedState,
+    /// The number by which this session and the others of the process are told apart.
+    pub(super) number: u64,
+    /// The name by which the client calls itself.
+    pub(super) client: Option<String>,
+    /// Runs of which this session has begun codons.
+    pub(super) codon_runs: BTreeSet<String>,
+    /// True if replies reach the model.
+    pub(super) reaches_model: bool,
+    /// True if the client waits for answers before it acts.
+    pub(super) waits: bool,
+    is_base_running: bool,
+    has_base: bool,
+    /// Texts of what went wrong and was not anybody's reply.
+    faults: Vec<String>,
+}
+
+impl Session {
+    /// Makes a session before its first event.
+    pub fn new(engine: Arc<Engine>, root: Root, later: Later, tell: Tell) -> Session {
+        Session {
+            engine,
+            later,
+            tell,
+            deadlines: Deadlines::default(),
+            jobs: 0,
+            root,
+            interrupted_in: None,
+            is_inspected: false,
+            state: Arc::new(Mutex::new(SessionState::unnamed())),
+            number: SESSIONS.fetch_add(1, Ordering::Relaxed),
+            client: None,
+            codon_runs: BTreeSet::new(),
+            reaches_model: true,
+            waits: true,
+            is_base_running: false,
+            has_base: false,
+            faults: Vec::new(),
+        }
+    }
+
+    /// Returns the longest accepted line; read once, before any workspace is known.
+    pub fn line_limit(&self) -> usize {
+        let settings = crate::settings::load(None, self.engine.home().path(), self.engine.flags());
+        settings.map_or(8 << 20, |effective| effective.policy.limits.line_bytes)
+    }
+
+    /// Obeys what was edited since the last event.
+    pub fn renew(&mut self) {
+        if let Root::Known(root) = &self.root
+            && let Some(workspace) = self.engine.opened(root)
+        {
+            self.follow_settings(&workspace);
+        }
+    }
+
+    /// Acts upon an event.
+    pub fn on(&mut self, event: Event, reply: Reply<Decision>) {
+        match event {
+            Event::Opened(opening) => {
+                let opened = self.open(opening);
+                let interrupted = opened.as_ref().map(|facts| facts.interrupted.clone()).unwrap_or_default();
+                reply(self, opened.map(|facts| Decision::Opened(Box::new(facts))));
+                interrupted.into_iter().for_each(|begin| self.tell(Notice::RestoreInterrupted(begin)));
+            }
+            Event::TurnStarted(start) => self.start_turn(start, reply),
+            Event::TurnEnded { turn } => {
+                self.end_turn(&turn);
+                reply(self, Ok(Decision::TurnEnded { turn }));
+            }
+            Event::Before(action) => self.before(action, reply),
+            Event::After => {
+                let workspace = self.workspace().ok();
+                let notices = self.notices(workspace.as_deref());
+                reply(self, Ok(Decision::After { notices }));
+            }
+        }
+    }
+
+    fn open(&mut self, opening: Opening) -> Result<SessionFacts> {
+        match (opening.workspace, opening.cwd) {
+            (Some(path), _) if !path.is_absolute() => {
+                let text = "`workspace` must be an absolute path";
+                return Err(Error::new(Code::WorkspaceRefused, text).field("workspace"));
+            }
+            (Some(path), _) => self.root = Root::Known(path),
+            (None, Some(cwd)) if cwd.is_absolute() => self.root = Root::Around(cwd),
+            (None, _) => {}
+        }
+        self.client = opening.client.as_deref().map(|client| recorded(client, 64)).or(self.client.take());
+        self.reaches_model = opening.reaches_model.unwrap_or(true);
+        self.waits = opening.waits.unwrap_or(self.waits);
+        let known = opening.session.as_deref().is_some_and(|session| self.go_on_with(&run_id(session)));
+        let workspace = self.workspace()?;
+        // The turn's own checkpoint is to be the first thing that is done for it.
+        if !known && self.waits {
+            self.capture_base(&workspace);
+        }
+        Ok(self.facts(&workspace))
+    }
+
+    fn facts(&self, workspace: &OpenWorkspace) -> SessionFacts {
+        let (rules, record) = (workspace.in_force(), &workspace.workspace);
+        let interrupted = interrupted_in(&record.dir);
+        SessionFacts {
+            workspace: WorkspaceFacts {
+                id: record.id.clone(),
+                path: record.path.clone(),
+                scope: record.scope.as_str(),
+            },
+            run: self.run_and_turn().0,
+            guard: guard_in_force(&rules.policy, &record.dir),
+            base: self.base(),
+            watching: rules.policy.watching,
+            watcher: workspace.worker.watcher(),
+            line_bytes: rules.policy.limits.line_bytes,
+            deadline: rules.policy.deadline,
+            interrupted,
+            faults: self.faults().iter().chain(&rules.warnings).cloned().collect(),
+        }
+    }
+
+    /// Gives the worker a job, and goes on with `then` when it is done. Without room for it, `then` is told so.
+    pub fn queue<T: Send + 'static>(
+        &mut self,
+        workspace: &OpenWorkspace,
+        work: impl FnOnce(&mut Timeline, Interrupt<'_>) -> Result<T> + Send + 'static,
+        then: impl FnOnce(&mut Session, Result<T>) + Send + 'static,
+    ) {
+        let then: Arc<Mutex<Option<Reply<T>>>> = Arc::new(Mutex::new(Some(Box::new(then))));
+        let (later, kept) = (Arc::clone(&self.later), Arc::clone(&then));
+        let job = move |timeline: &mut Timeline, control: Interrupt<'_>| -> Answer {
+            let done = catch_unwind(AssertUnwindSafe(|| work(timeline, control))).unwrap_or_else(|_| Err(bug()));
+            Box::new(move || {
+                later(Box::new(move |session| {
+                    session.jobs -= 1;
+                    go_on(&kept, session, done);
+                }));
+            })
+        };
+        match workspace.worker.submit(Box::new(job)) {
+            Ok(()) => self.jobs += 1,
+            Err(_) => go_on(&then, self, Err(busy())),
+        }
+    }
+
+    /// Has the worker of the session's own workspace answer a request. `work` is told the session's run.
+    pub fn ask<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Timeline, &str, Interrupt<'_>) -> Result<T> + Send + 'static,
+        reply: Reply<T>,
+    ) {
+        let (run, _) = self.run_and_turn();
+        match self.workspace() {
+            Ok(workspace) => self.queue(&workspace, move |timeline, control| work(timeline, &run, control), reply),
+            Err(error) => reply(self, Err(error)),
+        }
+    }
+
+    /// Gives the worker something that nobody waits for.
+    pub(super) fn quietly(
+        &mut self,
+        workspace: &OpenWorkspace,
+        work: impl FnOnce(&mut Timeline, Interrupt<'_>) -> Result<()> + Send + 'static,
+    ) {
+        self.queue(workspace, work, |session, done| {
+            if let Err(error) = done {
+                session.fault(error.text());
+                session.tell(Notice::JobFailed { reason: error.text(), is_base: false });
+            }
+        });
+    }
+
+    /// Returns the session's workspace, open.
+    ///
+    /// # Errors
+    /// `workspace-gone`, `workspace-refused`, `bad-path`; errors of the store.
+    pub fn workspace(&mut self) -> Result<Arc<OpenWorkspace>> {
+        let root = match &self.root {
+            Root::Known(root) => root.clone(),
+            Root::Around(dir) => self.engine.root_around(dir)?,
+            Root::Unknown => {
+                let text = "no workspace: the working directory is gone, or was not told";
+                return Err(Error::new(Code::WorkspaceGone, text).hint("say `hello` with `workspace` or `cwd` first"));
+            }
+        };
+        self.root = Root::Known(root.clone());
+        let open = self.engine.open(&root)?;
+        self.root = Root::Known(open.workspace.path.clone());
+        if !std::mem::replace(&mut self.is_inspected, true) {
+            if !interrupted_in(&open.workspace.dir).is_empty() {
+                self.interrupted_in = Some(open.workspace.dir.clone());
+            }
+            // What is wrong from the start is told too.
+            if !open.in_force().warnings.is_empty() {
+                self.follow_settings(&open);
+            }
+        }
+        Ok(open)
+    }
+
+    /// Obeys what was edited since the last event.
+    pub(super) fn follow_settings(&mut self, workspace: &OpenWorkspace) {
+        let followed = match self.engine.renew(workspace) {
+            Ok(followed) => followed,
+            Err(error) => return self.told_fault(error),
+        };
+        // They stand among the warnings of `hello` and `status` as long as they are not mended.
+        followed.mistakes.iter().for_each(|mistake| self.tell(Notice::Fault(mistake.error())));
+        let notes = followed.unknown.iter().map(|text| format!("piton: there is a mistake in its settings: {text}"));
+        self.keep_notes(notes.collect());
+        if let Some(read) = followed.read {
+            self.tell(Notice::ConfigReloaded { warnings: read.warnings.clone() });
+        }
+    }
+
+    /// Reads the settings of all open workspaces anew, and returns what was left aside.
+    ///
+    /// # Errors
+    /// `bad-request` for the first mistake.
+    pub fn reload(&mut self) -> Result<Vec<String>> {
+        self.engine.reload()
+    }
+
+    /// Returns a directory of the client by its real name. The workspace's own root is that whatever stands there now.
+    pub(super) fn directory(workspace: &OpenWorkspace, cwd: Option<&Path>) -> PathBuf {
+        let root = workspace.workspace.path.clone();
+        let cwd = cwd.map_or(root.clone(), |cwd| root.join(cwd));
+        if cwd == root { cwd } else { cwd.canonicalize().unwrap_or(cwd) }
+    }
+
+    /// Tells what nobody asked for.
+    pub fn tell(&mut self, notice: Notice) {
+        (self.tell)(notice);
+    }
+
+    /// Notes what went wrong and is nobody's reply: each thing once, the newest few of them.
+    pub(super) fn fault(&mut self, text: String) {
+        self.faults.retain(|known| *known != text);
+        self.faults.truncate(MAX_FAULTS - 1);
+        self.faults.insert(0, text);
+    }
+
+    /// Tells of what went wrong with the input, and remembers it.
+    pub fn told_fault(&mut self, error: Error) {
+        self.fault(error.text());
+        self.tell(Notice::Fault(error));
+    }
+
+    /// Returns what went wrong and was nobody's reply.
+    pub fn faults(&self) -> &[String] {
+        &self.faults
+    }
+
+    /// Returns the state of the capture that the session begins with.
+    pub fn base(&self) -> BaseCapture {
+        match (self.is_base_running, self.has_base) {
+            (true, _) => BaseCapture::Running,
+            (false, true) => BaseCapture::Ready,
+            (false, false) => BaseCapture::None,
+        }
+    }
+
+    /// Returns true if such a capture was taken.
+    pub fn has_base(&self) -> bool {
+        self.has_base
+    }
+
+    /// Returns the restores that wait to be ended: as long as there are any, every reply says so.
+    pub fn interrupted(&self) -> Vec<Begin> {
+        self.interrupted_in.as_deref().map(interrupted_in).unwrap_or_default()
+    }
+
+    /// Starts capturing in the background, so that the first destructive action need not wait for it.
+    pub(super) fn capture_base(&mut self, workspace: &OpenWorkspace) {
+        let (run, turn) = self.run_and_turn();
+        let record = &workspace.workspace;
+        let is_off = || guard_in_force(&workspace.in_force().policy, &record.dir) == Guard::Off;
+        if self.is_base_running || record.scope != Scope::Tree || is_off() {
+            return;
+        }
+        let later = Arc::clone(&self.later);
+        let take = Take { turn, ..Take::of(CheckpointKind::Turn, &run, "base capture") };
+        let done = move |_: &mut Timeline, done: Result<_>| -> Answer {
+            Box::new(move || {
+                later(Box::new(move |session| {
+                    session.jobs -= 1;
+                    session.base_captured(done.map(drop));
+                }));
+            })
+        };
+        workspace.worker.capture_base(Wanted::base(take, Box::new(done)));
+        self.is_base_running = true;
+        self.jobs += 1;
+    }
+
+    fn base_captured(&mut self, done: Result<()>) {
+        self.is_base_running = false;
+        self.has_base |= done.is_ok();
+        match done {
+            Err(error) if error.code() != Code::ShuttingDown => {
+                self.fault(format!("the base capture failed: {}", error.text()));
+                self.tell(Notice::JobFailed { reason: error.text(), is_base: true });
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns true if anything is still waited for.
+    pub fn is_pending(&self) -> bool {
+        self.jobs > 0 || !self.deadlines.is_empty()
+    }
+
+    /// Locks the state that the session's connections share. Not to be held while anything else of the session is asked.
+    pub(super) fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the session's run and its open turn.
+    pub fn run_and_turn(&self) -> (String, Option<String>) {
+        let state = self.state();
+        (state.run.clone(), state.turns.current().map(str::to_owned))
+    }
+
+    /// Goes on with the session of a run; `true` when it was known before.
+    pub(super) fn go_on_with(&mut self, run: &str) -> bool {
+        let (state, known) = self.engine.sessions().get(run);
+        self.state = state;
+        known
+    }
+}
+
+fn go_on<T>(then: &Mutex<Option<Reply<T>>>, session: &mut Session, done: Result<T>) {
+    let then = then.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(then) = then {
+        then(session, done);
+    }
+}
+
+/// Returns the interrupted restore in the records of a workspace, if there is one.
+pub fn interrupted_in(dir: &Path) -> Vec<Begin> {
+    let begun = interrupted(dir).unwrap_or_else(|error| {
+        tracing::warn!(%error, "whether a restore was interrupted cannot be told");
+        None
+    });
+    begun.into_iter().collect()
+}
+
+/// Says that the worker has too many jobs waiting.
+pub(super) fn busy() -> Error {
+    Error::new(Code::Busy, "the workspace's worker has too many jobs waiting").hint("try again in a moment")
+}

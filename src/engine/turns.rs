@@ -1,0 +1,56 @@
+//! A session's turns.
+
+use super::decision::{Decision, TurnDecision};
+use super::event::TurnStart;
+use super::guard::Turns;
+use super::names::{run_id, turn_name};
+use super::session::{Reply, Session};
+use crate::error::{Code, Error};
+
+impl Session {
+    pub(super) fn start_turn(&mut self, start: TurnStart, reply: Reply<Decision>) {
+        if start.turn.is_empty() {
+            let error = Error::new(Code::BadRequest, "`turn` must name the turn").field("turn");
+            return reply(self, Err(error));
+        }
+        if let Some(run) = &start.run {
+            self.go_on_with(&run_id(run));
+        }
+        let is_new = self.change_turns(|turns| turns.start(&turn_name(&start.turn)));
+        let mut decision = TurnDecision { turn: start.turn, notices: Vec::new(), protection: None };
+        let workspace = match self.workspace() {
+            Err(error) if is_new => return reply(self, Err(error)),
+            found => found.ok(),
+        };
+        if let Some(workspace) = workspace.as_ref().filter(|_| is_new) {
+            if !self.waits {
+                return self.protect_turn(workspace, decision, reply);
+            }
+            self.capture_base(workspace);
+        }
+        decision.notices = self.notices(workspace.as_deref());
+        reply(self, Ok(Decision::Turn(decision)));
+    }
+
+    pub(super) fn end_turn(&mut self, turn: &str) {
+        let named = turn_name(turn);
+        self.change_turns(|turns| {
+            // Without a name: whichever is open.
+            let is_open = turns.current().is_some_and(|current| named.is_empty() || current == named);
+            if is_open {
+                turns.end();
+            }
+            is_open
+        });
+    }
+
+    /// Keeps the turns when `change` says that it changed them.
+    fn change_turns(&self, change: impl FnOnce(&mut Turns) -> bool) -> bool {
+        let mut state = self.state();
+        let changed = change(&mut state.turns);
+        if changed {
+            state.keep();
+        }
+        changed
+    }
+}

@@ -1,0 +1,60 @@
+//! An open workspace: its settings, and the worker that owns its timeline.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::reach;
+use super::rules::{FollowedSettings, InForce};
+use super::worker::Worker;
+use crate::checkpoint::records::state::State;
+use crate::checkpoint::{Home, Workspace};
+use crate::classify::Context;
+use crate::model::policy::Guard;
+use crate::sys::clock::{local_minute, now_ms};
+
+/// An open workspace.
+pub struct OpenWorkspace {
+    pub workspace: Workspace,
+    pub worker: Worker,
+    pub(super) rules: FollowedSettings,
+}
+
+impl OpenWorkspace {
+    /// Returns the configuration as it is now.
+    pub fn in_force(&self) -> Arc<InForce> {
+        self.rules.in_force()
+    }
+
+    /// Returns the surroundings of an action that starts in `cwd`, which is a real name.
+    pub fn context(&self, home: &Home, cwd: &Path) -> Context {
+        Context {
+            cwd: cwd.to_owned(),
+            workspace: self.workspace.path.clone(),
+            aliases: Vec::new(),
+            tops: Vec::new(),
+            home: std::env::home_dir(),
+            temp_dirs: reach::temp_dirs(),
+            piton: home.own_dirs(),
+        }
+    }
+
+    /// Returns why the guard is off, if it is.
+    pub fn why_off(&self) -> Option<String> {
+        let rules = self.in_force();
+        why_off(rules.policy.guard, &self.workspace.dir, &rules.origin("guard"))
+    }
+}
+
+/// Returns why the guard is off, until when, and what switches it on; nothing where it is on. `set` is where the settings say
+/// what the guard is.
+pub fn why_off(guard: Guard, dir: &Path, set: &str) -> Option<String> {
+    if guard == Guard::Off {
+        return Some(format!("the guard is off by the settings (`guard: off`, {set}): change that to switch it on"));
+    }
+    let (state, now) = (State::load(dir), now_ms());
+    let until = state.off_until.filter(|_| state.is_off(now))?;
+    Some(match until {
+        i64::MAX => "the guard is switched off until somebody switches it on: `piton on`".to_owned(),
+        until => format!("the guard is switched off until {}; `piton on` switches it on before", local_minute(until)),
+    })
+}
