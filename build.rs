@@ -1,6 +1,8 @@
-//! Reads `config/rules.yaml` and prints it as Rust (`src/classify/rules/embedded.rs` includes that), because reading it when a
-//! program starts takes longer than all else a hook does. The dialect is the one that users' rules are read in.
+//! Reads `config/rules.yaml` and `config/words.yaml` and prints them as Rust, because reading them when a program starts takes
+//! longer than all else a hook does. `src/classify/rules/embedded.rs` and `src/model/words.rs` include the output. The dialect
+//! of the rules is the one in which users write theirs.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::{Debug, Write as _};
 use std::path::Path;
@@ -21,6 +23,7 @@ mod model {
 mod text;
 
 const TABLE: &str = "config/rules.yaml";
+const WORDS: &str = "config/words.yaml";
 const READERS: [&str; 4] = [
     "src/classify/rules/dialect.rs",
     "src/classify/rules/index.rs",
@@ -29,7 +32,7 @@ const READERS: [&str; 4] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for file in READERS.iter().chain([&TABLE, &"build.rs"]) {
+    for file in READERS.iter().chain([&TABLE, &WORDS, &"build.rs"]) {
         println!("cargo:rerun-if-changed={file}");
     }
     let yaml = fs::read_to_string(TABLE)?;
@@ -58,7 +61,37 @@ fn main() -> Result<(), Box<dyn Error>> {
     list(&mut out, "SLOTS", "u16", &index.slots)?;
     let dir = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
     fs::write(Path::new(&dir).join("rules.rs"), out)?;
+    fs::write(Path::new(&dir).join("words.rs"), words()?)?;
     Ok(())
+}
+
+/// A list of `config/words.yaml`: words, or rows.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    about: String,
+    #[serde(default)]
+    words: Vec<String>,
+    #[serde(default)]
+    rows: Vec<(String, String, String)>,
+}
+
+/// Prints the lists of words as constants.
+fn words() -> Result<String, Box<dyn Error>> {
+    let yaml = fs::read_to_string(WORDS)?;
+    let lists: BTreeMap<String, List> =
+        serde_saphyr::from_str(&yaml).map_err(|error| format!("{WORDS}: {}", error.without_snippet()))?;
+    let mut out = String::new();
+    for (name, list) in lists {
+        let (name, about) = (name.to_uppercase(), list.about);
+        let words: Vec<&str> = list.words.iter().flat_map(|line| line.split_whitespace()).collect();
+        match (words.is_empty(), list.rows.is_empty()) {
+            (false, true) => writeln!(out, "/// {about}\npub const {name}: &[&str] = &{words:?};")?,
+            (true, false) => writeln!(out, "/// {about}\npub const {name}: &[(&str, &str, &str)] = &{:?};", list.rows)?,
+            _ => return Err(format!("{WORDS}: {name} has words or rows, and one of both").into()),
+        }
+    }
+    Ok(out)
 }
 
 fn list<T: Debug>(out: &mut String, name: &str, of: &str, items: &[T]) -> std::fmt::Result {

@@ -1,30 +1,6 @@
 //! Files that programs are known to write through mappings, which may move no time: databases.
 
-/// Endings of names.
-const ENDINGS: &[&str] = &[
-    ".db",
-    ".db3",
-    ".sqlite",
-    ".sqlite3",
-    ".sqlitedb",
-    ".s3db",
-    ".mdb",
-    ".lmdb",
-    ".ldb",
-    ".fdb",
-    ".realm",
-    ".mmkv",
-    ".bdb",
-    ".kch",
-    ".kct",
-    ".tdb",
-    ".gdbm",
-    ".dbm",
-    ".duckdb",
-    ".nedb",
-    "-wal",
-    "-shm",
-];
+use crate::model::words::DATABASE_ENDINGS;
 
 /// Returns whether a file's name is a database's. Such a file is read again, whatever its times say, as long as somebody has it open
 /// for writing.
@@ -33,7 +9,7 @@ pub fn is_database(name: &[u8]) -> bool {
     let tail = &name[name.len().saturating_sub(LONGEST)..];
     let Some(at) = tail.iter().rposition(|byte| matches!(byte, b'.' | b'-')) else { return false };
     let ending = &tail[at..];
-    ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known.as_bytes()))
+    DATABASE_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// Bytes of the longest ending.

@@ -8,7 +8,9 @@
 
 use std::ffi::OsString;
 
-use crate::model::git_verbs::READS;
+use crate::model::words::{
+    GIT_HARMLESS_OPTIONS, GIT_LISTING_OPTIONS, GIT_PLAIN_OPTIONS, GIT_READS, GIT_SELECTING_OPTIONS,
+};
 
 /// Verbs that look at the work tree, and so at an index.
 const WITH_INDEX: &[&str] = &[
@@ -23,22 +25,6 @@ const WITH_INDEX: &[&str] = &[
     "grep",
     "ls-files",
     "status",
-];
-
-/// Options before the verb that change nothing but how it is shown or how paths are read.
-const HARMLESS: &[&str] = &[
-    "--no-pager",
-    "-P",
-    "--paginate",
-    "-p",
-    "--literal-pathspecs",
-    "--glob-pathspecs",
-    "--noglob-pathspecs",
-    "--icase-pathspecs",
-    "--no-optional-locks",
-    "--no-replace-objects",
-    "--version",
-    "-v",
 ];
 
 /// Options of a verb (`*`: of all) that write a file or run a program, and what to do instead.
@@ -73,75 +59,8 @@ const TAKING: &[(&str, &str)] = &[
     ("whatchanged", "SG"),
 ];
 
-/// Options that certainly take no value as the next word: behind them `--` ends the options.
-const PLAIN: &[&str] = &[
-    "--all",
-    "--all-match",
-    "--and",
-    "--branches",
-    "--cached",
-    "--color",
-    "--count",
-    "--decorate",
-    "--files-with-matches",
-    "--first-parent",
-    "--fixed-strings",
-    "--follow",
-    "--full-history",
-    "--graph",
-    "--ignore-case",
-    "--line-number",
-    "--merges",
-    "--name-only",
-    "--name-status",
-    "--no-color",
-    "--no-ext-diff",
-    "--no-merges",
-    "--no-patch",
-    "--not",
-    "--numstat",
-    "--oneline",
-    "--patch",
-    "--raw",
-    "--remotes",
-    "--reverse",
-    "--shortstat",
-    "--staged",
-    "--stat",
-    "--summary",
-    "--tags",
-    "--word-regexp",
-];
-
 /// Short options of `grep` that take no value.
 const GREP_PLAIN: &str = "aIEFGPivwhHlLcnopWqrz0123456789";
-
-/// The options of listing branches.
-const LISTING: &[&str] = &[
-    "--list",
-    "--all",
-    "--remotes",
-    "--verbose",
-    "--contains",
-    "--no-contains",
-    "--merged",
-    "--no-merged",
-    "--points-at",
-    "--sort",
-    "--format",
-    "--column",
-    "--no-column",
-    "--color",
-    "--no-color",
-    "--show-current",
-    "--ignore-case",
-    "--abbrev",
-    "--no-abbrev",
-    "--omit-empty",
-];
-
-/// The options with which a name is a pattern or a commit, not a branch to be made.
-const SELECTING: &[&str] = &["--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
 
 /// A line that may be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +90,7 @@ pub fn needs_index(verb: &str) -> bool {
 pub fn judge(args: &[OsString]) -> Result<Asked, RefusedLine> {
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let at = words.iter().position(|word| !word.starts_with('-')).unwrap_or(words.len());
-    if let Some(option) = words[..at].iter().find(|word| !HARMLESS.contains(&word.as_str())) {
+    if let Some(option) = words[..at].iter().find(|word| !GIT_HARMLESS_OPTIONS.contains(&word.as_str())) {
         let name = option.split('=').next().unwrap_or_default();
         let instead = "it can run programs or lead to another repository".to_owned();
         return Err(RefusedLine { what: format!("the option `{name}` before the verb"), instead });
@@ -179,7 +98,7 @@ pub fn judge(args: &[OsString]) -> Result<Asked, RefusedLine> {
     let Some(verb) = words.get(at).cloned() else {
         return Ok(Asked { verb: String::new(), sends: false });
     };
-    if !READS.contains(&verb.as_str()) {
+    if !GIT_READS.contains(&verb.as_str()) {
         return Err(RefusedLine { what: format!("`git {verb}`"), instead: instead_of(&verb).to_owned() });
     }
     let rest: Vec<&str> = words[at + 1..].iter().map(String::as_str).collect();
@@ -235,7 +154,7 @@ fn only_reads(verb: &str, words: &[&str]) -> Result<(), RefusedLine> {
 /// Tells if an option takes the next word.
 fn takes(verb: &str, option: &str) -> Next {
     if option.starts_with("--") {
-        let is_plain = option.contains('=') || PLAIN.contains(&option);
+        let is_plain = option.contains('=') || GIT_PLAIN_OPTIONS.contains(&option);
         return if is_plain { Next::Itself } else { Next::Either };
     }
     let taking = TAKING.iter().find(|(of, _)| *of == verb).map_or("", |(_, letters)| letters);
@@ -284,13 +203,13 @@ fn only_lists(options: &[&str]) -> Result<(), RefusedLine> {
     for option in options.iter().filter(|option| option.starts_with('-')) {
         let letters = option.strip_prefix('-').unwrap_or_default();
         let short = !letters.starts_with('-') && !letters.is_empty() && letters.chars().all(|c| "arvlqi".contains(c));
-        if !short && !LISTING.contains(&name(option).as_str()) {
+        if !short && !GIT_LISTING_OPTIONS.contains(&name(option).as_str()) {
             return refuse(format!("the option `{}` of `git branch`", name(option)));
         }
     }
     let lists = options.iter().any(|option| {
         let short = option.strip_prefix('-').is_some_and(|rest| !rest.starts_with('-') && rest.contains('l'));
-        short || SELECTING.contains(&name(option).as_str())
+        short || GIT_SELECTING_OPTIONS.contains(&name(option).as_str())
     });
     let makes = options.iter().any(|option| !option.starts_with('-'));
     if makes && !lists {

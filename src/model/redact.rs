@@ -12,7 +12,6 @@ mod forms;
 mod names;
 mod position;
 mod shape;
-mod table;
 mod words;
 
 use shape::Spans;

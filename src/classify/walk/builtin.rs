@@ -7,7 +7,7 @@ use crate::classify::expand::{Arg, Shell, TextOrigin, Value};
 use crate::classify::found::{FoundEffect, place};
 use crate::classify::rules::args::{Grammar, parse};
 use crate::model::effect::{Class, Severity};
-use crate::model::git_verbs::READS;
+use crate::model::words::GIT_READS;
 
 /// Programs that begin in the directory that an option names.
 const DIRECTED: [(&[&str], &[&str]); 7] = [
@@ -207,7 +207,7 @@ fn switches_off(words: &[&str]) -> bool {
             ..,
         ] => true,
         ["config", "set" | "unset" | "trust", ..] => true,
-        ["git", sub, ..] => !READS.contains(sub),
+        ["git", sub, ..] => !GIT_READS.contains(sub),
         _ => false,
     }
 }

@@ -4,11 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-const REDIS_READS: &str = "get mget strlen getrange exists ttl pttl type keys scan hscan sscan zscan hget hgetall hmget hkeys hvals \
-    hlen hexists lrange llen lindex smembers scard sismember srandmember zrange zrangebyscore zrevrange zcard zscore zcount zrank \
-    info ping echo dbsize memory object monitor time lastsave role command latency slowlog help auth select hello client cluster \
-    xrange xlen xread xinfo xrevrange bitcount getbit pfcount geopos geodist geosearch dump subscribe psubscribe pubsub randomkey \
-    config acl module debug wait lolwut quit exit readonly touch expiretime sinter sunion sdiff zrevrangebyscore";
+use crate::model::words::REDIS_READS;
 
 static MONGO_WRITES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let calls = "insert\\w*|update\\w*|delete\\w*|remove\\w*|replace\\w*|drop\\w*|save|bulkWrite|findOneAnd\\w+|findAndModify|\
@@ -36,7 +32,7 @@ pub fn redis_writes(words: &[&str]) -> bool {
         "memory" => sub == "purge",
         "debug" | "xgroup" => true,
         "sort" => words.iter().any(|word| word.eq_ignore_ascii_case("store")),
-        command => !REDIS_READS.split_ascii_whitespace().any(|read| read == command),
+        command => !REDIS_READS.contains(&command),
     }
 }
 

@@ -2,187 +2,13 @@
 
 use super::shape::{Spans, is_dense, is_path, is_reference};
 use super::words::closing;
+use crate::model::words::{ABOUT_SECRETS, NO_SECRETS, PASSING_WORDS, SECRET_KEYS, SECRET_SIGNS, SECRET_VERBS};
 
 /// The longest name that is looked at.
 const NAME: usize = 80;
 
 /// Blanks between a name, its sign and the value.
 const GAP: usize = 2;
-
-/// Last parts of names whose value says something about a secret and is none.
-const ABOUT: &[&str] = &[
-    "file",
-    "files",
-    "path",
-    "dir",
-    "name",
-    "names",
-    "ref",
-    "type",
-    "kind",
-    "stdin",
-    "prompt",
-    "env",
-    "fd",
-    "field",
-    "label",
-    "count",
-    "len",
-    "length",
-    "limit",
-    "ttl",
-    "expiry",
-    "expires",
-    "policy",
-    "format",
-    "version",
-    "provider",
-    "store",
-    "manager",
-    "helper",
-    "required",
-    "enabled",
-    "disabled",
-    "url",
-    "uri",
-    "endpoint",
-    "max",
-    "min",
-    "size",
-    "budget",
-    "usage",
-    "rotation",
-    "mode",
-    "method",
-    "script",
-    "alg",
-    "algorithm",
-    "server",
-    "host",
-    "port",
-    "user",
-    "username",
-    "group",
-    "cmd",
-    "command",
-    "scope",
-    "scopes",
-    "regex",
-    "pattern",
-    "hint",
-    "timeout",
-    "class",
-    "jar",
-    "arn",
-    "engine",
-    "backend",
-    "plugin",
-    "index",
-    "permissions",
-    "by",
-    "age",
-    "strength",
-];
-
-/// Words that are no secrets where a secret is expected.
-const WORDS: &[&str] = &[
-    "true",
-    "false",
-    "yes",
-    "no",
-    "on",
-    "off",
-    "null",
-    "none",
-    "nil",
-    "undefined",
-    "string",
-    "str",
-    "number",
-    "int",
-    "integer",
-    "bool",
-    "boolean",
-    "any",
-    "bytes",
-    "optional",
-    "required",
-    "prompt",
-    "ask",
-    "auto",
-    "env",
-    "file",
-    "stdin",
-    "default",
-    "disabled",
-    "enabled",
-    "write",
-    "read",
-    "basic",
-    "digest",
-    "ntlm",
-    "negotiate",
-    "md5",
-    "trust",
-    "peer",
-    "always",
-    "never",
-    "invalid",
-    "missing",
-    "expired",
-    "wrong",
-    "rejected",
-    "refused",
-    "denied",
-    "ok",
-    "jwt",
-    "bearer",
-    "inherit",
-    "create",
-    "list",
-    "delete",
-    "push",
-    "pull",
-    "update",
-    "generate",
-    "revoke",
-    "rotate",
-];
-
-/// Names that end so, with nothing between their parts, belong to keys that are secret.
-const KEYS: &[&str] = &[
-    "apikey",
-    "accesskey",
-    "accesskeyid",
-    "secretkey",
-    "privatekey",
-    "accountkey",
-    "authkey",
-    "masterkey",
-    "encryptionkey",
-    "signingkey",
-    "storagekey",
-    "sharedkey",
-    "licensekey",
-    "sessionkey",
-    "subscriptionkey",
-    "functionkey",
-    "integrationkey",
-    "writekey",
-    "adminkey",
-    "servicekey",
-    "rolekey",
-    "hmackey",
-    "cryptokey",
-    "anonkey",
-    "keybase64",
-    "secretkeybase",
-    "unsealkey",
-    "recoverykey",
-];
-
-/// Words that end in `pass` and mean something else.
-const PASSING: &[&str] = &["bypass", "compass", "overpass", "underpass", "encompass", "surpass", "trespass"];
 
 /// Notes the values of all secret names.
 pub fn find(text: &str, spans: &mut Spans) {
@@ -304,12 +130,8 @@ fn is_literal(value: &str) -> bool {
 
 /// Parts of names whose values may be secrets.
 fn may_be_secret(name: &str) -> bool {
-    const SIGNS: &[&str] = &[
-        "pass", "pwd", "secret", "token", "key", "auth", "cred", "pw", "pat", "jwt", "psk", "sig", "hmac", "hash",
-        "code", "sas", "ticket", "sid", "cookie",
-    ];
     let small = name.to_ascii_lowercase();
-    SIGNS.iter().any(|sign| small.contains(sign))
+    SECRET_SIGNS.iter().any(|sign| small.contains(sign))
 }
 
 /// True if a value of this name is a secret.
@@ -320,7 +142,7 @@ pub fn is_secret(name: &str, value: &str, in_query: bool) -> bool {
     let plain = value.trim_matches(['\'', '"', '\\']);
     let small = plain.to_ascii_lowercase();
     let is_count = plain.len() <= 2 && plain.bytes().all(|byte| byte.is_ascii_digit());
-    if is_count || WORDS.contains(&small.as_str()) || small == name.to_ascii_lowercase() {
+    if is_count || NO_SECRETS.contains(&small.as_str()) || small == name.to_ascii_lowercase() {
         return false;
     }
     let name = name.trim_start_matches(['-', '.']);
@@ -356,12 +178,8 @@ fn says_key(name: &str, value: &str, in_query: bool) -> bool {
 
 /// True for an option that says what is to be done about a secret, and takes none.
 pub fn is_verb(option: &str) -> bool {
-    const VERBS: &[&str] = &[
-        "ask", "prompt", "no", "show", "generate", "require", "use", "print", "list", "get", "set", "enable",
-        "disable", "allow", "skip", "has", "is", "hide",
-    ];
     let first = option.trim_start_matches('-').split(['-', '_']).next().unwrap_or_default();
-    VERBS.contains(&first)
+    SECRET_VERBS.contains(&first)
 }
 
 /// True for a name that says secret.
@@ -373,13 +191,13 @@ pub fn says_secret(name: &str) -> bool {
     }
     let parts = parts(name);
     let joined = parts.concat();
-    if KEYS.iter().any(|key| joined.ends_with(key)) {
+    if SECRET_KEYS.iter().any(|key| joined.ends_with(key)) {
         return true;
     }
     let Some(last) = parts.last() else { return false };
     // `passwordeval`, `passcmd`: a command that prints it.
     let is_command = ["eval", "command", "cmd"].iter().any(|end| last.ends_with(end));
-    if is_command || ABOUT.contains(&last.as_str()) || last == "id" {
+    if is_command || ABOUT_SECRETS.contains(&last.as_str()) || last == "id" {
         // Of Vault's two, one is a secret.
         return small.ends_with("secret_id");
     }
@@ -394,7 +212,7 @@ pub fn says_secret(name: &str) -> bool {
     let at_the_end = match last.as_str() {
         "pw" | "upw" | "opw" | "psk" | "passw" | "auth" | "authorization" | "authorisation" => true,
         "pat" | "jwt" => parts.len() > 1,
-        part => part.ends_with("pass") && !PASSING.iter().any(|word| part.ends_with(word)),
+        part => part.ends_with("pass") && !PASSING_WORDS.iter().any(|word| part.ends_with(word)),
     };
     at_the_end || parts.iter().any(anywhere)
 }

@@ -8,13 +8,17 @@ use std::sync::LazyLock;
 
 use super::names::{is_secret, is_verb, says_secret};
 use super::shape::{Spans, is_dense, is_path, is_reference};
-use super::table::{HARMLESS_READERS, PROGRAMS, READERS, READING, STORING};
 use super::words::{Token, inner, tokens};
+use crate::model::words::{HARMLESS_READERS, SECRET_PLACES, SECRET_READERS, SECRET_READING};
+
+/// Subcommands that store what they read: one of the first words, and one behind it.
+const STORING: (&[&str], &[&str]) =
+    (&["secret", "secrets", "variable", "env"], &["set", "put", "create", "import", "add", "versions", "bulk"]);
 
 /// The rows of each program.
 static ROWS: LazyLock<HashMap<&'static str, Vec<usize>>> = LazyLock::new(|| {
     let mut rows: HashMap<_, Vec<usize>> = HashMap::new();
-    for (at, (programs, ..)) in PROGRAMS.iter().enumerate() {
+    for (at, (programs, ..)) in SECRET_PLACES.iter().enumerate() {
         programs.split(' ').for_each(|program| rows.entry(program).or_default().push(at));
     }
     rows
@@ -170,7 +174,7 @@ impl CommandReader<'_> {
     }
 
     fn here_string(&self, word: &Range<usize>, words: &[&str], reads: bool, spans: &mut Spans) {
-        let harmless = |word: &&str| HARMLESS_READERS.split(' ').any(|known| known == base_name(word));
+        let harmless = |word: &&str| HARMLESS_READERS.contains(&base_name(word));
         let text = self.word(word);
         let is_one = text.len() >= 4 && !text.contains([' ', '$', '\n']);
         if reads || (is_one && !words.iter().take(3).any(harmless)) {
@@ -209,7 +213,7 @@ impl CommandReader<'_> {
             }
             for row in ROWS.get(name).into_iter().flatten() {
                 // The places of a row are looked for once, in all that follows.
-                let (_, subs, places) = PROGRAMS[*row];
+                let (_, subs, places) = SECRET_PLACES[*row];
                 if !done.contains(row) && (subs.is_empty() || has_sub(&words[at + 1..], subs)) {
                     done.push(*row);
                     for place in places.split(' ') {
@@ -437,7 +441,7 @@ fn has_sub(words: &[&str], subs: &str) -> bool {
 /// True for a command that reads a secret from its standard input.
 fn reads_secret(words: &[&str]) -> bool {
     let has = |word: &str| words.contains(&word);
-    let is_reader = |word: &&str| READERS.split_ascii_whitespace().any(|known| known == base_name(word));
+    let is_reader = |word: &&str| SECRET_READERS.contains(&base_name(word));
     let stores = words.iter().take(4).any(|word| STORING.0.contains(word))
         && words.iter().take(5).any(|word| STORING.1.contains(word));
     let sudo = words.iter().position(|word| *word == "sudo");
@@ -446,7 +450,7 @@ fn reads_secret(words: &[&str]) -> bool {
     let reads_hidden = words[0] == "read" && words[1..].iter().any(hides);
     reads_hidden
         || words.iter().take(3).any(is_reader)
-        || words.iter().any(|word| READING.contains(word))
+        || words.iter().any(|word| SECRET_READING.contains(word))
         || sudo
             .is_some_and(|at| words[at + 1..].iter().take(4).any(|word| matches!(*word, "-S" | "-kS" | "-Sk" | "-nS")))
         || stores

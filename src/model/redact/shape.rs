@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::model::words::{PATH_ENDS, PATH_ROOTS};
+
 /// Bytes of a text that hold secrets.
 pub type Spans = Vec<Range<usize>>;
 
@@ -30,34 +32,8 @@ fn is_format(value: &str) -> bool {
 
 /// Returns true for a path: it says where a secret lies and is none.
 pub fn is_path(value: &str) -> bool {
-    const ROOTS: &[&str] = &[
-        "./",
-        "../",
-        "~/",
-        "@",
-        "/run/",
-        "/etc/",
-        "/home/",
-        "/var/",
-        "/tmp/",
-        "/usr/",
-        "/opt/",
-        "/root/",
-        "/dev/",
-        "/proc/",
-        "/mnt/",
-        "/srv/",
-        "/Users/",
-        "/app/",
-        "/data/",
-        "/secrets/",
-        "file:",
-        "C:\\",
-        "c:\\",
-    ];
-    const ENDS: &[&str] = &[".pem", ".key", ".txt", ".json", ".yaml", ".yml", ".p12", ".pfx", ".jks", ".crt", ".env"];
     let plain = value.trim_matches(['\'', '"', '\\']);
-    ROOTS.iter().any(|root| plain.starts_with(root)) || ENDS.iter().any(|end| plain.ends_with(end))
+    PATH_ROOTS.iter().any(|root| plain.starts_with(root)) || PATH_ENDS.iter().any(|end| plain.ends_with(end))
 }
 
 /// Returns true for a run of letters and digits as generators make them: long, or mixed.
