@@ -1,9 +1,9 @@
 //! JSON as clients really send it. What a strict reader takes is read by one; the rest is read with replacement, so that a
 //! message that is almost JSON still says what is about to happen.
 //!
-//! Read with replacement: half of a surrogate pair, bytes that are not UTF-8 and unknown escapes (U+FFFD or the characters as
-//! they stand), control characters inside of texts, `NaN` and `Infinity` (null), numbers out of range (null), values nested
-//! too deep (null), zero bytes behind the message. *Invariant:* of two fields of the same name the last one counts, as in the parsers
+//! U+FFFD, or the characters as they stand, replace half of a surrogate pair, bytes that are not UTF-8, and unknown escapes. Null
+//! replaces `NaN`, `Infinity`, numbers out of range, and values nested too deep. Control characters inside of texts and zero
+//! bytes behind the message are passed over. *Invariant:* of two fields of the same name the last one counts, as in the parsers
 //! of clients. *Invariant:* bounded in depth, and never panics.
 
 use serde_json::{Map, Value};

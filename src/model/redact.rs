@@ -1,7 +1,7 @@
 //! Takes secrets out of commands before they are recorded or shown.
 //!
-//! Three readers look at a text and name spans: `position` knows options and arguments of programs, `names` knows names that say
-//! secret (`TOKEN=…`, `"password": …`), `forms` knows what secrets look like by themselves (prefixes of tokens, URLs, headers, keys).
+//! Three readers look at a text and name spans. `position` knows options and arguments of programs. `names` knows names that
+//! say secret (`TOKEN=…`, `"password": …`). `forms` knows the forms of secrets themselves (prefixes of tokens, URLs, headers, keys).
 //! Redaction lowers the risk and does not remove it: a secret that no reader recognises stays. `tests/data/secrets.txt` holds the shapes, each
 //! with a harmless twin.
 //!

@@ -3,8 +3,8 @@
 //! Lowest first: `config/default.yaml` (embedded, the only source of defaults), the user's file, the workspace's
 //! `.piton.yaml` (which can only widen until the user trusts it), the environment, flags. Every value tells its origin.
 //!
-//! *Invariant:* a mistake disarms nothing. It costs its own key (or part of a list or map), which keeps the value of the layers
-//! below, or in a process that runs the value that was in force; and it is told, with file, line and column ([`Mistake`]).
+//! *Invariant:* a mistake disarms nothing. It costs its own key, or part of a list or map. That keeps the value of the layers
+//! below, or in a running process the value that was in force. The mistake is told, with file, line and column ([`Mistake`]).
 
 mod keys;
 pub mod marks;

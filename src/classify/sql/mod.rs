@@ -2,8 +2,8 @@
 //!
 //! Statements are told by their first word (`split` takes literals and comments out first). One that begins as a query and has
 //! no word that changes anything, wherever it stands, reads. Where there is such a word, a parser of SQL in the client's own
-//! dialect says whether it is a column, a lock or a statement (`WITH d AS (DELETE …)`); what it cannot parse is judged by the
-//! places where a statement can begin. In doubt it writes.
+//! dialect says whether it is a column, a lock or a statement (`WITH d AS (DELETE …)`). The places where a statement can begin
+//! decide what the parser cannot read. In doubt it writes.
 
 mod parse;
 mod split;
