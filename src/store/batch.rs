@@ -31,10 +31,10 @@ use crate::sys::fs::space::DiskSpace;
 /// From this many bytes on a pack is written, so that memory stays bounded.
 const MAX_LOOSE_BYTES: usize = 8 << 20;
 
-/// Where so many objects are to come, what is there already is read at once instead of being asked for one by one.
+/// A number of objects to come from which on what is there already is read at once instead of being asked for one by one.
 const MANY: usize = 1000;
 
-/// How often, in compressed bytes, free space is asked for again while a pack grows.
+/// Compressed bytes after which free space is asked for again while a pack grows.
 const ASK_ROOM: u64 = 16 << 20;
 
 /// A commit to be written; identity and time zone are piton's own.
@@ -58,7 +58,7 @@ impl NewCommit<'_> {
     }
 }
 
-/// What a batch wrote.
+/// The amount that a batch wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchStats {
     pub objects: u64,
@@ -72,13 +72,13 @@ struct Inner {
     /// Waiting to become loose files, not yet compressed.
     waiting: Vec<(ObjectId, ObjectKind, Vec<u8>)>,
     waiting_bytes: usize,
-    /// Whether there are too many to be loose files.
+    /// True if there are too many to be loose files.
     packing: bool,
     /// Compressed bytes at which free space is asked for.
     ask_room_at: u64,
 }
 
-/// Where the objects of one checkpoint land.
+/// The landing place of the objects of one checkpoint.
 pub struct Landing<'l> {
     /// The workspace's log.
     pub log: &'l mut Log,
@@ -86,7 +86,7 @@ pub struct Landing<'l> {
     pub name: &'l str,
     pub expect: Option<ObjectId>,
     pub new: ObjectId,
-    /// Whether it is to survive a power cut at once.
+    /// True if it is to survive a power cut at once.
     pub synced: bool,
 }
 
@@ -102,7 +102,7 @@ pub struct Batch<'s> {
     light_from: u64,
     light: AtomicBool,
     inner: Mutex<Inner>,
-    /// Those that nobody appends to at this moment.
+    /// Packs that nobody appends to at this moment.
     packs: Mutex<Vec<PackWriter>>,
     /// Compressed bytes.
     bytes: AtomicU64,

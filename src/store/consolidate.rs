@@ -21,12 +21,12 @@ use crate::error::{Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::{replace_file, sync_dir};
 
-/// When work begins, and how much of it one call does.
+/// The bounds at which work begins, and the amount that one call does.
 #[derive(Clone, Copy)]
 pub struct Bounds {
     /// Most packs that may stand.
     pub packs: usize,
-    /// How many are left when there were more.
+    /// The number that is left when there were more.
     pub left: usize,
     /// Most bytes that one call copies; two packs at least.
     pub bytes: u64,
@@ -34,7 +34,7 @@ pub struct Bounds {
     pub loose: usize,
 }
 
-/// What piton keeps to.
+/// The bounds that piton keeps to.
 pub const BOUNDS: Bounds = Bounds { packs: 50, left: 25, bytes: 256 << 20, loose: 6000 };
 
 impl Store {
@@ -70,7 +70,7 @@ impl Store {
     }
 }
 
-/// Whether there may be something to do: asked without a lock, since most often there is not.
+/// Tells whether there may be something to do: asked without a lock, since most often there is not.
 fn is_due(place: &StorePaths, bounds: Bounds) -> Result<bool> {
     // Ids are as good as random: one directory of 256 tells whether counting them all is worth it.
     Ok(superseded_file(place).exists()
@@ -82,7 +82,7 @@ fn superseded_file(place: &StorePaths) -> PathBuf {
     place.home.join("superseded")
 }
 
-/// What waits to be removed, after the pack that replaces it: paths below `objects`, each of its own line.
+/// Returns what waits to be removed, after the pack that replaces it: paths below `objects`, each of its own line.
 fn read_superseded(place: &StorePaths) -> Result<Vec<String>> {
     let path = superseded_file(place);
     match std::fs::read_to_string(&path) {

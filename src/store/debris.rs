@@ -1,4 +1,4 @@
-//! What killed processes leave behind: temporary files that nothing names.
+//! Temporary files that killed processes leave behind and nothing names.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

@@ -8,7 +8,7 @@ use libdeflater::{CompressionLvl, Compressor, Decompressor};
 
 use crate::error::{Code, Error, Result};
 
-/// How much work is put into one object.
+/// The amount of work that is put into one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// None: it is framed, not compressed.

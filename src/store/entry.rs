@@ -46,11 +46,11 @@ pub struct Head {
     pub form: Form,
     /// Bytes of what is compressed: of a delta the delta's own.
     pub size: u64,
-    /// Where the compressed bytes begin.
+    /// The place where the compressed bytes begin.
     pub begin: u64,
 }
 
-/// Why an object cannot be read.
+/// The reason why an object cannot be read.
 pub enum Fault {
     /// The pack does not hold it as it should.
     Damaged(&'static str),
@@ -59,7 +59,7 @@ pub enum Fault {
     Refused(Error),
 }
 
-/// Why a copy is damaged that can be read and is not what its id says.
+/// The fault of a copy that can be read and is not what its id says.
 pub const OTHER_BYTES: Fault = Fault::Damaged("it has other bytes than its id says");
 
 impl From<std::io::Error> for Fault {
@@ -90,7 +90,7 @@ pub struct PackSource<'p> {
     pub file: &'p File,
     /// Bytes of the file.
     pub length: u64,
-    /// Where an object of the same pack begins.
+    /// The place where an object of the same pack begins.
     pub find: &'p dyn Fn(&ObjectId) -> Option<u64>,
     /// Reads a base that stands elsewhere.
     pub other: &'p Elsewhere<'p>,
@@ -277,7 +277,7 @@ fn made_by(delta: &[u8]) -> Option<u64> {
     Some(varint(&delta[used..])?.0)
 }
 
-/// How far before a delta its base begins: seven bits a byte, the most significant first, each further byte one more.
+/// Returns how far before a delta its base begins: seven bits a byte, the most significant first, each further byte one more.
 fn distance(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut last = *bytes.first()?;
     let (mut back, mut at) = (u64::from(last & 0x7f), 1);

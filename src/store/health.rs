@@ -1,4 +1,4 @@
-//! What can be wrong with the store, told by looking: packs and indexes that lack each other or are damaged, refs that name nothing,
+//! Things that can be wrong with the store, told by looking: packs and indexes that lack each other or are damaged, refs that name nothing,
 //! checkpoints with holes. Nothing is mended here.
 
 use std::collections::BTreeSet;

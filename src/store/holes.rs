@@ -40,7 +40,7 @@ impl Holes<'_> {
         }
     }
 
-    /// What is missing or damaged below a tree: the first path found and why; `None` if all of it is there. Trees are read and proved,
+    /// Returns what is missing or damaged below a tree: the first path found and why; `None` if all of it is there. Trees are read and proved,
     /// contents are looked for by name.
     ///
     /// # Errors

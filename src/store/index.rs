@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::model::id::ObjectId;
 
-/// What an index says of one object.
+/// An entry of an index, for one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackEntry {
     pub id: ObjectId,
@@ -120,7 +120,7 @@ impl Index {
         self.count
     }
 
-    /// Where an object begins in the pack.
+    /// Returns where an object begins in the pack.
     pub fn find(&self, id: &ObjectId) -> Option<u64> {
         let (mut from, mut to) = self.span(usize::from(id.as_bytes()[0]));
         while from < to {

@@ -1,4 +1,4 @@
-//! Which packs were there, and how: so that a loss is noticed by whoever writes next, and an index is verified once.
+//! The inventory of packs, and of their states: so that a loss is noticed by whoever writes next, and an index is verified once.
 //!
 //! `piton-packs` in the store names each pack with what the file system said of both its files and how many objects it holds. A writer
 //! compares it with what stands before it trusts anything ([`Objects::account`]). A pack that is gone or holds less changes the store's

@@ -1,4 +1,4 @@
-//! Who wrote without waiting (`durability: process`), so that others need not trust it.
+//! Marks of workspaces that wrote without waiting (`durability: process`), so that others need not trust them.
 //!
 //! `lazy/<workspace>` stands, durably, from a workspace's first record that was not waited for until the next start
 //! after a power cut. It has two readers. A writer that does wait syncs these workspaces' logs before its own record,

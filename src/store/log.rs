@@ -36,7 +36,7 @@ const CAP: u64 = 1 << 30;
 /// From this many bytes on a log is flushed before anything is appended.
 pub const FULL: u64 = 32 << 20;
 
-/// How long the first process after a power cut waits for others.
+/// The time that the first process after a power cut waits for others.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One checkpoint.
@@ -161,17 +161,17 @@ impl Log {
         Ok(log)
     }
 
-    /// Whether nobody else has appended to it or emptied it since.
+    /// Tells whether nobody else has appended to it or emptied it since.
     pub fn is_current(&self) -> bool {
         self.file.metadata().is_ok_and(|facts| facts.len() == self.length)
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether nothing waits in it.
+    /// Tells whether nothing waits in it.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }

@@ -22,12 +22,12 @@ use crate::model::weight::object_too_large;
 use crate::sys::fs::durable::{sync_dir, unique_suffix};
 use crate::sys::parallel::{Caller, Threads};
 
-/// Where a loose object stands.
+/// Returns where a loose object stands.
 pub fn path_of(git_dir: &Path, id: &ObjectId) -> PathBuf {
     path_in(&git_dir.join("objects"), id)
 }
 
-/// Where a loose object stands below a directory of objects.
+/// Returns where a loose object stands below a directory of objects.
 pub fn path_in(objects: &Path, id: &ObjectId) -> PathBuf {
     let hex = id.to_string();
     objects.join(&hex[..2]).join(&hex[2..])
@@ -215,7 +215,7 @@ pub fn finish(git_dir: &Path, pending: Vec<UnsyncedObject>) -> Result<()> {
     dirs.iter().try_for_each(|dir| sync_dir(dir))
 }
 
-/// How many loose objects one directory of 256 holds.
+/// Returns how many loose objects one directory of 256 holds.
 pub fn sample(git_dir: &Path) -> Result<usize> {
     let dir = git_dir.join("objects/17");
     match std::fs::read_dir(&dir) {

@@ -76,7 +76,7 @@ pub fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
 /// left to do.
 const EARLY: u64 = 8 << 20;
 
-/// What the name of a pack begins with: of one to keep, and of one whose objects are not compressed yet.
+/// The beginnings of the names of packs: of one to keep, and of one whose objects are not compressed yet.
 pub const DENSE: &str = "pack-";
 pub const LIGHT: &str = "pack-light-";
 
@@ -116,7 +116,7 @@ impl PackWriter {
         })
     }
 
-    /// Whether an object was appended.
+    /// Tells whether an object was appended.
     pub fn contains(&self, id: &ObjectId) -> bool {
         self.ids.contains(id)
     }
@@ -135,7 +135,7 @@ impl PackWriter {
         Ok(())
     }
 
-    /// How long it is so far.
+    /// Returns its length so far.
     pub fn length(&self) -> u64 {
         self.offset
     }

@@ -38,12 +38,12 @@ impl PackFile {
         self.path.with_extension(kind)
     }
 
-    /// Whether its objects are not compressed yet.
+    /// Tells whether its objects are not compressed yet.
     pub fn is_light(&self) -> bool {
         self.stem().starts_with(pack::LIGHT)
     }
 
-    /// How long ago it was written; `None` when that cannot be told.
+    /// Returns how long ago it was written; `None` when that cannot be told.
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
         now.duration_since(self.modified?).ok()
     }

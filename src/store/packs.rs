@@ -57,7 +57,7 @@ impl Pack {
         self.stem.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Where an object begins.
+    /// Returns where an object begins.
     pub fn find(&self, id: &ObjectId) -> Option<u64> {
         self.index.find(id).filter(|_| self.bad.is_empty() || !self.bad.contains(id))
     }

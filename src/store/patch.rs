@@ -4,7 +4,7 @@ use git2::{DiffOptions, Patch};
 
 use crate::error::{Code, Error, Result};
 
-/// What differs between two contents.
+/// The differences between two contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilePatch {
     pub plus: u64,

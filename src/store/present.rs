@@ -25,7 +25,7 @@ impl Present {
         loose::list(git_dir).map(Present::from)
     }
 
-    /// Whether an object was there.
+    /// Tells whether an object was there.
     pub fn contains(&self, id: &ObjectId) -> bool {
         self.0.binary_search(id).is_ok()
     }

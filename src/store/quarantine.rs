@@ -42,7 +42,7 @@ impl Quarantine {
         Ok(&self.store)
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn git_dir(&self) -> &Path {
         &self.store.git_dir
     }

@@ -20,7 +20,7 @@ const ENOUGH: usize = super::loose::MAX_LOOSE;
 /// The part of a process's descriptors that all of them may take.
 const SHARE: u64 = 8;
 
-/// How many this process has.
+/// Counts those that this process has.
 static OPEN: AtomicU64 = AtomicU64::new(0);
 
 /// The files of one store's handle; none until it is filled.

@@ -23,7 +23,7 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::space::DiskSpace;
 use crate::sys::interrupt::{Flow, Interrupt};
 
-/// How much is done at once.
+/// The amount that is done at once.
 #[derive(Clone, Copy)]
 pub struct Slice {
     /// Only packs that were written so long ago.
@@ -32,7 +32,7 @@ pub struct Slice {
     pub bytes: u64,
     /// Bytes after which a dense pack is finished: no more work than that is lost with the process.
     pub pack: u64,
-    /// Whether an unfinished pack is kept for the next time.
+    /// True if an unfinished pack is kept for the next time.
     pub goes_on: bool,
 }
 
@@ -151,7 +151,7 @@ impl Store {
     }
 }
 
-/// What the packs hold that are not light.
+/// Returns what the packs hold that are not light.
 fn dense(place: &StorePaths) -> Result<Present> {
     let (mut ids, known) = (Vec::new(), Inventory::load(&place.git_dir));
     for found in pack_files::packs(&place.git_dir)?.into_iter().filter(|found| !found.is_light()) {

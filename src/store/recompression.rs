@@ -17,19 +17,19 @@ use crate::model::id::ObjectKind;
 use crate::sys::fs::lock::FileLock;
 use crate::sys::interrupt::{Flow, Interrupt};
 
-/// How often somebody is asked whether to go on while a pack is being synced.
+/// The pause between two questions whether to go on while a pack is being synced.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// One light pack at work.
 pub struct Recompression {
     pub(super) light: PackFile,
     pub(super) file: File,
-    /// What no dense pack holds, with its end.
+    /// The entries that no dense pack holds, each with its end.
     pub(super) todo: VecDeque<(PackEntry, u64)>,
     pub(super) writer: Option<PackWriter>,
     /// A pack that is being synced, by a thread of its own: a disk may take long.
     pub(super) finishing: Option<Receiver<Result<String>>>,
-    /// Whether an object could not be read. The others are compressed all the same, and the light pack stays.
+    /// True if an object could not be read. The others are compressed all the same, and the light pack stays.
     pub(super) damaged: bool,
     pub(super) _consolidating: FileLock,
     pub(super) _shared: FileLock,

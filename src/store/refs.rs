@@ -12,10 +12,10 @@ use crate::model::id::ObjectId;
 use crate::sys::fs::durable::sync_dir;
 use crate::sys::fs::mark::FileMark;
 
-/// How long a `.lock` file must stand untouched to count as left over: git holds one for milliseconds.
+/// The time that a `.lock` file must stand untouched to count as left over: git holds one for milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often it is looked at meanwhile.
+/// The pause between two looks at it meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A ref, or what is wrong with it.
@@ -37,7 +37,7 @@ fn mark(path: &Path) -> Option<FileMark> {
 }
 
 impl RefMarks {
-    /// Whether nothing moved since. Changes in the same tick of the file system's clock as an earlier one are not seen.
+    /// Tells whether nothing moved since. Changes in the same tick of the file system's clock as an earlier one are not seen.
     pub fn stand(&self) -> bool {
         self.0.iter().all(|(path, known)| mark(path) == *known)
     }
@@ -138,7 +138,7 @@ impl Store {
         Locked::create(&self.git_dir.join(name))?.put(target, true)
     }
 
-    /// Where a ref is; `None` when there is none. The error says what is wrong with it.
+    /// Returns where a ref is; `None` when there is none. The error says what is wrong with it.
     pub(super) fn target(&self, name: &str) -> Result<Option<ObjectId>, String> {
         match std::fs::read(self.git_dir.join(name)) {
             Ok(content) => return parse(&content).map(Some),

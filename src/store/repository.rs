@@ -23,7 +23,7 @@ const LARGEST_COMMIT: u64 = 4 << 20;
 /// Most matches that a prefix search gives.
 const MAX_MATCHES: usize = 50;
 
-/// Where so many bytes are to come, they are not compressed yet.
+/// A number of bytes to come from which on they are not compressed yet.
 pub const LIGHT_FROM: u64 = 32 << 20;
 
 /// The same for a process that goes on, and compresses them as soon as nobody waits for it.
@@ -130,7 +130,7 @@ impl Store {
         Ok(unique.into_iter().filter(|id| !self.objects.is_loose(id)).collect())
     }
 
-    /// What kind of object an id is; `None` when it is not there (or is a tag, which piton never writes).
+    /// Returns what kind of object an id is; `None` when it is not there (or is a tag, which piton never writes).
     ///
     /// # Errors
     /// When packs cannot be listed. What cannot be read is not there.

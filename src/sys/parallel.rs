@@ -102,7 +102,7 @@ impl Threads {
     }
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct SharedWork<'a, R> {
     count: usize,
     block: usize,

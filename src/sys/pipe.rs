@@ -10,7 +10,7 @@ use rustix::fs::{FileType, fstat};
 
 use super::linux::descriptor;
 
-/// What a pipe takes as a whole or not at all.
+/// Bytes that a pipe takes as a whole or not at all.
 const WHOLE: usize = 4096;
 
 /// A pipe's end for writing that nobody else shares, so that it can be told not to wait.

@@ -19,13 +19,13 @@ pub fn build() -> String {
     }
 }
 
-/// When the file of this program was last written, in nanoseconds since the epoch; 0 when it is gone.
+/// Returns when the file of this program was last written, in nanoseconds since the epoch; 0 when it is gone.
 pub fn built_at() -> i64 {
     let facts = std::env::current_exe().and_then(std::fs::metadata);
     facts.map_or(0, |facts| facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec()))
 }
 
-/// How many descriptors this process may have.
+/// Returns how many descriptors this process may have.
 pub fn descriptor_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -14,7 +14,7 @@ use super::events::{PendingChanges, SharedChanges};
 use crate::error::{IoContext, Result};
 use crate::model::change::Why;
 
-/// What every cookie's name begins with.
+/// The beginning of every cookie's name.
 const NAME: &str = "cookie-";
 
 /// Deletions of directories that are no reason to lose patience.
@@ -77,7 +77,7 @@ impl Cookies {
         Err(Why::Late)
     }
 
-    /// How often this cookie had been seen before it was written.
+    /// Writes it, and returns how often it had been seen before.
     fn write(&mut self, shared: &SharedChanges) -> Result<u64> {
         let path = self.path();
         let file = match self.file.take() {

@@ -1,8 +1,8 @@
-//! What of a `.git` is watched: the files that rule what a capture looks at, and nothing else.
+//! The part of a `.git` that is watched: the files that rule what a capture looks at, and nothing else.
 
 use crate::model::path::RelPath;
 
-/// Whether a change of `path` concerns anybody: everything outside of `.git`, and inside of it the index, `info/exclude`
+/// Tells whether a change of `path` concerns anybody: everything outside of `.git`, and inside of it the index, `info/exclude`
 /// and what holds them.
 pub(super) fn concerns(path: &RelPath) -> bool {
     match inside(path) {
@@ -11,7 +11,7 @@ pub(super) fn concerns(path: &RelPath) -> bool {
     }
 }
 
-/// Whether the directory `path` is to be watched, whatever the rules say: `Some` for a `.git` and all below it.
+/// Tells whether the directory `path` is to be watched, whatever the rules say: `Some` for a `.git` and all below it.
 pub(super) fn admits(path: &RelPath) -> Option<bool> {
     inside(path).map(|rest| matches!(rest, b"" | b"info"))
 }
@@ -26,7 +26,7 @@ pub(super) fn ruled_by(path: &RelPath) -> Option<RelPath> {
     exclude.then(|| path.parent()?.parent()?.parent()).flatten()
 }
 
-/// What follows the first `.git` of a path.
+/// Returns what follows the first `.git` of a path.
 fn inside(path: &RelPath) -> Option<&[u8]> {
     let bytes = path.as_bytes();
     let mut at = 0;

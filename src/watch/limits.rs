@@ -1,4 +1,4 @@
-//! What the kernel allows one user's watchers, against what a workspace needs.
+//! The limits that the kernel sets to one user's watchers, against what a workspace needs.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub struct Short {
     pub key: &'static str,
     pub is: u64,
     pub wanted: u64,
-    /// What happens without more.
+    /// The consequence of so few.
     pub why: String,
 }
 
@@ -44,7 +44,7 @@ impl Limits {
         }
     }
 
-    /// Those that are too small for a workspace of so many directories.
+    /// Returns those that are too small for a workspace of so many directories.
     pub fn short(&self, directories: u64) -> Vec<Short> {
         let mut short = Vec::new();
         let mut want = |key, is: Option<u64>, wanted: u64, why: String| {

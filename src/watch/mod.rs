@@ -1,4 +1,4 @@
-//! What changed since: the watcher of one workspace.
+//! The watcher of one workspace, which tells what changed since a moment.
 //!
 //! [`Watcher::sync`] writes a *cookie*, a file of piton's own that the same instance of inotify watches, and waits until
 //! its event comes: then all events before it have come too. It gives watches to directories that are new, and answers the
@@ -48,14 +48,14 @@ use crate::model::change::{Changes, Clock, Dirty, Reach, Why};
 use crate::model::path::RelPath;
 use crate::sys::mount;
 
-/// Which directories get watches. Asked only of directories whose parents have one, never of the root and of a `.git`.
+/// The rules by which directories get watches. Asked only of directories whose parents have one, never of the root and of a `.git`.
 ///
 /// A directory that is closed but holds something captured (tracked by git, captured before) needs its watch too. In a
 /// new directory there may be ignore files nobody has read yet: to admit too much costs watches, to admit too little
 /// costs changes, unless [`Watcher::rewatch`] follows.
 pub type WatchRules<'r> = &'r dyn Fn(&RelPath) -> bool;
 
-/// What a watcher may use.
+/// The means of a watcher.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A directory of piton's own for cookies, outside of what is captured; made if it is missing. Several watchers may
@@ -65,7 +65,7 @@ pub struct Options {
     pub max_watches: usize,
     /// Dirty paths to keep one by one.
     pub max_paths: usize,
-    /// How long the start may place watches. What is left then counts as changed until a later sync has placed it.
+    /// The time that the start may take to place watches. What is left then counts as changed until a later sync has placed it.
     pub start_within: Duration,
 }
 
@@ -81,7 +81,7 @@ impl Options {
     }
 }
 
-/// What a watcher has and has seen.
+/// Figures of a watcher: what it has and has seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// Watched directories.
@@ -90,9 +90,9 @@ pub struct Stats {
     pub uncovered: Vec<(RelPath, Uncovered)>,
     /// Events so far.
     pub events: u64,
-    /// How often the kernel's queue overflowed.
+    /// Counts the overflows of the kernel's queue.
     pub overflows: u64,
-    /// How often all watches were placed anew.
+    /// Counts how often all watches were placed anew.
     pub restarts: u64,
     /// Changed paths that are kept.
     pub dirty: usize,
@@ -140,7 +140,7 @@ impl Watcher {
         }
     }
 
-    /// What changed since a clock, and the clock to ask with next time. A clock may be asked again until a later one was.
+    /// Returns what changed since a clock, and the clock to ask with next time. A clock may be asked again until a later one was.
     ///
     /// Take the clock before looking at the paths, and keep it only when what was found there is kept.
     pub fn sync(&mut self, since: Clock, rules: WatchRules<'_>, deadline: Instant) -> (Clock, Changes) {
@@ -175,7 +175,7 @@ impl Watcher {
         self.always = paths.into_iter().collect();
     }
 
-    /// What it has and has seen.
+    /// Returns what it has and has seen.
     pub fn stats(&self) -> Stats {
         let pending = self.shared.lock();
         let uncovered = self.places.iter().flat_map(|places| places.uncovered());

@@ -1,4 +1,4 @@
-//! Which directories are watched, and how they come to be: watched first, listed after.
+//! The watched directories, and how they come to be: watched first, listed after.
 //!
 //! Every directory has a watch of its own in one instance of notify, so that whoever gives the rules decides which cost
 //! none. What cannot be watched is *uncovered*: it counts as changed at every question.
@@ -31,7 +31,7 @@ const MANY: usize = 200;
 /// Below this many looks it does not matter.
 const CHEAP_LOOKS: usize = 400_000;
 
-/// Why a directory has no watch.
+/// The reason why a directory has no watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uncovered {
     /// The system (or the option) allows no more watches.
@@ -102,7 +102,7 @@ impl Places {
         })
     }
 
-    /// Whether the root's path still leads to the directory that is watched.
+    /// Tells whether the root's path still leads to the directory that is watched.
     pub(super) fn root_stands(&self) -> bool {
         let found = Dir::open_root(&self.root).and_then(|dir| dir.stat_self());
         found.is_ok_and(|facts| (facts.dev, facts.ino) == self.identity)
@@ -116,12 +116,12 @@ impl Places {
         &self.uncovered
     }
 
-    /// Whether `path` is a directory the watcher knows of.
+    /// Tells whether `path` is a directory the watcher knows of.
     pub(super) fn is_dir(&self, path: &RelPath) -> bool {
         self.placed.contains_key(path) || self.uncovered.contains_key(path)
     }
 
-    /// How many directories may go before a new instance is cheaper than letting go of each.
+    /// Returns how many directories may go before a new instance is cheaper than letting go of each.
     pub(super) fn patience(&self) -> usize {
         patience(self.placed.len())
     }
@@ -131,7 +131,7 @@ impl Places {
         Duration::from_millis(20) + Duration::from_micros(15) * u32::try_from(self.placed.len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether so much is to be let go of that a new instance is cheaper.
+    /// Tells whether so much is to be let go of that a new instance is cheaper.
     pub(super) fn is_worn(&self) -> bool {
         self.worn
     }
@@ -213,7 +213,7 @@ impl Places {
         Vec::new()
     }
 
-    /// Whether something that came may have names in it. What is a file now and a directory later is news of its parent,
+    /// Tells whether something that came may have names in it. What is a file now and a directory later is news of its parent,
     /// and a watch on a file would be placed and taken back at the cost of a look at every other.
     fn may_be_dir(&self, path: &RelPath) -> bool {
         !matches!(self.dir.find_dir(path.to_path()), Ok(None))
@@ -350,7 +350,7 @@ impl Places {
     }
 }
 
-/// How many of so many watches may be let go of one by one.
+/// Returns how many of so many watches may be let go of one by one.
 fn patience(watches: usize) -> usize {
     (CHEAP_LOOKS / watches.max(1)).max(MANY)
 }

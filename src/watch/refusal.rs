@@ -1,4 +1,4 @@
-//! Why a workspace is not watched. No error: a scan does what the watcher would have saved.
+//! The reasons why a workspace is not watched. No error: a scan does what the watcher would have saved.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use crate::error::Error;
 /// "Too many open files", which also means: too many instances of inotify.
 const EMFILE: i32 = 24;
 
-/// Why a workspace is not watched.
+/// The reason why a workspace is not watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// It (or the cookies' directory) stands on a file system whose changes this kernel does not all see.
     Foreign(&'static str),
     /// The root can have no watch.
     Root(Uncovered),
-    /// Whatever the operating system said.
+    /// Anything else that the operating system said.
     Unusable(String),
 }
 

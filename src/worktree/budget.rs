@@ -8,16 +8,16 @@ use crate::sys::memory::resident;
 /// Content always has so much, or nothing would move.
 const LEAST: u64 = 8 << 20;
 
-/// What is not content: the store's buffers, and objects that wait to become loose files.
+/// Memory for other things than content: the store's buffers, and objects that wait to become loose files.
 const OTHERS: u64 = 24 << 20;
 
-/// What one file still takes when its content is gone: its entry, its stamp, its share of the trees.
+/// Memory that one file still takes when its content is gone: its entry, its stamp, its share of the trees.
 const A_FILE: u64 = 400;
 
-/// How much a file may have grown since it was listed and be held whole.
+/// The growth since it was listed with which a file is still held whole.
 const GROWTH: u64 = 64 << 10;
 
-/// What a streamed file takes: its buffers.
+/// Memory that a streamed file takes: its buffers.
 const STREAM: u64 = 2 << 20;
 
 /// So many bytes, shared by all threads of one capture.

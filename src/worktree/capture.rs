@@ -87,7 +87,7 @@ pub(super) fn refuse_never(request: &Request<'_>) -> Result<()> {
 /// From so many files on, a second thread is worth its beginning.
 const MANY: usize = if cfg!(test) { 8 } else { 8192 };
 
-/// What was read so far.
+/// The part of a capture that was read so far.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) entries: Vec<(RelPath, ManifestEntry)>,

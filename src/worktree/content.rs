@@ -37,7 +37,7 @@ const COMPARED_FILES: usize = 64;
 /// Most files of which one action asks whether somebody has them open for writing.
 const ASKED_FILES: usize = 64;
 
-/// How long after its last time a file may have a page that is dirty: the kernel writes pages back within some 35 s, and the next
+/// The time after its last change for which a file may have a dirty page: the kernel writes pages back within some 35 s, and the next
 /// store moves the time again. Not on a file system in memory, whose pages stay dirty.
 const DIRTY_FOR: i64 = 120_000_000_000;
 
@@ -212,7 +212,7 @@ mod tests {
         RelPath::parse(text.as_bytes()).unwrap()
     }
 
-    /// What would be known of a file that a mapping wrote to later: its stamp, and another content.
+    /// Returns what would be known of a file that a mapping wrote to later: its stamp, and another content.
     fn known(root: &Path, name: &str, content: &[u8]) -> (RelPath, KnownFile) {
         let path = path(name);
         let stamp = probe(root, &path).unwrap().unwrap().stamp;

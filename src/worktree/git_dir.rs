@@ -13,11 +13,11 @@ const SMALL: u64 = 1 << 20;
 /// The git directory of a work tree.
 #[derive(Clone)]
 pub(super) struct GitDir {
-    /// Where the index is.
+    /// The place where the index is.
     pub(super) dir: PathBuf,
-    /// Where `info/exclude` is; differs from `dir` in linked worktrees.
+    /// The place where `info/exclude` is; differs from `dir` in linked worktrees.
     common: PathBuf,
-    /// Whether this is a linked worktree of another one.
+    /// True if this is a linked worktree of another one.
     pub(super) linked: bool,
 }
 
@@ -36,7 +36,7 @@ impl GitDir {
         })
     }
 
-    /// What the file system says of the files that rule a capture, whether they lie in the workspace or elsewhere.
+    /// Returns what the file system says of the files that rule a capture, whether they lie in the workspace or elsewhere.
     pub(super) fn marks(&self) -> GitMarks {
         // What cannot be looked at counts as not there.
         let mark = |path: PathBuf| FileMark::behind(&path).ok().flatten();
@@ -56,7 +56,7 @@ pub(super) struct GitMarks {
     pub(super) exclude: Option<FileMark>,
 }
 
-/// Where a `.git` file points to.
+/// Returns where a `.git` file points to.
 fn pointed_to(file: &Path, worktree: &Path) -> Option<PathBuf> {
     let text = read_regular(file, SMALL).ok().flatten()?;
     let target = text.strip_prefix(b"gitdir:")?.trim_ascii();

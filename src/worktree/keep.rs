@@ -7,7 +7,7 @@ use super::names::Names;
 use crate::model::path::RelPath;
 use crate::model::stamp::KnownFile;
 
-/// What stands in a list for its path.
+/// An element of a list, which stands there for its path.
 pub(super) trait Listed: Clone {
     fn path(&self) -> &RelPath;
 }
@@ -48,17 +48,17 @@ impl<'a, P: Listed> PathList<'a, P> {
         PathList(Cow::Borrowed(list))
     }
 
-    /// Whether the path itself is listed.
+    /// Tells whether the path itself is listed.
     pub(super) fn contains(&self, path: &RelPath) -> bool {
         self.0.binary_search_by(|listed| listed.path().cmp(path)).is_ok()
     }
 
-    /// What of it stands not in `other`.
+    /// Returns those of it that are not in `other`.
     pub(super) fn not_in<'s>(&'s self, other: &'s PathList<'_, P>) -> impl Iterator<Item = &'s RelPath> {
         self.0.iter().map(Listed::path).filter(|path| !other.contains(path))
     }
 
-    /// Whether something strictly below `dir` is listed.
+    /// Tells whether something strictly below `dir` is listed.
     pub(super) fn any_below(&self, dir: &RelPath) -> bool {
         !self.below(dir).is_empty()
     }
@@ -88,7 +88,7 @@ impl<'a, P: Listed> PathList<'a, P> {
     }
 }
 
-/// Where `path` stands to the paths strictly below `dir`: before, among or behind them.
+/// Returns where `path` stands to the paths strictly below `dir`: before, among or behind them.
 fn side(path: &RelPath, dir: &RelPath) -> Ordering {
     let (path, prefix) = (path.as_bytes(), dir.as_bytes());
     let head = &path[..path.len().min(prefix.len())];

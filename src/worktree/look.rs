@@ -19,7 +19,7 @@ use crate::sys::fs::stat::FileKind;
 /// Bytes of names that are asked for at once.
 const BUFFER: usize = 64 << 10;
 
-/// Whether a directory is a linked worktree (`git worktree add`) of some repository.
+/// Tells whether a directory is a linked worktree (`git worktree add`) of some repository.
 pub fn is_linked_worktree(dir: &Path) -> bool {
     GitDir::of(dir).is_some_and(|git| git.linked)
 }

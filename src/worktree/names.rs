@@ -7,7 +7,7 @@ pub(super) struct Names {
     spans: Vec<Span>,
 }
 
-/// Where a name starts and ends.
+/// The place where a name starts and ends.
 struct Span {
     start: usize,
     end: usize,

@@ -1,4 +1,4 @@
-//! What the file system says of one path, right now.
+//! One look at a path, right now.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
 use crate::model::stamp::Stamp;
 
-/// What a path is.
+/// The kind of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
     /// Something a checkpoint can hold.
@@ -20,7 +20,7 @@ pub enum ProbeKind {
     Special,
 }
 
-/// What `lstat` said of a path.
+/// Facts of `lstat` about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     pub kind: ProbeKind,

@@ -19,27 +19,27 @@ use crate::sys::clock::file_clock;
 /// Files above this size are streamed instead of being held in memory.
 pub(super) const WHOLE: u64 = 16 << 20;
 
-/// How often a file that changes under the reading is read.
+/// The number of times that a file is read while it changes.
 const ATTEMPTS: usize = 3;
 
-/// What a file held, whole.
+/// The whole content of a file.
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) bytes: Vec<u8>,
     pub(super) mark: ReadMark,
 }
 
-/// What reading says of a file's state.
+/// The state of a file, as reading found it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadMark {
     pub(super) stamp: Stamp,
-    /// Whether an equal stamp will prove equal content.
+    /// True if an equal stamp will prove equal content.
     pub(super) proven: bool,
-    /// Whether it never held still.
+    /// True if it never held still.
     pub(super) unstable: bool,
 }
 
-/// Why there is no content.
+/// The reason why there is no content.
 #[derive(Debug)]
 pub(super) enum Refusal {
     Skip(SkipReason),
@@ -220,7 +220,7 @@ impl<R: Read> Read for StableSource<R> {
     }
 }
 
-/// What a failed system call on the user's file means.
+/// Returns what a failed system call on the user's file means.
 pub(super) fn refusal(errno: Errno) -> Refusal {
     match errno {
         Errno::NOENT => Refusal::Gone,
@@ -236,7 +236,7 @@ pub(super) fn refusal(errno: Errno) -> Refusal {
     }
 }
 
-/// Whether a failure says nothing of the file: this process or machine has run out of something.
+/// Tells whether a failure says nothing of the file: this process or machine has run out of something.
 pub(super) fn is_ours(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }

@@ -1,4 +1,4 @@
-//! What a capture is asked for, and what it answers.
+//! The request for a capture, and its answer.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub const TARGET_FILES: u64 = 20_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub path: RelPath,
-    /// Whether everything below it counts too.
+    /// True if everything below it counts too.
     pub recursive: bool,
 }
 
@@ -31,16 +31,16 @@ pub struct Target {
 pub struct Request<'a> {
     /// The workspace's root; may itself be reached through symbolic links.
     pub root: &'a Path,
-    /// What the last capture knew; makes its paths sticky: captured while they exist, whatever ignore rule appears.
+    /// The knowledge of the last capture; makes its paths sticky: captured while they exist, whatever ignore rule appears.
     pub known: &'a KnownPaths,
     /// Further sticky paths, captured before but without stamps.
     pub sticky: &'a BTreeSet<RelPath>,
     /// Captured in addition to `extent`.
     pub targets: &'a [Target],
-    /// Whether targets are free of [`TARGET_BYTES`] and [`TARGET_FILES`], and include secrets even under
+    /// True if targets are free of [`TARGET_BYTES`] and [`TARGET_FILES`], and include secrets even under
     /// [`Secrets::Never`]: for what a restore is about to overwrite.
     pub unlimited_targets: bool,
-    /// What is looked at. Ignore rules of the directories above [`Extent::Paths`] hold and are recorded.
+    /// The part that is looked at. Ignore rules of the directories above [`Extent::Paths`] hold and are recorded.
     pub extent: Extent,
     pub limits: Limits,
     pub secrets: Secrets,
@@ -59,14 +59,14 @@ pub struct Request<'a> {
 pub struct Capture {
     pub manifest: Manifest,
     pub coverage: Coverage,
-    /// What to hand in as [`Request::known`] next time; only what lies in the extent. Captured files and links, without
+    /// The knowledge to hand in as [`Request::known`] next time; only what lies in the extent. Captured files and links, without
     /// those that only a target brought in. A sticky file that could not be taken this time (too large, unreadable)
     /// stays here with its old id, unproven, so that it is taken again when that is possible.
     pub known: Arc<KnownPaths>,
-    /// Whether that is what [`Request::known`] was.
+    /// True if that is what [`Request::known`] was.
     pub same: bool,
     pub stats: Stats,
-    /// What the user should hear, as sentences.
+    /// Warnings for the user, as sentences.
     pub warnings: Vec<String>,
     pub(super) visits: Visits,
 }
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Visits {
     }
 }
 
-/// What a capture cost.
+/// The cost of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     pub dirs: u64,

@@ -23,7 +23,7 @@ const HEADER: usize = 16;
 /// Largest file that is read: some ten million paths.
 const CAP: u64 = 1 << 30;
 
-/// What is kept.
+/// The content of a stamps file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
     /// The store's epoch: ids of another one must be checked against the store first.
@@ -48,7 +48,7 @@ pub struct Built {
     pub root: ObjectId,
 }
 
-/// What became of reading a stamps file.
+/// The outcome of reading a stamps file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Found(Stamps),
@@ -57,7 +57,7 @@ pub enum Outcome {
     Unusable(&'static str),
 }
 
-/// Who is told the directories of the known files, in the order of a walk, as soon as they are decoded.
+/// A listener to the directories of the known files, in the order of a walk, as soon as they are decoded.
 pub type OnDirs<'b> = &'b mut dyn FnMut(Vec<RelPath>);
 
 /// Reads the stamps, if there are usable ones.

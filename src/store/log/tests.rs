@@ -112,7 +112,7 @@ fn cut_power(store: &Store, ruin: impl Fn(usize, &Path)) {
     files.iter().enumerate().for_each(|(n, file)| ruin(n, file));
 }
 
-/// What becomes of each file.
+/// The damage that is done to a file.
 type Ruin = fn(usize, &Path);
 
 #[test]

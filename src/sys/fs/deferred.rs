@@ -1,4 +1,4 @@
-//! What is left of a file whose last name went: its content, which the file system frees only then.
+//! Removals that nobody waits for. The file system frees the content of a file when its last name goes.
 //!
 //! That can take longer than everything else (ext4 mounted with `discard` and without a journal tells the disk of each file, and
 //! waits: 0.4 ms on a virtual disk; a large file takes long anywhere), and nobody needs to wait for it. So a handle holds
@@ -22,7 +22,7 @@ const CLOSERS: usize = 4;
 /// The part of a process's descriptors that may be held.
 const SHARE: u64 = 4;
 
-/// How many contents this process holds.
+/// Counts the contents that this process holds.
 static HELD: Mutex<u64> = Mutex::new(0);
 static LET_GO: Condvar = Condvar::new();
 
@@ -32,7 +32,7 @@ pub struct DeferredUnlink {
     gathered: Mutex<Vec<Handle>>,
     /// The file system on which holding on is known to do no harm.
     dev: u64,
-    /// How many this process may hold.
+    /// The most that this process may hold.
     most: u64,
 }
 

@@ -29,7 +29,7 @@ pub struct Dir {
     fd: OwnedFd,
     /// For messages only.
     path: PathBuf,
-    /// Whether a component below the root is `.git`.
+    /// True if a component below the root is `.git`.
     in_git: bool,
 }
 
@@ -47,7 +47,7 @@ impl Dir {
         Ok(Dir { fd, path: path.to_owned(), in_git })
     }
 
-    /// Where it was opened, for messages.
+    /// Returns where it was opened, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -100,7 +100,7 @@ impl Dir {
         }
     }
 
-    /// What `name` stands for, `None` when nothing is there.
+    /// Returns what `name` stands for, `None` when nothing is there.
     ///
     /// # Errors
     /// I/O errors.
@@ -171,7 +171,7 @@ impl Dir {
         Ok(names)
     }
 
-    /// Whether names may be added and removed, judged for the effective user; `true` where the system cannot tell.
+    /// Tells whether names may be added and removed, judged for the effective user; `true` where the system cannot tell.
     ///
     /// # Errors
     /// I/O errors, a read-only file system among them.

@@ -30,7 +30,7 @@ pub enum Mode {
 pub struct FileLock {
     _file: File,
     path: PathBuf,
-    /// What the last exclusive holder before wrote, and what this one wrote.
+    /// The text of the last exclusive holder before, and that of this one.
     texts: (String, String),
     /// Its entry in [`TAKEN`].
     number: u64,
@@ -92,7 +92,7 @@ impl FileLock {
         Ok(FileLock { _file: file, path: path.to_owned(), texts, number })
     }
 
-    /// Whether the last exclusive holder before was the one that held `earlier`.
+    /// Tells whether the last exclusive holder before was the one that held `earlier`.
     pub fn follows(&self, earlier: &Held) -> bool {
         !earlier.0.is_empty() && self.texts.0 == earlier.0
     }
@@ -147,7 +147,7 @@ fn wait_for(file: File, mode: Mode, path: &Path, wait: Duration) -> Result<File>
     }
 }
 
-/// Which holding of an exclusive lock, by its text.
+/// One holding of an exclusive lock, told by its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held(String);
 
@@ -167,7 +167,7 @@ fn describe(file: &File, verb: &str, number: u64) -> std::io::Result<(String, St
     Ok((String::from_utf8_lossy(before.trim_ascii_end()).into_owned(), text.trim_end().to_owned()))
 }
 
-/// What the last exclusive holder of a lock wrote about itself: its pid, since when, and its verb.
+/// Returns what the last exclusive holder of a lock wrote about itself: its pid, since when, and its verb.
 pub fn holder(path: &Path) -> String {
     // A lock without its text is still a lock.
     std::fs::read_to_string(path).unwrap_or_default()

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// What the file system says of one state of a file, from a single look. Times in nanoseconds since the epoch.
+/// The facts by which one state of a file is told from another, from a single look. Times in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileMark {
     pub dev: u64,

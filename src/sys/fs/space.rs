@@ -28,7 +28,7 @@ impl DiskSpace {
         Ok(DiskSpace { free: facts.f_bavail.saturating_mul(block), total: facts.f_blocks.saturating_mul(block) })
     }
 
-    /// What is to stay free: 256 MiB, or a fiftieth of a smaller file system. File systems that tell no size have none.
+    /// Returns what is to stay free: 256 MiB, or a fiftieth of a smaller file system. File systems that tell no size have none.
     pub fn floor(&self) -> u64 {
         FLOOR_BYTES.min(self.total / FLOOR_PART)
     }

@@ -1,4 +1,4 @@
-//! What cannot be told path by path is told as everything, or as whole subtrees, and watching goes on.
+//! Changes that cannot be told path by path are told as everything, or as whole subtrees, and watching goes on.
 
 use super::*;
 

@@ -12,7 +12,7 @@ use crate::dice::Dice;
 
 const WRITERS: u64 = 4;
 
-/// What `lstat` says of everything the rules admit: inode, mode, size, times.
+/// Facts of `lstat` about everything the rules admit: inode, mode, size, times.
 type Look = BTreeMap<RelPath, (u64, u32, u64, i64, i64)>;
 
 /// Looks at a path, and at what is below it if `deep`.
@@ -39,7 +39,7 @@ fn look(root: &Path, top: &RelPath, deep: bool, found: &mut Look) {
     }
 }
 
-/// What somebody knows who looks only where the watcher says.
+/// The knowledge of somebody who looks only where the watcher says.
 fn follow(root: &Path, changes: &Changes, known: &mut Look) {
     let whole = [(RelPath::root(), Reach::Subtree)];
     let dirty: Vec<(RelPath, Reach)> = match changes {
@@ -89,33 +89,7 @@ fn edit(dice: &mut Dice, root: &Path, outside: &Path) {
     };
 }
 
-/// Returns the inodes that the process's inotify instances watch.
-fn watched_inodes() -> BTreeSet<u64> {
-    let mut found = BTreeSet::new();
-    for entry in fs::read_dir("/proc/self/fdinfo").unwrap().flatten() {
-        // A descriptor that was closed meanwhile watches nothing.
-        let text = fs::read_to_string(entry.path()).unwrap_or_default();
-        for line in text.lines().filter(|line| line.starts_with("inotify ")) {
-            let ino = line.split_whitespace().find_map(|word| word.strip_prefix("ino:")).unwrap();
-            found.insert(u64::from_str_radix(ino, 16).unwrap());
-        }
-    }
-    found
-}
-
-/// Returns the admitted directories that the kernel does not watch and that the watcher does not list as uncovered. There must be
-/// none once all events are handled.
-fn without_watch(scene: &Scene, truth: &Look) -> Vec<String> {
-    let inodes = watched_inodes();
-    let uncovered = scene.watcher.stats().uncovered;
-    let is_bare = |path: &RelPath, inode: u64| {
-        let is_dir = scene.at("").join(path.to_path()).symlink_metadata().is_ok_and(|facts| facts.is_dir());
-        is_dir && !inodes.contains(&inode) && !uncovered.iter().any(|(top, _)| path.starts_with(top))
-    };
-    truth.iter().filter(|(path, facts)| is_bare(path, facts.0)).map(|(path, _)| path.display()).collect()
-}
-
-/// How many paths were told, and how often everything.
+/// Counts the paths that were told, and how often everything was.
 fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
     let mut scene = Scene::new(&["a/b/c/d", "b/c/d", "c/d/e"]);
     let (root, outside) = (scene.at(""), scene.outside("o"));

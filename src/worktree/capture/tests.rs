@@ -169,7 +169,7 @@ fn files(capture: &Capture) -> String {
     entries.map(|(path, _)| path.display()).collect::<Vec<_>>().join(" ")
 }
 
-/// What was left out, in one line.
+/// Returns what was left out, in one line.
 fn gaps(capture: &Capture) -> String {
     let gaps = capture.coverage.skipped.iter();
     let texts = gaps.map(|(path, reason)| format!("{}:{}", path.display(), reason.as_str()));

@@ -35,7 +35,7 @@ impl IndexHash {
 #[derive(Debug)]
 pub(super) struct IndexSlot {
     pub(super) name: Vec<u8>,
-    /// Whether it is a file or link (no submodule, no sparse directory) and not deleted.
+    /// True if it is a file or link (no submodule, no sparse directory) and not deleted.
     pub(super) tracked: bool,
 }
 

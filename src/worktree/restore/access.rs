@@ -80,7 +80,7 @@ pub(super) fn deepest_dir(root: &Dir, path: &RelPath) -> Result<(RelPath, Dir)> 
     }
 }
 
-/// What to do about a directory that cannot be written; found out before anything is.
+/// The treatment of a directory that cannot be written; found out before anything is.
 const UNTOUCHED: &str =
     "nothing was changed; check its owner, permissions and mount, or restore the rest: `piton restore N PATH…`";
 

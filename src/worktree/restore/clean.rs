@@ -9,7 +9,7 @@ use crate::sys::fs::dir::Dir;
 use crate::sys::fs::durable::unique_suffix;
 use crate::sys::fs::stat::FileKind;
 
-/// How every name begins that a restore creates for a moment in the user's tree. Scans leave such names out.
+/// The beginning of every name that a restore creates for a moment in the user's tree. Scans leave such names out.
 pub const TEMPORARY_PREFIX: &str = ".piton-tmp-";
 
 /// A name that neither this process nor a dead one with the same pid has used.

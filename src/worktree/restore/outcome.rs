@@ -1,4 +1,4 @@
-//! What a restore is given to work with, and what it did.
+//! The input of a restore, and its outcome.
 
 use std::io::Write;
 
@@ -8,10 +8,10 @@ use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;
 use crate::model::stamp::KnownFile;
 
-/// Where the contents of files and links come from: the border to the store, which this module does not know. Several
+/// The source of the contents of files and links: the border to the store, which this module does not know. Several
 /// threads ask at once.
 pub trait BlobSource: Sync {
-    /// Whether the blob is there.
+    /// Tells whether the blob is there.
     ///
     /// # Errors
     /// When the source cannot answer.
@@ -41,15 +41,15 @@ pub trait BlobSource: Sync {
     }
 }
 
-/// What the pre-restore checkpoint holds: only exactly this may be replaced or deleted.
+/// The content of the pre-restore checkpoint: only exactly this may be replaced or deleted.
 #[derive(Clone, Copy)]
 pub struct Saved<'a> {
     pub present: &'a Manifest,
-    /// What was known of a file after that capture; `None` has it read and hashed again.
+    /// The knowledge of a file after that capture; `None` has it read and hashed again.
     pub known: &'a (dyn Fn(&RelPath) -> Option<KnownFile> + Sync),
 }
 
-/// What applying a plan did, in byte order of the paths. What the plan itself keeps or calls a conflict is not repeated.
+/// The outcome of applying a plan, in byte order of the paths. What the plan itself keeps or calls a conflict is not repeated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub created: Vec<RelPath>,
@@ -61,12 +61,12 @@ pub struct Outcome {
     pub failed: Vec<(RelPath, String)>,
     /// Paths that changed, but not in every respect: owner, ACL and extended attributes that could not be kept.
     pub warnings: Vec<(RelPath, String)>,
-    /// Whether it was stopped before its end; what was left undone is in `failed`.
+    /// True if it was stopped before its end; what was left undone is in `failed`.
     pub stopped: bool,
 }
 
 impl Outcome {
-    /// Whether every step of the plan was done.
+    /// Tells whether every step of the plan was done.
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty() && !self.stopped
     }

@@ -8,7 +8,7 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::{Difference, EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
 
-/// What a restore is going to do. Every list is in byte order of its paths; no path is in two of them.
+/// The intentions of a restore. Every list is in byte order of its paths; no path is in two of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Paths that are not there now.
@@ -24,7 +24,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether applying it changes nothing.
+    /// Tells whether applying it changes nothing.
     pub fn changes_nothing(&self) -> bool {
         self.create.is_empty() && self.replace.is_empty() && self.delete.is_empty()
     }
@@ -73,22 +73,22 @@ impl Plan {
     }
 }
 
-/// What a plan is made from.
+/// The input of a plan.
 #[derive(Clone, Copy)]
 pub struct PlanInput<'a> {
-    /// What is to come back.
+    /// The content that is to come back.
     pub target: &'a Manifest,
-    /// What the pre-restore checkpoint holds, captured just now.
+    /// The content of the pre-restore checkpoint, captured just now.
     pub present: &'a Manifest,
-    /// What the pre-restore checkpoint had to leave out.
+    /// Paths that the pre-restore checkpoint had to leave out.
     pub present_skipped: &'a BTreeMap<RelPath, SkipReason>,
-    /// Which paths: each stands for itself and all below; empty means the whole tree.
+    /// The selected paths: each stands for itself and all below; empty means the whole tree.
     pub select: &'a [RelPath],
-    /// Whether files created since the target stay.
+    /// True if files created since the target stay.
     pub keep_new: bool,
     /// `Ok` when the target's coverage would have captured such an entry, else why not.
     pub covered: &'a dyn Fn(&RelPath, &ManifestEntry) -> Result<(), String>,
-    /// Whether the target skipped this path or a directory above it.
+    /// True if the target skipped this path or a directory above it.
     pub target_skipped: &'a dyn Fn(&RelPath) -> bool,
     /// Judges each change.
     pub agreed: &'a Agree<'a>,
@@ -108,7 +108,7 @@ pub enum Agreement {
     Missing,
 }
 
-/// Whether a selected path names anything in a manifest: an entry, or something below it.
+/// Tells whether a selected path names anything in a manifest: an entry, or something below it.
 pub fn matches(manifest: &Manifest, select: &RelPath) -> bool {
     select.is_root() || manifest.contains(select) || manifest.inside(select).next().is_some()
 }
@@ -143,7 +143,7 @@ struct Wanted {
 
 struct Planner<'a> {
     input: &'a PlanInput<'a>,
-    /// What stays as it is, mostly nearly everything, is not looked at again.
+    /// The differing paths: what stays as it is, mostly nearly everything, is not looked at again.
     differences: Vec<Difference<'a>>,
     select: BTreeSet<RelPath>,
     /// Entries of the target that are not there now, with all directories above them.
@@ -192,7 +192,7 @@ impl Planner<'_> {
         }
     }
 
-    /// What is there and not in the target, children before their directories.
+    /// Plans for what is there and not in the target, children before their directories.
     fn plan_removals(&mut self) {
         for (path, reason) in self.input.present_skipped {
             if *reason != SkipReason::Vanished {
@@ -211,7 +211,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a file of which nothing is known but its path would be deleted, if it could be saved.
+    /// Tells whether a file of which nothing is known but its path would be deleted, if it could be saved.
     fn would_go(&self, path: &RelPath) -> bool {
         let unknown = ManifestEntry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 0 };
         let input = self.input;
@@ -310,7 +310,7 @@ impl Planner<'_> {
         obstacle.or_else(|| (!agreed()).then_some(ConflictReason::Moved))
     }
 
-    /// What is known to be at, or above, a path that the pre-restore checkpoint does not hold.
+    /// Returns what is known to be at, or above, a path that the pre-restore checkpoint does not hold.
     ///
     /// Below a directory whose *contents* were left out nothing is known; creating there is safe, because applying never
     /// takes a name that exists.

@@ -11,7 +11,7 @@ use crate::model::stamp::{KnownFile, Stamp};
 use crate::sys::fs::dir::Dir;
 use crate::sys::fs::stat::{FileKind, Stat};
 
-/// What is at a path, compared with an entry.
+/// The object at a path, compared with an entry.
 #[derive(Debug)]
 pub(super) enum Proof {
     /// Exactly the entry; what `lstat` said of it.

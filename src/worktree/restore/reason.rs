@@ -1,11 +1,11 @@
-//! Why a restore leaves a path alone.
+//! The reasons why a restore leaves a path alone.
 
 use std::fmt;
 
 use crate::model::coverage::SkipReason;
 use crate::model::path::RelPath;
 
-/// Why a path that the target does not hold stays, although nothing is wrong.
+/// The reason why a path that the target does not hold stays, although nothing is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeepReason {
     /// The target would not have captured it, so its absence there proves nothing; why.
@@ -50,10 +50,10 @@ impl fmt::Display for KeepReason {
     }
 }
 
-/// Why a path that should change cannot.
+/// The reason why a path that should change cannot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConflictReason {
-    /// What is there now is in no checkpoint; why it could not be captured.
+    /// The object there is in no checkpoint; why it could not be captured.
     NotSaved(SkipReason),
     /// A FIFO, socket or device is there.
     Special,

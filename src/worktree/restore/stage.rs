@@ -28,13 +28,13 @@ pub(super) struct Staged {
     /// The directory it waits in: that of its place, or the deepest one above it that exists.
     pub dir: RelPath,
     pub name: Vec<u8>,
-    /// What it looked like when it was complete.
+    /// Its facts when it was complete.
     pub seen: Stat,
     /// Owner and attributes of the old file that it could not be given.
     pub lost: Vec<String>,
 }
 
-/// What became of one file or link of the plan.
+/// The outcome of staging one file or link of the plan.
 pub(super) enum Staging {
     Ready(Staged),
     /// The place holds the target already.
@@ -46,7 +46,7 @@ pub(super) enum Staging {
 /// A file or link that gets new content.
 pub(super) struct Arrival<'a> {
     pub path: &'a RelPath,
-    /// What it replaces; `None` for a path that must not exist.
+    /// The entry that it replaces; `None` for a path that must not exist.
     pub from: Option<&'a ManifestEntry>,
     pub to: &'a ManifestEntry,
 }
@@ -59,7 +59,7 @@ pub(super) struct StagingArea<'a> {
     /// The root's file system.
     pub dev: u64,
     pub blobs: &'a dyn BlobSource,
-    /// Whether all files are synced at once when all are written.
+    /// True if all files are synced at once when all are written.
     pub bulk: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::sys::fs::stat::{FileKind, Stat};
 /// A name, and the directory in which it stands.
 type Name<'a> = (&'a Dir, &'a [u8]);
 
-/// How the name begins of a file that could not go back to its own.
+/// The beginning of the name of a file that could not go back to its own.
 const KEPT_PREFIX: &str = ".piton-kept";
 
 /// Puts `new` (in `from`) in the place of `name` (in `dir`), which was proved to be in state `seen`, and drops the old.

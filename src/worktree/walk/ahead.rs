@@ -33,7 +33,7 @@ const MAX_NAMES: usize = 10_000;
 /// Most scouts: beyond it the kernel's directory cache gains little.
 const MAX_SCOUTS: usize = 3;
 
-/// How many scouts there are: one core is the walk's own.
+/// Returns the number of scouts: one core is the walk's own.
 pub(super) fn scouts() -> usize {
     cores(MAX_SCOUTS + 1) - 1
 }
@@ -41,7 +41,7 @@ pub(super) fn scouts() -> usize {
 /// Longest time between two calls of `control`.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How often the walk looks again whether a scout has finished, before it goes to sleep.
+/// The number of times that the walk looks again whether a scout has finished, before it goes to sleep.
 const SPINS: usize = 200;
 
 #[derive(Default)]
@@ -53,12 +53,12 @@ struct Queue {
     ready: HashMap<RelPath, Option<DirListing>>,
     /// Names in what is ready.
     names: usize,
-    /// Whether the walk sleeps.
+    /// True if the walk sleeps.
     awaited: bool,
     closed: bool,
 }
 
-/// What walk and scouts share.
+/// The state that walk and scouts share.
 #[derive(Default)]
 pub(super) struct Ahead {
     plan: ReadPlan,
@@ -94,7 +94,7 @@ impl Ahead {
         }
     }
 
-    /// What was read ahead of a directory, if a scout has read it or is at it. `control` is called while a scout is
+    /// Returns what was read ahead of a directory, if a scout has read it or is at it. `control` is called while a scout is
     /// waited for.
     ///
     /// # Errors

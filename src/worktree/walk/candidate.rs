@@ -9,7 +9,7 @@ use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::stamp::Stamp;
 
-/// How a file came to be a candidate; also its rank when the count guard strikes.
+/// The reason why a file is a candidate; also its rank when the count guard strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     /// Captured before.
@@ -21,7 +21,7 @@ pub(crate) enum Class {
     Targeted,
 }
 
-/// Where the content of a candidate comes from.
+/// The origin of the content of a candidate.
 pub(crate) enum ContentSource {
     /// Proven unchanged by its stamp.
     Known(ObjectId),
@@ -36,11 +36,11 @@ pub(crate) struct Candidate {
     pub(crate) stamp: Stamp,
     pub(crate) source: ContentSource,
     pub(crate) class: Class,
-    /// Whether it is (also) a target: no size cap then.
+    /// True if it is (also) a target: no size cap then.
     pub(crate) targeted: bool,
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Default)]
 pub(crate) struct WalkResult {
     pub(crate) files: Vec<Candidate>,

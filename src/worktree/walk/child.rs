@@ -107,7 +107,7 @@ impl Walker<'_> {
         self.stack.push(WalkItem::Dir(next));
     }
 
-    /// Whether a tool made the directory and can make it again: not even a target, or removing `node_modules` would cost
+    /// Tells whether a tool made the directory and can make it again: not even a target, or removing `node_modules` would cost
     /// its whole weight.
     fn is_made(&self, place: &WalkDir, here: &Here<'_>, names: &Names, path: &RelPath) -> bool {
         let beside = |name: &[u8]| names.contains(name) || (!place.shown() && here.lstat(name).is_ok());
@@ -118,7 +118,7 @@ impl Walker<'_> {
         generated::made_beside(path.name(), &beside) || generated::made_inside(path.name(), &inside)
     }
 
-    /// What the rules say of a directory, its parent's state included: `Open` keeps it.
+    /// Returns what the rules say of a directory, its parent's state included: `Open` keeps it.
     fn dir_rule(&self, place: &WalkDir, here: &Here<'_>, names: &Names, path: &RelPath) -> DirRule {
         let beside = |name: &[u8]| {
             if place.shown() { names.contains(name) } else { here.lstat(name).is_ok() }
@@ -157,7 +157,7 @@ impl Walker<'_> {
         self.push(path, stamp, source, (class, targeted));
     }
 
-    /// Whether a file may be written through a mapping right now, which moves no time.
+    /// Tells whether a file may be written through a mapping right now, which moves no time.
     fn is_live(&self, path: &RelPath) -> bool {
         use std::os::fd::AsFd;
         database::is_database(path.name())
@@ -203,7 +203,7 @@ impl Walker<'_> {
         self.stack.push(WalkItem::File(Candidate { path, stamp, source, class, targeted }));
     }
 
-    /// How the rules class a file or link; `None` when they leave it out. Size and secrecy are not their business.
+    /// Returns the class that the rules give a file or link; `None` when they leave it out. Size and secrecy are not their business.
     fn class(&self, place: &WalkDir, path: &RelPath, known: bool) -> Option<Class> {
         if place.state == DirState::Excluded || !(place.in_extent || self.in_extent(path)) {
             return None;

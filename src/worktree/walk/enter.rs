@@ -1,4 +1,4 @@
-//! What a directory itself holds that decides over what is in it: a repository, its maker's mark, its ignore file.
+//! The content of a directory that decides over the rest of it: a repository, its maker's mark, its ignore file.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Walker<'_> {
         content
     }
 
-    /// Whether the directory is a cache by its tag.
+    /// Tells whether the directory is a cache by its tag.
     fn is_tagged(&self, place: &WalkDir, has: &dyn Fn(&[u8]) -> bool) -> bool {
         let tag = || read::whole(self.root, &place.path.join(generated::CACHE_TAG), WHOLE).ok();
         has(generated::CACHE_TAG) && tag().is_some_and(|content| content.bytes.starts_with(generated::CACHE_SIGNATURE))
@@ -96,7 +96,7 @@ impl Walker<'_> {
     }
 }
 
-/// What the index of the repository at `base` tracks.
+/// Returns what the index of the repository at `base` tracks.
 pub(crate) fn tracked(git: &GitDir, base: &RelPath) -> Result<Tracked> {
     let paths = git_index::tracked(&git.dir)?;
     Ok(Tracked::new(paths.into_iter().map(|path| below(base, path))))

@@ -17,14 +17,14 @@ use crate::sys::clock::file_clock;
 /// Bytes for one `getdents` call.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// What the kernel said of a directory.
+/// A directory, as the kernel listed it.
 pub(super) struct DirListing {
     /// Scouts do not keep directories open.
     pub(super) dir: Option<OwnedFd>,
     pub(super) facts: Stat,
     /// Sorted by bytes.
     pub(super) names: Names,
-    /// What stands under each name.
+    /// The objects under the names.
     pub(super) seen: Vec<Seen>,
 }
 

@@ -11,10 +11,10 @@ use super::listing::DirListing;
 use crate::model::path::RelPath;
 use crate::model::stamp::KnownPaths;
 
-/// How often the walk looks again whether a scout has finished, before it reads the directory itself: some 20 µs.
+/// The number of times that the walk looks again whether a scout has finished, before it reads the directory itself: some 20 µs.
 const SPINS: usize = 1_000;
 
-/// How far a directory is.
+/// The progress of a directory.
 enum PlanSlot {
     Waiting,
     Claimed,
@@ -32,7 +32,7 @@ pub(super) struct ReadPlan {
     slots: Vec<Mutex<PlanSlot>>,
     /// The next that nobody has claimed.
     next: AtomicUsize,
-    /// Those before it are passed.
+    /// Directories before it are passed.
     passed: AtomicUsize,
     /// Names in what is ready.
     names: AtomicUsize,
@@ -75,7 +75,7 @@ impl ReadPlan {
         ReadPlan { dirs, slots, ..ReadPlan::default() }
     }
 
-    /// Where a directory stands in the plan.
+    /// Returns where a directory stands in the plan.
     pub(super) fn find(&self, path: &RelPath) -> Option<usize> {
         self.dirs.binary_search_by(|planned| walk_order(planned, path)).ok()
     }
@@ -85,7 +85,7 @@ impl ReadPlan {
         self.names.load(SeqCst)
     }
 
-    /// Whether some directory has been claimed by nobody.
+    /// Tells whether some directory has been claimed by nobody.
     pub(super) fn is_open(&self) -> bool {
         self.next.load(SeqCst).max(self.passed.load(SeqCst)) < self.dirs.len()
     }
@@ -108,7 +108,7 @@ impl ReadPlan {
         }
     }
 
-    /// What was read of a claimed directory.
+    /// Puts down what was read of a claimed directory.
     pub(super) fn publish(&self, at: usize, listing: Option<DirListing>) {
         let mut slot = self.slot(at);
         if matches!(*slot, PlanSlot::Claimed) {

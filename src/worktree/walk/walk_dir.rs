@@ -10,7 +10,7 @@ use crate::filter::Level;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 
-/// What the rules say of a directory.
+/// The verdict of the rules on a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DirState {
     Open,
@@ -31,11 +31,11 @@ pub(crate) struct WalkDir {
     pub(crate) level: Option<Arc<Level>>,
     /// The innermost repository it belongs to.
     pub(crate) repo: Option<Arc<Repo>>,
-    /// Whether the extent reaches it, and so everything below.
+    /// True if the extent reaches it, and so everything below.
     pub(crate) in_extent: bool,
-    /// Whether it lies in a recursive target: everything below is captured.
+    /// True if it lies in a recursive target: everything below is captured.
     pub(crate) forced: bool,
-    /// Whether a rule names it as wanted, so that its maker's mark does not close it.
+    /// True if a rule names it as wanted, so that its maker's mark does not close it.
     pub(crate) pinned: bool,
     pub(crate) depth: usize,
 }
@@ -44,9 +44,9 @@ pub(crate) struct WalkDir {
 pub(crate) struct Visited {
     pub(crate) place: WalkDir,
     pub(crate) perm: u16,
-    /// Whether it is recorded for itself, not only if something below is.
+    /// True if it is recorded for itself, not only if something below is.
     pub(crate) recorded: bool,
-    /// Whether nothing that stands in it was left out.
+    /// True if nothing that stands in it was left out.
     pub(crate) whole: bool,
     /// The blob of its ignore file that was applied.
     pub(crate) applied: Option<ObjectId>,
@@ -55,7 +55,7 @@ pub(crate) struct Visited {
 }
 
 impl DirState {
-    /// Whether all that is in the directory is looked at.
+    /// Tells whether all that is in the directory is looked at.
     pub(crate) fn is_open(self) -> bool {
         self == DirState::Open
     }
@@ -76,12 +76,12 @@ impl WalkDir {
         }
     }
 
-    /// Whether all that is in it is looked at.
+    /// Tells whether all that is in it is looked at.
     pub(crate) fn shown(&self) -> bool {
         self.forced || (self.in_extent && self.state == DirState::Open)
     }
 
-    /// Whether paths captured before or tracked by git are looked at.
+    /// Tells whether paths captured before or tracked by git are looked at.
     pub(super) fn keeps(&self) -> bool {
         self.state != DirState::Excluded
     }
@@ -93,7 +93,7 @@ pub(crate) type Tracked = PathList<'static, RelPath>;
 /// A git repository in the workspace, as it was read.
 #[derive(Clone)]
 pub(crate) struct Repository {
-    /// Where its work tree begins.
+    /// The place where its work tree begins.
     pub(crate) base: RelPath,
     pub(crate) git: GitDir,
     /// Of its index and its `info/exclude`, from before they were read.
@@ -108,14 +108,14 @@ pub(crate) struct Repo {
 }
 
 impl Repo {
-    /// What the repository and those around it track.
+    /// Returns what the repository and those around it track.
     pub(super) fn chain(innermost: &Option<Arc<Repo>>) -> impl Iterator<Item = &Tracked> {
         let all = std::iter::successors(innermost.as_deref(), |repo| repo.parent.as_deref());
         all.map(|repo| repo.own.tracked.as_ref())
     }
 }
 
-/// What waits on the walk's stack.
+/// An element of the walk's stack.
 pub(super) enum WalkItem {
     Dir(WalkDir),
     File(Candidate),

@@ -51,7 +51,7 @@ pub(super) struct Walker<'a> {
     pub(super) targets: PathList<'a, &'a RelPath>,
     pub(super) recursive: PathList<'a, &'a RelPath>,
     pub(super) known: PathList<'a, (RelPath, KnownFile)>,
-    /// Where in what is known the walk has come to.
+    /// The place in `known` that the walk has come to.
     pub(super) known_at: usize,
     pub(super) sticky: PathList<'a, &'a RelPath>,
     pub(super) configured: Option<Arc<Level>>,
@@ -106,7 +106,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Whether `path` itself is named by a partial extent.
+    /// Tells whether `path` itself is named by a partial extent.
     pub(super) fn in_extent(&self, path: &RelPath) -> bool {
         self.extent.as_ref().is_some_and(|extent| extent.contains(path))
     }
@@ -205,7 +205,7 @@ impl<'a> Walker<'a> {
         self.ahead.offer(later.map(|place| place.path.clone()));
     }
 
-    /// What is known of a name in a directory. The walk asks in nearly rising order: looking goes on from the last place.
+    /// Returns what is known of a name in a directory. The walk asks in nearly rising order: looking goes on from the last place.
     pub(super) fn known(&mut self, dir: &RelPath, name: &[u8]) -> Option<&'a (RelPath, KnownFile)> {
         let list = self.request.known.entries();
         let order = |at: usize| order_of(&list[at].0, dir, name);
@@ -246,7 +246,7 @@ impl<'a> Walker<'a> {
         names
     }
 
-    /// Whether a directory that is not shown holds anything that is wanted.
+    /// Tells whether a directory that is not shown holds anything that is wanted.
     pub(super) fn leads_somewhere(&self, place: &WalkDir) -> bool {
         let (path, wanted) = (&place.path, &self.targets);
         let outside = !place.in_extent && self.extent.as_ref().is_some_and(|extent| extent.any_below(path));
@@ -318,7 +318,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// How `path` stands to the path of `name` in `dir`.
+/// Returns how `path` stands to the path of `name` in `dir`.
 fn order_of(path: &RelPath, dir: &RelPath, name: &[u8]) -> Ordering {
     let (path, dir) = (path.as_bytes(), dir.as_bytes());
     if dir.is_empty() {
@@ -338,7 +338,7 @@ pub(crate) fn identity(path: &std::path::Path) -> Option<(u64, u64)> {
     Some((stat.st_dev, stat.st_ino))
 }
 
-/// What of the request itself cannot be heeded.
+/// Returns what of the request itself cannot be heeded.
 fn complaints(request: &Request<'_>) -> Vec<String> {
     let targets = request.targets.iter().map(|target| &target.path);
     let unreachable = targets

@@ -108,7 +108,7 @@ impl Warm {
     }
 }
 
-/// What differs.
+/// The differences between the tree and the disk.
 pub struct Differences {
     /// Paths that are not what was captured.
     pub changed: Dirty,

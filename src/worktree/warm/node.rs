@@ -29,7 +29,7 @@ impl Leaf {
     }
 }
 
-/// What a manifest says of a file or link that is captured.
+/// Returns what a manifest says of a file or link that is captured.
 pub(super) fn entry_of(known: &KnownFile) -> ManifestEntry {
     let kind = if known.stamp.mode & libc::S_IFMT == libc::S_IFLNK { EntryKind::Link } else { EntryKind::File };
     ManifestEntry { kind, perm: perm_of(known.stamp.mode), id: known.id, size: known.stamp.size }
@@ -52,7 +52,7 @@ pub(super) struct DirNode {
     pub(super) pinned: bool,
     pub(super) perm: u16,
     pub(super) recorded: bool,
-    /// Whether nothing that stands in it itself was left out.
+    /// True if nothing that stands in it itself was left out.
     pub(super) whole: bool,
     /// The blob of the ignore file that was applied.
     pub(super) applied: Option<ObjectId>,
@@ -82,7 +82,7 @@ impl DirNode {
         }
     }
 
-    /// Where a name stands among the directories, or would.
+    /// Returns where a name stands among the directories, or would.
     fn seat(&self, name: &[u8]) -> std::result::Result<usize, usize> {
         // Mostly the last one: trees are put together in order.
         match self.dirs.last() {
@@ -169,12 +169,12 @@ impl DirNode {
         }
     }
 
-    /// Whether nothing in it or below was left out.
+    /// Tells whether nothing in it or below was left out.
     pub(super) fn is_whole(&self) -> bool {
         self.whole && self.dirs.iter().all(|(_, node)| node.is_whole())
     }
 
-    /// Whether a checkpoint holds the directory.
+    /// Tells whether a checkpoint holds the directory.
     pub(super) fn is_in(&self) -> bool {
         match self.built {
             Built::Tree(_) => true,
@@ -183,7 +183,7 @@ impl DirNode {
         }
     }
 
-    /// What a checkpoint holds of it, in the order of the names.
+    /// Returns what a checkpoint holds of it, in the order of the names.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&[u8], ManifestEntry)> {
         let mut leaves = self.leaves.iter().map(|leaf| (&*leaf.name, leaf.entry())).peekable();
         let dirs = self.dirs.iter().filter(|(_, node)| node.is_in());

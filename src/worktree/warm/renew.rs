@@ -24,7 +24,7 @@ use crate::worktree::read::{self, WHOLE};
 use crate::worktree::request::{Request, Stats};
 use crate::worktree::walk::{self, Again, Candidate, ContentSource, Repo, WalkResult};
 
-/// What became of an attempt to bring a warm tree up to date.
+/// The outcome of an attempt to bring a warm tree up to date.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Renewed {
     Done {
@@ -38,10 +38,10 @@ pub enum Renewed {
     Rescan(&'static str),
 }
 
-/// Why everything has to be looked at.
+/// The reason why everything has to be looked at.
 const TOO_MANY: &str = "there are more files than a checkpoint may hold";
 
-/// What one look again gave.
+/// The result of one look again.
 struct Looked {
     started: Instant,
     stats: Stats,
@@ -177,7 +177,7 @@ impl Warm {
         others
     }
 
-    /// Whether no repository's rules have moved: these files are looked at each time, wherever they lie.
+    /// Tells whether no repository's rules have moved: these files are looked at each time, wherever they lie.
     pub fn is_settled(&self) -> bool {
         self.repos.values().all(|repo| repo.own.git.marks() == repo.own.marks)
     }
@@ -290,7 +290,7 @@ impl Warm {
         }
     }
 
-    /// What is known at and below the paths.
+    /// Returns what is known at and below the paths.
     pub(super) fn known_at(&self, paths: &BTreeSet<RelPath>) -> KnownPaths {
         let mut known: Vec<(RelPath, KnownFile)> = Vec::new();
         for path in paths {

@@ -29,11 +29,11 @@ pub struct Warm {
     /// Repositories by where their work trees begin.
     pub(super) repos: BTreeMap<RelPath, Arc<Repo>>,
     pub(super) coverage: Arc<Coverage>,
-    /// What is known of paths that could not be taken the last time.
+    /// The knowledge of paths that could not be taken the last time.
     pub(super) retained: BTreeMap<RelPath, KnownFile>,
     /// Captured files whose changes may go eventless: with several names, or written through mappings.
     pub(super) eventless: BTreeSet<RelPath>,
-    /// Whether `eventless` has changed since it was asked for.
+    /// True if `eventless` has changed since it was asked for.
     pub(super) moved: bool,
     pub(super) warnings: Vec<String>,
     /// Captured files whose names look like secrets'.
@@ -49,7 +49,7 @@ pub struct Warm {
     pub(super) tree: Option<ObjectId>,
 }
 
-/// What of a request decides what is captured.
+/// The part of a request that decides what is captured.
 pub(super) struct CaptureRules {
     pub(super) limits: Limits,
     pub(super) secrets: Secrets,
@@ -107,7 +107,7 @@ impl Warm {
         Ok(Some(warm))
     }
 
-    /// Whether a request asks for what this tree holds.
+    /// Tells whether a request asks for what this tree holds.
     pub fn serves(&self, request: &Request<'_>) -> bool {
         request.extent == Extent::Tree && request.targets.is_empty() && self.rules.are_of(request)
     }
@@ -117,7 +117,7 @@ impl Warm {
         &self.coverage
     }
 
-    /// What the user should hear, as sentences.
+    /// Warnings for the user, as sentences.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -132,12 +132,12 @@ impl Warm {
         std::mem::take(&mut self.moved).then_some(&self.eventless)
     }
 
-    /// Whether a captured file's name looks like a secret's.
+    /// Tells whether a captured file's name looks like a secret's.
     pub fn has_secrets(&self) -> bool {
         self.secrets > 0
     }
 
-    /// What the tree objects, which must be built, say of a path.
+    /// Returns what the tree objects, which must be built, say of a path.
     pub fn side(&self, path: &RelPath) -> Option<(Mode, ObjectId)> {
         match self.node(path).map(|node| node.built) {
             Some(Built::Tree(id)) => return Some((Mode::Dir, id)),
@@ -159,7 +159,7 @@ impl Warm {
         entries.into_iter().collect()
     }
 
-    /// What is known, for the next capture and for the stamps file.
+    /// Returns what is known, for the next capture and for the stamps file.
     pub fn known(&self) -> KnownPaths {
         let mut known = Vec::with_capacity(self.files as usize);
         self.root.visit(&RelPath::root(), &mut |path, leaf| known.push((path, leaf.known)));
@@ -167,7 +167,7 @@ impl Warm {
         KnownPaths::new(known)
     }
 
-    /// What is known of a path.
+    /// Returns what is known of a path.
     pub fn known_of(&self, path: &RelPath) -> Option<KnownFile> {
         let parent = path.parent().and_then(|parent| self.node(&parent));
         let leaf = parent.and_then(|parent| parent.leaf(path.name()));
@@ -179,14 +179,14 @@ impl Warm {
         self.coverage.defaults
     }
 
-    /// What is captured at a path; the root is not.
+    /// Returns what is captured at a path; the root is not.
     pub fn entry(&self, path: &RelPath) -> Option<ManifestEntry> {
         let node = self.node(&path.parent()?)?;
         let dir = node.dir(path.name()).filter(|dir| dir.is_in()).map(|dir| ManifestEntry::dir(dir.perm));
         dir.or_else(|| node.leaf(path.name()).map(|leaf| leaf.entry()))
     }
 
-    /// Whether a capture for this target holds nothing more than the tree does: it is a captured file, a directory of which
+    /// Tells whether a capture for this target holds nothing more than the tree does: it is a captured file, a directory of which
     /// nothing was left out, or not there.
     pub fn holds(&self, root: &Path, target: &Target) -> bool {
         let path = &target.path;
@@ -197,7 +197,7 @@ impl Warm {
         captured.is_some() || probe(root, path).is_ok_and(|found| found.is_none())
     }
 
-    /// Whether [`Warm::holds`] is so of all; neighbours in the same directory are found together.
+    /// Tells whether [`Warm::holds`] is so of all; neighbours in the same directory are found together.
     pub fn holds_all(&self, root: &Path, targets: &[Target]) -> bool {
         let mut beside: Option<(&[u8], &DirNode)> = None;
         targets.iter().all(|target| {
@@ -226,7 +226,7 @@ impl Warm {
         }
     }
 
-    /// Whether changes in a directory matter: one that was looked into, or a new one that the rules leave open.
+    /// Tells whether changes in a directory matter: one that was looked into, or a new one that the rules leave open.
     pub fn admits(&self, root: &Path, dir: &RelPath) -> bool {
         if dir.is_root() || self.node(dir).is_some() {
             return true;
@@ -245,7 +245,7 @@ impl Warm {
         node.state.is_open() && matches!(rule, DirRule::Open | DirRule::Forced)
     }
 
-    /// Whether the nearest directory that is known, above one that is not, is open.
+    /// Tells whether the nearest directory that is known, above one that is not, is open.
     pub(super) fn is_open_above(&self, dir: &RelPath) -> bool {
         let mut above = Some(dir.clone());
         while let Some(dir) = above {
@@ -332,7 +332,7 @@ fn is_file(known: &KnownFile) -> bool {
     known.stamp.mode & libc::S_IFMT == libc::S_IFREG
 }
 
-/// Whether it is a file with several names.
+/// Tells whether it is a file with several names.
 pub(super) fn has_names(known: &KnownFile) -> bool {
     is_file(known) && known.stamp.links > 1
 }

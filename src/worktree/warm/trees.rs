@@ -63,7 +63,7 @@ impl Warm {
         Ok(())
     }
 
-    /// What is listed as left out in a directory itself.
+    /// Returns what is listed as left out in a directory itself.
     fn skipped_in(&self, dir: &RelPath) -> Vec<(&RelPath, SkipReason)> {
         let below = self
             .coverage

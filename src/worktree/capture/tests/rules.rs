@@ -1,4 +1,4 @@
-//! What rules leave out, and what overrules them.
+//! Rules that leave something out, and what overrules them.
 
 use super::*;
 

@@ -14,7 +14,7 @@ use crate::worktree::{Renewed, Warm};
 
 type Facts = (u32, u64, u64, i64, i64, i64);
 
-/// What the disk says of everything below a directory.
+/// Facts of the disk about everything below a directory.
 fn disk(root: &Path) -> BTreeMap<RelPath, Facts> {
     let mut all = BTreeMap::new();
     let mut pending = vec![root.to_owned()];
@@ -35,7 +35,7 @@ fn disk(root: &Path) -> BTreeMap<RelPath, Facts> {
     all
 }
 
-/// What an ideal watcher tells: each name that changed, and directories that are new or changed as a whole.
+/// Returns what an ideal watcher tells: each name that changed, and directories that are new or changed as a whole.
 fn dirty(before: &BTreeMap<RelPath, Facts>, after: &BTreeMap<RelPath, Facts>) -> Dirty {
     let is_dir = |facts: &Facts| facts.0 & libc::S_IFMT == libc::S_IFDIR;
     let links =
@@ -49,7 +49,7 @@ fn dirty(before: &BTreeMap<RelPath, Facts>, after: &BTreeMap<RelPath, Facts>) ->
     Dirty::new(changed.chain(gone))
 }
 
-/// How many seeds: more of them for a soak.
+/// Returns the number of seeds: more of them for a soak.
 fn rounds() -> u64 {
     std::env::var("PITON_ROUNDS").map_or(12, |text| text.parse().unwrap_or(1000))
 }

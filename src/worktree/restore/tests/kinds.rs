@@ -170,7 +170,7 @@ fn restore(world: &World, present: &Capture, (target, coverage): &(Manifest, Cov
     plan.keep.into_iter().map(|(at, _)| at).chain(plan.conflict.into_iter().map(|(at, _)| at)).collect()
 }
 
-/// What a capture leaves out: inode, type and size of each.
+/// Returns what a capture leaves out: inode, type and size of each.
 fn left_out(world: &World, capture: &Capture) -> BTreeMap<RelPath, (u64, u32, u64)> {
     let facts = |at: &RelPath| {
         let facts = at.under(&world.root).symlink_metadata().unwrap();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// How a file differs from the target, and what happens to it between the plan and the restore.
+/// The difference of a file from the target, and what happens to it between the plan and the restore.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Same,

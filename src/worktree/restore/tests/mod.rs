@@ -134,7 +134,7 @@ impl World {
         manifest
     }
 
-    /// What is captured now, without some paths: as if a rule left them out.
+    /// Returns what is captured now, without some paths: as if a rule left them out.
     pub fn capture_without(&self, ignored: &[&str]) -> Manifest {
         let all = self.capture();
         let is_ignored = |at: &RelPath| ignored.iter().any(|ignored| at.starts_with(&path(ignored)));

@@ -41,7 +41,7 @@ struct Case<'a> {
     keep_new: bool,
     uncovered: &'a [&'a str],
     target_skipped: &'a [&'a str],
-    /// What was there when the plan was agreed to, if it was.
+    /// The state when the plan was agreed to, if it was.
     agreed: Option<&'a str>,
     skipped: &'a [(&'a str, SkipReason)],
 }

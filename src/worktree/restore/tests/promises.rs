@@ -54,7 +54,7 @@ fn places() -> impl Strategy<Value = Vec<RelPath>> {
     prop::collection::vec(names.prop_map(|names| path(&names.join("/"))), 0..3)
 }
 
-/// What was there before some edits: without a few entries that came since, and with one that is another now.
+/// Returns what was there before some edits: without a few entries that came since, and with one that is another now.
 fn before(shape: &Shape, (gone, other): &(Vec<usize>, Option<(usize, ManifestEntry)>)) -> Manifest {
     let mut before = shape.clone();
     if let Some((at, entry)) = other

@@ -1,4 +1,4 @@
-//! What happens between the proof and the look at the displaced file.
+//! Edits between the proof and the look at the displaced file.
 
 use super::super::swap::{set_aside, swap, swap_plainly};
 use super::*;
