@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use piton::checkpoint::capture::take::Take;
-use piton::checkpoint::{Home, Timeline, Workspace};
+use piton::checkpoint::{Home, Selection, Take, Timeline, Workspace};
 use piton::error::Result;
 use piton::model::change::{Admits, ChangeSource, Changes, Dirty, Reach};
 use piton::model::checkpoint::CheckpointKind;
@@ -73,7 +72,7 @@ fn main() -> Result<()> {
         *told.lock().unwrap_or_else(PoisonError::into_inner) = Changes::Paths(dirty);
         let target = |n: usize| RelPath::parse(name((round + n) % files).as_bytes()).ok();
         let targets: Vec<Target> = (0..named).filter_map(target).map(|path| Target { path, recursive: true }).collect();
-        let naming = (named > 0).then(|| Take { targets, ..take.clone() });
+        let naming = (named > 0).then(|| Take { selection: Selection::with(targets), ..take.clone() });
         let taken = timeline.take(naming.as_ref().unwrap_or(&take), &go_on)?;
         // The first one also looks again at files that were written shortly before they were captured.
         assert!(taken.cost.dirty.is_some() && taken.unchanged == (changed == 0), "{:?}", taken.cost);

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use piton::checkpoint::runs::codon::{Codon, Mark};
-use piton::checkpoint::runs::run::Begin;
+use piton::checkpoint::runs::codon::{CodonMark, NewCodon};
+use piton::checkpoint::runs::run::RunDetails;
 use piton::checkpoint::{Home, Timeline, Workspace};
 use piton::error::Result;
 use piton::model::checkpoint::CheckpointKind;
@@ -68,14 +68,21 @@ fn make(root: &Path, home: &Home, (runs, codons): (usize, usize)) -> Result<()> 
     let mut timeline = Timeline::open(home, Workspace::open(home, root)?, policy)?;
     for run in 0..runs {
         let name = format!("r-{run:05}");
-        timeline.start_run(&Begin { run: name.clone(), goal: Some("to be measured".into()), ..Begin::default() })?;
+        timeline.start_run(&RunDetails {
+            run: name.clone(),
+            goal: Some("to be measured".into()),
+            ..RunDetails::default()
+        })?;
         for n in 0..codons {
             let id = format!("codon-{n}");
             let tracked = vec![format!("src/f{n}*")];
-            timeline
-                .start_codon(&name, &Codon { id: id.clone(), name: Some(format!("Step {n}")), tracked, client: 0 })?;
+            timeline.start_codon(
+                &name,
+                &NewCodon { id: id.clone(), name: Some(format!("Step {n}")), tracked, client: 0 },
+            )?;
             write(root, n % 50, &format!("{name} {id}"));
-            let mark = Mark { kind: CheckpointKind::Completed, id: Some(id), name: None, reason: None, turn: None };
+            let mark =
+                CodonMark { kind: CheckpointKind::Completed, id: Some(id), name: None, reason: None, turn: None };
             timeline.mark_codon(&name, &mark, &|| Flow::Continue)?;
         }
         if run % 20 == 0 {

@@ -5,12 +5,15 @@
 pub mod capture;
 pub mod catalog;
 pub mod history;
+mod locked;
 pub mod records;
 pub mod remote;
 pub mod runs;
 pub mod timeline;
 
-pub use capture::warmth::Audit;
+pub use capture::Audit;
+pub use capture::request::{Draft, Selection, Take, Taken};
+pub use catalog::checkpoint::Checkpoint;
 pub use records::home::Home;
 pub use records::workspace::Workspace;
-pub use timeline::{Checkpoint, Timeline};
+pub use timeline::Timeline;

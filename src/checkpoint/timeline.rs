@@ -1,93 +1,53 @@
-//! The checkpoints of one workspace: reading them, finding one, knowing the newest.
+//! The checkpoints of one workspace, and everything that acts on them: a facade over the rooms of this folder.
+//!
+//! Reading is [`Timeline::catalog`]. Methods here tie the rooms: they take the workspace's lock where something is written, and hand
+//! the catalog to what captures.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::ffi::OsStr;
+use std::time::Duration;
 
-use crate::checkpoint::catalog::all::{All, Listing};
-use crate::checkpoint::catalog::commits::Commits;
-use crate::checkpoint::catalog::recent::Recent;
-use crate::checkpoint::history::journal::{Journal, Line, Place};
-use crate::checkpoint::history::operations::History;
-use crate::checkpoint::records::home::Home;
-use crate::checkpoint::records::state::State;
-use crate::checkpoint::records::workspace::Workspace;
+use super::capture::Audit;
+use super::capture::capturer::Capturer;
+use super::capture::request::{Take, Taken};
+use super::catalog::checkpoint::Checkpoint;
+use super::catalog::diff::Present;
+use super::catalog::listing::{CheckpointList, ListFilter};
+use super::catalog::open::Catalog;
+use super::catalog::selector::Selector;
+use super::history::interrupted::{RESTORING, in_progress};
+use super::history::journal::Line;
+use super::history::operations::UndoStep;
+use super::history::request::{Preview, Restore, RestoreStage, Restored};
+use super::history::undo::Direction;
+use super::locked::Locked;
+use super::records::home::Home;
+use super::records::lock::LOCK_WAIT;
+use super::records::state::WorkspaceState;
+use super::records::workspace::Workspace;
+use super::remote::receive::Received;
+use super::runs::at_work::Codons;
+use super::runs::codon::{CodonMark, NewCodon};
+use super::runs::list::ListedRun;
+use super::runs::narrow::TrackedNow;
+use super::runs::rollback::RolledBack;
+use super::runs::run::{RunDetails, RunEnding, Running};
 use crate::error::{Code, Result};
-use crate::model::change::{ChangeSource, Changes, Why};
-use crate::model::checkpoint::{CheckpointKind, Record};
+use crate::model::change::ChangeSource;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::cost::Cost;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
-use crate::model::policy::{Durability, Policy};
-use crate::store::{Batch, BatchStats, Landing, Log, Store};
-use crate::sys::clock::boot_id;
-use crate::sys::fs::lock::{FileLock, Held, Mode};
-use crate::worktree::Warm;
-use crate::worktree::stamps::Stamps;
-
-/// How long an operation waits for a lock that somebody else holds.
-pub const LOCK_WAIT: Duration = Duration::from_secs(60);
-
-/// A process that ends leaves a log of fewer bytes to the next one: reading it takes less than a millisecond.
-const MUCH: u64 = 256 << 10;
-
-/// One checkpoint, as its commit says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checkpoint {
-    pub id: ObjectId,
-    pub tree: ObjectId,
-    pub parents: Vec<ObjectId>,
-    pub record: Arc<Record>,
-    /// The ref that keeps it (for a typed one: its run's branch).
-    pub name: Arc<str>,
-}
+use crate::model::policy::Policy;
+use crate::store::{Slice, Store};
+use crate::sys::interrupt::Flow;
+use crate::sys::memory;
+use crate::worktree::Target;
 
 /// The checkpoints of one workspace, and everything that acts on them.
 pub struct Timeline {
-    pub(super) home: Home,
-    pub(super) workspace: Workspace,
-    pub(super) store: Store,
-    pub(super) policy: Policy,
-    pub(super) stamps: Option<Stamps>,
-    /// Whether what is known is newer than the stamps file.
-    pub(super) unsaved: bool,
-    /// Whether what was captured is kept in memory, for changes to be applied to.
-    pub(super) keeps_warm: bool,
-    /// The workspace as it was captured last; `stamps` then holds everything but the known paths.
-    pub(super) warm: Option<Warm>,
-    /// What changed since `warm`.
-    pub(super) dirty: Changes,
-    /// Of that, what is looked at again because it was not watched when it was looked at before.
-    pub(super) again: BTreeSet<RelPath>,
-    pub(super) source: Option<RefCell<Box<dyn ChangeSource>>>,
-    /// Whether they were begun for the tree that is warm now.
-    pub(super) source_follows: bool,
-    /// Since when everything was heard that is in `dirty`, if that was done ahead of a capture.
-    pub(super) ahead: Cell<Option<Instant>>,
-    /// What the last captures looked at because it had changed, and when (the file system's clock).
-    pub(super) touched: VecDeque<(i64, Changes)>,
-    /// How many files audits have read again.
-    pub(super) audited: u64,
-    /// When the last audit began (the file system's clock).
-    pub(super) audited_at: Option<i64>,
-    /// What the last checkpoint cost.
-    pub(super) cost: Option<Cost>,
-    pub(super) commits: RefCell<Commits>,
-    /// Refs as they were listed, by prefix.
-    pub(super) listings: RefCell<BTreeMap<String, Listing>>,
-    /// What the listings came to, as long as both of them stand.
-    pub(super) all: RefCell<Option<Arc<All>>>,
-    pub(super) recent: RefCell<Recent>,
-    /// The last holding of the workspace's lock.
-    held: RefCell<Held>,
-    /// What is not durable elsewhere yet; open as long as nobody else had the lock.
-    log: RefCell<Option<Log>>,
-    /// The journal, added up as far as it was read.
-    history: RefCell<(Place, Arc<History>)>,
-    /// Codons that this process has begun, by run: the client that did, and the run's lock.
-    pub(super) codons: BTreeMap<String, (u64, FileLock)>,
+    catalog: Catalog,
+    capturer: Capturer,
+    codons: Codons,
 }
 
 impl Timeline {
@@ -96,229 +56,386 @@ impl Timeline {
     /// # Errors
     /// Returns the errors of the store.
     pub fn open(home: &Home, workspace: Workspace, policy: Policy) -> Result<Timeline> {
-        let store = Store::open(home.path())?;
-        store.recover(&home.workspaces(), &boot_id())?;
-        Ok(Timeline {
-            home: home.clone(),
-            workspace,
-            store,
-            policy,
-            stamps: None,
-            unsaved: false,
-            keeps_warm: false,
-            warm: None,
-            dirty: Changes::Everything(Why::FirstLook),
-            again: BTreeSet::new(),
-            source: None,
-            source_follows: false,
-            ahead: Cell::default(),
-            touched: VecDeque::new(),
-            audited: 0,
-            audited_at: None,
-            cost: None,
-            commits: RefCell::default(),
-            history: RefCell::default(),
-            codons: BTreeMap::new(),
-            listings: RefCell::default(),
-            all: RefCell::default(),
-            recent: RefCell::default(),
-            held: RefCell::default(),
-            log: RefCell::default(),
-        })
+        let catalog = Catalog::open(home, workspace, policy)?;
+        Ok(Timeline { catalog, capturer: Capturer::default(), codons: Codons::default() })
     }
 
-    /// The workspace.
+    /// Returns the checkpoints, for reading.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Returns the workspace.
     pub fn workspace(&self) -> &Workspace {
-        &self.workspace
+        &self.catalog.workspace
     }
 
-    /// piton's own directory.
+    /// Returns piton's own directory.
     pub fn home(&self) -> &Home {
-        &self.home
+        &self.catalog.home
     }
 
-    /// The store, for reading.
+    /// Returns the store, for reading.
     pub fn store(&self) -> &Store {
-        &self.store
+        &self.catalog.store
     }
 
-    /// The policy in force.
+    /// Returns the policy in force.
     pub fn policy(&self) -> &Policy {
-        &self.policy
-    }
-
-    /// What the last checkpoint that was taken through this timeline cost.
-    pub fn cost(&self) -> Option<Cost> {
-        self.cost
+        &self.catalog.policy
     }
 
     /// Puts another policy in force.
     pub fn set_policy(&mut self, policy: Policy) {
-        self.policy = policy;
+        self.catalog.policy = policy;
     }
 
-    /// The workspace's lock: all writes of refs, journal, state and stamps happen under it.
-    pub(super) fn lock(&self, verb: &str) -> Result<FileLock> {
-        self.lock_within(verb, LOCK_WAIT)
+    /// Takes the workspace's lock: all writes of refs, log, journal, state and stamps are methods of what it returns.
+    fn lock(&mut self, verb: &str) -> Result<Locked<'_>> {
+        let lock = self.catalog.acquire(verb, LOCK_WAIT)?;
+        Ok(Locked { catalog: &mut self.catalog, capturer: &mut self.capturer, codons: &mut self.codons, lock })
     }
 
-    /// The lock, if nobody has it now.
-    pub(super) fn lock_if_free(&self, verb: &str) -> Result<Option<FileLock>> {
-        match self.lock_within(verb, Duration::ZERO) {
-            Err(error) if error.code() == Code::StoreLocked => Ok(None),
-            outcome => outcome.map(Some),
-        }
+    /// Takes the lock if nobody has it now.
+    fn lock_if_free(&mut self, verb: &str) -> Result<Option<Locked<'_>>> {
+        let lock = self.catalog.acquire_if_free(verb)?;
+        let Timeline { catalog, capturer, codons } = self;
+        Ok(lock.map(|lock| Locked { catalog, capturer, codons, lock }))
     }
 
-    fn lock_file(&self) -> PathBuf {
-        self.workspace.dir.join("lock")
-    }
-
-    fn lock_within(&self, verb: &str, wait: Duration) -> Result<FileLock> {
-        let lock = FileLock::acquire(&self.lock_file(), Mode::Exclusive, verb, wait)?;
-        if !lock.follows(&self.held.borrow()) {
-            // Somebody else may have moved refs since.
-            self.listings.borrow_mut().clear();
-            *self.log.borrow_mut() = None;
-        }
-        *self.held.borrow_mut() = lock.held();
-        Ok(lock)
-    }
-
-    /// Where what commits say is kept.
-    pub(super) fn commits_file(&self) -> PathBuf {
-        self.workspace.dir.join("commits")
-    }
-
-    /// Writes the objects of a checkpoint and moves its ref, under the workspace lock.
-    pub(super) fn land(
-        &self,
-        batch: Batch<'_>,
-        name: &str,
-        expect: Option<ObjectId>,
-        new: ObjectId,
-    ) -> Result<BatchStats> {
-        self.forget_moved();
-        let synced = self.policy.durability == Durability::Power;
-        let stats = self.with_log(|log| batch.land(&self.store, Landing { log, name, expect, new, synced }))?;
-        self.note_ref(name, Some(new));
-        Ok(stats)
-    }
-
-    /// Makes durable what is not yet, under the workspace lock.
-    pub(super) fn flush(&self) -> Result<()> {
-        self.with_log(|log| self.store.flush(log))
-    }
-
-    /// Makes durable what is not yet, if there is much of it.
-    pub(super) fn flush_much(&self) -> Result<()> {
-        self.with_log(|log| if log.length() >= MUCH { self.store.flush(log) } else { Ok(()) })
-    }
-
-    fn with_log<T>(&self, work: impl FnOnce(&mut Log) -> Result<T>) -> Result<T> {
-        let mut log = self.log.borrow_mut();
-        let open = match log.take().filter(Log::is_current) {
-            Some(open) => open,
-            None => Log::open(&self.workspace.dir.join("log"))?,
-        };
-        work(log.insert(open))
-    }
-
-    /// Deletes a ref, under the workspace lock. What brings it back after a power cut is dealt with before.
-    /// Its number is kept, so that no later checkpoint takes it.
-    pub(super) fn drop_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
-        self.keep_number(name)?;
-        self.flush()?;
-        self.forget_moved();
-        self.store.delete_ref(name, expect)?;
-        self.note_ref(name, None);
-        Ok(())
-    }
-
-    /// The workspace's journal, added up.
+    /// Takes a checkpoint.
     ///
     /// # Errors
-    /// When the journal cannot be read.
-    pub fn history(&self) -> Result<Arc<History>> {
-        let (place, history) = &mut *self.history.borrow_mut();
-        let contents = Journal::in_dir(&self.workspace.dir).read_on(place)?;
-        if contents.damaged > 0 {
-            tracing::warn!(lines = contents.damaged, "the journal has damaged lines, which are passed over");
+    /// `workspace-gone`, `store-locked`, `disk-full`, `permission`, `shutting-down` when `control` stopped it; `bad-request` for a
+    /// label that could never be found. Nothing is recorded then.
+    pub fn take(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Taken> {
+        if take.draft.kind == CheckpointKind::Manual {
+            Selector::check_label(&take.draft.reason)?;
         }
-        if contents.from == 0 {
-            *history = Arc::default();
-        }
-        if !contents.lines.is_empty() {
-            Arc::make_mut(history).extend(contents.lines);
-        }
-        Ok(Arc::clone(history))
+        // The lock is let go before what was observed is freed.
+        let (taken, observed) = self.lock(take.draft.kind.as_str())?.take(take, control)?;
+        let files = observed.totals.0;
+        memory::drop_beside(observed, files);
+        Ok(taken)
     }
 
-    /// Appends to the journal, under the workspace lock.
+    /// Drops a leaf that a whole checkpoint of the same moment has made superfluous.
+    ///
+    /// # Errors
+    /// Returns the errors of the lock and of the ref.
+    pub fn forget(&mut self, leaf: &Checkpoint) -> Result<()> {
+        self.lock("dropping a leaf")?.drop_ref(&leaf.name, leaf.id)
+    }
+
+    /// Looks at the workspace as it is now; nothing is stored.
+    ///
+    /// # Errors
+    /// `workspace-gone`, and those of reading.
+    pub fn present(&mut self, control: &dyn Fn() -> Flow) -> Result<Present> {
+        self.capturer.look(&self.catalog, &Take::of(CheckpointKind::PreRestore, "local", "looking"), control)
+    }
+
+    /// Lists checkpoints.
+    ///
+    /// # Errors
+    /// `store-damaged`; a workspace that is gone is listed without what happened after the newest.
+    pub fn listing(&mut self, query: &ListFilter, control: &dyn Fn() -> Flow) -> Result<CheckpointList> {
+        let present = self.present(control);
+        self.catalog.listing(query, present)
+    }
+
+    /// Returns true if a checkpoint holds everything that stands at `targets` now. True without targets; false for a damaged checkpoint.
+    ///
+    /// # Errors
+    /// Returns the errors of reading.
+    pub fn holds(&mut self, held: &ObjectId, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<bool> {
+        self.capturer.holds(&self.catalog, held, targets, control)
+    }
+
+    // The memory between captures.
+
+    /// Keeps what is captured in memory from now on.
+    pub fn keep_warm(&mut self) {
+        self.capturer.keep_tree();
+        self.catalog.store.puts_off();
+    }
+
+    /// Returns true if a warm tree is there, so that it is known in which directories changes matter.
+    pub fn is_warm(&self) -> bool {
+        self.capturer.is_warm()
+    }
+
+    /// Returns true if the next capture looks only at what changed.
+    pub fn is_live(&self) -> bool {
+        self.capturer.is_live()
+    }
+
+    /// Returns true if changes are told.
+    pub fn has_change_source(&self) -> bool {
+        self.capturer.has_source()
+    }
+
+    /// Returns true if changes in a directory matter; all do while nothing was captured.
+    pub fn admits(&self, dir: &RelPath) -> bool {
+        self.capturer.tree().is_none_or(|tree| tree.admits(&self.catalog.workspace.path, dir))
+    }
+
+    /// Asks `source` for changes from now on; without one, every capture scans.
+    pub fn set_change_source(&mut self, source: Option<Box<dyn ChangeSource>>) {
+        self.capturer.set_source(source);
+    }
+
+    /// Asks what changed for a capture that is about to be asked for, while its cause is still being thought about.
+    pub fn sync_ahead(&mut self) {
+        self.capturer.sync_ahead(&self.catalog.workspace.path);
+    }
+
+    /// Lists the paths that changed at or after `since` (the file system's clock, nanoseconds) as far as anybody knows.
+    pub fn touched_since(&mut self, since: i64) -> Vec<RelPath> {
+        self.capturer.touched_since(&self.catalog.workspace.path, since)
+    }
+
+    /// Returns the cost of the last checkpoint that was taken through this timeline.
+    pub fn cost(&self) -> Option<Cost> {
+        self.capturer.cost()
+    }
+
+    // Idle time.
+
+    /// Has the trees of a warm tree ready, and begins to trust what is told, once a look has shown what changed before. `control` may
+    /// stop it; what it has not come to is done the next time.
+    ///
+    /// # Errors
+    /// `shutting-down` when it was stopped; those of looking. Captures scan then, as before.
+    pub fn warm_up(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
+        self.capturer.warm_up(&self.catalog, control)
+    }
+
+    /// Looks at everything and counts what had changed without anybody telling.
+    ///
+    /// # Errors
+    /// As [`Timeline::warm_up`].
+    pub fn audit(&mut self, control: &dyn Fn() -> Flow) -> Result<Audit> {
+        self.capturer.audit(&self.catalog, control)
+    }
+
+    /// Writes what is known where it is newer than its file.
+    ///
+    /// # Errors
+    /// Returns the errors of the lock and of writing; the old file stays.
+    pub fn save_known(&mut self) -> Result<()> {
+        self.lock("saving stamps")?.save_stamps()
+    }
+
+    /// Writes what may be written late: the stamps, the log, and the drops of retention. Called in idle time.
+    ///
+    /// # Errors
+    /// Returns the errors of the lock, the stamps file and the refs; nothing of worth is lost by them.
+    pub fn settle(&mut self) -> Result<()> {
+        self.lock("settling")?.settle()
+    }
+
+    /// As [`Timeline::settle`], for a process that is about to end and is waited for: a short log stays, and where somebody
+    /// else is at work all of it is left to them.
+    ///
+    /// # Errors
+    /// As [`Timeline::settle`].
+    pub fn leave(&mut self) -> Result<()> {
+        self.lock_if_free("settling")?.map_or(Ok(()), |mut locked| locked.leave())
+    }
+
+    /// Compresses what large checkpoints had no time to compress, as much as `slice` says or until `control` stops it.
+    ///
+    /// # Errors
+    /// As [`Store::recompress`]; nothing is lost by them.
+    pub fn recompress(&mut self, slice: Slice, control: &dyn Fn() -> Flow) -> Result<()> {
+        self.catalog.store.recompress(slice, control).map(drop)
+    }
+
+    // The records.
+
+    /// Appends to the journal.
     ///
     /// # Errors
     /// Returns the errors of the lock and the journal.
-    pub fn note(&self, lines: &[Line]) -> Result<()> {
-        let _lock = self.lock("noting an effect")?;
-        Journal::in_dir(&self.workspace.dir).append(lines)
+    pub fn note(&mut self, lines: &[Line]) -> Result<()> {
+        self.lock("noting an effect")?.append(lines)
     }
 
-    /// The state file.
-    pub fn state(&self) -> State {
-        State::load(&self.workspace.dir)
-    }
-
-    /// Changes the state file under the workspace lock.
+    /// Changes the state file.
     ///
     /// # Errors
     /// Returns the errors of the lock and of writing.
-    pub fn change_state(&self, change: impl FnOnce(&mut State)) -> Result<()> {
-        let _lock = self.lock("changing the state")?;
-        let mut state = self.state();
-        change(&mut state);
-        state.save(&self.workspace.dir)
+    pub fn change_state(&mut self, change: impl FnOnce(&mut WorkspaceState)) -> Result<()> {
+        self.lock("changing the state")?.change_state(change)
     }
 
-    pub(super) fn leaf_prefix(&self) -> String {
-        format!("refs/piton/{}/", self.workspace.id)
+    /// Fetches other machines' checkpoints from any git server.
+    ///
+    /// # Errors
+    /// When there is no git; those of locks and of the store. What was taken over before an error stands.
+    pub fn receive(&mut self, remote: &OsStr) -> Result<Received> {
+        let fetched = self.catalog.fetch(remote)?;
+        self.lock("fetching")?.take_over(fetched)
     }
 
-    pub(super) fn branch_prefix(&self) -> String {
-        format!("refs/heads/{}/", self.workspace.id)
+    // Going back.
+
+    /// Shows what a restore would do; nothing is stored or touched.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint`, `workspace-gone`, `store-damaged`, and those of reading.
+    pub fn preview(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Preview> {
+        self.capturer.preview(&self.catalog, restore, control)
     }
 
-    /// The newest checkpoint that `unchanged` is measured by: of this run, base captures left out.
-    pub(super) fn newest_of_run<'c>(&self, all: &'c [Checkpoint], run: &str) -> Option<&'c Checkpoint> {
-        let counts = |record: &Record| record.run == run && record.kind != CheckpointKind::Turn && record.is_whole();
-        all.iter().rev().find(|checkpoint| counts(&checkpoint.record))
+    /// Shows what a step would do.
+    ///
+    /// # Errors
+    /// As [`Timeline::preview`].
+    pub fn preview_step(
+        &mut self,
+        direction: Direction,
+        step: &UndoStep,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Preview> {
+        self.preview(&Restore::stepping(direction, step, "local")?, control)
     }
-}
 
-#[cfg(test)]
-pub(super) mod tests {
-    use super::*;
+    /// Restores.
+    ///
+    /// # Errors
+    /// Before anything is touched: `rollback-in-progress` while an interrupted restore waits, `pre-restore-failed`,
+    /// `incomplete-checkpoint` when content of the target is missing, `stale-plan` and `stale-selection` when something else was
+    /// agreed to, and those of [`Timeline::preview`]. Afterwards failures of single paths are part of the result.
+    pub fn restore(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Restored> {
+        self.lock(RESTORING)?.restore(restore, control)
+    }
 
-    /// A checkpoint made up for pure tests.
-    pub fn checkpoint(ordinal: u64, kind: CheckpointKind, run: &str) -> Checkpoint {
-        let id = ObjectId::of(crate::model::id::ObjectKind::Blob, &ordinal.to_le_bytes()).unwrap();
-        let record = Record {
-            kind,
-            ordinal,
-            workspace: "w".into(),
-            run: run.into(),
-            turn: None,
-            codon_id: None,
-            codon_name: None,
-            reason: "r".into(),
-            time: "2026-01-01T00:00:00.000Z".into(),
-            duration_ms: None,
-            effects: vec![],
-            files: 0,
-            bytes: 0,
-            skipped: 0,
-            flags: vec![],
-            pinned: false,
+    /// Goes on with an interrupted restore, or gives it up. Either way the tree is whole afterwards, but for what somebody edited
+    /// or created since: that stays, and is listed.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint` when none is interrupted; those of [`Timeline::restore`].
+    pub fn resume(&mut self, go_on: bool, control: &dyn Fn() -> Flow) -> Result<Restored> {
+        self.lock(RESTORING)?.resume(go_on, control)
+    }
+
+    /// Rolls a run back: restores, and has its next typed checkpoint open a new branch from the target. The run moves even where
+    /// no file has to change.
+    ///
+    /// # Errors
+    /// Before anything is touched: `codon-running` while a codon of the run runs, `rollback-in-progress` while somebody
+    /// restores or an interrupted restore waits, and those of [`Timeline::restore`].
+    pub fn rollback(
+        &mut self,
+        restore: &Restore,
+        tell: &dyn Fn(RestoreStage<'_>),
+        control: &dyn Fn() -> Flow,
+    ) -> Result<RolledBack> {
+        let lock = match self.catalog.acquire(RESTORING, Duration::ZERO) {
+            Err(error) if error.code() == Code::StoreLocked => {
+                in_progress(&self.catalog.workspace.dir)?;
+                self.catalog.acquire(RESTORING, LOCK_WAIT)?
+            }
+            lock => lock?,
         };
-        Checkpoint { id, tree: ObjectId::EMPTY_TREE, parents: vec![], record: Arc::new(record), name: "".into() }
+        let Timeline { catalog, capturer, codons } = self;
+        Locked { catalog, capturer, codons, lock }.rollback(restore, tell, control)
+    }
+
+    // Runs and codons.
+
+    /// Lists all runs, in the order in which they began; and refs that could not be read.
+    ///
+    /// # Errors
+    /// Returns the errors of listing and of reading the runs' files.
+    pub fn runs(&self) -> Result<(Vec<ListedRun>, Vec<String>)> {
+        self.catalog.runs(&self.codons)
+    }
+
+    /// Notes that a run begins, or goes on.
+    ///
+    /// # Errors
+    /// Returns the errors of the lock and of writing.
+    pub fn start_run(&mut self, begin: &RunDetails) -> Result<()> {
+        self.lock("run.start")?.start_run(begin)
+    }
+
+    /// Notes that a run has ended, and returns what was recorded of its end: a codon that still runs as cut off, else what changed
+    /// since the run's last typed checkpoint. A run that nobody began and that has no codons records nothing.
+    ///
+    /// # Errors
+    /// Returns the errors of the lock, of taking the checkpoint and of writing; then the run goes on.
+    pub fn end_run(&mut self, run: &str, status: RunEnding, control: &dyn Fn() -> Flow) -> Result<Option<Taken>> {
+        self.lock("run.end")?.end_run(run, status, control)
+    }
+
+    /// Makes a run whose first typed checkpoint follows `from`. No file is touched.
+    ///
+    /// # Errors
+    /// `conflict` when there is such a run; those of the lock and of writing.
+    pub fn fork_run(&mut self, begin: &RunDetails, from: &Checkpoint) -> Result<()> {
+        self.lock("run.fork")?.fork_run(begin, from)
+    }
+
+    /// Begins a codon, and returns all patterns that are in force from now on. Records nothing. A codon that brings no patterns
+    /// brings those of the configuration.
+    ///
+    /// # Errors
+    /// `codon-running` while one of the run runs; `bad-request` for an id or a pattern that is none; those of the lock and
+    /// of writing.
+    pub fn start_codon(&mut self, run: &str, codon: &NewCodon) -> Result<Vec<String>> {
+        codon.check()?;
+        self.lock("codon.start")?.start_codon(run, codon)
+    }
+
+    /// Records an event of a codon: always, even when no file changed.
+    ///
+    /// # Errors
+    /// `no-such-codon` when it does not run (only `skipped` may be said of one that never began); `codon-running` when another
+    /// process runs it; those of taking a checkpoint.
+    pub fn mark_codon(&mut self, run: &str, mark: &CodonMark, control: &dyn Fn() -> Flow) -> Result<Taken> {
+        self.lock(mark.kind.as_str())?.mark_codon(run, mark, control)
+    }
+
+    /// Records that a client of a run went away: while a codon that it had begun ran, or (if `open`) while the run was open.
+    ///
+    /// # Errors
+    /// Returns the errors of taking a checkpoint.
+    pub fn exit(
+        &mut self,
+        run: &str,
+        (client, open): (u64, bool),
+        turn: Option<String>,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<()> {
+        self.lock(CheckpointKind::Exit.as_str())?.exit(run, (client, open), turn, control)
+    }
+
+    /// Returns the codon that a run is at, if somebody is really at it.
+    ///
+    /// # Errors
+    /// Returns the errors of reading and of the lock.
+    pub fn running_codon(&self, run: &str) -> Result<Option<Running>> {
+        self.codons.running(&self.catalog.workspace.dir, run)
+    }
+
+    /// Refuses while a codon of the run runs.
+    ///
+    /// # Errors
+    /// `codon-running`.
+    pub fn refuse_running(&self, run: &str) -> Result<()> {
+        self.codons.refuse_running(&self.catalog.workspace.dir, run)
+    }
+
+    /// Returns what the patterns in force for a run match now, and what they miss; `None` where everything is tracked.
+    ///
+    /// # Errors
+    /// Returns the errors of reading.
+    pub fn tracked_now(&mut self, run: &str, control: &dyn Fn() -> Flow) -> Result<Option<TrackedNow>> {
+        let Timeline { catalog, capturer, .. } = self;
+        let looking = Take::of(CheckpointKind::PreRestore, "local", "looking");
+        catalog.tracked_now(run, || capturer.look(catalog, &looking, control))
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::checkpoint::capture::take::{Take, Taken, listed_skips};
+use crate::checkpoint::capture::request::{Selection, Take, Taken, listed_skips};
 use crate::doors::replies::block;
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
@@ -40,7 +40,9 @@ pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> 
     let label = args.label.as_deref().or(args.message.as_deref());
     let always = args.pin || label.is_some();
     let label = redact(label.unwrap_or("by hand"));
-    let take = Take { only, targets, always, pinned: args.pin, ..Take::of(CheckpointKind::Manual, "local", &label) };
+    let mut take = Take::of(CheckpointKind::Manual, "local", &label);
+    take.selection = Selection { only, ..Selection::with(targets) };
+    (take.draft.always, take.draft.pinned) = (always, args.pin);
     let taken = timeline.take(&take, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     // Where no sidecar has idle time, each command does a little.

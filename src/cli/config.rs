@@ -116,7 +116,7 @@ fn tracked(context: &Context, effective: &Effective, run: Option<&str>) -> Resul
     let mut timeline = Timeline::open(&context.home, workspace, effective.policy.clone())?;
     let run = match run {
         Some(run) => run_id(run),
-        None => timeline.newest_run()?.unwrap_or_else(|| "local".to_owned()),
+        None => timeline.catalog().newest_run()?.unwrap_or_else(|| "local".to_owned()),
     };
     Ok(timeline.tracked_now(&run, &|| Flow::Continue)?.map(|now| (run, now)))
 }

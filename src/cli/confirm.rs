@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::print;
 use super::print::{Consent, ask};
 use super::report::{self, Words};
-use crate::checkpoint::history::restore::{Preview, Restored};
+use crate::checkpoint::history::request::{Preview, Restored};
 use crate::doors::replies;
 use crate::error::Result;
 

@@ -116,7 +116,7 @@ impl Context {
         effective.faults().iter().for_each(|fault| super::print::warning(fault));
         let timeline = Timeline::open(&self.home, self.workspace()?, effective.policy)?;
         // Every verb says it; those that would restore refuse on top of it.
-        if let Err(interrupted) = timeline.refuse_interrupted() {
+        if let Err(interrupted) = timeline.catalog().refuse_interrupted() {
             super::print::warning(&interrupted.text());
         }
         Ok(timeline)

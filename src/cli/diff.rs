@@ -31,21 +31,21 @@ pub struct DiffArgs {
 pub fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let select = context.paths(timeline.workspace(), &args.paths)?;
-    let from = timeline.resolve(&args.from)?;
+    let from = timeline.catalog().resolve(&args.from)?;
     let mut changes = match &args.to {
         Some(to) => {
-            let to = timeline.resolve(to)?;
-            timeline.changes_between(&from, &to)?
+            let to = timeline.catalog().resolve(to)?;
+            timeline.catalog().changes_between(&from, &to)?
         }
         None => {
             let present = timeline.present(&|| Flow::Continue)?;
-            timeline.changes_to_present(&from, &present)?
+            timeline.catalog().changes_to_present(&from, &present)?
         }
     };
     changes.retain(|change| {
         is_file_change(change) && (select.is_empty() || select.iter().any(|path| change.path.starts_with(path)))
     });
-    let stat = timeline.stat(&changes)?;
+    let stat = timeline.catalog().stat(&changes)?;
     if context.json {
         let files = List::of_paths(changes.iter().map(|change| &change.path));
         print::json(&json!({ "stat": replies::stat(&stat), "files": files }))?;
@@ -59,7 +59,7 @@ pub fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let mut patches = String::new();
     let width = changes.iter().map(|change| change.path.display().chars().count()).max().unwrap_or(0).min(60);
     for change in &changes {
-        let patch = timeline.patch_of(change)?;
+        let patch = timeline.catalog().patch_of(change)?;
         let how = match (&change.old, &change.new) {
             (None, _) => " (new)",
             (_, None) => " (deleted)",

@@ -29,9 +29,9 @@ struct FoundVersions {
 }
 
 pub fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
-    let mut timeline = context.timeline()?;
+    let timeline = context.timeline()?;
     let path = context.path(timeline.workspace(), &args.path)?;
-    let versions = timeline.versions(&path)?;
+    let versions = timeline.catalog().versions(&path)?;
     let found = versions.iter().any(|version| matches!(version.presence, Presence::Held(..)));
     if context.json {
         let versions = versions

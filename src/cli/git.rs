@@ -38,7 +38,7 @@ pub fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
     };
     let view = up_to_date(context)?;
     let sends = asked.as_ref().is_some_and(|asked| asked.sends);
-    if sends && !anything && (view.holds_secrets || context.timeline()?.tells_secrets()?) {
+    if sends && !anything && (view.holds_secrets || context.timeline()?.catalog().tells_secrets()?) {
         print::say("piton: checkpoints of this workspace hold secrets, and git would send them too.");
         print::say("Nothing was sent. `piton push REMOTE` leaves those out; `piton git --unsafe …` does not.");
         return Ok(Exit::Refused.into());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::hook::{Exchange, Refused};
 use super::report::{self, CheckpointList, Lines, Preview, RestoreReply, Words};
 use crate::agents::Ask;
-use crate::checkpoint::capture::held::refusal;
+use crate::checkpoint::catalog::held::refusal;
 use crate::error::{Code, Error};
 use crate::model::text::cut;
 

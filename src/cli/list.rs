@@ -8,7 +8,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::report::{self, Words};
-use crate::checkpoint::catalog::listing::Query;
+use crate::checkpoint::catalog::listing::ListFilter;
 use crate::doors::stdio::list_reply;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
@@ -51,13 +51,13 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
         return super::list_remote::list(context, &mut timeline, args, kind);
     }
     let path = args.path.as_ref().map(|path| context.path(timeline.workspace(), path)).transpose()?;
-    let query = Query { run: args.run.clone(), kind, path, before: None, limit: args.limit, with_base: args.all };
+    let query = ListFilter { run: args.run.clone(), kind, path, before: None, limit: args.limit, with_base: args.all };
     let listing = timeline.listing(&query, &|| Flow::Continue)?;
     listing.faults.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));
     let damaged = !listing.faults.is_empty();
     let empty = listing.rows.is_empty();
     if context.json {
-        print::json(&list_reply(listing, timeline.branch_of("local")?))?;
+        print::json(&list_reply(listing, timeline.catalog().branch_of("local")?))?;
     } else if empty {
         print::data(&format!("No checkpoints for {}\n", print::path(&timeline.workspace().path)))?;
     } else {

@@ -6,7 +6,8 @@ use super::context::Context;
 use super::exit::Exit;
 use super::list::ListArgs;
 use super::print;
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::checkpoint::catalog::open::AllCheckpoints;
+use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::printable;
@@ -16,7 +17,7 @@ use crate::model::text::printable;
 /// # Errors
 /// When refs cannot be listed.
 pub fn list(context: &Context, timeline: &mut Timeline, args: &ListArgs, kind: Option<CheckpointKind>) -> Result<Exit> {
-    let (all, broken) = timeline.foreign()?;
+    let AllCheckpoints { checkpoints: all, broken, .. } = timeline.catalog().foreign()?;
     broken.iter().for_each(|fault| print::warning(&format!("a checkpoint cannot be read: {fault}")));
     let wanted = |checkpoint: &&Checkpoint| {
         let record = &checkpoint.record;

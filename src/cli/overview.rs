@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::checkpoint::capture::take::listed_skips;
+use crate::checkpoint::capture::request::listed_skips;
 use crate::engine::workspace::why_off;
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
@@ -26,9 +26,10 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
         ))?;
         return Ok(Exit::Nothing);
     };
-    let mut timeline = context.timeline()?;
-    let (all, mut broken) = timeline.checkpoints()?;
-    broken.extend(timeline.damages()?);
+    let timeline = context.timeline()?;
+    let known = timeline.catalog().all()?;
+    let (all, mut broken) = (known.checkpoints.as_slice(), known.broken.clone());
+    broken.extend(timeline.catalog().damages()?);
     let shown: Vec<_> = all.iter().filter(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn).collect();
     let settings = context.settings()?;
     let off = why_off(settings.policy.guard, &workspace.dir, &settings.origin("guard"));
@@ -54,7 +55,7 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
                 printable(&last.record.reason)
             );
             // A damaged one is told below.
-            let contents = timeline.contents(last);
+            let contents = timeline.catalog().contents(last);
             let skips = contents.map(|(_, coverage)| listed_skips(&coverage)).unwrap_or_default();
             if !skips.is_empty() {
                 let names: Vec<String> =
@@ -69,7 +70,7 @@ pub fn overview(context: &mut Context) -> Result<Exit> {
             }
         }
     }
-    if let Err(error) = timeline.refuse_interrupted() {
+    if let Err(error) = timeline.catalog().refuse_interrupted() {
         add_line!(text, "{}", error.text());
     }
     broken.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));

@@ -54,9 +54,9 @@ impl Sent {
 /// `no-such-run`, `bad-request`; when there is no git.
 pub fn push(context: &Context, args: &PushArgs) -> Result<Exit> {
     let remote = remote(&args.remote)?;
-    let mut timeline = context.timeline()?;
-    let sending = timeline.sending(args.run.as_deref(), args.with_secrets)?;
-    let view = timeline.view()?;
+    let timeline = context.timeline()?;
+    let sending = timeline.catalog().sending(args.run.as_deref(), args.with_secrets)?;
+    let view = timeline.catalog().view()?;
     let mut sent = Sent { whole: true, ..Sent::default() };
     for refs in sending.refs.chunks(AT_ONCE) {
         let mut command = view.command(GitReach::Server);

@@ -8,9 +8,9 @@ use super::confirm::{ask_first, finished};
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::checkpoint::capture::held::refusal;
-use crate::checkpoint::history::restore::Restore;
-use crate::checkpoint::timeline::Timeline;
+use crate::checkpoint::Timeline;
+use crate::checkpoint::catalog::held::refusal;
+use crate::checkpoint::history::request::Restore;
 use crate::doors::stdio;
 use crate::error::Result;
 use crate::model::path::RelPath;
@@ -52,18 +52,18 @@ pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
         print::settled(timeline.leave());
         return finished(context, &restored, if args.go_on { "Finished" } else { "Given up" });
     }
-    let checkpoint = timeline.resolve(args.checkpoint.as_deref().unwrap_or_default())?;
+    let checkpoint = timeline.catalog().resolve(args.checkpoint.as_deref().unwrap_or_default())?;
     let paths = context.paths(timeline.workspace(), &args.paths)?;
     if let Some(dir) = &args.to {
         return export(context, &timeline, &checkpoint, &paths, dir);
     }
-    timeline.refuse_interrupted()?;
+    timeline.catalog().refuse_interrupted()?;
     if let Some(text) = stdio::foreign(&timeline, &checkpoint) {
         print::say(&text);
     }
     let restore = Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new);
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;
-    if let Some(path) = timeline.unheld(&preview, &paths)?.first() {
+    if let Some(path) = timeline.catalog().unheld(&preview.target, &preview.plan, &paths)?.first() {
         return Err(refusal(preview.target.record.ordinal, path.to_path()));
     }
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Restore")? {
@@ -82,7 +82,7 @@ fn export(
     paths: &[RelPath],
     dir: &std::path::Path,
 ) -> Result<Exit> {
-    let outcome = timeline.export(checkpoint, paths, dir)?;
+    let outcome = timeline.catalog().export(checkpoint, paths, dir)?;
     let text = format!(
         "Wrote {} of checkpoint {} to {}.\n",
         count(outcome.created.len() as u64, "path"),

@@ -4,9 +4,10 @@ use super::confirm::{ask_first, ask_to_move, finished};
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::checkpoint::history::restore::Restore;
-use crate::checkpoint::runs::rollback::{Aim, Point};
-use crate::checkpoint::timeline::Timeline;
+use crate::checkpoint::Timeline;
+use crate::checkpoint::catalog::selector::Point;
+use crate::checkpoint::history::request::Restore;
+use crate::checkpoint::runs::rollback::Aim;
 use crate::doors::replies;
 use crate::engine::names::run_id;
 use crate::error::{Code, Error, Result};
@@ -37,9 +38,9 @@ pub struct RollbackArgs {
 pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     let aim = aim(&args.target)?;
     let mut timeline = context.timeline()?;
-    timeline.refuse_interrupted()?;
+    timeline.catalog().refuse_interrupted()?;
     let run = run(&mut timeline, args.run.as_deref())?;
-    let target = timeline.aim(&aim, &run)?;
+    let target = timeline.catalog().aim(&aim, &run)?;
     timeline.refuse_running(&run)?;
     let restore = Restore::to(target.id, &run, Vec::new(), args.keep_new);
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;
@@ -89,10 +90,10 @@ fn aim(words: &[String]) -> Result<Aim> {
 /// The run that goes back.
 fn run(timeline: &mut Timeline, named: Option<&str>) -> Result<String> {
     let Some(named) = named else {
-        return Ok(timeline.newest_run()?.unwrap_or_else(|| "local".to_owned()));
+        return Ok(timeline.catalog().newest_run()?.unwrap_or_else(|| "local".to_owned()));
     };
     let run = run_id(named);
-    if timeline.has_run(&run)? {
+    if timeline.catalog().has_run(&run)? {
         return Ok(run);
     }
     Err(Error::new(Code::NoSuchRun, format!("there is no run `{}` in this workspace", printable(named)))

@@ -7,7 +7,7 @@ use clap::Args;
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::checkpoint::runs::list::{Branch, Row};
+use crate::checkpoint::runs::list::{Branch, ListedRun};
 use crate::doors::replies;
 use crate::error::Result;
 use crate::model::text::{count, printable};
@@ -23,7 +23,7 @@ pub struct RunsArgs {
 }
 
 pub fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
-    let mut timeline = context.timeline()?;
+    let timeline = context.timeline()?;
     let (rows, faults) = timeline.runs()?;
     let shown = &rows[rows.len().saturating_sub(args.limit)..];
     if context.json {
@@ -48,7 +48,7 @@ pub fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
 }
 
 /// Newest first.
-fn list(rows: &[Row]) -> String {
+fn list(rows: &[ListedRun]) -> String {
     let mut text = String::new();
     for row in rows.iter().rev() {
         add_line!(text, "{}", line(row));
@@ -56,7 +56,7 @@ fn list(rows: &[Row]) -> String {
     text
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &ListedRun) -> String {
     let mut text = format!("{}  {}", print::bold(&row.run), replies::run_status(row));
     if let Some(codon) = &row.running {
         text.push_str(&format!(" {}", printable(&codon.id)));
@@ -78,9 +78,9 @@ fn line(row: &Row) -> String {
 }
 
 /// Oldest first; each run below the one it comes from.
-fn tree(rows: &[Row]) -> String {
+fn tree(rows: &[ListedRun]) -> String {
     let known: BTreeSet<&str> = rows.iter().map(|row| row.run.as_str()).collect();
-    let mut below: BTreeMap<Option<&str>, Vec<&Row>> = BTreeMap::new();
+    let mut below: BTreeMap<Option<&str>, Vec<&ListedRun>> = BTreeMap::new();
     for row in rows {
         let above = row.above().filter(|above| known.contains(above) && *above != row.run);
         below.entry(above).or_default().push(row);
@@ -88,7 +88,7 @@ fn tree(rows: &[Row]) -> String {
     let mut text = String::new();
     let mut shown = BTreeSet::new();
     let tops = below.get(&None).cloned().unwrap_or_default();
-    let mut pending: Vec<(usize, &Row)> = tops.into_iter().rev().map(|row| (0, row)).collect();
+    let mut pending: Vec<(usize, &ListedRun)> = tops.into_iter().rev().map(|row| (0, row)).collect();
     while let Some((depth, row)) = pending.pop() {
         branch_lines(&mut text, depth, row);
         shown.insert(row.run.as_str());
@@ -102,7 +102,7 @@ fn tree(rows: &[Row]) -> String {
     text
 }
 
-fn branch_lines(text: &mut String, depth: usize, row: &Row) {
+fn branch_lines(text: &mut String, depth: usize, row: &ListedRun) {
     let indent = "  ".repeat(depth);
     let forked = row.state.origin.as_ref().map(|origin| format!("  forked from {}:{}", origin.run, origin.ordinal));
     add_line!(text, "{indent}{}{}", line(row), forked.unwrap_or_default());

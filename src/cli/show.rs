@@ -6,9 +6,9 @@ use serde_json::json;
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::checkpoint::capture::held::refusal;
-use crate::checkpoint::capture::take::listed_skips;
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::checkpoint::capture::request::listed_skips;
+use crate::checkpoint::catalog::held::refusal;
+use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::{Error, Result};
 use crate::model::build::stored_path;
 use crate::model::checkpoint::Record;
@@ -35,18 +35,18 @@ pub fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {
 
 /// `CHECKPOINT` or `CHECKPOINT:PATH`; a codon selector has colons of its own.
 fn split(timeline: &mut Timeline, what: &str) -> Result<(Checkpoint, Option<RelPath>)> {
-    let whole = timeline.resolve(what);
+    let whole = timeline.catalog().resolve(what);
     if whole.is_ok() || !what.contains(':') {
         return whole.map(|checkpoint| (checkpoint, None));
     }
     let (prefix, rest) = what.strip_prefix("id:").map_or(("", what), |rest| ("id:", rest));
     let Some((selector, path)) = rest.split_once(':') else { return whole.map(|checkpoint| (checkpoint, None)) };
-    let checkpoint = timeline.resolve(&format!("{prefix}{selector}"))?;
+    let checkpoint = timeline.catalog().resolve(&format!("{prefix}{selector}"))?;
     Ok((checkpoint, Some(RelPath::parse(path.as_bytes())?)))
 }
 
 fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint) -> Result<Exit> {
-    let (manifest, coverage) = timeline.contents(checkpoint)?;
+    let (manifest, coverage) = timeline.catalog().contents(checkpoint)?;
     let skips = listed_skips(&coverage);
     let record = &checkpoint.record;
     if context.json {
@@ -69,7 +69,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         print::local_time(&record.time),
         printable(&record.run)
     );
-    let from = if timeline.is_foreign(checkpoint) { record.workspace.clone() } else { String::new() };
+    let from = if timeline.catalog().is_foreign(checkpoint) { record.workspace.clone() } else { String::new() };
     for (name, value) in [
         ("of", from),
         ("turn", record.turn.clone().unwrap_or_default()),
@@ -104,11 +104,11 @@ fn codon_text(record: &Record) -> String {
 }
 
 fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, path: &RelPath) -> Result<Exit> {
-    let Some((mode, id)) = timeline.entry_at(&checkpoint.tree, path)? else {
+    let Some((mode, id)) = timeline.catalog().entry_at(&checkpoint.tree, path)? else {
         return Err(refusal(checkpoint.record.ordinal, path.to_path()));
     };
     if mode == Mode::Dir {
-        let (manifest, _) = timeline.contents(checkpoint)?;
+        let (manifest, _) = timeline.catalog().contents(checkpoint)?;
         let inside = manifest.inside(path).map(|(path, _)| format!("{}\n", path.display()));
         print::data(&inside.collect::<String>())?;
         return Ok(Exit::Done);

@@ -23,7 +23,7 @@ pub fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
         None => i64::MAX,
         Some(text) => now.saturating_add(span_ms(text)?),
     };
-    let timeline = context.timeline()?;
+    let mut timeline = context.timeline()?;
     timeline.change_state(|state| {
         state.off_until = Some(until);
         state.off_since = args.span.as_ref().map(|_| now);
@@ -51,7 +51,7 @@ fn span_ms(text: &str) -> Result<i64> {
 }
 
 pub fn on(context: &mut Context) -> Result<Exit> {
-    let timeline = context.timeline()?;
+    let mut timeline = context.timeline()?;
     timeline.change_state(|state| {
         state.off_until = None;
         state.off_since = None;

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::report::{self};
-use crate::checkpoint::history::restore::Restore;
+use crate::checkpoint::history::request::Restore;
 use crate::checkpoint::history::undo::Direction;
 use crate::doors::replies;
 use crate::error::Result;
@@ -33,9 +33,9 @@ pub fn redo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
 
 fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    timeline.refuse_interrupted()?;
-    let Some(next) = timeline.next_step(direction)? else {
-        let message = timeline.why_no_step(direction)?;
+    timeline.catalog().refuse_interrupted()?;
+    let Some(next) = timeline.catalog().next_step(direction)? else {
+        let message = timeline.catalog().why_no_step(direction)?;
         if context.json {
             print::json(&serde_json::json!({ "operation": null, "message": message }))?;
         } else {

@@ -7,7 +7,7 @@ use crate::error::Result;
 
 /// Makes the view of the workspace, and says what it cannot show.
 pub fn up_to_date(context: &Context) -> Result<View> {
-    let view = context.timeline()?.view()?;
+    let view = context.timeline()?.catalog().view()?;
     view.faults.iter().for_each(|fault| print::warning(&format!("not shown: {fault}")));
     Ok(view)
 }
@@ -15,7 +15,7 @@ pub fn up_to_date(context: &Context) -> Result<View> {
 /// Has the index hold what HEAD holds. git unfolds every path of a tree for it: one that is too large is refused before.
 pub fn prepare_index(context: &Context, view: &View) -> Result<()> {
     if let Some(head) = view.head.as_ref().filter(|_| !view.has_index()) {
-        context.timeline()?.check_size(&head.tree)?;
+        context.timeline()?.catalog().check_size(&head.tree)?;
     }
     view.prepare_index()
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use super::output::Output;
-use crate::checkpoint::capture::gaps::Gap;
+use crate::checkpoint::catalog::gaps::Gap;
 use crate::engine::decision::{Decision, Notice, Protection};
 use crate::engine::session::Tell;
 use crate::model::coverage::not_held;

@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
+use crate::checkpoint::Checkpoint;
 use crate::checkpoint::Timeline;
-use crate::checkpoint::capture::gaps::Gap;
-use crate::checkpoint::capture::take::{Taken, listed_skips};
+use crate::checkpoint::capture::request::{Taken, listed_skips};
 use crate::checkpoint::catalog::diff::Stat;
-use crate::checkpoint::history::journal::{Begin, External, OpKind};
-use crate::checkpoint::history::operations::Step;
-use crate::checkpoint::history::restore::{Preview, Restored};
+use crate::checkpoint::catalog::gaps::Gap;
+use crate::checkpoint::history::journal::{External, OpKind, OperationStart};
+use crate::checkpoint::history::operations::UndoStep;
+use crate::checkpoint::history::request::{Preview, Restored};
 use crate::checkpoint::records::mishaps;
-use crate::checkpoint::runs::list::Row;
+use crate::checkpoint::runs::list::ListedRun;
 use crate::checkpoint::runs::rollback::RolledBack;
-use crate::checkpoint::runs::run::{Ending, Origin};
-use crate::checkpoint::timeline::Checkpoint;
+use crate::checkpoint::runs::run::{ForkPoint, RunEnding};
 use crate::engine::decision::{ActionDecision, BaseCapture, Decision, LATE, Notice, Protection, SessionFacts, Stance};
 use crate::engine::names::guard_in_force;
 use crate::engine::session::{Session, interrupted_in};
@@ -84,7 +84,7 @@ pub fn stat(stat: &Stat) -> StatBlock {
 }
 
 /// The operation that a step goes over.
-pub fn over(step: &Step) -> StepBlock {
+pub fn over(step: &UndoStep) -> StepBlock {
     let kind = match step.kind {
         OpKind::Restore => "restore",
         OpKind::Rollback => "rollback",
@@ -305,8 +305,8 @@ pub fn base_word(base: BaseCapture) -> &'static str {
 }
 
 /// Returns interrupted restores, as replies carry them.
-pub fn interrupted(begun: &[Begin]) -> Vec<Value> {
-    let one = |begin: &Begin| {
+pub fn interrupted(begun: &[OperationStart]) -> Vec<Value> {
+    let one = |begin: &OperationStart| {
         json!({ "operation": begin.op, "target": begin.target.to_string(), "preRestore": begin.pre_restore.to_string(),
             "next": "piton restore --continue, or piton restore --abort" })
     };
@@ -339,8 +339,9 @@ pub fn watching(watcher: &WatcherStatus) -> Value {
 
 /// Returns what `status` tells of a workspace.
 pub fn status(timeline: &mut Timeline) -> Result<Value, Error> {
-    let (all, mut broken) = timeline.checkpoints()?;
-    broken.extend(timeline.damages()?);
+    let known = timeline.catalog().all()?;
+    let (all, mut broken) = (known.checkpoints.as_slice(), known.broken.clone());
+    broken.extend(timeline.catalog().damages()?);
     let workspace = timeline.workspace().clone();
     let last = all.iter().rev().find(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn);
     let kept = all.iter().filter(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn).count();
@@ -363,28 +364,28 @@ pub fn status(timeline: &mut Timeline) -> Result<Value, Error> {
 }
 
 /// Returns the checkpoint that a run or a branch goes on from.
-pub fn origin(origin: &Origin) -> Value {
+pub fn origin(origin: &ForkPoint) -> Value {
     json!({ "run": origin.run, "checkpoint": origin.checkpoint.to_string(), "n": origin.ordinal })
 }
 
 /// Returns a list of runs, as replies and `--json` carry it.
-pub fn runs(rows: &[Row], faults: &[String]) -> Value {
+pub fn runs(rows: &[ListedRun], faults: &[String]) -> Value {
     let runs: Vec<Value> = rows.iter().map(run).collect();
     json!({ "total": runs.len(), "runs": runs, "faults": faults })
 }
 
 /// Returns what a run is at, in a word.
-pub fn run_status(row: &Row) -> &'static str {
+pub fn run_status(row: &ListedRun) -> &'static str {
     match row.state.status {
         _ if row.running.is_some() => "running",
-        Some(Ending::Completed) => "completed",
-        Some(Ending::Error) => "error",
-        Some(Ending::Exit) => "exit",
+        Some(RunEnding::Completed) => "completed",
+        Some(RunEnding::Error) => "error",
+        Some(RunEnding::Exit) => "exit",
         None => "open",
     }
 }
 
-fn run(row: &Row) -> Value {
+fn run(row: &ListedRun) -> Value {
     let state = &row.state;
     let branches: Vec<Value> = row
         .branches

@@ -15,10 +15,10 @@ use super::reach::{self, ActionReach};
 use super::rules::InForce;
 use super::session::{Reply, Session, busy};
 use super::workspace::OpenWorkspace;
-use crate::checkpoint::capture::take::Take;
-use crate::checkpoint::records::state::State;
+use crate::checkpoint::Timeline;
+use crate::checkpoint::capture::request::{Selection, Take};
+use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::Scope;
-use crate::checkpoint::timeline::Timeline;
 use crate::classify::{Context, ToolCall};
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
@@ -97,7 +97,7 @@ impl Session {
             reach.targets.retain(|target| !target.path.is_root());
             reach.is_everything = false;
         }
-        let is_off = State::load(&record.dir).is_off(now_ms());
+        let is_off = WorkspaceState::load(&record.dir).is_off(now_ms());
         let due = self.state().turns.due(&record.id, &verdict, &rules.policy, is_off);
         if !self.reaches_model {
             self.keep_notes(verdict.warnings.iter().map(|warning| warning.message.clone()).collect());
@@ -125,15 +125,10 @@ impl Session {
             reply(self, Ok(Decision::Action(Box::new(ActionDecision { protection, ..*decision }))));
             return self.note_externals(&open, verdict, (run, turn), reason);
         }
-        let take = Take {
-            turn,
-            effects: protect::classes(&verdict),
-            targets: reach.targets,
-            takes: verdict.takes,
-            asked: Some(asked),
-            always: verdict.warnings.iter().any(|warning| warning.class.is_external()),
-            ..Take::of(CheckpointKind::Auto, &run, &reason)
-        };
+        let mut take = Take { asked: Some(asked), ..Take::of(CheckpointKind::Auto, &run, &reason) };
+        take.selection = Selection { takes: verdict.takes, ..Selection::with(reach.targets) };
+        (take.draft.turn, take.draft.effects) = (turn, protect::classes(&verdict));
+        take.draft.always = verdict.warnings.iter().any(|warning| warning.class.is_external());
         let task = Task {
             take,
             turn: if let Due::Held(turn) = due { Some(turn) } else { None },
@@ -164,7 +159,8 @@ impl Session {
         }
         let (run, turn) = self.run_and_turn();
         let reason = "at the start of a turn: nobody waits for this stream";
-        let take = Take { turn, ..Take::of(CheckpointKind::Auto, &run, reason) };
+        let mut take = Take::of(CheckpointKind::Auto, &run, reason);
+        take.draft.turn = turn;
         let task = Task { take, turn: None, reaches_all: false, wait: None, judged: None };
         self.protect(open, &open.in_force(), decision, task, reply);
     }
@@ -190,7 +186,7 @@ impl Session {
             deadline,
             on_failure: rules.policy.on_failure,
             workspace: open.workspace.id.clone(),
-            turn: task.take.turn.clone(),
+            turn: task.take.draft.turn.clone(),
             named: named.clone(),
         };
         let ticket = self.deadlines.next_ticket();
@@ -200,7 +196,8 @@ impl Session {
             let repositories = judged.as_ref().map(|(verdict, cwd)| reach::repositories(&path, cwd, verdict));
             let finish = AssertUnwindSafe(|| {
                 if let Some((verdict, _)) = &judged {
-                    note(timeline, verdict, (&take.run, take.turn.as_deref()), &take.reason);
+                    let draft = &take.draft;
+                    note(timeline, verdict, (&draft.run, draft.turn.as_deref()), &draft.reason);
                 }
                 // Only who was answered `late` is told what changed meanwhile.
                 let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
@@ -213,7 +210,7 @@ impl Session {
             Box::new(move || later(Box::new(move |session| session.protected(ticket, outcome))))
         };
         let wanted = Wanted {
-            is_of_turn: rules.policy.guard == Guard::Turn && task.take.turn.is_some(),
+            is_of_turn: rules.policy.guard == Guard::Turn && task.take.draft.turn.is_some(),
             take: task.take,
             turn: task.turn,
             reaches_all: task.reaches_all,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::decision::{Decision, Notice, Protection, Settled};
 use super::protect::{NamedCapture, Protected, turn_checkpoint};
 use super::session::{Reply, Session};
-use crate::checkpoint::capture::gaps::Gap;
+use crate::checkpoint::catalog::gaps::Gap;
 use crate::error::{Code, Result};
 use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;

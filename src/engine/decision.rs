@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::guard::TurnCheckpoint;
 use super::watcher::WatcherStatus;
-use crate::checkpoint::capture::gaps::Gap;
-use crate::checkpoint::capture::take::Taken;
+use crate::checkpoint::capture::request::Taken;
+use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::history::journal;
 use crate::error::Error;
 use crate::model::effect::{Confidence, Effect, Needs, Verdict, Warning};
@@ -137,7 +137,7 @@ pub struct SessionFacts {
     pub watcher: WatcherStatus,
     pub line_bytes: usize,
     pub deadline: Duration,
-    pub interrupted: Vec<journal::Begin>,
+    pub interrupted: Vec<journal::OperationStart>,
     pub faults: Vec<String>,
 }
 
@@ -176,7 +176,7 @@ pub enum Notice {
     LowDisk {
         reason: String,
     },
-    RestoreInterrupted(journal::Begin),
+    RestoreInterrupted(journal::OperationStart),
 }
 
 /// The end of a checkpoint that was late.

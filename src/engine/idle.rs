@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::watcher::{self, SharedStatus, WatcherStatus, note};
 use crate::checkpoint::Timeline;
-use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::capture::request::Take;
 use crate::error::Code;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::policy::{Policy, Watching};

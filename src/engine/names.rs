@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::checkpoint::records::state::State;
+use crate::checkpoint::records::state::WorkspaceState;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::{Guard, Policy};
 use crate::model::redact::{holds_secret, redact};
@@ -14,7 +14,7 @@ const MAX_TURN: usize = 64;
 
 /// Returns the guard that is in force: off where somebody switched it off.
 pub fn guard_in_force(policy: &Policy, dir: &Path) -> Guard {
-    if State::load(dir).is_off(now_ms()) { Guard::Off } else { policy.guard }
+    if WorkspaceState::load(dir).is_off(now_ms()) { Guard::Off } else { policy.guard }
 }
 
 /// Returns a client's free text as it is recorded and told: one line, without secrets, of at most so many characters.

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::guard::TurnCheckpoint;
 use super::job::Answer;
-use crate::checkpoint::capture::gaps::Gap;
-use crate::checkpoint::capture::take::{Take, Taken};
+use crate::checkpoint::capture::request::{Selection, Take, Taken};
+use crate::checkpoint::catalog::gaps::{Gap, of_targets};
 use crate::checkpoint::history::journal::{External, Line};
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::effect::{Class, Verdict};
 use crate::model::id::ObjectId;
@@ -129,7 +129,10 @@ impl Wanted {
     pub fn joins(&self, other: &Wanted) -> bool {
         let all_wait = self.is_of_turn && other.is_of_turn && self.waits && other.waits;
         let (one, two) = (&self.take, &other.take);
-        all_wait && one.run == two.run && one.turn == two.turn && one.takes == two.takes
+        all_wait
+            && one.draft.run == two.draft.run
+            && one.draft.turn == two.draft.turn
+            && one.selection.takes == two.selection.takes
     }
 
     /// True if its deadline comes near and it names paths that were not captured yet.
@@ -159,11 +162,12 @@ pub struct LastTurn {
 impl LastTurn {
     /// Remembers the checkpoint of a turn.
     pub fn of(take: &Take, checkpoint: &Checkpoint) -> LastTurn {
-        LastTurn { run: take.run.clone(), turn: take.turn.clone(), checkpoint: turn_checkpoint(checkpoint) }
+        let (run, turn) = (take.draft.run.clone(), take.draft.turn.clone());
+        LastTurn { run, turn, checkpoint: turn_checkpoint(checkpoint) }
     }
 
     fn is_of(&self, take: &Take) -> bool {
-        take.turn.is_some() && self.turn == take.turn && self.run == take.run
+        take.draft.turn.is_some() && self.turn == take.draft.turn && self.run == take.draft.run
     }
 }
 
@@ -172,9 +176,9 @@ pub fn only_named(pressing: &[Pressing]) -> Option<Take> {
     let first = pressing.first()?;
     let mut targets: Vec<Target> = pressing.iter().flat_map(|one| named(&one.take).cloned()).collect();
     sort(&mut targets);
-    let takes = pressing.iter().map(|one| one.take.takes).max().unwrap_or_default();
+    let takes = pressing.iter().map(|one| one.take.selection.takes).max().unwrap_or_default();
     let only = targets.iter().map(|target| target.path.clone()).collect();
-    Some(Take { only, targets, takes, ..first.take.clone() })
+    Some(Take { selection: Selection { only, takes, ..Selection::with(targets) }, ..first.take.clone() })
 }
 
 /// Gives a capture of named paths to all that waited for it.
@@ -204,8 +208,8 @@ pub fn held(
 ) -> Result<Option<Protected>> {
     let Some(turn) = wanted.standing(last).filter(|_| !wanted.reaches_all) else { return Ok(None) };
     // The state of a session may be damaged: an id that is none protects nothing, and a checkpoint is taken.
-    for checkpoint in timeline.protecting(turn.id.parse().ok(), wanted.waits)? {
-        if timeline.holds(&checkpoint.id, &wanted.take.targets, control)? {
+    for checkpoint in timeline.catalog().protecting(turn.id.parse().ok(), wanted.waits)? {
+        if timeline.holds(&checkpoint.id, &wanted.take.selection.targets, control)? {
             return Ok(Some(Protected::Held(checkpoint)));
         }
     }
@@ -217,35 +221,30 @@ pub fn joined(open: &[&Wanted], last: Option<&LastTurn>) -> Option<Take> {
     let first = *open.first()?;
     let mut take = first.take.clone();
     for further in open.iter().skip(1).map(|wanted| &wanted.take) {
-        take.targets.extend(further.targets.iter().cloned());
-        take.effects.extend(further.effects.iter().copied());
-        take.always |= further.always;
+        take.selection.targets.extend(further.selection.targets.iter().cloned());
+        take.draft.effects.extend(further.draft.effects.iter().copied());
+        take.draft.always |= further.draft.always;
         // What changed before the last of them asked has to be in it.
         take.asked = take.asked.zip(further.asked).map(|(one, two)| one.max(two));
     }
     if open.len() > 1 {
-        sort(&mut take.targets);
-        take.effects.sort();
-        take.effects.dedup();
+        sort(&mut take.selection.targets);
+        take.draft.effects.sort();
+        take.draft.effects.dedup();
     }
     // Taking compares everything with the last checkpoint, and records nothing where nothing differs.
     if open.iter().all(|wanted| wanted.reaches_all)
         && let Some(turns) = open.iter().map(|wanted| wanted.standing(last)).collect::<Option<Vec<_>>>()
     {
-        take.held = turns.first().and_then(|turn| turn.id.parse().ok());
-        take.always = false;
+        take.draft.held = turns.first().and_then(|turn| turn.id.parse().ok());
+        take.draft.always = false;
     }
     Some(take)
 }
 
 /// Returns what one of several requests is answered from the checkpoint that was taken for all of them. The first is told that it
 /// was taken.
-pub fn answered(
-    timeline: &Timeline,
-    wanted: &Wanted,
-    taken: &Taken,
-    (is_first, last): (bool, Option<&LastTurn>),
-) -> Protected {
+pub fn answered(wanted: &Wanted, taken: &Taken, (is_first, last): (bool, Option<&LastTurn>)) -> Protected {
     let standing = wanted.standing(last).filter(|_| wanted.reaches_all);
     let is_held = match standing {
         Some(turn) => {
@@ -253,7 +252,7 @@ pub fn answered(
             taken.unchanged && (wanted.waits || Some(taken.checkpoint.id) == own)
         }
         // The capture began after it was asked for, with its targets: all of them are in it, as they stood then.
-        None => !is_first && timeline.gaps_in(taken, &wanted.take.targets).is_empty(),
+        None => !is_first && of_targets(&taken.coverage, &wanted.take.selection.targets).is_empty(),
     };
     if is_held { Protected::Held(taken.checkpoint.clone()) } else { Protected::Taken(Box::new(taken.clone())) }
 }
@@ -265,7 +264,7 @@ fn sort(targets: &mut Vec<Target>) {
 
 /// Returns the targets that are less than the whole workspace.
 fn named(take: &Take) -> impl Iterator<Item = &Target> {
-    take.targets.iter().filter(|target| !target.path.is_root())
+    take.selection.targets.iter().filter(|target| !target.path.is_root())
 }
 
 /// Returns the classes of what an action does, for the record.
@@ -286,15 +285,15 @@ pub fn turn_checkpoint(checkpoint: &Checkpoint) -> TurnCheckpoint {
 /// `repositories` are those in which the action destroys what it does not name.
 pub fn not_held(timeline: &Timeline, protected: &Protected, take: &Take, repositories: &[RelPath]) -> Vec<Gap> {
     let named = match protected {
-        _ if take.targets.is_empty() => Ok(Vec::new()),
-        Protected::Taken(taken) => Ok(timeline.gaps_in(taken, &take.targets)),
-        Protected::Held(checkpoint) => timeline.gaps_of(checkpoint, &take.targets),
+        _ if take.selection.targets.is_empty() => Ok(Vec::new()),
+        Protected::Taken(taken) => Ok(of_targets(&taken.coverage, &take.selection.targets)),
+        Protected::Held(checkpoint) => timeline.catalog().gaps_of(checkpoint, &take.selection.targets),
     };
     let checkpoint = match protected {
         Protected::Taken(taken) => &taken.checkpoint,
         Protected::Held(checkpoint) => checkpoint,
     };
-    let left_out = timeline.repositories_left_out(checkpoint, repositories);
+    let left_out = timeline.catalog().repositories_left_out(checkpoint, repositories);
     let gaps = named.and_then(|named| left_out.map(|left_out| named.into_iter().chain(left_out).collect()));
     gaps.unwrap_or_else(|error| {
         tracing::warn!(%error, "what the checkpoint leaves out could not be read");
@@ -317,7 +316,7 @@ pub fn note_externals(
     if external.is_empty() {
         return Ok(());
     }
-    let after = timeline.newest_ordinal()?;
+    let after = timeline.catalog().newest_ordinal()?;
     let time = rfc3339(now_ms());
     let lines: Vec<Line> = external
         .into_iter()

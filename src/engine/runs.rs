@@ -4,9 +4,9 @@ use super::event::NewRun;
 use super::names::{recorded, run_id};
 use super::session::{Reply, Session};
 use crate::checkpoint::Timeline;
-use crate::checkpoint::capture::take::Taken;
-use crate::checkpoint::runs::codon::{Codon, Mark};
-use crate::checkpoint::runs::run::{Begin, Ending, Origin};
+use crate::checkpoint::capture::request::Taken;
+use crate::checkpoint::runs::codon::{CodonMark, NewCodon};
+use crate::checkpoint::runs::run::{ForkPoint, RunDetails, RunEnding};
 use crate::error::Result;
 use crate::model::redact::redact;
 use crate::sys::clock::now_ms;
@@ -20,7 +20,7 @@ pub struct RunBegun {
     pub run: String,
     pub branch: String,
     /// The checkpoint that it was forked from.
-    pub from: Option<Origin>,
+    pub from: Option<ForkPoint>,
 }
 
 /// A run that has ended.
@@ -58,17 +58,18 @@ impl Session {
         let open = self.workspace()?;
         // Whoever begins a run waits for no capture that may be at work; the branch is only looked up.
         let branch = Timeline::open(self.engine.home(), open.workspace.clone(), open.in_force().policy.clone())?
+            .catalog()
             .branch_of(&run)?;
         self.quietly(&open, move |timeline, _| timeline.start_run(&begin));
         self.capture_base(&open);
         Ok(RunBegun { run, branch, from: None })
     }
 
-    fn beginning(&self, start: &NewRun) -> Begin {
+    fn beginning(&self, start: &NewRun) -> RunDetails {
         let made = new_run();
         let named = start.run.as_deref().unwrap_or(&made);
         let run = run_id(named);
-        Begin {
+        RunDetails {
             named: (run != named).then(|| text(named)),
             client: start.client.as_deref().map(text).or(self.client.clone()),
             parent: start.parent.as_deref().map(run_id),
@@ -78,7 +79,7 @@ impl Session {
     }
 
     /// Ends the session's run.
-    pub fn end_run(&mut self, status: Ending, reply: Reply<RunEnded>) {
+    pub fn end_run(&mut self, status: RunEnding, reply: Reply<RunEnded>) {
         let mut state = self.state();
         state.open_run = false;
         state.turns.end();
@@ -100,10 +101,11 @@ impl Session {
         let begin = self.beginning(start);
         self.ask(
             move |timeline, _, _| {
-                let from = timeline.resolve(&selector)?;
+                let from = timeline.catalog().resolve(&selector)?;
                 timeline.fork_run(&begin, &from)?;
-                let branch = timeline.branch_of(&begin.run)?;
-                let origin = Origin { run: from.record.run.clone(), checkpoint: from.id, ordinal: from.record.ordinal };
+                let branch = timeline.catalog().branch_of(&begin.run)?;
+                let origin =
+                    ForkPoint { run: from.record.run.clone(), checkpoint: from.id, ordinal: from.record.ordinal };
                 Ok(RunBegun { run: begin.run, branch, from: Some(origin) })
             },
             reply,
@@ -111,9 +113,9 @@ impl Session {
     }
 
     /// Begins a codon of the named run, else of the session's own.
-    pub fn start_codon(&mut self, run: Option<&str>, codon: Codon, reply: Reply<CodonBegun>) {
+    pub fn start_codon(&mut self, run: Option<&str>, codon: NewCodon, reply: Reply<CodonBegun>) {
         let run = self.run_named(run);
-        let codon = Codon {
+        let codon = NewCodon {
             id: redact(&codon.id),
             name: codon.name.as_deref().map(redact),
             tracked: codon.tracked,
@@ -130,9 +132,9 @@ impl Session {
     }
 
     /// Records what has become of a codon of the named run, else of the session's own.
-    pub fn mark_codon(&mut self, run: Option<&str>, mark: Mark, reply: Reply<CodonMarked>) {
+    pub fn mark_codon(&mut self, run: Option<&str>, mark: CodonMark, reply: Reply<CodonMarked>) {
         let run = self.run_named(run);
-        let mark = Mark {
+        let mark = CodonMark {
             kind: mark.kind,
             id: mark.id.as_deref().map(redact),
             name: mark.name.as_deref().map(text),

@@ -16,9 +16,9 @@ use super::protect::Wanted;
 use super::state::{SessionState, SharedState};
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
-use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::history::interrupted::interrupted;
-use crate::checkpoint::history::journal::Begin;
+use crate::checkpoint::history::journal::OperationStart;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
@@ -343,7 +343,7 @@ impl Session {
     }
 
     /// Returns the restores that wait to be ended: as long as there are any, every reply says so.
-    pub fn interrupted(&self) -> Vec<Begin> {
+    pub fn interrupted(&self) -> Vec<OperationStart> {
         self.interrupted_in.as_deref().map(interrupted_in).unwrap_or_default()
     }
 
@@ -356,7 +356,8 @@ impl Session {
             return;
         }
         let later = Arc::clone(&self.later);
-        let take = Take { turn, ..Take::of(CheckpointKind::Turn, &run, "base capture") };
+        let mut take = Take::of(CheckpointKind::Turn, &run, "base capture");
+        take.draft.turn = turn;
         let done = move |_: &mut Timeline, done: Result<_>| -> Answer {
             Box::new(move || {
                 later(Box::new(move |session| {
@@ -414,7 +415,7 @@ fn go_on<T>(then: &Mutex<Option<Reply<T>>>, session: &mut Session, done: Result<
 }
 
 /// Returns the interrupted restore in the records of a workspace, if there is one.
-pub fn interrupted_in(dir: &Path) -> Vec<Begin> {
+pub fn interrupted_in(dir: &Path) -> Vec<OperationStart> {
     let begun = interrupted(dir).unwrap_or_else(|error| {
         tracing::warn!(%error, "whether a restore was interrupted cannot be told");
         None

@@ -16,7 +16,7 @@ use super::protect::{self, LastTurn, Protected, Wanted};
 use super::queue::{Item, Next, Queue};
 use super::watcher::{self, SharedStatus, WatcherStatus, note};
 use crate::checkpoint::Timeline;
-use crate::checkpoint::capture::take::{Take, Taken};
+use crate::checkpoint::capture::request::{Take, Taken};
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::model::policy::Policy;
@@ -230,7 +230,7 @@ impl WorkerLoop {
             all.push(result.unwrap_or_else(|| {
                 let taken = taken.as_ref().map_err(again)?;
                 let is_first = std::mem::take(&mut first);
-                Ok(protect::answered(&self.timeline, wanted, taken, (is_first, self.last.as_ref())))
+                Ok(protect::answered(wanted, taken, (is_first, self.last.as_ref())))
             }));
         }
         if let Ok(taken) = &taken {

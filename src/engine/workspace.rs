@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::reach;
 use super::rules::{FollowedSettings, InForce};
 use super::worker::Worker;
-use crate::checkpoint::records::state::State;
+use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::{Home, Workspace};
 use crate::classify::Context;
 use crate::model::policy::Guard;
@@ -51,7 +51,7 @@ pub fn why_off(guard: Guard, dir: &Path, set: &str) -> Option<String> {
     if guard == Guard::Off {
         return Some(format!("the guard is off by the settings (`guard: off`, {set}): change that to switch it on"));
     }
-    let (state, now) = (State::load(dir), now_ms());
+    let (state, now) = (WorkspaceState::load(dir), now_ms());
     let until = state.off_until.filter(|_| state.is_off(now))?;
     Some(match until {
         i64::MAX => "the guard is switched off until somebody switches it on: `piton on`".to_owned(),

@@ -97,6 +97,19 @@ impl Dirty {
         self.paths.is_empty()
     }
 
+    /// Returns both together.
+    #[must_use]
+    pub fn and(self, later: Dirty) -> Dirty {
+        if self.is_empty() {
+            return later;
+        }
+        if later.is_empty() {
+            return self;
+        }
+        let rule_files = self.rule_files.iter().chain(&later.rule_files).cloned().collect();
+        Dirty { rule_files, ..Dirty::new(self.paths.into_iter().chain(later.paths)) }
+    }
+
     /// The files that changed and rule what a capture looks at: ignore files, and what git says beside them. Listed inside
     /// of dirty subtrees too, but not where the whole directory is new.
     pub fn rule_files(&self) -> impl Iterator<Item = &RelPath> {
@@ -181,13 +194,7 @@ impl Changes {
     pub fn and(self, later: Changes) -> Changes {
         match (self, later) {
             (Changes::Everything(why), _) | (_, Changes::Everything(why)) => Changes::Everything(why),
-            (Changes::Paths(earlier), Changes::Paths(later)) if earlier.is_empty() => Changes::Paths(later),
-            (Changes::Paths(earlier), Changes::Paths(later)) if later.is_empty() => Changes::Paths(earlier),
-            (Changes::Paths(earlier), Changes::Paths(later)) => {
-                let rule_files = earlier.rule_files.iter().chain(&later.rule_files).cloned().collect();
-                let paths = earlier.paths.into_iter().chain(later.paths);
-                Changes::Paths(Dirty { rule_files, ..Dirty::new(paths) })
-            }
+            (Changes::Paths(earlier), Changes::Paths(later)) => Changes::Paths(earlier.and(later)),
         }
     }
 

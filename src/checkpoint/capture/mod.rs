@@ -1,7 +1,16 @@
-//! Capturing: observing the workspace and recording what was observed.
+//! Capturing: observing the workspace, keeping in memory what was observed, and recording it.
 
-pub mod gaps;
-pub mod held;
-pub(in crate::checkpoint) mod seen;
-pub mod take;
-pub(in crate::checkpoint) mod warmth;
+pub(crate) mod capturer;
+mod idle;
+mod look;
+pub(crate) mod observe;
+pub mod request;
+mod take;
+mod tidy;
+mod warm;
+mod warmth;
+
+pub use idle::Audit;
+
+#[cfg(test)]
+mod tests;

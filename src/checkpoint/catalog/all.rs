@@ -2,78 +2,49 @@
 
 use std::sync::Arc;
 
-use super::commits::{Commits, Said};
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use super::checkpoint::Checkpoint;
+use super::commits::{CommitCache, CommitFacts};
+use super::open::{AllCheckpoints, Catalog};
 use crate::error::Result;
+use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
-use crate::store::{RefEntry, RefMarks};
+use crate::store::RefEntry;
 
-/// All checkpoints, oldest first, and what is wrong with refs that could not be read.
-#[derive(Clone, Default)]
-pub(in crate::checkpoint) struct All {
-    pub(in crate::checkpoint) checkpoints: Vec<Checkpoint>,
-    pub(in crate::checkpoint) broken: Vec<String>,
-}
-
-/// Refs as they were listed or written.
-pub(in crate::checkpoint) struct Listing {
-    entries: Vec<RefEntry>,
-    marks: RefMarks,
-}
-
-impl Timeline {
-    /// The refs whose names begin with `prefix`. What was listed before holds as long as nobody else had the lock and the
+impl Catalog {
+    /// Returns the refs whose names begin with `prefix`. What was listed before holds as long as nobody else had the lock and the
     /// directories stand as they were: an ordinary git at work is noticed by them.
-    pub(in crate::checkpoint) fn refs(&self, prefix: &str) -> Result<Vec<RefEntry>> {
-        let mut listings = self.listings.borrow_mut();
-        if let Some(listing) = listings.get(prefix).filter(|listing| listing.marks.stand()) {
-            return Ok(listing.entries.clone());
+    pub(crate) fn refs(&self, prefix: &str) -> Result<Vec<RefEntry>> {
+        let mut refs = self.refs.borrow_mut();
+        if let Some(entries) = refs.standing(prefix) {
+            return Ok(entries.to_vec());
         }
         self.all.take();
         let (entries, marks) = self.store.refs_marked(prefix)?;
-        listings.insert(prefix.to_owned(), Listing { entries: entries.clone(), marks });
+        refs.put(prefix, entries.clone(), marks);
         Ok(entries)
     }
 
-    /// Whether nobody else has moved such refs since they were listed.
+    /// Returns true if nobody else has moved such refs since they were listed.
     fn stands(&self, prefix: &str) -> bool {
-        self.listings.borrow().get(prefix).is_some_and(|listing| listing.marks.stand())
+        self.refs.borrow().standing(prefix).is_some()
     }
 
-    /// Before a ref is written: the marks taken after it tell nothing of what others did before, another capture beside this
-    /// one for example.
-    pub(in crate::checkpoint) fn forget_moved(&self) {
-        self.listings.borrow_mut().retain(|_, listing| listing.marks.stand());
+    /// Forgets listings that somebody else has made stale: a ref is about to be written.
+    pub(crate) fn forget_moved(&self) {
+        self.refs.borrow_mut().forget_moved();
     }
 
-    pub(in crate::checkpoint) fn note_ref(&self, name: &str, target: Option<ObjectId>) {
+    /// Notes that a ref was written, or deleted.
+    pub(crate) fn note_ref(&self, name: &str, target: Option<ObjectId>) {
         self.all.take();
-        let mut listings = self.listings.borrow_mut();
-        for (_, listing) in listings.iter_mut().filter(|(prefix, _)| name.starts_with(prefix.as_str())) {
-            let at = listing.entries.binary_search_by(|entry| entry.name.as_str().cmp(name));
-            match (at, target) {
-                (Ok(at), Some(id)) => listing.entries[at].target = Ok(id),
-                (Err(at), Some(id)) => {
-                    listing.entries.insert(at, RefEntry { name: name.to_owned(), target: Ok(id) });
-                }
-                (Ok(at), None) => _ = listing.entries.remove(at),
-                (Err(_), None) => {}
-            }
-            listing.marks = listing.marks.after(self.store.git_dir(), name);
-        }
+        self.refs.borrow_mut().note(self.store.git_dir(), name, target);
     }
 
-    /// All checkpoints, oldest first, and what is wrong with refs that could not be read.
+    /// Returns all checkpoints, at the price of a few looks where nothing has moved.
     ///
     /// # Errors
     /// When the store cannot be listed. Single broken refs are reported, not fatal.
-    pub fn checkpoints(&mut self) -> Result<(Vec<Checkpoint>, Vec<String>)> {
-        let all = self.all()?;
-        Ok((all.checkpoints.clone(), all.broken.clone()))
-    }
-
-    /// As [`Timeline::checkpoints`], at the price of a few looks where nothing has moved.
-    pub(in crate::checkpoint) fn all(&self) -> Result<Arc<All>> {
+    pub fn all(&self) -> Result<Arc<AllCheckpoints>> {
         let known = self.all.borrow().clone();
         match known.filter(|_| self.stands(&self.leaf_prefix()) && self.stands(&self.branch_prefix())) {
             Some(all) => Ok(all),
@@ -86,17 +57,43 @@ impl Timeline {
     }
 
     /// Forgets what was read of commits and refs: objects went.
-    pub(in crate::checkpoint) fn forget_commits(&self) {
+    pub(crate) fn forget_commits(&self) {
         *self.all.borrow_mut() = None;
-        self.listings.borrow_mut().clear();
-        *self.commits.borrow_mut() = Commits::default();
+        self.refs.borrow_mut().clear();
+        *self.commits.borrow_mut() = CommitCache::default();
     }
 
     /// Adds one that was just recorded to all that were known before it.
-    pub(in crate::checkpoint) fn add(&mut self, mut all: Arc<All>, newest: &Checkpoint) {
+    pub(crate) fn add(&self, mut all: Arc<AllCheckpoints>, newest: &Checkpoint) {
         let Checkpoint { id, tree, parents, record, .. } = newest.clone();
-        self.commits.get_mut().put(id, Said { tree, parents, record });
+        self.commits.borrow_mut().put(id, CommitFacts { tree, parents, record });
         Arc::make_mut(&mut all).checkpoints.push(newest.clone());
         *self.all.borrow_mut() = Some(all);
+    }
+
+    /// Returns the checkpoints that may hold what an action of a turn is about to destroy: the workspace's newest, if `later` ones
+    /// count, and the turn's own. What retention has dropped protects nobody.
+    ///
+    /// # Errors
+    /// Returns the errors of listing.
+    pub fn protecting(&self, slot: Option<ObjectId>, later: bool) -> Result<Vec<Checkpoint>> {
+        let all = self.all()?;
+        let newest = all.newest_whole().filter(|_| later);
+        let own = all.checkpoints.iter().rev().find(|checkpoint| Some(checkpoint.id) == slot);
+        let own = own.filter(|own| newest.is_none_or(|newest| newest.id != own.id));
+        Ok(newest.into_iter().chain(own).cloned().collect())
+    }
+}
+
+impl AllCheckpoints {
+    /// Returns the newest checkpoint that saw the whole workspace.
+    pub(crate) fn newest_whole(&self) -> Option<&Checkpoint> {
+        self.checkpoints.iter().rev().find(|checkpoint| checkpoint.record.is_whole())
+    }
+
+    /// Returns the newest checkpoint that `unchanged` is measured by: of this run, base captures left out.
+    pub(crate) fn newest_of_run(&self, run: &str) -> Option<&Checkpoint> {
+        let counts = |record: &Record| record.run == run && record.kind != CheckpointKind::Turn && record.is_whole();
+        self.checkpoints.iter().rev().find(|checkpoint| counts(&checkpoint.record))
     }
 }

@@ -4,7 +4,7 @@
 //! *Invariant:* what lists the paths of a stored tree keeps to `limits.memory_mb`, and says so with `too-large`; a checkpoint that a
 //! capture recorded is never refused.
 
-use crate::checkpoint::timeline::Timeline;
+use super::open::Catalog;
 use crate::error::{Code, Result};
 use crate::model::id::ObjectId;
 use crate::model::tree::TreeEntry;
@@ -17,32 +17,32 @@ const A_TREE: u64 = 3;
 const A_RECORD: u64 = 4;
 
 /// The most that one tree object may take under a limit.
-pub(in crate::checkpoint) fn tree_bound(memory: u64) -> u64 {
+pub(crate) fn tree_bound(memory: u64) -> u64 {
     memory / A_TREE
 }
 
-impl Timeline {
-    pub(in crate::checkpoint) fn memory(&self) -> u64 {
+impl Catalog {
+    pub(crate) fn memory(&self) -> u64 {
         self.policy.limits.memory
     }
 
     /// The entries of a tree.
-    pub(in crate::checkpoint) fn read_tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
+    pub(crate) fn read_tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
         self.store.read_tree_within(id, tree_bound(self.memory()))
     }
 
     /// The bytes of a tree.
-    pub(in crate::checkpoint) fn tree_content(&self, id: &ObjectId) -> Result<Vec<u8>> {
+    pub(crate) fn tree_content(&self, id: &ObjectId) -> Result<Vec<u8>> {
         self.store.tree_content_within(id, tree_bound(self.memory()))
     }
 
     /// The bytes of one of piton's own records in a checkpoint, or of a file of rules.
-    pub(in crate::checkpoint) fn read_record(&self, id: &ObjectId) -> Result<Vec<u8>> {
+    pub(crate) fn read_record(&self, id: &ObjectId) -> Result<Vec<u8>> {
         self.store.read_blob_within(id, self.memory() / A_RECORD)
     }
 
     /// True if all these files of rules are there, and none is too large to be read.
-    pub(in crate::checkpoint) fn has_rules(&self, rules: &mut dyn Iterator<Item = ObjectId>) -> Result<bool> {
+    pub(crate) fn has_rules(&self, rules: &mut dyn Iterator<Item = ObjectId>) -> Result<bool> {
         let rules: Vec<ObjectId> = rules.collect();
         if !self.store.missing(&mut rules.iter().copied())?.is_empty() {
             return Ok(false);
@@ -61,7 +61,7 @@ impl Timeline {
     }
 
     /// Returns the result of `work`, or the default if a tree was too large for it.
-    pub(in crate::checkpoint) fn if_it_fits<T: Default>(work: Result<T>) -> Result<T> {
+    pub(crate) fn if_it_fits<T: Default>(work: Result<T>) -> Result<T> {
         match work {
             Err(error) if error.code() == Code::TooLarge => {
                 tracing::warn!(%error, "passed over");

@@ -1,4 +1,4 @@
-//! What commits say, in memory and, for those of run branches, in one file of the workspace.
+//! Facts of commits, in memory and, for those of run branches, in one file of the workspace.
 //!
 //! A commit never changes, so what is kept of one is never wrong; it can only be missing, and is then read from the store. The
 //! file spares a process the reading of thousands of commits: a header with the store's epoch, then a frame for each
@@ -11,6 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{IoContext, Result};
 use crate::model::checkpoint::Record;
 use crate::model::id::ObjectId;
@@ -18,46 +19,46 @@ use crate::model::id::ObjectId;
 /// Bytes of an id.
 const ID: usize = 20;
 
-/// What one commit says.
+/// The facts that one commit says.
 #[derive(Clone)]
-pub(in crate::checkpoint) struct Said {
+pub(crate) struct CommitFacts {
     pub tree: ObjectId,
     pub parents: Vec<ObjectId>,
     pub record: Arc<Record>,
 }
 
-/// All that were read or written.
+/// The facts of all commits that were read or written.
 #[derive(Default)]
-pub(in crate::checkpoint) struct Commits {
-    known: HashMap<ObjectId, Said>,
+pub(crate) struct CommitCache {
+    known: HashMap<ObjectId, CommitFacts>,
     loaded: bool,
     /// Typed ones that may not be in the file.
     unsaved: Vec<ObjectId>,
 }
 
-impl Commits {
-    pub(in crate::checkpoint) fn get(&self, id: &ObjectId) -> Option<&Said> {
+impl CommitCache {
+    pub(crate) fn get(&self, id: &ObjectId) -> Option<&CommitFacts> {
         self.known.get(id)
     }
 
-    pub(in crate::checkpoint) fn put(&mut self, id: ObjectId, said: Said) {
+    pub(crate) fn put(&mut self, id: ObjectId, said: CommitFacts) {
         if said.record.kind.is_typed() {
             self.unsaved.push(id);
         }
         self.known.insert(id, said);
     }
 
-    pub(in crate::checkpoint) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// How many the file lacks.
-    pub(in crate::checkpoint) fn unsaved(&self) -> usize {
+    /// Returns the number of commits that the file lacks.
+    pub(crate) fn unsaved(&self) -> usize {
         self.unsaved.len()
     }
 
     /// Reads the file, the first time. One of another epoch says nothing: the store has lost objects since.
-    pub(in crate::checkpoint) fn load(&mut self, path: &Path, epoch: &str) -> Result<()> {
+    pub(crate) fn load(&mut self, path: &Path, epoch: &str) -> Result<()> {
         if std::mem::replace(&mut self.loaded, true) {
             return Ok(());
         }
@@ -72,8 +73,8 @@ impl Commits {
         Ok(())
     }
 
-    /// Appends what the file lacks, under the workspace lock.
-    pub(in crate::checkpoint) fn save(&mut self, path: &Path, epoch: &str) -> Result<()> {
+    /// Appends what the file lacks.
+    pub(crate) fn save(&mut self, path: &Path, epoch: &str, _lock: &WorkspaceLock) -> Result<()> {
         if self.unsaved.is_empty() {
             return Ok(());
         }
@@ -131,7 +132,7 @@ fn frame(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
 }
 
 /// Id, tree, number of parents, parents, message.
-fn encode(id: &ObjectId, said: &Said) -> Vec<u8> {
+fn encode(id: &ObjectId, said: &CommitFacts) -> Vec<u8> {
     let parents = said.parents.iter().take(usize::from(u8::MAX));
     let mut content = [id.as_bytes().as_slice(), said.tree.as_bytes(), &[parents.len() as u8]].concat();
     parents.for_each(|parent| content.extend_from_slice(parent.as_bytes()));
@@ -140,32 +141,35 @@ fn encode(id: &ObjectId, said: &Said) -> Vec<u8> {
     [crc.as_slice(), &(content.len() as u32).to_le_bytes(), &content].concat()
 }
 
-fn decode(frame: &[u8]) -> Option<(ObjectId, Said)> {
+fn decode(frame: &[u8]) -> Option<(ObjectId, CommitFacts)> {
     let id = |at: usize| Some(ObjectId::from_bytes(frame.get(at..at + ID)?.try_into().ok()?));
     let count = usize::from(*frame.get(2 * ID)?);
     let parents: Option<Vec<ObjectId>> = (0..count).map(|n| id(2 * ID + 1 + n * ID)).collect();
     let message = std::str::from_utf8(frame.get(2 * ID + 1 + count * ID..)?).ok()?;
     let record = Arc::new(Record::parse(message)?);
-    Some((id(0)?, Said { tree: id(ID)?, parents: parents?, record }))
+    Some((id(0)?, CommitFacts { tree: id(ID)?, parents: parents?, record }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::timeline::tests::checkpoint;
+    use crate::checkpoint::catalog::checkpoint::tests::checkpoint;
     use crate::model::checkpoint::CheckpointKind;
 
-    fn filled(numbers: std::ops::Range<u64>) -> Commits {
-        let mut commits = Commits::default();
+    fn filled(numbers: std::ops::Range<u64>) -> CommitCache {
+        let mut commits = CommitCache::default();
         for n in numbers {
             let made = checkpoint(n, CheckpointKind::Completed, "r");
-            commits.put(made.id, Said { tree: made.tree, parents: vec![made.id; n as usize % 3], record: made.record });
+            commits.put(
+                made.id,
+                CommitFacts { tree: made.tree, parents: vec![made.id; n as usize % 3], record: made.record },
+            );
         }
         commits
     }
 
-    fn read(path: &Path, epoch: &str) -> Commits {
-        let mut commits = Commits::default();
+    fn read(path: &Path, epoch: &str) -> CommitCache {
+        let mut commits = CommitCache::default();
         commits.load(path, epoch).unwrap();
         commits
     }
@@ -174,8 +178,9 @@ mod tests {
     fn what_was_saved_is_read_and_what_is_torn_is_cut() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("commits");
-        filled(1..5).save(&path, "e1").unwrap();
-        filled(3..8).save(&path, "e1").unwrap();
+        let lock = WorkspaceLock::acquire(dir.path(), "test", std::time::Duration::ZERO).unwrap();
+        filled(1..5).save(&path, "e1", &lock).unwrap();
+        filled(3..8).save(&path, "e1", &lock).unwrap();
         let back = read(&path, "e1");
         assert_eq!(back.known.len(), 7);
         for (id, said) in &filled(1..8).known {
@@ -187,14 +192,14 @@ mod tests {
         for cut in [1, 100, whole.len() / 2, whole.len() - 30] {
             std::fs::write(&path, &whole[..whole.len() - cut]).unwrap();
             assert!(read(&path, "e1").known.len() < 7);
-            filled(1..8).save(&path, "e1").unwrap();
+            filled(1..8).save(&path, "e1", &lock).unwrap();
             assert_eq!(read(&path, "e1").known.len(), 7, "{cut}");
         }
         let mut wrong = whole.clone();
         wrong[whole.len() / 2] ^= 1;
         std::fs::write(&path, &wrong).unwrap();
         assert!(read(&path, "e1").known.len() < 7);
-        filled(1..3).save(&path, "e2").unwrap();
+        filled(1..3).save(&path, "e2", &lock).unwrap();
         assert_eq!((read(&path, "e2").known.len(), read(&path, "e1").known.len()), (2, 0));
     }
 }

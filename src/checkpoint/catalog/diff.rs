@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use crate::checkpoint::capture::seen::Into;
-use crate::checkpoint::capture::take::Take;
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use super::checkpoint::Checkpoint;
+use super::open::Catalog;
 use crate::error::Result;
 use crate::filter::Tracked;
 use crate::model::build;
-use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::Manifest;
@@ -21,7 +19,6 @@ pub use crate::model::tree::Side;
 use crate::model::tree::{self, Mode, TreeEntry};
 use crate::model::weight::{self, Meter};
 use crate::store::FilePatch;
-use crate::sys::interrupt::Flow;
 
 /// A path that differs; never a directory that is one on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,45 +52,17 @@ const MAX_COMPARED_BYTES: u64 = 8_000_000;
 
 /// The present state of a workspace, looked at without storing anything.
 pub struct Present {
-    pub(in crate::checkpoint) manifest: Manifest,
-    pub(in crate::checkpoint) coverage: Arc<Coverage>,
-    pub(in crate::checkpoint) root: ObjectId,
-    pub(in crate::checkpoint) fresh: HashMap<ObjectId, Vec<u8>>,
+    pub(crate) manifest: Manifest,
+    pub(crate) coverage: Arc<Coverage>,
+    pub(crate) root: ObjectId,
+    pub(crate) fresh: HashMap<ObjectId, Vec<u8>>,
     /// What a scan has found; `None` where the warm tree has.
-    pub(in crate::checkpoint) known: Option<Arc<KnownPaths>>,
+    pub(crate) known: Option<Arc<KnownPaths>>,
 }
 
-impl Timeline {
-    /// Looks at the workspace as it is now; nothing is stored.
-    ///
-    /// # Errors
-    /// `workspace-gone`, and those of reading.
-    pub fn present(&mut self, control: &dyn Fn() -> Flow) -> Result<Present> {
-        self.look(&Take::of(CheckpointKind::PreRestore, "local", "looking"), control)
-    }
-
-    pub(in crate::checkpoint) fn look(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Present> {
-        self.require_workspace()?;
-        if let Some(present) = self.look_warm(take, control)? {
-            return Ok(present);
-        }
-        let all = self.all()?;
-        let warmth = self.take_warmth();
-        let before = self.known_now(take, &all.checkpoints, warmth.stamps()?, control)?;
-        let seen = self.capture_with(take, &before, Into::Nothing, control);
-        // Only what was known before stays known: content that was merely hashed is not in the store.
-        self.keep(warmth, before);
-        let seen = seen?;
-        let (manifest, known) = seen.scan.map(|scan| (scan.capture.manifest, scan.capture.known)).unwrap_or_default();
-        Ok(Present { manifest, coverage: seen.coverage, root: seen.root, fresh: seen.fresh, known: Some(known) })
-    }
-
+impl Catalog {
     /// Loads a checkpoint's manifest and coverage.
-    pub(in crate::checkpoint) fn load(
-        &self,
-        tree: &ObjectId,
-        wanted: &dyn Fn(&RelPath) -> bool,
-    ) -> Result<(Manifest, Coverage)> {
+    pub(crate) fn load(&self, tree: &ObjectId, wanted: &dyn Fn(&RelPath) -> bool) -> Result<(Manifest, Coverage)> {
         build::load(tree, wanted, self.memory(), &|id| self.read_tree(id), &|id| self.read_record(id))
     }
 
@@ -107,7 +76,7 @@ impl Timeline {
 
     /// Changed paths between two root trees, in byte order. Equal subtrees are not looked into. Trees with more paths than there is
     /// room for are `too-large`.
-    pub(in crate::checkpoint) fn changes(
+    pub(crate) fn changes(
         &self,
         old: ObjectId,
         new: ObjectId,
@@ -158,7 +127,7 @@ impl Timeline {
     }
 
     /// The coverage alone; no other tree is read.
-    pub(in crate::checkpoint) fn coverage(&self, tree: &ObjectId) -> Result<Coverage> {
+    pub(crate) fn coverage(&self, tree: &ObjectId) -> Result<Coverage> {
         Ok(self.load(tree, &|_| false)?.1)
     }
 
@@ -205,7 +174,7 @@ impl Timeline {
         let new = self.content(change, &change.new)?;
         let path = change.path.display();
         match (old, new) {
-            (Content::TooLarge, _) | (_, Content::TooLarge) => Ok(FilePatch {
+            (SideContent::TooLarge, _) | (_, SideContent::TooLarge) => Ok(FilePatch {
                 plus: 0,
                 minus: 0,
                 binary: true,
@@ -215,35 +184,35 @@ impl Timeline {
         }
     }
 
-    fn content(&self, change: &Change, side: &Side) -> Result<Content> {
+    fn content(&self, change: &Change, side: &Side) -> Result<SideContent> {
         let Some((mode, id)) = side else {
-            return Ok(Content::None);
+            return Ok(SideContent::None);
         };
         if *mode == Mode::Dir {
-            return Ok(Content::None);
+            return Ok(SideContent::None);
         }
         if self.store.has(id)? {
             if self.store.blob_size(id)? > MAX_COMPARED_BYTES {
-                return Ok(Content::TooLarge);
+                return Ok(SideContent::TooLarge);
             }
-            return self.store.read_blob_within(id, MAX_COMPARED_BYTES).map(Content::Bytes);
+            return self.store.read_blob_within(id, MAX_COMPARED_BYTES).map(SideContent::Bytes);
         }
         crate::worktree::read_small(&self.workspace.path, &change.path, MAX_COMPARED_BYTES)
-            .map(|bytes| bytes.map_or(Content::TooLarge, Content::Bytes))
+            .map(|bytes| bytes.map_or(SideContent::TooLarge, SideContent::Bytes))
     }
 }
 
-enum Content {
+enum SideContent {
     None,
     Bytes(Vec<u8>),
     TooLarge,
 }
 
-impl Content {
+impl SideContent {
     fn bytes(&self) -> Option<&[u8]> {
         match self {
-            Content::Bytes(bytes) => Some(bytes),
-            Content::None | Content::TooLarge => None,
+            SideContent::Bytes(bytes) => Some(bytes),
+            SideContent::None | SideContent::TooLarge => None,
         }
     }
 }
@@ -279,7 +248,7 @@ pub fn is_file_change(change: &Change) -> bool {
 
 /// A directory that is one on both sides, or whose other side is absent, is no change of its own: what is in it is. An
 /// empty one is reported by the side that has nothing.
-pub(in crate::checkpoint) fn plain(side: Side, other_dir: Option<ObjectId>) -> Side {
+pub(crate) fn plain(side: Side, other_dir: Option<ObjectId>) -> Side {
     match side {
         Some((Mode::Dir, id)) if other_dir.is_some() || id != ObjectId::EMPTY_TREE => None,
         other => other,

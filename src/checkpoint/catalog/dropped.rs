@@ -10,6 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{IoContext, Result};
 use crate::sys::fs::durable::replace_cache;
 
@@ -38,7 +39,7 @@ pub struct DroppedCheckpoint {
 ///
 /// # Errors
 /// `disk-full`, `permission`.
-pub(in crate::checkpoint) fn note(dir: &Path, dropped: &[DroppedCheckpoint]) -> Result<()> {
+pub(crate) fn note(dir: &Path, dropped: &[DroppedCheckpoint], _lock: &WorkspaceLock) -> Result<()> {
     if dropped.is_empty() {
         return Ok(());
     }
@@ -57,10 +58,7 @@ pub(in crate::checkpoint) fn note(dir: &Path, dropped: &[DroppedCheckpoint]) -> 
 }
 
 /// Returns the newest dropped checkpoint for which `is_meant` holds; `None` also where the file cannot be read.
-pub(in crate::checkpoint) fn find(
-    dir: &Path,
-    is_meant: impl Fn(&DroppedCheckpoint) -> bool,
-) -> Option<DroppedCheckpoint> {
+pub(crate) fn find(dir: &Path, is_meant: impl Fn(&DroppedCheckpoint) -> bool) -> Option<DroppedCheckpoint> {
     let text = std::fs::read(dir.join(FILE)).unwrap_or_default();
     // A torn line explains nothing and is passed over.
     let known = text.split(|byte| *byte == b'\n').rev().filter_map(|line| serde_json::from_slice(line).ok());
@@ -78,11 +76,12 @@ mod tests {
     #[test]
     fn the_newest_is_found_and_torn_lines_are_passed_over() {
         let dir = tempfile::tempdir().unwrap();
+        let lock = WorkspaceLock::acquire(dir.path(), "test", std::time::Duration::ZERO).unwrap();
         assert_eq!(find(dir.path(), |_| true), None);
-        note(dir.path(), &[one(1, Some("a")), one(2, Some("a"))]).unwrap();
+        note(dir.path(), &[one(1, Some("a")), one(2, Some("a"))], &lock).unwrap();
         let mut file = OpenOptions::new().append(true).open(dir.path().join(FILE)).unwrap();
         file.write_all(b"{\"n\": 3, \"id\"\n").unwrap();
-        note(dir.path(), &[one(4, None)]).unwrap();
+        note(dir.path(), &[one(4, None)], &lock).unwrap();
         assert_eq!(find(dir.path(), |one| one.label.as_deref() == Some("a")), Some(one(2, Some("a"))));
         assert_eq!(find(dir.path(), |one| one.n == 4), Some(one(4, None)));
         assert_eq!(find(dir.path(), |one| one.n == 3), None);
@@ -91,10 +90,11 @@ mod tests {
     #[test]
     fn the_file_is_bounded_and_keeps_the_newest() {
         let dir = tempfile::tempdir().unwrap();
+        let lock = WorkspaceLock::acquire(dir.path(), "test", std::time::Duration::ZERO).unwrap();
         let label = "x".repeat(1000);
         for hundred in 0..30 {
             let some: Vec<_> = (0..100).map(|n| one(hundred * 100 + n, Some(&label))).collect();
-            note(dir.path(), &some).unwrap();
+            note(dir.path(), &some, &lock).unwrap();
         }
         let length = std::fs::metadata(dir.path().join(FILE)).unwrap().len();
         assert!(length < MAX_BYTES + (200 << 10), "{length}");

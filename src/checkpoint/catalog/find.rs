@@ -1,8 +1,9 @@
-//! Where a path stands in the checkpoints of a workspace.
+//! The versions of a path in the checkpoints of a workspace.
 
 use std::cell::Cell;
 
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use super::checkpoint::Checkpoint;
+use super::open::Catalog;
 use crate::error::Result;
 use crate::filter::{CaptureJudge, CoverageView, Denial, Verdict};
 use crate::model::build::stored_path;
@@ -32,8 +33,8 @@ pub struct Version {
     pub checkpoints: Vec<Checkpoint>,
 }
 
-impl Timeline {
-    /// What stands at `path` in a checkpoint's tree.
+impl Catalog {
+    /// Returns what stands at `path` in a checkpoint's tree.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -53,7 +54,7 @@ impl Timeline {
     }
 
     /// Returns the tree of a checkpoint's records: modes that git has no bits for, and coverage.
-    pub(in crate::checkpoint) fn records_of(&self, tree: &ObjectId) -> Result<Option<ObjectId>> {
+    pub(crate) fn records_of(&self, tree: &ObjectId) -> Result<Option<ObjectId>> {
         let entries = self.read_tree(tree)?.into_iter();
         Ok(entries.into_iter().find(|entry| entry.name == RESERVED_ROOT).map(|entry| entry.id))
     }
@@ -64,17 +65,18 @@ impl Timeline {
     ///
     /// # Errors
     /// `store-damaged`.
-    pub fn versions(&mut self, path: &RelPath) -> Result<Vec<Version>> {
-        let (all, _) = self.checkpoints()?;
+    pub fn versions(&self, path: &RelPath) -> Result<Vec<Version>> {
+        let known = self.all()?;
+        let all = known.checkpoints.as_slice();
         let held: Vec<_> = all.iter().map(|one| self.entry_at(&one.tree, path)).collect::<Result<_>>()?;
         // Rules judge a directory, a file and a link differently: what the path was elsewhere stands for what it may have been.
         let sample = held.iter().flatten().next_back().map(|(mode, _)| *mode).or_else(|| self.present_mode(path));
         let Some(sample) = sample else { return Ok(Vec::new()) };
         let mut versions: Vec<Version> = Vec::new();
-        for (checkpoint, held) in all.into_iter().zip(held) {
+        for (checkpoint, held) in all.iter().zip(held) {
             let presence = match held {
                 Some((mode, id)) => Presence::Held(mode, id),
-                None => self.absence(&checkpoint, path, sample)?,
+                None => self.absence(checkpoint, path, sample)?,
             };
             if !checkpoint.record.is_whole()
                 && matches!(presence, Presence::NotCaptured(Denial::Untracked | Denial::OutsideExtent))
@@ -82,13 +84,13 @@ impl Timeline {
                 continue;
             }
             match versions.last_mut() {
-                Some(last) if last.presence == presence => last.checkpoints.push(checkpoint),
+                Some(last) if last.presence == presence => last.checkpoints.push(checkpoint.clone()),
                 _ => {
                     let size = match presence {
                         Presence::Held(Mode::Dir, _) | Presence::Absent | Presence::NotCaptured(_) => None,
                         Presence::Held(_, id) => Some(self.store.blob_size(&id)?),
                     };
-                    versions.push(Version { presence, size, checkpoints: vec![checkpoint] });
+                    versions.push(Version { presence, size, checkpoints: vec![checkpoint.clone()] });
                 }
             }
         }

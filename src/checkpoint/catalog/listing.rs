@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use super::checkpoint::Checkpoint;
 use super::diff::{Change, Present, Stat, is_file_change};
-use crate::checkpoint::capture::gaps::Gap;
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use super::gaps::Gap;
+use super::open::Catalog;
 use crate::error::{Code, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::Class;
 use crate::model::path::RelPath;
-use crate::sys::interrupt::Flow;
 
-/// Which checkpoints to list.
+/// A choice of checkpoints to list.
 #[derive(Clone, Debug, Default)]
-pub struct Query {
+pub struct ListFilter {
     pub run: Option<String>,
     pub kind: Option<CheckpointKind>,
     /// Only checkpoints after which this path, or something below it, changed.
@@ -28,7 +28,7 @@ pub struct Query {
 
 /// One checkpoint and what happened after it.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ListedCheckpoint {
     pub checkpoint: Checkpoint,
     /// What the action after the checkpoint did, up to the next one; up to now for the newest. Of a checkpoint that patterns
     /// narrowed, only changes that they cover are counted. `None` for checkpoints of named paths.
@@ -43,23 +43,23 @@ pub struct Row {
 
 /// A list, newest first.
 #[derive(Clone, Debug)]
-pub struct Listing {
-    pub rows: Vec<Row>,
+pub struct CheckpointList {
+    pub rows: Vec<ListedCheckpoint>,
     /// How many matched before the limit.
     pub total: usize,
     /// Refs that could not be read.
     pub faults: Vec<String>,
 }
 
-impl Timeline {
-    /// Lists checkpoints.
+impl Catalog {
+    /// Lists checkpoints. `present` is the workspace as it is now.
     ///
     /// # Errors
     /// `store-damaged`; a workspace that is gone is listed without what happened after the newest.
-    pub fn listing(&mut self, query: &Query, control: &dyn Fn() -> Flow) -> Result<Listing> {
+    pub(crate) fn listing(&self, query: &ListFilter, present: Result<Present>) -> Result<CheckpointList> {
         let known = self.all()?;
         let (all, mut faults) = (known.checkpoints.as_slice(), known.broken.clone());
-        let present = match self.present(control) {
+        let present = match present {
             Ok(present) => Some(present),
             Err(error) if error.code() == Code::WorkspaceGone => None,
             Err(error) => {
@@ -100,7 +100,7 @@ impl Timeline {
             let after = || self.stat(&self.after(checkpoint, next, present.as_ref())?).map(Some);
             let (stat, mut damaged) = match everywhere && (next.is_some() || present.is_some()) {
                 true => {
-                    Timeline::if_it_fits(after()).map_or_else(|error| (None, Some(error.text())), |stat| (stat, None))
+                    Catalog::if_it_fits(after()).map_or_else(|error| (None, Some(error.text())), |stat| (stat, None))
                 }
                 false => (None, None),
             };
@@ -120,9 +120,9 @@ impl Timeline {
             let is_told = checkpoint.record.flags.iter().any(|flag| flag == "not-held");
             // What cannot be read is told by the flag alone.
             let gaps = if is_told { self.gaps_at(checkpoint).unwrap_or_default() } else { Vec::new() };
-            rows.push(Row { checkpoint: checkpoint.clone(), stat, external, damaged, gaps });
+            rows.push(ListedCheckpoint { checkpoint: checkpoint.clone(), stat, external, damaged, gaps });
         }
-        Ok(Listing { rows, total, faults })
+        Ok(CheckpointList { rows, total, faults })
     }
 
     /// What is known to be missing of this workspace's checkpoints and of the store's packs, in sentences. Costs nothing as long as
@@ -181,7 +181,7 @@ fn following<'c>(
     if counts { seen.replace(checkpoint) } else { *seen }
 }
 
-fn wanted(checkpoint: &Checkpoint, query: &Query) -> bool {
+fn wanted(checkpoint: &Checkpoint, query: &ListFilter) -> bool {
     let record = &checkpoint.record;
     query.run.as_ref().is_none_or(|run| record.run == *run)
         && query.kind.is_none_or(|kind| record.kind == kind)

@@ -1,15 +1,23 @@
-//! The catalog: which checkpoints there are, what they hold, and how they are found.
+//! The catalog: which checkpoints there are, what they hold, and how they are found. Everything here reads.
 
-pub(in crate::checkpoint) mod all;
-pub(in crate::checkpoint) mod bounds;
-pub(in crate::checkpoint) mod branches;
-pub(in crate::checkpoint) mod commits;
+pub mod all;
+pub(crate) mod bounds;
+pub(crate) mod branches;
+pub mod checkpoint;
+mod commits;
+mod count;
 pub mod diff;
-pub(in crate::checkpoint) mod dropped;
+pub(crate) mod dropped;
 pub mod find;
+pub(crate) mod foreign;
+pub mod gaps;
+pub mod held;
 pub mod listing;
-pub(in crate::checkpoint) mod number;
-pub(in crate::checkpoint) mod recent;
+pub(crate) mod numbers;
+pub mod open;
+pub(crate) mod ref_name;
+mod refs;
 mod resolve;
 pub mod retention;
 pub mod selector;
+mod trees;

@@ -1,41 +1,42 @@
 //! From what somebody wrote to the checkpoint that is meant, or to why there is none.
 
+use super::checkpoint::Checkpoint;
 use super::dropped::{self, DroppedCheckpoint};
+use super::open::{AllCheckpoints, Catalog};
 use super::selector::{Selector, matches, shown};
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Record;
 use crate::model::id::ObjectKind;
 use crate::sys::clock::local_minute;
 
-impl Timeline {
+impl Catalog {
     /// Finds the one checkpoint that `selector` names: of this workspace, or one that was fetched, by its id.
     ///
     /// # Errors
     /// `no-such-checkpoint`, `ambiguous-checkpoint` with candidates, `pruned`, `not-a-checkpoint` (an id of a file or
     /// directory), `other-workspace`, `bad-request` for a malformed selector.
-    pub fn resolve(&mut self, selector: &str) -> Result<Checkpoint> {
+    pub fn resolve(&self, selector: &str) -> Result<Checkpoint> {
         let foreign = match Selector::parse(selector)?.as_id() {
-            Some(_) => self.foreign()?.0,
+            Some(_) => self.foreign()?.checkpoints,
             None => Vec::new(),
         };
         self.resolve_among(selector, foreign)
     }
 
-    /// As [`Timeline::resolve`], of this workspace alone.
+    /// As [`Catalog::resolve`], of this workspace alone.
     ///
     /// # Errors
-    /// As [`Timeline::resolve`].
-    pub fn resolve_own(&mut self, selector: &str) -> Result<Checkpoint> {
+    /// As [`Catalog::resolve`].
+    pub fn resolve_own(&self, selector: &str) -> Result<Checkpoint> {
         self.resolve_among(selector, Vec::new())
     }
 
-    fn resolve_among(&mut self, selector: &str, foreign: Vec<Checkpoint>) -> Result<Checkpoint> {
+    fn resolve_among(&self, selector: &str, foreign: Vec<Checkpoint>) -> Result<Checkpoint> {
         let mut parsed = Selector::parse(selector)?;
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
         // A number that some checkpoint had is that one's for ever, whatever ids begin with the same digits.
-        if parsed.ordinal().is_none_or(|n| n >= self.next_ordinal(all)) {
+        if parsed.ordinal().is_none_or(|n| n >= self.next_ordinal(&known)) {
             parsed = match (&parsed, parsed.as_id()) {
                 (Selector::Digits(_), Some(id)) => id,
                 _ => parsed,
@@ -46,7 +47,7 @@ impl Timeline {
         found.extend(parsed.as_id().map_or_else(Vec::new, |id| matches(&id, &foreign)));
         match found.as_slice() {
             [one] => Ok((*one).clone()),
-            [] => Err(self.explain_missing(&parsed, selector, all)),
+            [] => Err(self.explain_missing(&parsed, selector, &known)),
             many => {
                 let candidates: Vec<String> = many.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
                 let short: Vec<String> =
@@ -59,9 +60,9 @@ impl Timeline {
         }
     }
 
-    /// Why nothing matched: pruned, not a checkpoint, of another workspace, or unknown.
-    fn explain_missing(&self, parsed: &Selector, selector: &str, all: &[Checkpoint]) -> Error {
-        let selector = shown(selector);
+    /// Says why nothing matched: pruned, not a checkpoint, of another workspace, or unknown.
+    fn explain_missing(&self, parsed: &Selector, selector: &str, known: &AllCheckpoints) -> Error {
+        let (selector, all) = (shown(selector), known.checkpoints.as_slice());
         let none =
             |code, text: String| Error::new(code, text).hint("see `piton list` for this workspace's checkpoints");
         if let Some(gone) = self.dropped(parsed) {
@@ -74,7 +75,7 @@ impl Timeline {
         }
         match parsed {
             Selector::Ordinal(_) | Selector::Digits(_) => match parsed.ordinal() {
-                Some(n) if n > 0 && n < self.next_ordinal(all) => {
+                Some(n) if n > 0 && n < self.next_ordinal(known) => {
                     none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
                 }
                 _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
@@ -149,10 +150,9 @@ impl Timeline {
     ///
     /// # Errors
     /// `stale-selection` naming the newest one.
-    pub fn require_newest(&mut self, seen: &str) -> Result<()> {
+    pub fn require_newest(&self, seen: &str) -> Result<()> {
         let seen = self.resolve_own(seen)?;
-        let (all, _) = self.checkpoints()?;
-        match all.last().filter(|newest| newest.record.ordinal > seen.record.ordinal) {
+        match self.all()?.checkpoints.last().filter(|newest| newest.record.ordinal > seen.record.ordinal) {
             None => Ok(()),
             Some(newest) => {
                 let text = format!("checkpoint {} was recorded since", newest.record.ordinal);

@@ -8,8 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::checkpoint::Checkpoint;
 use super::dropped::DroppedCheckpoint;
-use crate::checkpoint::timeline::Checkpoint;
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::model::policy::Retention;
@@ -125,7 +125,7 @@ fn turns(all: &[Checkpoint]) -> Vec<Vec<Turn>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::timeline::tests::checkpoint;
+    use crate::checkpoint::catalog::checkpoint::tests::checkpoint;
 
     fn limits(auto: u32, all: u32) -> Retention {
         Retention { enabled: true, auto_per_run: auto, per_workspace: all }

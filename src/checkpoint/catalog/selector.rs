@@ -5,11 +5,57 @@
 //! counts what a restore saved first, for that is what `undo` is for. `run:codon[:type]` is a codon's checkpoint (`start` and
 //! `end` are types too). Anything else is a label; of equal labels the newest.
 
-use crate::checkpoint::runs::rollback::Point;
-use crate::checkpoint::timeline::Checkpoint;
+use super::checkpoint::Checkpoint;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::{cut, printable};
+
+/// One of the checkpoints of a codon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// The one where it began: `rig-setup`, else the first of the others.
+    Start,
+    /// Selects `completed`, else `error`, else `skipped`. Never selects `rig-setup`.
+    End,
+    Of(CheckpointKind),
+}
+
+impl Point {
+    /// The spellings.
+    pub const WORDS: [&'static str; 6] = ["start", "end", "rig-setup", "completed", "error", "skipped"];
+
+    /// Parses a spelling.
+    pub fn parse(word: &str) -> Option<Point> {
+        match word {
+            "start" => Some(Point::Start),
+            "end" => Some(Point::End),
+            _ => CheckpointKind::parse(word).filter(|_| Point::WORDS.contains(&word)).map(Point::Of),
+        }
+    }
+
+    /// Returns the spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Point::Start => "start",
+            Point::End => "end",
+            Point::Of(kind) => kind.as_str(),
+        }
+    }
+
+    /// The kinds that it can mean, the preferred one first.
+    pub(crate) fn kinds(self) -> Vec<CheckpointKind> {
+        match self {
+            Point::Start => vec![
+                CheckpointKind::RigSetup,
+                CheckpointKind::Completed,
+                CheckpointKind::Error,
+                CheckpointKind::Skipped,
+            ],
+            Point::End => vec![CheckpointKind::Completed, CheckpointKind::Error, CheckpointKind::Skipped],
+            Point::Of(kind) => vec![kind],
+        }
+    }
+}
 
 /// A parsed selector.
 #[derive(Clone, Debug, PartialEq, Eq)]

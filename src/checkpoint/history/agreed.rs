@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::journal::{Begin, quoted};
-use super::restore::{Preview, Restore};
-use crate::checkpoint::timeline::Timeline;
+use super::journal::{OperationStart, quoted};
+use super::request::{Preview, Restore};
+use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
@@ -39,12 +39,7 @@ impl Agreed {
     }
 
     /// Judges one change.
-    pub(in crate::checkpoint) fn on(
-        &self,
-        path: &RelPath,
-        from: Option<&ManifestEntry>,
-        to: Option<&ManifestEntry>,
-    ) -> Agreement {
+    pub(crate) fn on(&self, path: &RelPath, from: Option<&ManifestEntry>, to: Option<&ManifestEntry>) -> Agreement {
         match self {
             // The digest is compared when the plan is whole.
             Agreed::Anything | Agreed::Digest(_) => Agreement::Given,
@@ -64,15 +59,15 @@ impl Agreed {
 }
 
 impl Restore {
-    /// The same restore, to do what this preview showed and nothing else.
+    /// Returns the same restore, to do what this preview showed and nothing else.
     pub fn agreeing(self, preview: &Preview) -> Restore {
         Restore { agreed: Agreed::Plan(Arc::clone(&preview.plan)), ..self }
     }
 
-    /// The digest of a plan: of the target, the options, and each path that it changes, with what is there and what comes.
+    /// Returns the digest of a plan: of the target, the options, and each path that it changes, with what is there and what comes.
     ///
     /// Leaves out the paths that stay: otherwise every new line in a log file would make another plan.
-    pub(in crate::checkpoint) fn digest(&self, plan: &Plan) -> Result<String> {
+    pub(crate) fn digest(&self, plan: &Plan) -> Result<String> {
         let mut text = format!("piton plan 1\ntarget {}\nkeep-new {}\n", self.target, self.keep_new);
         for path in quoted(&self.paths) {
             text.push_str(&format!("path {path}\n"));
@@ -98,7 +93,7 @@ impl Restore {
     ///
     /// # Errors
     /// `stale-plan`.
-    pub(in crate::checkpoint) fn refuse_stale(&self, plan: &Plan) -> Result<()> {
+    pub(crate) fn refuse_stale(&self, plan: &Plan) -> Result<()> {
         match &self.agreed {
             Agreed::Digest(digest) if self.digest(plan)? != *digest => {
                 Err(Error::new(Code::StalePlan, "the files have changed since that plan was shown; nothing was done")
@@ -119,7 +114,7 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// A path may change that is as it was before the restore, or as the restore leaves it: then nobody has edited it since.
+    /// Judges a path. It may change if it is as it was before the restore, or as the restore leaves it: then nobody has edited it since.
     fn on(&self, path: &RelPath, from: Option<&ManifestEntry>) -> Agreement {
         let is_planned = self.planned.contains(path);
         let held = || self.ends.iter().flatten().filter_map(|end| end.get(path));
@@ -140,7 +135,7 @@ impl Rest {
     }
 }
 
-impl Timeline {
+impl Catalog {
     /// Makes a conflict of each path that was agreed to be deleted, that is still there, and that the fresh plan leaves alone.
     ///
     /// A rule file or a size that came since hides such a path from the capture. A path that the target holds cannot be hidden: the
@@ -148,12 +143,7 @@ impl Timeline {
     ///
     /// # Errors
     /// When the file system cannot be looked at.
-    pub(in crate::checkpoint) fn name_left_out(
-        &self,
-        plan: &mut Plan,
-        agreed: &Agreed,
-        target: &Manifest,
-    ) -> Result<()> {
+    pub(crate) fn name_left_out(&self, plan: &mut Plan, agreed: &Agreed, target: &Manifest) -> Result<()> {
         let mut left_out = BTreeSet::new();
         for path in agreed.deletions(target) {
             if plan.delete.binary_search_by(|(at, _)| at.cmp(path)).is_ok()
@@ -179,8 +169,8 @@ impl Timeline {
     }
 
     /// Returns the rest of an interrupted restore.
-    pub(in crate::checkpoint) fn rest_of(&mut self, begin: &Begin, planned: BTreeSet<RelPath>) -> Rest {
-        let mut end = |id: ObjectId| {
+    pub(crate) fn rest_of(&self, begin: &OperationStart, planned: BTreeSet<RelPath>) -> Rest {
+        let end = |id: ObjectId| {
             let manifest = self.load_end(id)?;
             let counts = |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::Dir || planned.contains(path);
             let entries = manifest.iter().filter(|(path, entry)| counts(path, entry));

@@ -4,13 +4,15 @@ use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::checkpoint::capture::held::refusal;
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use super::blobs::Blobs;
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::held::refusal;
+use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::path::RelPath;
 use crate::worktree::restore::Outcome;
 
-impl Timeline {
+impl Catalog {
     /// Writes a checkpoint, or some of its paths, into an absent or empty directory.
     ///
     /// # Errors
@@ -27,11 +29,11 @@ impl Timeline {
         self.home.own_dirs().iter().try_for_each(|own| refuse_own(&real, own))?;
         refuse_git(&real)?;
         let (manifest, _) = self.contents(checkpoint)?;
-        crate::worktree::restore::export(&real, &manifest, select, &super::restore::Blobs(self.store.reader()?))
+        crate::worktree::restore::export(&real, &manifest, select, &Blobs(self.store.reader()?))
     }
 }
 
-/// The real path of a directory of which the last parts may not exist yet.
+/// Returns the real path of a directory of which the last parts may not exist yet.
 fn resolved(dir: &Path) -> Result<PathBuf> {
     let mut real = PathBuf::new();
     for part in std::path::absolute(dir).at("resolving", dir)?.components() {

@@ -1,7 +1,7 @@
 //! The journal of a workspace: restores, undos, and external effects, one framed JSON line each.
 //!
 //! A line is `{crc32 of the JSON, 8 hex digits} {JSON}\n`, appended and synced before what it announces begins. A torn
-//! tail (a line that was being written when the machine died) is ignored by readers and cut off by the next writer; a
+//! tail is a line that was being written when the machine died: readers ignore it, and the next writer cuts it off. A
 //! damaged line elsewhere is passed over and counted, so that one bad sector does not hide the rest.
 
 use std::collections::BTreeSet;
@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::effect::{Class, Severity};
 use crate::model::id::ObjectId;
 use crate::model::meta::{quote, unquote};
 use crate::model::path::RelPath;
 
-/// What an operation is.
+/// The kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OpKind {
@@ -30,7 +31,7 @@ pub enum OpKind {
 
 /// The announcement of an operation: all that `--continue` and `--abort` need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Begin {
+pub struct OperationStart {
     /// `o-1`, `o-2`, … in the order of the journal.
     pub op: String,
     pub kind: OpKind,
@@ -42,7 +43,7 @@ pub struct Begin {
     pub paths: Vec<String>,
     /// Exactly these paths and no others (an undo or redo).
     pub only: Option<Vec<String>>,
-    /// Every path that the plan would create, replace or delete.
+    /// Every path that the plan would create, reposition or delete.
     pub planned: Vec<String>,
     pub keep_new: bool,
     /// The operation that an undo or redo steps over.
@@ -52,9 +53,9 @@ pub struct Begin {
 
 /// The end of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
+pub struct OperationEnd {
     pub op: String,
-    /// Every path that was created, replaced or deleted (percent-quoted).
+    /// Every path that was created, repositiond or deleted (percent-quoted).
     pub changed: Vec<String>,
     /// How many paths could not be brought back.
     pub failed: u64,
@@ -82,8 +83,8 @@ pub struct External {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Line {
-    Restoring(Begin),
-    Restored(End),
+    Restoring(OperationStart),
+    Restored(OperationEnd),
     /// An interrupted operation was given up: the tree is as before it.
     Aborted {
         op: String,
@@ -91,12 +92,12 @@ pub enum Line {
     External(External),
 }
 
-/// Paths as the journal spells them.
+/// Spells paths as the journal does.
 pub fn quoted<'a>(paths: impl IntoIterator<Item = &'a RelPath>) -> Vec<String> {
     paths.into_iter().map(|path| quote(path.as_bytes())).collect()
 }
 
-/// Paths back from the journal's spelling.
+/// Reads paths in the journal's spelling.
 ///
 /// # Errors
 /// `store-damaged` for a spelling the journal would not have made.
@@ -104,7 +105,7 @@ pub fn unquoted(paths: &[String]) -> Result<BTreeSet<RelPath>> {
     paths.iter().map(|text| RelPath::parse(&unquote(text)?)).collect()
 }
 
-/// What was read.
+/// The content of a journal that was read.
 #[derive(Debug, Default)]
 pub struct Contents {
     pub lines: Vec<Line>,
@@ -112,13 +113,13 @@ pub struct Contents {
     pub damaged: u64,
     /// Bytes up to the end of the last whole line: what the next writer keeps.
     pub whole: u64,
-    /// Where reading began.
+    /// The byte at which reading began.
     pub from: u64,
 }
 
-/// How far somebody has read a journal.
+/// The end of what somebody has read of a journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ReadPosition {
     /// Device and inode.
     object: (u64, u64),
     whole: u64,
@@ -130,7 +131,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The journal in a workspace's record directory.
+    /// Returns the journal in a workspace's record directory.
     pub fn in_dir(dir: &Path) -> Journal {
         Journal { path: dir.join("journal") }
     }
@@ -140,42 +141,42 @@ impl Journal {
     /// # Errors
     /// When the file exists and cannot be read.
     pub fn read(&self) -> Result<Contents> {
-        self.read_on(&mut Place::default())
+        self.read_on(&mut ReadPosition::default())
     }
 
-    /// Reads what was appended since `place`, and moves that behind it; everything, where the file is another one now or shorter.
+    /// Reads what was appended since `position`, and moves that behind it; everything, where the file is another one now or shorter.
     /// Whole lines are never cut off, so that what was read once stays read.
     ///
     /// # Errors
     /// As [`Journal::read`].
-    pub fn read_on(&self, place: &mut Place) -> Result<Contents> {
+    pub fn read_on(&self, position: &mut ReadPosition) -> Result<Contents> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                *place = Place::default();
+                *position = ReadPosition::default();
                 return Ok(Contents::default());
             }
             Err(error) => return Err(Error::io(error, "opening the journal", &self.path)),
         };
         let facts = file.metadata().at("examining the journal", &self.path)?;
         let object = (facts.dev(), facts.ino());
-        if place.object != object || facts.len() < place.whole {
-            *place = Place { object, whole: 0 };
+        if position.object != object || facts.len() < position.whole {
+            *position = ReadPosition { object, whole: 0 };
         }
         let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(place.whole)).at("seeking in the journal", &self.path)?;
+        file.seek(SeekFrom::Start(position.whole)).at("seeking in the journal", &self.path)?;
         file.read_to_end(&mut bytes).at("reading the journal", &self.path)?;
-        let from = place.whole;
+        let from = position.whole;
         let contents = Contents { from, ..parse(&bytes) };
-        place.whole += contents.whole;
+        position.whole += contents.whole;
         Ok(contents)
     }
 
-    /// Appends lines and makes them durable. The caller holds the workspace lock.
+    /// Appends lines and makes them durable.
     ///
     /// # Errors
     /// `disk-full`, `permission`, `internal`; nothing that was there before is harmed.
-    pub fn append(&self, lines: &[Line]) -> Result<()> {
+    pub fn append(&self, lines: &[Line], _lock: &WorkspaceLock) -> Result<()> {
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -196,7 +197,7 @@ impl Journal {
     }
 }
 
-/// Bytes up to the end of the last whole line.
+/// Returns the bytes up to the end of the last whole line.
 fn whole_lines(file: &mut File) -> std::io::Result<u64> {
     let mut block = [0; 4096];
     let mut end = file.seek(SeekFrom::End(0))?;
@@ -213,7 +214,7 @@ fn whole_lines(file: &mut File) -> std::io::Result<u64> {
     Ok(0)
 }
 
-/// A line as it stands in the file, its checksum before it and its newline behind it.
+/// Writes a line as it stands in the file, its checksum before it and its newline behind it.
 ///
 /// # Errors
 /// `internal`, when it cannot be written as JSON.
@@ -249,6 +250,10 @@ mod tests {
 
     use super::*;
 
+    fn lock(dir: &Path) -> WorkspaceLock {
+        WorkspaceLock::acquire(dir, "test", std::time::Duration::ZERO).unwrap()
+    }
+
     fn line(op: &str) -> Line {
         Line::Aborted { op: op.to_owned() }
     }
@@ -256,13 +261,13 @@ mod tests {
     #[test]
     fn torn_tails_are_cut_and_damage_is_counted() {
         let dir = tempfile::tempdir().unwrap();
-        let journal = Journal::in_dir(dir.path());
+        let (journal, lock) = (Journal::in_dir(dir.path()), lock(dir.path()));
         assert!(journal.read().unwrap().lines.is_empty());
-        journal.append(&[line("o-1"), line("o-2")]).unwrap();
+        journal.append(&[line("o-1"), line("o-2")], &lock).unwrap();
         let whole = std::fs::read(dir.path().join("journal")).unwrap();
         std::fs::write(dir.path().join("journal"), &whole[..whole.len() - 3]).unwrap();
         assert_eq!(journal.read().unwrap().lines, [line("o-1")]);
-        journal.append(&[line("o-3")]).unwrap();
+        journal.append(&[line("o-3")], &lock).unwrap();
         assert_eq!(journal.read().unwrap().lines, [line("o-1"), line("o-3")]);
         let mut bytes = std::fs::read(dir.path().join("journal")).unwrap();
         bytes[12] ^= 1;
@@ -275,17 +280,18 @@ mod tests {
     fn whoever_reads_on_reads_each_line_once() {
         let dir = tempfile::tempdir().unwrap();
         let (journal, path) = (Journal::in_dir(dir.path()), dir.path().join("journal"));
-        let mut place = Place::default();
-        let mut news = || journal.read_on(&mut place).map(|contents| (contents.from == 0, contents.lines)).unwrap();
+        let lock = lock(dir.path());
+        let mut position = ReadPosition::default();
+        let mut news = || journal.read_on(&mut position).map(|contents| (contents.from == 0, contents.lines)).unwrap();
         assert_eq!(news(), (true, vec![]));
-        journal.append(&[line("o-1"), line("o-2")]).unwrap();
+        journal.append(&[line("o-1"), line("o-2")], &lock).unwrap();
         assert_eq!(news(), (true, vec![line("o-1"), line("o-2")]));
         assert_eq!(news(), (false, vec![]));
         let mut torn = OpenOptions::new().append(true).open(&path).unwrap();
         torn.write_all(&frame(&line("o-3")).unwrap()[..20]).unwrap();
         assert_eq!(news(), (false, vec![]));
-        journal.append(&[line(&"long".repeat(5000))]).unwrap();
-        journal.append(&[line("o-4")]).unwrap();
+        journal.append(&[line(&"long".repeat(5000))], &lock).unwrap();
+        journal.append(&[line("o-4")], &lock).unwrap();
         assert_eq!(news(), (false, vec![line(&"long".repeat(5000)), line("o-4")]));
         // Another file, and one that was cut.
         let whole = std::fs::read(&path).unwrap();

@@ -1,11 +1,11 @@
-//! What the journal adds up to: which operation can be undone, which redone, and which was interrupted. Pure.
+//! The sum of the journal: which operation can be undone, which redone, and which was interrupted. Pure.
 
-use super::journal::{Begin, External, Line, OpKind};
+use super::journal::{External, Line, OpKind, OperationStart};
 use crate::model::id::ObjectId;
 
 /// One step that undo or redo can take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct UndoStep {
     /// The operation it steps over.
     pub op: String,
     pub kind: OpKind,
@@ -24,11 +24,11 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub struct History {
     /// Newest last.
-    pub undo: Vec<Step>,
+    pub undo: Vec<UndoStep>,
     /// Next to redo last.
-    pub redo: Vec<Step>,
+    pub redo: Vec<UndoStep>,
     /// An operation that began and neither ended nor was given up.
-    pub interrupted: Option<Begin>,
+    pub interrupted: Option<OperationStart>,
     pub externals: Vec<External>,
     /// Number of the next operation.
     pub next: u64,
@@ -73,7 +73,7 @@ impl History {
                     return;
                 };
                 let own = (begin.kind == OpKind::Rollback).then(|| (begin.run.clone(), begin.target));
-                let step = Step {
+                let step = UndoStep {
                     moved: own,
                     op: begin.over.clone().unwrap_or_else(|| begin.op.clone()),
                     kind: begin.kind,
@@ -87,7 +87,7 @@ impl History {
         }
     }
 
-    fn finish(&mut self, kind: OpKind, mut step: Step) {
+    fn finish(&mut self, kind: OpKind, mut step: UndoStep) {
         match kind {
             OpKind::Restore | OpKind::Rollback => {
                 self.redo.clear();
@@ -104,12 +104,12 @@ impl History {
         }
     }
 
-    /// External effects that restoring to the checkpoint of this ordinal would not undo, oldest first.
+    /// Returns the external effects that restoring to the checkpoint of this ordinal would not undo, oldest first.
     pub fn external_since(&self, ordinal: u64) -> impl Iterator<Item = &External> {
         self.externals.iter().filter(move |external| external.after >= ordinal)
     }
 
-    /// Checkpoints that pruning must not drop: the ends of an interrupted operation, and the next undo and redo.
+    /// Returns the checkpoints that pruning must not drop: the ends of an interrupted operation, and the next undo and redo.
     pub fn needed(&self) -> Vec<ObjectId> {
         let ends = self.interrupted.iter().flat_map(|begin| [begin.target, begin.pre_restore]);
         ends.chain(self.undo.last().map(|step| step.to)).chain(self.redo.last().map(|step| step.to)).collect()
@@ -118,7 +118,7 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use super::super::journal::End;
+    use super::super::journal::OperationEnd;
     use super::*;
     use crate::model::id::ObjectKind;
 
@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn begin(op: u8, kind: OpKind, over: Option<&str>) -> Line {
-        Line::Restoring(Begin {
+        Line::Restoring(OperationStart {
             op: format!("o-{op}"),
             kind,
             run: "local".into(),
@@ -143,7 +143,12 @@ mod tests {
     }
 
     fn end(op: u8) -> Line {
-        Line::Restored(End { op: format!("o-{op}"), changed: vec!["a".into()], failed: 0, ordinal: u64::from(op) })
+        Line::Restored(OperationEnd {
+            op: format!("o-{op}"),
+            changed: vec!["a".into()],
+            failed: 0,
+            ordinal: u64::from(op),
+        })
     }
 
     #[test]
@@ -151,7 +156,7 @@ mod tests {
         let mut lines = vec![begin(1, OpKind::Restore, None), end(1), begin(2, OpKind::Restore, None), end(2)];
         let top = |lines: &[Line]| {
             let history = History::of(lines.to_vec());
-            let name = |step: Option<&Step>| step.map(|step| (step.op.clone(), step.to));
+            let name = |step: Option<&UndoStep>| step.map(|step| (step.op.clone(), step.to));
             (name(history.undo.last()), name(history.redo.last()), history.next)
         };
         let op = |n: u8, to: u8| Some((format!("o-{n}"), id(to)));

@@ -2,26 +2,25 @@
 
 use super::agreed::Agreed;
 use super::journal::{OpKind, unquoted};
-use super::operations::Step;
-use super::restore::{Preview, Restore};
-use crate::checkpoint::timeline::Timeline;
+use super::operations::UndoStep;
+use super::request::Restore;
+use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
-use crate::sys::interrupt::Flow;
 
-/// Which way to step.
+/// The ways to step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Undo,
     Redo,
 }
 
-impl Timeline {
-    /// The operation that would be stepped over; `None` when there is nothing to do.
+impl Catalog {
+    /// Returns the operation that would be stepped over; `None` when there is nothing to do.
     ///
     /// # Errors
     /// For a redo after something new was recorded: `stale-selection`, naming the checkpoint to restore instead.
-    pub fn next_step(&mut self, direction: Direction) -> Result<Option<Step>> {
+    pub fn next_step(&self, direction: Direction) -> Result<Option<UndoStep>> {
         let history = self.history()?;
         match direction {
             Direction::Undo => Ok(history.undo.last().cloned()),
@@ -39,7 +38,7 @@ impl Timeline {
     ///
     /// # Errors
     /// Returns the errors of listing.
-    pub fn why_no_step(&mut self, direction: Direction) -> Result<String> {
+    pub fn why_no_step(&self, direction: Direction) -> Result<String> {
         let history = self.history()?;
         let (last, was_undone) = (history.undo.last().map(|step| step.kind), !history.redo.is_empty());
         let text = match (direction, last) {
@@ -53,7 +52,8 @@ impl Timeline {
                 "nothing to undo: no restore was made in this workspace, and undo takes back restores"
             }
         };
-        let (all, _) = self.checkpoints()?;
+        let known = self.all()?;
+        let all = known.checkpoints.as_slice();
         let destroyed = all.iter().rev().find(|checkpoint| checkpoint.record.kind == CheckpointKind::Auto);
         Ok(match destroyed.filter(|_| direction == Direction::Undo && !was_undone) {
             Some(before) => format!(
@@ -65,8 +65,9 @@ impl Timeline {
         })
     }
 
-    fn refuse_redo_over_new(&mut self, step: &Step) -> Result<()> {
-        let (all, _) = self.checkpoints()?;
+    fn refuse_redo_over_new(&self, step: &UndoStep) -> Result<()> {
+        let known = self.all()?;
+        let all = known.checkpoints.as_slice();
         let newer = all.iter().find(|checkpoint| {
             checkpoint.record.ordinal > step.ordinal
                 && !matches!(checkpoint.record.kind, CheckpointKind::Turn | CheckpointKind::PreRestore)
@@ -82,19 +83,11 @@ impl Timeline {
         Err(Error::new(Code::StaleSelection, text).hint(hint))
     }
 
-    /// What a step would do.
-    ///
-    /// # Errors
-    /// As [`Timeline::preview`].
-    pub fn preview_step(&mut self, direction: Direction, step: &Step, control: &dyn Fn() -> Flow) -> Result<Preview> {
-        self.preview(&Restore::stepping(direction, step, "local")?, control)
-    }
-
     /// Refuses a step over an operation that is not the next one any more: somebody else was quicker.
     ///
     /// # Errors
-    /// `stale-selection`; those of [`Timeline::next_step`].
-    pub(in crate::checkpoint) fn refuse_other_step(&mut self, restore: &Restore) -> Result<()> {
+    /// `stale-selection`; those of [`Catalog::next_step`].
+    pub(crate) fn refuse_other_step(&self, restore: &Restore) -> Result<()> {
         let (direction, word) = match restore.kind {
             OpKind::Undo => (Direction::Undo, "undo"),
             OpKind::Redo => (Direction::Redo, "redo"),
@@ -114,11 +107,11 @@ impl Timeline {
 }
 
 impl Restore {
-    /// A step over an operation.
+    /// Returns a step over an operation.
     ///
     /// # Errors
     /// `store-damaged` when the journal spells its paths wrongly.
-    pub fn stepping(direction: Direction, step: &Step, run: &str) -> Result<Restore> {
+    pub fn stepping(direction: Direction, step: &UndoStep, run: &str) -> Result<Restore> {
         Ok(Restore {
             target: step.to,
             kind: match direction {

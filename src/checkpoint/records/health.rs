@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::home::Home;
+use super::workspace::Workspace;
 use crate::checkpoint::history::interrupted::interrupted;
-use crate::checkpoint::history::journal::Begin;
-use crate::checkpoint::{Home, Workspace};
+use crate::checkpoint::history::journal::OperationStart;
 use crate::error::{IoContext, Result};
 use crate::sys::clock::boot_id;
 
@@ -15,7 +16,7 @@ pub struct Records {
     /// Directories of workspaces whose identity cannot be read.
     pub unreadable: Vec<PathBuf>,
     /// Restores that were interrupted, and in which workspace.
-    pub interrupted: Vec<(Workspace, Begin)>,
+    pub interrupted: Vec<(Workspace, OperationStart)>,
     /// Logs of before the machine was started that nobody has applied yet.
     pub unapplied: Vec<PathBuf>,
 }

@@ -21,7 +21,7 @@ use crate::sys::fs::durable::{create_private_dir, replace_file};
 
 /// Holds the content of an identity record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::checkpoint) struct Identity {
+pub(crate) struct Identity {
     id: String,
     path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub(in crate::checkpoint) struct Identity {
 }
 
 impl Identity {
-    pub(in crate::checkpoint) fn new(id: String, path: &Path, since: String, (dev, ino): (u64, u64)) -> Identity {
+    pub(crate) fn new(id: String, path: &Path, since: String, (dev, ino): (u64, u64)) -> Identity {
         use std::os::unix::ffi::OsStrExt;
         let quoted = path.to_str().is_none().then(|| crate::model::meta::quote(path.as_os_str().as_bytes()));
         let text = path.to_string_lossy().into_owned();
@@ -96,13 +96,13 @@ impl Identity {
     ///
     /// # Errors
     /// `disk-full`, `permission`.
-    pub(in crate::checkpoint) fn write(&self, dir: &Path) -> Result<()> {
+    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).map_err(unwritable)?;
         replace_file(&dir.join("workspace.json"), &text)
     }
 
     /// The workspace whose records stand in `dir`.
-    pub(in crate::checkpoint) fn workspace(self, dir: PathBuf) -> Option<Workspace> {
+    pub(crate) fn workspace(self, dir: PathBuf) -> Option<Workspace> {
         let path = self.path()?;
         let scope = scope_of(&path);
         Some(Workspace { id: self.id, scope, path, since: self.since, dir })
@@ -147,7 +147,7 @@ fn listed(home: &Home) -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// When the directory of workspaces cannot be listed.
-pub(in crate::checkpoint) fn all(home: &Home, thorough: bool) -> Result<Vec<(PathBuf, Identity)>> {
+pub(crate) fn all(home: &Home, thorough: bool) -> Result<Vec<(PathBuf, Identity)>> {
     let (mut found, mut lost) = (Vec::new(), Vec::new());
     for dir in listed(home)? {
         match Identity::read(&dir) {
@@ -182,7 +182,7 @@ pub(in crate::checkpoint) fn all(home: &Home, thorough: bool) -> Result<Vec<(Pat
 ///
 /// # Errors
 /// `disk-full`, `permission`.
-pub(in crate::checkpoint) fn keep(home: &Home, dir: &Path) -> Result<()> {
+pub(crate) fn keep(home: &Home, dir: &Path) -> Result<()> {
     let Some(identity) = Identity::read(dir) else { return Ok(()) };
     let mut lines = index(home);
     if lines.get(&identity.id) == Some(&identity) {
@@ -201,7 +201,7 @@ pub(in crate::checkpoint) fn keep(home: &Home, dir: &Path) -> Result<()> {
 ///
 /// # Errors
 /// When they cannot be listed.
-pub(in crate::checkpoint) fn unowned(home: &Home) -> Result<Vec<String>> {
+pub(crate) fn unowned(home: &Home) -> Result<Vec<String>> {
     let owned: BTreeSet<String> = all(home, true)?.into_iter().map(|(_, identity)| identity.id).collect();
     let mut ids = BTreeSet::new();
     if home.path().join("store.git").is_dir() {
@@ -217,7 +217,7 @@ pub(in crate::checkpoint) fn unowned(home: &Home) -> Result<Vec<String>> {
 }
 
 /// True if the view of an ordinary git in a workspace's directory of records names `path` as its work tree.
-pub(in crate::checkpoint) fn is_of(dir: &Path, path: &Path) -> bool {
+pub(crate) fn is_of(dir: &Path, path: &Path) -> bool {
     let mut line = b"\tworktree = ".to_vec();
     line.extend(crate::git::config_value(path.as_os_str()));
     let config = std::fs::read(dir.join("view.git/config")).unwrap_or_default();
@@ -225,7 +225,7 @@ pub(in crate::checkpoint) fn is_of(dir: &Path, path: &Path) -> bool {
 }
 
 /// Writes down that a workspace was taken for a new one although there are histories without an owner.
-pub(in crate::checkpoint) fn tell(home: &Home, path: &Path, unowned: &[String]) {
+pub(crate) fn tell(home: &Home, path: &Path, unowned: &[String]) {
     let have = if unowned.len() == 1 { "a history has" } else { "histories have" };
     let text = format!(
         "{} is a workspace without a history, and {have} no owner ({}): `piton doctor` says how to give one to a workspace",

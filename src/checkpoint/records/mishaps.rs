@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
-use crate::checkpoint::Home;
+use super::home::Home;
 use crate::error::{IoContext, Result};
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};

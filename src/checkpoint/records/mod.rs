@@ -3,6 +3,7 @@
 pub mod health;
 pub mod home;
 mod identity;
+pub(crate) mod lock;
 pub mod mishaps;
 pub mod state;
 pub mod validate;

@@ -7,11 +7,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::lock::WorkspaceLock;
 use crate::error::{Code, Error, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::replace_file;
 
-/// Where a run stands after a rollback: its next typed checkpoint opens a new branch from here.
+/// A run's place after a rollback: its next typed checkpoint opens a new branch from here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detached {
     /// The branch that the next typed checkpoint opens.
@@ -24,14 +25,14 @@ pub struct Detached {
     /// The patterns of the run before it was moved.
     #[serde(default)]
     pub tracked: Option<Vec<String>>,
-    /// Where it stood before, if nothing was recorded in between: undoing leads there. The oldest first.
+    /// The places where it stood before, if nothing was recorded in between: undoing leads there. The oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub before: Vec<Left>,
+    pub before: Vec<EarlierPoint>,
 }
 
-/// Where a run stood when it was moved once more.
+/// The place of a run when it was moved once more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct EarlierPoint {
     pub from: ObjectId,
     #[serde(default)]
     pub op: Option<String>,
@@ -39,25 +40,25 @@ pub struct Left {
     pub tracked: Option<Vec<String>>,
 }
 
-/// Most moves of a run that can be undone one by one.
-const MAX_LEFT: usize = 100;
+/// The most moves of a run that can be undone one by one.
+const MAX_EARLIER: usize = 100;
 
 impl Detached {
-    /// A run that stands at `from`, and whose next typed checkpoint opens `branch`.
+    /// Returns the place of a run that stands at `from`, and whose next typed checkpoint opens `branch`.
     pub fn new(branch: String, from: ObjectId) -> Detached {
         Detached { branch, from, op: None, tracked: None, before: Vec::new() }
     }
 
-    /// The same after an operation has moved the run from where `old` says.
-    pub(in crate::checkpoint) fn after(mut self, old: Detached) -> Detached {
+    /// Returns the same after an operation has moved the run from where `old` says.
+    pub(crate) fn after(mut self, old: Detached) -> Detached {
         self.before = old.before;
-        self.before.push(Left { from: old.from, op: old.op, tracked: old.tracked });
-        let surplus = self.before.len().saturating_sub(MAX_LEFT);
+        self.before.push(EarlierPoint { from: old.from, op: old.op, tracked: old.tracked });
+        let surplus = self.before.len().saturating_sub(MAX_EARLIER);
         self.before.drain(..surplus);
         self
     }
 
-    /// Checkpoints that the run may go on from.
+    /// Returns the checkpoints that the run may go on from.
     pub fn points(&self) -> impl Iterator<Item = ObjectId> {
         self.before.iter().map(|left| left.from).chain([self.from])
     }
@@ -66,7 +67,7 @@ impl Detached {
 /// The state file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct State {
+pub struct WorkspaceState {
     /// The number of the next checkpoint, at least; 0 when unknown.
     pub next_ordinal: u64,
     /// The guard is switched off until this time (milliseconds since the epoch); `i64::MAX` for good.
@@ -76,30 +77,30 @@ pub struct State {
     pub detached: BTreeMap<String, Detached>,
 }
 
-impl State {
+impl WorkspaceState {
     /// Reads a workspace's state; a missing or damaged file is the empty state.
-    pub fn load(dir: &Path) -> State {
+    pub fn load(dir: &Path) -> WorkspaceState {
         let path = dir.join("state.json");
         let Ok(text) = std::fs::read(&path) else {
-            return State::default();
+            return WorkspaceState::default();
         };
         serde_json::from_slice(&text).unwrap_or_else(|error| {
             tracing::warn!(path = %path.display(), %error, "the state file is damaged and is made anew");
-            State::default()
+            WorkspaceState::default()
         })
     }
 
-    /// Writes it, durably. The caller holds the workspace lock.
+    /// Writes it, durably.
     ///
     /// # Errors
     /// `disk-full`, `permission`, `internal`.
-    pub fn save(&self, dir: &Path) -> Result<()> {
+    pub fn save(&self, dir: &Path, _lock: &WorkspaceLock) -> Result<()> {
         let text = serde_json::to_vec(self)
             .map_err(|error| Error::new(Code::Internal, "writing the state file").caused_by(error))?;
         replace_file(&dir.join("state.json"), &text)
     }
 
-    /// Whether the guard is switched off at `now_ms`.
+    /// Returns true if the guard is switched off at `now_ms`.
     pub fn is_off(&self, now_ms: i64) -> bool {
         self.off_until.is_some_and(|until| now_ms < until) && self.off_since.is_none_or(|since| now_ms >= since)
     }

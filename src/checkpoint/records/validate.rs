@@ -12,17 +12,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::home::Home;
-use super::state::State;
+use super::lock::WorkspaceLock;
+use super::state::WorkspaceState;
 use super::workspace::Workspace;
+use crate::checkpoint::catalog::ref_name::is_ref_name;
 use crate::checkpoint::history::journal::Journal;
 use crate::checkpoint::history::operations::History;
-use crate::checkpoint::remote::view::is_ref_name;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::store::health::Ailment;
 use crate::store::{Holes, RefEntry, Store, log};
-use crate::sys::fs::lock::{FileLock, Mode};
 
 /// How long somebody who is at work in a workspace is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,9 +42,9 @@ pub enum Damage {
     OddName { name: String },
     /// Refs of a workspace that has no record any more.
     Orphans { refs: u64 },
-    /// State or journal name a checkpoint that is not in the store.
+    /// WorkspaceState or journal name a checkpoint that is not in the store.
     Lost { what: String, id: ObjectId },
-    /// State, journal or a checkpoint name one that is there, and that no ref names.
+    /// WorkspaceState, journal or a checkpoint name one that is there, and that no ref names.
     Unnamed { what: String, id: ObjectId },
     /// The log moved a ref that is not there.
     NotFromLog { name: String, id: ObjectId },
@@ -161,12 +161,12 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
         findings.push(Finding { workspace: id.clone(), damage, repair: None });
     }
     let pack = |ailment: Ailment| Damage::Pack { what: ailment.to_string() };
-    let (mut every, mut holes) = (derive::Commits::default(), store.holes());
+    let (mut every, mut holes) = (derive::StoredCommits::default(), store.holes());
     let packs = store.pack_ailments()?.into_iter().map(pack);
     findings.extend(packs.map(|damage| Finding { workspace: String::new(), damage, repair: None }));
     for id in known {
         let dir = home.workspaces().join(&id);
-        let lock = FileLock::acquire(&dir.join("lock"), Mode::Exclusive, "looking for damage", PATIENCE);
+        let lock = WorkspaceLock::acquire(&dir, "looking for damage", PATIENCE);
         let _lock = match lock {
             Ok(lock) => lock,
             Err(error) if error.code() == Code::StoreLocked => {
@@ -177,7 +177,7 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
         };
         // Under the lock: what was listed before may have moved.
         let (named, numbers) = (HashMap::new(), HashMap::new());
-        let mut look = Look { store, id: &id, found: Vec::new(), named, numbers };
+        let mut look = WorkspaceCheck { store, id: &id, found: Vec::new(), named, numbers };
         for prefix in ["refs/heads/", "refs/piton/", "refs/piton-remotes/"] {
             store.refs(&format!("{prefix}{id}/"))?.iter().for_each(|entry| look.at_ref(entry));
         }
@@ -206,8 +206,8 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
 /// `conflict` when the ref can be read meanwhile; those of locks and of writing.
 pub fn repair(home: &Home, store: &Store, finding: &Finding) -> Result<()> {
     let Some(repair) = &finding.repair else { return Ok(()) };
-    let lock = home.workspaces().join(&finding.workspace).join("lock");
-    let _lock = FileLock::acquire(&lock, Mode::Exclusive, "repairing", PATIENCE)?;
+    let dir = home.workspaces().join(&finding.workspace);
+    let _lock = WorkspaceLock::acquire(&dir, "repairing", PATIENCE)?;
     let _shared = store.lock_shared("repairing", PATIENCE)?;
     let stands = store.refs(&repair.name)?.into_iter().find(|entry| entry.name == repair.name);
     let is_whole = stands.and_then(|entry| entry.target.ok()).is_some_and(|id| store.read_commit(&id).is_ok());
@@ -228,7 +228,7 @@ fn owner(name: &str) -> Option<&str> {
 }
 
 /// A look at one workspace.
-struct Look<'s> {
+struct WorkspaceCheck<'s> {
     store: &'s Store,
     id: &'s str,
     /// Each with the ref that it is about.
@@ -238,7 +238,7 @@ struct Look<'s> {
     numbers: HashMap<u64, ObjectId>,
 }
 
-impl Look<'_> {
+impl WorkspaceCheck<'_> {
     fn say(&mut self, damage: Damage, name: Option<&str>) {
         self.found.push((damage, name.map(str::to_owned)));
     }
@@ -340,7 +340,7 @@ impl Look<'_> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             read => read.at("reading", &path)?,
         };
-        let state: State = match serde_json::from_slice(&bytes) {
+        let state: WorkspaceState = match serde_json::from_slice(&bytes) {
             Ok(state) => state,
             Err(error) => {
                 self.say(Damage::Records { what: format!("the state file cannot be read: {error}") }, None);

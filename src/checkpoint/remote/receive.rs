@@ -4,20 +4,22 @@
 //! workspace that they were recorded in. An id finds them like one's own; numbers are one's own alone. Nothing here is counted,
 //! dropped or moved by retention, runs or rollbacks; a run's branch goes forward only.
 //!
-//! *Invariant:* what came in is untrusted: only commits that are checkpoints of the workspace under whose name they came are
-//! named, with all that they come from, and only with trees that there is room for; whatever else came with them stays outside
+//! *Invariant:* what came in is untrusted. Only commits that are checkpoints of the workspace under whose name they came are
+//! named, with all that they come from, and only with trees that there is room for. Whatever else came with them stays outside
 //! of the store.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::process::Command;
-use std::sync::Arc;
 
-use super::view::is_ref_name;
 use crate::checkpoint::catalog::bounds::tree_bound;
-use crate::checkpoint::timeline::{Checkpoint, LOCK_WAIT, Timeline};
-use crate::error::{Code, Error, IoContext, Result};
+use crate::checkpoint::catalog::foreign::LONGEST;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::catalog::ref_name::is_ref_name;
+use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::lock::LOCK_WAIT;
+use crate::error::{IoContext, Result};
 use crate::git::{self, GitReach};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
@@ -26,13 +28,10 @@ use crate::store::{Arrival, FSCK_IGNORED, Quarantine, Store};
 use crate::sys::fs::durable::unique_suffix;
 use crate::sys::fs::lock::{FileLock, Mode};
 
-/// Longest history of a run that is taken over.
-const LONGEST: usize = 10_000;
-
 /// How directories begin into which git fetches.
 const ASIDE: &str = "fetch-";
 
-/// What a fetch brought.
+/// The result of a fetch.
 #[derive(Debug, Default)]
 pub struct Received {
     /// Names that are new or went forward, below the other workspace's id.
@@ -41,89 +40,66 @@ pub struct Received {
     pub known: u64,
     /// Names at the remote that were not taken over, and why.
     pub refused: Vec<(String, String)>,
-    /// Whether git got through to the end.
+    /// Git got through to the end.
     pub whole: bool,
+}
+
+/// A fetch that waits to be taken over.
+pub(crate) struct Fetched {
+    quarantine: Quarantine,
+    accepted: Vec<(ArrivedRef, ObjectId)>,
+    received: Received,
+    /// One fetch at a time.
+    _lock: FileLock,
 }
 
 /// A ref as it arrived: whose it is, and what it says of itself.
 #[derive(Debug, PartialEq, Eq)]
-struct Named {
+struct ArrivedRef {
     workspace: String,
     /// `heads/<run>`, or `<kind>/<ordinal>`.
     rest: String,
     leaf: Option<(CheckpointKind, u64)>,
 }
 
-impl Timeline {
-    pub(in crate::checkpoint) fn foreign_prefix(&self) -> String {
-        format!("refs/piton-remotes/{}/", self.workspace.id)
-    }
-
-    /// Checkpoints of other machines, by workspace and number, and what is wrong with refs that could not be read.
+impl Catalog {
+    /// Fetches other machines' checkpoints from any git server into a quarantine, and judges them.
     ///
     /// # Errors
-    /// When refs cannot be listed.
-    pub fn foreign(&mut self) -> Result<(Vec<Checkpoint>, Vec<String>)> {
-        let prefix = self.foreign_prefix();
-        let (mut all, mut broken) = (BTreeMap::new(), Vec::new());
-        for entry in self.refs(&prefix)? {
-            let workspace = entry.name[prefix.len()..].split('/').next().unwrap_or_default().to_owned();
-            let mut next = crate::checkpoint::catalog::branches::tip_of(&entry).map(Some);
-            let mut left = LONGEST;
-            let name: Arc<str> = entry.name.as_str().into();
-            while let Ok(Some(id)) = next {
-                next = self.read_of(id, &name, &workspace).map(|checkpoint| {
-                    let parent = checkpoint.parents.first().copied();
-                    let typed = checkpoint.record.kind.is_typed();
-                    let is_new = all.insert((workspace.clone(), checkpoint.record.ordinal, id), checkpoint).is_none();
-                    left -= 1;
-                    parent.filter(|_| typed && is_new && left > 0)
-                });
-            }
-            if let Err(error) = next {
-                broken.push(format!("{}: {}", entry.name, error.text()));
-            }
-        }
-        Ok((all.into_values().collect(), broken))
-    }
-
-    /// Whether a checkpoint was recorded elsewhere.
-    pub fn is_foreign(&self, checkpoint: &Checkpoint) -> bool {
-        checkpoint.record.workspace != self.workspace.id
-    }
-
-    /// Fetches other machines' checkpoints from any git server.
-    ///
-    /// # Errors
-    /// When there is no git; those of locks and of the store. What was taken over before an error stands.
-    pub fn receive(&mut self, remote: &OsStr) -> Result<Received> {
+    /// When there is no git; those of locks and of the store.
+    pub(crate) fn fetch(&self, remote: &OsStr) -> Result<Fetched> {
         // One at a time; never waited for by who holds another lock.
         let ours = self.workspace.dir.join("fetch.lock");
-        let _ours = FileLock::acquire(&ours, Mode::Exclusive, "fetching", LOCK_WAIT)?;
+        let lock = FileLock::acquire(&ours, Mode::Exclusive, "fetching", LOCK_WAIT)?;
         self.sweep_fetches()?;
         // A git whose piton was killed may still write into its own.
         let dir = self.workspace.dir.join(format!("{ASIDE}{}.git", unique_suffix()));
         let mut quarantine = self.store.quarantine(&dir, &self.known_refs()?)?;
         let whole = fetch(&quarantine, remote, &self.workspace.id)?;
         let mut received = Received { whole, ..Received::default() };
-        let own = self.workspace.id.clone();
         let mut accepted = Vec::new();
         let aside = quarantine.store()?;
-        let mut judge = Judge { aside, memory: self.memory(), good: HashSet::new(), scale: Scale::default() };
+        let mut review = ArrivalReview { aside, memory: self.memory(), good: HashSet::new(), scale: Scale::default() };
         for entry in aside.refs("refs/incoming/")? {
             let shown = entry.name.trim_start_matches("refs/incoming/").to_owned();
-            let judged = parse(&entry.name).and_then(|named| {
+            let judged = parse(&entry.name).and_then(|arrived| {
                 let id = entry.target.clone()?;
-                if named.workspace == own { Ok(None) } else { judge.vouch(&named, id).map(|()| Some((named, id))) }
+                let is_own = arrived.workspace == self.workspace.id;
+                if is_own { Ok(None) } else { review.vouch(&arrived, id).map(|()| Some((arrived, id))) }
             });
             match judged {
-                Ok(Some((named, id))) => accepted.push((named, id)),
+                Ok(Some(good)) => accepted.push(good),
                 Ok(None) => {}
                 Err(why) => received.refused.push((shown, why)),
             }
         }
-        self.take_over(&quarantine, accepted, &mut received)?;
-        Ok(received)
+        let names = accepted.iter().enumerate().map(|(at, (_, id))| (format!("refs/good/{at}"), *id));
+        quarantine.set_refs(&names.collect::<Vec<_>>())?;
+        // Whole objects only, as the store's own packs have them. It fails if anything is missing.
+        let mut repack = git::command(quarantine.git_dir(), None, GitReach::Here, &[("repack.writeBitmaps", "false")]);
+        repack.args(["repack", "-a", "-d", "-f", "-l", "-q", "--depth=0", "--window=0"]);
+        git::printed(&mut repack, None)?;
+        Ok(Fetched { quarantine, accepted, received, _lock: lock })
     }
 
     /// Removes what killed fetches left.
@@ -140,7 +116,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// What need not be sent: what was fetched before, and one's own.
+    /// Lists what need not be sent: what was fetched before, and one's own.
     fn known_refs(&self) -> Result<Vec<(String, ObjectId)>> {
         let mut known = Vec::new();
         for prefix in [self.foreign_prefix(), self.branch_prefix(), self.leaf_prefix()] {
@@ -154,32 +130,24 @@ impl Timeline {
         }
         Ok(known)
     }
+}
 
-    /// Brings over what was judged to be good, and nothing beside it.
-    fn take_over(
-        &mut self,
-        quarantine: &Quarantine,
-        accepted: Vec<(Named, ObjectId)>,
-        received: &mut Received,
-    ) -> Result<()> {
-        let names = accepted.iter().enumerate().map(|(at, (_, id))| (format!("refs/good/{at}"), *id));
-        quarantine.set_refs(&names.collect::<Vec<_>>())?;
-        // Whole objects only, as the store's own packs have them. It fails if anything is missing.
-        let mut repack = git::command(quarantine.git_dir(), None, GitReach::Here, &[("repack.writeBitmaps", "false")]);
-        repack.args(["repack", "-a", "-d", "-f", "-l", "-q", "--depth=0", "--window=0"]);
-        git::printed(&mut repack, None)?;
-        let _lock = self.lock("fetching")?;
-        let _shared = self.store.lock_shared("fetching", LOCK_WAIT)?;
-        let prefix = self.foreign_prefix();
+impl Locked<'_> {
+    /// Brings over what was judged to be good, and nothing beside it. What was taken over before an error stands.
+    pub(crate) fn take_over(&mut self, fetched: Fetched) -> Result<Received> {
+        let Fetched { quarantine, accepted, mut received, _lock } = fetched;
+        let (catalog, store) = (&*self.catalog, &self.catalog.store);
+        let _shared = store.lock_shared("fetching", LOCK_WAIT)?;
+        let prefix = catalog.foreign_prefix();
         let stand: BTreeMap<String, _> =
-            self.store.refs(&prefix)?.into_iter().map(|entry| (entry.name, entry.target)).collect();
+            store.refs(&prefix)?.into_iter().map(|entry| (entry.name, entry.target)).collect();
         let mut arrivals = Vec::new();
-        for (named, new) in accepted {
-            let shown = format!("{}/{}", named.workspace, named.rest);
+        for (arrived, new) in accepted {
+            let shown = format!("{}/{}", arrived.workspace, arrived.rest);
             let name = format!("{prefix}{shown}");
             match stand.get(&name) {
                 Some(Ok(old)) if *old == new => received.known += 1,
-                Some(Ok(old)) if named.leaf.is_some() || !comes_from(quarantine, new, *old)? => {
+                Some(Ok(old)) if arrived.leaf.is_some() || !comes_from(&quarantine, new, *old)? => {
                     let why = format!("it does not come from {}, which was fetched before and stays", old.short());
                     received.refused.push((shown, why));
                 }
@@ -191,8 +159,9 @@ impl Timeline {
                 }
             }
         }
-        self.store.adopt(quarantine, &arrivals)?;
-        self.store.renew()
+        store.adopt(&quarantine, &arrivals)?;
+        self.catalog.store.renew()?;
+        Ok(received)
     }
 }
 
@@ -218,13 +187,13 @@ fn fetch(quarantine: &Quarantine, remote: &OsStr, own: &str) -> Result<bool> {
 }
 
 /// Reads a name as `piton push` makes them.
-fn parse(name: &str) -> Result<Named, String> {
+fn parse(name: &str) -> Result<ArrivedRef, String> {
     let odd = || "not a name that `piton push` gives".to_owned();
     let is_id = |id: &str| id.len() == 16 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let parts: Vec<&str> = name.split('/').skip(2).collect();
     match parts.as_slice() {
         ["heads", workspace, run] if is_id(workspace) && is_run(run) => {
-            Ok(Named { workspace: (*workspace).to_owned(), rest: format!("heads/{run}"), leaf: None })
+            Ok(ArrivedRef { workspace: (*workspace).to_owned(), rest: format!("heads/{run}"), leaf: None })
         }
         ["leaves", workspace, kind, number] if is_id(workspace) => {
             let kind = CheckpointKind::parse(kind).filter(|kind| !kind.is_typed()).ok_or_else(odd)?;
@@ -234,7 +203,7 @@ fn parse(name: &str) -> Result<Named, String> {
             if !name.ends_with(&rest) {
                 return Err(odd());
             }
-            Ok(Named { workspace: (*workspace).to_owned(), rest, leaf: Some((kind, ordinal)) })
+            Ok(ArrivedRef { workspace: (*workspace).to_owned(), rest, leaf: Some((kind, ordinal)) })
         }
         _ => Err(odd()),
     }
@@ -246,7 +215,7 @@ fn is_run(run: &str) -> bool {
 }
 
 /// Judges what came in.
-struct Judge<'s> {
+struct ArrivalReview<'s> {
     aside: &'s Store,
     /// Limits the memory that the paths of one tree may take.
     memory: u64,
@@ -255,10 +224,10 @@ struct Judge<'s> {
     scale: Scale,
 }
 
-impl Judge<'_> {
+impl ArrivalReview<'_> {
     /// Passes a commit if it, and all that it comes from, are checkpoints of the workspace that its name says, with trees that there
     /// is room for.
-    fn vouch(&mut self, named: &Named, tip: ObjectId) -> Result<(), String> {
+    fn vouch(&mut self, named: &ArrivedRef, tip: ObjectId) -> Result<(), String> {
         let mut next = Some(tip);
         let mut passed = Vec::new();
         while let Some(id) = next.filter(|id| !self.good.contains(id)) {
@@ -286,26 +255,11 @@ impl Judge<'_> {
     }
 }
 
-/// Whether `old` is among what `new` comes from.
+/// Returns true if `old` is among what `new` comes from.
 fn comes_from(quarantine: &Quarantine, new: ObjectId, old: ObjectId) -> Result<bool> {
     let mut merge_base = git::command(quarantine.git_dir(), None, GitReach::Here, &[]);
     merge_base.args(["merge-base", "--is-ancestor", &old.to_string(), &new.to_string()]);
     Ok(git::run(&mut merge_base, None)?.1)
-}
-
-impl Timeline {
-    /// Refuses what would have this workspace's own timeline go on from a checkpoint of another.
-    ///
-    /// # Errors
-    /// `other-workspace`.
-    pub fn refuse_foreign(&self, checkpoint: &Checkpoint) -> Result<()> {
-        if !self.is_foreign(checkpoint) {
-            return Ok(());
-        }
-        let text =
-            format!("checkpoint {} was fetched from another machine: no run goes on from it", checkpoint.id.short());
-        Err(Error::new(Code::OtherWorkspace, text).hint("restore it instead of rolling back to it"))
-    }
 }
 
 #[cfg(test)]
@@ -314,7 +268,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_push() {
-        let named = |rest: &str, leaf| Named { workspace: "0123456789abcdef".into(), rest: rest.into(), leaf };
+        let named = |rest: &str, leaf| ArrivedRef { workspace: "0123456789abcdef".into(), rest: rest.into(), leaf };
         let at = |rest: &str| parse(&format!("refs/incoming/{rest}"));
         assert_eq!(at("heads/0123456789abcdef/run-1.2"), Ok(named("heads/run-1.2", None)));
         let leaf = Some((CheckpointKind::PreRestore, 12));

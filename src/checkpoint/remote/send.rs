@@ -7,8 +7,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::view::is_ref_name;
-use crate::checkpoint::timeline::Timeline;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::catalog::ref_name::is_ref_name;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
@@ -32,14 +32,15 @@ pub struct Withheld {
     pub why: String,
 }
 
-impl Timeline {
+impl Catalog {
     /// What there is to send, of one run or of all.
     ///
     /// # Errors
     /// `no-such-run`; those of listing.
-    pub fn sending(&mut self, run: Option<&str>, with_secrets: bool) -> Result<Sending> {
+    pub fn sending(&self, run: Option<&str>, with_secrets: bool) -> Result<Sending> {
         let (leaves, branches) = (self.leaf_prefix(), self.branch_prefix());
-        let (all, broken) = self.checkpoints()?;
+        let known = self.all()?;
+        let all = known.checkpoints.as_slice();
         // Base captures keep objects alive here, and are nobody's to go back to.
         let wanted = |record: &Record| record.kind != CheckpointKind::Turn && run.is_none_or(|run| record.run == run);
         let mut found: Vec<(ObjectId, String, String)> = Vec::new();
@@ -63,30 +64,34 @@ impl Timeline {
         }
         let mut sending = Sending::default();
         let mut withhold = |what: String, why: String| sending.withheld.push(Withheld { what, why });
-        broken.into_iter().for_each(|what| withhold("a ref".to_owned(), what));
-        let mut judge = Judge::default();
+        known.broken.iter().for_each(|what| withhold("a ref".to_owned(), what.clone()));
+        let mut judge = SendReview::default();
         for (id, name, what) in found {
             match self.kept_back(id, &mut judge) {
                 _ if !is_ref_name(&name) => withhold(what, "git takes no ref of this name".to_owned()),
-                Some(Back::Unreadable) => withhold(what, "something that it comes from is no checkpoint".to_owned()),
-                Some(Back::Secrets(n)) if !with_secrets => withhold(what, format!("checkpoint {n} holds secrets")),
-                Some(Back::Told(n)) if !with_secrets => {
+                Some(WithholdReason::Unreadable) => {
+                    withhold(what, "something that it comes from is no checkpoint".to_owned())
+                }
+                Some(WithholdReason::Secrets(n)) if !with_secrets => {
+                    withhold(what, format!("checkpoint {n} holds secrets"))
+                }
+                Some(WithholdReason::Told(n)) if !with_secrets => {
                     withhold(what, format!("checkpoint {n} has a message that holds secrets"));
                 }
-                Some(Back::Large(n)) => {
+                Some(WithholdReason::Large(n)) => {
                     withhold(
                         what,
                         format!("the trees of checkpoint {n} take more memory than `limits.memory_mb` allows"),
                     );
                 }
-                Some(Back::Secrets(_) | Back::Told(_)) | None => sending.refs.push((id, name)),
+                Some(WithholdReason::Secrets(_) | WithholdReason::Told(_)) | None => sending.refs.push((id, name)),
             }
         }
         Ok(sending)
     }
 
     /// Why a commit, or something it comes from, is not to be sent.
-    fn kept_back(&self, id: ObjectId, judge: &mut Judge) -> Option<Back> {
+    fn kept_back(&self, id: ObjectId, judge: &mut SendReview) -> Option<WithholdReason> {
         let (mut pending, mut seen) = (vec![id], HashSet::new());
         let mut back = None;
         while let Some(next) = pending.pop() {
@@ -101,7 +106,7 @@ impl Timeline {
             let commit = self.store.read_commit(&next).ok();
             let record = commit.as_ref().and_then(|commit| Record::parse(&commit.message));
             let (Some(commit), Some(record)) = (commit, record) else {
-                back = Some(Back::Unreadable);
+                back = Some(WithholdReason::Unreadable);
                 continue;
             };
             back = worse(back, self.own_back(&commit, &record, &mut judge.scale));
@@ -112,41 +117,45 @@ impl Timeline {
     }
 
     /// Why a checkpoint itself is not to be sent.
-    fn own_back(&self, commit: &Commit, record: &Record, scale: &mut Scale) -> Option<Back> {
+    fn own_back(&self, commit: &Commit, record: &Record, scale: &mut Scale) -> Option<WithholdReason> {
         let read = |id: &ObjectId| self.read_tree(id);
         let admitted = scale.admit(&commit.tree, self.memory(), &read);
         // What only a capture can have made is let through.
         match admitted.or_else(|_| self.check_size(&commit.tree)) {
-            Err(error) if error.code() == Code::TooLarge => return Some(Back::Large(record.ordinal)),
+            Err(error) if error.code() == Code::TooLarge => return Some(WithholdReason::Large(record.ordinal)),
             // git says what is missing.
             Err(_) | Ok(()) => {}
         }
         if record.holds_secrets() {
-            return Some(Back::Secrets(record.ordinal));
+            return Some(WithholdReason::Secrets(record.ordinal));
         }
-        holds_secret(&commit.message).then_some(Back::Told(record.ordinal))
+        holds_secret(&commit.message).then_some(WithholdReason::Told(record.ordinal))
     }
 
     /// True if the message of some checkpoint holds a secret.
     ///
     /// # Errors
     /// Returns the errors of listing.
-    pub fn tells_secrets(&mut self) -> Result<bool> {
-        let (own, fetched) = (self.checkpoints()?.0, self.foreign()?.0);
-        Ok(own.iter().chain(&fetched).any(|checkpoint| holds_secret(&checkpoint.record.message())))
+    pub fn tells_secrets(&self) -> Result<bool> {
+        let (own, fetched) = (self.all()?, self.foreign()?);
+        Ok(own
+            .checkpoints
+            .iter()
+            .chain(&fetched.checkpoints)
+            .any(|checkpoint| holds_secret(&checkpoint.record.message())))
     }
 }
 
 /// Remembers the verdicts on commits and trees.
 #[derive(Default)]
-struct Judge {
-    known: HashMap<ObjectId, Option<Back>>,
+struct SendReview {
+    known: HashMap<ObjectId, Option<WithholdReason>>,
     scale: Scale,
 }
 
 /// Why something is not to be sent, the lesser reasons first; checkpoints by their numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Back {
+enum WithholdReason {
     /// Its message holds a secret.
     Told(u64),
     /// Its files do.
@@ -155,19 +164,19 @@ enum Back {
     Unreadable,
 }
 
-impl Back {
+impl WithholdReason {
     fn weight(self) -> u8 {
         match self {
-            Back::Told(_) => 0,
-            Back::Secrets(_) => 1,
-            Back::Large(_) => 2,
-            Back::Unreadable => 3,
+            WithholdReason::Told(_) => 0,
+            WithholdReason::Secrets(_) => 1,
+            WithholdReason::Large(_) => 2,
+            WithholdReason::Unreadable => 3,
         }
     }
 }
 
 /// The weightier of two reasons, the first of equal ones.
-fn worse(one: Option<Back>, other: Option<Back>) -> Option<Back> {
+fn worse(one: Option<WithholdReason>, other: Option<WithholdReason>) -> Option<WithholdReason> {
     match (one, other) {
         (Some(one), Some(other)) if other.weight() > one.weight() => Some(other),
         (Some(one), _) => Some(one),

@@ -13,8 +13,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::checkpoint::history::journal::{Begin, Journal, Line};
-use crate::checkpoint::timeline::{Checkpoint, LOCK_WAIT, Timeline};
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::open::{AllCheckpoints, Catalog};
+use crate::checkpoint::catalog::ref_name::is_ref_name;
+use crate::checkpoint::history::journal::{Journal, Line, OperationStart};
+use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::error::{Error, IoContext, Result};
 use crate::git::{self, GitReach};
 use crate::model::checkpoint::{CheckpointKind, Record};
@@ -105,12 +108,12 @@ fn gone(path: &Path) -> Result<()> {
     }
 }
 
-impl Timeline {
+impl Catalog {
     /// Makes the view of this workspace, or brings it up to date.
     ///
     /// # Errors
     /// Returns the errors of listing refs and of writing.
-    pub fn view(&mut self) -> Result<View> {
+    pub fn view(&self) -> Result<View> {
         let git_dir = self.workspace.dir.join("view.git");
         // Held from before the refs are listed: who comes later writes what is newer.
         let _lock = lock(&git_dir)?;
@@ -130,8 +133,9 @@ impl Timeline {
         put(&git_dir.join("packed-refs"), packed.as_bytes())?;
         let stands = head.as_ref().map_or_else(|| UNBORN.to_owned(), |head| format!("{}\n", head.id));
         put(&git_dir.join("HEAD"), stands.as_bytes())?;
-        let (own, fetched) = (self.checkpoints()?.0, self.foreign()?.0);
-        let holds_secrets = own.iter().chain(&fetched).any(|checkpoint| checkpoint.record.holds_secrets());
+        let (own, fetched) = (self.all()?, self.foreign()?);
+        let holds_secrets =
+            own.checkpoints.iter().chain(&fetched.checkpoints).any(|checkpoint| checkpoint.record.holds_secrets());
         Ok(View { git_dir, work_tree: self.workspace.path.clone(), head, holds_secrets, faults })
     }
 
@@ -172,9 +176,10 @@ impl Timeline {
     }
 
     /// The refs of the view, by name, and what is wrong with those that are left out.
-    fn view_refs(&mut self) -> Result<(BTreeMap<String, ObjectId>, Vec<String>)> {
+    fn view_refs(&self) -> Result<(BTreeMap<String, ObjectId>, Vec<String>)> {
         let (leaves, branches) = (self.leaf_prefix(), self.branch_prefix());
-        let (all, mut faults) = self.checkpoints()?;
+        let known = self.all()?;
+        let (all, mut faults) = (known.checkpoints.as_slice(), known.broken.clone());
         let mut refs = BTreeMap::new();
         let mut add = |name: String, id: ObjectId| match is_ref_name(&name) {
             true => _ = refs.insert(name, id),
@@ -194,7 +199,7 @@ impl Timeline {
             }
         }
         let prefix = self.foreign_prefix();
-        let (fetched, broken) = self.foreign()?;
+        let AllCheckpoints { checkpoints: fetched, broken, .. } = self.foreign()?;
         faults.extend(broken);
         for entry in self.refs(&prefix)? {
             let rest = entry.name.strip_prefix(&prefix).and_then(|rest| rest.split_once('/'));
@@ -216,8 +221,9 @@ impl Timeline {
     ///
     /// # Errors
     /// Returns the errors of reading refs and journal.
-    pub fn stands_at(&mut self) -> Result<Option<Checkpoint>> {
-        let (all, _) = self.checkpoints()?;
+    pub fn stands_at(&self) -> Result<Option<Checkpoint>> {
+        let known = self.all()?;
+        let all = known.checkpoints.as_slice();
         let is_shown = |record: &Record| record.kind != CheckpointKind::Turn && record.looked_everywhere();
         let mut shown = all.iter().rev().filter(|checkpoint| is_shown(&checkpoint.record));
         let newest = shown.clone().next();
@@ -237,12 +243,12 @@ impl Timeline {
         }
         let ordinal = newest.map_or(0, |newest| newest.record.ordinal);
         // An undo or redo steps over some paths only: all else stands at its target if nothing was recorded between the two.
-        let mut is_whole = |begin: &Begin| {
+        let mut is_whole = |begin: &OperationStart| {
             let before = shown.by_ref().skip_while(|checkpoint| checkpoint.id != begin.pre_restore).nth(1);
             begin.only.is_none() || before.is_some_and(|before| before.id == begin.target)
         };
         let target = last.filter(|(begin, after)| ordinal <= *after && is_whole(begin)).map(|(begin, _)| begin.target);
-        let fetched = if target.is_some() { self.foreign()?.0 } else { Vec::new() };
+        let fetched = if target.is_some() { self.foreign()?.checkpoints } else { Vec::new() };
         let mut known = all.iter().chain(&fetched);
         let restored = target.and_then(|target| known.find(|checkpoint| checkpoint.id == target));
         Ok(restored.or(newest).or(all.last()).cloned())
@@ -257,17 +263,6 @@ fn put(path: &Path, content: &[u8]) -> Result<()> {
     replace_cache(path, content)
 }
 
-/// Whether git takes a ref of this name, after `git check-ref-format`.
-pub(in crate::checkpoint) fn is_ref_name(name: &str) -> bool {
-    let odd = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
-    let part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
-    name.split('/').all(part)
-        && !name.contains("..")
-        && !name.contains("@{")
-        && !name.ends_with('.')
-        && !name.contains(odd)
-}
-
 /// The variables with which an ordinary git works on a view, in the order in which they are set.
 pub fn variables(view: &View) -> Vec<(&'static str, &OsStr)> {
     vec![
@@ -276,26 +271,4 @@ pub fn variables(view: &View) -> Vec<(&'static str, &OsStr)> {
         ("GIT_CONFIG_NOSYSTEM", OsStr::new("1")),
         ("GIT_CONFIG_GLOBAL", OsStr::new("/dev/null")),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_that_git_takes() {
-        for (name, taken) in [
-            ("refs/heads/run-1", true),
-            ("refs/heads/a.b_c", true),
-            ("refs/heads/a.lock", false),
-            ("refs/heads/a..b", false),
-            ("refs/heads/a.", false),
-            ("refs/heads/a b", false),
-            ("refs/heads//b", false),
-            ("refs/heads/.b", false),
-            ("refs/heads/a\nb", false),
-        ] {
-            assert_eq!(is_ref_name(name), taken, "{name:?}");
-        }
-    }
 }

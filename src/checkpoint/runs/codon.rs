@@ -3,45 +3,38 @@
 //! Crash order: objects → ref → run state. A run's file that still names a codon whose checkpoint stands costs nothing: that a
 //! codon runs is believed only while somebody holds the run's lock, which the kernel frees with its process.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use super::run::{NO_CODON, Run, Running, dir};
-use crate::checkpoint::capture::take::{Take, Taken};
-use crate::checkpoint::timeline::Timeline;
+use crate::checkpoint::capture::request::{CodonTag, Take, Taken};
+use crate::checkpoint::locked::Locked;
 use crate::error::{Code, Error, Result};
 use crate::filter::Tracked;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::printable;
 use crate::sys::clock::now_ms;
 use crate::sys::fs::durable::create_private_dir;
-use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::interrupt::Flow;
 
 /// Longest id of a codon, in bytes.
 const MAX_ID: usize = 128;
-
-/// How long somebody may look whether a codon runs.
-const LOOKING: Duration = Duration::from_secs(1);
 
 /// Longest name of a codon, in characters.
 const MAX_NAME: usize = 200;
 
 /// A codon that begins.
 #[derive(Clone, Debug)]
-pub struct Codon {
+pub struct NewCodon {
     /// `build`, or `build#2` in a loop.
     pub id: String,
     pub name: Option<String>,
     /// Patterns that are tracked from now on.
     pub tracked: Vec<String>,
-    /// Which of this process's clients begins it.
+    /// The client of this process that begins it.
     pub client: u64,
 }
 
-/// What has become of a codon.
+/// An event of a codon that is recorded.
 #[derive(Clone, Debug)]
-pub struct Mark {
+pub struct CodonMark {
     /// `rig-setup`, `completed`, `error` or `skipped`.
     pub kind: CheckpointKind,
     /// The running one when absent.
@@ -52,24 +45,30 @@ pub struct Mark {
     pub turn: Option<String>,
 }
 
-impl Timeline {
+impl NewCodon {
+    /// Refuses an id or a pattern that is none.
+    pub(crate) fn check(&self) -> Result<()> {
+        checked_id(&self.id)?;
+        Tracked::new(&self.tracked, &[]).map_err(|error| error.field("trackedFiles")).map(drop)
+    }
+}
+
+impl Locked<'_> {
     /// Begins a codon, and returns all patterns that are in force from now on. Records nothing. A codon that brings no patterns
     /// brings those of the configuration.
     ///
     /// # Errors
     /// `codon-running` while one of the run runs; `bad-request` for an id or a pattern that is none; those of the lock and
     /// of writing.
-    pub fn start_codon(&mut self, run: &str, codon: &Codon) -> Result<Vec<String>> {
-        checked_id(&codon.id)?;
-        Tracked::new(&codon.tracked, &[]).map_err(|error| error.field("trackedFiles"))?;
-        let _lock = self.lock("codon.start")?;
-        self.refuse_running(run)?;
-        create_private_dir(&dir(&self.workspace.dir))?;
-        let held = FileLock::acquire(&self.codon_lock(run), Mode::Exclusive, "a codon", LOOKING)?;
+    pub(crate) fn start_codon(&mut self, run: &str, codon: &NewCodon) -> Result<Vec<String>> {
+        let (catalog, workspace) = (&*self.catalog, &self.catalog.workspace.dir);
+        self.codons.refuse_running(workspace, run)?;
+        create_private_dir(&dir(workspace))?;
+        self.codons.begin(workspace, run, codon.client)?;
         let name = codon.name.as_deref().filter(|name| !name.trim().is_empty()).unwrap_or(&codon.id);
         let name = crate::model::text::cut(&printable(name), MAX_NAME);
-        let brought = if codon.tracked.is_empty() { &self.policy.tracked_files } else { &codon.tracked };
-        self.change_run(run, |state| {
+        let brought = if codon.tracked.is_empty() { &catalog.policy.tracked_files } else { &codon.tracked };
+        let changed = self.change_run(run, |state| {
             if let Some(cut_off) = &state.running {
                 tracing::warn!(run, codon = cut_off.id, "a codon was cut off and nothing was recorded of its end");
             }
@@ -77,9 +76,12 @@ impl Timeline {
             let new = brought.iter().filter(|pattern| !tracked.contains(pattern)).cloned().collect::<Vec<_>>();
             tracked.extend(new);
             state.running = Some(Running { id: codon.id.clone(), name, since: now_ms() });
-        })?;
-        self.codons.insert(run.to_owned(), (codon.client, held));
-        self.patterns_of(run, false)
+        });
+        if let Err(error) = changed {
+            self.codons.end(run);
+            return Err(error);
+        }
+        catalog.patterns_of(run, false)
     }
 
     /// Records what has become of a codon: always, even when no file changed.
@@ -87,12 +89,11 @@ impl Timeline {
     /// # Errors
     /// `no-such-codon` when it does not run (only `skipped` may be said of one that never began); `codon-running` when another
     /// process runs it; those of taking a checkpoint.
-    pub fn mark_codon(&mut self, run: &str, mark: &Mark, control: &dyn Fn() -> Flow) -> Result<Taken> {
-        let lock = self.lock(mark.kind.as_str())?;
-        if !self.codons.contains_key(run) {
-            self.refuse_running(run)?;
+    pub(crate) fn mark_codon(&mut self, run: &str, mark: &CodonMark, control: &dyn Fn() -> Flow) -> Result<Taken> {
+        if self.codons.client(run).is_none() {
+            self.codons.refuse_running(&self.catalog.workspace.dir, run)?;
         }
-        let running = self.run_state(run)?.running;
+        let running = self.catalog.run_state(run)?.running;
         let same = |running: &Running| mark.id.as_ref().is_none_or(|id| *id == running.id);
         let codon = match (running, &mark.id) {
             (Some(running), _) if same(&running) => running,
@@ -108,7 +109,6 @@ impl Timeline {
         if mark.kind != CheckpointKind::RigSetup {
             self.finish_codon(run)?;
         }
-        drop(lock);
         Ok(taken)
     }
 
@@ -119,19 +119,15 @@ impl Timeline {
         turn: Option<String>,
         control: &dyn Fn() -> Flow,
     ) -> Result<Taken> {
-        let take = Take {
-            codon_id: Some(codon.id.clone()),
-            codon_name: Some(codon.name.clone()),
-            since: Some(codon.since),
-            turn,
-            ..Take::of(kind, run, reason)
-        };
-        self.take_locked(&take, control).map(|(taken, _)| taken)
+        let codon = CodonTag { id: codon.id.clone(), name: codon.name.clone(), since: Some(codon.since) };
+        let mut take = Take::of(kind, run, reason);
+        (take.draft.codon, take.draft.turn) = (Some(codon), turn);
+        self.take(&take, control).map(|(taken, _)| taken)
     }
 
     fn finish_codon(&mut self, run: &str) -> Result<()> {
-        self.codons.remove(run);
-        if Run::load(&self.workspace.dir, run)?.is_none_or(|state| state.running.is_none()) {
+        self.codons.end(run);
+        if Run::load(&self.catalog.workspace.dir, run)?.is_none_or(|state| state.running.is_none()) {
             return Ok(());
         }
         self.change_run(run, |state| state.running = None).map(drop)
@@ -141,83 +137,43 @@ impl Timeline {
     ///
     /// # Errors
     /// Returns the errors of taking a checkpoint.
-    pub fn exit(
+    pub(crate) fn exit(
         &mut self,
         run: &str,
         (client, open): (u64, bool),
         turn: Option<String>,
         control: &dyn Fn() -> Flow,
     ) -> Result<()> {
-        let _lock = self.lock(CheckpointKind::Exit.as_str())?;
-        let begun_by = self.codons.get(run).map(|(begun_by, _)| *begun_by);
+        let begun_by = self.codons.client(run);
         // A codon of another client of the same run goes on.
         if begun_by == Some(client) || (open && begun_by.is_none()) {
-            self.exit_locked(run, turn, control)?;
+            self.record_exit(run, turn, control)?;
         }
         Ok(())
     }
 
-    pub(in crate::checkpoint) fn exit_locked(
-        &mut self,
-        run: &str,
-        turn: Option<String>,
-        control: &dyn Fn() -> Flow,
-    ) -> Result<Taken> {
-        let running = self.run_state(run)?.running.filter(|_| self.codons.contains_key(run));
+    pub(crate) fn record_exit(&mut self, run: &str, turn: Option<String>, control: &dyn Fn() -> Flow) -> Result<Taken> {
+        let is_here = self.codons.client(run).is_some();
+        let running = self.catalog.run_state(run)?.running.filter(|_| is_here);
         let taken = match running {
             Some(codon) => {
                 let reason = "the agent's stream ended while the codon was running";
                 self.take_codon(run, (&codon, CheckpointKind::Exit, reason), turn, control)?
             }
             None => {
-                let take = Take {
-                    codon_id: Some(NO_CODON.to_owned()),
-                    codon_name: Some("The agent's stream ended".to_owned()),
-                    turn,
-                    ..Take::of(CheckpointKind::Exit, run, "the agent's stream ended while the run was open")
-                };
-                self.take_locked(&take, control)?.0
+                let name = "The agent's stream ended".to_owned();
+                let mut take = Take::of(CheckpointKind::Exit, run, "the agent's stream ended while the run was open");
+                take.draft.codon = Some(CodonTag { id: NO_CODON.to_owned(), name, since: None });
+                take.draft.turn = turn;
+                self.take(&take, control)?.0
             }
         };
         self.finish_codon(run)?;
         Ok(taken)
     }
-
-    /// The codon that a run is at, if somebody is really at it.
-    ///
-    /// # Errors
-    /// Returns the errors of reading and of the lock.
-    pub fn running_codon(&self, run: &str) -> Result<Option<Running>> {
-        let Some(running) = Run::load(&self.workspace.dir, run)?.and_then(|state| state.running) else {
-            return Ok(None);
-        };
-        if self.codons.contains_key(run) {
-            return Ok(Some(running));
-        }
-        match FileLock::acquire(&self.codon_lock(run), Mode::Shared, "looking", Duration::ZERO) {
-            Ok(_free) => Ok(None),
-            Err(error) if error.code() == Code::StoreLocked => Ok(Some(running)),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Refuses while a codon of the run runs.
-    ///
-    /// # Errors
-    /// `codon-running`.
-    pub fn refuse_running(&self, run: &str) -> Result<()> {
-        let Some(running) = self.running_codon(run)? else { return Ok(()) };
-        let text = format!("codon `{}` of run `{run}` is running", running.id);
-        Err(Error::new(Code::CodonRunning, text).hint("end it first: `codon.complete`, `codon.fail` or `codon.skip`"))
-    }
-
-    /// No run's id ends in `.lock`.
-    fn codon_lock(&self, run: &str) -> PathBuf {
-        dir(&self.workspace.dir).join(format!("{run}.lock"))
-    }
 }
 
-/// An id that stands whole in a commit's first line and in `run:codon:type`.
+/// Checks an id that stands whole in a commit's first line and in `run:codon:type`.
 fn checked_id(id: &str) -> Result<()> {
     let plain = !id.is_empty() && id.len() <= MAX_ID && id == printable(id) && id.trim() == id && !id.contains(':');
     if plain {
@@ -238,7 +194,7 @@ fn not_running(run: &str, id: Option<&str>, running: Option<Running>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::{Home, Workspace};
+    use crate::checkpoint::{Home, Timeline, Workspace};
 
     #[test]
     fn a_client_that_goes_away_cuts_off_its_own_codon_only() {
@@ -250,14 +206,14 @@ mod tests {
         let policy = crate::settings::load(None, home.path(), &[]).unwrap().policy;
         let mut timeline = Timeline::open(&home, Workspace::open(&home, &root).unwrap(), policy).unwrap();
         let go_on = || Flow::Continue;
-        let codon = |client| Codon { id: "build".into(), name: None, tracked: Vec::new(), client };
+        let codon = |client| NewCodon { id: "build".into(), name: None, tracked: Vec::new(), client };
         timeline.start_codon("r", &codon(1)).unwrap();
         assert_eq!(timeline.start_codon("r", &codon(2)).unwrap_err().code(), Code::CodonRunning);
         for (client, open, left, running) in
             [(2, false, 0, true), (2, true, 0, true), (1, false, 1, false), (1, true, 2, false)]
         {
             timeline.exit("r", (client, open), None, &go_on).unwrap();
-            assert_eq!(timeline.all().unwrap().checkpoints.len(), left, "{client} {open}");
+            assert_eq!(timeline.catalog().all().unwrap().checkpoints.len(), left, "{client} {open}");
             assert_eq!(timeline.running_codon("r").unwrap().is_some(), running, "{client} {open}");
         }
     }

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::run::{Origin, Run, Running, codon_of, dir};
+use super::at_work::Codons;
+use super::run::{ForkPoint, Run, Running, codon_of, dir};
 use crate::checkpoint::catalog::branches::short;
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{IoContext, Result};
 use crate::model::id::ObjectId;
 
@@ -14,7 +16,7 @@ pub struct Branch {
     /// Without `refs/heads/`.
     pub name: String,
     /// The checkpoint that its first one follows: of the run itself after a rollback, of another after a fork.
-    pub from: Option<Origin>,
+    pub from: Option<ForkPoint>,
     /// The run's checkpoints on it, the newest first.
     pub checkpoints: Vec<ObjectId>,
     /// The number of its newest.
@@ -23,7 +25,7 @@ pub struct Branch {
 
 /// One run.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ListedRun {
     pub run: String,
     pub state: Run,
     /// The codon that somebody is really at.
@@ -39,8 +41,8 @@ pub struct Row {
     first: u64,
 }
 
-impl Row {
-    /// The run above this one: its parent, or the one it was forked from.
+impl ListedRun {
+    /// Returns the run above this one: its parent, or the one it was forked from.
     pub fn above(&self) -> Option<&str> {
         let forked = || {
             let from = self.branches.iter().filter_map(|branch| branch.from.as_ref());
@@ -56,22 +58,22 @@ impl Row {
     }
 }
 
-impl Timeline {
-    /// All runs, in the order in which they began; and refs that could not be read.
+impl Catalog {
+    /// Lists all runs, in the order in which they began; and refs that could not be read.
     ///
     /// # Errors
     /// Returns the errors of listing and of reading the runs' files.
-    pub fn runs(&mut self) -> Result<(Vec<Row>, Vec<String>)> {
+    pub(crate) fn runs(&self, codons: &Codons) -> Result<(Vec<ListedRun>, Vec<String>)> {
         let all = self.all()?;
-        let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
+        let mut rows: BTreeMap<&str, ListedRun> = BTreeMap::new();
         let names = self.named_runs()?;
         for name in &names {
-            rows.insert(name, self.row(name)?);
+            rows.insert(name, self.row(name, codons)?);
         }
         for checkpoint in &all.checkpoints {
             let record = &checkpoint.record;
             if !rows.contains_key(record.run.as_str()) {
-                rows.insert(&record.run, self.row(&record.run)?);
+                rows.insert(&record.run, self.row(&record.run, codons)?);
             }
             let Some(row) = rows.get_mut(record.run.as_str()) else { continue };
             if row.checkpoints == 0 {
@@ -88,12 +90,12 @@ impl Timeline {
                 row.branches = branches;
             }
         }
-        let mut rows: Vec<Row> = rows.into_values().collect();
+        let mut rows: Vec<ListedRun> = rows.into_values().collect();
         rows.sort_by(|a, b| (&a.since, a.first).cmp(&(&b.since, b.first)));
         Ok((rows, all.broken.clone()))
     }
 
-    /// Runs that have files.
+    /// Lists the runs that have files.
     fn named_runs(&self) -> Result<Vec<String>> {
         let path = dir(&self.workspace.dir);
         let entries = match std::fs::read_dir(&path) {
@@ -111,15 +113,15 @@ impl Timeline {
         Ok(names)
     }
 
-    fn row(&self, run: &str) -> Result<Row> {
+    fn row(&self, run: &str, codons: &Codons) -> Result<ListedRun> {
         let state = Run::load(&self.workspace.dir, run)?.unwrap_or_default();
-        let running = if state.running.is_some() { self.running_codon(run)? } else { None };
+        let running = if state.running.is_some() { codons.running(&self.workspace.dir, run)? } else { None };
         let since = state.started.clone().unwrap_or_default();
         let (branches, last) = (Vec::new(), None);
-        Ok(Row { run: run.to_owned(), state, running, branches, checkpoints: 0, last, since, first: 0 })
+        Ok(ListedRun { run: run.to_owned(), state, running, branches, checkpoints: 0, last, since, first: 0 })
     }
 
-    /// The branches of each run, with the checkpoints that are the run's own on each.
+    /// Lists the branches of each run, with the checkpoints that are the run's own on each.
     fn timelines(&self, all: &[Checkpoint]) -> Result<BTreeMap<String, Vec<Branch>>> {
         let known: HashMap<ObjectId, &Checkpoint> = all.iter().map(|checkpoint| (checkpoint.id, checkpoint)).collect();
         let mut runs: BTreeMap<String, Vec<Branch>> = BTreeMap::new();
@@ -151,9 +153,9 @@ impl Timeline {
         Ok(runs)
     }
 
-    /// What a branch begins behind; a checkpoint that is not kept any more is still in the branch's own history.
-    fn origin_of(&self, id: ObjectId, known: Option<&Checkpoint>) -> Option<Origin> {
+    /// Returns the checkpoint behind which a branch begins; a checkpoint that is not kept any more is still in the branch's own history.
+    fn origin_of(&self, id: ObjectId, known: Option<&Checkpoint>) -> Option<ForkPoint> {
         let read = known.cloned().map_or_else(|| self.read(id, &"".into()), Ok).ok()?;
-        Some(Origin { run: read.record.run.clone(), checkpoint: id, ordinal: read.record.ordinal })
+        Some(ForkPoint { run: read.record.run.clone(), checkpoint: id, ordinal: read.record.ordinal })
     }
 }

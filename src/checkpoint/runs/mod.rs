@@ -1,7 +1,10 @@
 //! Runs: their state, their codons, and going back on their timelines.
 
+pub(crate) mod at_work;
+mod change;
 pub mod codon;
 pub mod list;
+mod moves;
 pub mod narrow;
 pub mod rollback;
 pub mod run;

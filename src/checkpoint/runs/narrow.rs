@@ -9,8 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::run::{NO_CODON, Run};
-use crate::checkpoint::capture::take::Take;
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::checkpoint::capture::request::{Draft, Take};
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::diff::Present;
+use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Result};
 use crate::filter::{CaptureJudge, CoverageView, Tracked, Verdict, literal_roots};
 use crate::model::checkpoint::CheckpointKind;
@@ -21,19 +23,18 @@ use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::settings::WORKSPACE_FILE;
 use crate::sys::clock::rfc3339;
-use crate::sys::interrupt::Flow;
 use crate::worktree::{Target, files_below};
 
-/// What a typed checkpoint of a run is narrowed to.
-pub(in crate::checkpoint) struct Narrow {
+/// The files to which a typed checkpoint of a run is narrowed.
+pub(crate) struct Narrowing {
     tracked: Tracked,
     patterns: Vec<String>,
     read_only: Vec<String>,
-    /// What the run's last typed checkpoint holds: once recorded, a file stays recorded while it exists.
+    /// The files of the run's last typed checkpoint: once recorded, a file stays recorded while it exists.
     kept: HashSet<RelPath>,
 }
 
-/// What patterns come to in the workspace as it is.
+/// The files that patterns match in the workspace as it is.
 #[derive(Clone, Debug)]
 pub struct TrackedNow {
     pub patterns: Vec<String>,
@@ -46,8 +47,8 @@ pub struct TrackedNow {
 /// By how much the times that file systems give may be behind the clock.
 const TICK_MS: i64 = 10;
 
-/// The checkpoint that shows best what a run found when it began: its own first one where that saw everything, else the last
-/// one before it that did, else the run's first one that did.
+/// Returns the checkpoint that shows best what a run found when it began. That is its own first one where that saw everything, else
+/// the last one before it that did, else the run's first one that did.
 fn found_by<'a>(run: &str, all: &'a [Checkpoint]) -> Option<&'a Checkpoint> {
     let own = |c: &&Checkpoint| c.record.run == run;
     let first = all.iter().find(own)?;
@@ -55,16 +56,16 @@ fn found_by<'a>(run: &str, all: &'a [Checkpoint]) -> Option<&'a Checkpoint> {
     before.chain(all.iter().filter(own)).find(|c| c.record.is_whole())
 }
 
-impl Narrow {
-    /// Whether nothing that `exists` could be left out.
-    pub(in crate::checkpoint) fn spares(&self, exists: &dyn Fn(&RelPath) -> bool) -> bool {
+impl Narrowing {
+    /// Returns true if nothing that `exists` could be left out.
+    pub(crate) fn spares(&self, exists: &dyn Fn(&RelPath) -> bool) -> bool {
         let there =
             |root: &String| RelPath::parse(root.as_bytes()).map_or(true, |root| root.is_root() || exists(&root));
         self.tracked.is_all_but_inputs() && !literal_roots(&self.read_only).iter().any(there)
     }
 
     /// Leaves out what is not recorded, with the directories in which nothing is, and says so in the coverage.
-    pub(in crate::checkpoint) fn apply(&self, manifest: &mut Manifest, coverage: &mut Coverage) {
+    pub(crate) fn apply(&self, manifest: &mut Manifest, coverage: &mut Coverage) {
         let recorded = |path: &RelPath| self.tracked.matches(path) || self.kept.contains(path);
         let left_out = |path: &RelPath, entry: &ManifestEntry| entry.kind != EntryKind::Dir && !recorded(path);
         if self.patterns.is_empty() && !manifest.iter().any(|(path, entry)| left_out(path, entry)) {
@@ -82,34 +83,35 @@ impl Narrow {
     }
 }
 
-impl Timeline {
-    /// What a take is narrowed to; `None` when it is not.
-    pub(in crate::checkpoint) fn narrowing(&self, take: &Take) -> Result<Option<Narrow>> {
-        if !take.kind.is_typed() {
+impl Catalog {
+    /// Returns the files to which a checkpoint is narrowed; `None` when it is not.
+    pub(crate) fn narrowing(&self, draft: &Draft) -> Result<Option<Narrowing>> {
+        if !draft.kind.is_typed() {
             return Ok(None);
         }
-        let patterns = self.patterns_for(take)?;
+        let patterns = self.patterns_for(draft)?;
         let read_only = self.policy.read_only.clone();
         let tracked = Tracked::new(&patterns, &read_only)?;
         if tracked.is_everything() {
             return Ok(None);
         }
-        let kept = if patterns.is_empty() { Ok(HashSet::new()) } else { self.recorded_before(&take.run, &read_only) };
+        let kept = if patterns.is_empty() { Ok(HashSet::new()) } else { self.recorded_before(&draft.run, &read_only) };
         let kept = match kept {
             // What was recorded before cannot be told: everything is recorded, so that nothing is missed.
             Err(error) if matches!(error.code(), Code::StoreDamaged | Code::NoSuchCheckpoint) => return Ok(None),
             kept => kept?,
         };
-        Ok(Some(Narrow { tracked, patterns, read_only, kept }))
+        Ok(Some(Narrowing { tracked, patterns, read_only, kept }))
     }
 
     /// Returns the patterns that a typed checkpoint records by. One that is no codon's is its run's end.
-    fn patterns_for(&self, take: &Take) -> Result<Vec<String>> {
-        let at_end = take.codon_id.as_deref().is_none_or(|id| take.kind == CheckpointKind::Exit && id == NO_CODON);
-        self.patterns_of(&take.run, at_end)
+    fn patterns_for(&self, draft: &Draft) -> Result<Vec<String>> {
+        let at_end =
+            draft.codon.as_ref().is_none_or(|codon| draft.kind == CheckpointKind::Exit && codon.id == NO_CODON);
+        self.patterns_of(&draft.run, at_end)
     }
 
-    /// The files of the newest typed checkpoint on which a run stands.
+    /// Lists the files of the newest typed checkpoint on which a run stands.
     fn recorded_before(&self, run: &str, read_only: &[String]) -> Result<HashSet<RelPath>> {
         let (_, tip) = self.run_tip(run)?;
         let Some(tree) = self.typed_at(tip)?.map(|checkpoint| checkpoint.tree) else { return Ok(HashSet::new()) };
@@ -117,10 +119,10 @@ impl Timeline {
         Ok(self.files_of(&tree)?.into_iter().filter(|path| allowed.matches(path)).collect())
     }
 
-    /// Files of a run that came to be after `target`, although its patterns say nothing of them: a later typed checkpoint of its run
-    /// recorded them, and the last whole checkpoint before it shows that they were not there. Any other file that `target`
+    /// Lists the files of a run that came to be after `target`, although its patterns say nothing of them. A later typed checkpoint of
+    /// its run recorded them, and the last whole checkpoint before it shows that they were not there. Any other file that `target`
     /// did not look for may be somebody's.
-    pub(in crate::checkpoint) fn made_since(
+    pub(crate) fn made_since(
         &self,
         target: &Checkpoint,
         coverage: &Coverage,
@@ -165,18 +167,20 @@ impl Timeline {
         Ok(manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect())
     }
 
-    /// What the patterns in force for a run match now, and what they miss; `None` where everything is tracked.
-    ///
-    /// # Errors
-    /// Returns the errors of reading.
-    pub fn tracked_now(&mut self, run: &str, control: &dyn Fn() -> Flow) -> Result<Option<TrackedNow>> {
+    /// Returns what the patterns in force for a run match now, and what they miss; `None` where everything is tracked. `present` is
+    /// asked only if something is not.
+    pub(crate) fn tracked_now(
+        &self,
+        run: &str,
+        present: impl FnOnce() -> Result<Present>,
+    ) -> Result<Option<TrackedNow>> {
         let patterns = self.patterns_of(run, false)?;
         if patterns.is_empty() {
             return Ok(None);
         }
         let tracked = Tracked::new(&patterns, &self.policy.read_only)?;
         let inputs = Tracked::new(&[], &self.policy.read_only)?;
-        let present = self.present(control)?;
+        let present = present()?;
         let all = self.all()?;
         let found = found_by(run, &all.checkpoints).map(|found| self.load(&found.tree, &|_| true)).transpose()?;
         // What is in no checkpoint of before may be older than the run all the same: then nothing has touched it since.
@@ -198,12 +202,12 @@ impl Timeline {
         Ok(Some(now))
     }
 
-    /// The same take with the ignored files that patterns track, where the settings say that patterns beat ignore rules.
-    pub(in crate::checkpoint) fn widened(&self, take: &Take) -> Result<Option<Take>> {
-        if !take.kind.is_typed() || !self.policy.tracked_override {
+    /// Returns the same request with the ignored files that patterns track, where the settings say that patterns beat ignore rules.
+    pub(crate) fn widened(&self, take: &Take) -> Result<Option<Take>> {
+        if !take.draft.kind.is_typed() || !self.policy.tracked_override {
             return Ok(None);
         }
-        let patterns = self.patterns_for(take)?;
+        let patterns = self.patterns_for(&take.draft)?;
         if patterns.is_empty() {
             return Ok(None);
         }
@@ -211,7 +215,8 @@ impl Timeline {
         let secret = |path: &RelPath| crate::filter::secret::is_secret(path.name());
         let wanted =
             |path: &RelPath| tracked.matches(path) && (self.policy.secrets == Secrets::Always || !secret(path));
-        let mut targets = take.targets.clone();
+        let mut widened = take.clone();
+        let targets = &mut widened.selection.targets;
         for root in literal_roots(&patterns) {
             let root = RelPath::parse(root.as_bytes()).unwrap_or_default();
             let files = files_below(&self.workspace.path, &root)?.into_iter().filter(|path| wanted(path));
@@ -219,6 +224,6 @@ impl Timeline {
         }
         targets.sort_by(|a, b| a.path.cmp(&b.path));
         targets.dedup();
-        Ok(Some(Take { targets, ..take.clone() }))
+        Ok(Some(widened))
     }
 }

@@ -7,66 +7,19 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::run::{Run, codon_of};
-use crate::checkpoint::history::interrupted::{RESTORING, in_progress, refusal};
-use crate::checkpoint::history::journal::{Begin, OpKind};
-use crate::checkpoint::history::operations::Step;
-use crate::checkpoint::history::restore::{Restore, Restored, Stage};
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::catalog::selector::Point;
+use crate::checkpoint::history::journal::OpKind;
+use crate::checkpoint::history::operations::UndoStep;
+use crate::checkpoint::history::request::{Restore, Restored};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::model::redact::redact;
 use crate::model::text::printable;
-use crate::sys::interrupt::Flow;
 
-/// Which of a codon's checkpoints is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
-    /// Where it began: `rig-setup`, else the first of the others.
-    Start,
-    /// Selects `completed`, else `error`, else `skipped`. Never selects `rig-setup`.
-    End,
-    Of(CheckpointKind),
-}
-
-impl Point {
-    /// The spellings.
-    pub const WORDS: [&'static str; 6] = ["start", "end", "rig-setup", "completed", "error", "skipped"];
-
-    /// From its spelling.
-    pub fn parse(word: &str) -> Option<Point> {
-        match word {
-            "start" => Some(Point::Start),
-            "end" => Some(Point::End),
-            _ => CheckpointKind::parse(word).filter(|_| Point::WORDS.contains(&word)).map(Point::Of),
-        }
-    }
-
-    /// Its spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Point::Start => "start",
-            Point::End => "end",
-            Point::Of(kind) => kind.as_str(),
-        }
-    }
-
-    /// The kinds that it can mean, the preferred one first.
-    pub(in crate::checkpoint) fn kinds(self) -> Vec<CheckpointKind> {
-        match self {
-            Point::Start => vec![
-                CheckpointKind::RigSetup,
-                CheckpointKind::Completed,
-                CheckpointKind::Error,
-                CheckpointKind::Skipped,
-            ],
-            Point::End => vec![CheckpointKind::Completed, CheckpointKind::Error, CheckpointKind::Skipped],
-            Point::Of(kind) => vec![kind],
-        }
-    }
-}
-
-/// What a rollback goes back to.
+/// The aim of a rollback.
 #[derive(Clone, Debug)]
 pub enum Aim {
     /// A selector: any checkpoint of any timeline.
@@ -78,7 +31,7 @@ pub enum Aim {
     LastSuccess,
 }
 
-/// What a rollback did.
+/// A rollback that was done.
 #[derive(Debug)]
 pub struct RolledBack {
     pub restored: Restored,
@@ -88,40 +41,40 @@ pub struct RolledBack {
     pub next_branch: String,
 }
 
-impl Timeline {
-    /// The run that is meant by somebody who names none and is in none: the one that recorded last.
+impl Catalog {
+    /// Returns the run that is meant by somebody who names none and is in none: the one that recorded last.
     ///
     /// # Errors
     /// Returns the errors of listing.
-    pub fn newest_run(&mut self) -> Result<Option<String>> {
+    pub fn newest_run(&self) -> Result<Option<String>> {
         let all = self.all()?;
         let typed = all.checkpoints.iter().rev().find(|checkpoint| codon_of(&checkpoint.record).is_some());
         Ok(typed.map(|checkpoint| checkpoint.record.run.clone()))
     }
 
-    /// Whether a run is known: it has a checkpoint, or was begun.
+    /// Returns true if a run is known: it has a checkpoint, or was begun.
     ///
     /// # Errors
     /// Returns the errors of listing.
-    pub fn has_run(&mut self, run: &str) -> Result<bool> {
+    pub fn has_run(&self, run: &str) -> Result<bool> {
         let recorded = self.all()?.checkpoints.iter().any(|checkpoint| checkpoint.record.run == run);
         Ok(recorded || Run::load(&self.workspace.dir, run)?.is_some())
     }
 
-    /// Whether a run has recorded a codon, or stands on one.
+    /// Returns true if a run has recorded a codon, or stands on one.
     ///
     /// # Errors
     /// Returns the errors of listing.
-    pub fn has_codons(&mut self, run: &str) -> Result<bool> {
+    pub fn has_codons(&self, run: &str) -> Result<bool> {
         let of_run = |checkpoint: &Checkpoint| checkpoint.record.run == run && codon_of(&checkpoint.record).is_some();
         Ok(self.all()?.checkpoints.iter().any(of_run) || self.run_tip(run)?.1.is_some())
     }
 
-    /// The checkpoint that is aimed at, seen from where `run` stands.
+    /// Returns the checkpoint that is aimed at, seen from where `run` stands.
     ///
     /// # Errors
-    /// Returns the errors of [`Timeline::resolve`]; `no-such-codon`, `no-such-type`, and `no-such-checkpoint` where no codon was completed.
-    pub fn aim(&mut self, aim: &Aim, run: &str) -> Result<Checkpoint> {
+    /// Returns the errors of [`Catalog::resolve`]; `no-such-codon`, `no-such-type`, and `no-such-checkpoint` where no codon was completed.
+    pub fn aim(&self, aim: &Aim, run: &str) -> Result<Checkpoint> {
         match aim {
             Aim::Checkpoint(selector) => self.resolve(selector),
             // As it was recorded.
@@ -130,7 +83,7 @@ impl Timeline {
         }
     }
 
-    fn last_success(&mut self, run: &str) -> Result<Checkpoint> {
+    fn last_success(&self, run: &str) -> Result<Checkpoint> {
         let thread = self.thread(self.run_tip(run)?.1)?;
         // A run's own end is recorded as `completed` too, and is no codon's.
         let completed = |record: &Record| record.kind == CheckpointKind::Completed && codon_of(record).is_some();
@@ -154,8 +107,8 @@ impl Timeline {
         Err(Error::new(Code::NoSuchCheckpoint, text).hint(hint))
     }
 
-    /// A codon's checkpoint: where the run stands if it is on that timeline, else the newest of an old one.
-    pub(in crate::checkpoint) fn codon_at(&mut self, run: &str, id: &str, point: Point) -> Result<Checkpoint> {
+    /// Returns a codon's checkpoint: where the run stands if it is on that timeline, else the newest of an old one.
+    pub(crate) fn codon_at(&self, run: &str, id: &str, point: Point) -> Result<Checkpoint> {
         let thread: HashSet<ObjectId> =
             self.thread(self.run_tip(run)?.1)?.into_iter().map(|checkpoint| checkpoint.id).collect();
         let all = self.all()?;
@@ -186,82 +139,14 @@ impl Timeline {
         })
     }
 
-    /// Rolls a run back: restores, and has its next typed checkpoint open a new branch from the target. The run moves even where
-    /// no file has to change.
-    ///
-    /// # Errors
-    /// Before anything is touched: `codon-running` while a codon of the run runs, `rollback-in-progress` while somebody
-    /// restores or an interrupted restore waits, and those of [`Timeline::restore`].
-    pub fn rollback(
-        &mut self,
-        restore: &Restore,
-        tell: &dyn Fn(Stage<'_>),
-        control: &dyn Fn() -> Flow,
-    ) -> Result<RolledBack> {
-        let _lock = match self.lock_if_free(RESTORING)? {
-            Some(lock) => lock,
-            None => {
-                in_progress(&self.workspace.dir)?;
-                self.lock(RESTORING)?
-            }
-        };
-        if let Some(begin) = &self.history()?.interrupted {
-            return Err(refusal(begin));
-        }
-        self.refuse_running(&restore.run)?;
-        let (foreign, _) = self.foreign()?;
-        if let Some(target) = foreign.iter().find(|checkpoint| checkpoint.id == restore.target) {
-            self.refuse_foreign(target)?;
-        }
-        let restore = Restore { kind: OpKind::Rollback, ..restore.clone() };
-        let restored = self.run_restore(&restore, None, tell, control)?;
-        let next_branch = self.branch_of(&restore.run)?;
-        Ok(RolledBack { restored, run: restore.run, next_branch })
-    }
-
-    /// True if a run moves with the files. Then it is an operation even if no file changes.
-    pub(in crate::checkpoint) fn moves_run(&self, restore: &Restore) -> Result<bool> {
-        let moved = |step: Option<&Step>| step.is_some_and(|step| step.moved.is_some());
+    /// Returns true if a run moves with the files. Then it is an operation even if no file changes.
+    pub(crate) fn moves_run(&self, restore: &Restore) -> Result<bool> {
+        let moved = |step: Option<&UndoStep>| step.is_some_and(|step| step.moved.is_some());
         Ok(match restore.kind {
             OpKind::Restore => false,
             OpKind::Rollback => true,
             OpKind::Undo => moved(self.history()?.undo.last()),
             OpKind::Redo => moved(self.history()?.redo.last()),
         })
-    }
-
-    /// Moves the run of a rollback with its files, and back when the rollback is undone or given up.
-    pub(in crate::checkpoint) fn move_with(&self, begin: &Begin, given_up: bool) -> Result<()> {
-        let history = self.history()?;
-        match begin.kind {
-            OpKind::Restore => Ok(()),
-            OpKind::Rollback if given_up => self.move_back(&begin.run, begin.target),
-            OpKind::Rollback => self.move_run(&begin.run, begin.target),
-            OpKind::Undo | OpKind::Redo if given_up => Ok(()),
-            OpKind::Undo => match history.undo.last().and_then(|step| step.moved.as_ref()) {
-                Some((run, target)) => self.move_back(run, *target),
-                None => Ok(()),
-            },
-            OpKind::Redo => match history.redo.last().and_then(|step| step.moved.as_ref()) {
-                Some((run, target)) => self.move_run(run, *target),
-                None => Ok(()),
-            },
-        }
-    }
-
-    /// Has a run stand at a checkpoint, under the workspace lock: branch and patterns are those of there.
-    pub(in crate::checkpoint) fn move_run(&self, run: &str, target: ObjectId) -> Result<()> {
-        self.detach(run, target)?;
-        let tracked = self.tracked_at(Some(target))?;
-        self.change_run(run, |state| state.tracked = tracked).map(drop)
-    }
-
-    /// Takes a move back, if nothing was recorded since.
-    pub(in crate::checkpoint) fn move_back(&self, run: &str, target: ObjectId) -> Result<()> {
-        let tracked = match self.reattach(run, target)? {
-            Some(tracked) => Some(tracked),
-            None => self.tracked_at(self.run_tip(run)?.1)?,
-        };
-        self.change_run(run, |state| state.tracked = tracked).map(drop)
     }
 }

@@ -1,31 +1,31 @@
 //! Runs: what is known of one beside its checkpoints.
 //!
 //! A small JSON file for each run, replaced as a whole under the workspace lock, after the checkpoint and the ref that it tells of.
-//! What checkpoints say themselves is not asked of it: which codons there were, where a run forked or went on, and the patterns
-//! it had accumulated are found again from the commits when the file is lost. Goal, client and parent are then gone.
+//! Checkpoints say themselves which codons there were, where a run forked or went on, and which patterns it had accumulated: that
+//! is found again when the file is lost. Goal, client and parent are then gone.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::capture::take::{Take, Taken};
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::filter::subtracts;
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
-use crate::sys::clock::{ms_of, now_ms, rfc3339};
+use crate::sys::clock::ms_of;
 use crate::sys::fs::durable::{create_private_dir, replace_file};
-use crate::sys::interrupt::Flow;
 
 /// The codon of an `exit` checkpoint that no codon was running for.
 pub const NO_CODON: &str = "session";
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ending {
+pub enum RunEnding {
     Completed,
     Error,
     /// Its client went away while it was open.
@@ -43,7 +43,7 @@ pub struct Running {
 
 /// The checkpoint that a run was forked from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct ForkPoint {
     pub run: String,
     pub checkpoint: ObjectId,
     pub ordinal: u64,
@@ -61,16 +61,16 @@ pub struct Run {
     pub goal: Option<String>,
     pub started: Option<String>,
     pub ended: Option<String>,
-    pub status: Option<Ending>,
-    pub origin: Option<Origin>,
+    pub status: Option<RunEnding>,
+    pub origin: Option<ForkPoint>,
     /// The patterns of its codons so far; `None` as long as there was none.
     pub tracked: Option<Vec<String>>,
     pub running: Option<Running>,
 }
 
-/// What a client says of a run that begins.
+/// A run that begins, as a client tells of it.
 #[derive(Clone, Debug, Default)]
-pub struct Begin {
+pub struct RunDetails {
     pub run: String,
     pub named: Option<String>,
     pub client: Option<String>,
@@ -97,8 +97,8 @@ impl Run {
         Ok(read.inspect_err(|error| tracing::warn!(run, %error, "the run's file is damaged and is made anew")).ok())
     }
 
-    /// Writes it, durably. The caller holds the workspace lock.
-    pub(in crate::checkpoint) fn save(&self, workspace: &Path, run: &str) -> Result<()> {
+    /// Writes it, durably.
+    pub(super) fn save(&self, workspace: &Path, run: &str, _lock: &WorkspaceLock) -> Result<()> {
         create_private_dir(&dir(workspace))?;
         let text = serde_json::to_vec(self)
             .map_err(|error| Error::new(Code::Internal, "writing a run's file").caused_by(error))?;
@@ -106,19 +106,19 @@ impl Run {
     }
 }
 
-/// Where the files of a workspace's runs are.
-pub(in crate::checkpoint) fn dir(workspace: &Path) -> PathBuf {
+/// Returns the directory of the files of a workspace's runs.
+pub(crate) fn dir(workspace: &Path) -> PathBuf {
     workspace.join("runs")
 }
 
-/// The codon that a checkpoint is of, if it is of one.
+/// Returns the codon that a checkpoint is of, if it is of one.
 pub fn codon_of(record: &Record) -> Option<&str> {
     let id = record.codon_id.as_deref().filter(|id| record.kind != CheckpointKind::Exit || *id != NO_CODON);
     id.filter(|_| record.kind.is_typed())
 }
 
-impl Timeline {
-    /// A run's state; what its file would say is found again from its checkpoints when it is lost.
+impl Catalog {
+    /// Returns a run's state; what its file would say is found again from its checkpoints when it is lost.
     ///
     /// # Errors
     /// Returns the errors of reading.
@@ -132,7 +132,7 @@ impl Timeline {
     /// Returns the patterns that a run's typed checkpoints record by: those that its codons brought, and of the configuration's
     /// the subtracting ones. All of the configuration's count where no codon brought any, and at the run's end, which is no
     /// codon's.
-    pub(in crate::checkpoint) fn patterns_of(&self, run: &str, at_end: bool) -> Result<Vec<String>> {
+    pub(crate) fn patterns_of(&self, run: &str, at_end: bool) -> Result<Vec<String>> {
         let mut patterns = self.run_state(run)?.tracked.unwrap_or_default();
         let all_count = at_end || patterns.is_empty();
         for pattern in self.policy.tracked_files.iter().filter(|pattern| all_count || subtracts(pattern)) {
@@ -143,8 +143,8 @@ impl Timeline {
         Ok(patterns)
     }
 
-    /// The newest typed checkpoint at or before a commit.
-    pub(in crate::checkpoint) fn typed_at(&self, from: Option<ObjectId>) -> Result<Option<Checkpoint>> {
+    /// Returns the newest typed checkpoint at or before a commit.
+    pub(crate) fn typed_at(&self, from: Option<ObjectId>) -> Result<Option<Checkpoint>> {
         let (mut next, name) = (from, "".into());
         while let Some(id) = next {
             let checkpoint = self.read(id, &name)?;
@@ -159,7 +159,7 @@ impl Timeline {
     /// Returns the patterns that had accumulated where a run that goes on from `from` stands. The codon of `from` counts: its
     /// checkpoints are recorded at or after its start. So does the codon that ran when `from`, a leaf, was taken. `None` where
     /// there is no codon.
-    pub(in crate::checkpoint) fn tracked_at(&self, from: Option<ObjectId>) -> Result<Option<Vec<String>>> {
+    pub(crate) fn tracked_at(&self, from: Option<ObjectId>) -> Result<Option<Vec<String>>> {
         let (mut next, name) = (from, "".into());
         while let Some(id) = next {
             let checkpoint = self.read(id, &name)?;
@@ -190,97 +190,5 @@ impl Timeline {
                 && began.is_some_and(|began| began <= taken)
         };
         Ok(self.all()?.checkpoints.iter().find(ran).cloned())
-    }
-
-    /// Changes a run's file under the workspace lock, which the caller holds.
-    pub(in crate::checkpoint) fn change_run(&self, run: &str, change: impl FnOnce(&mut Run)) -> Result<Run> {
-        let mut state = self.run_state(run)?;
-        change(&mut state);
-        state.save(&self.workspace.dir, run)?;
-        Ok(state)
-    }
-
-    /// Notes that a run begins, or goes on.
-    ///
-    /// # Errors
-    /// Returns the errors of the lock and of writing.
-    pub fn start_run(&self, begin: &Begin) -> Result<()> {
-        let _lock = self.lock("run.start")?;
-        let changed = self.change_run(&begin.run, |run| {
-            let keep = |old: &mut Option<String>, new: &Option<String>| *old = new.clone().or(old.take());
-            keep(&mut run.named, &begin.named);
-            keep(&mut run.client, &begin.client);
-            keep(&mut run.parent, &begin.parent);
-            keep(&mut run.goal, &begin.goal);
-            run.started.get_or_insert_with(|| rfc3339(now_ms()));
-            (run.ended, run.status) = (None, None);
-        });
-        changed.map(drop)
-    }
-
-    /// Notes that a run has ended, and returns what was recorded of its end: a codon that still runs as cut off, else what changed
-    /// since the run's last typed checkpoint. A run that nobody began and that has no codons records nothing.
-    ///
-    /// # Errors
-    /// Returns the errors of the lock, of taking the checkpoint and of writing; then the run goes on.
-    pub fn end_run(&mut self, run: &str, status: Ending, control: &dyn Fn() -> Flow) -> Result<Option<Taken>> {
-        let _lock = self.lock("run.end")?;
-        let state = self.run_state(run)?;
-        let is_open = state.ended.is_none() && (state.started.is_some() || state.tracked.is_some());
-        let taken = if self.running_codon(run)?.is_some() {
-            Some(self.exit_locked(run, None, control)?)
-        } else if is_open {
-            self.record_end(run, status, control)?
-        } else {
-            None
-        };
-        self.change_run(run, |run| {
-            (run.ended, run.status, run.running) = (Some(rfc3339(now_ms())), Some(status), None);
-        })?;
-        Ok(taken)
-    }
-
-    /// Records how a run ended, if something changed since its last typed checkpoint.
-    fn record_end(&mut self, run: &str, status: Ending, control: &dyn Fn() -> Flow) -> Result<Option<Taken>> {
-        let (kind, word) = match status {
-            Ending::Completed => (CheckpointKind::Completed, "completed"),
-            Ending::Error => (CheckpointKind::Error, "error"),
-            Ending::Exit => (CheckpointKind::Exit, "exit"),
-        };
-        let take = Take { always: false, ..Take::of(kind, run, &format!("the run ended: {word}")) };
-        match self.take_locked(&take, control) {
-            Ok((taken, _)) => Ok(Some(taken)),
-            // A run can end without its workspace.
-            Err(error) if error.code() == Code::WorkspaceGone => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Makes a run whose first typed checkpoint follows `from`. No file is touched.
-    ///
-    /// # Errors
-    /// `conflict` when there is such a run; those of the lock and of writing.
-    pub fn fork_run(&mut self, begin: &Begin, from: &Checkpoint) -> Result<()> {
-        self.refuse_foreign(from)?;
-        let _lock = self.lock("run.fork")?;
-        let known = self.all()?.checkpoints.iter().any(|checkpoint| checkpoint.record.run == begin.run);
-        if known || Run::load(&self.workspace.dir, &begin.run)?.is_some() {
-            return Err(Error::new(Code::Conflict, format!("there is a run `{}` already", begin.run))
-                .field("run")
-                .hint("name another one, or none: then an id is made"));
-        }
-        // Detached first: a run whose file is missing is found again from its first checkpoint.
-        self.detach(&begin.run, from.id)?;
-        let run = Run {
-            named: begin.named.clone(),
-            client: begin.client.clone(),
-            parent: begin.parent.clone(),
-            goal: begin.goal.clone(),
-            started: Some(rfc3339(now_ms())),
-            origin: Some(Origin { run: from.record.run.clone(), checkpoint: from.id, ordinal: from.record.ordinal }),
-            tracked: self.tracked_at(Some(from.id))?,
-            ..Run::default()
-        };
-        run.save(&self.workspace.dir, &begin.run)
     }
 }

@@ -81,9 +81,9 @@ fn directories(at: &Surroundings<'_>) -> Option<u64> {
     if super::store::waits(&context.home) {
         return None;
     }
-    let mut timeline = Timeline::open(&context.home, workspace, policy).ok()?;
-    let newest = timeline.checkpoints().ok()?.0.pop()?;
-    let (manifest, _) = timeline.contents(&newest).ok()?;
+    let timeline = Timeline::open(&context.home, workspace, policy).ok()?;
+    let all = timeline.catalog().all().ok()?;
+    let (manifest, _) = timeline.catalog().contents(all.checkpoints.last()?).ok()?;
     Some(1 + manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir).count() as u64)
 }
 

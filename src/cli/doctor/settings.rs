@@ -1,7 +1,7 @@
 //! Settings: mistakes, what waits to be trusted, guards that are off.
 
 use super::report::{DoctorReport, Surroundings, quoted_path};
-use crate::checkpoint::records::state::State;
+use crate::checkpoint::records::state::WorkspaceState;
 use crate::model::policy::Guard;
 use crate::sys::clock::now_ms;
 
@@ -33,7 +33,7 @@ pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         );
     }
     let known = context.known_workspace().ok().flatten();
-    if let Some(known) = known.filter(|known| State::load(&known.dir).is_off(now_ms())) {
+    if let Some(known) = known.filter(|known| WorkspaceState::load(&known.dir).is_off(now_ms())) {
         let text = format!("the guard of {} is switched off", known.path.display());
         report.wrong("guard", text, format!("piton --workspace {} on", quoted_path(&known.path)));
     }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::checkpoint::capture::held::refusal;
-use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::catalog::diff::is_file_change;
-use crate::checkpoint::catalog::listing::{Listing, Query};
+use crate::checkpoint::catalog::held::refusal;
+use crate::checkpoint::catalog::listing::{CheckpointList, ListFilter};
+use crate::checkpoint::catalog::selector::Point;
 use crate::checkpoint::history::agreed::Agreed;
-use crate::checkpoint::history::restore::{Restore, Stage};
+use crate::checkpoint::history::request::{Restore, RestoreStage};
 use crate::checkpoint::history::undo::Direction;
-use crate::checkpoint::runs::rollback::{Aim, Point};
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use crate::checkpoint::runs::rollback::Aim;
+use crate::checkpoint::{Checkpoint, Selection, Timeline};
 use crate::doors::replies;
 use crate::engine::names::run_id;
 use crate::engine::reach::normalise;
@@ -92,20 +93,22 @@ pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Inte
     let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
     let label = create.label.as_deref().unwrap_or("by hand");
     let label = crate::model::redact::redact(label);
-    let take = Take { only, targets, pinned: create.pin, ..Take::of(CheckpointKind::Manual, run, &label) };
-    let taken = timeline.take(&Take { always: create.pin || create.label.is_some(), ..take }, control)?;
+    let mut take = Take::of(CheckpointKind::Manual, run, &label);
+    take.selection = Selection { only, ..Selection::with(targets) };
+    (take.draft.always, take.draft.pinned) = (create.pin || create.label.is_some(), create.pin);
+    let taken = timeline.take(&take, control)?;
     body(&json!({ "checkpoint": replies::block(&taken) }))
 }
 
 pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let before = match &query.before {
         None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(timeline.resolve_own(text)?.record.ordinal),
+        Some(Value::String(text)) => Some(timeline.catalog().resolve_own(text)?.record.ordinal),
         Some(other) => Some(other.as_u64().ok_or_else(|| {
             Error::new(Code::BadRequest, "`before` must be the number of a checkpoint, or a selector").field("before")
         })?),
     };
-    let query = Query {
+    let query = ListFilter {
         run: query.run.clone(),
         kind: query.kind.as_deref().and_then(CheckpointKind::parse),
         path: query.path.as_deref().map(|path| path_in(timeline, path)).transpose()?,
@@ -114,12 +117,12 @@ pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Inte
         with_base: false,
     };
     let listing = timeline.listing(&query, control)?;
-    let branch = timeline.branch_of(run)?;
+    let branch = timeline.catalog().branch_of(run)?;
     body(&list_reply(listing, branch))
 }
 
 /// A listing as replies and `--json` carry it.
-pub fn list_reply(listing: Listing, current_branch: String) -> ListReply {
+pub fn list_reply(listing: CheckpointList, current_branch: String) -> ListReply {
     let items = listing.rows.into_iter().map(|row| {
         let record = Arc::unwrap_or_clone(row.checkpoint.record);
         let stat = row.stat.unwrap_or_default();
@@ -151,10 +154,10 @@ pub fn runs(timeline: &mut Timeline) -> Result<Called> {
 }
 
 pub fn show(timeline: &mut Timeline, sha: &str) -> Result<Called> {
-    let checkpoint = timeline.resolve(sha)?;
-    let (manifest, coverage) = timeline.contents(&checkpoint)?;
+    let checkpoint = timeline.catalog().resolve(sha)?;
+    let (manifest, coverage) = timeline.catalog().contents(&checkpoint)?;
     let record = &checkpoint.record;
-    let skips = crate::checkpoint::capture::take::listed_skips(&coverage);
+    let skips = crate::checkpoint::capture::request::listed_skips(&coverage);
     let files = manifest.iter().filter(|(_, entry)| entry.kind != crate::model::manifest::EntryKind::Dir);
     body(&json!({
         "checkpoint": {
@@ -172,21 +175,21 @@ pub fn show(timeline: &mut Timeline, sha: &str) -> Result<Called> {
 
 pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Result<Called> {
     let select = paths(timeline, diff.paths.as_deref())?;
-    let from = timeline.resolve(&diff.from)?;
+    let from = timeline.catalog().resolve(&diff.from)?;
     let mut changes = match &diff.to {
         Some(to) => {
-            let to = timeline.resolve(to)?;
-            timeline.changes_between(&from, &to)?
+            let to = timeline.catalog().resolve(to)?;
+            timeline.catalog().changes_between(&from, &to)?
         }
         None => {
             let present = timeline.present(control)?;
-            timeline.changes_to_present(&from, &present)?
+            timeline.catalog().changes_to_present(&from, &present)?
         }
     };
     changes.retain(|change| {
         is_file_change(change) && (select.is_empty() || select.iter().any(|p| change.path.starts_with(p)))
     });
-    let stat = timeline.stat(&changes)?;
+    let stat = timeline.catalog().stat(&changes)?;
     let mut patch = String::new();
     let mut cut = false;
     for change in &changes {
@@ -194,7 +197,7 @@ pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Res
             cut = true;
             break;
         }
-        patch.push_str(&timeline.patch_of(change)?.text);
+        patch.push_str(&timeline.catalog().patch_of(change)?.text);
     }
     if patch.len() > MAX_PATCH {
         let end = (0..=MAX_PATCH).rev().find(|at| patch.is_char_boundary(*at)).unwrap_or(0);
@@ -209,7 +212,7 @@ pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control:
     let run = run_of(timeline, rollback, run)?;
     let restore = wanted(timeline, rollback, &run)?;
     let preview = timeline.preview(&restore, control)?;
-    let unheld = List::of_paths(timeline.unheld(&preview, &restore.paths)?.into_iter());
+    let unheld = List::of_paths(timeline.catalog().unheld(&preview.target, &preview.plan, &restore.paths)?.into_iter());
     let mut reply = PreviewReply { unheld, ..replies::preview(&preview) };
     if let Some(message) = foreign(timeline, &preview.target) {
         reply.warnings.insert(0, json!({ "code": "other-machine", "message": message, "severity": "medium" }));
@@ -221,13 +224,13 @@ pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control:
 pub fn foreign(timeline: &Timeline, checkpoint: &Checkpoint) -> Option<String> {
     let (id, of) = (checkpoint.id.short(), &checkpoint.record.workspace);
     let text = format!("Checkpoint {id} was fetched from another machine (workspace {of}, its own number).");
-    timeline.is_foreign(checkpoint).then_some(text)
+    timeline.catalog().is_foreign(checkpoint).then_some(text)
 }
 
 pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let restore = wanted(timeline, rollback, run)?;
     if let Some(expect) = &rollback.expect {
-        timeline.require_newest(expect)?;
+        timeline.catalog().require_newest(expect)?;
     }
     let restored = timeline.restore(&restore, control);
     let restored = restored.map_err(|error| with_preview(timeline, &restore, error, control))?;
@@ -235,7 +238,7 @@ pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control:
     let mut reply = replies::restored(&restored);
     let kept = |path: &RelPath| restored.outcome.kept.iter().any(|(kept, _)| kept.starts_with(path));
     for path in restore.paths.iter().filter(|path| restored.operation.is_none() && !path.is_root() && !kept(path)) {
-        if !timeline.is_held(&restored.target, path)? {
+        if !timeline.catalog().is_held(&restored.target, path)? {
             let n = restored.target.record.ordinal;
             reply.message = Some(format!("nothing to do: {}", refusal(n, path.to_path()).text()));
         }
@@ -269,10 +272,10 @@ pub fn rollback(
     let run = run_of(timeline, rollback, run)?;
     let restore = wanted(timeline, rollback, &run)?;
     if let Some(expect) = &rollback.expect {
-        timeline.require_newest(expect)?;
+        timeline.catalog().require_newest(expect)?;
     }
-    let from = timeline.branch_of(&run)?;
-    let staged = |stage: Stage<'_>| told(stage, (&run, &from), tell);
+    let from = timeline.catalog().branch_of(&run)?;
+    let staged = |stage: RestoreStage<'_>| told(stage, (&run, &from), tell);
     let rolled = timeline.rollback(&restore, &staged, control);
     let rolled = rolled.map_err(|error| with_preview(timeline, &restore, error, control))?;
     let record = &rolled.restored.target.record;
@@ -289,7 +292,7 @@ pub fn rollback(
 /// Paths of a rollback from which on it tells how far it has come.
 const MANY: usize = 1000;
 
-fn told(stage: Stage<'_>, (run, branch): (&str, &str), tell: &dyn Fn(&'static str, Value)) {
+fn told(stage: RestoreStage<'_>, (run, branch): (&str, &str), tell: &dyn Fn(&'static str, Value)) {
     let progress = |plan: &Plan, step: u64, message: &str| {
         if plan.changes() >= MANY {
             let paths = crate::model::text::count(plan.changes() as u64, "path");
@@ -300,7 +303,7 @@ fn told(stage: Stage<'_>, (run, branch): (&str, &str), tell: &dyn Fn(&'static st
         }
     };
     match stage {
-        Stage::Planned(plan, target) => {
+        RestoreStage::Planned(plan, target) => {
             let record = &target.record;
             tell(
                 "rollback.started",
@@ -310,7 +313,7 @@ fn told(stage: Stage<'_>, (run, branch): (&str, &str), tell: &dyn Fn(&'static st
             );
             progress(plan, 1, "what is there is saved; bringing files back");
         }
-        Stage::Applied(plan) => progress(plan, 2, "files are back"),
+        RestoreStage::Applied(plan) => progress(plan, 2, "files are back"),
     }
 }
 
@@ -320,22 +323,22 @@ fn run_of(timeline: &mut Timeline, rollback: &Rollback, own: &str) -> Result<Str
     if let Some(named) = &rollback.run {
         return known_run(timeline, named);
     }
-    let is_free = matches!(rollback.to, To::Checkpoint(_)) || timeline.has_codons(own)?;
-    let newest = if is_free { None } else { timeline.newest_run()? };
+    let is_free = matches!(rollback.to, To::Checkpoint(_)) || timeline.catalog().has_codons(own)?;
+    let newest = if is_free { None } else { timeline.catalog().newest_run()? };
     Ok(newest.unwrap_or_else(|| own.to_owned()))
 }
 
 /// A run by the client's name of it.
 fn known_run(timeline: &mut Timeline, named: &str) -> Result<String> {
     let run = run_id(named);
-    if timeline.has_run(&run)? {
+    if timeline.catalog().has_run(&run)? {
         return Ok(run);
     }
     let text = format!("there is no run `{}` in this workspace", printable(named));
     Err(Error::new(Code::NoSuchRun, text).field("run").hint("`run.list` and `piton runs` name the runs"))
 }
 
-fn rolled_back(restored: &crate::checkpoint::history::restore::Restored) -> Vec<(&'static str, Value)> {
+fn rolled_back(restored: &crate::checkpoint::history::request::Restored) -> Vec<(&'static str, Value)> {
     if restored.operation.is_none() {
         return Vec::new();
     }
@@ -359,7 +362,7 @@ fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Res
             Aim::Codon { id: id.clone(), point }
         }
     };
-    let target = timeline.aim(&aim, run)?;
+    let target = timeline.catalog().aim(&aim, run)?;
     let agreed = Agreed::by_digest(rollback.plan.as_deref());
     Ok(Restore { agreed, ..Restore::to(target.id, run, paths, rollback.keep_new) })
 }
@@ -376,9 +379,9 @@ pub fn step(
             .field(if step.turn.is_some() { "turn" } else { "paths" })
             .hint("restore the checkpoint of that turn instead: rollback.preview, then restore"));
     }
-    timeline.refuse_interrupted()?;
-    let Some(next) = timeline.next_step(direction)? else {
-        return body(&json!({ "operation": null, "message": timeline.why_no_step(direction)? }));
+    timeline.catalog().refuse_interrupted()?;
+    let Some(next) = timeline.catalog().next_step(direction)? else {
+        return body(&json!({ "operation": null, "message": timeline.catalog().why_no_step(direction)? }));
     };
     if let Some(named) = step.operation.as_ref().filter(|named| **named != next.op) {
         let text = format!("operation `{}` is not the next one to step over: `{}` is", printable(named), next.op);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::calls::{self, Called};
+use crate::checkpoint::Timeline;
 use crate::checkpoint::history::undo::Direction;
-use crate::checkpoint::runs::codon::{Codon, Mark};
-use crate::checkpoint::runs::run::Ending;
-use crate::checkpoint::timeline::Timeline;
+use crate::checkpoint::runs::codon::{CodonMark, NewCodon};
+use crate::checkpoint::runs::run::RunEnding;
 use crate::doors::output::Output;
 use crate::doors::replies;
 use crate::engine::event::{Action, Doing, Event, NewRun, Opening, Tool, TurnStart};
@@ -143,8 +143,8 @@ fn act(session: &mut Session, body: Body, to: Answerer) {
         }
         Body::RunEnd(end) => {
             let status = match end.status {
-                Some(RunStatus::Error) => Ending::Error,
-                Some(RunStatus::Completed) | None => Ending::Completed,
+                Some(RunStatus::Error) => RunEnding::Error,
+                Some(RunStatus::Completed) | None => RunEnding::Completed,
             };
             let ended =
                 |end: &RunEnded| json!({ "run": end.run, "checkpoint": end.taken.as_ref().map(replies::block) });
@@ -206,14 +206,14 @@ fn run_begun(begun: &RunBegun) -> Value {
 
 fn codon_start(session: &mut Session, start: CodonStart, to: Answerer) {
     let tracked = start.tracked_files.unwrap_or_default();
-    let codon = Codon { id: start.codon_id, name: start.name, tracked, client: 0 };
+    let codon = NewCodon { id: start.codon_id, name: start.name, tracked, client: 0 };
     let reply = to
         .later(|begun: &CodonBegun| json!({ "run": begun.run, "codonId": begun.codon, "trackedFiles": begun.tracked }));
     session.start_codon(start.run.as_deref(), codon, reply);
 }
 
 fn codon_end(session: &mut Session, kind: CheckpointKind, end: CodonEnd, to: Answerer) {
-    let mark = Mark { kind, id: end.codon_id, name: end.name, reason: end.reason, turn: None };
+    let mark = CodonMark { kind, id: end.codon_id, name: end.name, reason: end.reason, turn: None };
     let reply = to.later(|marked: &CodonMarked| {
         let (taken, run) = (&marked.taken, &marked.run);
         let codon = &taken.checkpoint.record.codon_id;

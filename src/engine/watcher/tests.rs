@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
-use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::{Home, Workspace};
 use crate::dice::Dice;
 use crate::model::checkpoint::CheckpointKind;
@@ -103,9 +103,9 @@ impl Lab {
             .iter()
             .map(|name| Target { path: RelPath::parse(name.as_bytes()).unwrap(), recursive: true })
             .collect();
-        let take = Take { targets, ..Take::of(kind, "r", "test") };
+        let take = Take { selection: Selection::with(targets), ..Take::of(kind, "r", "test") };
         let taken = self.timeline.take(&take, &|| Flow::Continue).unwrap();
-        (self.timeline.contents(&taken.checkpoint).unwrap().0, taken.cost.dirty.is_some())
+        (self.timeline.catalog().contents(&taken.checkpoint).unwrap().0, taken.cost.dirty.is_some())
     }
 
     /// What stands there, seen by somebody who knows nothing.

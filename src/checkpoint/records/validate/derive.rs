@@ -1,4 +1,4 @@
-//! Where a ref that is lost must have been, from the commits that the store holds.
+//! The place where a ref that is lost must have been, from the commits that the store holds.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -10,16 +10,16 @@ use crate::store::Store;
 
 /// All checkpoints in the store, named or not; read when they are first asked for.
 #[derive(Default)]
-pub struct Commits(Option<Vec<Found>>);
+pub struct StoredCommits(Option<Vec<StoredCommit>>);
 
-struct Found {
+struct StoredCommit {
     id: ObjectId,
     parents: Vec<ObjectId>,
     record: Record,
 }
 
-impl Commits {
-    /// What mends a damage, if there is one answer. `broken` are the refs that cannot be read.
+impl StoredCommits {
+    /// Returns what mends a damage, if there is one answer. `broken` are the refs that cannot be read.
     ///
     /// # Errors
     /// When the store cannot be listed.
@@ -44,7 +44,7 @@ impl Commits {
         })
     }
 
-    fn all(&mut self, store: &Store) -> Result<&[Found]> {
+    fn all(&mut self, store: &Store) -> Result<&[StoredCommit]> {
         if self.0.is_none() {
             let mut all = Vec::new();
             for id in store.commits()? {
@@ -52,7 +52,7 @@ impl Commits {
                 if let Ok(commit) = store.read_commit(&id)
                     && let Some(record) = Record::parse(&commit.message)
                 {
-                    all.push(Found { id, parents: commit.parents, record });
+                    all.push(StoredCommit { id, parents: commit.parents, record });
                 }
             }
             self.0 = Some(all);
@@ -65,10 +65,10 @@ fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
     found.next().filter(|_| found.next().is_none())
 }
 
-/// The checkpoint of the kind and number that a leaf's name says.
-fn leaf(all: &[Found], workspace: &str, name: &str) -> Option<ObjectId> {
+/// Returns the checkpoint of the kind and number that a leaf's name says.
+fn leaf(all: &[StoredCommit], workspace: &str, name: &str) -> Option<ObjectId> {
     let rest = name.strip_prefix(&format!("refs/piton/{workspace}/"))?;
-    let is_it = |found: &&Found| {
+    let is_it = |found: &&StoredCommit| {
         found.record.workspace == workspace
             && !found.record.kind.is_typed()
             && rest == format!("{}/{}", found.record.kind.as_str(), found.record.ordinal)
@@ -76,8 +76,8 @@ fn leaf(all: &[Found], workspace: &str, name: &str) -> Option<ObjectId> {
     only(all.iter().filter(is_it)).map(|found| found.id)
 }
 
-/// The end of a run that has this one branch.
-fn tip(all: &[Found], store: &Store, workspace: &str, name: &str) -> Option<ObjectId> {
+/// Returns the end of a run that has this one branch.
+fn tip(all: &[StoredCommit], store: &Store, workspace: &str, name: &str) -> Option<ObjectId> {
     let run = name.strip_prefix(&format!("refs/heads/{workspace}/"))?;
     let branches = store.refs(&format!("{name}.")).ok()?;
     let of_run = || {
@@ -87,7 +87,7 @@ fn tip(all: &[Found], store: &Store, workspace: &str, name: &str) -> Option<Obje
     only(of_run().filter(|found| !gone_on.contains(&found.id))).map(|found| found.id).filter(|_| branches.is_empty())
 }
 
-/// A free name for a checkpoint that has none: its own, or for one of a run the run's next branch.
+/// Returns a free name for a checkpoint that has none: its own, or for one of a run the run's next branch.
 fn name_of(store: &Store, workspace: &str, id: ObjectId, broken: &BTreeSet<String>) -> Result<Option<String>> {
     let Some(record) = store.read_commit(&id).ok().and_then(|commit| Record::parse(&commit.message)) else {
         return Ok(None);

@@ -1,6 +1,7 @@
 use super::*;
+use crate::checkpoint::Take;
 use crate::checkpoint::Timeline;
-use crate::checkpoint::capture::take::Take;
+use crate::checkpoint::capture::request::CodonTag;
 use crate::sys::interrupt::Flow;
 
 struct Place {
@@ -24,8 +25,10 @@ fn place() -> Place {
             .enumerate()
     {
         std::fs::write(project.join("file"), format!("{n}\n")).unwrap();
-        let codon_id = kind.is_typed().then(|| format!("codon-{n}"));
-        let take = Take { codon_id, pinned: n == 3, ..Take::of(kind, "run-1", "a reason") };
+        let codon = || CodonTag { id: format!("codon-{n}"), name: format!("codon-{n}"), since: None };
+        let codon = kind.is_typed().then(codon);
+        let mut take = Take::of(kind, "run-1", "a reason");
+        (take.draft.codon, take.draft.pinned) = (codon, n == 3);
         timeline.take(&take, &|| Flow::Continue).unwrap();
     }
     timeline.settle().unwrap();
@@ -175,7 +178,9 @@ fn branch_of(place: &Place) -> String {
 fn detach(place: &Place, from: ObjectId) {
     let branch = format!("refs/heads/{}/run-1.2", place.id());
     let detached = super::super::state::Detached::new(branch, from);
-    place.timeline.change_state(|state| _ = state.detached.insert("run-1".into(), detached)).unwrap();
+    let (workspace, policy) = (place.timeline.workspace().clone(), place.timeline.policy().clone());
+    let mut timeline = Timeline::open(&place.home, workspace, policy).unwrap();
+    timeline.change_state(|state| _ = state.detached.insert("run-1".into(), detached)).unwrap();
 }
 
 #[test]

@@ -1,22 +1,23 @@
 //! Paths that somebody asks back and that neither the checkpoint nor the workspace has: slips of the finger, mostly.
 
-use crate::checkpoint::history::restore::Preview;
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use super::checkpoint::Checkpoint;
+use super::open::Catalog;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
+use crate::worktree::restore::Plan;
 
-impl Timeline {
-    /// Returns those of `paths` that the preview's target does not hold and that its plan neither deletes nor keeps.
+impl Catalog {
+    /// Returns those of `paths` that `target` does not hold and that `plan` neither deletes nor keeps.
     ///
     /// # Errors
     /// `store-damaged`.
-    pub fn unheld<'p>(&self, preview: &Preview, paths: &'p [RelPath]) -> Result<Vec<&'p RelPath>> {
+    pub fn unheld<'p>(&self, target: &Checkpoint, plan: &Plan, paths: &'p [RelPath]) -> Result<Vec<&'p RelPath>> {
         let mut unheld = Vec::new();
         for path in paths.iter().filter(|path| !path.is_root()) {
-            let touched = preview.plan.touched().any(|touched| touched.starts_with(path));
-            let kept = preview.plan.keep.iter().any(|(kept, _)| kept.starts_with(path));
-            let in_conflict = preview.plan.conflict.iter().any(|(left, _)| left.starts_with(path));
-            if !touched && !kept && !in_conflict && !self.is_held(&preview.target, path)? {
+            let touched = plan.touched().any(|touched| touched.starts_with(path));
+            let kept = plan.keep.iter().any(|(kept, _)| kept.starts_with(path));
+            let in_conflict = plan.conflict.iter().any(|(left, _)| left.starts_with(path));
+            if !touched && !kept && !in_conflict && !self.is_held(target, path)? {
                 unheld.push(path);
             }
         }

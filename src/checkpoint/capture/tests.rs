@@ -1,15 +1,20 @@
 //! Timelines whose changes a source of the test tells.
 
+use std::collections::BTreeSet;
+use std::mem;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-use super::*;
-use crate::checkpoint::capture::take::Taken;
-use crate::checkpoint::history::restore::Restore;
-use crate::checkpoint::{Home, Workspace};
-use crate::model::change::Admits;
+use crate::checkpoint::history::request::Restore;
+use crate::checkpoint::{Home, Selection, Take, Taken, Timeline, Workspace};
+use crate::model::change::{Admits, ChangeSource, Changes, Dirty, Reach};
 use crate::model::checkpoint::CheckpointKind;
+use crate::model::path::RelPath;
+use crate::sys::clock::file_clock;
+use crate::sys::interrupt::Flow;
+use crate::worktree::Target;
 
 /// What the next call of `sync` gives.
 #[derive(Clone)]
@@ -229,7 +234,7 @@ fn targets_that_rules_leave_out_are_captured_beside_what_is_warm() {
     lab.tell(&[".env"]);
     lab.take();
     let target = |name: &str| Target { path: RelPath::parse(name.as_bytes()).unwrap(), recursive: false };
-    let take = |targets| Take { targets, ..Take::of(CheckpointKind::Auto, "r", "test") };
+    let take = |targets| Take { selection: Selection::with(targets), ..Take::of(CheckpointKind::Auto, "r", "test") };
     let plain = lab.timeline.take(&take(vec![target("f")]), &|| Flow::Continue).unwrap();
     assert!(plain.unchanged && plain.cost.dirty.is_some());
     let secret = lab.timeline.take(&take(vec![target(".env")]), &|| Flow::Continue).unwrap();
@@ -257,7 +262,7 @@ fn a_scan_beside_the_warm_tree_does_not_take_what_was_built_before_it_for_the_pr
         }
     };
     let target = Target { path: RelPath::parse(b"socket").unwrap(), recursive: false };
-    let take = Take { targets: vec![target], ..Take::of(CheckpointKind::Auto, "r", "test") };
+    let take = Take { selection: Selection::with(vec![target]), ..Take::of(CheckpointKind::Auto, "r", "test") };
     let scanned = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
     assert_eq!((scanned.cost.dirty, scanned.unchanged), (None, false));
     assert_eq!(scanned.checkpoint.tree, base.checkpoint.tree);
@@ -270,13 +275,13 @@ fn trees_that_only_idle_time_has_built_are_in_the_store_all_the_same() {
     lab.write("a/g", "changed");
     lab.tell(&["a/.env", "a/g"]);
     let target = Target { path: RelPath::parse(b"a/.env").unwrap(), recursive: false };
-    let take = Take { targets: vec![target], ..Take::of(CheckpointKind::Auto, "r", "test") };
+    let take = Take { selection: Selection::with(vec![target]), ..Take::of(CheckpointKind::Auto, "r", "test") };
     // The trees of this checkpoint hold the secret; those of the workspace without it are nobody's yet.
     assert_eq!(lab.timeline.take(&take, &|| Flow::Continue).unwrap().checkpoint.record.files, 4);
     lab.timeline.warm_up(&|| Flow::Continue).unwrap();
     let plain = lab.take();
     assert_eq!((plain.unchanged, plain.checkpoint.record.files), (false, 3));
-    let (manifest, _) = lab.timeline.contents(&plain.checkpoint).unwrap();
+    let (manifest, _) = lab.timeline.catalog().contents(&plain.checkpoint).unwrap();
     assert_eq!(manifest.totals().0, 3);
 }
 
@@ -290,13 +295,13 @@ fn refs_of_others_are_seen() {
         lab.tell(&["f"]);
         let mine = lab.take();
         assert!(!mine.unchanged);
-        let theirs = other
-            .take(&Take { always: true, ..Take::of(CheckpointKind::Manual, "o", "other") }, &|| Flow::Continue)
-            .unwrap();
+        let mut take = Take::of(CheckpointKind::Manual, "o", "other");
+        take.draft.always = true;
+        let theirs = other.take(&take, &|| Flow::Continue).unwrap();
         assert_eq!(theirs.checkpoint.record.ordinal, mine.checkpoint.record.ordinal + 1);
     }
-    let (all, broken) = lab.timeline.checkpoints().unwrap();
-    assert!(broken.is_empty() && all.len() >= 40, "{}", all.len());
+    let all = lab.timeline.catalog().all().unwrap();
+    assert!(all.broken.is_empty() && all.checkpoints.len() >= 40, "{}", all.checkpoints.len());
 }
 
 #[test]
@@ -312,7 +317,7 @@ fn what_is_named_is_looked_at_although_nothing_is_told() {
         let plain = lab.take();
         assert!(plain.unchanged && plain.cost.dirty == Some(0), "{name}: nothing is told and nothing named");
         assert!(!lab.timeline.holds(&held, std::slice::from_ref(&target), &|| Flow::Continue).unwrap(), "{name}, {at}");
-        let take = Take { targets: vec![target], ..Take::of(CheckpointKind::Auto, "r", "test") };
+        let take = Take { selection: Selection::with(vec![target]), ..Take::of(CheckpointKind::Auto, "r", "test") };
         let taken = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
         assert_eq!((taken.changed, taken.cost.dirty), (Some(1), Some(1)), "{name}, {at}");
         assert!(lab.timeline.is_live());
@@ -326,7 +331,7 @@ fn a_named_file_that_is_as_it_was_costs_no_capture() {
     let target = |name: &str| Target { path: RelPath::parse(name.as_bytes()).unwrap(), recursive: true };
     for names in [vec!["f"], vec!["a"], vec![""], vec!["a/g", "f", "nothing"]] {
         let targets = names.iter().map(|name| target(name)).collect();
-        let take = Take { targets, ..Take::of(CheckpointKind::Auto, "r", "test") };
+        let take = Take { selection: Selection::with(targets), ..Take::of(CheckpointKind::Auto, "r", "test") };
         let taken = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
         assert_eq!((taken.unchanged, taken.cost.dirty, taken.cost.hashed), (true, Some(0), 0), "{names:?}");
     }

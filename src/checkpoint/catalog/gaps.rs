@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::take::Taken;
-use crate::checkpoint::timeline::{Checkpoint, Timeline};
+use super::checkpoint::Checkpoint;
+use super::open::Catalog;
 use crate::error::Result;
 use crate::model::coverage::{Coverage, SkipReason, Weight, not_held};
 use crate::model::id::ObjectId;
@@ -25,7 +25,7 @@ pub fn sentence(gaps: &[Gap]) -> Option<String> {
 }
 
 /// Lists the paths that an action names and a checkpoint leaves out, as far as somebody may miss them.
-fn of_targets(coverage: &Coverage, targets: &[Target]) -> Vec<Gap> {
+pub fn of_targets(coverage: &Coverage, targets: &[Target]) -> Vec<Gap> {
     let mut found = BTreeMap::new();
     for (path, why) in coverage.skipped.iter().filter(|(_, why)| why.is_loss()) {
         // What is named in a worktree of its own is captured although the rest of it is not.
@@ -67,12 +67,7 @@ fn top(path: &RelPath) -> RelPath {
     path.components().next().map_or_else(RelPath::root, |name| RelPath::root().join(name))
 }
 
-impl Timeline {
-    /// Lists what a checkpoint that was just taken leaves out of what its action names.
-    pub fn gaps_in(&self, taken: &Taken, targets: &[Target]) -> Vec<Gap> {
-        of_targets(&taken.coverage, targets)
-    }
-
+impl Catalog {
     /// Lists what an earlier checkpoint leaves out of what an action names now.
     ///
     /// # Errors
@@ -114,7 +109,7 @@ impl Timeline {
     }
 
     /// Says what a person should know of a checkpoint before going back to it.
-    pub(in crate::checkpoint) fn target_warnings(&self, coverage: &Coverage) -> Vec<String> {
+    pub(crate) fn target_warnings(&self, coverage: &Coverage) -> Vec<String> {
         let skips = &coverage.skipped;
         let partial = || skips.iter().filter(|(_, reason)| reason.makes_partial() && !reason.is_of_target());
         let mut warnings = Vec::new();
@@ -132,7 +127,7 @@ impl Timeline {
     }
 
     /// True if a checkpoint records each of these gaps.
-    pub(in crate::checkpoint) fn admits_gaps(&self, tree: &ObjectId, present: &Coverage) -> Result<bool> {
+    pub(crate) fn admits_gaps(&self, tree: &ObjectId, present: &Coverage) -> Result<bool> {
         let mut gaps = present.skipped.iter().filter(|(_, why)| why.is_of_target()).peekable();
         if gaps.peek().is_none() {
             return Ok(true);

@@ -1,0 +1,205 @@
+//! The memory of a workspace's captures, and the source that tells what changed since.
+//!
+//! A scan makes the warm tree; a source of changes, once there is one, tells what changed since; a capture looks at that and at nothing
+//! else. Until a look in idle time has shown that nothing was missed between the scan and the first change told, every
+//! capture scans. After any error the memory is dropped, and the next capture scans.
+//!
+//! *Invariant:* what an action names is compared with the disk itself, whatever is told of it.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::Instant;
+
+use super::request::Taken;
+use super::warmth::Warmth;
+use crate::checkpoint::records::lock::WorkspaceLock;
+use crate::error::Result;
+use crate::model::change::{ChangeSource, Changes, Why};
+use crate::model::cost::Cost;
+use crate::model::path::RelPath;
+use crate::sys::clock::file_clock;
+use crate::sys::memory;
+use crate::worktree::{Warm, probe};
+
+/// Captures whose changes are remembered, for those who were answered before theirs was finished.
+const TOUCHED: usize = 64;
+
+/// The state of capturing one workspace.
+#[derive(Default)]
+pub(crate) struct Capturer {
+    pub(super) warmth: Warmth,
+    /// A scan leaves its tree in memory, for changes to be applied to.
+    pub(super) keeps_tree: bool,
+    pub(super) source: Option<TreeSource>,
+    /// What is known is newer than the stamps file.
+    pub(super) unsaved: bool,
+    /// The moment since which everything that changed is in the memory, if it was asked for ahead of a capture.
+    pub(super) synced: Option<Instant>,
+    /// The changes that the last captures looked at, and when (the file system's clock).
+    touched: VecDeque<(i64, Changes)>,
+    pub(super) audits: AuditPosition,
+    /// The cost of the last checkpoint.
+    cost: Option<Cost>,
+}
+
+/// A source of changes.
+pub(super) struct TreeSource {
+    port: Box<dyn ChangeSource>,
+    /// It was begun for the tree that is warm now.
+    pub(super) follows_tree: bool,
+}
+
+/// The end of the last audit.
+#[derive(Default)]
+pub(super) struct AuditPosition {
+    /// Files that audits have read again.
+    pub(super) files: u64,
+    /// When the last one began (the file system's clock).
+    pub(super) began: Option<i64>,
+}
+
+impl TreeSource {
+    /// Returns what changed since the last call, under the rules of the tree.
+    pub(super) fn sync(&mut self, root: &Path, tree: &Warm) -> Changes {
+        self.port.sync(&|dir| tree.admits(root, dir))
+    }
+
+    pub(super) fn watch(&mut self, dir: &RelPath, root: &Path, tree: &Warm) {
+        self.port.watch(dir, &|dir| tree.admits(root, dir));
+    }
+
+    pub(super) fn place_watches(&mut self, root: &Path, tree: &Warm) -> bool {
+        self.port.place_watches(&|dir| tree.admits(root, dir))
+    }
+
+    /// Names paths of the tree that are told of each time, if these are others than before.
+    pub(super) fn report_unheard(&mut self, tree: &mut Warm) {
+        if let Some(paths) = tree.take_eventless() {
+            self.port.always_report(paths);
+        }
+    }
+}
+
+impl Capturer {
+    /// Keeps what is captured in memory from now on.
+    pub(crate) fn keep_tree(&mut self) {
+        self.keeps_tree = true;
+    }
+
+    /// Returns true if a tree is there, so that it is known in which directories changes matter.
+    pub(crate) fn is_warm(&self) -> bool {
+        self.warmth.tree().is_some()
+    }
+
+    /// Returns true if the next capture looks only at what changed.
+    pub(crate) fn is_live(&self) -> bool {
+        self.source.is_some() && matches!(self.warmth, Warmth::Live(..))
+    }
+
+    /// Returns true if changes are told.
+    pub(crate) fn has_source(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Returns the tree.
+    pub(crate) fn tree(&self) -> Option<&Warm> {
+        self.warmth.tree().map(|tree| &tree.warm)
+    }
+
+    /// Asks `source` for changes from now on; without one, every capture scans.
+    pub(crate) fn set_source(&mut self, source: Option<Box<dyn ChangeSource>>) {
+        self.warmth.forget_changes(Why::FirstLook);
+        self.source = source.map(|port| TreeSource { port, follows_tree: true });
+    }
+
+    /// Returns the cost of the last checkpoint.
+    pub(crate) fn cost(&self) -> Option<Cost> {
+        self.cost
+    }
+
+    /// Remembers the cost of a checkpoint.
+    pub(super) fn account(&mut self, taken: &Taken) {
+        let record = &taken.checkpoint.record;
+        tracing::debug!(kind = record.kind.as_str(), n = record.ordinal, cost = ?taken.cost, "checkpoint");
+        self.cost = Some(taken.cost);
+    }
+
+    /// Asks the source, if there is one and a tree, and adds what it tells to the memory.
+    pub(super) fn sync(&mut self, root: &Path) {
+        if let (Some(source), Some(tree)) = (&mut self.source, self.warmth.tree()) {
+            let changes = source.sync(root, &tree.warm);
+            self.warmth.add(changes);
+        }
+    }
+
+    /// Asks what changed for a capture that is about to be asked for, while its cause is still being thought about.
+    pub(crate) fn sync_ahead(&mut self, root: &Path) {
+        if self.is_live() {
+            self.synced = Some(Instant::now());
+            self.sync(root);
+        }
+    }
+
+    /// Lists the paths that changed at or after `since` (the file system's clock, nanoseconds) as far as anybody knows: told of and
+    /// gone, or with times that say so. Without a source, deleted files leave no trace.
+    pub(crate) fn touched_since(&mut self, root: &Path, since: i64) -> Vec<RelPath> {
+        self.sync(root);
+        let Some(tree) = self.warmth.tree().map(|tree| &tree.warm) else {
+            let Warmth::Cold(Some(stamps)) = &self.warmth else { return Vec::new() };
+            let known = stamps.known.entries().iter();
+            return known.filter(|(_, known)| known.stamp.ctime >= since).map(|(path, _)| path.clone()).collect();
+        };
+        let dirty = self.warmth.changes();
+        let forgotten = self.touched.len() >= TOUCHED && self.touched.front().is_some_and(|(at, _)| *at >= since);
+        let start = if forgotten { Changes::Everything(Why::Forgotten) } else { dirty.clone() };
+        let later = self.touched.iter().filter(|(at, _)| *at >= since).map(|(_, changes)| changes.clone());
+        let Changes::Paths(told) = later.fold(start, Changes::and) else {
+            let known = tree.known();
+            let late = known.entries().iter().filter(|(_, known)| known.stamp.ctime >= since);
+            return late.map(|(path, _)| path.clone()).collect();
+        };
+        // What is told of late, or twice, may be as it was captured: then its times are older than `since`.
+        let as_captured =
+            |path: &RelPath, stamp| probe(root, path).is_ok_and(|now| now.is_some_and(|now| now.stamp == stamp));
+        let late = told.iter().map(|(path, _)| path).filter(|path| match tree.known_of(path) {
+            Some(known) if known.stamp.ctime < since => dirty.covers(path) && !as_captured(path, known.stamp),
+            _ => true,
+        });
+        late.cloned().collect()
+    }
+
+    /// Remembers the changes that a capture has looked at.
+    pub(super) fn note_touched(&mut self, changes: Changes) {
+        if changes == Changes::none() {
+            return;
+        }
+        if self.touched.len() >= TOUCHED {
+            self.touched.pop_front();
+        }
+        self.touched.push_back((file_clock(), changes));
+    }
+
+    /// Writes what is known where it is newer than its file.
+    pub(crate) fn save_stamps(&mut self, dir: &Path, _lock: &WorkspaceLock) -> Result<()> {
+        let stamps = match &self.warmth {
+            _ if !self.unsaved => return Ok(()),
+            Warmth::Cold(None) => return Ok(()),
+            Warmth::Cold(Some(stamps)) => crate::worktree::stamps::save(&dir.join("stamps"), stamps),
+            Warmth::Scanned(tree, _) | Warmth::Live(tree, _) => {
+                crate::worktree::stamps::save(&dir.join("stamps"), &tree.as_stamps()?)
+            }
+        };
+        stamps?;
+        self.unsaved = false;
+        Ok(())
+    }
+
+    /// Frees the stamps on a thread of its own: the process is about to end.
+    pub(super) fn free_stamps(&mut self) {
+        if let Warmth::Cold(stamps) = &mut self.warmth {
+            let stamps = stamps.take();
+            let known = stamps.as_ref().map_or(0, |stamps| stamps.known.entries().len());
+            memory::drop_beside(stamps, known as u64);
+        }
+    }
+}

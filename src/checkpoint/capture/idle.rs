@@ -1,0 +1,117 @@
+//! Work for the memory when nobody waits: beginning to trust what is told, and looking whether anything was missed.
+
+use std::mem;
+
+use super::capturer::Capturer;
+use super::observe::PlainRequest;
+use super::warm::NewReach;
+use super::warmth::Warmth;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::error::{Code, Error, Result};
+use crate::model::change::{Changes, Dirty, Reach};
+use crate::model::path::RelPath;
+use crate::sys::clock::file_clock;
+use crate::sys::interrupt::Flow;
+use crate::worktree::{Differences, Warm};
+
+/// Files whose content an audit reads again, the next one behind them; and as many of those that were written a moment ago.
+const SAMPLE: usize = 256;
+
+/// How long before the last audit is a moment ago: a store through a mapping moves no time until the kernel has written the page
+/// back, which takes some 35 s.
+const MOMENT: i64 = 120_000_000_000;
+
+/// The result of an audit: what was found out by looking, not by being told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Paths that had changed and nobody had told of.
+    pub missed: usize,
+}
+
+impl Capturer {
+    /// Has the trees of a warm tree ready, and begins to trust what is told, once a look has shown what changed before. `control` may
+    /// stop it; what it has not come to is done the next time.
+    pub(crate) fn warm_up(&mut self, catalog: &Catalog, control: &dyn Fn() -> Flow) -> Result<()> {
+        let Some(tree) = self.warmth.tree_mut() else { return Ok(()) };
+        // Whatever was built stays right, also after an error.
+        store_trees(catalog, &mut tree.warm)?;
+        self.place_watches(catalog, control)?;
+        if let Some(dirty) = self.look_since_scan(catalog, control)?
+            && let Warmth::Scanned(tree, _) = mem::take(&mut self.warmth)
+        {
+            self.trust(catalog, tree, dirty, NewReach::default());
+        }
+        Ok(())
+    }
+
+    /// Places watches for as long as `control` allows.
+    fn place_watches(&mut self, catalog: &Catalog, control: &dyn Fn() -> Flow) -> Result<()> {
+        let (Some(source), Some(tree)) = (&mut self.source, self.warmth.tree()) else { return Ok(()) };
+        while source.place_watches(&catalog.workspace.path, &tree.warm) {
+            if control() == Flow::Stop {
+                return Err(Error::new(Code::ShuttingDown, "a job came before everything was watched"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Has everything watched for a tree that a scan has left, and returns what changed since that scan. `None` where nothing is to be
+    /// trusted: there is no source, it is trusted already, or other rules hold now.
+    fn look_since_scan(&mut self, catalog: &Catalog, control: &dyn Fn() -> Flow) -> Result<Option<Dirty>> {
+        let (Some(source), Warmth::Scanned(tree, _)) = (&mut self.source, &self.warmth) else { return Ok(None) };
+        let (root, plain) = (&catalog.workspace.path, PlainRequest::new(catalog));
+        if !tree.warm.serves(&plain.on(catalog)) {
+            return Ok(None);
+        }
+        if !source.follows_tree {
+            source.watch(&RelPath::root(), root, &tree.warm);
+            self.place_watches(catalog, control)?;
+        }
+        let (Some(source), Warmth::Scanned(tree, _)) = (&mut self.source, &self.warmth) else { return Ok(None) };
+        // From here on changes are told; what came before is seen.
+        source.sync(root, &tree.warm);
+        let Differences { changed, doubtful } = tree.warm.differences(&plain.on(catalog), control)?;
+        Ok(Some(changed.and(doubtful)))
+    }
+
+    /// Looks at everything and counts what had changed without anybody telling.
+    pub(crate) fn audit(&mut self, catalog: &Catalog, control: &dyn Fn() -> Flow) -> Result<Audit> {
+        let (Some(source), Warmth::Live(tree, pending)) = (&mut self.source, &mut self.warmth) else {
+            return Ok(Audit::default());
+        };
+        let plain = PlainRequest::new(catalog);
+        let request = plain.on(catalog);
+        let (from, now) = (self.audits.files, file_clock());
+        let since = self.audits.began.map_or(i64::MIN, |at| at.saturating_sub(MOMENT));
+        let found = tree.warm.differences(&request, control).and_then(|found| {
+            let rewritten = tree.warm.recheck(&request, (since, from, SAMPLE), control)?;
+            let rewritten = Dirty::new(rewritten.into_iter().map(|path| (path, Reach::Entry)));
+            Ok((found.changed.and(rewritten), found.doubtful))
+        });
+        // Whatever was found out about single files stays right.
+        let told = source.sync(&catalog.workspace.path, &tree.warm);
+        let told = Changes::Paths(pending.dirty.clone()).and(told);
+        let untold = |path: &RelPath| !told.covers(path) && !pending.again.contains(path);
+        let missed = found.as_ref().map_or(0, |(changed, _)| changed.iter().filter(|(path, _)| untold(path)).count());
+        self.warmth.add(told);
+        let (changed, doubtful) = found?;
+        self.warmth.add(Changes::Paths(changed.and(doubtful)));
+        self.audits.files += SAMPLE as u64;
+        self.audits.began = Some(now);
+        Ok(Audit { missed })
+    }
+}
+
+/// Builds the trees of a warm tree as far as the store has them. Only what the store has counts as built: a capture with targets has
+/// other trees than the workspace without them.
+fn store_trees(catalog: &Catalog, tree: &mut Warm) -> Result<()> {
+    let stored = tree.build(&mut |_, id, _| match catalog.store.has(&id)? {
+        true => Ok(()),
+        false => Err(Error::new(Code::Conflict, "not stored yet")),
+    });
+    match stored {
+        Err(error) if error.code() != Code::Conflict => Err(error),
+        // It is built when the next capture stores it.
+        Err(_) | Ok(_) => Ok(()),
+    }
+}

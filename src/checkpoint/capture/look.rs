@@ -1,0 +1,212 @@
+//! Looking without storing, and comparing with the disk what an action or a restore names.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Arc;
+
+use super::capturer::Capturer;
+use super::observe::{Destination, Observation, PlainRequest, PriorKnowledge};
+use super::request::{Selection, Take};
+use super::warmth::Warmth;
+use crate::checkpoint::catalog::diff::Present;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::error::{Code, Error, Result};
+use crate::model::change::{Changes, Dirty, Reach};
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::coverage::Extent;
+use crate::model::id::ObjectId;
+use crate::model::path::RelPath;
+use crate::model::stamp::KnownPaths;
+use crate::model::tree::Mode;
+use crate::sys::interrupt::Flow;
+use crate::worktree::{Target, Warm, rewritten};
+
+/// Lists the paths at `targets` that differ from the tree, whatever the watcher told.
+pub(super) fn inspect(
+    catalog: &Catalog,
+    tree: &mut Warm,
+    targets: &[Target],
+    control: &dyn Fn() -> Flow,
+) -> Result<Dirty> {
+    tree.inspect(&PlainRequest::new(catalog).on(catalog), targets, control)
+}
+
+impl Catalog {
+    /// Refuses where the workspace is not a directory any more.
+    ///
+    /// # Errors
+    /// `workspace-gone`.
+    pub(super) fn require_workspace(&self) -> Result<()> {
+        let path = &self.workspace.path;
+        // A link in its place would lead piton into somebody else's files.
+        if path.is_dir() && path.canonicalize().is_ok_and(|real| real == *path) {
+            return Ok(());
+        }
+        Err(Error::new(Code::WorkspaceGone, "the workspace is not a directory any more")
+            .path(path)
+            .hint("its checkpoints are kept: `piton restore N --to DIR --workspace PATH` brings files back elsewhere"))
+    }
+}
+
+impl Capturer {
+    /// Looks at the workspace as it is now; nothing is stored.
+    ///
+    /// # Errors
+    /// `workspace-gone`, and those of reading.
+    pub(crate) fn look(&mut self, catalog: &Catalog, take: &Take, control: &dyn Fn() -> Flow) -> Result<Present> {
+        catalog.require_workspace()?;
+        if let Some(present) = self.look_at_tree(catalog, take, control)? {
+            return Ok(present);
+        }
+        let all = catalog.all()?;
+        let warmth = mem::take(&mut self.warmth);
+        let held = warmth.stamps()?;
+        let before = PriorKnowledge::gather(catalog, &take.selection, &all.checkpoints, held, control)?;
+        let observed = Observation::scan(catalog, take, &before, Destination::Nowhere, control);
+        // Only what was known before stays known: content that was merely hashed is not in the store.
+        self.warmth = match warmth {
+            Warmth::Cold(_) => Warmth::Cold(Some(before.stamps)),
+            warm => warm,
+        };
+        let Observation { coverage, root, fresh, scan, .. } = observed?;
+        let (manifest, known) = scan.map(|scan| (scan.capture.manifest, scan.capture.known)).unwrap_or_default();
+        Ok(Present { manifest, coverage, root, fresh, known: Some(known) })
+    }
+
+    /// Returns the present state, where the tree is known to hold it.
+    fn look_at_tree(&mut self, catalog: &Catalog, take: &Take, control: &dyn Fn() -> Flow) -> Result<Option<Present>> {
+        let selection = &take.selection;
+        if take.draft.kind.is_typed() || selection.extent(catalog.workspace.scope) != Extent::Tree {
+            return Ok(None);
+        }
+        let named: &[Target] = if selection.names_targets() { &selection.targets } else { &[] };
+        self.sync_and_compare(catalog, named, control)?;
+        let Some(tree) = self.warmth.unchanged().map(|tree| &tree.warm) else { return Ok(None) };
+        let held = tree.holds_all(&catalog.workspace.path, &selection.targets);
+        let Some(root) = tree.built().filter(|_| held) else { return Ok(None) };
+        let (manifest, coverage) = (tree.manifest(), Arc::clone(tree.coverage()));
+        Ok(Some(Present { manifest, coverage, root, fresh: HashMap::new(), known: None }))
+    }
+
+    /// Asks what changed, and compares `targets` with the disk, where there is a tree.
+    fn sync_and_compare(&mut self, catalog: &Catalog, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<()> {
+        self.sync(&catalog.workspace.path);
+        if let (Warmth::Live(tree, _), false) = (&mut self.warmth, targets.is_empty()) {
+            let named = inspect(catalog, &mut tree.warm, targets, control)?;
+            self.warmth.add(Changes::Paths(named));
+        }
+        Ok(())
+    }
+
+    /// Returns true if a checkpoint holds everything that stands at `targets` now. True without targets; false for a damaged checkpoint.
+    ///
+    /// # Errors
+    /// Returns the errors of reading.
+    pub(crate) fn holds(
+        &mut self,
+        catalog: &Catalog,
+        held: &ObjectId,
+        targets: &[Target],
+        control: &dyn Fn() -> Flow,
+    ) -> Result<bool> {
+        match self.holds_whole(catalog, held, targets, control) {
+            Err(error) if matches!(error.code(), Code::StoreDamaged | Code::NoSuchCheckpoint) => Ok(false),
+            held => held,
+        }
+    }
+
+    fn holds_whole(
+        &mut self,
+        catalog: &Catalog,
+        held: &ObjectId,
+        targets: &[Target],
+        control: &dyn Fn() -> Flow,
+    ) -> Result<bool> {
+        if !catalog.store.has(held)? {
+            return Ok(false);
+        }
+        if targets.is_empty() || self.tree_tells_held(catalog, held, targets, control)? {
+            return Ok(true);
+        }
+        let only = targets.iter().map(|target| target.path.clone()).collect();
+        let take = Take::for_looking(CheckpointKind::Auto, Selection { only, ..Selection::with(targets.to_vec()) });
+        let present = self.look(catalog, &take, control)?;
+        let tree = catalog.store.read_commit(held)?.tree;
+        let is_near = |path: &RelPath| targets.iter().any(|to| path.starts_with(&to.path) || to.path.starts_with(path));
+        let (held, _) = catalog.load(&tree, &is_near)?;
+        // Permissions too: a key that was made private must not come back readable by all.
+        let is_named = |path: &RelPath| targets.iter().any(|target| path.starts_with(&target.path));
+        let mut named = present.manifest.iter().filter(|(path, _)| is_named(path));
+        if !named.all(|(path, entry)| held.get(path).is_some_and(|held| held.same(entry))) {
+            return Ok(false);
+        }
+        catalog.admits_gaps(&tree, &present.coverage)
+    }
+
+    /// Returns true if the tree tells that a checkpoint holds what stands at `targets`.
+    fn tree_tells_held(
+        &mut self,
+        catalog: &Catalog,
+        held: &ObjectId,
+        targets: &[Target],
+        control: &dyn Fn() -> Flow,
+    ) -> Result<bool> {
+        self.sync_and_compare(catalog, targets, control)?;
+        let Warmth::Live(tree, pending) = &self.warmth else { return Ok(false) };
+        let tree = &tree.warm;
+        let again = |path: &RelPath| pending.again.iter().any(|dir| path.starts_with(dir) || dir.starts_with(path));
+        let known = targets.iter().all(|target| {
+            let path = &target.path;
+            !pending.dirty.touches(path) && !again(path) && tree.holds(&catalog.workspace.path, target)
+        });
+        let (true, Some(root)) = (known, tree.built()) else { return Ok(false) };
+        let commit = catalog.tree_of(held)?;
+        if commit == root {
+            return Ok(true);
+        }
+        // Permissions stand beside the tree. Where those of both differ, the files themselves are compared.
+        if catalog.records_of(&commit)? != catalog.records_of(&root)? {
+            return Ok(false);
+        }
+        for target in targets {
+            // The trees of the root differ, as was seen.
+            if target.path.is_root() {
+                return Ok(false);
+            }
+            let now: Option<(Mode, ObjectId)> = tree.side(&target.path);
+            if catalog.entry_at(&commit, &target.path)? != now {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Compares `targets` with the disk, and has what is not as it was captured looked at again; `known` is what a scan has found,
+    /// `None` where the tree has. Says whether there was any.
+    pub(crate) fn distrust_moved(
+        &mut self,
+        catalog: &Catalog,
+        targets: &[Target],
+        known: Option<&KnownPaths>,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<bool> {
+        let moved = match (known, self.warmth.tree_mut()) {
+            (None, Some(tree)) => inspect(catalog, &mut tree.warm, targets, control)?,
+            (known, _) => {
+                let none = KnownPaths::default();
+                let moved = rewritten(&catalog.workspace.path, known.unwrap_or(&none), targets, control)?;
+                match &mut self.warmth {
+                    Warmth::Scanned(tree, _) | Warmth::Live(tree, _) => tree.warm.distrust(&moved),
+                    Warmth::Cold(Some(stamps)) => {
+                        moved.iter().for_each(|path| Arc::make_mut(&mut stamps.known).distrust(path));
+                    }
+                    Warmth::Cold(None) => {}
+                }
+                Dirty::new(moved.into_iter().map(|path| (path, Reach::Entry)))
+            }
+        };
+        let any = !moved.is_empty();
+        self.warmth.add(Changes::Paths(moved));
+        Ok(any)
+    }
+}

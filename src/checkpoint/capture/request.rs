@@ -1,0 +1,138 @@
+//! Requests for checkpoints, and their results.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::records::workspace::Scope;
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::cost::Cost;
+use crate::model::coverage::{Coverage, Extent, SkipReason};
+use crate::model::effect::{Class, Takes};
+use crate::model::id::ObjectId;
+use crate::model::path::RelPath;
+use crate::worktree::Target;
+
+/// A request for a checkpoint: what to capture, and what to record of it.
+#[derive(Clone, Debug)]
+pub struct Take {
+    pub selection: Selection,
+    pub draft: Draft,
+    /// When it was asked for: changes that were asked for ahead since then need not be asked for again
+    /// ([`Timeline::sync_ahead`](crate::checkpoint::Timeline::sync_ahead)). Changes after that moment need not be in the checkpoint.
+    pub asked: Option<Instant>,
+}
+
+/// The paths that a capture looks at.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// Paths that are about to be destroyed: captured whatever the rules say.
+    pub targets: Vec<Target>,
+    /// Targets know no budget (before a restore).
+    pub unlimited: bool,
+    /// Only these paths; empty means everything.
+    pub only: Vec<RelPath>,
+    /// The repositories whose `.git` goes with the targets; others are left alone although the directories around them are emptied.
+    pub takes: Takes,
+}
+
+/// The record that a checkpoint is to get.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub kind: CheckpointKind,
+    pub run: String,
+    pub turn: Option<String>,
+    pub codon: Option<CodonTag>,
+    /// One line for people. Secrets are taken out of it when it is recorded.
+    pub reason: String,
+    pub effects: Vec<Class>,
+    /// Record it even when nothing changed.
+    pub always: bool,
+    pub pinned: bool,
+    /// The checkpoint that protects the turn already: what equals it, or the workspace's newest, is not recorded again.
+    pub held: Option<ObjectId>,
+}
+
+/// The codon that a checkpoint is of.
+#[derive(Clone, Debug)]
+pub struct CodonTag {
+    pub id: String,
+    pub name: String,
+    /// When it began, milliseconds since the epoch.
+    pub since: Option<i64>,
+}
+
+impl Default for Selection {
+    /// Returns everything that the rules admit.
+    fn default() -> Selection {
+        Selection { targets: Vec::new(), unlimited: false, only: Vec::new(), takes: Takes::Repositories }
+    }
+}
+
+impl Selection {
+    /// Returns everything that the rules admit, and these targets.
+    pub fn with(targets: Vec<Target>) -> Selection {
+        Selection { targets, ..Selection::default() }
+    }
+
+    /// Returns true if it names what an action is about to destroy. A restore names everything that it could touch; what it will touch
+    /// is compared with the disk once that is known.
+    pub(super) fn names_targets(&self) -> bool {
+        !self.targets.is_empty() && !self.unlimited
+    }
+
+    /// Returns how much of a workspace of this scope is looked at.
+    pub(super) fn extent(&self, scope: Scope) -> Extent {
+        match scope {
+            Scope::TargetsOnly => Extent::Paths(self.targets.iter().map(|target| target.path.clone()).collect()),
+            Scope::Tree if self.only.is_empty() => Extent::Tree,
+            Scope::Tree => Extent::Paths(self.only.clone()),
+        }
+    }
+}
+
+impl Take {
+    /// Returns a plain request of a kind, for a run, with a reason.
+    pub fn of(kind: CheckpointKind, run: &str, reason: &str) -> Take {
+        let draft = Draft {
+            kind,
+            run: run.to_owned(),
+            turn: None,
+            codon: None,
+            reason: reason.to_owned(),
+            effects: Vec::new(),
+            always: kind.is_typed(),
+            pinned: false,
+            held: None,
+        };
+        Take { selection: Selection::default(), draft, asked: None }
+    }
+
+    /// Returns a request for looking, which is not recorded.
+    pub(crate) fn for_looking(kind: CheckpointKind, selection: Selection) -> Take {
+        Take { selection, ..Take::of(kind, "local", "looking") }
+    }
+}
+
+/// A checkpoint that was taken, or the equal one that was there already.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    pub checkpoint: Checkpoint,
+    /// Nothing had changed since `checkpoint`.
+    pub unchanged: bool,
+    pub coverage: Arc<Coverage>,
+    /// Paths that differ from the run's previous checkpoint (from the workspace's, for a run's first); `None` if that one is damaged.
+    pub changed: Option<u64>,
+    pub ms: f64,
+    /// The time that each step took.
+    pub cost: Cost,
+    pub warnings: Vec<String>,
+}
+
+/// Lists skips as the replies do, those that matter first.
+pub fn listed_skips(coverage: &Coverage) -> Vec<(RelPath, SkipReason)> {
+    let mut skips: Vec<(RelPath, SkipReason)> =
+        coverage.skipped.iter().map(|(path, why)| (path.clone(), *why)).collect();
+    skips.sort_by_key(|(path, why)| (!why.makes_partial(), path.clone()));
+    skips
+}

@@ -1,0 +1,67 @@
+//! Writing what may be written late, and dropping what retention does not keep.
+
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::dropped::{self, DroppedCheckpoint};
+use crate::checkpoint::catalog::retention::{DropReason, plan};
+use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::state::Detached;
+use crate::error::Result;
+use crate::store::BOUNDS;
+use crate::sys::clock::now_ms;
+
+impl Locked<'_> {
+    /// Writes what may be written late: the stamps, the log, and the drops of retention. Called in idle time.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        // What is told is written when nobody waits for long, or at the end: it is large, and only a scan needs it.
+        if !self.capturer.is_live() {
+            self.save_stamps()?;
+        }
+        self.flush()?;
+        self.tidy()?;
+        self.catalog.keep_commits(&self.lock)?;
+        self.catalog.store.prepare();
+        Ok(())
+    }
+
+    /// Writes what may be written late, for a process that is about to end and is waited for: a short log stays.
+    pub(crate) fn leave(&mut self) -> Result<()> {
+        self.save_stamps()?;
+        self.flush_long()?;
+        self.catalog.keep_commits(&self.lock)?;
+        let tidied = self.tidy();
+        self.capturer.free_stamps();
+        tidied
+    }
+
+    /// Writes what is known where it is newer than its file.
+    pub(crate) fn save_stamps(&mut self) -> Result<()> {
+        self.capturer.save_stamps(&self.catalog.workspace.dir, &self.lock)
+    }
+
+    /// Drops what retention does not keep, and what killed processes left.
+    fn tidy(&mut self) -> Result<()> {
+        let catalog = &*self.catalog;
+        let known = catalog.all()?;
+        let all = known.checkpoints.as_slice();
+        self.note_numbers(&known)?;
+        let mut needed = catalog.history()?.needed();
+        // A run that is to go on from a checkpoint keeps it.
+        needed.extend(catalog.state().detached.values().flat_map(Detached::points));
+        let going = plan(all, &needed, &catalog.policy.retention);
+        let going = going.into_iter().filter_map(|(id, why)| all.iter().find(|one| one.id == id).map(|one| (one, why)));
+        let going: Vec<(&Checkpoint, DropReason)> = going.collect();
+        let noted: Vec<DroppedCheckpoint> = going.iter().filter_map(|(one, why)| why.noted(one, now_ms())).collect();
+        dropped::note(&catalog.workspace.dir, &noted, &self.lock)?;
+        for (checkpoint, reason) in going {
+            tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");
+            self.drop_ref(&checkpoint.name, checkpoint.id)?;
+        }
+        if let Err(error) = catalog.store.sweep() {
+            tracing::warn!(%error, "temporary files of killed processes stay");
+        }
+        if let Err(error) = self.catalog.store.consolidate(BOUNDS) {
+            tracing::warn!(%error, "packs could not be consolidated");
+        }
+        Ok(())
+    }
+}

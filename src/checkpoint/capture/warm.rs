@@ -1,0 +1,251 @@
+//! Captures from the memory: asking what changed, looking at that alone, and keeping what was found out.
+
+use std::collections::{BTreeSet, HashMap};
+use std::mem;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::capturer::Capturer;
+use super::look::inspect;
+use super::observe::{Observation, PlainRequest, PriorKnowledge, cost_of};
+use super::request::Take;
+use super::warmth::{PendingLook, Tree, Warmth};
+use crate::checkpoint::catalog::open::Catalog;
+use crate::error::Result;
+use crate::model::build::build;
+use crate::model::change::{Changes, Dirty, Why};
+use crate::model::cost::Cost;
+use crate::model::coverage::{Coverage, Extent};
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::path::RelPath;
+use crate::model::sink::ObjectSink;
+use crate::store::Batch;
+use crate::sys::interrupt::Flow;
+use crate::worktree::stamps::Stamps;
+use crate::worktree::{Renewed, Stats, Warm};
+
+/// A capture at work. The memory is taken out of the capturer meanwhile and put back once the checkpoint stands.
+pub(super) struct Attempt {
+    pub(super) warmth: Warmth,
+    /// The time that asking what changed took, once it was asked.
+    sync_us: Option<u64>,
+    /// Microseconds of comparing the targets with the disk.
+    named_us: u64,
+    /// What came into reach, once the tree was brought up to date. The capture may need more than the tree all the same.
+    renewed: Option<NewReach>,
+}
+
+/// Directories whose rules changed.
+#[derive(Default)]
+pub(super) struct NewReach {
+    /// Those below which other ones are to be watched from now on.
+    ruled: BTreeSet<RelPath>,
+    /// Those that are to be watched from now on, and looked at again.
+    reached: BTreeSet<RelPath>,
+}
+
+impl Capturer {
+    /// Begins a capture: asks what changed, if anybody can tell and it was not done since the capture was asked for, and compares with
+    /// the disk what the capture names.
+    pub(super) fn begin(&mut self, catalog: &Catalog, take: &Take, control: &dyn Fn() -> Flow) -> Result<Attempt> {
+        let warmth = mem::take(&mut self.warmth);
+        let mut attempt = Attempt { warmth, sync_us: None, named_us: 0, renewed: None };
+        let ahead = self.synced.take().filter(|synced| take.asked.is_some_and(|asked| *synced >= asked));
+        let epoch = catalog.store.epoch()?;
+        let warmth = &mut attempt.warmth;
+        let (Some(source), Some(tree)) = (&mut self.source, warmth.tree().filter(|tree| tree.stamps.epoch == epoch))
+        else {
+            return Ok(attempt);
+        };
+        let started = Instant::now();
+        if ahead.is_none() {
+            let changes = source.sync(&catalog.workspace.path, &tree.warm);
+            warmth.add(changes);
+        }
+        attempt.sync_us = Some(started.elapsed().as_micros() as u64);
+        let selection = &take.selection;
+        if !selection.names_targets() || selection.extent(catalog.workspace.scope) != Extent::Tree {
+            return Ok(attempt);
+        }
+        if let Warmth::Live(tree, _) = warmth {
+            let started = Instant::now();
+            let named = inspect(catalog, &mut tree.warm, &selection.targets, control)?;
+            warmth.add(Changes::Paths(named));
+            attempt.named_us = started.elapsed().as_micros() as u64;
+        }
+        Ok(attempt)
+    }
+
+    /// Keeps what a capture has found out, once its checkpoint stands. `before` is what a scan began with.
+    pub(super) fn put_back(
+        &mut self,
+        catalog: &Catalog,
+        attempt: Attempt,
+        before: Option<PriorKnowledge>,
+        observed: &Observation,
+        take: &Take,
+    ) -> Result<()> {
+        let before = match (attempt.renewed, attempt.warmth, before) {
+            (Some(reach), Warmth::Live(tree, pending), _) => {
+                let changes = Changes::Paths(pending.dirty);
+                self.unsaved = self.unsaved || observed.stats.hashed > 0 || changes != Changes::none();
+                self.note_touched(changes);
+                self.trust(catalog, tree, Dirty::default(), reach);
+                return Ok(());
+            }
+            (_, warmth, None) => {
+                self.warmth = warmth;
+                return Ok(());
+            }
+            (_, warmth, Some(before)) => {
+                self.warmth = warmth;
+                before
+            }
+        };
+        let is_whole = take.selection.extent(catalog.workspace.scope) == Extent::Tree;
+        let plain = is_whole && take.selection.targets.is_empty() && !take.draft.kind.is_typed();
+        let scan = observed.scan.as_ref().filter(|_| plain && self.keeps_tree);
+        if scan.is_none() && self.is_warm() {
+            return Ok(());
+        }
+        let (stamps, is_newer) = before.after(observed, is_whole);
+        self.unsaved = self.unsaved || is_newer;
+        self.warmth = Warmth::Cold(Some(stamps));
+        let Some(scan) = scan else { return Ok(()) };
+        self.note_touched(Changes::Everything(Why::FirstLook));
+        let plain = PlainRequest::new(catalog);
+        let warm = Warm::new(&plain.on(catalog), &scan.capture)?;
+        if let Some(source) = &mut self.source {
+            source.follows_tree = false;
+        }
+        if let Some(warm) = warm
+            && let Warmth::Cold(Some(stamps)) = mem::take(&mut self.warmth)
+        {
+            // The tree knows both from now on; what was built of a scan is soon of another moment.
+            let stamps = Stamps { known: Arc::default(), built: None, ..stamps };
+            self.warmth = Warmth::Scanned(Box::new(Tree { warm, stamps }), Why::FirstLook);
+        }
+        Ok(())
+    }
+
+    /// Trusts what is told from now on: has the source watch what came into reach, and what may have changed there meanwhile looked
+    /// at again.
+    pub(super) fn trust(&mut self, catalog: &Catalog, mut tree: Box<Tree>, dirty: Dirty, reach: NewReach) {
+        let root = &catalog.workspace.path;
+        if let Some(source) = &mut self.source {
+            source.report_unheard(&mut tree.warm);
+            reach.ruled.iter().chain(&reach.reached).for_each(|dir| source.watch(dir, root, &tree.warm));
+        }
+        self.warmth = Warmth::Live(tree, PendingLook { dirty, again: reach.reached });
+    }
+}
+
+impl Attempt {
+    /// Returns what the tree holds, if nothing has changed and the capture asks for nothing more.
+    pub(super) fn quiet(&mut self, catalog: &Catalog, take: &Take) -> Option<Observation> {
+        let (Some(tree), Some(sync_us)) = (self.warmth.unchanged(), self.sync_us) else { return None };
+        let (tree, selection) = (&tree.warm, &take.selection);
+        if take.draft.kind.is_typed() || selection.extent(catalog.workspace.scope) != Extent::Tree {
+            return None;
+        }
+        if !tree.serves(&PlainRequest::new(catalog).on(catalog)) || !tree.is_settled() {
+            return None;
+        }
+        let root = tree.built().filter(|root| catalog.store.has(root).unwrap_or(false))?;
+        if !tree.holds_all(&catalog.workspace.path, &selection.targets) {
+            return None;
+        }
+        let cost = Cost { sync_us, stat_us: self.named_us, dirty: Some(0), ..Cost::default() };
+        let observed = observation(tree, root, cost);
+        self.renewed = Some(NewReach::default());
+        Some(observed)
+    }
+
+    /// Captures by looking at what changed; `None` where everything has to be looked at.
+    pub(super) fn changed(
+        &mut self,
+        catalog: &Catalog,
+        take: &Take,
+        batch: &Batch<'_>,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Option<Observation>> {
+        let Some(sync_us) = self.sync_us else { return Ok(None) };
+        let (tree, pending) = match &mut self.warmth {
+            Warmth::Cold(_) => return Ok(None),
+            Warmth::Scanned(_, why) => {
+                tracing::debug!(%why, "everything is looked at");
+                return Ok(None);
+            }
+            Warmth::Live(tree, pending) => (&mut tree.warm, pending),
+        };
+        if take.selection.extent(catalog.workspace.scope) != Extent::Tree {
+            return Ok(None);
+        }
+        let (dirty, plain) = (pending.due(), PlainRequest::new(catalog));
+        let (stats, reach) = match tree.renew(&plain.on(catalog), &dirty, batch, control)? {
+            Renewed::Done { stats, ruled, reached } => (stats, NewReach { ruled, reached }),
+            Renewed::Rescan(why) => {
+                tracing::debug!(why, "everything is looked at");
+                self.warmth.forget_changes(Why::FirstLook);
+                return Ok(None);
+            }
+        };
+        self.renewed = Some(reach);
+        if !tree.holds_all(&catalog.workspace.path, &take.selection.targets) {
+            return Ok(None);
+        }
+        let mut observed = build_tree(catalog, take, tree, stats, batch)?;
+        if !batch.contains(&observed.root)? {
+            tracing::error!(root = %observed.root, "the store lost a tree that was built; scanning everything");
+            self.renewed = None;
+            if let Warmth::Live(tree, _) = mem::take(&mut self.warmth) {
+                self.warmth = Warmth::Cold(Some(tree.stamps));
+            }
+            return Ok(None);
+        }
+        (observed.cost.sync_us, observed.cost.dirty) = (sync_us, Some(dirty.len() as u64));
+        observed.cost.stat_us += self.named_us;
+        Ok(Some(observed))
+    }
+}
+
+/// Builds a tree that is up to date, and returns what it holds.
+fn build_tree(catalog: &Catalog, take: &Take, tree: &mut Warm, stats: Stats, batch: &Batch<'_>) -> Result<Observation> {
+    let building = Instant::now();
+    let mut fresh = HashMap::new();
+    let mut emit = |kind: ObjectKind, id: ObjectId, bytes: &[u8]| {
+        // What the tree knows is in the store of this epoch: only what is new has to be asked for.
+        if !batch.contains(&id)? {
+            batch.write(kind, id, bytes)?;
+            fresh.insert(id, bytes.to_vec());
+        }
+        Ok(())
+    };
+    let exists = |path: &RelPath| path.under(&catalog.workspace.path).symlink_metadata().is_ok();
+    let (root, totals, coverage) = match catalog.narrowing(&take.draft)?.filter(|narrow| !narrow.spares(&exists)) {
+        Some(narrow) => {
+            // The tree itself holds everything, and goes on doing so.
+            let (mut manifest, mut coverage) = (tree.manifest(), Coverage::clone(tree.coverage()));
+            narrow.apply(&mut manifest, &mut coverage);
+            (build(&manifest, &coverage, &mut emit)?, manifest.totals(), Arc::new(coverage))
+        }
+        None => (tree.build(&mut emit)?, tree.totals(), Arc::clone(tree.coverage())),
+    };
+    let cost = Cost { trees_us: building.elapsed().as_micros() as u64, ..cost_of(&stats) };
+    Ok(Observation { totals, coverage, stats, fresh, ..observation(tree, root, cost) })
+}
+
+/// Returns what a tree holds, without what a capture adds.
+fn observation(tree: &Warm, root: ObjectId, cost: Cost) -> Observation {
+    Observation {
+        coverage: Arc::clone(tree.coverage()),
+        totals: tree.totals(),
+        stats: Stats::default(),
+        warnings: tree.warnings().to_vec(),
+        secrets: tree.has_secrets(),
+        root,
+        fresh: HashMap::new(),
+        cost,
+        scan: None,
+    }
+}

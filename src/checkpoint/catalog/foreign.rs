@@ -1,0 +1,64 @@
+//! Checkpoints of other machines, as they were fetched: read-only timelines beside the workspace's own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::branches::tip_of;
+use super::checkpoint::Checkpoint;
+use super::open::{AllCheckpoints, Catalog};
+use crate::error::{Code, Error, Result};
+
+/// Longest history of a run that is taken over.
+pub(crate) const LONGEST: usize = 10_000;
+
+impl Catalog {
+    pub(crate) fn foreign_prefix(&self) -> String {
+        format!("refs/piton-remotes/{}/", self.workspace.id)
+    }
+
+    /// Returns the checkpoints of other machines, by workspace and number, and what is wrong with refs that could not be read.
+    ///
+    /// # Errors
+    /// When refs cannot be listed.
+    pub fn foreign(&self) -> Result<AllCheckpoints> {
+        let prefix = self.foreign_prefix();
+        let (mut all, mut broken) = (BTreeMap::new(), Vec::new());
+        for entry in self.refs(&prefix)? {
+            let workspace = entry.name[prefix.len()..].split('/').next().unwrap_or_default().to_owned();
+            let mut next = tip_of(&entry).map(Some);
+            let mut left = LONGEST;
+            let name: Arc<str> = entry.name.as_str().into();
+            while let Ok(Some(id)) = next {
+                next = self.read_of(id, &name, &workspace).map(|checkpoint| {
+                    let parent = checkpoint.parents.first().copied();
+                    let typed = checkpoint.record.kind.is_typed();
+                    let is_new = all.insert((workspace.clone(), checkpoint.record.ordinal, id), checkpoint).is_none();
+                    left -= 1;
+                    parent.filter(|_| typed && is_new && left > 0)
+                });
+            }
+            if let Err(error) = next {
+                broken.push(format!("{}: {}", entry.name, error.text()));
+            }
+        }
+        Ok(AllCheckpoints { checkpoints: all.into_values().collect(), broken, unread: 0 })
+    }
+
+    /// Returns true if a checkpoint was recorded elsewhere.
+    pub fn is_foreign(&self, checkpoint: &Checkpoint) -> bool {
+        checkpoint.record.workspace != self.workspace.id
+    }
+
+    /// Refuses what would have this workspace's own timeline go on from a checkpoint of another.
+    ///
+    /// # Errors
+    /// `other-workspace`.
+    pub fn refuse_foreign(&self, checkpoint: &Checkpoint) -> Result<()> {
+        if !self.is_foreign(checkpoint) {
+            return Ok(());
+        }
+        let text =
+            format!("checkpoint {} was fetched from another machine: no run goes on from it", checkpoint.id.short());
+        Err(Error::new(Code::OtherWorkspace, text).hint("restore it instead of rolling back to it"))
+    }
+}

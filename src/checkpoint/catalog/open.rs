@@ -1,0 +1,133 @@
+//! The catalog of one workspace: where its checkpoints are, and what is kept in memory of them.
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::checkpoint::Checkpoint;
+use super::commits::CommitCache;
+use super::refs::RefCache;
+use super::trees::RecentTrees;
+use crate::checkpoint::history::journal::{Journal, ReadPosition};
+use crate::checkpoint::history::operations::History;
+use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::lock::WorkspaceLock;
+use crate::checkpoint::records::state::WorkspaceState;
+use crate::checkpoint::records::workspace::Workspace;
+use crate::error::{Code, Result};
+use crate::model::policy::Policy;
+use crate::store::{Log, Store};
+use crate::sys::clock::boot_id;
+use crate::sys::fs::lock::Held;
+
+/// All checkpoints, and what is wrong with refs that could not be read.
+#[derive(Clone, Default)]
+pub struct AllCheckpoints {
+    /// Ordered by number, the oldest first.
+    pub checkpoints: Vec<Checkpoint>,
+    /// One sentence for each ref that cannot be read.
+    pub broken: Vec<String>,
+    /// The highest number in the name of a ref that cannot be read: it is taken all the same.
+    pub(super) unread: u64,
+}
+
+/// The checkpoints of one workspace for reading. What writes them is a method of [`Locked`](crate::checkpoint::locked::Locked).
+pub struct Catalog {
+    pub(crate) home: Home,
+    pub(crate) workspace: Workspace,
+    pub(crate) store: Store,
+    pub(crate) policy: Policy,
+    pub(super) commits: RefCell<CommitCache>,
+    pub(super) refs: RefCell<RefCache>,
+    /// The checkpoints that the listings of refs came to, as long as these stand.
+    pub(super) all: RefCell<Option<Arc<AllCheckpoints>>>,
+    pub(super) trees: RefCell<RecentTrees>,
+    /// The highest number that was given through this catalog.
+    pub(super) given: Cell<u64>,
+    /// The journal, added up as far as it was read.
+    history: RefCell<(ReadPosition, Arc<History>)>,
+    /// The last holding of the workspace's lock.
+    held: RefCell<Held>,
+    /// The log of what is not durable elsewhere yet; open as long as nobody else had the lock.
+    pub(crate) log: RefCell<Option<Log>>,
+}
+
+impl Catalog {
+    /// Opens the catalog of a workspace; the store is made when it does not exist.
+    pub(crate) fn open(home: &Home, workspace: Workspace, policy: Policy) -> Result<Catalog> {
+        let store = Store::open(home.path())?;
+        store.recover(&home.workspaces(), &boot_id())?;
+        Ok(Catalog {
+            home: home.clone(),
+            workspace,
+            store,
+            policy,
+            commits: RefCell::default(),
+            refs: RefCell::default(),
+            all: RefCell::default(),
+            trees: RefCell::default(),
+            given: Cell::default(),
+            history: RefCell::default(),
+            held: RefCell::default(),
+            log: RefCell::default(),
+        })
+    }
+
+    /// Takes the workspace's lock.
+    pub(crate) fn acquire(&self, verb: &str, wait: Duration) -> Result<WorkspaceLock> {
+        let lock = WorkspaceLock::acquire(&self.workspace.dir, verb, wait)?;
+        if !lock.follows(&self.held.borrow()) {
+            // Somebody else may have moved refs since.
+            self.refs.borrow_mut().clear();
+            *self.log.borrow_mut() = None;
+        }
+        *self.held.borrow_mut() = lock.held();
+        Ok(lock)
+    }
+
+    /// Takes the workspace's lock if nobody has it now.
+    pub(crate) fn acquire_if_free(&self, verb: &str) -> Result<Option<WorkspaceLock>> {
+        match self.acquire(verb, Duration::ZERO) {
+            Err(error) if error.code() == Code::StoreLocked => Ok(None),
+            outcome => outcome.map(Some),
+        }
+    }
+
+    /// Returns the workspace's journal, added up.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn history(&self) -> Result<Arc<History>> {
+        let (position, history) = &mut *self.history.borrow_mut();
+        let contents = Journal::in_dir(&self.workspace.dir).read_on(position)?;
+        if contents.damaged > 0 {
+            tracing::warn!(lines = contents.damaged, "the journal has damaged lines, which are passed over");
+        }
+        if contents.from == 0 {
+            *history = Arc::default();
+        }
+        if !contents.lines.is_empty() {
+            Arc::make_mut(history).extend(contents.lines);
+        }
+        Ok(Arc::clone(history))
+    }
+
+    /// Reads the state file.
+    pub fn state(&self) -> WorkspaceState {
+        WorkspaceState::load(&self.workspace.dir)
+    }
+
+    /// The file in which commits of run branches are kept.
+    pub(super) fn commits_file(&self) -> PathBuf {
+        self.workspace.dir.join("commits")
+    }
+
+    pub(crate) fn leaf_prefix(&self) -> String {
+        format!("refs/piton/{}/", self.workspace.id)
+    }
+
+    pub(crate) fn branch_prefix(&self) -> String {
+        format!("refs/heads/{}/", self.workspace.id)
+    }
+}

@@ -1,0 +1,54 @@
+//! Refs in memory, as they were listed or written.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::model::id::ObjectId;
+use crate::store::{RefEntry, RefMarks};
+
+/// Refs by the prefixes under which they were listed.
+#[derive(Default)]
+pub(super) struct RefCache(BTreeMap<String, RefListing>);
+
+/// The refs of one prefix, and the marks by which a move by somebody else is noticed.
+struct RefListing {
+    entries: Vec<RefEntry>,
+    marks: RefMarks,
+}
+
+impl RefCache {
+    /// Returns the refs of a prefix if nobody has moved one since they were listed.
+    pub(super) fn standing(&self, prefix: &str) -> Option<&[RefEntry]> {
+        self.0.get(prefix).filter(|listing| listing.marks.stand()).map(|listing| listing.entries.as_slice())
+    }
+
+    pub(super) fn put(&mut self, prefix: &str, entries: Vec<RefEntry>, marks: RefMarks) {
+        self.0.insert(prefix.to_owned(), RefListing { entries, marks });
+    }
+
+    /// Forgets listings that somebody else has made stale. It comes before a ref is written: the marks that are taken afterwards tell
+    /// nothing of what others did before.
+    pub(super) fn forget_moved(&mut self) {
+        self.0.retain(|_, listing| listing.marks.stand());
+    }
+
+    /// Notes that a ref was written, or deleted.
+    pub(super) fn note(&mut self, git_dir: &Path, name: &str, target: Option<ObjectId>) {
+        for (_, listing) in self.0.iter_mut().filter(|(prefix, _)| name.starts_with(prefix.as_str())) {
+            let at = listing.entries.binary_search_by(|entry| entry.name.as_str().cmp(name));
+            match (at, target) {
+                (Ok(at), Some(id)) => listing.entries[at].target = Ok(id),
+                (Err(at), Some(id)) => {
+                    listing.entries.insert(at, RefEntry { name: name.to_owned(), target: Ok(id) });
+                }
+                (Ok(at), None) => _ = listing.entries.remove(at),
+                (Err(_), None) => {}
+            }
+            listing.marks = listing.marks.after(git_dir, name);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}

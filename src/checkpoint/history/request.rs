@@ -1,0 +1,100 @@
+//! Restores as they are asked for, shown and told.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::agreed::Agreed;
+use super::journal::{External, OpKind, OperationStart};
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::diff::Stat;
+use crate::model::coverage::Coverage;
+use crate::model::id::ObjectId;
+use crate::model::manifest::Manifest;
+use crate::model::path::RelPath;
+use crate::worktree::restore::{Outcome, Plan};
+
+/// A restore that is asked for.
+#[derive(Clone, Debug)]
+pub struct Restore {
+    pub target: ObjectId,
+    pub kind: OpKind,
+    pub run: String,
+    /// Paths with all that lies below them; empty means the whole tree.
+    pub paths: Vec<RelPath>,
+    /// Exactly these paths (an undo or redo steps over what an operation changed, and nothing else).
+    pub only: Option<BTreeSet<RelPath>>,
+    /// Files created since the checkpoint stay.
+    pub keep_new: bool,
+    /// The operation an undo or redo steps over.
+    pub over: Option<String>,
+    /// Limits what it may do.
+    pub agreed: Agreed,
+}
+
+impl Restore {
+    /// Returns a restore of the whole tree or of some paths.
+    pub fn to(target: ObjectId, run: &str, paths: Vec<RelPath>, keep_new: bool) -> Restore {
+        let (only, over, agreed) = (None, None, Agreed::Anything);
+        Restore { target, kind: OpKind::Restore, run: run.to_owned(), paths, only, keep_new, over, agreed }
+    }
+
+    /// Returns true if a path is among those that are brought back.
+    pub(crate) fn selects(&self, path: &RelPath) -> bool {
+        match &self.only {
+            Some(only) => only.contains(path),
+            None => self.paths.is_empty() || self.paths.iter().any(|ancestor| path.starts_with(ancestor)),
+        }
+    }
+}
+
+/// The preview of a restore.
+#[derive(Debug)]
+pub struct Preview {
+    pub target: Checkpoint,
+    pub plan: Arc<Plan>,
+    /// Names the plan: a restore that is given it does this plan or nothing.
+    pub digest: String,
+    pub stat: Stat,
+    /// Effects after the target that bringing files back does not undo.
+    pub externals: Vec<External>,
+    pub warnings: Vec<String>,
+}
+
+/// A restore that was done.
+#[derive(Debug)]
+pub struct Restored {
+    /// `None` when there was nothing to do.
+    pub operation: Option<String>,
+    pub target: Checkpoint,
+    /// The checkpoint that holds what was there before.
+    pub pre_restore: Option<Checkpoint>,
+    pub outcome: Outcome,
+    pub conflicts: Vec<(RelPath, String)>,
+    /// Paths that stay because the plan that was agreed to does not have them.
+    pub not_agreed: Vec<RelPath>,
+    pub externals: Vec<External>,
+    pub warnings: Vec<String>,
+}
+
+/// The target of a restore, loaded.
+pub(super) struct Loaded {
+    pub(super) checkpoint: Checkpoint,
+    pub(super) manifest: Manifest,
+    pub(super) coverage: Coverage,
+}
+
+/// The stages of a restore that are told of.
+#[derive(Clone, Copy, Debug)]
+pub enum RestoreStage<'p> {
+    /// The present files are saved, and this is about to be done; to go back to that checkpoint.
+    Planned(&'p Plan, &'p Checkpoint),
+    /// The files are back.
+    Applied(&'p Plan),
+}
+
+/// An interrupted operation that is taken up again.
+pub(crate) struct Resume {
+    pub(super) begin: OperationStart,
+    /// Finish it; else go back to where it began.
+    pub(super) go_on: bool,
+}

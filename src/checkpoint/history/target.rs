@@ -1,0 +1,143 @@
+//! The target of a restore, and the plan to get there. Nothing is written.
+
+use super::agreed::Agreed;
+use super::journal::{External, OpKind};
+use super::request::{Loaded, Restore};
+use crate::checkpoint::capture::request::{Selection, Take};
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::error::{Code, Error, Result};
+use crate::filter::{CaptureJudge, CoverageView, Denial, Tracked, Verdict};
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::coverage::Coverage;
+use crate::model::id::ObjectId;
+use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
+use crate::model::path::RelPath;
+use crate::worktree::Target;
+use crate::worktree::restore::{Plan, PlanInput, plan};
+
+impl Catalog {
+    /// Loads the tree of one end of an interrupted restore.
+    pub(super) fn load_end(&self, id: ObjectId) -> Result<Manifest> {
+        self.load_target(id).map(|loaded| loaded.manifest)
+    }
+
+    pub(super) fn load_target(&self, target: ObjectId) -> Result<Loaded> {
+        let all = self.all()?;
+        let own = all.checkpoints.iter().find(|checkpoint| checkpoint.id == target).cloned();
+        let found = match own {
+            Some(own) => Some(own),
+            None => self.foreign()?.checkpoints.into_iter().find(|checkpoint| checkpoint.id == target),
+        };
+        let checkpoint = found.ok_or_else(|| {
+            Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} is not in this workspace", target.short()))
+        })?;
+        let (manifest, coverage) = self.contents(&checkpoint).map_err(incomplete)?;
+        Ok(Loaded { checkpoint, manifest, coverage })
+    }
+
+    /// The `pre-restore` checkpoint captures every path that the target holds, whatever ignore rules, secrets and caps
+    /// say: those are the ones that may be replaced.
+    pub(super) fn safety_take(&self, restore: &Restore, loaded: &Loaded) -> Take {
+        let file = |path: &RelPath| Target { path: path.clone(), recursive: false };
+        let held = loaded.manifest.iter().map(|(path, _)| path);
+        let mut targets: Vec<Target> = held.filter(|path| restore.selects(path)).map(file).collect();
+        // What an operation created is saved too before it is taken away again, whatever the rules say of it.
+        let created = restore.only.iter().flatten();
+        targets.extend(created.filter(|path| !loaded.manifest.contains(path)).map(file));
+        let verb = match restore.kind {
+            OpKind::Restore => "restore to",
+            OpKind::Rollback => "rollback to",
+            OpKind::Undo => "undo, back to",
+            OpKind::Redo => "redo, to",
+        };
+        let target = match self.is_foreign(&loaded.checkpoint) {
+            true => format!("{} of another machine", loaded.checkpoint.id.short()),
+            false => format!("checkpoint {}", loaded.checkpoint.record.ordinal),
+        };
+        let reason = format!("before {verb} {target}");
+        let mut take = Take::of(CheckpointKind::PreRestore, &restore.run, &reason);
+        take.selection = Selection { unlimited: true, ..Selection::with(targets) };
+        take.draft.always = true;
+        take
+    }
+
+    pub(super) fn plan_for(
+        &self,
+        restore: &Restore,
+        loaded: &Loaded,
+        (present, coverage): (&Manifest, &Coverage),
+        agreed: &Agreed,
+    ) -> Result<Plan> {
+        let gitignore = |dir: &RelPath| {
+            let entry = loaded.manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
+            self.read_record(&entry.id).ok()
+        };
+        let exists = |path: &RelPath| loaded.manifest.contains(path);
+        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        // The paths of an undo or redo are those an operation changed: it had proven that what it created was absent.
+        let stepping = restore.only.is_some();
+        // Without its rules nothing proves that the checkpoint would have captured a path: nothing is deleted then.
+        let rules = loaded
+            .manifest
+            .iter()
+            .filter(|(path, entry)| path.name() == b".gitignore" && entry.kind == EntryKind::File);
+        let rules_known = self.has_rules(&mut rules.map(|(_, entry)| entry.id))?;
+        let judge = CaptureJudge::new(&loaded.coverage, &view);
+        // Inputs that are read-only now are no business of a run's, whatever the target knew of them.
+        let inputs: &[String] = if loaded.checkpoint.record.kind.is_typed() { &self.policy.read_only } else { &[] };
+        let allowed = Tracked::new(&[], inputs)?;
+        let made = self.made_since(&loaded.checkpoint, &loaded.coverage, present)?;
+        // A directory that patterns say nothing of goes with what they track in it.
+        let holds_files = |dir: &RelPath| present.inside(dir).any(|(_, entry)| entry.kind != EntryKind::Dir);
+        let goes_along = |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::Dir && holds_files(path);
+        let covered = |path: &RelPath, entry: &ManifestEntry| match judge.verdict(path, entry) {
+            Verdict::Yes | Verdict::No(Denial::Untracked) if !stepping && !allowed.matches(path) => {
+                Err("a read-only input".to_owned())
+            }
+            Verdict::No(Denial::Untracked) if rules_known && goes_along(path, entry) => Ok(()),
+            Verdict::No(Denial::Untracked) if rules_known && made.contains(path) => Ok(()),
+            _ if !stepping && !rules_known => Err("the checkpoint's ignore rules are lost".to_owned()),
+            Verdict::No(why) if !stepping => Err(why.to_string()),
+            Verdict::No(_) | Verdict::Yes => Ok(()),
+        };
+        let target_skipped = |path: &RelPath| !stepping && loaded.coverage.skip_of(path).is_some();
+        let input = PlanInput {
+            target: &loaded.manifest,
+            present,
+            present_skipped: &coverage.skipped,
+            select: &restore.paths,
+            keep_new: restore.keep_new,
+            covered: &covered,
+            target_skipped: &target_skipped,
+            agreed: &|path, from, to| agreed.on(path, from, to),
+        };
+        let mut plan = plan(&input);
+        if let Some(only) = &restore.only {
+            plan.retain(&|path| only.contains(path));
+        }
+        Ok(plan)
+    }
+
+    /// Lists the recorded effects that going back to `target` does not undo.
+    pub(super) fn externals_after(&self, target: &Checkpoint) -> Result<Vec<External>> {
+        let history = self.history()?;
+        if self.is_foreign(target) {
+            // Its number counts elsewhere; times are all that both have.
+            let later = history.externals.iter().filter(|external| external.time >= target.record.time);
+            return Ok(later.cloned().collect());
+        }
+        Ok(history.external_since(target.record.ordinal).cloned().collect())
+    }
+}
+
+fn incomplete(error: Error) -> Error {
+    match error.code() {
+        Code::StoreDamaged | Code::NoSuchCheckpoint => {
+            Error::new(Code::IncompleteCheckpoint, format!("the checkpoint cannot be read whole: {}", error.text()))
+                .hint("nothing was changed; choose another checkpoint")
+                .caused_by(error)
+        }
+        _ => error,
+    }
+}

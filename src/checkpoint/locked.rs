@@ -1,0 +1,112 @@
+//! The guard of a workspace: whatever writes a ref, the log, a number, the state or the journal is a method of it.
+//!
+//! It holds the workspace's lock for its life. A function that needs the lock takes the guard, so that the compiler holds the order:
+//! workspace before store.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+use super::capture::capturer::Capturer;
+use super::catalog::numbers::number_in;
+use super::catalog::open::{AllCheckpoints, Catalog};
+use super::history::journal::{Journal, Line};
+use super::records::lock::WorkspaceLock;
+use super::records::state::WorkspaceState;
+use super::runs::at_work::Codons;
+use crate::error::{IoContext, Result};
+use crate::model::id::ObjectId;
+use crate::model::policy::Durability;
+use crate::store::{Batch, BatchStats, Landing, Log};
+
+/// Bytes of a short log. A process that ends leaves one to the next process: reading it takes less than a millisecond.
+const SHORT_LOG: u64 = 256 << 10;
+
+/// The rooms of a timeline while its workspace's lock is held.
+pub(crate) struct Locked<'t> {
+    pub(crate) catalog: &'t mut Catalog,
+    pub(crate) capturer: &'t mut Capturer,
+    pub(crate) codons: &'t mut Codons,
+    pub(crate) lock: WorkspaceLock,
+}
+
+impl Locked<'_> {
+    /// Writes the objects of a checkpoint and moves its ref.
+    pub(crate) fn land(
+        &self,
+        batch: Batch<'_>,
+        name: &str,
+        expect: Option<ObjectId>,
+        new: ObjectId,
+    ) -> Result<BatchStats> {
+        self.catalog.forget_moved();
+        let synced = self.catalog.policy.durability == Durability::Power;
+        let store = &self.catalog.store;
+        let stats = self.with_log(|log| batch.land(store, Landing { log, name, expect, new, synced }))?;
+        self.catalog.note_ref(name, Some(new));
+        Ok(stats)
+    }
+
+    /// Makes durable what is not yet.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.with_log(|log| self.catalog.store.flush(log))
+    }
+
+    /// Makes durable what is not yet, unless it is little.
+    pub(crate) fn flush_long(&self) -> Result<()> {
+        self.with_log(|log| if log.length() >= SHORT_LOG { self.catalog.store.flush(log) } else { Ok(()) })
+    }
+
+    fn with_log<T>(&self, work: impl FnOnce(&mut Log) -> Result<T>) -> Result<T> {
+        let mut log = self.catalog.log.borrow_mut();
+        let open = match log.take().filter(Log::is_current) {
+            Some(open) => open,
+            None => Log::open(&self.catalog.workspace.dir.join("log"))?,
+        };
+        work(log.insert(open))
+    }
+
+    /// Deletes a ref. What brings it back after a power cut is dealt with before. Its number is kept, so that no later checkpoint
+    /// takes it.
+    pub(crate) fn drop_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
+        self.keep_number(name)?;
+        self.flush()?;
+        self.catalog.forget_moved();
+        self.catalog.store.delete_ref(name, expect)?;
+        self.catalog.note_ref(name, None);
+        Ok(())
+    }
+
+    /// Appends to the journal.
+    pub(crate) fn append(&self, lines: &[Line]) -> Result<()> {
+        Journal::in_dir(&self.catalog.workspace.dir).append(lines, &self.lock)
+    }
+
+    /// Changes the state file.
+    pub(crate) fn change_state(&self, change: impl FnOnce(&mut WorkspaceState)) -> Result<()> {
+        let mut state = self.catalog.state();
+        change(&mut state);
+        state.save(&self.catalog.workspace.dir, &self.lock)
+    }
+
+    /// Keeps the number of a leaf that is about to be dropped, durably.
+    fn keep_number(&self, name: &str) -> Result<()> {
+        let state = self.catalog.state();
+        match number_in(name).filter(|number| *number >= state.next_ordinal) {
+            Some(number) => self.change_state(|state| state.next_ordinal = number + 1),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes the highest number given so far, for when the checkpoints are lost.
+    pub(crate) fn note_numbers(&self, all: &AllCheckpoints) -> Result<()> {
+        let highest = self.catalog.next_ordinal(all) - 1;
+        if self.catalog.highest_noted() >= highest {
+            return Ok(());
+        }
+        let path = self.catalog.workspace.dir.join("ordinal");
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        // As wide as any number: what was there before is covered.
+        file.and_then(|mut file| file.write_all(format!("{highest:20}\n").as_bytes())).at("noting the number", &path)
+    }
+}

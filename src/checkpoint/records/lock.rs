@@ -1,0 +1,58 @@
+//! The lock of one workspace's records, as a type.
+//!
+//! Refs, log, journal, numbers, state, runs and stamps of a workspace are written while it is held, and by functions that ask for
+//! it. It is a kernel lock on a file that is never deleted.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::{Code, Result};
+use crate::sys::fs::lock::{FileLock, Held, Mode, holder};
+
+/// How long an operation waits for a lock that somebody else holds.
+pub const LOCK_WAIT: Duration = Duration::from_secs(60);
+
+/// The exclusive lock of a workspace, held for the life of the value.
+#[derive(Debug)]
+pub struct WorkspaceLock(FileLock);
+
+impl WorkspaceLock {
+    /// Takes the lock of the workspace whose records stand in `dir`, waiting at most `wait`. Others read `verb` as the reason.
+    ///
+    /// # Errors
+    /// `store-locked` when the wait is over; I/O errors.
+    pub fn acquire(dir: &Path, verb: &str, wait: Duration) -> Result<WorkspaceLock> {
+        FileLock::acquire(&file_in(dir), Mode::Exclusive, verb, wait).map(WorkspaceLock)
+    }
+
+    /// Returns true if nobody has held the lock since the holding that gave `earlier`.
+    pub(crate) fn follows(&self, earlier: &Held) -> bool {
+        self.0.follows(earlier)
+    }
+
+    /// Returns the mark by which a later holder knows that nobody held the lock in between.
+    pub(crate) fn held(&self) -> Held {
+        self.0.held()
+    }
+}
+
+/// Runs `look` while nobody writes; `None` if somebody does.
+///
+/// # Errors
+/// Returns the errors of `look` and of opening the lock.
+pub(crate) fn while_nobody_writes<T>(dir: &Path, look: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+    match FileLock::acquire(&file_in(dir), Mode::Shared, "looking", Duration::ZERO) {
+        Ok(_lock) => look().map(Some),
+        Err(error) if error.code() == Code::StoreLocked => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns true if the holder of the lock said that this verb is its reason.
+pub(crate) fn is_held_for(dir: &Path, verb: &str) -> bool {
+    holder(&file_in(dir)).contains(&format!("doing {verb}"))
+}
+
+fn file_in(dir: &Path) -> PathBuf {
+    dir.join("lock")
+}

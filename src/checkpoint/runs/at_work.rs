@@ -1,0 +1,70 @@
+//! The codons at work.
+//!
+//! A codon runs only while somebody holds its run's lock, which the kernel frees with its process.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::run::{Run, Running, dir};
+use crate::error::{Code, Error, Result};
+use crate::sys::fs::lock::{FileLock, Mode};
+
+/// How long somebody may look whether a codon runs.
+const LOOKING: Duration = Duration::from_secs(1);
+
+/// The codons that this process has begun, by run.
+#[derive(Default)]
+pub(crate) struct Codons(BTreeMap<String, CodonAtWork>);
+
+/// A codon that this process has begun.
+struct CodonAtWork {
+    /// The client that began it.
+    client: u64,
+    /// The run's lock, held until the codon ends.
+    _lock: FileLock,
+}
+
+impl Codons {
+    /// Returns the client whose codon of the run is at work here.
+    pub(super) fn client(&self, run: &str) -> Option<u64> {
+        self.0.get(run).map(|codon| codon.client)
+    }
+
+    /// Takes the lock of a run, for a codon that a client begins.
+    pub(super) fn begin(&mut self, workspace: &Path, run: &str, client: u64) -> Result<()> {
+        let lock = FileLock::acquire(&lock_file(workspace, run), Mode::Exclusive, "a codon", LOOKING)?;
+        self.0.insert(run.to_owned(), CodonAtWork { client, _lock: lock });
+        Ok(())
+    }
+
+    /// Lets go of the lock of a run.
+    pub(super) fn end(&mut self, run: &str) {
+        self.0.remove(run);
+    }
+
+    /// Returns the codon that a run is at, if somebody is really at it.
+    pub(crate) fn running(&self, workspace: &Path, run: &str) -> Result<Option<Running>> {
+        let Some(running) = Run::load(workspace, run)?.and_then(|state| state.running) else { return Ok(None) };
+        if self.0.contains_key(run) {
+            return Ok(Some(running));
+        }
+        match FileLock::acquire(&lock_file(workspace, run), Mode::Shared, "looking", Duration::ZERO) {
+            Ok(_free) => Ok(None),
+            Err(error) if error.code() == Code::StoreLocked => Ok(Some(running)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Refuses while a codon of the run runs.
+    pub(crate) fn refuse_running(&self, workspace: &Path, run: &str) -> Result<()> {
+        let Some(running) = self.running(workspace, run)? else { return Ok(()) };
+        let text = format!("codon `{}` of run `{run}` is running", running.id);
+        Err(Error::new(Code::CodonRunning, text).hint("end it first: `codon.complete`, `codon.fail` or `codon.skip`"))
+    }
+}
+
+/// Returns the lock file of a run. No run's id ends in `.lock`.
+fn lock_file(workspace: &Path, run: &str) -> PathBuf {
+    dir(workspace).join(format!("{run}.lock"))
+}

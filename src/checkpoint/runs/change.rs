@@ -1,0 +1,107 @@
+//! Changes of runs: they begin, end and fork.
+
+use super::run::{ForkPoint, Run, RunDetails, RunEnding};
+use crate::checkpoint::capture::request::{Take, Taken};
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::locked::Locked;
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::CheckpointKind;
+use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::interrupt::Flow;
+
+impl Locked<'_> {
+    /// Changes a run's file.
+    pub(super) fn change_run(&self, run: &str, change: impl FnOnce(&mut Run)) -> Result<Run> {
+        let mut state = self.catalog.run_state(run)?;
+        change(&mut state);
+        state.save(&self.catalog.workspace.dir, run, &self.lock)?;
+        Ok(state)
+    }
+
+    /// Notes that a run begins, or goes on.
+    ///
+    /// # Errors
+    /// Returns the errors of the lock and of writing.
+    pub(crate) fn start_run(&self, begin: &RunDetails) -> Result<()> {
+        let changed = self.change_run(&begin.run, |run| {
+            let keep = |old: &mut Option<String>, new: &Option<String>| *old = new.clone().or(old.take());
+            keep(&mut run.named, &begin.named);
+            keep(&mut run.client, &begin.client);
+            keep(&mut run.parent, &begin.parent);
+            keep(&mut run.goal, &begin.goal);
+            run.started.get_or_insert_with(|| rfc3339(now_ms()));
+            (run.ended, run.status) = (None, None);
+        });
+        changed.map(drop)
+    }
+
+    /// Notes that a run has ended, and returns what was recorded of its end: a codon that still runs as cut off, else what changed
+    /// since the run's last typed checkpoint. A run that nobody began and that has no codons records nothing.
+    ///
+    /// # Errors
+    /// Returns the errors of the lock, of taking the checkpoint and of writing; then the run goes on.
+    pub(crate) fn end_run(
+        &mut self,
+        run: &str,
+        status: RunEnding,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Option<Taken>> {
+        let state = self.catalog.run_state(run)?;
+        let is_open = state.ended.is_none() && (state.started.is_some() || state.tracked.is_some());
+        let taken = if self.codons.running(&self.catalog.workspace.dir, run)?.is_some() {
+            Some(self.record_exit(run, None, control)?)
+        } else if is_open {
+            self.record_end(run, status, control)?
+        } else {
+            None
+        };
+        self.change_run(run, |run| {
+            (run.ended, run.status, run.running) = (Some(rfc3339(now_ms())), Some(status), None);
+        })?;
+        Ok(taken)
+    }
+
+    /// Records how a run ended, if something changed since its last typed checkpoint.
+    fn record_end(&mut self, run: &str, status: RunEnding, control: &dyn Fn() -> Flow) -> Result<Option<Taken>> {
+        let (kind, word) = match status {
+            RunEnding::Completed => (CheckpointKind::Completed, "completed"),
+            RunEnding::Error => (CheckpointKind::Error, "error"),
+            RunEnding::Exit => (CheckpointKind::Exit, "exit"),
+        };
+        let mut take = Take::of(kind, run, &format!("the run ended: {word}"));
+        take.draft.always = false;
+        match self.take(&take, control) {
+            Ok((taken, _)) => Ok(Some(taken)),
+            // A run can end without its workspace.
+            Err(error) if error.code() == Code::WorkspaceGone => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a run whose first typed checkpoint follows `from`. No file is touched.
+    ///
+    /// # Errors
+    /// `conflict` when there is such a run; those of the lock and of writing.
+    pub(crate) fn fork_run(&mut self, begin: &RunDetails, from: &Checkpoint) -> Result<()> {
+        self.catalog.refuse_foreign(from)?;
+        let known = self.catalog.all()?.checkpoints.iter().any(|checkpoint| checkpoint.record.run == begin.run);
+        if known || Run::load(&self.catalog.workspace.dir, &begin.run)?.is_some() {
+            return Err(Error::new(Code::Conflict, format!("there is a run `{}` already", begin.run))
+                .field("run")
+                .hint("name another one, or none: then an id is made"));
+        }
+        // Detached first: a run whose file is missing is found again from its first checkpoint.
+        self.detach(&begin.run, from.id)?;
+        let run = Run {
+            named: begin.named.clone(),
+            client: begin.client.clone(),
+            parent: begin.parent.clone(),
+            goal: begin.goal.clone(),
+            started: Some(rfc3339(now_ms())),
+            origin: Some(ForkPoint { run: from.record.run.clone(), checkpoint: from.id, ordinal: from.record.ordinal }),
+            tracked: self.catalog.tracked_at(Some(from.id))?,
+            ..Run::default()
+        };
+        run.save(&self.catalog.workspace.dir, &begin.run, &self.lock)
+    }
+}

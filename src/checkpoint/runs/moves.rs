@@ -1,0 +1,111 @@
+//! Moves of runs: where the next typed checkpoint of one goes after a rollback or a fork.
+
+use super::rollback::RolledBack;
+use crate::checkpoint::catalog::branches::find;
+use crate::checkpoint::history::interrupted::refusal;
+use crate::checkpoint::history::journal::{OpKind, OperationStart};
+use crate::checkpoint::history::request::{Restore, RestoreStage};
+use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::state::Detached;
+use crate::error::Result;
+use crate::model::id::ObjectId;
+use crate::sys::interrupt::Flow;
+
+impl Locked<'_> {
+    /// Rolls a run back: restores, and has its next typed checkpoint open a new branch from the target. The run moves even where
+    /// no file has to change.
+    ///
+    /// # Errors
+    /// Before anything is touched: `codon-running` while a codon of the run runs, `rollback-in-progress` while an interrupted restore
+    /// waits, and those of [`Locked::restore`].
+    pub(crate) fn rollback(
+        &mut self,
+        restore: &Restore,
+        tell: &dyn Fn(RestoreStage<'_>),
+        control: &dyn Fn() -> Flow,
+    ) -> Result<RolledBack> {
+        if let Some(begin) = &self.catalog.history()?.interrupted {
+            return Err(refusal(begin));
+        }
+        self.codons.refuse_running(&self.catalog.workspace.dir, &restore.run)?;
+        let foreign = self.catalog.foreign()?;
+        if let Some(target) = foreign.checkpoints.iter().find(|checkpoint| checkpoint.id == restore.target) {
+            self.catalog.refuse_foreign(target)?;
+        }
+        let restore = Restore { kind: OpKind::Rollback, ..restore.clone() };
+        let restored = self.run_restore(&restore, None, tell, control)?;
+        let next_branch = self.catalog.branch_of(&restore.run)?;
+        Ok(RolledBack { restored, run: restore.run, next_branch })
+    }
+
+    /// Moves the run of a rollback with its files, and back when the rollback is undone or given up.
+    pub(crate) fn move_with(&self, begin: &OperationStart, given_up: bool) -> Result<()> {
+        let history = self.catalog.history()?;
+        match begin.kind {
+            OpKind::Restore => Ok(()),
+            OpKind::Rollback if given_up => self.move_back(&begin.run, begin.target),
+            OpKind::Rollback => self.move_run(&begin.run, begin.target),
+            OpKind::Undo | OpKind::Redo if given_up => Ok(()),
+            OpKind::Undo => match history.undo.last().and_then(|step| step.moved.as_ref()) {
+                Some((run, target)) => self.move_back(run, *target),
+                None => Ok(()),
+            },
+            OpKind::Redo => match history.redo.last().and_then(|step| step.moved.as_ref()) {
+                Some((run, target)) => self.move_run(run, *target),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Has a run stand at a checkpoint: branch and patterns are those of there.
+    fn move_run(&self, run: &str, target: ObjectId) -> Result<()> {
+        self.detach(run, target)?;
+        let tracked = self.catalog.tracked_at(Some(target))?;
+        self.change_run(run, |state| state.tracked = tracked).map(drop)
+    }
+
+    /// Takes a move back, if nothing was recorded since.
+    fn move_back(&self, run: &str, target: ObjectId) -> Result<()> {
+        let tracked = match self.reattach(run, target)? {
+            Some(tracked) => Some(tracked),
+            None => self.catalog.tracked_at(self.catalog.run_tip(run)?.1)?,
+        };
+        self.change_run(run, |state| state.tracked = tracked).map(drop)
+    }
+
+    /// Has a run's next typed checkpoint open a new branch from `from`. Its old branch stays. The operation
+    /// that is at work may have done it already, before it was cut off.
+    pub(super) fn detach(&self, run: &str, from: ObjectId) -> Result<()> {
+        let refs = self.catalog.refs(&self.catalog.branch_prefix())?;
+        let mut state = self.catalog.state();
+        let op = self.catalog.history()?.interrupted.as_ref().map(|begin| begin.op.clone());
+        let old = state.detached.get(run).filter(|old| find(&refs, &old.branch).is_none()).cloned();
+        if op.is_some() && old.as_ref().is_some_and(|old| old.op == op && old.from == from) {
+            return Ok(());
+        }
+        let tracked = self.catalog.run_state(run)?.tracked;
+        let new = Detached { op, tracked, ..Detached::new(self.catalog.free_branch(run, &refs, &state), from) };
+        let new = match old {
+            Some(old) => new.after(old),
+            None => new,
+        };
+        state.detached.insert(run.to_owned(), new);
+        state.save(&self.catalog.workspace.dir, &self.lock)
+    }
+
+    /// Takes it back, if nothing was recorded since: the run goes on where it was before. Returns the patterns that it had there,
+    /// if they were noted.
+    fn reattach(&self, run: &str, from: ObjectId) -> Result<Option<Vec<String>>> {
+        let mut state = self.catalog.state();
+        let Some(detached) = state.detached.get_mut(run).filter(|detached| detached.from == from) else {
+            return Ok(None);
+        };
+        let tracked = detached.tracked.take();
+        match detached.before.pop() {
+            Some(left) => (detached.from, detached.op, detached.tracked) = (left.from, left.op, left.tracked),
+            None => _ = state.detached.remove(run),
+        }
+        state.save(&self.catalog.workspace.dir, &self.lock)?;
+        Ok(tracked)
+    }
+}
