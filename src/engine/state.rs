@@ -5,7 +5,6 @@
 //! more checkpoint.
 
 use std::collections::{BTreeMap, HashMap};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::guard::Turns;
 use crate::checkpoint::Home;
 use crate::sys::fs::durable::{create_private_dir, replace_cache};
+use crate::sys::fs::mark::FileMark;
 
 /// Sessions that are kept in memory; beyond them those that no connection uses are dropped.
 const MANY: usize = 256;
@@ -48,15 +48,12 @@ pub struct SessionState {
     file: Option<PathBuf>,
     /// What the file system said of the file when it was last read or written.
     #[serde(skip)]
-    mark: FileMark,
+    mark: Option<FileMark>,
 }
 
-/// Inode and time of modification, by which a file that another process has replaced is noticed.
-type FileMark = Option<(u64, i64, i64)>;
-
-fn mark(file: &Path) -> FileMark {
-    let facts = std::fs::metadata(file).ok()?;
-    Some((facts.ino(), facts.mtime(), facts.mtime_nsec()))
+/// Marks the file, by which one that another process has replaced is noticed; one that cannot be looked at counts as not there.
+fn mark(file: &Path) -> Option<FileMark> {
+    FileMark::behind(file).ok().flatten()
 }
 
 impl SessionState {

@@ -25,10 +25,15 @@ impl Stamp {
     /// git's racy rule, ctime included: whether a later write would surely have moved this stamp, given that the content
     /// was read no earlier than `read_at` (the file system's clock, nanoseconds).
     pub fn proves_content_read_at(&self, read_at: i64) -> bool {
-        let newest = self.mtime.max(self.ctime);
-        let coarse = self.mtime % 1_000_000_000 == 0 && self.ctime % 1_000_000_000 == 0;
-        newest.saturating_add(if coarse { COARSE_STEP } else { FINE_STEP }) < read_at
+        times_prove(self.mtime, self.ctime, read_at)
     }
+}
+
+/// Applies git's racy rule to the times of a file: tells whether a later write would surely have moved them.
+pub fn times_prove(mtime: i64, ctime: i64, read_at: i64) -> bool {
+    let newest = mtime.max(ctime);
+    let coarse = mtime % 1_000_000_000 == 0 && ctime % 1_000_000_000 == 0;
+    newest.saturating_add(if coarse { COARSE_STEP } else { FINE_STEP }) < read_at
 }
 
 /// The facts of a captured file after the last capture.

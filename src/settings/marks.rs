@@ -1,12 +1,12 @@
 //! By which an edit of the settings' files is noticed: what the file system says of them, a few calls in all.
 
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::{WORKSPACE_FILE, trust, user_file};
-use crate::model::stamp::Stamp;
+use crate::model::stamp::times_prove;
 use crate::sys::clock::file_clock;
+use crate::sys::fs::mark::FileMark;
 
 /// The files as they were at one time. To be taken before they are read, so that what changes meanwhile is noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct SettingsMarks {
 enum FoundFile {
     No,
     Unreadable(ErrorKind),
-    File(Stamp),
+    File(FileMark),
 }
 
 impl SettingsMarks {
@@ -35,7 +35,7 @@ impl SettingsMarks {
     /// have been written again without a trace.
     pub fn stand(&self, now: &SettingsMarks) -> bool {
         let proven = |file: &FoundFile| match file {
-            FoundFile::File(stamp) => stamp.proves_content_read_at(self.at),
+            FoundFile::File(mark) => times_prove(mark.mtime, mark.ctime, self.at),
             FoundFile::No | FoundFile::Unreadable(_) => true,
         };
         self.files == now.files && self.files.iter().all(proven)
@@ -44,17 +44,8 @@ impl SettingsMarks {
 
 /// Behind links, as settings are read; that the workspace's own file may be none does not hide what it leads to.
 fn found(path: &Path) -> FoundFile {
-    let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
     match path.metadata() {
-        Ok(facts) => FoundFile::File(Stamp {
-            size: facts.size(),
-            mtime: nanoseconds(facts.mtime(), facts.mtime_nsec()),
-            ctime: nanoseconds(facts.ctime(), facts.ctime_nsec()),
-            dev: facts.dev(),
-            ino: facts.ino(),
-            mode: facts.mode(),
-            links: facts.nlink(),
-        }),
+        Ok(facts) => FoundFile::File(FileMark::from(&facts)),
         Err(error) if error.kind() == ErrorKind::NotFound => FoundFile::No,
         Err(error) => FoundFile::Unreadable(error.kind()),
     }
@@ -88,8 +79,8 @@ mod tests {
     /// Waits until the file is older than its clock's step.
     fn grow_old(file: &Path) {
         loop {
-            let FoundFile::File(stamp) = found(file) else { panic!("it is gone") };
-            if stamp.proves_content_read_at(file_clock()) {
+            let FoundFile::File(mark) = found(file) else { panic!("it is gone") };
+            if times_prove(mark.mtime, mark.ctime, file_clock()) {
                 return;
             }
             std::thread::yield_now();

@@ -6,8 +6,8 @@
 //! anything else is done ([`Store::recover`]): objects that are missing or torn are written again, refs that did not move
 //! are moved.
 //!
-//! A record is `PTNL`, the length of the body and its CRC-32 (both 32 bits, little-endian), and the body: the old id and the
-//! new one (an old one of zeros: none), the ref's name, and the objects, each an id and its bytes; name and bytes with their
+//! A record is `PTNL`, the length of the body and its CRC-32 (both 32 bits, little-endian), and the body. The body is the old id and
+//! the new one (an old one of zeros: none), the ref's name, and the objects, each an id and its bytes. Name and bytes have their
 //! lengths before them. What follows the last whole record was never answered and is cut off.
 //!
 //! *Invariant:* one writer at a time: who holds the workspace's lock. *Invariant:* refs are deleted only after a flush, so

@@ -107,7 +107,7 @@ impl Store {
 
     /// Moves a ref from `expect` (`None`: it must not exist) to `new`, durably.
     ///
-    /// The caller holds the workspace lock, under which all of piton's ref writes of a workspace happen: a `.lock` file
+    /// The caller holds the workspace lock, under which all of piton's ref writes of a workspace happen. So a `.lock` file
     /// found here is left over from a killed process, or a person's git is at work. It is waited for, then removed.
     ///
     /// # Errors

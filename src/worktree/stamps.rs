@@ -50,7 +50,7 @@ pub struct Built {
 
 /// The outcome of reading a stamps file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StampsRead {
     Found(Stamps),
     Missing,
     /// Torn, damaged or of another version; the reason, for logs.
@@ -66,8 +66,8 @@ pub type OnDirs<'b> = &'b mut dyn FnMut(Vec<RelPath>);
 /// When the file exists and cannot be read.
 pub fn load(file: &Path, begin: OnDirs<'_>) -> Result<Option<Stamps>> {
     match read(file, begin)? {
-        Outcome::Found(stamps) => Ok(Some(stamps)),
-        Outcome::Missing | Outcome::Unusable(_) => Ok(None),
+        StampsRead::Found(stamps) => Ok(Some(stamps)),
+        StampsRead::Missing | StampsRead::Unusable(_) => Ok(None),
     }
 }
 
@@ -75,13 +75,13 @@ pub fn load(file: &Path, begin: OnDirs<'_>) -> Result<Option<Stamps>> {
 ///
 /// # Errors
 /// As [`load`].
-pub fn read(file: &Path, begin: OnDirs<'_>) -> Result<Outcome> {
+pub fn read(file: &Path, begin: OnDirs<'_>) -> Result<StampsRead> {
     let Some(bytes) = read_regular(file, CAP).at("reading the stamps", file)? else {
-        return Ok(Outcome::Missing);
+        return Ok(StampsRead::Missing);
     };
     Ok(match decode_with(&bytes, begin) {
-        Ok(stamps) => Outcome::Found(stamps),
-        Err(why) => Outcome::Unusable(why),
+        Ok(stamps) => StampsRead::Found(stamps),
+        Err(why) => StampsRead::Unusable(why),
     })
 }
 
@@ -377,23 +377,23 @@ mod tests {
             read(&file, &mut |_| ()).unwrap()
         };
         for cut in 0..good.len() {
-            assert!(matches!(read(&good[..cut]), Outcome::Unusable(_)), "cut at {cut}");
+            assert!(matches!(read(&good[..cut]), StampsRead::Unusable(_)), "cut at {cut}");
         }
         for at in 0..good.len() {
             let mut changed = good.clone();
             changed[at] ^= 0x41;
-            assert!(matches!(read(&changed), Outcome::Unusable(_)), "changed at {at}");
+            assert!(matches!(read(&changed), StampsRead::Unusable(_)), "changed at {at}");
         }
         let body = |count: u64| {
             let mut body = vec![0; 7];
             put(&mut body, count);
             [&good[..12], &crc32fast::hash(&body).to_le_bytes(), &body].concat()
         };
-        assert!(matches!(read(&body(0)), Outcome::Found(_)));
-        assert_eq!(read(&body(u64::MAX)), Outcome::Unusable(CUT));
+        assert!(matches!(read(&body(0)), StampsRead::Found(_)));
+        assert_eq!(read(&body(u64::MAX)), StampsRead::Unusable(CUT));
         let mut newer = good.clone();
         newer[8] = VERSION as u8 + 1;
-        assert_eq!(read(&newer), Outcome::Unusable("is of another version"));
+        assert_eq!(read(&newer), StampsRead::Unusable("is of another version"));
     }
 
     proptest! {

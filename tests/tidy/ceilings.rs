@@ -17,10 +17,6 @@ const CEILINGS: &[(&str, [usize; 4])] = &[
     ("src/model", [0, 0, 12, 3]),
     ("src/protocol", [0, 0, 16, 0]),
     ("src/settings", [0, 0, 0, 1]),
-    ("src/store", [4, 4, 55, 2]),
-    ("src/sys", [0, 3, 17, 2]),
-    ("src/watch", [0, 3, 44, 0]),
-    ("src/worktree", [0, 12, 159, 4]),
 ];
 
 /// The rules that have a ceiling, in the order of its columns.

@@ -1,8 +1,7 @@
 //! Removals that nobody waits for. The file system frees the content of a file when its last name goes.
 //!
-//! That can take longer than everything else (ext4 mounted with `discard` and without a journal tells the disk of each file, and
-//! waits: 0.4 ms on a virtual disk; a large file takes long anywhere), and nobody needs to wait for it. So a handle holds
-//! the content on until one of a few threads closes it. A process that is killed leaves that to the kernel; one that ends by itself
+//! That can take longer than everything else. ext4 mounted with `discard` and without a journal tells the disk of each file, and
+//! waits: 0.4 ms on a virtual disk. A large file takes long anywhere. Nobody needs to wait for it: a handle holds the content until one of a few threads closes it. A process that is killed leaves that to the kernel; one that ends by itself
 //! calls [`wait`], for otherwise the kernel would close all that is left one by one.
 
 use std::mem;
@@ -26,8 +25,8 @@ const SHARE: u64 = 4;
 static HELD: Mutex<u64> = Mutex::new(0);
 static LET_GO: Condvar = Condvar::new();
 
-/// Removes names, and leaves what is behind them to be freed beside: from when this is dropped on, so that whatever is still to
-/// be synced does not wait behind it, or sooner where it is much.
+/// Removes names, and leaves what is behind them to be freed on other threads. That begins when this is dropped, so that nothing
+/// that is still to be synced waits behind it; sooner where it is much.
 pub struct DeferredUnlink {
     gathered: Mutex<Vec<Handle>>,
     /// The file system on which holding on is known to do no harm.

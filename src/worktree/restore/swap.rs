@@ -1,8 +1,8 @@
 //! Replacing and deleting in two moves, so that what is dropped has been looked at after it left its place.
 //!
 //! Between the proof and a plain `rename` somebody else may save a file, and it would be lost. So the old file is first
-//! moved to a temporary name (in the same call that puts the new one in its place), looked at there, and dropped only when
-//! it is the very object, in the very state, that was proved; else it goes back. What remains: a writer that still holds
+//! moved to a temporary name (in the same call that puts the new one in its place) and looked at there. It is dropped
+//! only when it is the very object, in the very state, that was proved; else it goes back. What remains: a writer that still holds
 //! the old file open may write after the last look. Where the file system cannot exchange names, the window between the
 //! proof and the rename remains as well.
 
