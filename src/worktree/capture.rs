@@ -46,7 +46,7 @@ pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: Interrupt<
     let walked = Instant::now();
     let files = std::mem::take(&mut found.files);
     let mut gathered = Gathered::with_room(files.len());
-    gathered.read(request, &root, &files, (sink, control))?;
+    gathered.read(request, &root, &files, sink, control)?;
     gathered.skipped.append(&mut found.skipped);
     let count = files.len() as u64;
     memory::drop_beside(files, count);
@@ -108,7 +108,8 @@ impl Gathered {
         request: &Request<'_>,
         root: &Root,
         files: &[Candidate],
-        (sink, control): (&dyn ObjectSink, Interrupt<'_>),
+        sink: &dyn ObjectSink,
+        control: Interrupt<'_>,
     ) -> Result<()> {
         let mut jobs = Vec::new();
         for index in self.reuse(files, control)? {

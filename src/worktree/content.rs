@@ -114,7 +114,7 @@ impl Doubts {
             }
         }
         for (path, known) in self.compared {
-            if is_other(root, (&path, &known), control)? {
+            if is_other(root, &path, &known, control)? {
                 found.push(path);
             }
         }
@@ -126,7 +126,7 @@ impl Doubts {
             // A large one is not read twice.
             let other = || match known.stamp.size > COMPARED_BYTES {
                 true => Ok(true),
-                false => is_other(root, (&path, &known), control),
+                false => is_other(root, &path, &known, control),
             };
             if !is_there || (is_written() && other()?) {
                 found.push(path);
@@ -150,7 +150,7 @@ pub(super) fn newest(known: &KnownFile) -> i64 {
 ///
 /// # Errors
 /// `shutting-down` when `control` said so; a large file is read piece by piece.
-pub(super) fn is_other(root: &Root, (path, known): (&RelPath, &KnownFile), control: Interrupt<'_>) -> Result<bool> {
+pub(super) fn is_other(root: &Root, path: &RelPath, known: &KnownFile, control: Interrupt<'_>) -> Result<bool> {
     unless_stopped(control)?;
     let size = known.stamp.size;
     if size <= COMPARED_BYTES {
@@ -270,15 +270,15 @@ mod tests {
         let root = Root::open(temp.path()).unwrap();
         for (content, other) in [(&now, false), (&old, true)] {
             let (path, known) = known(temp.path(), "f", content);
-            assert_eq!(is_other(&root, (&path, &known), &|| Flow::Continue).unwrap(), other);
+            assert_eq!(is_other(&root, &path, &known, &|| Flow::Continue).unwrap(), other);
             let longer = KnownFile { stamp: crate::model::stamp::Stamp { size: 2 << 20, ..known.stamp }, ..known };
-            assert!(is_other(&root, (&path, &longer), &|| Flow::Continue).unwrap(), "cut short");
+            assert!(is_other(&root, &path, &longer, &|| Flow::Continue).unwrap(), "cut short");
             let calls = std::cell::Cell::new(0);
             let stop = || {
                 calls.set(calls.get() + 1);
                 if calls.get() > 2 { Flow::Stop } else { Flow::Continue }
             };
-            assert!(is_other(&root, (&path, &known), &stop).is_err());
+            assert!(is_other(&root, &path, &known, &stop).is_err());
         }
     }
 }

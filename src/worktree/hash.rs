@@ -2,7 +2,7 @@
 
 use super::beneath::Root;
 use super::budget::Budget;
-use super::read::{self, Refusal, Stored};
+use super::read::{self, Refusal, SizeLimits, Stored};
 use super::stopped::stopped;
 use crate::error::Result;
 use crate::model::path::RelPath;
@@ -47,14 +47,15 @@ pub(super) fn run(
     }
     let size = jobs.iter().map(|job| job.size).sum();
     if jobs.len() <= FEW && size <= LITTLE {
-        let read_whole = |job: &Job<'_>| read::store(root, job.path, (job.cap, read::WHOLE), sink);
+        let read_whole =
+            |job: &Job<'_>| read::store(root, job.path, SizeLimits { cap: job.cap, whole: read::WHOLE }, sink);
         return on(Threads::NONE, jobs, &read_whole, control);
     }
     sink.expect(jobs.len(), size)?;
     let budget = Budget::new(memory, jobs.len());
     let read_admitted = |job: &Job<'_>| {
         let admitted = budget.admit(job.size.min(job.cap));
-        read::store(root, job.path, (job.cap, admitted.whole), sink)
+        read::store(root, job.path, SizeLimits { cap: job.cap, whole: admitted.whole }, sink)
     };
     // A single large file takes long: the calling thread only asks whether to go on.
     let threads = Threads { name: "capture", most: cores(MAX_WORKERS), block: 1, caller: Caller::Watches };

@@ -62,18 +62,23 @@ pub(super) fn whole(root: &Root, path: &RelPath, cap: u64) -> Result<Content, Re
     attempts(root, path, cap, &mut |opened, last| opened.whole(last))
 }
 
-/// Reads a file and hands its content to the sink. Above `cap` bytes it is refused as too large, above `whole` streamed.
-pub(super) fn store(
-    root: &Root,
-    path: &RelPath,
-    (cap, whole): (u64, u64),
-    sink: &dyn ObjectSink,
-) -> Result<Stored, Refusal> {
+/// Sizes in bytes that decide how a file is read.
+#[derive(Clone, Copy)]
+pub(super) struct SizeLimits {
+    /// A larger file is refused as too large.
+    pub(super) cap: u64,
+    /// A larger file is streamed.
+    pub(super) whole: u64,
+}
+
+/// Reads a file and hands its content to the sink.
+pub(super) fn store(root: &Root, path: &RelPath, limits: SizeLimits, sink: &dyn ObjectSink) -> Result<Stored, Refusal> {
     // As much as was there when it turned out shorter than it had said.
     let mut short = None;
+    let SizeLimits { cap, whole } = limits;
     let stored = attempts(root, path, cap, &mut |opened, last| {
         if opened.before.size > whole {
-            return opened.stream(sink, last, (u64::MAX, &mut short));
+            return opened.stream(sink, last, u64::MAX, &mut short);
         }
         let Some(content) = opened.whole(last)? else {
             return Ok(None);
@@ -83,7 +88,7 @@ pub(super) fn store(
     match (stored, short) {
         (Err(Refusal::Skip(SkipReason::Vanished)), Some(most)) => {
             // It shrank under the last attempt too: so much of it was there a moment ago.
-            let streamed = Opened::open(root, path, cap)?.stream(sink, true, (most, &mut short))?;
+            let streamed = Opened::open(root, path, cap)?.stream(sink, true, most, &mut short)?;
             streamed.ok_or(Refusal::Skip(SkipReason::Vanished))
         }
         (stored, _) => stored,
@@ -160,7 +165,8 @@ impl Opened {
         mut self,
         sink: &dyn ObjectSink,
         last: bool,
-        (most, short): (u64, &mut Option<u64>),
+        most: u64,
+        short: &mut Option<u64>,
     ) -> Result<Option<Stored>, Refusal> {
         let size = self.before.size.min(most);
         let mut source = StableSource { file: (&mut self.file).take(size), left: size, failed: None };

@@ -13,7 +13,7 @@ use super::plan::Plan;
 use super::proof::Proof;
 use super::stage::Staging;
 use super::step::{RestoreStep, StepOutcome};
-use super::swap::{set_aside, swap};
+use super::swap::{NameIn, set_aside, swap};
 use super::threads::threads;
 use crate::error::Result;
 use crate::model::manifest::{EntryKind, ManifestEntry};
@@ -235,7 +235,8 @@ impl<'a> Commit<'a> {
         };
         let name = temporary_name();
         dir.create_dir(&name, 0o700)?;
-        let swapped = swap(&self.deferred, (&dir, &name), (&dir, path.name()), &seen);
+        let swapped =
+            swap(&self.deferred, NameIn { dir: &dir, name: &name }, NameIn { dir: &dir, name: path.name() }, &seen);
         if matches!(swapped, Ok(true)) {
             self.made.insert(path.clone());
             return Ok(StepOutcome::Changed);

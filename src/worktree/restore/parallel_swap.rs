@@ -10,7 +10,7 @@ use super::outcome::Saved;
 use super::proof::{Proof, prove_seen};
 use super::stage::{Staged, Staging};
 use super::step::{RestoreStep, StepOutcome};
-use super::swap::swap;
+use super::swap::{NameIn, swap};
 use crate::error::Result;
 use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
@@ -114,8 +114,8 @@ impl<'a> ParallelSwap<'a> {
         let (Proof::Exact(seen), _turn) = self.prove(&dir, path, from)? else {
             return Ok(StepOutcome::Moved);
         };
-        let new = (elsewhere.as_ref().unwrap_or(&dir), &*staged.name);
-        let swapped = swap(self.deferred, new, (&dir, path.name()), &seen)?;
+        let new = NameIn { dir: elsewhere.as_ref().unwrap_or(&dir), name: &staged.name };
+        let swapped = swap(self.deferred, new, NameIn { dir: &dir, name: path.name() }, &seen)?;
         Ok(if swapped { StepOutcome::Changed } else { StepOutcome::Moved })
     }
 

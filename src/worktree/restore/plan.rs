@@ -272,7 +272,7 @@ impl Planner<'_> {
                 continue;
             }
             match self.arrival_conflict(path, from.as_ref(), entry, *selected, &wanted) {
-                Some(reason) => self.refuse(path, (from.as_ref(), entry), reason, *selected),
+                Some(reason) => self.refuse(path, from.as_ref(), entry, reason, *selected),
                 None => match from {
                     Some(from) => drop(self.replace.insert(path.clone(), (from, *entry))),
                     None => drop(self.create.insert(path.clone(), *entry)),
@@ -339,7 +339,8 @@ impl Planner<'_> {
     fn refuse(
         &mut self,
         path: &RelPath,
-        (from, to): (Option<&ManifestEntry>, &ManifestEntry),
+        from: Option<&ManifestEntry>,
+        to: &ManifestEntry,
         reason: ConflictReason,
         selected: bool,
     ) {

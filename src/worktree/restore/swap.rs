@@ -11,24 +11,24 @@ use crate::sys::fs::deferred::DeferredUnlink;
 use crate::sys::fs::dir::Dir;
 use crate::sys::fs::stat::{FileKind, Stat};
 
-/// A name, and the directory in which it stands.
-type Name<'a> = (&'a Dir, &'a [u8]);
+/// A name in an open directory.
+#[derive(Clone, Copy)]
+pub(super) struct NameIn<'a> {
+    pub dir: &'a Dir,
+    pub name: &'a [u8],
+}
 
 /// The beginning of the name of a file that could not go back to its own.
 const KEPT_PREFIX: &str = ".piton-kept";
 
-/// Puts `new` (in `from`) in the place of `name` (in `dir`), which was proved to be in state `seen`, and drops the old.
+/// Puts `new` in the place of `old`, which was proved to be in state `seen`, and drops the old one.
 ///
 /// `false` when it was not in that state any more, or was a directory that is not empty: it is in its place again.
-pub(super) fn swap(
-    deferred: &DeferredUnlink,
-    (from, new): Name<'_>,
-    (dir, name): Name<'_>,
-    seen: &Stat,
-) -> Result<bool> {
+pub(super) fn swap(deferred: &DeferredUnlink, new: NameIn<'_>, old: NameIn<'_>, seen: &Stat) -> Result<bool> {
+    let (NameIn { dir: from, name: new }, NameIn { dir, name }) = (new, old);
     let ours = from.stat(new)?;
     if !from.exchange(new, dir, name)? {
-        return swap_plainly(deferred, (from, new), (dir, name), seen);
+        return swap_plainly(deferred, NameIn { dir: from, name: new }, old, seen);
     }
     let dropped = drop_displaced(deferred, from, new, seen);
     if matches!(dropped, Ok(true)) {
@@ -53,12 +53,8 @@ fn drop_displaced(deferred: &DeferredUnlink, dir: &Dir, name: &[u8], seen: &Stat
 }
 
 /// For file systems without an exchange: the kinds decide how.
-pub(super) fn swap_plainly(
-    deferred: &DeferredUnlink,
-    (from, new): Name<'_>,
-    (dir, name): Name<'_>,
-    seen: &Stat,
-) -> Result<bool> {
+pub(super) fn swap_plainly(deferred: &DeferredUnlink, new: NameIn<'_>, old: NameIn<'_>, seen: &Stat) -> Result<bool> {
+    let (NameIn { dir: from, name: new }, NameIn { dir, name }) = (new, old);
     let new_is_dir = from.stat(new)?.is_some_and(|stat| stat.kind == FileKind::Dir);
     if seen.kind == FileKind::Dir {
         return Ok(dir.rmdir(name)? && from.rename_new(new, dir, name)?);

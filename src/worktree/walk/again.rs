@@ -34,12 +34,13 @@ pub(crate) struct Again {
 pub(crate) fn walk_again(
     request: &Request<'_>,
     root: &Root,
-    (configured, whole): (Option<Arc<Level>>, bool),
+    configured: Option<Arc<Level>>,
+    whole: bool,
     all: Vec<Again>,
     control: Interrupt<'_>,
 ) -> Result<WalkResult> {
     let walk = |ahead: &Ahead| {
-        let mut walker = Walker::new(request, root, (ahead, configured), control);
+        let mut walker = Walker::new(request, root, ahead, configured, control);
         for again in all {
             walker.look_again(&again)?;
             walker.go_on()?;
@@ -77,7 +78,7 @@ impl Walker<'_> {
         let first = self.stack.len();
         for (name, seen) in again.names.iter().zip(seen) {
             let before = self.stack.len();
-            self.child(&again.place, &here, &beside, (name, seen));
+            self.child(&again.place, &here, &beside, name, seen);
             if seen.stamp.is_ok() && self.stack.len() == before {
                 self.found.refused.push(again.place.path.join(name));
             }

@@ -102,7 +102,8 @@ impl Ahead {
     pub(super) fn take(
         &self,
         path: &RelPath,
-        (root, buffer): (&Root, &mut [MaybeUninit<u8>]),
+        root: &Root,
+        buffer: &mut [MaybeUninit<u8>],
         control: Interrupt<'_>,
     ) -> Result<Option<DirListing>> {
         if let Some(at) = self.plan.find(path) {

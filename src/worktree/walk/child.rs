@@ -17,11 +17,17 @@ use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::model::stamp::{KnownFile, Stamp};
 
+/// The stamp of a link, and the file system's clock just before it was taken.
+struct LinkSeen {
+    stamp: Stamp,
+    at: i64,
+}
+
 impl Walker<'_> {
     /// Looks at `name` in the open directory of `place`; `names` are the directory's names as far as they were listed.
-    pub(super) fn child(&mut self, place: &WalkDir, here: &Here<'_>, names: &Names, (name, seen): (&[u8], Seen)) {
+    pub(super) fn child(&mut self, place: &WalkDir, here: &Here<'_>, names: &Names, name: &[u8], seen: Seen) {
         if is_never_captured(name) {
-            return self.never(place, (name, seen));
+            return self.never(place, name, seen);
         }
         let stamp = match seen.stamp {
             Ok(stamp) => stamp,
@@ -37,13 +43,13 @@ impl Walker<'_> {
         };
         match kind {
             FileType::RegularFile => self.file(place, path, known, stamp),
-            FileType::Symlink => self.link(place, here, (path, known), (stamp, seen.at)),
+            FileType::Symlink => self.link(place, here, path, known, LinkSeen { stamp, at: seen.at }),
             _ => self.special(place, &path, known),
         }
     }
 
     /// Says that a repository's own data is about to be destroyed. No restore writes into a `.git`, so nothing is captured of it.
-    fn never(&mut self, place: &WalkDir, (name, seen): (&[u8], Seen)) {
+    fn never(&mut self, place: &WalkDir, name: &[u8], seen: Seen) {
         if name != b".git" || seen.stamp.is_err() || self.request.unlimited_targets {
             return;
         }
@@ -154,7 +160,7 @@ impl Walker<'_> {
             (_, _) => return self.skip(&path, SkipReason::OverBudget(stamp.size)),
         };
         let source = reused(known, &stamp).filter(|_| !self.is_live(&path)).unwrap_or(ContentSource::Unread);
-        self.push(path, stamp, source, (class, targeted));
+        self.push(path, stamp, source, class, targeted);
     }
 
     /// Tells whether a file may be written through a mapping right now, which moves no time.
@@ -168,8 +174,9 @@ impl Walker<'_> {
         &mut self,
         place: &WalkDir,
         here: &Here<'_>,
-        (path, known): (RelPath, Option<&KnownFile>),
-        (stamp, read_at): (Stamp, i64),
+        path: RelPath,
+        known: Option<&KnownFile>,
+        LinkSeen { stamp, at: read_at }: LinkSeen,
     ) {
         let targeted = place.forced || self.targets.contains(&path);
         if self.targets.any_below(&path) {
@@ -189,7 +196,7 @@ impl Walker<'_> {
                 Err(errno) => return self.unseen(place, &path, errno),
             },
         };
-        self.push(path, stamp, source, (class, targeted));
+        self.push(path, stamp, source, class, targeted);
     }
 
     fn special(&mut self, place: &WalkDir, path: &RelPath, known: Option<&KnownFile>) {
@@ -199,7 +206,7 @@ impl Walker<'_> {
         }
     }
 
-    fn push(&mut self, path: RelPath, stamp: Stamp, source: ContentSource, (class, targeted): (Class, bool)) {
+    fn push(&mut self, path: RelPath, stamp: Stamp, source: ContentSource, class: Class, targeted: bool) {
         self.stack.push(WalkItem::File(Candidate { path, stamp, source, class, targeted }));
     }
 

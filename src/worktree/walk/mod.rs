@@ -61,7 +61,7 @@ pub(super) fn walk(request: &Request<'_>, root: &Root, control: Interrupt<'_>) -
 
 fn walk_with(request: &Request<'_>, root: &Root, ahead: &Ahead, control: Interrupt<'_>) -> Result<WalkResult> {
     let configured = configured(request);
-    let mut walker = Walker::new(request, root, (ahead, configured), control);
+    let mut walker = Walker::new(request, root, ahead, configured, control);
     let in_extent = walker.extent.is_none() || walker.in_extent(&RelPath::root());
     let whole = walker.targets.contains(&RelPath::root()) && walker.recursive.contains(&RelPath::root());
     walker.stack.push(WalkItem::Dir(WalkDir::root(in_extent, whole)));

@@ -69,7 +69,8 @@ impl<'a> Walker<'a> {
     pub(super) fn new(
         request: &'a Request<'a>,
         root: &'a Root,
-        (ahead, configured): (&'a Ahead, Option<Arc<Level>>),
+        ahead: &'a Ahead,
+        configured: Option<Arc<Level>>,
         control: Interrupt<'a>,
     ) -> Walker<'a> {
         let paths = |recursive_only: bool| {
@@ -135,11 +136,8 @@ impl<'a> Walker<'a> {
                 return Ok(());
             }
         }
-        let ahead = if place.shown() {
-            self.ahead.take(&place.path, (self.root, &mut self.buffer), self.control)?
-        } else {
-            None
-        };
+        let ahead =
+            if place.shown() { self.ahead.take(&place.path, self.root, &mut self.buffer, self.control)? } else { None };
         let listing = match ahead.map_or_else(|| self.list(&place), Ok) {
             Ok(listing) => listing,
             Err(errno) => return self.unopened(&place, errno),
@@ -174,7 +172,7 @@ impl<'a> Walker<'a> {
                 self.check()?;
             }
             let seen = seen.get(n).copied().unwrap_or_else(|| here.see(name));
-            self.child(&place, &here, &names, (name, seen));
+            self.child(&place, &here, &names, name, seen);
         }
         let whole = place.shown() && self.stack.len() - first == names.len();
         let applied = held.as_ref().and_then(|held| ObjectId::of(ObjectKind::Blob, &held.bytes).ok());

@@ -43,7 +43,7 @@ impl Warm {
         for (path, known) in chosen.into_iter().map(|at| &all[at]) {
             let is_file = known.stamp.mode & libc::S_IFMT == libc::S_IFREG;
             let as_captured = || root.lstat(path).is_ok_and(|stat| stamp_of(&stat) == known.stamp);
-            if known.proven && is_file && as_captured() && is_other(&root, (path, known), control)? {
+            if known.proven && is_file && as_captured() && is_other(&root, path, known, control)? {
                 wrong.push(path.clone());
             }
         }

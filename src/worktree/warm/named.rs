@@ -85,8 +85,8 @@ impl Warm {
         }
         let known = self.known_at(tops);
         let request = Request { known: &known, extent: Extent::Tree, targets: &[], ..*request };
-        let rules = (self.rules.configured.clone(), true);
-        let found = walk::walk_again(&request, root, rules, self.again(tops), control)?;
+        let configured = self.rules.configured.clone();
+        let found = walk::walk_again(&request, root, configured, true, self.again(tops), control)?;
         let mut nodes: BTreeMap<RelPath, &DirNode> = BTreeMap::new();
         for top in tops {
             let Some(node) = self.node(top) else { continue };

@@ -79,8 +79,7 @@ impl Warm {
         if paths.is_empty() {
             return Ok(Renewed::Done { stats: Stats::default(), ruled, reached: BTreeSet::new() });
         }
-        let looked =
-            |warm: &mut Warm, paths: &BTreeSet<RelPath>| warm.look_again(request, &root, paths, (sink, control));
+        let looked = |warm: &mut Warm, paths: &BTreeSet<RelPath>| warm.look_again(request, &root, paths, sink, control);
         let Some(first) = looked(self, &paths)? else { return Ok(Renewed::Rescan(TOO_MANY)) };
         let (mut stats, mut reached) = (first.stats, first.reached);
         stats.walk_us += (first.started - started).as_micros() as u64;
@@ -105,13 +104,14 @@ impl Warm {
         request: &Request<'_>,
         root: &Root,
         paths: &BTreeSet<RelPath>,
-        (sink, control): (&dyn ObjectSink, Interrupt<'_>),
+        sink: &dyn ObjectSink,
+        control: Interrupt<'_>,
     ) -> Result<Option<Looked>> {
         let started = Instant::now();
         let known = self.known_at(paths);
         let request = Request { known: &known, extent: Extent::Tree, ..*request };
         let mut found =
-            walk::walk_again(&request, root, (self.rules.configured.clone(), false), self.again(paths), control)?;
+            walk::walk_again(&request, root, self.rules.configured.clone(), false, self.again(paths), control)?;
         if !found.over.is_empty() || found.skipped.values().any(|reason| *reason == SkipReason::OverCount) {
             return Ok(None);
         }
@@ -119,7 +119,7 @@ impl Warm {
         let walked = Instant::now();
         let mut gathered = Gathered::default();
         let files = std::mem::take(&mut found.files);
-        gathered.read(&request, root, &files, (sink, control))?;
+        gathered.read(&request, root, &files, sink, control)?;
         gathered.skipped.append(&mut found.skipped);
         gathered.retain_known(&request);
         let mut stats = gathered.stats;

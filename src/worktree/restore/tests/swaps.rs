@@ -1,6 +1,6 @@
 //! Edits between the proof and the look at the displaced file.
 
-use super::super::swap::{set_aside, swap, swap_plainly};
+use super::super::swap::{NameIn, set_aside, swap, swap_plainly};
 use super::*;
 use crate::sys::fs::deferred::DeferredUnlink;
 use crate::sys::fs::dir::Dir;
@@ -37,7 +37,10 @@ fn a_file_saved_after_the_proof_goes_back_to_its_place() {
         let (world, root, seen) = seen_then(meddle);
         let before = world.capture();
         let deferred = &DeferredUnlink::beside(&root);
-        assert!(!swap(deferred, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
+        assert!(
+            !swap(deferred, NameIn { dir: &root, name: b"staged" }, NameIn { dir: &root, name: b"name" }, &seen)
+                .unwrap()
+        );
         assert_eq!(world.capture(), before);
         assert!(!set_aside(deferred, &root, b"name", &seen).unwrap());
         assert_eq!(world.capture(), before);
@@ -48,7 +51,9 @@ fn a_file_saved_after_the_proof_goes_back_to_its_place() {
 fn an_undisturbed_swap_drops_the_old() {
     let (world, root, seen) = seen_then(|_| ());
     let deferred = &DeferredUnlink::beside(&root);
-    assert!(swap(deferred, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
+    assert!(
+        swap(deferred, NameIn { dir: &root, name: b"staged" }, NameIn { dir: &root, name: b"name" }, &seen).unwrap()
+    );
     assert_eq!(content(&world, "name"), "new");
     assert!(!world.at("staged").exists());
     let seen = root.stat(b"name").unwrap().unwrap();
@@ -67,7 +72,7 @@ fn a_directory_makes_way_only_when_it_is_empty() {
         let go = || {
             let seen = root.stat(b"dir").unwrap().unwrap();
             let swap = if plainly { swap_plainly } else { swap };
-            swap(deferred, (&root, b"staged"), (&root, b"dir"), &seen).unwrap()
+            swap(deferred, NameIn { dir: &root, name: b"staged" }, NameIn { dir: &root, name: b"dir" }, &seen).unwrap()
         };
         assert!(!go());
         assert_eq!(content(&world, "dir/inside"), "mine");
@@ -81,10 +86,16 @@ fn a_directory_makes_way_only_when_it_is_empty() {
 fn without_an_exchange_kinds_change_all_the_same() {
     let (world, root, seen) = seen_then(|_| ());
     let deferred = &DeferredUnlink::beside(&root);
-    assert!(swap_plainly(deferred, (&root, b"staged"), (&root, b"name"), &seen).unwrap());
+    assert!(
+        swap_plainly(deferred, NameIn { dir: &root, name: b"staged" }, NameIn { dir: &root, name: b"name" }, &seen)
+            .unwrap()
+    );
     assert_eq!(content(&world, "name"), "new");
     world.dir("dir", 0o755);
     let seen = root.stat(b"name").unwrap().unwrap();
-    assert!(swap_plainly(deferred, (&root, b"dir"), (&root, b"name"), &seen).unwrap());
+    assert!(
+        swap_plainly(deferred, NameIn { dir: &root, name: b"dir" }, NameIn { dir: &root, name: b"name" }, &seen)
+            .unwrap()
+    );
     assert!(world.at("name").is_dir());
 }
