@@ -28,7 +28,6 @@ pub const CONFINED: &[(&str, &[&str])] = &[
     ("libdeflater", &["src/store/"]),
     ("clap", &["src/cli/", "src/main.rs"]),
     ("serde_saphyr", &["src/settings/", "src/classify/", "src/agents/edit/"]),
-    ("sqlparser", &["src/classify/sql/"]),
     ("notify", &["src/watch/"]),
     ("tokio", &["src/doors/socket/", "src/web/"]),
     ("rustix", &["src/sys/", "src/worktree/", "src/error.rs", "src/store/"]),

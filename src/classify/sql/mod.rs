@@ -1,11 +1,9 @@
 //! Tells whether SQL only reads.
 //!
 //! Statements are told by their first word (`split` takes literals and comments out first). One that begins as a query and has
-//! no word that changes anything, wherever it stands, reads. Where there is such a word, a parser of SQL in the client's own
-//! dialect says whether it is a column, a lock or a statement (`WITH d AS (DELETE …)`). The places where a statement can begin
-//! decide what the parser cannot read. In doubt it writes.
+//! no word that changes anything, wherever it stands, reads. Where there is such a word, its place tells a column or a lock
+//! (`… FOR UPDATE`) from a statement (`WITH d AS (DELETE …)`). In doubt it writes.
 
-mod parse;
 mod split;
 
 #[cfg(test)]
@@ -16,12 +14,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::rules::dialect::SqlDialect;
-use split::{Statement, split};
+use split::split;
 
 /// First words of statements that read, or that change no more than the session.
 const READS: &str = "select show explain describe desc table values with use set begin start commit rollback end savepoint \
     release declare fetch close list help pragma analyze print status from";
-/// First words behind which a parser is asked.
+/// First words behind which the places of words are looked at.
 const QUERIES: [&str; 6] = ["select", "with", "explain", "table", "values", "from"];
 /// Words that change data or tables; as a column's name they do not.
 const CHANGES: [&str; 10] =
@@ -52,21 +50,7 @@ fn writes_in(text: &str, dialect: SqlDialect) -> bool {
     if commands.iter().any(|command| command_writes(command)) {
         return true;
     }
-    let mut doubtful = Vec::new();
-    for statement in &statements {
-        match judged(statement) {
-            Judged::Reads => {}
-            Judged::Writes => return true,
-            Judged::Doubtful => doubtful.push(statement),
-        }
-    }
-    let texts: Vec<&str> = doubtful.iter().map(|statement| statement.text).collect();
-    let parsed = parse::queries(&texts, dialect);
-    doubtful.iter().zip(parsed).any(|(statement, parsed)| match parsed {
-        // Which client reads it is not known: both readings must agree that it reads.
-        Some(writes) => writes || dialect == SqlDialect::Generic && may_change(&statement.bare),
-        None => may_change(&statement.bare),
-    })
+    statements.iter().any(|bare| statement_writes(bare))
 }
 
 /// Commands of the clients themselves.
@@ -82,45 +66,48 @@ fn command_writes(line: &str) -> bool {
     }
 }
 
-enum Judged {
-    Reads,
-    Writes,
-    Doubtful,
-}
-
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|word| !word.is_empty())
 }
 
-fn judged(statement: &Statement<'_>) -> Judged {
-    let bare = statement.bare.as_str();
-    let said = |writes| if writes { Judged::Writes } else { Judged::Reads };
-    let Some(first) = words(bare).next() else { return Judged::Reads };
+/// Returns whether a statement may change anything; it comes in lower case, without comments and literals.
+fn statement_writes(bare: &str) -> bool {
+    let Some(first) = words(bare).next() else { return false };
     let mut rest = words(bare).skip(1);
     match first {
-        _ if DOING.as_ref().is_some_and(|pattern| pattern.is_match(bare)) => Judged::Writes,
-        "copy" => said(!bare.contains(" to ") || bare.contains(" from ")),
-        "pragma" => said(bare.contains('=') || rest.any(|word| matches!(word, "writable_schema" | "wal_checkpoint"))),
-        "set" => said(rest.any(|word| matches!(word, "global" | "persist" | "password"))),
-        _ if QUERIES.contains(&first) => {
-            if rest.any(|word| CHANGES.contains(&word) || word == "into") {
-                Judged::Doubtful
-            } else {
-                Judged::Reads
-            }
-        }
-        _ => said(!words(READS).any(|read| read == first)),
+        _ if DOING.as_ref().is_some_and(|pattern| pattern.is_match(bare)) => true,
+        "copy" => !bare.contains(" to ") || bare.contains(" from "),
+        "pragma" => bare.contains('=') || rest.any(|word| matches!(word, "writable_schema" | "wal_checkpoint")),
+        "set" => rest.any(|word| matches!(word, "global" | "persist" | "password")),
+        _ if QUERIES.contains(&first) => query_writes(bare),
+        _ => !words(READS).any(|read| read == first),
     }
 }
 
-/// Returns what a query that no parser reads may do, by the places of its words.
-fn may_change(bare: &str) -> bool {
-    let mut rest = words(bare).skip(1);
-    match words(bare).next().unwrap_or_default() {
-        "explain" => rest.any(|word| word == "analyze") && (changes_inside(bare) || rest.any(is_data_change)),
-        "with" => changes_inside(bare) || rest.any(|word| word == "into"),
-        _ => rest.any(|word| word == "into") || changes_inside(bare),
+/// Returns whether a query may change anything, by the places of its words.
+fn query_writes(bare: &str) -> bool {
+    if words(bare).next() == Some("explain") {
+        // Only with ANALYZE it runs.
+        return words(bare).any(|word| word == "analyze") && explained(bare).is_none_or(inner_writes);
     }
+    words(bare).any(|word| word == "into") || changes_inside(bare)
+}
+
+fn inner_writes(statement: &str) -> bool {
+    words(statement).next().is_some_and(|first| CHANGES.contains(&first)) || query_writes(statement)
+}
+
+/// Returns the statement behind EXPLAIN and its options.
+fn explained(bare: &str) -> Option<&str> {
+    let mut rest = bare;
+    while let Some(word) = words(rest).next() {
+        let at = rest.find(word)?;
+        if word != "explain" && (QUERIES.contains(&word) || CHANGES.contains(&word)) {
+            return Some(&rest[at..]);
+        }
+        rest = &rest[at + word.len()..];
+    }
+    None
 }
 
 fn is_data_change(word: &str) -> bool {
@@ -131,7 +118,9 @@ fn is_data_change(word: &str) -> bool {
 /// but not `… FOR UPDATE` or a column of that name.
 fn changes_inside(statement: &str) -> bool {
     statement.split(['(', ')']).skip(1).any(|piece| {
-        let mut words = words(piece);
-        words.next().is_some_and(is_data_change) && words.next().is_some()
+        let Some(word) = words(piece).next().filter(|word| is_data_change(word)) else { return false };
+        let behind = piece.split_once(word).map_or("", |(_, behind)| behind.trim_start());
+        // Behind a column's name stands a comma, or nothing.
+        behind.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_')
     })
 }

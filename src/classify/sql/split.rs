@@ -2,19 +2,11 @@
 
 use crate::classify::rules::dialect::SqlDialect;
 
-/// One statement.
-#[derive(Debug)]
-pub struct Statement<'t> {
-    /// As it was given, with the comments and blanks around it.
-    pub text: &'t str,
-    /// In lower case, with a blank for each comment and literal.
-    pub bare: String,
-}
-
-/// The statements of a text, and the client's own commands that stand between them.
-pub fn split(text: &str, dialect: SqlDialect) -> (Vec<Statement<'_>>, Vec<&str>) {
+/// Returns the statements of a text, in lower case and with a blank for each comment and literal, and the client's own commands
+/// that stand between them.
+pub fn split(text: &str, dialect: SqlDialect) -> (Vec<String>, Vec<&str>) {
     let (mut statements, mut commands) = (Vec::new(), Vec::new());
-    let (mut bare, mut start, mut at, mut fresh) = (String::new(), 0, 0, true);
+    let (mut bare, mut at, mut fresh) = (String::new(), 0, true);
     while let Some(letter) = text[at..].chars().next() {
         let rest = &text[at..];
         if fresh && matches!(letter, '\\' | '.') || letter == '\\' && dialect == SqlDialect::Postgres {
@@ -34,13 +26,12 @@ pub fn split(text: &str, dialect: SqlDialect) -> (Vec<Statement<'_>>, Vec<&str>)
         at += letter.len_utf8();
         fresh = letter == '\n' || fresh && letter.is_whitespace();
         if letter == ';' {
-            statements.push(Statement { text: &text[start..at - 1], bare: std::mem::take(&mut bare) });
-            start = at;
+            statements.push(std::mem::take(&mut bare));
         } else {
             bare.push(letter.to_ascii_lowercase());
         }
     }
-    statements.push(Statement { text: &text[start..], bare });
+    statements.push(bare);
     (statements, commands)
 }
 
