@@ -26,7 +26,7 @@ use super::records::state::WorkspaceState;
 use super::records::workspace::Workspace;
 use super::remote::receive::Received;
 use super::runs::at_work::Codons;
-use super::runs::codon::{CodonMark, NewCodon};
+use super::runs::codon::{CodonMark, Departure, NewCodon};
 use super::runs::list::ListedRun;
 use super::runs::narrow::TrackedNow;
 use super::runs::rollback::RolledBack;
@@ -399,18 +399,18 @@ impl Timeline {
         self.lock(mark.kind.as_str())?.mark_codon(run, mark, control)
     }
 
-    /// Records that a client of a run went away: while a codon that it had begun ran, or (if `open`) while the run was open.
+    /// Records that a client of a run went away while a codon that it had begun ran, or while the run was open.
     ///
     /// # Errors
     /// Returns the errors of taking a checkpoint.
     pub fn exit(
         &mut self,
         run: &str,
-        (client, open): (u64, bool),
+        departure: Departure,
         turn: Option<String>,
         control: &dyn Fn() -> Flow,
     ) -> Result<()> {
-        self.lock(CheckpointKind::Exit.as_str())?.exit(run, (client, open), turn, control)
+        self.lock(CheckpointKind::Exit.as_str())?.exit(run, departure, turn, control)
     }
 
     /// Returns the codon that a run is at, if somebody is really at it.

@@ -5,7 +5,7 @@ use super::names::{recorded, run_id};
 use super::session::{Reply, Session};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::Taken;
-use crate::checkpoint::runs::codon::{CodonMark, NewCodon};
+use crate::checkpoint::runs::codon::{CodonMark, Departure, NewCodon};
 use crate::checkpoint::runs::run::{ForkPoint, RunDetails, RunEnding};
 use crate::error::Result;
 use crate::model::redact::redact;
@@ -170,8 +170,9 @@ impl Session {
             Err(error) => return tracing::error!(%error, "no exit checkpoint"),
         };
         for run in runs {
-            let (who, turn) = ((self.number, is_open && run == own), turn.clone());
-            self.quietly(&open, move |timeline, control| timeline.exit(&run, who, turn, control));
+            let turn = turn.clone();
+            let departure = Departure { client: self.number, was_open: is_open && run == own };
+            self.quietly(&open, move |timeline, control| timeline.exit(&run, departure, turn, control));
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Capturer {
     /// A scan leaves its tree in memory, for changes to be applied to.
     pub(super) keeps_tree: bool,
     pub(super) source: Option<TreeSource>,
-    /// What is known is newer than the stamps file.
+    /// The memory is newer than the stamps file.
     pub(super) unsaved: bool,
     /// The moment since which everything that changed is in the memory, if it was asked for ahead of a capture.
     pub(super) synced: Option<Instant>,
@@ -54,7 +54,7 @@ pub(super) struct TreeSource {
 pub(super) struct AuditPosition {
     /// Files that audits have read again.
     pub(super) files: u64,
-    /// When the last one began (the file system's clock).
+    /// The moment when the last one began (the file system's clock).
     pub(super) began: Option<i64>,
 }
 

@@ -17,7 +17,7 @@ use crate::worktree::{Differences, Warm};
 /// Files whose content an audit reads again, the next one behind them; and as many of those that were written a moment ago.
 const SAMPLE: usize = 256;
 
-/// How long before the last audit is a moment ago: a store through a mapping moves no time until the kernel has written the page
+/// The span before the last audit that counts as a moment ago: a store through a mapping moves no time until the kernel has written the page
 /// back, which takes some 35 s.
 const MOMENT: i64 = 120_000_000_000;
 

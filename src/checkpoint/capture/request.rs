@@ -18,7 +18,7 @@ use crate::worktree::Target;
 pub struct Take {
     pub selection: Selection,
     pub draft: Draft,
-    /// When it was asked for: changes that were asked for ahead since then need not be asked for again
+    /// The moment when it was asked for: changes that were asked for ahead since then need not be asked for again
     /// ([`Timeline::sync_ahead`](crate::checkpoint::Timeline::sync_ahead)). Changes after that moment need not be in the checkpoint.
     pub asked: Option<Instant>,
 }
@@ -58,7 +58,7 @@ pub struct Draft {
 pub struct CodonTag {
     pub id: String,
     pub name: String,
-    /// When it began, milliseconds since the epoch.
+    /// The moment when it began, milliseconds since the epoch.
     pub since: Option<i64>,
 }
 

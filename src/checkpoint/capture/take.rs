@@ -54,7 +54,7 @@ impl Locked<'_> {
         if let Some(same) = same.filter(|_| !is_gone) {
             batch.map(Batch::finish).transpose()?;
             self.capturer.put_back(catalog, attempt, before, &observed, take)?;
-            let taken = taken(same, (true, Some(0)), &observed, started);
+            let taken = taken(same, true, Some(0), &observed, started);
             self.capturer.account(&taken);
             return Ok((taken, observed));
         }
@@ -66,7 +66,7 @@ impl Locked<'_> {
             true => catalog.forget_commits(),
         }
         self.capturer.put_back(catalog, attempt, before, &observed, take)?;
-        let taken = taken(checkpoint, (false, changed), &observed, started);
+        let taken = taken(checkpoint, false, changed, &observed, started);
         self.capturer.account(&taken);
         Ok((taken, observed))
     }
@@ -115,9 +115,9 @@ impl Locked<'_> {
 /// An observation, and what it took to make it.
 struct Observed<'s> {
     observed: Observation,
-    /// What a scan began with.
+    /// The knowledge that a scan began with.
     before: Option<PriorKnowledge>,
-    /// What was written, if anything could be.
+    /// The objects that were written, if any could be.
     batch: Option<Batch<'s>>,
 }
 
@@ -229,7 +229,8 @@ fn flags(catalog: &Catalog, kind: CheckpointKind, observed: &Observation) -> Vec
 
 fn taken(
     checkpoint: Checkpoint,
-    (unchanged, changed): (bool, Option<u64>),
+    unchanged: bool,
+    changed: Option<u64>,
     observed: &Observation,
     started: Instant,
 ) -> Taken {

@@ -16,7 +16,7 @@ use crate::sys::clock::file_clock;
 use crate::sys::interrupt::Flow;
 use crate::worktree::Target;
 
-/// What the next call of `sync` gives.
+/// The changes that the next call of `sync` gives.
 #[derive(Clone)]
 struct Told(Arc<Mutex<Changes>>);
 

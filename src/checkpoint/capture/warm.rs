@@ -31,16 +31,16 @@ pub(super) struct Attempt {
     sync_us: Option<u64>,
     /// Microseconds of comparing the targets with the disk.
     named_us: u64,
-    /// What came into reach, once the tree was brought up to date. The capture may need more than the tree all the same.
+    /// The directories that came into reach, once the tree was brought up to date. The capture may need more than the tree all the same.
     renewed: Option<NewReach>,
 }
 
 /// Directories whose rules changed.
 #[derive(Default)]
 pub(super) struct NewReach {
-    /// Those below which other ones are to be watched from now on.
+    /// Directories below which other ones are to be watched from now on.
     ruled: BTreeSet<RelPath>,
-    /// Those that are to be watched from now on, and looked at again.
+    /// Directories that are to be watched from now on, and looked at again.
     reached: BTreeSet<RelPath>,
 }
 

@@ -11,7 +11,7 @@ use crate::model::path::RelPath;
 use crate::worktree::Warm;
 use crate::worktree::stamps::{Built, Stamps};
 
-/// How much the memory knows of the workspace as it is now.
+/// The knowledge that the memory has of the workspace as it is now.
 pub(super) enum Warmth {
     /// There is no tree: the next capture scans, with the stamps that may be there.
     Cold(Option<Stamps>),
@@ -28,12 +28,12 @@ pub(super) struct Tree {
     pub(super) stamps: Stamps,
 }
 
-/// What the next capture looks at.
+/// The paths that the next capture looks at.
 #[derive(Default)]
 pub(super) struct PendingLook {
-    /// What changed since the tree was brought up to date.
+    /// The changes since the tree was brought up to date.
     pub(super) dirty: Dirty,
-    /// What is looked at again because it was not watched when it was looked at before.
+    /// Directories that are looked at again because they were not watched when they were looked at before.
     pub(super) again: BTreeSet<RelPath>,
 }
 

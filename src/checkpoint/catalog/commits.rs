@@ -2,7 +2,7 @@
 //!
 //! A commit never changes, so what is kept of one is never wrong; it can only be missing, and is then read from the store. The
 //! file spares a process the reading of thousands of commits: a header with the store's epoch, then a frame for each
-//! commit. It is written without waiting, appended to under the workspace lock, and cut where it is torn.
+//! commit. It is written without waiting, appended to while the workspace's lock is held, and cut where it is torn.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;

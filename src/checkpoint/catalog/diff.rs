@@ -1,4 +1,4 @@
-//! What differs between two checkpoints, or between one and the present state.
+//! The differences between two checkpoints, or between one and the present state.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
@@ -34,7 +34,7 @@ pub struct Stat {
     pub files: u64,
     pub plus: u64,
     pub minus: u64,
-    /// Whether lines were counted in the first [`MAX_COUNTED_FILES`] files only.
+    /// Lines were counted in the first [`MAX_COUNTED_FILES`] files only.
     pub cut: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Present {
     pub(crate) coverage: Arc<Coverage>,
     pub(crate) root: ObjectId,
     pub(crate) fresh: HashMap<ObjectId, Vec<u8>>,
-    /// What a scan has found; `None` where the warm tree has.
+    /// The paths that a scan has found; `None` where the warm tree has.
     pub(crate) known: Option<Arc<KnownPaths>>,
 }
 
@@ -66,7 +66,7 @@ impl Catalog {
         build::load(tree, wanted, self.memory(), &|id| self.read_tree(id), &|id| self.read_record(id))
     }
 
-    /// The manifest and coverage of a checkpoint.
+    /// Loads the manifest and coverage of a checkpoint.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -74,7 +74,7 @@ impl Catalog {
         self.load(&checkpoint.tree, &|_| true)
     }
 
-    /// Changed paths between two root trees, in byte order. Equal subtrees are not looked into. Trees with more paths than there is
+    /// Lists the changed paths between two root trees, in byte order. Equal subtrees are not looked into. Trees with more paths than there is
     /// room for are `too-large`.
     pub(crate) fn changes(
         &self,
@@ -115,7 +115,7 @@ impl Catalog {
         Ok(changes)
     }
 
-    /// Changes between two checkpoints.
+    /// Lists the changes between two checkpoints.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -126,12 +126,12 @@ impl Catalog {
         Ok(changes.into_iter().filter(|change| !is_capture_gap(change, &from, &to, &|_| true)).collect())
     }
 
-    /// The coverage alone; no other tree is read.
+    /// Loads the coverage alone; no other tree is read.
     pub(crate) fn coverage(&self, tree: &ObjectId) -> Result<Coverage> {
         Ok(self.load(tree, &|_| false)?.1)
     }
 
-    /// Changes from a checkpoint to the present state.
+    /// Lists the changes from a checkpoint to the present state.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -149,7 +149,7 @@ impl Catalog {
         Ok(changes.into_iter().filter(|change| !gap(change)).collect())
     }
 
-    /// Files and lines of some changes; lines are counted for the first 400 files only.
+    /// Counts the files and lines of some changes; lines are counted for the first 400 files only.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -165,7 +165,7 @@ impl Catalog {
         Ok(stat)
     }
 
-    /// The patch of one change. Content that the store does not have is read from the work tree.
+    /// Makes the patch of one change. Content that the store does not have is read from the work tree.
     ///
     /// # Errors
     /// `store-damaged`; I/O errors of the work tree.
@@ -217,7 +217,7 @@ impl SideContent {
     }
 }
 
-/// What one side looked at, and by which patterns, if by any.
+/// The paths that one side looked at, and its patterns, if it has any.
 type Looked<'c> = (&'c Coverage, Option<Tracked>);
 
 fn looked(coverage: &Coverage) -> Result<Looked<'_>> {
@@ -226,7 +226,7 @@ fn looked(coverage: &Coverage) -> Result<Looked<'_>> {
     Ok((coverage, tracked))
 }
 
-/// Whether a path differs only because one side looked at it and the other did not: a target of one, a skip of the other.
+/// Returns true if a path differs only because one side looked at it and the other did not: a target of one, a skip of the other.
 fn is_capture_gap(change: &Change, from: &Looked, to: &Looked, may_exist: &dyn Fn(&RelPath) -> bool) -> bool {
     let path = &change.path;
     match (change.old, change.new) {
@@ -240,7 +240,7 @@ fn is_capture_gap(change: &Change, from: &Looked, to: &Looked, may_exist: &dyn F
     }
 }
 
-/// Whether a change is of a file or link (not only of an empty directory).
+/// Returns true if a change is of a file or link (not only of an empty directory).
 pub fn is_file_change(change: &Change) -> bool {
     let is_file = |side: &Side| side.is_some_and(|(mode, _)| mode != Mode::Dir);
     is_file(&change.old) || is_file(&change.new)

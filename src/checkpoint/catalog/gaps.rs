@@ -14,7 +14,7 @@ use crate::worktree::{Target, is_linked_worktree};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub path: RelPath,
-    /// How much it is, where that was counted.
+    /// Its weight, where that was counted.
     pub weight: Option<Weight>,
     pub why: SkipReason,
 }

@@ -30,7 +30,7 @@ pub struct ListFilter {
 #[derive(Clone, Debug)]
 pub struct ListedCheckpoint {
     pub checkpoint: Checkpoint,
-    /// What the action after the checkpoint did, up to the next one; up to now for the newest. Of a checkpoint that patterns
+    /// The changes of the action after the checkpoint, up to the next one; up to now for the newest. Of a checkpoint that patterns
     /// narrowed, only changes that they cover are counted. `None` for checkpoints of named paths.
     pub stat: Option<Stat>,
     /// Classes of effects after it, up to the next one, that no restore undoes.
@@ -45,7 +45,7 @@ pub struct ListedCheckpoint {
 #[derive(Clone, Debug)]
 pub struct CheckpointList {
     pub rows: Vec<ListedCheckpoint>,
-    /// How many matched before the limit.
+    /// The number of those that matched before the limit.
     pub total: usize,
     /// Refs that could not be read.
     pub faults: Vec<String>,
@@ -125,7 +125,7 @@ impl Catalog {
         Ok(CheckpointList { rows, total, faults })
     }
 
-    /// What is known to be missing of this workspace's checkpoints and of the store's packs, in sentences. Costs nothing as long as
+    /// Says what is known to be missing of this workspace's checkpoints and of the store's packs, in sentences. Costs nothing as long as
     /// nothing went and nothing damaged was read.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl Catalog {
         Ok(said)
     }
 
-    /// True if `path`, or something below it, changed between a checkpoint and the next one, or now.
+    /// Returns true if `path`, or something below it, changed between a checkpoint and the next one, or now.
     fn touches(
         &self,
         from: &Checkpoint,
@@ -160,7 +160,7 @@ impl Catalog {
         Ok(self.after(from, next, present)?.iter().any(|change| change.path.starts_with(path)))
     }
 
-    /// Changes from a checkpoint to the next one, or to now.
+    /// Lists the changes from a checkpoint to the next one, or to now.
     fn after(&self, from: &Checkpoint, next: Option<&Checkpoint>, present: Option<&Present>) -> Result<Vec<Change>> {
         let mut changes = match (next, present) {
             (Some(next), _) => self.changes_between(from, next)?,
@@ -172,7 +172,7 @@ impl Catalog {
     }
 }
 
-/// What was there before, `seen` from the newest on; `checkpoint` takes its place if it counts.
+/// Returns what was there before, `seen` from the newest on; `checkpoint` takes its place if it counts.
 fn following<'c>(
     seen: &mut Option<&'c Checkpoint>,
     checkpoint: &'c Checkpoint,

@@ -1,4 +1,4 @@
-//! Which checkpoints go when there are too many. Pure: the plan says what and why, the caller drops the refs.
+//! The choice of checkpoints that go when there are too many. Pure: the plan says what and why, the caller drops the refs.
 //!
 //! Only leaves are counted and dropped; typed checkpoints are a run's history and are not touched here. Retention is per
 //! workspace: one busy workspace never evicts another's. A turn counts once, however many `auto` checkpoints it has: the first
@@ -17,7 +17,7 @@ use crate::model::policy::Retention;
 /// Further `auto` checkpoints that a run keeps for each turn that `retention.auto_per_run` allows.
 const FURTHER_PER_TURN: usize = 5;
 
-/// Why a checkpoint is dropped.
+/// The reason for which a checkpoint is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
     /// More turns with `auto` checkpoints in its run than `retention.auto_per_run`.
@@ -52,7 +52,7 @@ impl DropReason {
 /// The places of one turn's `auto` checkpoints, oldest first.
 type Turn = Vec<usize>;
 
-/// What to drop, oldest first. `all` is ordered from oldest to newest; `needed` is never dropped, nor are pinned ones
+/// Lists what to drop, oldest first. `all` is ordered from oldest to newest; `needed` is never dropped, nor are pinned ones
 /// and the newest checkpoint.
 pub fn plan(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<(ObjectId, DropReason)> {
     if !limits.enabled {

@@ -1,4 +1,4 @@
-//! How people and agents name a checkpoint. Pure.
+//! The names that people and agents give to a checkpoint. Pure.
 //!
 //! All digits: the permanent number (`12`, `#12`), or an id where no checkpoint was ever given that number. Four or more hex
 //! digits: the beginning of an id (`id:1234` in any case), or a label. `@{0}` is the newest, `@{1}` the one before; neither

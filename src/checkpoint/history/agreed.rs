@@ -21,7 +21,7 @@ use crate::worktree::restore::{Agreement, ConflictReason, KeepReason, Plan};
 /// Limits what a restore may do.
 #[derive(Clone, Debug, Default)]
 pub enum Agreed {
-    /// Whatever turns out to be planned at the moment of doing it.
+    /// Anything that turns out to be planned at the moment of doing it.
     #[default]
     Anything,
     /// The plan of this digest, or nothing at all.

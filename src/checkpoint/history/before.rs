@@ -15,7 +15,7 @@ use crate::model::tree::Mode;
 use crate::sys::interrupt::Flow;
 use crate::worktree::Target;
 
-/// How often the checkpoint before a restore is taken anew. What moves even then fails its proof, and stays.
+/// The number of times that the checkpoint before a restore is taken. What moves even then fails its proof, and stays.
 const ATTEMPTS: usize = 3;
 
 impl Locked<'_> {
@@ -23,13 +23,14 @@ impl Locked<'_> {
     /// or delete compared with the disk itself. If some of it is not what was captured, the checkpoint is taken once more.
     pub(super) fn take_before(
         &mut self,
-        (restore, target): (&Restore, &Loaded),
+        restore: &Restore,
+        target: &Loaded,
         take: &Take,
         control: &dyn Fn() -> Flow,
     ) -> Result<(Taken, Observation)> {
         for _ in 1..ATTEMPTS {
             let (taken, observed) = self.take(take, control)?;
-            let touched = self.catalog.touched_by((restore, target), observed.root, &observed.fresh)?;
+            let touched = self.catalog.touched_by(restore, target, observed.root, &observed.fresh)?;
             let known = observed.scan.as_ref().map(|scan| &*scan.capture.known);
             if !self.capturer.distrust_moved(self.catalog, &touched, known, control)? {
                 return Ok((taken, observed));
@@ -46,13 +47,14 @@ impl Capturer {
     pub(super) fn look_before(
         &mut self,
         catalog: &Catalog,
-        (restore, target): (&Restore, &Loaded),
+        restore: &Restore,
+        target: &Loaded,
         take: &Take,
         control: &dyn Fn() -> Flow,
     ) -> Result<Present> {
         for _ in 1..ATTEMPTS {
             let present = self.look(catalog, take, control)?;
-            let touched = catalog.touched_by((restore, target), present.root, &present.fresh)?;
+            let touched = catalog.touched_by(restore, target, present.root, &present.fresh)?;
             if !self.distrust_moved(catalog, &touched, present.known.as_deref(), control)? {
                 return Ok(present);
             }
@@ -65,7 +67,8 @@ impl Catalog {
     /// Lists the files that a restore to `target` would replace or delete as far as is known, and the paths that it was asked for.
     fn touched_by(
         &self,
-        (restore, target): (&Restore, &Loaded),
+        restore: &Restore,
+        target: &Loaded,
         root: ObjectId,
         fresh: &HashMap<ObjectId, Vec<u8>>,
     ) -> Result<Vec<Target>> {

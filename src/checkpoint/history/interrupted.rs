@@ -1,4 +1,4 @@
-//! Whether a restore was interrupted, asked by somebody who does not hold the workspace's lock: one that is being done right now
+//! Restores that were interrupted, as somebody sees them who does not hold the workspace's lock: one that is being done right now
 //! was not. And how it is ended: `restore --continue` and `--abort`.
 
 use std::collections::BTreeSet;

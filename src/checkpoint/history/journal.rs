@@ -57,7 +57,7 @@ pub struct OperationEnd {
     pub op: String,
     /// Every path that was created, repositiond or deleted (percent-quoted).
     pub changed: Vec<String>,
-    /// How many paths could not be brought back.
+    /// The number of paths that could not be brought back.
     pub failed: u64,
     /// The workspace's newest ordinal at that time.
     pub ordinal: u64,

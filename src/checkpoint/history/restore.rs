@@ -38,8 +38,8 @@ impl Capturer {
     ) -> Result<Preview> {
         let loaded = catalog.load_target(restore.target)?;
         let take = catalog.safety_take(restore, &loaded);
-        let present = self.look_before(catalog, (restore, &loaded), &take, control)?;
-        let plan = catalog.plan_for(restore, &loaded, (&present.manifest, &present.coverage), &Agreed::Anything)?;
+        let present = self.look_before(catalog, restore, &loaded, &take, control)?;
+        let plan = catalog.plan_for(restore, &loaded, &present.manifest, &present.coverage, &Agreed::Anything)?;
         let planned: BTreeSet<&RelPath> = plan.touched().collect();
         let mut changes = catalog.changes(present.root, loaded.checkpoint.tree, &present.fresh)?;
         changes.retain(|change| planned.contains(&change.path));
@@ -77,14 +77,14 @@ impl Locked<'_> {
         let externals = self.catalog.externals_after(&loaded.checkpoint)?;
         let warnings = self.catalog.target_warnings(&loaded.coverage);
         let take = self.catalog.safety_take(restore, &loaded);
-        let (safety, seen) = self.take_before((restore, &loaded), &take, control).map_err(pre_restore_failed)?;
+        let (safety, observed) = self.take_before(restore, &loaded, &take, control).map_err(pre_restore_failed)?;
         let catalog = &*self.catalog;
-        let warm = if seen.scan.is_none() { self.capturer.tree() } else { None };
-        let present = match (&seen.scan, warm) {
+        let warm = if observed.scan.is_none() { self.capturer.tree() } else { None };
+        let present = match (&observed.scan, warm) {
             (Some(scan), _) => Cow::Borrowed(&scan.capture.manifest),
             (None, warm) => Cow::Owned(warm.map(Warm::manifest).unwrap_or_default()),
         };
-        let mut plan = catalog.plan_for(restore, &loaded, (&present, &seen.coverage), &restore.agreed)?;
+        let mut plan = catalog.plan_for(restore, &loaded, &present, &observed.coverage, &restore.agreed)?;
         catalog.name_left_out(&mut plan, &restore.agreed, &loaded.manifest)?;
         if let Err(stale) = restore.refuse_stale(&plan) {
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
@@ -113,7 +113,7 @@ impl Locked<'_> {
             Some(resume) => resume.begin.clone(),
             None => self.announce(restore, &plan, safety.checkpoint.id)?,
         };
-        let known = |path: &RelPath| match &seen.scan {
+        let known = |path: &RelPath| match &observed.scan {
             Some(scan) => scan.capture.known.get(path).copied(),
             None => warm.and_then(|warm| warm.known_of(path)),
         };
@@ -140,7 +140,7 @@ impl Locked<'_> {
             Cow::Borrowed(_) => Manifest::default(),
         };
         let parts = manifest.len() as u64;
-        memory::drop_beside((present, manifest, take, seen), parts);
+        memory::drop_beside((present, manifest, take, observed), parts);
         Ok(Restored { operation, target, pre_restore, outcome, conflicts, not_agreed, externals, warnings })
     }
 

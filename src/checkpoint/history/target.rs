@@ -66,7 +66,8 @@ impl Catalog {
         &self,
         restore: &Restore,
         loaded: &Loaded,
-        (present, coverage): (&Manifest, &Coverage),
+        present: &Manifest,
+        coverage: &Coverage,
         agreed: &Agreed,
     ) -> Result<Plan> {
         let gitignore = |dir: &RelPath| {

@@ -1,4 +1,4 @@
-//! What can be wrong with the records of all workspaces, told by looking.
+//! A look at what can be wrong with the records of all workspaces.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Where piton keeps its own files.
+//! The place of piton's own files.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
-//! Whose history is whose: the record of each workspace, kept twice.
+//! The identity of each workspace, kept twice: it says whose history is whose.
 //!
 //! `workspaces/<id>/workspace.json` says which directory a history belongs to; `workspaces.index` in piton's home has a line for each
-//! workspace with the same. Both carry a checksum, so that a damaged path is not taken for another workspace's. A record without one, of an
-//! older build or a person, counts if the directory bears it out, and gets one. One that is lost or damaged is written anew from the other. Where neither is left, the view of an ordinary git may still name the directory
-//! ([`is_of`]). *Invariant:* a history is never given to a directory without evidence; what is left without an owner is said.
+//! workspace with the same. Both carry a checksum, so that a damaged path is not taken for another workspace's. A record without one, of
+//! an older build or a person, counts if the directory bears it out, and gets one. One that is lost or damaged is written anew from the
+//! other. Where neither is left, the view of an ordinary git may still name the directory ([`is_of`]). *Invariant:* a history is never given to a directory without evidence; what is left without an owner is said.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -38,7 +38,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub(crate) fn new(id: String, path: &Path, since: String, (dev, ino): (u64, u64)) -> Identity {
+    pub(crate) fn new(id: String, path: &Path, since: String, dev: u64, ino: u64) -> Identity {
         use std::os::unix::ffi::OsStrExt;
         let quoted = path.to_str().is_none().then(|| crate::model::meta::quote(path.as_os_str().as_bytes()));
         let text = path.to_string_lossy().into_owned();

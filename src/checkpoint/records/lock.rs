@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::{Code, Result};
 use crate::sys::fs::lock::{FileLock, Held, Mode, holder};
 
-/// How long an operation waits for a lock that somebody else holds.
+/// The longest wait of an operation for a lock that somebody else holds.
 pub const LOCK_WAIT: Duration = Duration::from_secs(60);
 
 /// The exclusive lock of a workspace, held for the life of the value.

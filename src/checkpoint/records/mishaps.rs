@@ -1,4 +1,4 @@
-//! What went wrong where nobody was there to tell: hooks write it down, `piton status` shows it.
+//! Mishaps that nobody was there to be told of: hooks write it down, `piton status` shows it.
 
 use std::collections::VecDeque;
 use std::fs::OpenOptions;

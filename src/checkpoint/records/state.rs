@@ -72,7 +72,7 @@ pub struct WorkspaceState {
     pub next_ordinal: u64,
     /// The guard is switched off until this time (milliseconds since the epoch); `i64::MAX` for good.
     pub off_until: Option<i64>,
-    /// When it was switched off for a span: a clock that stands before that has jumped, and the span is over.
+    /// The moment at which it was switched off for a span: a clock that stands before that has jumped, and the span is over.
     pub off_since: Option<i64>,
     pub detached: BTreeMap<String, Detached>,
 }

@@ -1,4 +1,4 @@
-//! Whether everything that names a checkpoint finds it: refs of all workspaces, state, journals and logs; and which names can
+//! A check that everything that names a checkpoint finds it: refs of all workspaces, state, journals and logs; and which names can
 //! be made again from what the store holds.
 //!
 //! Pins stand in checkpoints themselves: what is pinned is there as long as its ref is. *Invariant:* a check changes nothing; a
@@ -24,10 +24,10 @@ use crate::model::id::ObjectId;
 use crate::store::health::Ailment;
 use crate::store::{Holes, RefEntry, Store, log};
 
-/// How long somebody who is at work in a workspace is waited for.
+/// The longest wait for somebody who is at work in a workspace.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is wrong.
+/// A damage that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// The ref cannot be read.
@@ -61,7 +61,7 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// Whether something is lost, or will be missed; the rest is only worth knowing.
+    /// Returns true if something is lost, or will be missed; the rest is only worth knowing.
     pub fn is_harm(&self) -> bool {
         !matches!(self, Damage::Orphans { .. } | Damage::OddName { .. } | Damage::Busy)
     }
@@ -175,7 +175,7 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
             }
             Err(error) => return Err(error),
         };
-        // Under the lock: what was listed before may have moved.
+        // What was listed before the lock was held may have moved.
         let (named, numbers) = (HashMap::new(), HashMap::new());
         let mut look = WorkspaceCheck { store, id: &id, found: Vec::new(), named, numbers };
         for prefix in ["refs/heads/", "refs/piton/", "refs/piton-remotes/"] {
@@ -233,7 +233,7 @@ struct WorkspaceCheck<'s> {
     id: &'s str,
     /// Each with the ref that it is about.
     found: Vec<(Damage, Option<String>)>,
-    /// What some ref names, itself or by what comes from it.
+    /// The checkpoints that some ref names, itself or by what comes from it.
     named: HashMap<ObjectId, Record>,
     numbers: HashMap<u64, ObjectId>,
 }
@@ -392,7 +392,7 @@ impl WorkspaceCheck<'_> {
     }
 }
 
-/// Whether a name and the checkpoint it names say the same.
+/// Checks that a name and the checkpoint it names say the same.
 fn fits(name: &str, record: &Record) -> Result<(), String> {
     let (parts, foreign): (Vec<&str>, bool) = match name.strip_prefix("refs/piton-remotes/") {
         Some(rest) => (rest.split('/').skip(1).collect(), true),

@@ -59,7 +59,7 @@ const BROAD: &[&str] = &[
     "/usr/local",
 ];
 
-/// How much of a workspace is captured.
+/// The part of a workspace that is captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Tree,
@@ -118,7 +118,7 @@ impl Workspace {
         }
     }
 
-    /// All workspaces known to this home, the oldest first. A record that is lost or damaged is written anew from its second copy; one
+    /// Lists all workspaces known to this home, the oldest first. A record that is lost or damaged is written anew from its second copy; one
     /// that has none is passed over (its checkpoints stay in the store).
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl Workspace {
         let id = found.map_or_else(random_id, |id| Ok(id.clone()))?;
         let dir = home.workspaces().join(&id);
         create_private_dir(&dir)?;
-        let identity = Identity::new(id, &path, rfc3339(now_ms()), (facts.dev(), facts.ino()));
+        let identity = Identity::new(id, &path, rfc3339(now_ms()), facts.dev(), facts.ino());
         identity.write(&dir)?;
         identity::keep(home, &dir)?;
         if found.is_none() && !unowned.is_empty() {
@@ -182,7 +182,7 @@ fn random_id() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Whether a directory is captured as a tree or is too broad for it.
+/// Judges if a directory is captured as a tree or is too broad for it.
 pub fn scope_of(path: &Path) -> Scope {
     let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
     let above_home = home.is_some_and(|home| home.starts_with(path));
@@ -196,7 +196,7 @@ pub fn scope_of(path: &Path) -> Scope {
     }
 }
 
-/// The root of the workspace that contains `start`: the nearest known workspace, else the nearest ancestor with a
+/// Returns the root of the workspace that contains `start`: the nearest known workspace, else the nearest ancestor with a
 /// project marker (never the home directory or above), else `start` itself.
 pub fn root_for(start: &Path, known: &[Workspace]) -> PathBuf {
     let canonical = start.canonicalize().unwrap_or_else(|_| start.to_owned());

@@ -28,7 +28,7 @@ use crate::store::{Arrival, FSCK_IGNORED, Quarantine, Store};
 use crate::sys::fs::durable::unique_suffix;
 use crate::sys::fs::lock::{FileLock, Mode};
 
-/// How directories begin into which git fetches.
+/// The beginning of the names of directories into which git fetches.
 const ASIDE: &str = "fetch-";
 
 /// The result of a fetch.
@@ -36,7 +36,7 @@ const ASIDE: &str = "fetch-";
 pub struct Received {
     /// Names that are new or went forward, below the other workspace's id.
     pub new: Vec<String>,
-    /// How many stood already.
+    /// The number of those that stood already.
     pub known: u64,
     /// Names at the remote that were not taken over, and why.
     pub refused: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! What `piton push` sends: this workspace's runs and checkpoints, under names that several machines can share a remote with.
+//! The choice of what `piton push` sends: this workspace's runs and checkpoints, under names that several machines can share a remote with.
 //!
 //! A run goes to `refs/heads/piton/<workspace>/<run>`, any other checkpoint to `refs/piton/<workspace>/<kind>/<ordinal>`. A workspace's
 //! id is random: no two machines have the same. *Invariant:* nothing from which a checkpoint with secrets can be reached is
@@ -16,7 +16,7 @@ use crate::model::redact::holds_secret;
 use crate::model::weight::Scale;
 use crate::store::Commit;
 
-/// What is to be sent.
+/// The checkpoints to be sent.
 #[derive(Debug, Default)]
 pub struct Sending {
     /// Commits and the names they get at the remote.
@@ -24,7 +24,7 @@ pub struct Sending {
     pub withheld: Vec<Withheld>,
 }
 
-/// What is not sent.
+/// A run or checkpoint that is not sent.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Withheld {
     /// A run, or a checkpoint.
@@ -33,7 +33,7 @@ pub struct Withheld {
 }
 
 impl Catalog {
-    /// What there is to send, of one run or of all.
+    /// Lists what there is to send, of one run or of all.
     ///
     /// # Errors
     /// `no-such-run`; those of listing.
@@ -90,7 +90,7 @@ impl Catalog {
         Ok(sending)
     }
 
-    /// Why a commit, or something it comes from, is not to be sent.
+    /// Says why a commit, or something it comes from, is not to be sent.
     fn kept_back(&self, id: ObjectId, judge: &mut SendReview) -> Option<WithholdReason> {
         let (mut pending, mut seen) = (vec![id], HashSet::new());
         let mut back = None;
@@ -116,7 +116,7 @@ impl Catalog {
         back
     }
 
-    /// Why a checkpoint itself is not to be sent.
+    /// Says why a checkpoint itself is not to be sent.
     fn own_back(&self, commit: &Commit, record: &Record, scale: &mut Scale) -> Option<WithholdReason> {
         let read = |id: &ObjectId| self.read_tree(id);
         let admitted = scale.admit(&commit.tree, self.memory(), &read);
@@ -132,7 +132,7 @@ impl Catalog {
         holds_secret(&commit.message).then_some(WithholdReason::Told(record.ordinal))
     }
 
-    /// True if the message of some checkpoint holds a secret.
+    /// Returns true if the message of some checkpoint holds a secret.
     ///
     /// # Errors
     /// Returns the errors of listing.
@@ -153,7 +153,7 @@ struct SendReview {
     scale: Scale,
 }
 
-/// Why something is not to be sent, the lesser reasons first; checkpoints by their numbers.
+/// The reasons for not sending something, the lesser reasons first; checkpoints by their numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WithholdReason {
     /// Its message holds a secret.
@@ -175,7 +175,7 @@ impl WithholdReason {
     }
 }
 
-/// The weightier of two reasons, the first of equal ones.
+/// Returns the weightier of two reasons, the first of equal ones.
 fn worse(one: Option<WithholdReason>, other: Option<WithholdReason>) -> Option<WithholdReason> {
     match (one, other) {
         (Some(one), Some(other)) if other.weight() > one.weight() => Some(other),

@@ -31,7 +31,7 @@ const MARK: &str = "# piton view 1\n";
 /// No conversion of content, whatever the workspace's `.gitattributes` say: what is stored is what was there.
 const ATTRIBUTES: &[u8] = b"* -text -eol -crlf -ident -filter -working-tree-encoding -export-ignore -export-subst\n";
 
-/// Where a workspace without checkpoints stands.
+/// The place of a workspace without checkpoints.
 const UNBORN: &str = "ref: refs/heads/local\n";
 
 /// A view that is up to date.
@@ -39,23 +39,23 @@ const UNBORN: &str = "ref: refs/heads/local\n";
 pub struct View {
     pub git_dir: PathBuf,
     pub work_tree: PathBuf,
-    /// Where the workspace stands.
+    /// The checkpoint at which the workspace stands.
     pub head: Option<Checkpoint>,
-    /// Whether some checkpoint that it shows holds secrets.
+    /// Some checkpoint that it shows holds secrets.
     pub holds_secrets: bool,
     /// Refs that are not shown, and why.
     pub faults: Vec<String>,
 }
 
 impl View {
-    /// An ordinary git on it.
+    /// Returns an ordinary git on it.
     pub fn command(&self, reach: GitReach) -> Command {
         // On the way to a server paths are those of the caller's directory: git would go to the root of the work tree first.
         let work_tree = Some(self.work_tree.as_path()).filter(|dir| reach == GitReach::Here && dir.is_dir());
         git::command(&self.git_dir, work_tree, reach, &[])
     }
 
-    /// True if the private index holds what HEAD holds.
+    /// Returns true if the private index holds what HEAD holds.
     pub fn has_index(&self) -> bool {
         let tree = self.head.as_ref().map_or(ObjectId::EMPTY_TREE, |head| head.tree).to_string();
         let noted = std::fs::read_to_string(self.git_dir.join("index-of"));
@@ -175,7 +175,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// The refs of the view, by name, and what is wrong with those that are left out.
+    /// Lists the refs of the view, by name, and what is wrong with those that are left out.
     fn view_refs(&self) -> Result<(BTreeMap<String, ObjectId>, Vec<String>)> {
         let (leaves, branches) = (self.leaf_prefix(), self.branch_prefix());
         let known = self.all()?;
@@ -263,7 +263,7 @@ fn put(path: &Path, content: &[u8]) -> Result<()> {
     replace_cache(path, content)
 }
 
-/// The variables with which an ordinary git works on a view, in the order in which they are set.
+/// Returns the variables with which an ordinary git works on a view, in the order in which they are set.
 pub fn variables(view: &View) -> Vec<(&'static str, &OsStr)> {
     vec![
         ("GIT_DIR", view.git_dir.as_os_str()),

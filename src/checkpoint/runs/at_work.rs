@@ -10,7 +10,7 @@ use super::run::{Run, Running, dir};
 use crate::error::{Code, Error, Result};
 use crate::sys::fs::lock::{FileLock, Mode};
 
-/// How long somebody may look whether a codon runs.
+/// The longest wait for somebody who looks whether a codon runs.
 const LOOKING: Duration = Duration::from_secs(1);
 
 /// The codons that this process has begun, by run.

@@ -45,6 +45,15 @@ pub struct CodonMark {
     pub turn: Option<String>,
 }
 
+/// A client of a run that goes away.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    /// The client, as [`NewCodon::client`] names it.
+    pub client: u64,
+    /// The run was open for it.
+    pub was_open: bool,
+}
+
 impl NewCodon {
     /// Refuses an id or a pattern that is none.
     pub(crate) fn check(&self) -> Result<()> {
@@ -105,7 +114,7 @@ impl Locked<'_> {
         };
         let why = mark.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let reason = format!("codon {} {}{why}", codon.id, mark.kind.as_str());
-        let taken = self.take_codon(run, (&codon, mark.kind, &reason), mark.turn.clone(), control)?;
+        let taken = self.take_codon(run, &codon, mark.kind, &reason, mark.turn.clone(), control)?;
         if mark.kind != CheckpointKind::RigSetup {
             self.finish_codon(run)?;
         }
@@ -115,7 +124,9 @@ impl Locked<'_> {
     fn take_codon(
         &mut self,
         run: &str,
-        (codon, kind, reason): (&Running, CheckpointKind, &str),
+        codon: &Running,
+        kind: CheckpointKind,
+        reason: &str,
         turn: Option<String>,
         control: &dyn Fn() -> Flow,
     ) -> Result<Taken> {
@@ -133,20 +144,20 @@ impl Locked<'_> {
         self.change_run(run, |state| state.running = None).map(drop)
     }
 
-    /// Records that a client of a run went away: while a codon that it had begun ran, or (if `open`) while the run was open.
+    /// Records that a client of a run went away while a codon that it had begun ran, or while the run was open.
     ///
     /// # Errors
     /// Returns the errors of taking a checkpoint.
     pub(crate) fn exit(
         &mut self,
         run: &str,
-        (client, open): (u64, bool),
+        departure: Departure,
         turn: Option<String>,
         control: &dyn Fn() -> Flow,
     ) -> Result<()> {
         let begun_by = self.codons.client(run);
         // A codon of another client of the same run goes on.
-        if begun_by == Some(client) || (open && begun_by.is_none()) {
+        if begun_by == Some(departure.client) || (departure.was_open && begun_by.is_none()) {
             self.record_exit(run, turn, control)?;
         }
         Ok(())
@@ -158,7 +169,7 @@ impl Locked<'_> {
         let taken = match running {
             Some(codon) => {
                 let reason = "the agent's stream ended while the codon was running";
-                self.take_codon(run, (&codon, CheckpointKind::Exit, reason), turn, control)?
+                self.take_codon(run, &codon, CheckpointKind::Exit, reason, turn, control)?
             }
             None => {
                 let name = "The agent's stream ended".to_owned();
@@ -209,12 +220,12 @@ mod tests {
         let codon = |client| NewCodon { id: "build".into(), name: None, tracked: Vec::new(), client };
         timeline.start_codon("r", &codon(1)).unwrap();
         assert_eq!(timeline.start_codon("r", &codon(2)).unwrap_err().code(), Code::CodonRunning);
-        for (client, open, left, running) in
+        for (client, was_open, left, running) in
             [(2, false, 0, true), (2, true, 0, true), (1, false, 1, false), (1, true, 2, false)]
         {
-            timeline.exit("r", (client, open), None, &go_on).unwrap();
-            assert_eq!(timeline.catalog().all().unwrap().checkpoints.len(), left, "{client} {open}");
-            assert_eq!(timeline.running_codon("r").unwrap().is_some(), running, "{client} {open}");
+            timeline.exit("r", Departure { client, was_open }, None, &go_on).unwrap();
+            assert_eq!(timeline.catalog().all().unwrap().checkpoints.len(), left, "{client} {was_open}");
+            assert_eq!(timeline.running_codon("r").unwrap().is_some(), running, "{client} {was_open}");
         }
     }
 }

@@ -32,10 +32,10 @@ pub struct ListedRun {
     pub running: Option<Running>,
     /// In the order in which they ended.
     pub branches: Vec<Branch>,
-    /// How many checkpoints it has in all, and its newest one of a codon.
+    /// The number of its checkpoints in all, and its newest one of a codon.
     pub checkpoints: u64,
     pub last: Option<Checkpoint>,
-    /// When it began, as far as anything tells.
+    /// The time when it began, as far as anything tells.
     pub since: String,
     /// The number of its first checkpoint, for the order of those that began at the same time.
     first: u64,

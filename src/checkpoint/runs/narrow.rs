@@ -1,4 +1,4 @@
-//! What typed checkpoints record: the files that the patterns in force track, and those that were recorded before.
+//! The files that typed checkpoints record: those that the patterns in force track, and those that were recorded before.
 //!
 //! Nothing else is ever narrowed, so that a narrow pattern loses nothing: `auto`, `manual` and `pre-restore` checkpoints see
 //! the whole workspace. The patterns are recorded with the checkpoint: they say what its absences mean, and what a run goes

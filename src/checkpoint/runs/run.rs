@@ -37,7 +37,7 @@ pub enum RunEnding {
 pub struct Running {
     pub id: String,
     pub name: String,
-    /// When it began, milliseconds since the epoch.
+    /// The moment when it began, milliseconds since the epoch.
     pub since: i64,
 }
 

@@ -56,7 +56,7 @@ impl Place {
     }
 }
 
-/// What is done to a whole place, what is found then, and whether a repair makes it whole again.
+/// A harm to a whole place, what is found then, and if a repair makes it whole again.
 #[test]
 fn damages_are_named_and_what_can_be_derived_is_repaired() {
     type Harm = fn(&Place);
