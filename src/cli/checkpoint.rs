@@ -7,7 +7,9 @@ use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
+use super::named::{is_known, unknown_path};
 use super::print;
+use crate::checkpoint::Checkpoint;
 use crate::checkpoint::capture::request::{Selection, Take, Taken, listed_skips};
 use crate::doors::replies::block;
 use crate::error::Result;
@@ -36,6 +38,14 @@ pub struct CheckpointArgs {
 pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let only = context.paths(timeline.workspace(), &args.paths)?;
+    if !only.is_empty() {
+        let newest: Vec<Checkpoint> = timeline.catalog().checkpoints()?.0.pop().into_iter().collect();
+        for path in &only {
+            if !is_known(&timeline, path, &newest)? {
+                return Err(unknown_path(path, "neither the workspace nor its newest checkpoint has that path"));
+            }
+        }
+    }
     let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
     let label = args.label.as_deref().or(args.message.as_deref());
     let always = args.pin || label.is_some();

@@ -133,15 +133,17 @@ fn trust_file(context: &Context) -> Result<Exit> {
     let root = context.workspace()?.path;
     let path = root.join(WORKSPACE_FILE);
     let facts = path.symlink_metadata().map_err(|error| {
-        Error::new(Code::NoSuchCheckpoint, "this workspace has no configuration of its own")
-            .path(&path)
-            .caused_by(error)
+        Error::new(Code::NoSuchPath, "this workspace has no configuration of its own").path(&path).caused_by(error)
     })?;
     if !facts.is_file() {
         return Err(Error::new(Code::BadPath, "only a real file can be trusted").path(&path));
     }
     let content = std::fs::read(&path).at("reading", &path)?;
     trust::trust(context.home.path(), &path, &content)?;
+    if context.json {
+        print::json(&json!({ "trusted": path.to_string_lossy() }))?;
+        return Ok(Exit::Done);
+    }
     print::data(&format!("Trusted: {} as it is now. After an edit it must be trusted again.\n", print::path(&path)))?;
     Ok(Exit::Done)
 }

@@ -1,25 +1,28 @@
 //! `piton diff`: what changed since a checkpoint, or between two.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
+use super::named::{checkpoint, is_known, unknown_path};
 use super::print::{self, stat_text};
 use crate::checkpoint::catalog::diff::is_file_change;
+use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::replies;
 use crate::error::Result;
+use crate::model::path::RelPath;
 use crate::protocol::List;
 use crate::sys::interrupt::Flow;
 
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// A checkpoint
-    pub from: String,
-    /// Another one [default: the files as they are now]
-    pub to: Option<String>,
+    /// One checkpoint or two, then paths [default: from the newest to the files as they are now]
+    #[arg(value_name = "CHECKPOINT|PATH")]
+    pub what: Vec<OsString>,
     /// Only the summary
     #[arg(long)]
     pub stat: bool,
@@ -28,22 +31,68 @@ pub struct DiffArgs {
     pub paths: Vec<PathBuf>,
 }
 
+/// The two sides of a comparison and the paths that count.
+struct Compared {
+    from: Checkpoint,
+    /// `None`: the files as they are now.
+    to: Option<Checkpoint>,
+    /// Everything, when empty.
+    paths: Vec<RelPath>,
+}
+
+/// Reads what was typed: a word that names a checkpoint is one, as long as only checkpoints stand before it.
+fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Result<Compared> {
+    let mut words = args.what.iter();
+    let mut sides: Vec<Checkpoint> = Vec::new();
+    let mut paths = Vec::new();
+    for word in words.by_ref() {
+        let named = timeline.catalog().resolve(&word.to_string_lossy());
+        match named {
+            Ok(checkpoint) if sides.len() < 2 => sides.push(checkpoint),
+            Ok(_) => {
+                paths.push(PathBuf::from(word));
+                break;
+            }
+            Err(error) => {
+                let path = context.path(timeline.workspace(), Path::new(word));
+                if !path.is_ok_and(|path| is_known(timeline, &path, &sides).unwrap_or(false)) {
+                    return Err(error);
+                }
+                paths.push(PathBuf::from(word));
+                break;
+            }
+        }
+    }
+    paths.extend(words.map(PathBuf::from));
+    paths.extend(args.paths.iter().cloned());
+    let paths = context.paths(timeline.workspace(), &paths)?;
+    let mut sides = sides.into_iter();
+    let from = match sides.next() {
+        Some(from) => from,
+        None => checkpoint(timeline, None)?,
+    };
+    let compared = Compared { from, to: sides.next(), paths };
+    let ends: Vec<Checkpoint> = [Some(compared.from.clone()), compared.to.clone()].into_iter().flatten().collect();
+    for path in &compared.paths {
+        if !is_known(timeline, path, &ends)? {
+            return Err(unknown_path(path, "neither side of the comparison has that path"));
+        }
+    }
+    Ok(compared)
+}
+
 pub fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    let select = context.paths(timeline.workspace(), &args.paths)?;
-    let from = timeline.catalog().resolve(&args.from)?;
-    let mut changes = match &args.to {
-        Some(to) => {
-            let to = timeline.catalog().resolve(to)?;
-            timeline.catalog().changes_between(&from, &to)?
-        }
+    let Compared { from, to, paths } = compared(context, &mut timeline, args)?;
+    let mut changes = match &to {
+        Some(to) => timeline.catalog().changes_between(&from, to)?,
         None => {
             let present = timeline.present(&|| Flow::Continue)?;
             timeline.catalog().changes_to_present(&from, &present)?
         }
     };
     changes.retain(|change| {
-        is_file_change(change) && (select.is_empty() || select.iter().any(|path| change.path.starts_with(path)))
+        is_file_change(change) && (paths.is_empty() || paths.iter().any(|path| change.path.starts_with(path)))
     });
     let stat = timeline.catalog().stat(&changes)?;
     if context.json {

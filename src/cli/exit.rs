@@ -31,6 +31,7 @@ pub fn exit_of(error: &Error) -> Exit {
     match error.code() {
         Code::NoSuchCheckpoint
         | Code::Pruned
+        | Code::NoSuchPath
         | Code::NoSuchRun
         | Code::NoSuchCodon
         | Code::NoSuchType

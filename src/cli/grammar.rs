@@ -95,7 +95,6 @@ pub enum Verb {
     /// The daemon that keeps hooks fast; the first hook starts it
     Daemon(DaemonArgs),
     /// Answer one hook of an agent client: what `piton install` puts into its configuration
-    #[command(disable_help_flag = true)]
     Hook(HookArgs),
     /// Stream a realistic agent session through the sidecar and bring its losses back
     Demo(DemoArgs),

@@ -3,7 +3,7 @@
 //! It always ends with 0 and prints nothing or what the client understands: to some clients a failing hook is a veto. What goes
 //! wrong in piton itself is told to the person where the client has a place for it, and stands in `piton status`.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -22,11 +22,30 @@ use crate::model::json;
 use crate::sys::clock::now_ms;
 use crate::sys::pipe;
 
+/// The arguments as help shows them; [`hook`] reads them itself, because a client takes a usage error for a veto.
 #[derive(Debug, Args)]
 pub struct HookArgs {
-    /// Client and event, as `piton install` writes them
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub rest: Vec<String>,
+    /// The agent client, as `piton install` names it
+    pub client: String,
+    /// The client's name of the event; its payload comes on stdin, as the client sends it
+    pub event: Option<String>,
+    /// Answer without the daemon
+    #[arg(long)]
+    pub no_daemon: bool,
+}
+
+impl HookArgs {
+    /// Returns the words that [`hook`] reads.
+    pub fn words(&self) -> Vec<String> {
+        let flag = self.no_daemon.then(|| "--no-daemon".to_owned());
+        [Some(self.client.clone()), self.event.clone(), flag].into_iter().flatten().collect()
+    }
+}
+
+/// Returns true if a person, and no client, has called the hook: to read its help, or on a terminal without a client.
+pub fn is_asked_by_person(arguments: &[String]) -> bool {
+    let asks = arguments.iter().any(|word| word == "--help" || word == "-h");
+    asks || (arguments.is_empty() && std::io::stdin().is_terminal())
 }
 
 /// What is left of the client's patience for what happens after the answer.
@@ -45,6 +64,9 @@ struct Asked {
 /// Answers; never fails.
 pub fn hook(arguments: &[String]) -> Exit {
     crate::sys::fs::durable::make_private();
+    if std::io::stdin().is_terminal() {
+        super::print::say("piton: waiting for the event's payload on stdin; Ctrl-D ends it (docs/AGENTS.md)");
+    }
     let asked = match asked(arguments) {
         Ok(asked) => asked,
         Err(error) => {

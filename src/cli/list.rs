@@ -6,8 +6,10 @@ use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
+use super::named::{is_known, run, unknown_path};
 use super::print;
 use super::report::{self, Words};
+use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::listing::ListFilter;
 use crate::doors::stdio::list_reply;
 use crate::error::{Code, Error, Result};
@@ -33,7 +35,7 @@ pub struct ListArgs {
     #[arg(long)]
     pub remote: bool,
     /// Only checkpoints after which this path changed
-    #[arg(last = true, value_name = "PATH")]
+    #[arg(value_name = "PATH")]
     pub path: Option<PathBuf>,
 }
 
@@ -51,15 +53,22 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
         return super::list_remote::list(context, &mut timeline, args, kind);
     }
     let path = args.path.as_ref().map(|path| context.path(timeline.workspace(), path)).transpose()?;
-    let query = ListFilter { run: args.run.clone(), kind, path, before: None, limit: args.limit, with_base: args.all };
+    let run = args.run.as_deref().map(|named| run(&mut timeline, named)).transpose()?;
+    let query = ListFilter { run, kind, path, before: None, limit: args.limit, with_base: args.all };
     let listing = timeline.listing(&query, &|| Flow::Continue)?;
     listing.faults.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));
     let damaged = !listing.faults.is_empty();
     let empty = listing.rows.is_empty();
+    if let Some(path) = query.path.as_ref().filter(|_| empty) {
+        let (all, _) = timeline.catalog().checkpoints()?;
+        if !is_known(&timeline, path, &all)? {
+            return Err(unknown_path(path, "neither the workspace nor a checkpoint of it has that path"));
+        }
+    }
     if context.json {
         print::json(&list_reply(listing, timeline.catalog().branch_of("local")?))?;
     } else if empty {
-        print::data(&format!("No checkpoints for {}\n", print::path(&timeline.workspace().path)))?;
+        print::data(&none_text(&timeline, &query))?;
     } else {
         let title = format!("Checkpoints for {}", printable(&timeline.workspace().path.to_string_lossy()));
         let listing = report::read(&list_reply(listing, String::new()))?;
@@ -73,4 +82,15 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     } else {
         Exit::Done
     })
+}
+
+/// Says that no checkpoint is as it was asked for.
+fn none_text(timeline: &Timeline, query: &ListFilter) -> String {
+    let workspace = print::path(&timeline.workspace().path);
+    let run = query.run.as_deref().map(|run| format!(" of run {}", printable(run))).unwrap_or_default();
+    let kind = query.kind.map(|kind| format!(" of kind {}", kind.as_str())).unwrap_or_default();
+    match &query.path {
+        Some(path) => format!("No checkpoint{run}{kind} after which {} changed\n", path.display()),
+        None => format!("No checkpoints{run}{kind} for {workspace}\n"),
+    }
 }

@@ -26,6 +26,7 @@ mod install;
 mod list;
 mod list_remote;
 mod mcp_proxy;
+mod named;
 mod overview;
 mod print;
 mod push;
@@ -69,7 +70,9 @@ pub fn main() -> ExitCode {
     if arguments.next().is_some_and(|verb| verb == "hook") {
         // Clients take a failing hook for a veto: nothing may go wrong aloud from here on, not even the grammar.
         let rest: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
-        return hook::hook(&rest).into();
+        if !hook::is_asked_by_person(&rest) {
+            return hook::hook(&rest).into();
+        }
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -122,7 +125,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Sidecar(args)) => sidecar::sidecar(&context, args),
         Some(Verb::Daemon(args)) => daemon::daemon(&context, &args.verb),
         // Its own arguments are read before those of all others, see `main`.
-        Some(Verb::Hook(args)) => Ok(hook::hook(&args.rest)),
+        Some(Verb::Hook(args)) => Ok(hook::hook(&args.words())),
         Some(Verb::Checkpoint(args)) => checkpoint::checkpoint(&mut context, args),
         Some(Verb::List(args)) => list::list(&mut context, args),
         Some(Verb::Show(args)) => show::show(&mut context, args),

@@ -7,6 +7,7 @@ use clap::Args;
 use super::confirm::{ask_first, finished};
 use super::context::Context;
 use super::exit::Exit;
+use super::named::checkpoint;
 use super::print;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::held::refusal;
@@ -19,8 +20,7 @@ use crate::sys::interrupt::Flow;
 
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
-    /// A checkpoint (number, id, @{0}, label)
-    #[arg(required_unless_present_any = ["go_on", "abort"])]
+    /// A checkpoint (number, id, @{0}, label) [default: the newest]
     pub checkpoint: Option<String>,
     /// Only these paths, with all below them
     #[arg(value_name = "PATH")]
@@ -52,7 +52,7 @@ pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
         print::settled(timeline.leave());
         return finished(context, &restored, if args.go_on { "Finished" } else { "Given up" });
     }
-    let checkpoint = timeline.catalog().resolve(args.checkpoint.as_deref().unwrap_or_default())?;
+    let checkpoint = checkpoint(&mut timeline, args.checkpoint.as_deref())?;
     let paths = context.paths(timeline.workspace(), &args.paths)?;
     if let Some(dir) = &args.to {
         return export(context, &timeline, &checkpoint, &paths, dir);

@@ -3,13 +3,13 @@
 use super::confirm::{ask_first, ask_to_move, finished};
 use super::context::Context;
 use super::exit::Exit;
+use super::named::{NEWEST, run};
 use super::print;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::selector::Point;
 use crate::checkpoint::history::request::Restore;
 use crate::checkpoint::runs::rollback::Aim;
 use crate::doors::replies;
-use crate::engine::names::run_id;
 use crate::error::{Code, Error, Result};
 use crate::model::text::printable;
 use crate::sys::interrupt::Flow;
@@ -18,8 +18,8 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub struct RollbackArgs {
     /// `last-success`, `codon ID [TYPE]` (start, end, rig-setup, completed, error, skipped), or a checkpoint (number, id, @{0},
-    /// RUN:CODON:TYPE, label)
-    #[arg(required = true, num_args = 1..=3, value_name = "TARGET")]
+    /// RUN:CODON:TYPE, label) [default: the newest checkpoint]
+    #[arg(num_args = 0..=3, value_name = "TARGET")]
     pub target: Vec<String>,
     /// The run [default: the one that recorded a codon last]
     #[arg(long)]
@@ -39,7 +39,7 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     let aim = aim(&args.target)?;
     let mut timeline = context.timeline()?;
     timeline.catalog().refuse_interrupted()?;
-    let run = run(&mut timeline, args.run.as_deref())?;
+    let run = going_back(&mut timeline, args.run.as_deref())?;
     let target = timeline.catalog().aim(&aim, &run)?;
     timeline.refuse_running(&run)?;
     let restore = Restore::to(target.id, &run, Vec::new(), args.keep_new);
@@ -81,21 +81,20 @@ fn aim(words: &[String]) -> Result<Aim> {
             None => Err(Error::new(Code::BadRequest, format!("`{}` is no type of checkpoint", printable(word)))
                 .hint(format!("the types are: {}", Point::WORDS.join(", ")))),
         },
+        [] => Ok(Aim::Checkpoint(NEWEST.to_owned())),
         [selector] => Ok(Aim::Checkpoint((*selector).to_owned())),
-        _ => Err(Error::new(Code::BadRequest, "that names no target")
-            .hint("say `last-success`, `codon ID [TYPE]` or a checkpoint")),
+        [selector, path, ..] => Err(Error::new(
+            Code::BadRequest,
+            "a rollback brings everything back, not single paths",
+        )
+        .hint(format!("`piton restore {} {}` brings one file back", printable(selector), printable(path)))),
     }
 }
 
-/// The run that goes back.
-fn run(timeline: &mut Timeline, named: Option<&str>) -> Result<String> {
-    let Some(named) = named else {
-        return Ok(timeline.catalog().newest_run()?.unwrap_or_else(|| "local".to_owned()));
-    };
-    let run = run_id(named);
-    if timeline.catalog().has_run(&run)? {
-        return Ok(run);
+/// Returns the run that goes back.
+fn going_back(timeline: &mut Timeline, named: Option<&str>) -> Result<String> {
+    match named {
+        Some(named) => run(timeline, named),
+        None => Ok(timeline.catalog().newest_run()?.unwrap_or_else(|| "local".to_owned())),
     }
-    Err(Error::new(Code::NoSuchRun, format!("there is no run `{}` in this workspace", printable(named)))
-        .hint("`piton runs` lists them"))
 }

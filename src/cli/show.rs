@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
+use super::named::{NEWEST, path_in};
 use super::print;
 use crate::checkpoint::capture::request::listed_skips;
 use crate::checkpoint::catalog::held::refusal;
@@ -25,16 +26,16 @@ pub struct ShowArgs {
 
 pub fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    let what = args.what.clone().unwrap_or_else(|| "@{0}".to_owned());
-    let (checkpoint, path) = split(&mut timeline, &what)?;
+    let what = args.what.as_deref().unwrap_or(NEWEST);
+    let (checkpoint, path) = split(context, &mut timeline, what)?;
     match path {
         None => show_checkpoint(context, &timeline, &checkpoint),
         Some(path) => show_path(context, &timeline, &checkpoint, &path),
     }
 }
 
-/// `CHECKPOINT` or `CHECKPOINT:PATH`; a codon selector has colons of its own.
-fn split(timeline: &mut Timeline, what: &str) -> Result<(Checkpoint, Option<RelPath>)> {
+/// Reads `CHECKPOINT` or `CHECKPOINT:PATH`; a codon selector has colons of its own.
+fn split(context: &Context, timeline: &mut Timeline, what: &str) -> Result<(Checkpoint, Option<RelPath>)> {
     let whole = timeline.catalog().resolve(what);
     if whole.is_ok() || !what.contains(':') {
         return whole.map(|checkpoint| (checkpoint, None));
@@ -42,7 +43,8 @@ fn split(timeline: &mut Timeline, what: &str) -> Result<(Checkpoint, Option<RelP
     let (prefix, rest) = what.strip_prefix("id:").map_or(("", what), |rest| ("id:", rest));
     let Some((selector, path)) = rest.split_once(':') else { return whole.map(|checkpoint| (checkpoint, None)) };
     let checkpoint = timeline.catalog().resolve(&format!("{prefix}{selector}"))?;
-    Ok((checkpoint, Some(RelPath::parse(path.as_bytes())?)))
+    let path = path_in(context, timeline, &checkpoint, path)?;
+    Ok((checkpoint, Some(path)))
 }
 
 fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint) -> Result<Exit> {

@@ -1,11 +1,13 @@
 //! `piton sidecar`: guards an agent whose events come on stdin.
 
+use std::io::{IsTerminal, stdin};
 use std::time::Duration;
 
 use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
+use super::print;
 use crate::agents::Client;
 use crate::doors::{stdio, stream};
 use crate::error::Result;
@@ -29,6 +31,12 @@ pub struct SidecarArgs {
 
 pub fn sidecar(context: &Context, args: &SidecarArgs) -> Result<Exit> {
     process::raise_descriptor_limit();
+    if stdin().is_terminal() {
+        print::say(
+            "piton: reading events on stdin, one JSON object a line (docs/PROTOCOL.md); Ctrl-D ends it.\n\
+             To guard an agent client, run `piton install` instead.",
+        );
+    }
     let options = stdio::Options {
         home: context.home.clone(),
         workspace: context.named_workspace(),

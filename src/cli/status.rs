@@ -30,6 +30,7 @@ pub fn status(context: &mut Context) -> Result<Exit> {
         print::json(&status)?;
     } else {
         let mut text = String::new();
+        let local = |value: &Value| value.as_str().map_or_else(|| value.to_string(), print::local_time);
         let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), printable);
         for (name, value) in [
             ("workspace", &status["workspace"]["path"]),
@@ -40,10 +41,11 @@ pub fn status(context: &mut Context) -> Result<Exit> {
             ("store", &status["store"]),
             ("checkpoints", &status["checkpoints"]),
         ] {
-            add_line!(text, "{name:<12} {}", word(value));
+            let shown = if name == "since" { local(value) } else { word(value) };
+            add_line!(text, "{name:<12} {shown}");
         }
         if let Some(last) = status["last"].as_object() {
-            add_line!(text, "{:<12} {} at {}: {}", "last", last["n"], word(&last["time"]), word(&last["reason"]));
+            add_line!(text, "{:<12} {} at {}: {}", "last", last["n"], local(&last["time"]), word(&last["reason"]));
         }
         if let Some(why) = status["guardOff"].as_str() {
             add_line!(text, "{:<12} {}", "guard off", printable(why));

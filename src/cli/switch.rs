@@ -1,14 +1,17 @@
 //! `piton off` and `piton on`: the switch of a workspace.
 
 use clap::Args;
+use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
+use crate::doors::replies::guard_word;
+use crate::engine::workspace::why_off;
 use crate::error::{Code, Error, Result};
 use crate::model::policy::Guard;
 use crate::model::text::printable;
-use crate::sys::clock::{local_minute, now_ms};
+use crate::sys::clock::{local_minute, now_ms, rfc3339};
 
 #[derive(Debug, Args)]
 pub struct OffArgs {
@@ -32,6 +35,13 @@ pub fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
         i64::MAX => "until `piton on`".to_owned(),
         until => format!("until {}, or until `piton on`", local_minute(until)),
     };
+    if context.json {
+        let until = args.span.as_ref().map(|_| rfc3339(until));
+        print::json(
+            &json!({ "workspace": timeline.workspace().path.to_string_lossy(), "guard": "off", "until": until }),
+        )?;
+        return Ok(Exit::Done);
+    }
     print::data(&format!(
         "The guard of {} is off {how_long}. Its checkpoints stay.\n",
         print::path(&timeline.workspace().path)
@@ -57,6 +67,14 @@ pub fn on(context: &mut Context) -> Result<Exit> {
         state.off_since = None;
     })?;
     let (root, settings) = (print::path(&timeline.workspace().path), context.settings()?);
+    if context.json {
+        let guard = guard_word(settings.policy.guard);
+        let why = why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard"));
+        print::json(
+            &json!({ "workspace": timeline.workspace().path.to_string_lossy(), "guard": guard, "guardOff": why }),
+        )?;
+        return Ok(if settings.policy.guard == Guard::Off { Exit::Part } else { Exit::Done });
+    }
     if settings.policy.guard == Guard::Off {
         let place = printable(&settings.origin("guard"));
         print::data(&format!(

@@ -135,3 +135,85 @@ fn a_checkpoint_of_some_paths_is_not_compared_beyond_them() {
     assert_eq!(files(&["3", "2"]), ["d/b"]);
     assert_eq!(files(&["1", "3"]), ["d/b", "n"]);
 }
+
+#[test]
+fn verbs_without_an_argument_mean_the_newest() {
+    let lab = Lab::new();
+    lab.write("a.txt", "one");
+    lab.take("first");
+    lab.write("a.txt", "two");
+    lab.take("second");
+    lab.write("a.txt", "three");
+    let diff = lab.piton(&["diff"]);
+    assert!(diff.code == 0 && diff.stdout.contains("-two") && diff.stdout.contains("+three"), "{diff:?}");
+    let preview = lab.piton(&["restore", "--preview", "--json"]).json();
+    assert_eq!(preview["target"]["n"], 2);
+    let preview = lab.piton(&["rollback", "--preview", "--json"]).json();
+    assert_eq!(preview["target"]["n"], 2);
+    assert_eq!(lab.piton(&["restore", "--yes"]).code, 0);
+    assert_eq!(lab.read("a.txt"), "two");
+    let refused = lab.piton(&["rollback", "1", "a.txt"]);
+    assert!(refused.code == 2 && refused.stderr.contains("`piton restore 1 a.txt`"), "{refused:?}");
+}
+
+#[test]
+fn paths_count_from_the_working_directory() {
+    let lab = Lab::new();
+    lab.write("src/m.rs", "one");
+    lab.write("m.rs", "root");
+    lab.write("top.txt", "top");
+    lab.take("first");
+    lab.write("src/m.rs", "two");
+    lab.write("m.rs", "changed");
+    let src = lab.work.join("src");
+    let shown = |what: &str| lab.piton_in(&src, &["show", what]).stdout;
+    assert_eq!((shown("1:m.rs"), shown("1:../m.rs")), ("one".to_owned(), "root".to_owned()));
+    assert_eq!((shown("1:top.txt"), shown("1:src/m.rs")), ("top".to_owned(), "one".to_owned()), "else from the root");
+    let diff = lab.piton_in(&src, &["diff", "1", "m.rs", "--json"]).json();
+    assert_eq!(diff["files"]["items"][0]["path"], "src/m.rs");
+    assert_eq!(diff["files"]["total"], 1);
+    let diff = lab.piton_in(&src, &["diff", "m.rs", "--json"]).json();
+    assert_eq!(diff["files"]["total"], 1, "without a checkpoint the newest is meant");
+    let listed = lab.piton_in(&src, &["list", "m.rs", "--json"]).json();
+    assert_eq!(listed["checkpoints"].as_array().map(Vec::len), Some(1), "{listed}");
+}
+
+#[test]
+fn what_does_not_exist_is_said() {
+    let lab = Lab::new();
+    lab.write("a.txt", "a");
+    lab.take("first");
+    let table: &[(&[&str], &str, i32)] = &[
+        (&["list", "--run", "bogus"], "no-such-run", 3),
+        (&["list", "nope"], "no-such-path", 3),
+        (&["checkpoint", "--", "nope"], "no-such-path", 3),
+        (&["diff", "1", "--", "nope"], "no-such-path", 3),
+        (&["diff", "nope"], "no-such-checkpoint", 3),
+        (&["show", "1:nope"], "no-such-path", 3),
+        (&["restore", "1", "nope", "--yes"], "no-such-path", 3),
+        (&["config", "trust"], "no-such-path", 3),
+        (&["-w", "/nonexistent/x", "list"], "workspace-gone", 3),
+    ];
+    for (args, code, exit) in table {
+        let all: Vec<&str> = ["--json"].into_iter().chain(args.iter().copied()).collect();
+        let output = lab.piton(&all);
+        assert_eq!((output.error().as_str(), output.code), (*code, *exit), "{args:?}: {output:?}");
+    }
+    std::fs::remove_file(lab.work.join("a.txt")).unwrap();
+    assert_eq!(lab.piton(&["checkpoint", "gone", "--", "a.txt"]).code, 0, "a path that a checkpoint holds may be gone");
+    lab.write("b.txt", "b");
+    let none = lab.piton(&["list", "--kind", "exit"]);
+    assert!(none.code == 3 && none.stdout.contains("of kind exit"), "{none:?}");
+}
+
+#[test]
+fn a_person_who_asks_the_hook_for_help_gets_it() {
+    let lab = Lab::new();
+    let help = lab.piton(&["hook", "--help"]);
+    assert!(help.code == 0 && help.stdout.contains("Usage: piton hook"), "{help:?}");
+    assert_eq!(lab.piton(&["status", "--json"]).json()["mishaps"], serde_json::json!([]));
+    let off = lab.piton(&["off", "--for", "1h", "--json"]).json();
+    assert!(off["guard"] == "off" && off["until"].is_string(), "{off}");
+    let on = lab.piton(&["on", "--json"]).json();
+    assert!(on["guard"] == "turn" && on["guardOff"].is_null(), "{on}");
+}

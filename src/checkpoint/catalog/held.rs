@@ -35,7 +35,7 @@ impl Catalog {
 
 /// Says that a checkpoint does not hold a path, as every door does.
 pub fn refusal(ordinal: u64, path: &std::path::Path) -> Error {
-    Error::new(Code::NoSuchCheckpoint, format!("checkpoint {ordinal} does not hold that path"))
+    Error::new(Code::NoSuchPath, format!("checkpoint {ordinal} does not hold that path"))
         .path(path)
         .hint("`piton find PATH` says which checkpoints do")
 }

@@ -1,0 +1,76 @@
+//! Checkpoints, paths and runs as a person names them, or the error that says which of them does not exist.
+
+use std::path::Path;
+
+use super::context::Context;
+use crate::checkpoint::{Checkpoint, Timeline};
+use crate::engine::names::run_id;
+use crate::error::{Code, Error, Result};
+use crate::model::path::RelPath;
+use crate::model::text::printable;
+
+/// The selector of the newest checkpoint.
+pub const NEWEST: &str = "@{0}";
+
+/// Returns the checkpoint that `selector` names; the newest without one.
+///
+/// # Errors
+/// As [`Timeline::resolve`].
+pub fn checkpoint(timeline: &mut Timeline, selector: Option<&str>) -> Result<Checkpoint> {
+    timeline.catalog().resolve(selector.unwrap_or(NEWEST))
+}
+
+/// Returns the id of a run of this workspace.
+///
+/// # Errors
+/// `no-such-run`.
+pub fn run(timeline: &mut Timeline, named: &str) -> Result<String> {
+    let run = run_id(named);
+    if timeline.catalog().has_run(&run)? {
+        return Ok(run);
+    }
+    Err(Error::new(Code::NoSuchRun, format!("there is no run `{}` in this workspace", printable(named)))
+        .hint("`piton runs` lists them"))
+}
+
+/// Returns true if the workspace or one of `checkpoints` has something at `path`.
+///
+/// # Errors
+/// `store-damaged`.
+pub fn is_known(timeline: &Timeline, path: &RelPath, checkpoints: &[Checkpoint]) -> Result<bool> {
+    if path.is_root() || path.under(&timeline.workspace().path).symlink_metadata().is_ok() {
+        return Ok(true);
+    }
+    for checkpoint in checkpoints {
+        if timeline.catalog().is_held(checkpoint, path)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Says that a path is nowhere; `what` names the places.
+pub fn unknown_path(path: &RelPath, what: &str) -> Error {
+    Error::new(Code::NoSuchPath, what)
+        .path(path.to_path())
+        .hint("check the spelling; paths count from the working directory")
+}
+
+/// Returns a path inside a checkpoint: as typed from the working directory, or else from the root of the workspace.
+///
+/// # Errors
+/// `bad-path`; `store-damaged`.
+pub fn path_in(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, typed: &str) -> Result<RelPath> {
+    let here = context.path(timeline.workspace(), Path::new(typed));
+    let from_root = RelPath::parse(typed.as_bytes());
+    match (here, from_root) {
+        (Ok(here), Ok(root))
+            if !timeline.catalog().is_held(checkpoint, &here)? && timeline.catalog().is_held(checkpoint, &root)? =>
+        {
+            Ok(root)
+        }
+        (Ok(here), _) => Ok(here),
+        (Err(_), Ok(root)) => Ok(root),
+        (Err(error), Err(_)) => Err(error),
+    }
+}
