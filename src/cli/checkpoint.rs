@@ -39,7 +39,7 @@ pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> 
     let mut timeline = context.timeline()?;
     let only = context.paths(timeline.workspace(), &args.paths)?;
     if !only.is_empty() {
-        let newest: Vec<Checkpoint> = timeline.catalog().checkpoints()?.0.pop().into_iter().collect();
+        let newest: Vec<Checkpoint> = timeline.catalog().all()?.checkpoints.last().cloned().into_iter().collect();
         for path in &only {
             if !is_known(&timeline, path, &newest)? {
                 return Err(unknown_path(path, "neither the workspace nor its newest checkpoint has that path"));

@@ -60,8 +60,8 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     let damaged = !listing.faults.is_empty();
     let empty = listing.rows.is_empty();
     if let Some(path) = query.path.as_ref().filter(|_| empty) {
-        let (all, _) = timeline.catalog().checkpoints()?;
-        if !is_known(&timeline, path, &all)? {
+        let all = timeline.catalog().all()?;
+        if !is_known(&timeline, path, &all.checkpoints)? {
             return Err(unknown_path(path, "neither the workspace nor a checkpoint of it has that path"));
         }
     }
