@@ -23,7 +23,7 @@ use crate::model::policy::Policy;
 use crate::sys::interrupt::Flow;
 
 /// A scan that gave way once does so again only after so many times the time that was lost.
-const BACK_OFF: u32 = 4;
+const BACK_OFF: u32 = 8;
 
 /// A worker; dropping it lets its thread end after the jobs that wait.
 pub struct Worker {
@@ -245,13 +245,16 @@ impl WorkerLoop {
     /// first, and the scan begins again. Each time it may run longer before that: it comes to its end.
     fn take(&mut self, take: &Take, open: &[&Wanted]) -> Result<Taken> {
         let mut patience = Duration::ZERO;
+        // What only looks at changes is not begun again: that would cost a scan.
+        let is_scan = !self.timeline.is_live();
         loop {
             let (began, gave_way) = (Instant::now(), Cell::new(false));
             let (stop, queue) = (Arc::clone(&self.stop), Arc::clone(&self.queue));
             let control = || {
                 let is_pressed = || {
                     let now = Instant::now();
-                    now >= began + patience
+                    is_scan
+                        && now >= began + patience
                         && (open.iter().any(|wanted| wanted.is_pressing(now)) || queue.is_pressed(now))
                 };
                 if stop.load(Ordering::SeqCst) {

@@ -75,8 +75,7 @@ impl Hooked {
         self.rows().iter().map(|row| row["n"].as_u64().unwrap()).collect()
     }
 
-    /// Waits until there are so many: a capture of just the named paths, taken while the base capture was at work, is dropped
-    /// after the answer.
+    /// Waits until there are so many.
     fn settles_at(&self, count: usize) -> Vec<u64> {
         let began = Instant::now();
         loop {

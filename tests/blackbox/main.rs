@@ -23,6 +23,7 @@ mod installs;
 mod kills;
 mod lessons;
 mod links;
+mod many;
 mod mapping;
 mod mcp;
 mod named;

@@ -110,8 +110,7 @@ fn listed(lab: &Lab) -> Vec<Value> {
     if listed.code == 3 { Vec::new() } else { listed.json()["checkpoints"].as_array().unwrap().clone() }
 }
 
-/// Waits until there are so many: a capture of just the named paths, taken while the base capture was at work, is dropped
-/// after the answer.
+/// Waits until there are so many.
 fn settles_at(lab: &Lab, count: usize) {
     let began = Instant::now();
     while listed(lab).len() != count {
@@ -127,7 +126,7 @@ fn calls_that_write_wait_for_their_checkpoint_and_others_do_not() {
     let lab = Lab::new();
     lab.write("a.txt", "one\n");
     let mut client = Client::start(&lab, &[], &["python3", "-c", SERVER]);
-    // While the base capture is at work, what a call names would be captured by itself first.
+    // The call is to find a base capture.
     let until = Instant::now() + WAIT;
     while lab.piton(&["list", "--all"]).code == 3 {
         assert!(Instant::now() < until, "there never was a base capture");
