@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::beneath::Root;
 use super::hash::{self, Job};
 use super::probe::perm_of;
-use super::read::{self, ReadMark, Refusal, Stored};
+use super::read::{self, HeldStill, ReadMark, Refusal, Stored};
 use super::request::{Capture, Request, Stats, Visits};
 use super::select;
 use super::stopped::unless_stopped;
@@ -172,7 +172,7 @@ impl Gathered {
 
     fn reused(&mut self, file: &Candidate, id: ObjectId) {
         self.stats.reused += 1;
-        let mark = ReadMark { stamp: file.stamp, proven: true, unstable: false };
+        let mark = ReadMark { stamp: file.stamp, held: HeldStill::Proven };
         let bytes = file.stamp.size;
         self.take(file, Stored { id, bytes, mark });
     }
@@ -199,14 +199,14 @@ impl Gathered {
         let entry = ManifestEntry { kind, perm, id, size: bytes };
         self.stats.files += 1;
         self.stats.bytes += bytes;
-        if mark.unstable {
+        if mark.held == HeldStill::Never {
             self.unstable.push(file.path.clone());
         }
         if file.class == Class::Targeted {
             self.stats.targeted += 1;
             self.targeted.push(file.path.clone());
         } else {
-            let known = KnownFile { stamp: mark.stamp, id, proven: mark.proven };
+            let known = KnownFile { stamp: mark.stamp, id, proven: mark.held == HeldStill::Proven };
             self.known.push((file.path.clone(), known));
         }
         self.entries.push((file.path.clone(), entry));

@@ -33,10 +33,26 @@ pub(super) struct Content {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadMark {
     pub(super) stamp: Stamp,
-    /// True if an equal stamp will prove equal content.
-    pub(super) proven: bool,
-    /// True if it never held still.
-    pub(super) unstable: bool,
+    pub(super) held: HeldStill,
+}
+
+/// The degree to which a file held still while it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeldStill {
+    /// It did, and an equal stamp will prove equal content.
+    Proven,
+    /// It did, so shortly after a change that its stamp proves nothing.
+    Fresh,
+    /// It never did.
+    Never,
+}
+
+impl ReadMark {
+    /// Returns the mark of a file that held still and was read no earlier than `read_at`.
+    pub(super) fn still(stamp: Stamp, read_at: i64) -> ReadMark {
+        let proven = stamp.proves_content_read_at(read_at);
+        ReadMark { stamp, held: if proven { HeldStill::Proven } else { HeldStill::Fresh } }
+    }
 }
 
 /// The reason why there is no content.
@@ -195,10 +211,10 @@ impl Opened {
     }
 
     fn mark(&self, still: bool) -> ReadMark {
-        ReadMark {
-            stamp: self.before,
-            proven: still && self.before.proves_content_read_at(self.read_at),
-            unstable: !still,
+        if still {
+            ReadMark::still(self.before, self.read_at)
+        } else {
+            ReadMark { stamp: self.before, held: HeldStill::Never }
         }
     }
 }

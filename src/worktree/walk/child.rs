@@ -192,7 +192,7 @@ impl Walker<'_> {
         let source = match reused(known, &stamp) {
             Some(source) => source,
             None => match here.read_link(path.name()) {
-                Ok(target) => ContentSource::Held(Box::new((target, link_mark(stamp, read_at)))),
+                Ok(target) => ContentSource::Held(Box::new((target, ReadMark::still(stamp, read_at)))),
                 Err(errno) => return self.unseen(place, &path, errno),
             },
         };
@@ -261,8 +261,4 @@ impl Walker<'_> {
 /// The content of a file whose stamp proves it unchanged.
 fn reused(known: Option<&KnownFile>, stamp: &Stamp) -> Option<ContentSource> {
     known.filter(|known| known.proven && known.stamp == *stamp).map(|known| ContentSource::Known(known.id))
-}
-
-fn link_mark(stamp: Stamp, read_at: i64) -> ReadMark {
-    ReadMark { stamp, proven: stamp.proves_content_read_at(read_at), unstable: false }
 }
