@@ -20,6 +20,7 @@ use crate::store::COMMAND;
 use crate::sys::interrupt::Flow;
 use crate::worktree::Target;
 
+/// The arguments of `piton checkpoint`.
 #[derive(Debug, Args)]
 pub struct CheckpointArgs {
     /// A label to find it by
@@ -35,6 +36,10 @@ pub struct CheckpointArgs {
     pub paths: Vec<PathBuf>,
 }
 
+/// Takes a checkpoint now.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let only = context.paths(timeline.workspace(), &args.paths)?;

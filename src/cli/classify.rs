@@ -16,6 +16,7 @@ use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
 use crate::model::policy::Policy;
 use crate::model::text::printable;
 
+/// The arguments of `piton classify`.
 #[derive(Debug, Args)]
 pub struct ClassifyArgs {
     /// The command, as one word or several

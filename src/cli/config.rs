@@ -16,12 +16,14 @@ use crate::protocol::List;
 use crate::settings::{Effective, WORKSPACE_FILE, trust, user_file};
 use crate::sys::interrupt::Flow;
 
+/// The arguments of `piton config`.
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
     #[command(subcommand)]
     pub action: ConfigAction,
 }
 
+/// The actions of `piton config`.
 #[derive(Debug, Subcommand)]
 pub enum ConfigAction {
     /// Print every value with its origin
@@ -39,6 +41,10 @@ pub enum ConfigAction {
 /// Paths of a list that are shown.
 const SHOWN: usize = 20;
 
+/// Shows, checks or trusts settings.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn config(context: &mut Context, args: &ConfigArgs) -> Result<Exit> {
     match &args.action {
         ConfigAction::Show => show(context),

@@ -66,6 +66,10 @@ fn preview_text(preview: &Preview) -> Result<String> {
     Ok(report::preview(&report::read(&replies::preview(preview))?))
 }
 
+/// Prints the result of a verb that changed files, and returns its exit code.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub(super) fn finished(context: &Context, restored: &Restored, verb: &str) -> Result<Exit> {
     let outcome = &restored.outcome;
     let part = !outcome.failed.is_empty() || !restored.conflicts.is_empty();

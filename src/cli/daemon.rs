@@ -14,12 +14,14 @@ use crate::error::{Code, Error, Result};
 use crate::model::text::count;
 use crate::sys::process;
 
+/// The arguments of `piton daemon`.
 #[derive(Debug, Args)]
 pub struct DaemonArgs {
     #[command(subcommand)]
     pub verb: DaemonVerb,
 }
 
+/// The actions of `piton daemon`.
 #[derive(Debug, Subcommand)]
 pub enum DaemonVerb {
     /// Serve until nobody was connected for a while
@@ -48,6 +50,10 @@ const ONCE_MORE: Duration = Duration::from_secs(5);
 /// The pause between two looks whether it greets.
 const RETRY: Duration = Duration::from_millis(5);
 
+/// Runs, starts or stops the daemon, or tells its state.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn daemon(context: &Context, verb: &DaemonVerb) -> Result<Exit> {
     match verb {
         DaemonVerb::Run { idle, detached } => {

@@ -18,6 +18,7 @@ use super::print;
 use super::scratch::{Scratch, Sidecar};
 use crate::error::{Code, Error, IoContext, Result};
 
+/// The arguments of `piton demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Keep the scratch directory
@@ -42,6 +43,10 @@ const WORKSPACE: &[(&str, u32, &[u8])] = &[
 /// The content of a directory, for comparing: permissions and content by path.
 type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
+/// Runs the demo.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn demo(args: &DemoArgs) -> Result<Exit> {
     let scratch = Scratch::create(&std::env::temp_dir(), "piton-demo", "notes", args.keep)?;
     lay_out(&scratch.workspace())?;

@@ -18,6 +18,7 @@ use crate::model::path::RelPath;
 use crate::protocol::List;
 use crate::sys::interrupt::Flow;
 
+/// The arguments of `piton diff`.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
     /// One checkpoint or two, then paths [default: from the newest to the files as they are now]
@@ -81,6 +82,10 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
     Ok(compared)
 }
 
+/// Shows differences.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let Compared { from, to, paths } = compared(context, &mut timeline, args)?;

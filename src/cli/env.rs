@@ -26,6 +26,7 @@ const ASTRAY: &[&str] = &[
     "GIT_EXTERNAL_DIFF",
 ];
 
+/// The arguments of `piton env`.
 #[derive(Debug, Args)]
 pub struct EnvArgs {
     /// The shell that reads it

@@ -12,6 +12,7 @@ use super::remote::remote;
 use crate::error::Result;
 use crate::model::text::{count, printable};
 
+/// The arguments of `piton fetch`.
 #[derive(Debug, Args)]
 pub struct FetchArgs {
     /// An address or a path

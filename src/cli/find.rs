@@ -14,6 +14,7 @@ use crate::model::text::bytes;
 use crate::model::tree::Mode;
 use crate::protocol::PathItem;
 
+/// The arguments of `piton find`.
 #[derive(Debug, Args)]
 pub struct FindArgs {
     /// A file or directory
@@ -28,6 +29,10 @@ struct FoundVersions {
     versions: Vec<serde_json::Value>,
 }
 
+/// Finds the versions of a path.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
     let timeline = context.timeline()?;
     let path = context.path(timeline.workspace(), &args.path)?;

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::git::{self, GitReach};
 use crate::model::text::printable;
 
+/// The arguments of `piton git`.
 #[derive(Debug, Args)]
 pub struct GitArgs {
     /// A verb of git and its arguments; `--unsafe` before it lets any pass

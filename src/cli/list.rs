@@ -17,6 +17,7 @@ use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::printable;
 use crate::sys::interrupt::Flow;
 
+/// The arguments of `piton list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// Most checkpoints to list
@@ -39,6 +40,10 @@ pub struct ListArgs {
     pub path: Option<PathBuf>,
 }
 
+/// Lists checkpoints.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     let kind = match &args.kind {
         None => None,

@@ -15,6 +15,7 @@ use crate::model::effect::Stance;
 use crate::model::policy::{OnFailure, Policy};
 use crate::settings;
 
+/// The arguments of `piton mcp-proxy`.
 #[derive(Debug, Args)]
 pub struct McpProxyArgs {
     /// The server and its arguments

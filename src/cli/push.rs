@@ -16,6 +16,7 @@ use crate::model::text::{count, printable};
 /// Refs of one `git push`: a command line has an end.
 const AT_ONCE: usize = 500;
 
+/// The arguments of `piton push`.
 #[derive(Debug, Args)]
 pub struct PushArgs {
     /// An address or a path

@@ -18,6 +18,7 @@ use crate::model::path::RelPath;
 use crate::model::text::count;
 use crate::sys::interrupt::Flow;
 
+/// The arguments of `piton restore`.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
     /// A checkpoint (number, id, @{0}, label) [default: the newest]
@@ -45,6 +46,10 @@ pub struct RestoreArgs {
     pub abort: bool,
 }
 
+/// Brings files back.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     if args.go_on || args.abort {

@@ -15,6 +15,7 @@ use crate::model::text::printable;
 use crate::sys::interrupt::Flow;
 use clap::Args;
 
+/// The arguments of `piton rollback`.
 #[derive(Debug, Args)]
 pub struct RollbackArgs {
     /// `last-success`, `codon ID [TYPE]` (start, end, rig-setup, completed, error, skipped), or a checkpoint (number, id, @{0},
@@ -35,6 +36,10 @@ pub struct RollbackArgs {
     pub preview: bool,
 }
 
+/// Rolls a run back.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     let aim = aim(&args.target)?;
     let mut timeline = context.timeline()?;

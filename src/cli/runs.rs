@@ -12,6 +12,7 @@ use crate::doors::replies;
 use crate::error::Result;
 use crate::model::text::{count, printable};
 
+/// The arguments of `piton runs`.
 #[derive(Debug, Args)]
 pub struct RunsArgs {
     /// Show sub-agents' runs, forks and timelines below what they come from
@@ -22,6 +23,10 @@ pub struct RunsArgs {
     pub limit: usize,
 }
 
+/// Lists runs.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
     let timeline = context.timeline()?;
     let (rows, faults) = timeline.runs()?;

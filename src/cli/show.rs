@@ -18,12 +18,17 @@ use crate::model::text::{bytes, printable};
 use crate::model::tree::Mode;
 use crate::protocol::List;
 
+/// The arguments of `piton show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
     /// A checkpoint (number, id, @{0}, label), or CHECKPOINT:PATH [default: the newest]
     pub what: Option<String>,
 }
 
+/// Shows a checkpoint, a directory or a file.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let what = args.what.as_deref().unwrap_or(NEWEST);

@@ -13,6 +13,7 @@ use crate::doors::{stdio, stream};
 use crate::error::Result;
 use crate::sys::process;
 
+/// The arguments of `piton sidecar`.
 #[derive(Debug, Args)]
 pub struct SidecarArgs {
     /// Seconds that pending work may take once the input has ended
@@ -29,6 +30,10 @@ pub struct SidecarArgs {
     pub tee: bool,
 }
 
+/// Serves one client on stdin and stdout.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn sidecar(context: &Context, args: &SidecarArgs) -> Result<Exit> {
     process::raise_descriptor_limit();
     if stdin().is_terminal() {

@@ -14,6 +14,10 @@ use crate::settings::Mistake;
 /// Of each list, the newest that are shown.
 const SHOWN: usize = 10;
 
+/// Prints the state of the protection.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn status(context: &mut Context) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let mut status = replies::status(&mut timeline)?;

@@ -13,6 +13,7 @@ use crate::model::policy::Guard;
 use crate::model::text::printable;
 use crate::sys::clock::{local_minute, now_ms, rfc3339};
 
+/// The arguments of `piton off`.
 #[derive(Debug, Args)]
 pub struct OffArgs {
     /// Only for this long: 30m, 1h, 2 days
@@ -20,6 +21,10 @@ pub struct OffArgs {
     pub span: Option<String>,
 }
 
+/// Switches the guard off.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
     let now = now_ms();
     let until = match &args.span {
@@ -60,6 +65,10 @@ fn span_ms(text: &str) -> Result<i64> {
     if ms > 0.0 && ms < 1e14 { Ok(ms as i64) } else { Err(bad()) }
 }
 
+/// Switches the guard on again.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn on(context: &mut Context) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     timeline.change_state(|state| {

@@ -13,6 +13,7 @@ use crate::doors::replies;
 use crate::error::Result;
 use crate::sys::interrupt::Flow;
 
+/// The arguments of `piton undo` and `piton redo`.
 #[derive(Debug, Args)]
 pub struct StepArgs {
     /// Do not ask
@@ -23,10 +24,18 @@ pub struct StepArgs {
     pub preview: bool,
 }
 
+/// Undoes the last restore.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn undo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
     step(context, args, Direction::Undo)
 }
 
+/// Redoes the restore that was undone last.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn redo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
     step(context, args, Direction::Redo)
 }

@@ -44,12 +44,14 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
+    /// Adds a deadline, and returns its ticket.
     pub(super) fn add(&mut self, awaited: Awaited) -> u64 {
         self.next += 1;
         self.awaited.insert(self.next, awaited);
         self.next
     }
 
+    /// Removes the deadline of a ticket.
     pub(super) fn remove(&mut self, ticket: u64) -> Option<Awaited> {
         self.awaited.remove(&ticket)
     }

@@ -8,6 +8,7 @@ use super::session::{Reply, Session};
 use crate::error::{Code, Error};
 
 impl Session {
+    /// Begins a turn.
     pub(super) fn start_turn(&mut self, start: TurnStart, reply: Reply<Decision>) {
         if start.turn.is_empty() {
             let error = Error::new(Code::BadRequest, "`turn` must name the turn").field("turn");
@@ -32,6 +33,7 @@ impl Session {
         reply(self, Ok(Decision::Turn(decision)));
     }
 
+    /// Ends a turn.
     pub(super) fn end_turn(&mut self, turn: &str) {
         let named = turn_name(turn);
         self.change_turns(|turns| {

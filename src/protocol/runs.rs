@@ -143,17 +143,26 @@ impl Rollback {
         Rollback { to, run, paths, keep_new, expect, plan, auto_restart }
     }
 
+    /// Reads a rollback to a checkpoint.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn at_checkpoint(mut fields: RollbackFields) -> Result<Rollback> {
         let sha = fields.sha.take().ok_or_else(|| missing("sha"))?;
         Ok(Rollback::of(fields, To::Checkpoint(sha)))
     }
 
+    /// Reads a rollback to a codon.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn at_codon(mut fields: RollbackFields) -> Result<Rollback> {
         let codon = fields.codon_id.take().ok_or_else(|| missing("codonId"))?;
         let kind = fields.checkpoint_type.unwrap_or(CheckpointType::End);
         Ok(Rollback::of(fields, To::Codon(codon, kind)))
     }
 
+    /// Reads a rollback to the last success.
     pub(super) fn at_last_success(fields: RollbackFields) -> Rollback {
         Rollback::of(fields, To::LastSuccess)
     }

@@ -61,6 +61,7 @@ pub fn checksum(bytes: &[u8]) -> [u8; 20] {
     digest(hasher)
 }
 
+/// Returns the digest of all that was hashed.
 pub fn digest(hasher: Sha1) -> [u8; 20] {
     let mut bytes = [0u8; 20];
     bytes.copy_from_slice(hasher.try_finalize().hash());

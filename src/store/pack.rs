@@ -78,6 +78,7 @@ const EARLY: u64 = 8 << 20;
 
 /// The beginnings of the names of packs: of one to keep, and of one whose objects are not compressed yet.
 pub const DENSE: &str = "pack-";
+/// The beginning of the names of light packs.
 pub const LIGHT: &str = "pack-light-";
 
 /// A pack that is being written; dropped unfinished, it leaves nothing behind.

@@ -79,6 +79,7 @@ impl Recompression {
         self.wait(control)
     }
 
+    /// Returns the directory of the repository.
     pub(super) fn git_dir(&self) -> PathBuf {
         self.light.path.ancestors().nth(3).unwrap_or(&self.light.path).to_owned()
     }

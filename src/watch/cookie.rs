@@ -32,15 +32,18 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
+    /// Makes the cookies of a watcher.
     pub(super) fn new(dir: Arc<Path>, watcher: u64) -> Cookies {
         sweep(&dir);
         Cookies { dir, prefix: format!("{NAME}{watcher:016x}-"), number: 0, file: None }
     }
 
+    /// Returns the directory in which cookies are written.
     pub(super) fn dir(&self) -> &Arc<Path> {
         &self.dir
     }
 
+    /// Returns the beginning of the names of cookies.
     pub(super) fn prefix(&self) -> &str {
         &self.prefix
     }

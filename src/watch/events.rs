@@ -46,6 +46,7 @@ pub(super) struct PendingChanges {
 }
 
 impl PendingChanges {
+    /// Makes an empty set of changes.
     pub(super) fn new(cap: usize) -> PendingChanges {
         PendingChanges {
             marks: DirtySet::new(cap),
@@ -102,6 +103,7 @@ pub(super) struct SharedChanges {
 }
 
 impl SharedChanges {
+    /// Makes an empty set of changes.
     pub(super) fn new(pending: PendingChanges) -> SharedChanges {
         SharedChanges { pending: Mutex::new(pending), wake: Condvar::new() }
     }

@@ -108,10 +108,12 @@ impl Places {
         found.is_ok_and(|facts| (facts.dev, facts.ino) == self.identity)
     }
 
+    /// Returns the number of watches.
     pub(super) fn watches(&self) -> usize {
         self.placed.len()
     }
 
+    /// Returns the directories that are not watched, with the reasons.
     pub(super) fn uncovered(&self) -> &BTreeMap<RelPath, Uncovered> {
         &self.uncovered
     }

@@ -56,6 +56,10 @@ pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: Interrupt<
     Ok(capture)
 }
 
+/// Opens the root of a workspace.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub(super) fn open_root(path: &Path) -> Result<Root> {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_dir() => Root::open(path),
@@ -103,6 +107,10 @@ impl Gathered {
         Gathered { entries: Vec::with_capacity(files), known: Vec::with_capacity(files), ..Gathered::default() }
     }
 
+    /// Reads the files that may have changed.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn read(
         &mut self,
         request: &Request<'_>,

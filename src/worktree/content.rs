@@ -54,6 +54,7 @@ pub(super) struct Doubts {
 }
 
 impl Doubts {
+    /// Makes an empty set of doubts.
     pub(super) fn new() -> Doubts {
         Doubts { now: file_clock(), compared: Vec::new(), databases: Vec::new(), asked: Vec::new() }
     }

@@ -41,10 +41,12 @@ impl Names {
         self.spans.dedup_by(|a, b| a.of(bytes) == b.of(bytes));
     }
 
+    /// Returns the number of names.
     pub(super) fn len(&self) -> usize {
         self.spans.len()
     }
 
+    /// Returns the names in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.spans.iter().map(|span| span.of(&self.bytes))
     }
@@ -54,6 +56,7 @@ impl Names {
         self.spans.iter().map(|span| (span.of(&self.bytes), Some(span.dir).filter(|dir| *dir != 0)))
     }
 
+    /// Returns whether a name is among them.
     pub(super) fn contains(&self, name: &[u8]) -> bool {
         self.spans.binary_search_by(|span| span.of(&self.bytes).cmp(name)).is_ok()
     }

@@ -49,6 +49,7 @@ fn findings(files: &[File], sources: &[Source]) -> Vec<Finding> {
         shape::confined(source, &mut report);
         shape::sizes(source, &mut report);
         shape::forbidden(source, &mut report);
+        shape::undocumented(source, &mut report);
         shape::notes(source, &mut report);
         linux::linux(source, &mut report);
     }

@@ -105,6 +105,43 @@ pub fn forbidden(source: &Source, report: Report) {
     }
 }
 
+/// Public items without a doc comment. The compiler's lint sees only those that other crates reach.
+pub fn undocumented(source: &Source, report: Report) {
+    let text: String = source.text.iter().collect();
+    let code: String = source.code.iter().collect();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut at = 0;
+    for (number, line) in code.lines().enumerate() {
+        if let Some(name) = public_item(line) {
+            // Attributes stand between an item and its docs, some of them over several lines.
+            let mut before = lines[..number].iter().rev().map(|line| line.trim());
+            let mut in_attribute = false;
+            let above = before.find(|line| {
+                in_attribute = (in_attribute || line.ends_with(")]")) && !line.starts_with("#[");
+                !in_attribute && !line.starts_with("#[")
+            });
+            if !above.is_some_and(|line| line.starts_with("///")) {
+                report(at, format!("`{name}` is public and has no doc comment"));
+            }
+        }
+        at += line.chars().count() + 1;
+    }
+}
+
+/// The name of the item that a line declares as public; modules and imports do not count.
+fn public_item(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub")?;
+    let rest = if rest.starts_with('(') { rest.split_once(')')?.1 } else { rest };
+    let mut words = rest.strip_prefix(' ')?.split_whitespace().skip_while(|word| matches!(*word, "unsafe" | "async"));
+    let mut kind = words.next()?;
+    let mut name = words.next()?;
+    if kind == "const" && name == "fn" {
+        (kind, name) = ("fn", words.next()?);
+    }
+    let counted = matches!(kind, "fn" | "struct" | "enum" | "trait" | "type" | "const" | "static" | "union");
+    counted.then(|| name.split(|c: char| !is_word(c)).next().unwrap_or_default())
+}
+
 pub fn notes(source: &Source, report: Report) {
     for note in ["TODO", "FIXME"] {
         for at in words(&source.text, note) {
@@ -198,4 +235,16 @@ fn unwrap_unsafe_and_notes_are_seen() {
     seen("src/sys/x.rs", "fn f() { unsafe { x() } }\n", &[]);
     seen(path, "// TODO: later\n// FIXME(#x)\n", &["`TODO`", "`FIXME`"]);
     seen(path, "// TODO(#12): later\nconst TODOS: u8 = 1;\n", &[]);
+}
+
+#[test]
+fn public_items_without_docs_are_seen() {
+    let path = "src/filter/ignore.rs";
+    seen(path, "pub fn f() {}\n\npub(super) struct S;\n", &["`f` is public", ":3: `S` is public"]);
+    seen(
+        path,
+        "/// Does.\n#[expect(\n    dead_code\n)]\npub const fn f() {}\n/// A.\n#[derive(Debug)]\npub enum E {}\n",
+        &[],
+    );
+    seen(path, "fn f() {}\npub use super::X;\n#[cfg(test)]\nmod tests {\n    pub fn g() {}\n}\n", &[]);
 }

@@ -9,6 +9,7 @@ use crate::agents::shape::CLAUDE;
 /// One command file for both scopes; `/undo` is the client's own word for its rewind.
 const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.md"));
 
+/// The hooks of Claude Code, which Qwen Code takes too.
 pub const HOOKS: &[Hook] = &[
     Hook { event: "SessionStart", seconds: 10 },
     Hook { event: "UserPromptSubmit", seconds: 60 },
@@ -21,6 +22,7 @@ pub const HOOKS: &[Hook] = &[
 
 const SETTINGS: FileContent = FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, hooks: HOOKS });
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: true,
     program: "claude",

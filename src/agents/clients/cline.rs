@@ -18,6 +18,7 @@ const fn project_script(path: &'static str, event: &'static str) -> HookFile {
     HookFile { spot: Spot { env: None, dir: ".clinerules", path }, content: FileContent::Script { event } }
 }
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: true,
     program: "cline",

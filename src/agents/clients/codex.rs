@@ -26,6 +26,7 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
     ],
 });
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: true,
     program: "codex",

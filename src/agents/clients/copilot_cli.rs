@@ -25,6 +25,7 @@ const HOOKS: FileContent = FileContent::Json(Hooks {
     ],
 });
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: true,
     program: "copilot",

@@ -15,6 +15,7 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
     hooks: &[Hook { event: "PreToolUse", seconds: 10 }],
 });
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: false,
     program: "crush",

@@ -22,6 +22,7 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
 const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.md"));
 const UNDO: FileContent = FileContent::Whole(include_str!("../../../hooks/undo.md"));
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: true,
     program: "droid",

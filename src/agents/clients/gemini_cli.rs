@@ -26,6 +26,7 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
 const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.toml"));
 const UNDO: FileContent = FileContent::Whole(include_str!("../../../hooks/undo.toml"));
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: true,
     program: "gemini",

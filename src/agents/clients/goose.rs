@@ -24,6 +24,7 @@ const HOOKS: FileContent = FileContent::Json(Hooks {
 });
 const MANIFEST: FileContent = FileContent::Whole(include_str!("../../../hooks/goose-plugin.json"));
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: false,
     program: "goose",

@@ -24,6 +24,7 @@ const SETTINGS: FileContent = FileContent::Yaml(Hooks {
     ],
 });
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: true,
     program: "hermes",

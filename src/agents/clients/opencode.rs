@@ -12,6 +12,7 @@ use crate::agents::shape::{Moment, Shape};
 const PLUGIN: FileContent = FileContent::Shim(include_str!("../../../hooks/opencode.js"));
 const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.md"));
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: true,
     program: "opencode",

@@ -12,6 +12,7 @@ use crate::agents::shape::{Moment, Shape};
 
 const EXTENSION: FileContent = FileContent::Shim(include_str!("../../../hooks/pi.ts"));
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: true,
     program: "pi",

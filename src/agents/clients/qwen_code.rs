@@ -12,6 +12,7 @@ const SETTINGS: FileContent =
 const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback-qwen.md"));
 const UNDO: FileContent = FileContent::Whole(include_str!("../../../hooks/undo.md"));
 
+/// The client's profile.
 pub const PROFILE: Profile = Profile {
     captured: true,
     program: "qwen",

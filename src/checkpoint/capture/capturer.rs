@@ -64,10 +64,12 @@ impl TreeSource {
         self.port.sync(&|dir| tree.admits(root, dir))
     }
 
+    /// Has a directory watched.
     pub(super) fn watch(&mut self, dir: &RelPath, root: &Path, tree: &Warm) {
         self.port.watch(dir, &|dir| tree.admits(root, dir));
     }
 
+    /// Places watches on all directories of a tree; returns whether all of them are watched.
     pub(super) fn place_watches(&mut self, root: &Path, tree: &Warm) -> bool {
         self.port.place_watches(&|dir| tree.admits(root, dir))
     }

@@ -284,11 +284,13 @@ pub(super) struct PlainRequest {
 }
 
 impl PlainRequest {
+    /// Makes a request with the rules of the settings.
     pub(super) fn new(catalog: &Catalog) -> PlainRequest {
         let never = [catalog.home.path().to_owned()];
         PlainRequest { selection: Selection::default(), before: PriorKnowledge::default(), never }
     }
 
+    /// Returns the request on a workspace.
     pub(super) fn on<'r>(&'r self, catalog: &'r Catalog) -> Request<'r> {
         request(catalog, &self.selection, &self.before, &self.never)
     }

@@ -45,6 +45,7 @@ impl Default for Warmth {
 }
 
 impl Warmth {
+    /// Returns the tree that is held in memory.
     pub(super) fn tree(&self) -> Option<&Tree> {
         match self {
             Warmth::Cold(_) => None,
@@ -52,6 +53,7 @@ impl Warmth {
         }
     }
 
+    /// Returns the tree that is held in memory, to be changed.
     pub(super) fn tree_mut(&mut self) -> Option<&mut Tree> {
         match self {
             Warmth::Cold(_) => None,

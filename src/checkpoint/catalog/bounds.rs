@@ -22,6 +22,7 @@ pub(crate) fn tree_bound(memory: u64) -> u64 {
 }
 
 impl Catalog {
+    /// Returns the bytes of memory that a checkpoint's content may take.
     pub(crate) fn memory(&self) -> u64 {
         self.policy.limits.memory
     }

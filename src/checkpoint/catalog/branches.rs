@@ -210,10 +210,15 @@ pub(crate) fn short(name: &str) -> &str {
     name.strip_prefix("refs/heads/").unwrap_or(name)
 }
 
+/// Returns the ref of a name.
 pub(crate) fn find<'r>(refs: &'r [RefEntry], name: &str) -> Option<&'r RefEntry> {
     refs.binary_search_by(|entry| entry.name.as_str().cmp(name)).ok().map(|at| &refs[at])
 }
 
+/// Returns the commit that a branch names.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub(crate) fn tip_of(entry: &RefEntry) -> Result<ObjectId> {
     entry.target.clone().map_err(|what| Error::new(Code::StoreDamaged, format!("a broken ref: {what}")))
 }

@@ -37,10 +37,12 @@ pub(crate) struct CommitCache {
 }
 
 impl CommitCache {
+    /// Returns the facts of a commit that was read before.
     pub(crate) fn get(&self, id: &ObjectId) -> Option<&CommitFacts> {
         self.known.get(id)
     }
 
+    /// Remembers the facts of a commit.
     pub(crate) fn put(&mut self, id: ObjectId, said: CommitFacts) {
         if said.record.kind.is_typed() {
             self.unsaved.push(id);
@@ -48,6 +50,7 @@ impl CommitCache {
         self.known.insert(id, said);
     }
 
+    /// Returns the number of commits that are remembered.
     pub(crate) fn len(&self) -> usize {
         self.known.len()
     }

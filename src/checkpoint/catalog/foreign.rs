@@ -12,6 +12,7 @@ use crate::error::{Code, Error, Result};
 pub(crate) const LONGEST: usize = 10_000;
 
 impl Catalog {
+    /// Returns the prefix of refs that came from other machines.
     pub(crate) fn foreign_prefix(&self) -> String {
         format!("refs/piton-remotes/{}/", self.workspace.id)
     }

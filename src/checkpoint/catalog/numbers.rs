@@ -34,6 +34,7 @@ impl Catalog {
         Ok(self.next_ordinal(&all) - 1)
     }
 
+    /// Returns the highest number that was noted.
     pub(crate) fn highest_noted(&self) -> u64 {
         let text = std::fs::read_to_string(self.workspace.dir.join("ordinal")).unwrap_or_default();
         text.trim().parse().unwrap_or(0)

@@ -123,10 +123,12 @@ impl Catalog {
         self.workspace.dir.join("commits")
     }
 
+    /// Returns the prefix of the workspace's checkpoints.
     pub(crate) fn leaf_prefix(&self) -> String {
         format!("refs/piton/{}/", self.workspace.id)
     }
 
+    /// Returns the prefix of the workspace's branches.
     pub(crate) fn branch_prefix(&self) -> String {
         format!("refs/heads/{}/", self.workspace.id)
     }

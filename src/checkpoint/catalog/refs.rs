@@ -22,6 +22,7 @@ impl RefCache {
         self.0.get(prefix).filter(|listing| listing.marks.stand()).map(|listing| listing.entries.as_slice())
     }
 
+    /// Remembers the refs below a prefix.
     pub(super) fn put(&mut self, prefix: &str, entries: Vec<RefEntry>, marks: RefMarks) {
         self.0.insert(prefix.to_owned(), RefListing { entries, marks });
     }
@@ -48,6 +49,7 @@ impl RefCache {
         }
     }
 
+    /// Forgets all refs.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

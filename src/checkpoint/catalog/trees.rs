@@ -24,6 +24,7 @@ impl RecentTrees {
         young.or_else(|| self.old.remove(id))
     }
 
+    /// Remembers the content of a tree.
     pub(super) fn put(&mut self, id: ObjectId, content: Vec<u8>) {
         if self.bytes + content.len() > GENERATION {
             (self.old, self.bytes) = (mem::take(&mut self.young), 0);

@@ -66,6 +66,10 @@ impl Locked<'_> {
         self.run_restore(restore, None, &|_| {}, control)
     }
 
+    /// Carries a restore out.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(crate) fn run_restore(
         &mut self,
         restore: &Restore,

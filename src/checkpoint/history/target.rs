@@ -22,6 +22,10 @@ impl Catalog {
         self.load_target(id).map(|loaded| loaded.manifest)
     }
 
+    /// Reads the checkpoint that a restore goes back to.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn load_target(&self, target: ObjectId) -> Result<Loaded> {
         let all = self.all()?;
         let own = all.checkpoints.iter().find(|checkpoint| checkpoint.id == target).cloned();
@@ -62,6 +66,10 @@ impl Catalog {
         take
     }
 
+    /// Plans the way from the present files to a target.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn plan_for(
         &self,
         restore: &Restore,

@@ -38,6 +38,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    /// Makes the identity of a workspace.
     pub(crate) fn new(id: String, path: &Path, since: String, dev: u64, ino: u64) -> Identity {
         use std::os::unix::ffi::OsStrExt;
         let quoted = path.to_str().is_none().then(|| crate::model::meta::quote(path.as_os_str().as_bytes()));

@@ -163,6 +163,10 @@ impl Locked<'_> {
         Ok(())
     }
 
+    /// Records the checkpoint at the end of a client's stream.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(crate) fn record_exit(&mut self, run: &str, turn: Option<String>, control: &dyn Fn() -> Flow) -> Result<Taken> {
         let is_here = self.codons.client(run).is_some();
         let running = self.catalog.run_state(run)?.running.filter(|_| is_here);

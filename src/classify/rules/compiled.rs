@@ -107,6 +107,7 @@ pub struct Hit<'r> {
 }
 
 impl Rule {
+    /// Returns the hit, if the rule holds for a command line.
     pub fn holds<'r>(&'r self, program: &str, parsed: &Parsed) -> Option<Hit<'r>> {
         let used = self.sub.matches(&parsed.operands)?;
         let operands = &parsed.operands[used..];

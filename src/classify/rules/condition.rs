@@ -24,10 +24,12 @@ impl AnyOf {
         AnyOf(text.split_whitespace().map(parse_option).collect())
     }
 
+    /// Returns whether there is no condition.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// Returns whether one of the conditions holds.
     pub fn holds(&self, parsed: &Parsed) -> bool {
         self.0.iter().any(|option| {
             option.name == "--" && parsed.dashes.is_some()
@@ -68,6 +70,7 @@ impl Subcommands {
         Subcommands(text.split(',').map(words).filter(|words| !words.is_empty()).collect())
     }
 
+    /// Returns whether there is no condition.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -113,10 +116,12 @@ impl Pattern {
     /// Largest compiled form.
     const MAX_SIZE: usize = 1 << 20;
 
+    /// Makes a pattern that is compiled when it is first asked.
     pub fn new(text: Text) -> Pattern {
         Pattern { text, compiled: OnceLock::new() }
     }
 
+    /// Returns the pattern as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -136,6 +141,7 @@ impl Pattern {
         self.compiled.get_or_init(|| self.regex().ok()).as_ref()
     }
 
+    /// Returns whether a text fits.
     pub fn is_match(&self, text: &str) -> bool {
         self.get().is_some_and(|regex| regex.is_match(text.as_bytes()))
     }
@@ -159,6 +165,7 @@ impl Operands {
         [&self.some, &self.none, &self.last, &self.value].into_iter().flatten()
     }
 
+    /// Returns whether the operands fit.
     pub fn hold(&self, operands: &[Arg], parsed: &Parsed) -> bool {
         let any = |pattern: &Pattern| operands.iter().any(|arg| pattern.is_match(&arg.text));
         operands.len() >= self.at_least

@@ -63,18 +63,22 @@ impl RuleSet {
         self.tables.iter().any(|table| table.has(program, Section::Quiet))
     }
 
+    /// Returns the wrappers of a program.
     pub fn wrappers(&self, program: &str) -> impl Iterator<Item = &Wrapper> {
         self.tables.iter().flat_map(move |table| table.wrappers(program))
     }
 
+    /// Returns the remote runners of a program.
     pub fn remotes(&self, program: &str) -> impl Iterator<Item = &Remote> {
         self.tables.iter().flat_map(move |table| table.remotes(program))
     }
 
+    /// Returns the database clients of a program.
     pub fn databases(&self, program: &str) -> impl Iterator<Item = &Database> {
         self.tables.iter().flat_map(move |table| table.databases(program))
     }
 
+    /// Returns the interpreters of a program.
     pub fn interpreters(&self, program: &str) -> impl Iterator<Item = &Interpreter> {
         self.tables.iter().flat_map(move |table| table.interpreters(program))
     }

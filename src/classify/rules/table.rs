@@ -103,24 +103,28 @@ impl Table {
         Some(self.grammars[item].get_or_init(|| Box::new(compile::program(&self.specs.programs[item]))))
     }
 
+    /// Returns the wrappers of a program.
     pub fn wrappers(&self, program: &str) -> impl Iterator<Item = &Wrapper> {
         let made =
             |item: usize| self.wrappers[item].get_or_init(|| Box::new(compile::wrapper(&self.specs.wrappers[item])));
         self.items(program, Section::Wrappers).map(made).map(Box::as_ref)
     }
 
+    /// Returns the remote runners of a program.
     pub fn remotes(&self, program: &str) -> impl Iterator<Item = &Remote> {
         let made =
             |item: usize| self.remotes[item].get_or_init(|| Box::new(compile::remote(&self.specs.remotes[item])));
         self.items(program, Section::Remotes).map(made).map(Box::as_ref)
     }
 
+    /// Returns the database clients of a program.
     pub fn databases(&self, program: &str) -> impl Iterator<Item = &Database> {
         let made =
             |item: usize| self.databases[item].get_or_init(|| Box::new(compile::database(&self.specs.databases[item])));
         self.items(program, Section::Databases).map(made).map(Box::as_ref)
     }
 
+    /// Returns the interpreters of a program.
     pub fn interpreters(&self, program: &str) -> impl Iterator<Item = &Interpreter> {
         let made = |item: usize| {
             self.interpreters[item].get_or_init(|| Box::new(compile::interpreter(&self.specs.interpreters[item])))

@@ -69,6 +69,7 @@ impl Scanner<'_, '_> {
             && self.peek_at(word.len()).is_none_or(|byte| super::scanner::is_meta(byte) || byte == b'\r')
     }
 
+    /// Steps over a reserved word, if it stands here.
     pub fn eat_keyword(&mut self, word: &str) -> bool {
         let found = self.at_keyword(word);
         if found {

@@ -85,6 +85,7 @@ pub(super) struct PendingHeredoc {
     pub strip_tabs: bool,
 }
 
+/// A text and the position up to which it is read.
 pub(super) struct Scanner<'a, 'b> {
     pub source: &'a str,
     pub bytes: &'a [u8],
@@ -96,6 +97,7 @@ pub(super) struct Scanner<'a, 'b> {
 }
 
 impl<'a, 'b> Scanner<'a, 'b> {
+    /// Begins at the start of a text.
     pub fn new(source: &'a str, place: TextPlace, bounds: &'b mut Bounds) -> Self {
         let (bytes, open, pending) = (source.as_bytes(), OpenConstructs::default(), Vec::new());
         Scanner { source, bytes, position: 0, place, bounds, open, pending }
@@ -106,10 +108,12 @@ impl<'a, 'b> Scanner<'a, 'b> {
         self.bytes.get(self.position).copied()
     }
 
+    /// Returns the byte some places ahead.
     pub fn peek_at(&self, ahead: usize) -> Option<u8> {
         self.bytes.get(self.position + ahead).copied()
     }
 
+    /// Returns whether the rest starts with a text.
     pub fn starts_with(&self, text: &str) -> bool {
         self.bytes[self.position.min(self.bytes.len())..].starts_with(text.as_bytes())
     }
@@ -131,6 +135,7 @@ impl<'a, 'b> Scanner<'a, 'b> {
         }
     }
 
+    /// Returns the span from a start to the position.
     pub fn span_from(&self, start: usize) -> Span {
         match self.place {
             TextPlace::At(offset) => (offset + start, offset + self.position.min(self.bytes.len())),
@@ -152,6 +157,7 @@ impl<'a, 'b> Scanner<'a, 'b> {
         entered
     }
 
+    /// Leaves a level of nesting.
     pub fn leave(&mut self) {
         self.bounds.leave();
     }
@@ -189,6 +195,7 @@ impl<'a, 'b> Scanner<'a, 'b> {
         }
     }
 
+    /// Steps over a newline, and over the bodies of heredocs behind it.
     pub fn newline(&mut self) {
         self.position += 1;
         if !self.pending.is_empty() {
@@ -196,6 +203,7 @@ impl<'a, 'b> Scanner<'a, 'b> {
         }
     }
 
+    /// Steps over a comment.
     pub fn comment(&mut self) {
         while self.peek().is_some_and(|byte| byte != b'\n') {
             self.position += 1;

@@ -123,6 +123,7 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
+    /// Begins a walk with the rules and the surroundings.
     pub fn new(rules: &'a RuleSet, context: &'a Context) -> Self {
         Walk {
             rules,

@@ -28,6 +28,7 @@ pub struct Search {
 }
 
 impl Walk<'_> {
+    /// Judges `find` and its actions.
     pub(super) fn find(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         let options = call.args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P")).count();
         let args = &call.args[options..];

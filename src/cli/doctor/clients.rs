@@ -15,6 +15,7 @@ use crate::cli::install::{InstallScope, home, is_there, program, variable};
 use crate::error::Result;
 use crate::model::text::count;
 
+/// Looks at the agent clients.
 pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let (program, home) = match (program(), home()) {
         (Ok(program), Ok(home)) => (program, home),

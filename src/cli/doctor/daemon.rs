@@ -8,6 +8,7 @@ use crate::doors::socket::{Probe, dir, probe};
 use crate::sys::fs::lock::holder;
 use crate::sys::process;
 
+/// Looks at the daemon.
 pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let home = &at.context.home;
     let dir = dir(home);

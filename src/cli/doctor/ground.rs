@@ -11,6 +11,7 @@ use crate::sys::fs::space::DiskSpace;
 use crate::sys::{inotify, mount, process};
 use crate::watch::limits::Limits;
 
+/// Looks at directories, disk, limits and git.
 pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let home = at.context.home.path();
     if private(home, 0o700, "home", report) {

@@ -19,6 +19,7 @@ use super::print;
 use crate::error::Result;
 use report::{CheckRow, CheckState, DoctorReport, Mend, Surroundings};
 
+/// The arguments of `piton doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// Look instead whether every checkpoint that refs, state, journals and logs name is there
@@ -40,6 +41,10 @@ const CHECKS: &[(&str, Check)] = &[
 
 type Check = fn(&Surroundings<'_>, &mut DoctorReport);
 
+/// Looks at every integration, and says how to mend it.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
     if args.refs {
         return refs::doctor(context, args.repair);

@@ -47,14 +47,17 @@ pub struct DoctorReport {
 }
 
 impl DoctorReport {
+    /// Adds a line to the report.
     pub fn row(&mut self, about: impl Into<String>, state: CheckState, text: impl Into<String>) {
         self.rows.push(CheckRow { check: self.check, about: about.into(), state, text: text.into() });
     }
 
+    /// Notes that something is well.
     pub fn well(&mut self, about: impl Into<String>, text: impl Into<String>) {
         self.row(about, CheckState::Well, text);
     }
 
+    /// Notes something that is worth knowing and not wrong.
     pub fn note(&mut self, about: impl Into<String>, text: impl Into<String>) {
         self.row(about, CheckState::Note, text);
     }
@@ -69,11 +72,13 @@ impl DoctorReport {
         self.row(about, CheckState::Wrong(Mend::Step(step.into())), text);
     }
 
+    /// Returns whether nothing is wrong.
     pub fn is_well(&self) -> bool {
         !self.rows.iter().any(|row| matches!(row.state, CheckState::Wrong(_)))
     }
 }
 
+/// Returns a path as one word for a shell.
 pub fn quoted_path(path: &Path) -> String {
     shell_word(&path.to_string_lossy())
 }

@@ -8,6 +8,7 @@ use crate::sys::clock::now_ms;
 /// The mark of a warning that only waits for the user's trust.
 const TRUST: &str = "piton config trust";
 
+/// Looks at the settings.
 pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let context = at.context;
     let effective = match context.settings() {

@@ -14,6 +14,7 @@ const SHOWN: usize = 20;
 /// Mishaps that are told.
 const NEWEST: usize = 3;
 
+/// Looks at the store.
 pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let home = &at.context.home;
     let dir = home.path().join("store.git");

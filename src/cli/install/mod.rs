@@ -19,6 +19,7 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::store::between;
 use client_file::{ClientFile, Made};
 
+/// The arguments of `piton install` and `piton uninstall`.
 #[derive(Debug, Args)]
 pub struct InstallArgs {
     /// Clients by name [default: list them]
@@ -69,10 +70,18 @@ impl FileChange {
     }
 }
 
+/// Puts hooks into clients.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn install(context: &Context, args: &InstallArgs) -> Result<Exit> {
     run(context, args, Direction::In)
 }
 
+/// Takes hooks out of clients.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn uninstall(context: &Context, args: &InstallArgs) -> Result<Exit> {
     run(context, args, Direction::Out)
 }
@@ -84,6 +93,10 @@ pub(super) struct InstallScope {
 }
 
 impl InstallScope {
+    /// Returns the scope of a call: the user's home, or a project.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn of(context: &Context, project: bool) -> Result<InstallScope> {
         let root = if project { context.root()? } else { home()? };
         Ok(InstallScope { root, project })
@@ -95,17 +108,23 @@ impl InstallScope {
         Client::ALL.into_iter().filter(move |client| !client.files(project).is_empty())
     }
 
+    /// Returns the path of a file of an installation.
     pub(super) fn path(&self, file: &HookFile) -> PathBuf {
         file.spot.below(&self.root, variable)
     }
 }
 
+/// Returns the user's home directory.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub(super) fn home() -> Result<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute()).ok_or_else(|| {
         Error::new(Code::BadPath, "no home directory is known").hint("set HOME to an absolute path, or use --project")
     })
 }
 
+/// Returns a path from a variable of the environment.
 pub(super) fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
@@ -118,6 +137,7 @@ fn on_path(name: &str) -> impl Iterator<Item = PathBuf> {
     dirs.into_iter().map(move |dir| dir.join(&name)).filter(|path| path.is_file())
 }
 
+/// Returns whether a client is on this machine.
 pub(super) fn is_there(client: Client, home: &Path) -> bool {
     client.directory().below(home, variable).is_dir() || on_path(client.program()).next().is_some()
 }

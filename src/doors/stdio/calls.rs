@@ -88,6 +88,10 @@ fn body(value: &impl Serialize) -> Result<Called> {
     Ok(Called { body: value, notices: Vec::new() })
 }
 
+/// Answers `checkpoint.create`.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let only = paths(timeline, create.paths.as_deref())?;
     let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
@@ -100,6 +104,10 @@ pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Inte
     body(&json!({ "checkpoint": replies::block(&taken) }))
 }
 
+/// Answers `checkpoint.list`.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let before = match &query.before {
         None | Some(Value::Null) => None,
@@ -153,6 +161,10 @@ pub fn runs(timeline: &mut Timeline) -> Result<Called> {
     body(&replies::runs(&rows, &faults))
 }
 
+/// Answers `checkpoint.show`.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn show(timeline: &mut Timeline, sha: &str) -> Result<Called> {
     let checkpoint = timeline.catalog().resolve(sha)?;
     let (manifest, coverage) = timeline.catalog().contents(&checkpoint)?;
@@ -173,6 +185,10 @@ pub fn show(timeline: &mut Timeline, sha: &str) -> Result<Called> {
     }))
 }
 
+/// Answers `checkpoint.diff`.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Result<Called> {
     let select = paths(timeline, diff.paths.as_deref())?;
     let from = timeline.catalog().resolve(&diff.from)?;
@@ -208,6 +224,10 @@ pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Res
     body(&DiffReply { stat: replies::stat(&stat), files, patch, cut })
 }
 
+/// Answers `rollback.preview`.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let run = run_of(timeline, rollback, run)?;
     let restore = wanted(timeline, rollback, &run)?;
@@ -227,6 +247,10 @@ pub fn foreign(timeline: &Timeline, checkpoint: &Checkpoint) -> Option<String> {
     timeline.catalog().is_foreign(checkpoint).then_some(text)
 }
 
+/// Answers `restore`.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let restore = wanted(timeline, rollback, run)?;
     if let Some(expect) = &rollback.expect {
@@ -367,6 +391,10 @@ fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Res
     Ok(Restore { agreed, ..Restore::to(target.id, run, paths, rollback.keep_new) })
 }
 
+/// Answers `undo` and `redo`.
+///
+/// # Errors
+/// Returns the error of what could not be done.
 pub fn step(
     timeline: &mut Timeline,
     direction: Direction,

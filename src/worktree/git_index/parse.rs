@@ -154,6 +154,10 @@ fn link_of(body: &[u8], hash: IndexHash) -> Result<Option<Link>> {
 pub(super) struct IndexReader<'a>(pub(super) &'a [u8]);
 
 impl<'a> IndexReader<'a> {
+    /// Takes some bytes.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(n).ok_or_else(|| damaged("is cut"))?;
         self.0 = rest;
@@ -166,14 +170,26 @@ impl<'a> IndexReader<'a> {
         Ok(array)
     }
 
+    /// Takes a number of two bytes.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn u16(&mut self) -> Result<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
+    /// Takes a number of four bytes.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn u32(&mut self) -> Result<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
+    /// Takes a number of eight bytes.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn u64(&mut self) -> Result<u64> {
         self.array().map(u64::from_be_bytes)
     }

@@ -76,6 +76,7 @@ impl Outcome {
         self.created.iter().chain(&self.replaced).chain(&self.deleted)
     }
 
+    /// Sorts all lists by path.
     pub(super) fn sort(&mut self) {
         self.created.sort_unstable();
         self.replaced.sort_unstable();

@@ -57,6 +57,10 @@ pub(super) struct ParallelSwap<'a> {
 }
 
 impl<'a> ParallelSwap<'a> {
+    /// Opens the directory of a path.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn parent(&self, path: &RelPath) -> Result<Dir> {
         self.root.open_dir(path.parent().unwrap_or_default().to_path())
     }

@@ -36,6 +36,7 @@ pub(super) enum StepOutcome {
 }
 
 impl<'a> RestoreStep<'a> {
+    /// Returns the path of the step.
     pub(super) fn path(&self) -> &'a RelPath {
         match self {
             RestoreStep::MakeDir(path, _)

@@ -37,6 +37,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// Makes the entry of a directory that was listed.
     pub(super) fn listed_dir(ino: u64) -> Seen {
         let mode = FileType::Directory.as_raw_mode();
         Seen { at: 0, stamp: Ok(Stamp { size: 0, mtime: 0, ctime: 0, dev: 0, ino, mode, links: 1 }) }
@@ -51,6 +52,7 @@ pub(super) struct Here<'w> {
 }
 
 impl<'w> Here<'w> {
+    /// Makes the directory in which the walk stands.
     pub(super) fn new(root: &'w Root, path: RelPath, dir: Option<OwnedFd>) -> Here<'w> {
         Here { root, path, dir: dir.map_or_else(OnceCell::new, OnceCell::from) }
     }

@@ -41,6 +41,7 @@ pub(crate) fn configured(request: &Request<'_>) -> Option<Arc<Level>> {
     Level::push(None, &RelPath::root(), request.exclude.iter().map(String::as_str))
 }
 
+/// A walk through a workspace.
 pub(super) struct Walker<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) root: &'a Root,
@@ -66,6 +67,7 @@ pub(super) struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
+    /// Begins a walk.
     pub(super) fn new(
         request: &'a Request<'a>,
         root: &'a Root,
@@ -112,6 +114,10 @@ impl<'a> Walker<'a> {
         self.extent.as_ref().is_some_and(|extent| extent.contains(path))
     }
 
+    /// Returns an error if the walk was interrupted.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn check(&self) -> Result<()> {
         unless_stopped(self.control)
     }
@@ -127,6 +133,10 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
+    /// Visits a directory and all below it.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn visit(&mut self, mut place: WalkDir) -> Result<()> {
         self.check()?;
         if place.shown() && !place.forced && !place.path.is_root() && self.is_full() {
@@ -228,6 +238,7 @@ impl<'a> Walker<'a> {
         found
     }
 
+    /// Returns the names in a directory.
     pub(super) fn listed_names(&self, place: &WalkDir) -> Names {
         let mut names = Names::default();
         self.targets.names_in(&place.path, &mut names);
@@ -271,11 +282,13 @@ impl<'a> Walker<'a> {
         self.found.visited.push(Visited { place, perm, recorded, whole, applied: None, marks: Box::default() });
     }
 
+    /// Returns whether the walk has reached a limit.
     pub(super) fn is_full(&self) -> bool {
         let limit = self.request.limits.files;
         self.ordinary >= limit || self.found.visited.len() as u64 > limit.saturating_add(SPARE_DIRS)
     }
 
+    /// Hands a captured path on.
     pub(super) fn emit(&mut self, mut candidate: Candidate) {
         if candidate.class == Class::Ordinary && self.ordinary >= self.request.limits.files {
             if !candidate.targeted || !self.spend(candidate.stamp.size) {
@@ -288,10 +301,15 @@ impl<'a> Walker<'a> {
         self.found.files.push(candidate);
     }
 
+    /// Notes a path that is left out, with the reason.
     pub(super) fn skip(&mut self, path: &RelPath, reason: SkipReason) {
         self.found.skipped.insert(path.clone(), reason);
     }
 
+    /// Notes a directory that could not be opened.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
     pub(super) fn unopened(&mut self, place: &WalkDir, errno: Errno) -> Result<()> {
         if read::is_ours(errno) {
             return Err(errno).at("opening a directory of the workspace", place.path.under(self.root.path()));

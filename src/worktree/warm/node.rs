@@ -66,6 +66,7 @@ pub(super) struct DirNode {
 }
 
 impl DirNode {
+    /// Makes a node of a directory that was visited.
     pub(super) fn of(visited: &Visited) -> DirNode {
         DirNode {
             state: visited.place.state,
@@ -92,24 +93,29 @@ impl DirNode {
         }
     }
 
+    /// Returns the directory of a name.
     pub(super) fn dir(&self, name: &[u8]) -> Option<&DirNode> {
         self.seat(name).ok().map(|at| &self.dirs[at].1)
     }
 
+    /// Returns the directory of a name, to be changed.
     pub(super) fn dir_mut(&mut self, name: &[u8]) -> Option<&mut DirNode> {
         self.seat(name).ok().map(|at| &mut self.dirs[at].1)
     }
 
+    /// Returns the leaf of a name.
     pub(super) fn leaf(&self, name: &[u8]) -> Option<&Leaf> {
         let at = self.leaves.binary_search_by(|leaf| (*leaf.name).cmp(name)).ok()?;
         Some(&self.leaves[at])
     }
 
+    /// Returns the leaf of a name, to be changed.
     pub(super) fn leaf_mut(&mut self, name: &[u8]) -> Option<&mut Leaf> {
         let at = self.leaves.binary_search_by(|leaf| (*leaf.name).cmp(name)).ok()?;
         Some(&mut self.leaves[at])
     }
 
+    /// Puts a directory under a name.
     pub(super) fn put_dir(&mut self, name: &[u8], node: DirNode) {
         match self.seat(name) {
             Ok(at) => self.dirs[at].1 = node,
@@ -117,6 +123,7 @@ impl DirNode {
         }
     }
 
+    /// Puts a leaf under a name.
     pub(super) fn put_leaf(&mut self, name: &[u8], known: KnownFile) {
         let leaf = Leaf { name: name.into(), known };
         if self.leaves.last().is_none_or(|last| *last.name < *name) {
@@ -128,10 +135,12 @@ impl DirNode {
         }
     }
 
+    /// Takes the directory of a name out.
     pub(super) fn take_dir(&mut self, name: &[u8]) -> Option<DirNode> {
         self.seat(name).ok().map(|at| self.dirs.remove(at).1)
     }
 
+    /// Takes the leaf of a name out.
     pub(super) fn take_leaf(&mut self, name: &[u8]) -> Option<Leaf> {
         let at = self.leaves.binary_search_by(|leaf| (*leaf.name).cmp(name)).ok()?;
         Some(self.leaves.remove(at))

@@ -304,6 +304,7 @@ impl Warm {
         KnownPaths::new(known)
     }
 
+    /// Returns the paths that have to be looked at again.
     pub(super) fn again(&self, paths: &BTreeSet<RelPath>) -> Vec<Again> {
         let mut names: BTreeMap<RelPath, Vec<Vec<u8>>> = BTreeMap::new();
         for path in paths {

@@ -58,6 +58,7 @@ pub(super) struct CaptureRules {
 }
 
 impl CaptureRules {
+    /// Returns whether the rules are those of a request.
     pub(super) fn are_of(&self, request: &Request<'_>) -> bool {
         self.limits == request.limits && self.secrets == request.secrets && self.exclude == request.exclude
     }
@@ -257,11 +258,13 @@ impl Warm {
         true
     }
 
+    /// Returns the node of a directory.
     pub(super) fn node(&self, dir: &RelPath) -> Option<&DirNode> {
         let mut components = dir.components();
         components.try_fold(&self.root, |node, name| node.dir(name))
     }
 
+    /// Returns the node of a directory, to be changed.
     pub(super) fn node_mut(&mut self, dir: &RelPath) -> Option<&mut DirNode> {
         let mut components = dir.components();
         components.try_fold(&mut self.root, |node, name| node.dir_mut(name))
@@ -312,6 +315,7 @@ impl Warm {
         }
     }
 
+    /// Puts the facts of a captured file.
     pub(super) fn put_known(&mut self, path: &RelPath, known: KnownFile, captured: bool) {
         let parent = if captured { path.parent().and_then(|parent| self.node_mut(&parent)) } else { None };
         let Some(parent) = parent else {
