@@ -1,14 +1,13 @@
 //! Looking again at some names of directories that were visited before, and at all that is below them.
 
 use std::sync::Arc;
-use std::thread::Builder;
 
 use rustix::fs::FileType;
 
 use super::super::beneath::Root;
 use super::super::names::Names;
 use super::super::request::Request;
-use super::ahead::{self, Ahead};
+use super::ahead::Ahead;
 use super::candidate::WalkResult;
 use super::listing::{Here, Seen};
 use super::plan::{ReadPlan, dirs_of};
@@ -51,15 +50,7 @@ pub(crate) fn walk_again(
         return walk(&Ahead::default());
     }
     let ahead = Ahead::of(ReadPlan::of(dirs_of(request.known)));
-    std::thread::scope(|scope| {
-        for _ in 0..ahead::scouts() {
-            // Without scouts the walk reads everything itself.
-            let _ = Builder::new().name("scout".to_owned()).spawn_scoped(scope, || ahead.scout(root));
-        }
-        let found = walk(&ahead);
-        ahead.close();
-        found
-    })
+    ahead.scouting(root, || walk(&ahead))
 }
 
 impl Walker<'_> {

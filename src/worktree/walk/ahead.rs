@@ -11,6 +11,7 @@ use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use rustix::fs::fstat;
@@ -169,6 +170,19 @@ impl Ahead {
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.wake();
+    }
+
+    /// Calls `walk` while scouts read ahead of it.
+    pub(super) fn scouting<R>(&self, root: &Root, walk: impl FnOnce() -> R) -> R {
+        std::thread::scope(|scope| {
+            for _ in 0..scouts() {
+                // Without scouts the walk reads everything itself.
+                let _ = Builder::new().name("scout".to_owned()).spawn_scoped(scope, || self.scout(root));
+            }
+            let found = walk();
+            self.close();
+            found
+        })
     }
 
     /// A scout's life.

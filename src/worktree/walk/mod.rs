@@ -17,8 +17,6 @@ mod plan;
 pub(super) mod walk_dir;
 mod walker;
 
-use std::thread::Builder;
-
 pub(super) use self::again::{Again, walk_again};
 use self::ahead::Ahead;
 pub(super) use self::candidate::{Candidate, Class, ContentSource, WalkResult};
@@ -47,16 +45,7 @@ pub(super) fn walk(request: &Request<'_>, root: &Root, control: Interrupt<'_>) -
         return found;
     }
     let ahead = if whole { Ahead::of(ReadPlan::of(dirs_of(request.known))) } else { Ahead::default() };
-    std::thread::scope(|scope| {
-        for _ in 0..ahead::scouts() {
-            let thread = Builder::new().name("scout".to_owned());
-            // Without scouts the walk reads everything itself.
-            let _ = thread.spawn_scoped(scope, || ahead.scout(root));
-        }
-        let found = walk_with(request, root, &ahead, control);
-        ahead.close();
-        found
-    })
+    ahead.scouting(root, || walk_with(request, root, &ahead, control))
 }
 
 fn walk_with(request: &Request<'_>, root: &Root, ahead: &Ahead, control: Interrupt<'_>) -> Result<WalkResult> {

@@ -341,9 +341,9 @@ fn mapped(bench: &mut Bench, name: &str) -> (Warm, crate::mapping::Mapping) {
 }
 
 #[test]
-fn a_store_that_moves_no_time_is_found_where_it_is_named_heard_or_looked_for() {
+fn a_store_that_moves_no_time_is_found_where_it_is_named_reported_or_looked_for() {
     let go_on = || Flow::Continue;
-    for way in ["named", "below a name", "named, and the mapping is gone", "heard", "audited"] {
+    for way in ["named", "below a name", "named, and the mapping is gone", "reported", "audited"] {
         let mut bench = Bench::with(&["a/f", "a/g", "b"]);
         let (mut warm, mapping) = mapped(&mut bench, "a/f");
         let before = warm.known_of(&path("a/f")).unwrap();
@@ -362,7 +362,7 @@ fn a_store_that_moves_no_time_is_found_where_it_is_named_heard_or_looked_for() {
                 drop(mapping);
                 warm.inspect(&request, &target("a/f"), &go_on).unwrap()
             }
-            "heard" => Dirty::new([(path("a/f"), Reach::Entry)]),
+            "reported" => Dirty::new([(path("a/f"), Reach::Entry)]),
             _ => {
                 let wrong = warm.recheck(&request, (before.stamp.mtime - 1, 0, 1), &go_on).unwrap();
                 Dirty::new(wrong.into_iter().map(|path| (path, Reach::Entry)))
