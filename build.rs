@@ -8,17 +8,18 @@ use std::fmt::{Debug, Write as _};
 use std::path::Path;
 use std::{env, fs};
 
-#[allow(dead_code, reason = "the build reads and prints; what finds is the program's")]
+#[allow(dead_code, unreachable_pub, reason = "the build reads and prints; what finds is the program's")]
 #[path = "src/classify/rules/dialect.rs"]
 mod dialect;
-#[allow(dead_code, reason = "the build reads and prints; what finds is the program's")]
+#[allow(dead_code, unreachable_pub, reason = "the build reads and prints; what finds is the program's")]
 #[path = "src/classify/rules/index.rs"]
 mod index;
-#[allow(dead_code, reason = "the build reads and prints; what finds is the program's")]
+#[allow(dead_code, unreachable_pub, reason = "the build reads and prints; what finds is the program's")]
 #[path = "src/model"]
 mod model {
-    pub mod effect;
+    pub(crate) mod effect;
 }
+#[allow(unreachable_pub, reason = "other crates reach it in the program")]
 #[path = "src/classify/rules/text.rs"]
 mod text;
 

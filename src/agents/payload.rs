@@ -10,7 +10,7 @@ pub const MAX_PAYLOAD: usize = 32 << 20;
 
 /// A payload's object.
 #[derive(Debug)]
-pub struct Payload {
+pub(super) struct Payload {
     value: Value,
     is_doubtful: bool,
 }
@@ -20,7 +20,7 @@ impl Payload {
     ///
     /// # Errors
     /// `line-too-long`, `bad-utf8`, `bad-json`.
-    pub fn read(bytes: &[u8]) -> Result<Payload> {
+    pub(super) fn read(bytes: &[u8]) -> Result<Payload> {
         let hint = "the client's hook may have been cut short, or another program calls `piton hook`";
         if bytes.len() > MAX_PAYLOAD {
             let message = format!("the hook's payload is longer than {MAX_PAYLOAD} bytes");
@@ -40,22 +40,22 @@ impl Payload {
     }
 
     /// Reads as much of the bytes as can be read.
-    pub fn torn(bytes: &[u8]) -> Payload {
+    pub(super) fn torn(bytes: &[u8]) -> Payload {
         Payload { value: json::read(bytes).value, is_doubtful: true }
     }
 
     /// True if not everything in it is known as it was meant.
-    pub fn is_doubtful(&self) -> bool {
+    pub(super) fn is_doubtful(&self) -> bool {
         self.is_doubtful
     }
 
     /// A part of a payload that was read.
-    pub fn of(value: Value) -> Payload {
+    pub(super) fn of(value: Value) -> Payload {
         Payload { value, is_doubtful: false }
     }
 
     /// The first of these places (JSON pointers) that holds anything.
-    pub fn at(&self, places: &[&str]) -> Option<&Value> {
+    pub(super) fn at(&self, places: &[&str]) -> Option<&Value> {
         places.iter().filter_map(|place| self.value.pointer(place)).find(|value| !value.is_null())
     }
 
@@ -63,7 +63,7 @@ impl Payload {
     ///
     /// # Errors
     /// `bad-request` if something else than text is there.
-    pub fn text(&self, places: &[&str]) -> Result<Option<&str>> {
+    pub(super) fn text(&self, places: &[&str]) -> Result<Option<&str>> {
         match self.at(places) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -75,7 +75,7 @@ impl Payload {
     ///
     /// # Errors
     /// `bad-request` if it is not.
-    pub fn required(&self, places: &[&str]) -> Result<&str> {
+    pub(super) fn required(&self, places: &[&str]) -> Result<&str> {
         self.text(places)?.filter(|text| !text.is_empty()).ok_or_else(|| foreign(places, "is missing"))
     }
 }

@@ -7,7 +7,7 @@ use super::reply::Decision;
 use super::shape::{Moment, Shape};
 
 /// A client as piton sees it.
-pub struct Profile {
+pub(super) struct Profile {
     /// True if it was held against payloads of the real client; else it is from documentation alone.
     pub captured: bool,
     /// The program that is found on the path where the client is installed.

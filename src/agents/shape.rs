@@ -32,7 +32,7 @@ pub enum Moment {
 }
 
 /// The places of a client's payloads: JSON pointers, of which the first one that holds something counts.
-pub struct Shape {
+pub(super) struct Shape {
     /// The client's names of its events.
     pub steps: &'static [(&'static str, Moment)],
     /// The place that repeats the event's name, if there is one.
@@ -59,7 +59,7 @@ pub struct Shape {
 }
 
 /// The envelope of Claude Code, which several clients share.
-pub const CLAUDE: Shape = Shape {
+pub(super) const CLAUDE: Shape = Shape {
     steps: &[
         ("SessionStart", Moment::SessionStart),
         ("SessionEnd", Moment::SessionEnd),
@@ -94,7 +94,7 @@ pub const CLAUDE: Shape = Shape {
 
 impl Shape {
     /// Returns what an event's name means; nothing for a name that the client does not have.
-    pub fn step(&self, event: &str) -> Option<Moment> {
+    pub(super) fn step(&self, event: &str) -> Option<Moment> {
         self.steps.iter().find(|(name, _)| *name == event).map(|(_, step)| *step)
     }
 
@@ -102,7 +102,7 @@ impl Shape {
     ///
     /// # Errors
     /// `bad-request` for a payload of another event or client.
-    pub fn read(&self, client: Client, event: &str, payload: &Payload) -> Result<Event> {
+    pub(super) fn read(&self, client: Client, event: &str, payload: &Payload) -> Result<Event> {
         if let Some(told) = payload.text(self.echo)?
             && !told.eq_ignore_ascii_case(event)
         {
@@ -140,7 +140,7 @@ impl Shape {
     }
 
     /// Makes of a payload that is torn what can be made of it: an event before an action of which nothing is sure.
-    pub fn guess(&self, client: Client, payload: &Payload) -> Event {
+    pub(super) fn guess(&self, client: Client, payload: &Payload) -> Event {
         let text = |places| payload.text(places).ok().flatten().map(str::to_owned);
         let cwd = text(self.cwd).map(PathBuf::from).filter(|cwd| cwd.is_dir());
         let name = payload.required(self.tool).unwrap_or("unreadable call").to_owned();
@@ -164,7 +164,7 @@ impl Shape {
     ///
     /// # Errors
     /// `bad-request` for a call without a tool.
-    pub fn act(&self, payload: &Payload) -> Result<Act> {
+    pub(super) fn act(&self, payload: &Payload) -> Result<Act> {
         if let Some(command) = payload.text(self.command)?
             && payload.at(self.tool).is_none()
         {

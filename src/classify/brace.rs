@@ -13,7 +13,7 @@ enum Atom {
 }
 
 /// The words that one word's braces make, in order.
-pub fn expand(chunks: Vec<Chunk>) -> Vec<Vec<Chunk>> {
+pub(super) fn expand(chunks: Vec<Chunk>) -> Vec<Vec<Chunk>> {
     let plain = |chunk: &Chunk| !chunk.quoted && !chunk.splits && chunk.known;
     if !chunks.iter().any(|chunk| plain(chunk) && chunk.text.contains('{')) {
         return vec![chunks];

@@ -121,7 +121,7 @@ fn is_device(path: &Path) -> bool {
 }
 
 /// Joins and removes `.` and `..` by name.
-pub fn resolve(cwd: &Path, text: &str) -> PathBuf {
+pub(super) fn resolve(cwd: &Path, text: &str) -> PathBuf {
     let mut path = PathBuf::new();
     for part in cwd.join(text).components() {
         match part {

@@ -11,11 +11,11 @@ const MAX_VALUE: usize = 8 * 1024;
 /// Most variables remembered.
 const MAX_VARIABLES: usize = 256;
 /// Most alternatives of one word.
-pub const MAX_ALTERNATIVES: usize = 64;
+pub(super) const MAX_ALTERNATIVES: usize = 64;
 
 /// The origin of an unknown text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum TextOrigin {
+pub(super) enum TextOrigin {
     #[default]
     Plain,
     /// Fetched from the network.
@@ -30,7 +30,7 @@ pub enum TextOrigin {
 
 /// One argument after expansion.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Arg {
+pub(super) struct Arg {
     pub text: String,
     pub span: Span,
     /// The number of bytes of `text` that are certain: all of them, or those in front of a glob or an unknown piece.
@@ -42,33 +42,33 @@ pub struct Arg {
 
 impl Arg {
     /// An argument that is wholly known.
-    pub fn literal(text: impl Into<String>, span: Span) -> Arg {
+    pub(super) fn literal(text: impl Into<String>, span: Span) -> Arg {
         let text = text.into();
         Arg { known: text.len(), text, span, glob: false, origin: TextOrigin::Plain }
     }
 
     /// An argument of which nothing is known.
-    pub fn unknown(text: &str, span: Span) -> Arg {
+    pub(super) fn unknown(text: &str, span: Span) -> Arg {
         Arg { text: text.to_owned(), span, known: 0, glob: false, origin: TextOrigin::Plain }
     }
 
     /// Returns whether every byte is certain.
-    pub fn is_exact(&self) -> bool {
+    pub(super) fn is_exact(&self) -> bool {
         self.known == self.text.len() && !self.glob
     }
 
     /// The text, if it is certain.
-    pub fn exact(&self) -> Option<&str> {
+    pub(super) fn exact(&self) -> Option<&str> {
         self.is_exact().then_some(self.text.as_str())
     }
 
     /// Returns whether this is one unknown value and nothing else: code that cannot be seen.
-    pub fn is_unseen(&self) -> bool {
+    pub(super) fn is_unseen(&self) -> bool {
         self.known == 0 && !self.text.is_empty() && !self.text.contains(char::is_whitespace)
     }
 
     /// The argument without its first bytes (an option's name in front of its value).
-    pub fn skip(&self, bytes: usize) -> Arg {
+    pub(super) fn skip(&self, bytes: usize) -> Arg {
         let mut rest = self.clone();
         rest.text = self.text.get(bytes..).unwrap_or_default().to_owned();
         rest.known = self.known.saturating_sub(bytes).min(rest.text.len());
@@ -78,7 +78,7 @@ impl Arg {
 
 /// The content of a variable.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(super) enum Value {
     /// One of these texts (a loop's variable has several).
     Known(Vec<String>),
     /// These arguments, all of them: an array, the parameters of a function.
@@ -90,7 +90,7 @@ pub enum Value {
 
 /// The memory of a shell.
 #[derive(Clone, Debug)]
-pub struct Shell {
+pub(super) struct Shell {
     pub variables: HashMap<String, Value>,
     /// `None` when the line moved somewhere unknown.
     pub cwd: Option<PathBuf>,
@@ -98,7 +98,7 @@ pub struct Shell {
 
 impl Shell {
     /// Sets a variable, within the limits.
-    pub fn set(&mut self, name: &str, value: Value) {
+    pub(super) fn set(&mut self, name: &str, value: Value) {
         let too_long = match &value {
             Value::Known(texts) => texts.iter().any(|text| text.len() > MAX_VALUE),
             Value::List(args) => {
@@ -115,7 +115,7 @@ impl Shell {
 
 /// A piece of a word whose expansion is done but for braces, splitting and globs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Chunk {
+pub(super) struct Chunk {
     pub text: String,
     pub quoted: bool,
     /// Came from an unquoted expansion: is split at blanks, and its braces are text.
@@ -126,18 +126,18 @@ pub struct Chunk {
 
 impl Chunk {
     /// Text as written.
-    pub fn text(text: &str, quoted: bool) -> Chunk {
+    pub(super) fn text(text: &str, quoted: bool) -> Chunk {
         Chunk { text: text.to_owned(), quoted, splits: false, known: true, origin: TextOrigin::Plain }
     }
 
     /// Something that cannot be known.
-    pub fn unknown(text: &str, quoted: bool, origin: TextOrigin) -> Chunk {
+    pub(super) fn unknown(text: &str, quoted: bool, origin: TextOrigin) -> Chunk {
         Chunk { text: text.to_owned(), quoted, splits: false, known: false, origin }
     }
 }
 
 /// Adds the alternatives of one part to all alternatives so far.
-pub fn multiply(alternatives: &mut Vec<Vec<Chunk>>, choices: Vec<Chunk>) {
+pub(super) fn multiply(alternatives: &mut Vec<Vec<Chunk>>, choices: Vec<Chunk>) {
     if choices.len() == 1 || alternatives.len() * choices.len() > MAX_ALTERNATIVES {
         let Some(choice) = choices.into_iter().next() else {
             return;
@@ -158,7 +158,7 @@ pub fn multiply(alternatives: &mut Vec<Vec<Chunk>>, choices: Vec<Chunk>) {
 }
 
 /// Braces, splitting, globs: one word's chunks to arguments.
-pub fn arguments(chunks: Vec<Chunk>, span: Span, arguments: &mut Vec<Arg>) {
+pub(super) fn arguments(chunks: Vec<Chunk>, span: Span, arguments: &mut Vec<Arg>) {
     for chunks in brace::expand(chunks) {
         split(&chunks, span, arguments);
     }

@@ -10,7 +10,7 @@ use super::shell::Span;
 
 /// An effect with everything that policy needs.
 #[derive(Clone, Debug)]
-pub struct FoundEffect {
+pub(super) struct FoundEffect {
     pub class: Class,
     pub verb: String,
     pub target: Option<String>,
@@ -38,7 +38,7 @@ pub struct FoundEffect {
 
 impl FoundEffect {
     /// An effect without a target.
-    pub fn new(class: Class, verb: impl Into<String>, rule: impl Into<String>, span: Span) -> FoundEffect {
+    pub(super) fn new(class: Class, verb: impl Into<String>, rule: impl Into<String>, span: Span) -> FoundEffect {
         FoundEffect {
             class,
             verb: verb.into(),
@@ -62,7 +62,7 @@ impl FoundEffect {
     }
 
     /// Sets how sure it is.
-    pub fn certainty(mut self, certainty: Certainty) -> FoundEffect {
+    pub(super) fn certainty(mut self, certainty: Certainty) -> FoundEffect {
         self.certainty = certainty;
         self
     }
@@ -70,14 +70,14 @@ impl FoundEffect {
 
 /// The machine on which a line runs: this one, or one whose files are not ours.
 #[derive(Clone, Debug, Default)]
-pub struct Site {
+pub(super) struct Site {
     pub elsewhere: bool,
     /// Local directories as seen from there.
     pub mounts: Vec<(PathBuf, PathBuf)>,
 }
 
 /// Returns whether a class is about files, so that its target is a path.
-pub fn is_file_class(class: Class) -> bool {
+pub(super) fn is_file_class(class: Class) -> bool {
     matches!(
         class,
         Class::FileDelete
@@ -91,7 +91,7 @@ pub fn is_file_class(class: Class) -> bool {
 
 /// Describes where an argument lies.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub(super) struct Placed {
     /// As a path; `None` for what is not here, or not known word by word.
     pub path: Option<PathBuf>,
     /// The part of the path that is certain.
@@ -106,7 +106,7 @@ impl Placed {
 }
 
 /// Finds where an argument lies as a path.
-pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Placed {
+pub(super) fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Placed {
     if arg.origin == TextOrigin::Temporary {
         return Placed::unknown(Scope::Temp);
     }
@@ -134,7 +134,7 @@ pub fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Placed
 }
 
 /// An argument as a pattern that the shell will expand here: certain but for its wildcards, which stand behind a directory.
-pub fn pattern(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Option<PathBuf> {
+pub(super) fn pattern(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Option<PathBuf> {
     if !arg.glob || site.elsewhere || arg.origin == TextOrigin::Temporary {
         return None;
     }
@@ -181,7 +181,7 @@ fn followed(cwd: &Path, text: &str, context: &Context) -> (PathBuf, Option<PathB
 }
 
 /// Applies a place to an effect; `None` when there is no effect at all.
-pub fn settle(mut found: FoundEffect, place: Whereabouts) -> Option<FoundEffect> {
+pub(super) fn settle(mut found: FoundEffect, place: Whereabouts) -> Option<FoundEffect> {
     found.scope = match place {
         Whereabouts::Plain(Scope::Device) => return None,
         Whereabouts::Plain(scope) => scope,

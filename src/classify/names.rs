@@ -30,7 +30,7 @@ const CALMING: [&str; 14] = [
 ];
 
 /// Returns whether the name of a script says that it does something that is not easily undone.
-pub fn alarming(name: &str) -> bool {
+pub(super) fn alarming(name: &str) -> bool {
     let mut lower = String::with_capacity(name.len() + 4);
     let mut small = false;
     for letter in name.chars() {
@@ -45,7 +45,7 @@ pub fn alarming(name: &str) -> bool {
 }
 
 /// The program's own name: no directory, no `.exe`, lower case, no version.
-pub fn program(text: &str) -> String {
+pub(super) fn program(text: &str) -> String {
     let base = text.rsplit(['/', '\\']).next().unwrap_or(text);
     let base = if base.is_empty() { text } else { base };
     let lower = base.to_ascii_lowercase();
@@ -62,6 +62,6 @@ pub fn program(text: &str) -> String {
 }
 
 /// The verb shown for a script: its name without directories.
-pub fn script(text: &str) -> &str {
+pub(super) fn script(text: &str) -> &str {
     text.rsplit('/').next().unwrap_or(text)
 }

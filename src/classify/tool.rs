@@ -232,7 +232,11 @@ fn leads(name: &str, verb: &str) -> bool {
 }
 
 /// The effects of a tool call.
-pub fn effects(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec<FoundEffect>, Understanding) {
+pub(super) fn effects(
+    classifier: &Classifier,
+    call: &ToolCall<'_>,
+    context: &Context,
+) -> (Vec<FoundEffect>, Understanding) {
     let (mut found, understanding) = acts(classifier, call, context);
     if call.external == Some(true) && !found.iter().any(|found| found.class == Class::NetworkWrite) {
         found.push(FoundEffect::new(Class::NetworkWrite, call.tool, "open-world", (0, 0)));

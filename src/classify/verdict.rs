@@ -16,7 +16,7 @@ const MAX_OUTSIDE: usize = 200;
 
 /// The degree to which a line was understood.
 #[derive(Clone, Debug, Default)]
-pub struct Understanding {
+pub(super) struct Understanding {
     pub opaque: bool,
     pub assumed: bool,
     /// Not shell, or past the limits.
@@ -137,7 +137,7 @@ fn sentence(class: Class, scope: Scope, verb: &str) -> String {
 }
 
 /// The verdict over everything that was found.
-pub fn judge(found: Vec<FoundEffect>, understanding: Understanding, policy: &Policy) -> Verdict {
+pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, policy: &Policy) -> Verdict {
     let (mut checkpoint, mut warn, mut targets, mut held) = (false, false, HashSet::new(), Stance::Allow);
     let mut verdict = Verdict {
         needs: Needs::Nothing,

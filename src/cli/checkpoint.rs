@@ -22,7 +22,7 @@ use crate::worktree::Target;
 
 /// The arguments of `piton checkpoint`.
 #[derive(Debug, Args)]
-pub struct CheckpointArgs {
+pub(super) struct CheckpointArgs {
     /// A label to find it by
     pub label: Option<String>,
     /// The label, as git calls it
@@ -40,7 +40,7 @@ pub struct CheckpointArgs {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> {
+pub(super) fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let only = context.paths(timeline.workspace(), &args.paths)?;
     if !only.is_empty() {

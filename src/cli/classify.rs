@@ -18,7 +18,7 @@ use crate::model::text::printable;
 
 /// The arguments of `piton classify`.
 #[derive(Debug, Args)]
-pub struct ClassifyArgs {
+pub(super) struct ClassifyArgs {
     /// The command, as one word or several
     #[arg(required_unless_present = "stdin", trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<String>,
@@ -62,7 +62,7 @@ impl CommandJudge {
 ///
 /// # Errors
 /// When settings cannot be read, or stdin or stdout fail.
-pub fn classify(context: &mut Context, args: &ClassifyArgs) -> Result<Exit> {
+pub(super) fn classify(context: &mut Context, args: &ClassifyArgs) -> Result<Exit> {
     let judge = CommandJudge::new(context)?;
     if args.stdin {
         return many(&judge);

@@ -18,14 +18,14 @@ use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton config`.
 #[derive(Debug, Args)]
-pub struct ConfigArgs {
+pub(super) struct ConfigArgs {
     #[command(subcommand)]
     pub action: ConfigAction,
 }
 
 /// The actions of `piton config`.
 #[derive(Debug, Subcommand)]
-pub enum ConfigAction {
+pub(super) enum ConfigAction {
     /// Print every value with its origin
     Show,
     /// Read all layers and report mistakes; list what patterns of tracked files match, and outputs that they miss
@@ -45,7 +45,7 @@ const SHOWN: usize = 20;
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn config(context: &mut Context, args: &ConfigArgs) -> Result<Exit> {
+pub(super) fn config(context: &mut Context, args: &ConfigArgs) -> Result<Exit> {
     match &args.action {
         ConfigAction::Show => show(context),
         ConfigAction::Check { run } => check(context, run.as_deref()),

@@ -14,7 +14,7 @@ use crate::settings::{self, Effective};
 
 /// The options that every verb has.
 #[derive(Clone, Debug, Args)]
-pub struct GlobalArgs {
+pub(super) struct GlobalArgs {
     /// The workspace [default: found from the working directory]
     #[arg(long, short = 'w', global = true, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub struct GlobalArgs {
 }
 
 /// The surroundings of a verb.
-pub struct Context {
+pub(super) struct Context {
     pub home: Home,
     pub json: bool,
     pub flags: Vec<(String, String)>,
@@ -41,7 +41,7 @@ impl Context {
     ///
     /// # Errors
     /// When piton's own directory cannot be made.
-    pub fn new(global: &GlobalArgs) -> Result<Context> {
+    pub(super) fn new(global: &GlobalArgs) -> Result<Context> {
         // Gone, mostly; who needs it says so.
         let cwd = std::env::current_dir().ok();
         let (flags, named) = (flags(global)?, named(global, cwd.as_deref()));
@@ -49,7 +49,7 @@ impl Context {
     }
 
     /// The directory named with `--workspace`.
-    pub fn named_workspace(&self) -> Option<PathBuf> {
+    pub(super) fn named_workspace(&self) -> Option<PathBuf> {
         self.named.clone()
     }
 
@@ -63,7 +63,7 @@ impl Context {
     ///
     /// # Errors
     /// When the known workspaces cannot be listed; `workspace-gone` when the working directory is gone and none is named.
-    pub fn root(&self) -> Result<PathBuf> {
+    pub(super) fn root(&self) -> Result<PathBuf> {
         match &self.named {
             Some(named) => Ok(named.clone()),
             None => Ok(root_for(self.cwd()?, &Workspace::known(&self.home)?)),
@@ -74,7 +74,7 @@ impl Context {
     ///
     /// # Errors
     /// When the known workspaces cannot be listed.
-    pub fn known_workspace(&self) -> Result<Option<Workspace>> {
+    pub(super) fn known_workspace(&self) -> Result<Option<Workspace>> {
         let root = self.root()?;
         let path = root.canonicalize().unwrap_or_else(|_| normalise(&root));
         Ok(Workspace::known(&self.home)?.into_iter().find(|workspace| workspace.path == path))
@@ -84,7 +84,7 @@ impl Context {
     ///
     /// # Errors
     /// `workspace-gone` for an unknown directory that does not exist; `workspace-refused`, `bad-path`.
-    pub fn workspace(&self) -> Result<Workspace> {
+    pub(super) fn workspace(&self) -> Result<Workspace> {
         let root = self.root()?;
         match Workspace::open(&self.home, &root) {
             Err(error) if error.code() == Code::WorkspaceGone => self.known_workspace()?.ok_or(error),
@@ -97,7 +97,7 @@ impl Context {
     /// # Errors
     /// Mistakes on the command line. Those of files and of the environment are part of what is returned: a net that could not
     /// be read would be no net.
-    pub fn settings(&self) -> Result<Effective> {
+    pub(super) fn settings(&self) -> Result<Effective> {
         let mut effective = settings::load(Some(&self.root()?), self.home.path(), &self.flags)?;
         // What is wrong with the user's rules is among the mistakes then.
         crate::engine::rules::classifier(&mut effective, None);
@@ -111,7 +111,7 @@ impl Context {
     ///
     /// # Errors
     /// As [`Context::workspace`] and [`Context::settings`], and those of the store.
-    pub fn timeline(&self) -> Result<Timeline> {
+    pub(super) fn timeline(&self) -> Result<Timeline> {
         let effective = self.settings()?;
         effective.faults().iter().for_each(|fault| super::print::warning(fault));
         let timeline = Timeline::open(&self.home, self.workspace()?, effective.policy)?;
@@ -124,7 +124,7 @@ impl Context {
 
     /// Done with a timeline that was only looked at: the process ends, and thousands of checkpoints need not be taken apart
     /// first.
-    pub fn leave(timeline: Timeline) {
+    pub(super) fn leave(timeline: Timeline) {
         std::mem::forget(timeline);
     }
 
@@ -132,7 +132,7 @@ impl Context {
     ///
     /// # Errors
     /// `bad-path` for one that lies outside.
-    pub fn paths(&self, workspace: &Workspace, typed: &[PathBuf]) -> Result<Vec<RelPath>> {
+    pub(super) fn paths(&self, workspace: &Workspace, typed: &[PathBuf]) -> Result<Vec<RelPath>> {
         typed.iter().map(|path| self.path(workspace, path)).collect()
     }
 
@@ -140,7 +140,7 @@ impl Context {
     ///
     /// # Errors
     /// As [`Context::paths`].
-    pub fn path(&self, workspace: &Workspace, typed: &Path) -> Result<RelPath> {
+    pub(super) fn path(&self, workspace: &Workspace, typed: &Path) -> Result<RelPath> {
         let cwd = self.cwd.as_ref().and_then(|cwd| cwd.canonicalize().ok());
         let base = cwd.filter(|cwd| cwd.starts_with(&workspace.path)).unwrap_or_else(|| workspace.path.clone());
         let full = normalise(&base.join(typed));
@@ -152,12 +152,12 @@ impl Context {
 ///
 /// # Errors
 /// `bad-request` for what is not `KEY=VALUE`.
-pub fn flags(global: &GlobalArgs) -> Result<Vec<(String, String)>> {
+pub(super) fn flags(global: &GlobalArgs) -> Result<Vec<(String, String)>> {
     global.set.iter().map(|text| pair(text)).collect()
 }
 
 /// The directory named with `--workspace`.
-pub fn named(global: &GlobalArgs, cwd: Option<&Path>) -> Option<PathBuf> {
+pub(super) fn named(global: &GlobalArgs, cwd: Option<&Path>) -> Option<PathBuf> {
     global.workspace.as_ref().map(|path| cwd.unwrap_or(Path::new("")).join(path))
 }
 

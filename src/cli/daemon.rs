@@ -16,14 +16,14 @@ use crate::sys::process;
 
 /// The arguments of `piton daemon`.
 #[derive(Debug, Args)]
-pub struct DaemonArgs {
+pub(super) struct DaemonArgs {
     #[command(subcommand)]
     pub verb: DaemonVerb,
 }
 
 /// The actions of `piton daemon`.
 #[derive(Debug, Subcommand)]
-pub enum DaemonVerb {
+pub(super) enum DaemonVerb {
     /// Serve until nobody was connected for a while
     Run {
         /// Seconds without a connection until it ends
@@ -54,7 +54,7 @@ const RETRY: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn daemon(context: &Context, verb: &DaemonVerb) -> Result<Exit> {
+pub(super) fn daemon(context: &Context, verb: &DaemonVerb) -> Result<Exit> {
     match verb {
         DaemonVerb::Run { idle, detached } => {
             if *detached {

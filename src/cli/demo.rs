@@ -20,7 +20,7 @@ use crate::error::{Code, Error, IoContext, Result};
 
 /// The arguments of `piton demo`.
 #[derive(Debug, Args)]
-pub struct DemoArgs {
+pub(super) struct DemoArgs {
     /// Keep the scratch directory
     #[arg(long)]
     pub keep: bool,
@@ -47,7 +47,7 @@ type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn demo(args: &DemoArgs) -> Result<Exit> {
+pub(super) fn demo(args: &DemoArgs) -> Result<Exit> {
     let scratch = Scratch::create(&std::env::temp_dir(), "piton-demo", "notes", args.keep)?;
     lay_out(&scratch.workspace())?;
     print::data(&format!("A scratch copy of examples/workspace is in {}\n", scratch.workspace().display()))?;

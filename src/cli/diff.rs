@@ -20,7 +20,7 @@ use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton diff`.
 #[derive(Debug, Args)]
-pub struct DiffArgs {
+pub(super) struct DiffArgs {
     /// One checkpoint or two, then paths [default: from the newest to the files as they are now]
     #[arg(value_name = "CHECKPOINT|PATH")]
     pub what: Vec<OsString>,
@@ -86,7 +86,7 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
+pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let Compared { from, to, paths } = compared(context, &mut timeline, args)?;
     let mut changes = match &to {

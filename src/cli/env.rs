@@ -28,7 +28,7 @@ const ASTRAY: &[&str] = &[
 
 /// The arguments of `piton env`.
 #[derive(Debug, Args)]
-pub struct EnvArgs {
+pub(super) struct EnvArgs {
     /// The shell that reads it
     #[arg(long, value_enum, default_value_t = Shell::Sh)]
     pub shell: Shell,
@@ -36,7 +36,7 @@ pub struct EnvArgs {
 
 /// Whose words are printed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Shell {
+pub(super) enum Shell {
     /// Any shell after Bourne's
     #[value(alias = "bash", alias = "zsh")]
     Sh,
@@ -47,7 +47,7 @@ pub enum Shell {
 ///
 /// # Errors
 /// Returns the errors of making the view, and an error when there is no git.
-pub fn env(context: &Context, args: &EnvArgs) -> Result<Exit> {
+pub(super) fn env(context: &Context, args: &EnvArgs) -> Result<Exit> {
     let view = up_to_date(context)?;
     if view.work_tree.is_dir() {
         prepare_index(context, &view)?;

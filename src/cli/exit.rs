@@ -27,7 +27,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// The exit code that an error calls for.
-pub fn exit_of(error: &Error) -> Exit {
+pub(super) fn exit_of(error: &Error) -> Exit {
     match error.code() {
         Code::NoSuchCheckpoint
         | Code::Pruned

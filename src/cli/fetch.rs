@@ -14,7 +14,7 @@ use crate::model::text::{count, printable};
 
 /// The arguments of `piton fetch`.
 #[derive(Debug, Args)]
-pub struct FetchArgs {
+pub(super) struct FetchArgs {
     /// An address or a path
     pub remote: OsString,
 }
@@ -23,7 +23,7 @@ pub struct FetchArgs {
 ///
 /// # Errors
 /// `bad-request`; when there is no git; those of the store.
-pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit> {
+pub(super) fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit> {
     let remote = remote(&args.remote)?;
     let received = context.timeline()?.receive(&remote)?;
     got_through(received.whole);

@@ -16,7 +16,7 @@ use crate::protocol::PathItem;
 
 /// The arguments of `piton find`.
 #[derive(Debug, Args)]
-pub struct FindArgs {
+pub(super) struct FindArgs {
     /// A file or directory
     pub path: PathBuf,
 }
@@ -33,7 +33,7 @@ struct FoundVersions {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
+pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
     let timeline = context.timeline()?;
     let path = context.path(timeline.workspace(), &args.path)?;
     let versions = timeline.catalog().versions(&path)?;

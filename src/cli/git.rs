@@ -15,7 +15,7 @@ use crate::model::text::printable;
 
 /// The arguments of `piton git`.
 #[derive(Debug, Args)]
-pub struct GitArgs {
+pub(super) struct GitArgs {
     /// A verb of git and its arguments; `--unsafe` before it lets any pass
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "[--unsafe] VERB")]
     pub rest: Vec<OsString>,
@@ -25,7 +25,7 @@ pub struct GitArgs {
 ///
 /// # Errors
 /// Returns the errors of making the view, and an error when there is no git.
-pub fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
+pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
     let anything = args.rest.first().is_some_and(|first| first == "--unsafe");
     let line = if anything { &args.rest[1..] } else { &args.rest[..] };
     let asked = match git::judge(line) {

@@ -33,7 +33,7 @@ use super::undo::StepArgs;
 /// you want back. Without a verb: whether this directory is protected.
 #[derive(Debug, Parser)]
 #[command(name = "piton", version, disable_help_subcommand = true)]
-pub struct Cli {
+pub(super) struct Cli {
     #[command(flatten)]
     pub global: GlobalArgs,
     #[command(subcommand)]
@@ -42,7 +42,7 @@ pub struct Cli {
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub(super) enum Verb {
     /// Guard an agent: read its events on stdin, answer on stdout (docs/PROTOCOL.md)
     Sidecar(SidecarArgs),
     /// Stand between an MCP client and its server: hold calls that write until their checkpoint is there

@@ -24,7 +24,7 @@ use crate::sys::pipe;
 
 /// The arguments as help shows them; [`hook`] reads them itself, because a client takes a usage error for a veto.
 #[derive(Debug, Args)]
-pub struct HookArgs {
+pub(super) struct HookArgs {
     /// The agent client, as `piton install` names it
     pub client: String,
     /// The client's name of the event; its payload comes on stdin, as the client sends it
@@ -36,14 +36,14 @@ pub struct HookArgs {
 
 impl HookArgs {
     /// Returns the words that [`hook`] reads.
-    pub fn words(&self) -> Vec<String> {
+    pub(super) fn words(&self) -> Vec<String> {
         let flag = self.no_daemon.then(|| "--no-daemon".to_owned());
         [Some(self.client.clone()), self.event.clone(), flag].into_iter().flatten().collect()
     }
 }
 
 /// Returns true if a person, and no client, has called the hook: to read its help, or on a terminal without a client.
-pub fn is_asked_by_person(arguments: &[String]) -> bool {
+pub(super) fn is_asked_by_person(arguments: &[String]) -> bool {
     let asks = arguments.iter().any(|word| word == "--help" || word == "-h");
     asks || (arguments.is_empty() && std::io::stdin().is_terminal())
 }
@@ -62,7 +62,7 @@ struct Asked {
 }
 
 /// Answers; never fails.
-pub fn hook(arguments: &[String]) -> Exit {
+pub(super) fn hook(arguments: &[String]) -> Exit {
     crate::sys::fs::durable::make_private();
     if std::io::stdin().is_terminal() {
         super::print::say("piton: waiting for the event's payload on stdin; Ctrl-D ends it (docs/AGENTS.md)");

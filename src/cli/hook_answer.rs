@@ -23,7 +23,7 @@ const MAX_PATCH: usize = 8_000;
 ///
 /// # Errors
 /// What the engine refused, with its code.
-pub fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String, Refused> {
+pub(super) fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String, Refused> {
     let words = Words::of(talk.client());
     match ask {
         Ask::List => {

@@ -19,7 +19,7 @@ use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton list`.
 #[derive(Debug, Args)]
-pub struct ListArgs {
+pub(super) struct ListArgs {
     /// Most checkpoints to list
     #[arg(long, short = 'n', default_value_t = 50)]
     pub limit: usize,
@@ -44,7 +44,7 @@ pub struct ListArgs {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
+pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     let kind = match &args.kind {
         None => None,
         Some(text) => Some(CheckpointKind::parse(text).ok_or_else(|| {

@@ -16,7 +16,12 @@ use crate::model::text::printable;
 ///
 /// # Errors
 /// When refs cannot be listed.
-pub fn list(context: &Context, timeline: &mut Timeline, args: &ListArgs, kind: Option<CheckpointKind>) -> Result<Exit> {
+pub(super) fn list(
+    context: &Context,
+    timeline: &mut Timeline,
+    args: &ListArgs,
+    kind: Option<CheckpointKind>,
+) -> Result<Exit> {
     let AllCheckpoints { checkpoints: all, broken, .. } = timeline.catalog().foreign()?;
     broken.iter().for_each(|fault| print::warning(&format!("a checkpoint cannot be read: {fault}")));
     let wanted = |checkpoint: &&Checkpoint| {

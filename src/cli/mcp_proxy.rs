@@ -17,14 +17,14 @@ use crate::settings;
 
 /// The arguments of `piton mcp-proxy`.
 #[derive(Debug, Args)]
-pub struct McpProxyArgs {
+pub(super) struct McpProxyArgs {
     /// The server and its arguments
     #[arg(last = true, required = true, value_name = "SERVER")]
     pub command: Vec<OsString>,
 }
 
 /// Runs it; the exit code is the server's own.
-pub fn proxy(global: &GlobalArgs, args: &McpProxyArgs) -> Result<ExitCode> {
+pub(super) fn proxy(global: &GlobalArgs, args: &McpProxyArgs) -> Result<ExitCode> {
     // Without a working directory a workspace has to be named: the code that needs one says so.
     let cwd = std::env::current_dir().ok();
     let (flags, workspace) = (flags(global)?, named(global, cwd.as_deref()));

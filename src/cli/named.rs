@@ -10,13 +10,13 @@ use crate::model::path::RelPath;
 use crate::model::text::printable;
 
 /// The selector of the newest checkpoint.
-pub const NEWEST: &str = "@{0}";
+pub(super) const NEWEST: &str = "@{0}";
 
 /// Returns the checkpoint that `selector` names; the newest without one.
 ///
 /// # Errors
 /// As [`Timeline::resolve`].
-pub fn checkpoint(timeline: &mut Timeline, selector: Option<&str>) -> Result<Checkpoint> {
+pub(super) fn checkpoint(timeline: &mut Timeline, selector: Option<&str>) -> Result<Checkpoint> {
     timeline.catalog().resolve(selector.unwrap_or(NEWEST))
 }
 
@@ -24,7 +24,7 @@ pub fn checkpoint(timeline: &mut Timeline, selector: Option<&str>) -> Result<Che
 ///
 /// # Errors
 /// `no-such-run`.
-pub fn run(timeline: &mut Timeline, named: &str) -> Result<String> {
+pub(super) fn run(timeline: &mut Timeline, named: &str) -> Result<String> {
     let run = run_id(named);
     if timeline.catalog().has_run(&run)? {
         return Ok(run);
@@ -37,7 +37,7 @@ pub fn run(timeline: &mut Timeline, named: &str) -> Result<String> {
 ///
 /// # Errors
 /// `store-damaged`.
-pub fn is_known(timeline: &Timeline, path: &RelPath, checkpoints: &[Checkpoint]) -> Result<bool> {
+pub(super) fn is_known(timeline: &Timeline, path: &RelPath, checkpoints: &[Checkpoint]) -> Result<bool> {
     if path.is_root() || path.under(&timeline.workspace().path).symlink_metadata().is_ok() {
         return Ok(true);
     }
@@ -50,7 +50,7 @@ pub fn is_known(timeline: &Timeline, path: &RelPath, checkpoints: &[Checkpoint])
 }
 
 /// Says that a path is nowhere; `what` names the places.
-pub fn unknown_path(path: &RelPath, what: &str) -> Error {
+pub(super) fn unknown_path(path: &RelPath, what: &str) -> Error {
     Error::new(Code::NoSuchPath, what)
         .path(path.to_path())
         .hint("check the spelling; paths count from the working directory")
@@ -60,7 +60,7 @@ pub fn unknown_path(path: &RelPath, what: &str) -> Error {
 ///
 /// # Errors
 /// `bad-path`; `store-damaged`.
-pub fn path_in(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, typed: &str) -> Result<RelPath> {
+pub(super) fn path_in(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, typed: &str) -> Result<RelPath> {
     let here = context.path(timeline.workspace(), Path::new(typed));
     let from_root = RelPath::parse(typed.as_bytes());
     match (here, from_root) {

@@ -10,7 +10,7 @@ use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::{count, printable};
 
 /// `piton` alone: a few lines.
-pub fn overview(context: &mut Context) -> Result<Exit> {
+pub(super) fn overview(context: &mut Context) -> Result<Exit> {
     if context.json {
         return super::status::status(context);
     }

@@ -14,7 +14,7 @@ use crate::model::text::{count, printable, printable_lines};
 ///
 /// # Errors
 /// Other I/O errors of stdout.
-pub fn data(text: &str) -> Result<()> {
+pub(super) fn data(text: &str) -> Result<()> {
     match stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         other => other.at("writing", "stdout"),
@@ -22,7 +22,7 @@ pub fn data(text: &str) -> Result<()> {
 }
 
 /// A path on one line of talk or text.
-pub fn path(path: &Path) -> String {
+pub(super) fn path(path: &Path) -> String {
     printable(&path.to_string_lossy())
 }
 
@@ -30,14 +30,14 @@ pub fn path(path: &Path) -> String {
 ///
 /// # Errors
 /// As [`data`].
-pub fn json(value: &impl Serialize) -> Result<()> {
+pub(super) fn json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Error::new(Code::Internal, "the data could not be written as JSON").caused_by(error))?;
     data(&format!("{text}\n"))
 }
 
 /// Prints an error to stderr, or as JSON to stdout when data is asked for as JSON.
-pub fn error(error: &Error, as_json: bool) {
+pub(super) fn error(error: &Error, as_json: bool) {
     if as_json {
         let value = json!({ "error": { "code": error.code().as_str(), "message": error.text(),
             "candidates": error.candidate_list() } });
@@ -49,19 +49,19 @@ pub fn error(error: &Error, as_json: bool) {
 }
 
 /// Prints a warning to stderr.
-pub fn warning(text: &str) {
+pub(super) fn warning(text: &str) {
     say(&format!("piton: warning: {text}"));
 }
 
 /// Warns that tidying up failed; what was done stands, and the next command tidies up again.
-pub fn settled(outcome: Result<()>) {
+pub(super) fn settled(outcome: Result<()>) {
     if let Err(error) = outcome {
         warning(&format!("what was done stands, but tidying up behind it failed: {}", error.text()));
     }
 }
 
 /// Prints talk to stderr, harmlessly.
-pub fn say(text: &str) {
+pub(super) fn say(text: &str) {
     // There is nobody left to tell when stderr is closed.
     let _ = writeln!(stderr(), "{}", printable_lines(text));
 }
@@ -74,17 +74,17 @@ fn coloured() -> bool {
 }
 
 /// Bold text, on a terminal.
-pub fn bold(text: &str) -> String {
+pub(super) fn bold(text: &str) -> String {
     if coloured() { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
 }
 
 /// Faint text, on a terminal.
-pub fn faint(text: &str) -> String {
+pub(super) fn faint(text: &str) -> String {
     if coloured() { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
 }
 
 /// A diff's lines in colours, on a terminal.
-pub fn patch(text: &str) -> String {
+pub(super) fn patch(text: &str) -> String {
     if !coloured() {
         return text.to_owned();
     }
@@ -99,7 +99,7 @@ pub fn patch(text: &str) -> String {
 
 /// Text of a file or patch as a terminal may show it: its control characters but tabs and newlines escaped. Into a pipe
 /// or file it goes as it is.
-pub fn harmless(text: &str) -> String {
+pub(super) fn harmless(text: &str) -> String {
     if !stdout().is_terminal() {
         return text.to_owned();
     }
@@ -108,7 +108,7 @@ pub fn harmless(text: &str) -> String {
 
 /// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Consent {
+pub(super) enum Consent {
     Yes,
     No,
     /// There is nobody to ask.
@@ -116,7 +116,7 @@ pub enum Consent {
 }
 
 /// Asks on the terminal; no is the default.
-pub fn ask(question: &str) -> Consent {
+pub(super) fn ask(question: &str) -> Consent {
     if !stdin().is_terminal() || !stderr().is_terminal() {
         return Consent::Nobody;
     }
@@ -129,7 +129,7 @@ pub fn ask(question: &str) -> Consent {
 }
 
 /// A time for people, in the local zone, to the minute.
-pub fn local_time(rfc3339: &str) -> String {
+pub(super) fn local_time(rfc3339: &str) -> String {
     match rfc3339.parse::<jiff::Timestamp>() {
         Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
         // Whoever wrote the record wrote this.
@@ -138,7 +138,7 @@ pub fn local_time(rfc3339: &str) -> String {
 }
 
 /// Renders files and lines.
-pub fn stat_text(stat: &Stat) -> String {
+pub(super) fn stat_text(stat: &Stat) -> String {
     let cut = if stat.cut { format!(" in the first {MAX_COUNTED_FILES}") } else { String::new() };
     format!("{}, +{}/-{}{cut}", count(stat.files, "file"), stat.plus, stat.minus)
 }

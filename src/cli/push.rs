@@ -18,7 +18,7 @@ const AT_ONCE: usize = 500;
 
 /// The arguments of `piton push`.
 #[derive(Debug, Args)]
-pub struct PushArgs {
+pub(super) struct PushArgs {
     /// An address or a path
     pub remote: OsString,
     /// Only those of a run
@@ -53,7 +53,7 @@ impl Sent {
 ///
 /// # Errors
 /// `no-such-run`, `bad-request`; when there is no git.
-pub fn push(context: &Context, args: &PushArgs) -> Result<Exit> {
+pub(super) fn push(context: &Context, args: &PushArgs) -> Result<Exit> {
     let remote = remote(&args.remote)?;
     let timeline = context.timeline()?;
     let sending = timeline.catalog().sending(args.run.as_deref(), args.with_secrets)?;

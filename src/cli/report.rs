@@ -17,11 +17,11 @@ use crate::model::text::printable;
 const SHOWN: usize = 20;
 
 /// Says that a restore or undo would change no file.
-pub const NOTHING: &str = "Nothing to do.\n";
+pub(super) const NOTHING: &str = "Nothing to do.\n";
 
 /// The commands that a text may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Words {
+pub(super) struct Words {
     restore: &'static str,
     file: &'static str,
     diff: &'static str,
@@ -32,7 +32,7 @@ pub struct Words {
 
 impl Words {
     /// Names the verbs of the terminal.
-    pub const TERMINAL: Words = Words {
+    pub(super) const TERMINAL: Words = Words {
         restore: "piton restore N",
         file: "piton restore N FILE",
         diff: "piton diff N",
@@ -41,7 +41,7 @@ impl Words {
     };
 
     /// Names the commands that an installation gives this client, else the verbs of the terminal.
-    pub fn of(client: Client) -> Words {
+    pub(super) fn of(client: Client) -> Words {
         let has = |command: &str| client.commands().contains(&command);
         let undo = match (has("undo"), has("rollback")) {
             (true, _) => "/undo",
@@ -55,7 +55,7 @@ impl Words {
     }
 
     /// The command that takes a restore back.
-    pub fn undo(&self) -> &'static str {
+    pub(super) fn undo(&self) -> &'static str {
         self.undo
     }
 }
@@ -71,14 +71,14 @@ struct ListedPath {
 /// A list that may be cut.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Paths {
+pub(super) struct Paths {
     total: usize,
     items: Vec<ListedPath>,
 }
 
 impl Paths {
     /// The first path, if there is one.
-    pub fn first(&self) -> Option<&str> {
+    pub(super) fn first(&self) -> Option<&str> {
         self.items.first().map(|item| item.path.as_str())
     }
 }
@@ -86,7 +86,7 @@ impl Paths {
 /// The checkpoint that a restore goes back to.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct RestoreTarget {
+pub(super) struct RestoreTarget {
     pub n: u64,
     time: String,
     reason: String,
@@ -106,7 +106,7 @@ struct RestorePlan {
 /// Files and lines.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Lines {
+pub(super) struct Lines {
     pub files: u64,
     plus: u64,
     minus: u64,
@@ -146,7 +146,7 @@ impl Warning {
 /// The operation that an undo or redo steps over.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Over {
+pub(super) struct Over {
     pub operation: String,
     kind: String,
     time: String,
@@ -157,7 +157,7 @@ pub struct Over {
 /// The reply to a preview.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Preview {
+pub(super) struct Preview {
     pub target: RestoreTarget,
     plan: RestorePlan,
     stat: Lines,
@@ -171,12 +171,12 @@ pub struct Preview {
 
 impl Preview {
     /// The name of the plan, by which exactly this plan is asked for.
-    pub fn digest(&self) -> Option<&str> {
+    pub(super) fn digest(&self) -> Option<&str> {
         self.plan.digest.as_deref()
     }
 
     /// True if going on would change no file.
-    pub fn changes_nothing(&self) -> bool {
+    pub(super) fn changes_nothing(&self) -> bool {
         [&self.plan.create, &self.plan.replace, &self.plan.delete].iter().all(|list| list.total == 0)
     }
 }
@@ -195,7 +195,7 @@ struct ChangedPaths {
 /// The reply to a restore, a rollback, an undo or a redo.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct RestoreReply {
+pub(super) struct RestoreReply {
     /// `None`: nothing was changed.
     pub operation: Option<String>,
     target: Option<RestoreTarget>,
@@ -230,14 +230,14 @@ struct NotHeld {
 /// The reply to a list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct CheckpointList {
+pub(super) struct CheckpointList {
     total: usize,
     checkpoints: Vec<ListedCheckpoint>,
 }
 
 impl CheckpointList {
     /// True if no checkpoint is in it.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.checkpoints.is_empty()
     }
 }
@@ -246,20 +246,20 @@ impl CheckpointList {
 ///
 /// # Errors
 /// `internal` for what is no such reply.
-pub fn read<T: DeserializeOwned>(reply: &impl Serialize) -> Result<T> {
+pub(super) fn read<T: DeserializeOwned>(reply: &impl Serialize) -> Result<T> {
     let value = serde_json::to_value(reply).and_then(serde_json::from_value);
     value.map_err(|error| Error::new(Code::Internal, "a reply of piton's own cannot be read").caused_by(error))
 }
 
 /// Names the operation that an undo or redo steps over; `word` is `Undo` or `Redo`.
-pub fn step(word: &str, over: &Over) -> String {
+pub(super) fn step(word: &str, over: &Over) -> String {
     let (operation, kind) = (printable(&over.operation), printable(&over.kind));
     let moves = over.run.as_ref().map(|run| format!("; run {} moves with it", printable(run))).unwrap_or_default();
     format!("{word} of operation {operation} ({kind}, {}){moves}\n", print::local_time(&over.time))
 }
 
 /// Renders a preview.
-pub fn preview(preview: &Preview) -> String {
+pub(super) fn preview(preview: &Preview) -> String {
     let (target, plan) = (&preview.target, &preview.plan);
     let mut text = print::bold(&format!(
         "Back to checkpoint {} ({}, {})",
@@ -304,7 +304,7 @@ fn shown(path: &str) -> String {
 }
 
 /// Renders the result of a restore. `verb` is `Restored`, `Undone` and the like; `back` is the command that takes it back.
-pub fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String {
+pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String {
     let done = &outcome.done;
     let mut text = format!(
         "{verb}: checkpoint {}. {} brought back, {} changed, {} deleted, {} kept.\n",
@@ -329,7 +329,7 @@ pub fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String {
 }
 
 /// Renders the answer to a prompt: the preview, the result, and later warnings.
-pub fn answer(before: &Preview, after: &RestoreReply, verb: &str, back: &str) -> String {
+pub(super) fn answer(before: &Preview, after: &RestoreReply, verb: &str, back: &str) -> String {
     let mut text = preview(before);
     if after.operation.is_none() && before.changes_nothing() {
         text.push_str(NOTHING);
@@ -349,7 +349,7 @@ pub fn answer(before: &Preview, after: &RestoreReply, verb: &str, back: &str) ->
 }
 
 /// A list of checkpoints below a title.
-pub fn list(title: &str, listing: &CheckpointList, words: &Words) -> String {
+pub(super) fn list(title: &str, listing: &CheckpointList, words: &Words) -> String {
     let (rows, total) = (&listing.checkpoints, listing.total);
     let mut text = format!("{}\n\n", print::bold(title));
     let width = rows.iter().map(|row| row.n.to_string().len()).max().unwrap_or(1);
@@ -393,7 +393,7 @@ fn not_held(gaps: &[NotHeld]) -> Option<String> {
 }
 
 /// Files and lines that a diff counted.
-pub fn lines(stat: Lines) -> String {
+pub(super) fn lines(stat: Lines) -> String {
     stat.text()
 }
 

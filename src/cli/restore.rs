@@ -20,7 +20,7 @@ use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton restore`.
 #[derive(Debug, Args)]
-pub struct RestoreArgs {
+pub(super) struct RestoreArgs {
     /// A checkpoint (number, id, @{0}, label) [default: the newest]
     pub checkpoint: Option<String>,
     /// Only these paths, with all below them
@@ -50,7 +50,7 @@ pub struct RestoreArgs {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
+pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     if args.go_on || args.abort {
         let restored = timeline.resume(args.go_on, &|| Flow::Continue)?;

@@ -17,7 +17,7 @@ use clap::Args;
 
 /// The arguments of `piton rollback`.
 #[derive(Debug, Args)]
-pub struct RollbackArgs {
+pub(super) struct RollbackArgs {
     /// `last-success`, `codon ID [TYPE]` (start, end, rig-setup, completed, error, skipped), or a checkpoint (number, id, @{0},
     /// RUN:CODON:TYPE, label) [default: the newest checkpoint]
     #[arg(num_args = 0..=3, value_name = "TARGET")]
@@ -40,7 +40,7 @@ pub struct RollbackArgs {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
+pub(super) fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     let aim = aim(&args.target)?;
     let mut timeline = context.timeline()?;
     timeline.catalog().refuse_interrupted()?;

@@ -14,7 +14,7 @@ use crate::model::text::{count, printable};
 
 /// The arguments of `piton runs`.
 #[derive(Debug, Args)]
-pub struct RunsArgs {
+pub(super) struct RunsArgs {
     /// Show sub-agents' runs, forks and timelines below what they come from
     #[arg(long)]
     pub tree: bool,
@@ -27,7 +27,7 @@ pub struct RunsArgs {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
+pub(super) fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
     let timeline = context.timeline()?;
     let (rows, faults) = timeline.runs()?;
     let shown = &rows[rows.len().saturating_sub(args.limit)..];

@@ -11,7 +11,7 @@ use super::print;
 use crate::error::{Code, Error, IoContext, Result};
 
 /// A private scratch directory, removed at the end unless it is to be kept.
-pub struct Scratch {
+pub(super) struct Scratch {
     dir: PathBuf,
     name: &'static str,
     keep: bool,
@@ -22,7 +22,7 @@ impl Scratch {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn create(above: &Path, prefix: &str, name: &'static str, keep: bool) -> Result<Scratch> {
+    pub(super) fn create(above: &Path, prefix: &str, name: &'static str, keep: bool) -> Result<Scratch> {
         let unique = crate::sys::fs::durable::unique_suffix();
         let dir = above.join(format!("{prefix}-{unique}-{}", crate::sys::clock::now_ms()));
         std::fs::DirBuilder::new().mode(0o700).create(&dir).at("creating", &dir)?;
@@ -31,7 +31,7 @@ impl Scratch {
     }
 
     /// The workspace in it.
-    pub fn workspace(&self) -> PathBuf {
+    pub(super) fn workspace(&self) -> PathBuf {
         self.dir.join(self.name)
     }
 
@@ -39,7 +39,7 @@ impl Scratch {
     ///
     /// # Errors
     /// When the program does not know where it is.
-    pub fn command(&self, args: &[&str]) -> Result<Command> {
+    pub(super) fn command(&self, args: &[&str]) -> Result<Command> {
         self.command_in(&self.workspace(), args)
     }
 
@@ -47,7 +47,7 @@ impl Scratch {
     ///
     /// # Errors
     /// As [`Scratch::command`].
-    pub fn command_in(&self, dir: &Path, args: &[&str]) -> Result<Command> {
+    pub(super) fn command_in(&self, dir: &Path, args: &[&str]) -> Result<Command> {
         let program = std::env::current_exe().at("finding", "the running program")?;
         let mut command = Command::new(program);
         command.args(args).current_dir(dir);
@@ -59,7 +59,7 @@ impl Scratch {
     ///
     /// # Errors
     /// When it fails.
-    pub fn piton(&self, args: &[&str]) -> Result<()> {
+    pub(super) fn piton(&self, args: &[&str]) -> Result<()> {
         print::data(&format!("\n$ piton {}\n", args.join(" ")))?;
         let status = self.command(args)?.status().at("running", "piton")?;
         if status.success() {
@@ -80,7 +80,7 @@ impl Drop for Scratch {
 }
 
 /// A sidecar process and its pipes.
-pub struct Sidecar {
+pub(super) struct Sidecar {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -91,7 +91,7 @@ impl Sidecar {
     ///
     /// # Errors
     /// When that fails.
-    pub fn start(mut command: Command) -> Result<Sidecar> {
+    pub(super) fn start(mut command: Command) -> Result<Sidecar> {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().at("starting", "the sidecar")?;
         let missing = || Error::new(Code::Internal, "the sidecar has no pipes");
@@ -104,7 +104,7 @@ impl Sidecar {
     ///
     /// # Errors
     /// When the sidecar has ended, or says what is not JSON.
-    pub fn exchange(&mut self, line: &str, id: &Value) -> Result<Option<Value>> {
+    pub(super) fn exchange(&mut self, line: &str, id: &Value) -> Result<Option<Value>> {
         if let Some(stdin) = &mut self.stdin {
             writeln!(stdin, "{line}").at("writing to", "the sidecar")?;
         }
@@ -127,7 +127,7 @@ impl Sidecar {
     ///
     /// # Errors
     /// When it failed.
-    pub fn finish(mut self) -> Result<()> {
+    pub(super) fn finish(mut self) -> Result<()> {
         self.stdin = None;
         let status = self.child.wait().at("waiting for", "the sidecar")?;
         if status.success() {

@@ -20,7 +20,7 @@ use crate::protocol::List;
 
 /// The arguments of `piton show`.
 #[derive(Debug, Args)]
-pub struct ShowArgs {
+pub(super) struct ShowArgs {
     /// A checkpoint (number, id, @{0}, label), or CHECKPOINT:PATH [default: the newest]
     pub what: Option<String>,
 }
@@ -29,7 +29,7 @@ pub struct ShowArgs {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {
+pub(super) fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let what = args.what.as_deref().unwrap_or(NEWEST);
     let (checkpoint, path) = split(context, &mut timeline, what)?;

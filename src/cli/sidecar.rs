@@ -15,7 +15,7 @@ use crate::sys::process;
 
 /// The arguments of `piton sidecar`.
 #[derive(Debug, Args)]
-pub struct SidecarArgs {
+pub(super) struct SidecarArgs {
     /// Seconds that pending work may take once the input has ended
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     pub grace: u64,
@@ -34,7 +34,7 @@ pub struct SidecarArgs {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn sidecar(context: &Context, args: &SidecarArgs) -> Result<Exit> {
+pub(super) fn sidecar(context: &Context, args: &SidecarArgs) -> Result<Exit> {
     process::raise_descriptor_limit();
     if stdin().is_terminal() {
         print::say(

@@ -18,7 +18,7 @@ const SHOWN: usize = 10;
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn status(context: &mut Context) -> Result<Exit> {
+pub(super) fn status(context: &mut Context) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let mut status = replies::status(&mut timeline)?;
     let broken = status["broken"].as_array().is_some_and(|broken| !broken.is_empty());

@@ -15,7 +15,7 @@ use crate::sys::clock::{local_minute, now_ms, rfc3339};
 
 /// The arguments of `piton off`.
 #[derive(Debug, Args)]
-pub struct OffArgs {
+pub(super) struct OffArgs {
     /// Only for this long: 30m, 1h, 2 days
     #[arg(long = "for", value_name = "TIME")]
     pub span: Option<String>,
@@ -25,7 +25,7 @@ pub struct OffArgs {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
+pub(super) fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
     let now = now_ms();
     let until = match &args.span {
         None => i64::MAX,
@@ -69,7 +69,7 @@ fn span_ms(text: &str) -> Result<i64> {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn on(context: &mut Context) -> Result<Exit> {
+pub(super) fn on(context: &mut Context) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     timeline.change_state(|state| {
         state.off_until = None;

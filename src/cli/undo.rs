@@ -15,7 +15,7 @@ use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton undo` and `piton redo`.
 #[derive(Debug, Args)]
-pub struct StepArgs {
+pub(super) struct StepArgs {
     /// Do not ask
     #[arg(long, short = 'y')]
     pub yes: bool,
@@ -28,7 +28,7 @@ pub struct StepArgs {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn undo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
+pub(super) fn undo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
     step(context, args, Direction::Undo)
 }
 
@@ -36,7 +36,7 @@ pub fn undo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn redo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
+pub(super) fn redo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
     step(context, args, Direction::Redo)
 }
 

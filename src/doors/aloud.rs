@@ -14,26 +14,26 @@ use crate::model::text::printable;
 const MOST: usize = 100;
 
 /// Says one sentence on stderr.
-pub fn say(sentence: &str) {
+pub(super) fn say(sentence: &str) {
     // Without anybody to be told, there is nothing to be done.
     let _ = writeln!(std::io::stderr().lock(), "piton: {}", printable(sentence));
 }
 
 /// Returns what says notices on an output for people.
-pub fn teller(output: &Arc<Output>) -> Tell {
+pub(super) fn teller(output: &Arc<Output>) -> Tell {
     let output = Arc::clone(output);
     Box::new(move |notice| speak(&output, of_notice(&notice)))
 }
 
 /// Writes sentences for people, a line each.
-pub fn speak(output: &Output, sentences: Vec<String>) {
+pub(super) fn speak(output: &Output, sentences: Vec<String>) {
     for sentence in sentences {
         output.send(format!("piton: {}\n", printable(&sentence)).into_bytes());
     }
 }
 
 /// Returns what a person is to know of a decision; nothing, of most.
-pub fn of_decision(decision: &Decision) -> Vec<String> {
+pub(super) fn of_decision(decision: &Decision) -> Vec<String> {
     match decision {
         Decision::Opened(facts) => facts.faults.clone(),
         Decision::Turn(turn) => turn.protection.iter().filter_map(of_protection).collect(),
@@ -47,7 +47,7 @@ pub fn of_decision(decision: &Decision) -> Vec<String> {
 }
 
 /// Returns what a person is to know of a notice; nothing, of most.
-pub fn of_notice(notice: &Notice) -> Vec<String> {
+pub(super) fn of_notice(notice: &Notice) -> Vec<String> {
     match notice {
         Notice::Fault(error) => vec![error.text()],
         Notice::JobFailed { reason, .. } => vec![format!("a checkpoint failed: {reason}")],

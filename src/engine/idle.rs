@@ -18,7 +18,7 @@ const GIVE_WAY: u32 = 3;
 
 /// A task for the time when no job waits. They are done in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IdleTask {
+pub(super) enum IdleTask {
     /// Start the watcher, or trust again what it reports. At once.
     Watch,
     /// Make durable what is not yet, sweep, drop what retention drops.
@@ -33,7 +33,7 @@ pub enum IdleTask {
 
 impl IdleTask {
     /// Returns how long after the last job it is done.
-    pub fn after(self) -> Duration {
+    pub(super) fn after(self) -> Duration {
         Duration::from_millis(match self {
             IdleTask::Watch => 0,
             IdleTask::Settle => 100,
@@ -44,7 +44,7 @@ impl IdleTask {
     }
 
     /// Returns the next task; a poll is repeated for as long as there is no job.
-    pub fn next(self, watching: Watching) -> Option<IdleTask> {
+    pub(super) fn next(self, watching: Watching) -> Option<IdleTask> {
         match (self, watching) {
             (IdleTask::Watch, _) => Some(IdleTask::Settle),
             (IdleTask::Settle, _) => Some(IdleTask::Recompress),
@@ -57,7 +57,7 @@ impl IdleTask {
 
 /// What idle tasks remember of one another.
 #[derive(Default)]
-pub struct Idle {
+pub(super) struct Idle {
     /// True if a watcher was refused: it is asked for once.
     is_refused: bool,
     /// How often in a row the start of the watcher has given way to a job.
@@ -66,7 +66,13 @@ pub struct Idle {
 
 impl Idle {
     /// Does a task. `give_way` stops it where a job waits.
-    pub fn run(&mut self, task: IdleTask, timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>) {
+    pub(super) fn run(
+        &mut self,
+        task: IdleTask,
+        timeline: &mut Timeline,
+        status: &SharedStatus,
+        give_way: Interrupt<'_>,
+    ) {
         match task {
             IdleTask::Watch => self.watch(timeline, status, give_way),
             IdleTask::Settle => settle(timeline),
@@ -88,7 +94,7 @@ impl Idle {
     }
 
     /// Puts another policy in force.
-    pub fn set_policy(&mut self, policy: Policy, timeline: &mut Timeline, status: &SharedStatus) {
+    pub(super) fn set_policy(&mut self, policy: Policy, timeline: &mut Timeline, status: &SharedStatus) {
         if policy.watching != timeline.policy().watching {
             self.is_refused = false;
             timeline.set_change_source(None);
@@ -98,7 +104,7 @@ impl Idle {
     }
 
     /// Writes what has waited for idle time, at the end of the worker.
-    pub fn end(&mut self, timeline: &mut Timeline) {
+    pub(super) fn end(&mut self, timeline: &mut Timeline) {
         settle(timeline);
         save(timeline);
     }

@@ -16,7 +16,7 @@ const ROOM: usize = 256;
 const BASE_WAIT: Duration = Duration::from_millis(20);
 
 /// A thing that waits for the worker.
-pub enum Item {
+pub(super) enum Item {
     Do(Job),
     Capture(Wanted),
     Policy(Policy),
@@ -25,7 +25,7 @@ pub enum Item {
 }
 
 /// What the worker does next.
-pub enum Next {
+pub(super) enum Next {
     Item(Item),
     /// The captures that sessions begin with.
     Bases(Vec<Wanted>),
@@ -36,7 +36,7 @@ pub enum Next {
 
 /// The queue of one worker.
 #[derive(Default)]
-pub struct Queue {
+pub(super) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
     /// The captures among what waits, to be looked up without the lock.
@@ -59,7 +59,7 @@ impl Queue {
     }
 
     /// Puts an item behind the others; gives it back when there is no room, or the queue is closed.
-    pub fn push(&self, item: Item) -> Result<(), Item> {
+    pub(super) fn push(&self, item: Item) -> Result<(), Item> {
         let mut state = self.lock();
         if state.is_closed || state.items.len() >= ROOM {
             return Err(item);
@@ -72,7 +72,7 @@ impl Queue {
     }
 
     /// Puts a base capture aside until nothing else waits.
-    pub fn push_base(&self, base: Wanted) {
+    pub(super) fn push_base(&self, base: Wanted) {
         let mut state = self.lock();
         state.since.get_or_insert_with(Instant::now);
         state.bases.push(base);
@@ -81,7 +81,7 @@ impl Queue {
     }
 
     /// Waits for what is next, at most until `idle_at`. Bases wait a moment where the tree is `warm`.
-    pub fn next(&self, idle_at: Option<Instant>, warm: bool) -> Next {
+    pub(super) fn next(&self, idle_at: Option<Instant>, warm: bool) -> Next {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
@@ -114,7 +114,7 @@ impl Queue {
     }
 
     /// Takes the captures at the front that one capture serves together with `first`.
-    pub fn joining(&self, first: &Wanted) -> Vec<Wanted> {
+    pub(super) fn joining(&self, first: &Wanted) -> Vec<Wanted> {
         let mut state = self.lock();
         let mut group = Vec::new();
         while let Some(Item::Capture(wanted)) = state.items.front() {
@@ -129,41 +129,41 @@ impl Queue {
     }
 
     /// Takes the base captures, which a checkpoint of everything has made superfluous.
-    pub fn take_bases(&self) -> Vec<Wanted> {
+    pub(super) fn take_bases(&self) -> Vec<Wanted> {
         let mut state = self.lock();
         state.since = None;
         std::mem::take(&mut state.bases)
     }
 
     /// True if the deadline of an action that waits comes near.
-    pub fn is_pressed(&self, now: Instant) -> bool {
+    pub(super) fn is_pressed(&self, now: Instant) -> bool {
         self.captures.load(Ordering::SeqCst) > 0 && captures(&self.lock()).any(|wanted| wanted.is_pressing(now))
     }
 
     /// Returns what a capture of just the named paths needs, of the actions that wait for one.
-    pub fn pressing(&self, now: Instant) -> Vec<Pressing> {
+    pub(super) fn pressing(&self, now: Instant) -> Vec<Pressing> {
         captures(&self.lock()).filter_map(|wanted| wanted.pressing(now)).collect()
     }
 
     /// Notes that the worker has done its item.
-    pub fn done(&self) {
+    pub(super) fn done(&self) {
         self.lock().is_at_work = false;
     }
 
     /// True if something waits or is at work, base captures aside.
-    pub fn is_busy(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         let state = self.lock();
         state.is_at_work || !state.items.is_empty()
     }
 
     /// True if something waits for the worker.
-    pub fn is_awaited(&self) -> bool {
+    pub(super) fn is_awaited(&self) -> bool {
         let state = self.lock();
         !state.items.is_empty() || !state.bases.is_empty()
     }
 
     /// Takes nothing more; what waits is done.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_one();
     }

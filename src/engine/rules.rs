@@ -51,7 +51,7 @@ impl InForce {
         let mut effective = settings::load_over(Some(root), home.path(), flags, settings)?;
         let classifier = classifier(&mut effective, before.map(|before| before.policy.rules_yaml.as_str()));
         let warnings = effective.faults();
-        let settings::Effective { policy, settings, mistakes, warnings: left_aside, .. } = effective;
+        let Effective { policy, settings, mistakes, warnings: left_aside, .. } = effective;
         Ok(InForce { policy, classifier, warnings, left_aside, mistakes, settings })
     }
 

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_hundred_megabytes_leave_no_trace() {
-        let long = std::io::repeat(b'x').take(100_000_000).chain(&b"\nnext\n"[..]);
+        let long = io::repeat(b'x').take(100_000_000).chain(&b"\nnext\n"[..]);
         let mut reader = LineReader::new(BufReader::new(long), 1 << 20);
         assert_eq!(reader.next_line().unwrap(), Some(Line::TooLong(100_000_001, 1)));
         assert_eq!(reader.next_line().unwrap(), Some(Line::Text(b"next".to_vec(), 2)));

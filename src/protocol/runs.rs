@@ -96,7 +96,7 @@ impl CheckpointType {
 /// A restore, a rollback or its preview, as it stands in a line.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct RollbackFields {
+pub(super) struct RollbackFields {
     sha: Option<String>,
     #[serde(rename = "codonId")]
     codon_id: Option<String>,

@@ -10,7 +10,7 @@ use crate::model::policy::{
 };
 
 /// One configuration key.
-pub struct Key {
+pub(super) struct Key {
     pub name: &'static str,
     /// Applies a value; the error says what is wrong with it.
     pub apply: fn(&mut Policy, &Value) -> Result<(), String>,
@@ -19,11 +19,11 @@ pub struct Key {
 }
 
 /// Keys that later versions bring.
-pub const LATER: &[&str] =
+pub(super) const LATER: &[&str] =
     &["retention.days", "retention.runs_days", "retention.total_mb", "retention.orphans", "retention.interval_hours"];
 
 /// All keys.
-pub const KEYS: &[Key] = &[
+pub(super) const KEYS: &[Key] = &[
     Key { name: "guard", apply: guard, widens: |old, new| rank(new.guard) >= rank(old.guard) },
     Key {
         name: "on_failure",
@@ -178,18 +178,18 @@ pub const KEYS: &[Key] = &[
 impl Key {
     /// True if a mistake in one part of the value costs that part alone. `tracked_files` is not among them: fewer patterns
     /// would record less than none.
-    pub fn in_parts(&self) -> bool {
+    pub(super) fn in_parts(&self) -> bool {
         matches!(self.name, "rules" | "policy" | "exclude" | "read_only")
     }
 
     /// The environment variable of a key that has one: lists and maps have none.
-    pub fn environment(&self) -> Option<String> {
+    pub(super) fn environment(&self) -> Option<String> {
         let plain = !matches!(self.name, "rules" | "policy" | "exclude" | "tracked_files" | "read_only");
         plain.then(|| format!("PITON_{}", self.name.to_uppercase().replace('.', "_")))
     }
 
     /// Returns what a workspace's list adds to what is in force: lists are joined, everything else replaces.
-    pub fn joined(&self, policy: &Policy, value: &Value) -> Value {
+    pub(super) fn joined(&self, policy: &Policy, value: &Value) -> Value {
         let old = match self.name {
             "exclude" => &policy.exclude,
             "tracked_files" => &policy.tracked_files,
@@ -206,7 +206,7 @@ impl Key {
 }
 
 /// A policy before the defaults are applied; every field is set by `config/default.yaml`.
-pub fn blank_policy() -> Policy {
+pub(super) fn blank_policy() -> Policy {
     Policy {
         guard: Guard::Turn,
         on_failure: OnFailure::Proceed,

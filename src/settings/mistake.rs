@@ -148,7 +148,7 @@ pub(super) struct Wrong {
 
 impl Wrong {
     /// Something wrong with a part of a leaf, or with all of it.
-    pub fn at(leaf: &Leaf, path: &[&str], key: String, meant: Option<&'static str>, why: String) -> Wrong {
+    pub(super) fn at(leaf: &Leaf, path: &[&str], key: String, meant: Option<&'static str>, why: String) -> Wrong {
         let spot = leaf.spot.at(path.iter().copied());
         Wrong { key, meant, why, line: spot.line, column: spot.column }
     }

@@ -13,7 +13,7 @@ const WHOLE: &[&str] = &["policy", "rules"];
 
 /// The place of a value, and the values inside of it (1-based; 0 when it comes from no file).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Spot {
+pub(super) struct Spot {
     pub line: u64,
     pub column: u64,
     /// By name in a map, by index in a list.
@@ -33,7 +33,7 @@ impl Spot {
     }
 
     /// Returns the place of a value inside, or of the innermost known one around it.
-    pub fn at<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> &Spot {
+    pub(super) fn at<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> &Spot {
         path.into_iter().fold(self, |spot, name| {
             spot.inside.iter().find(|(known, _)| known == name).map_or(spot, |(_, inner)| inner)
         })
@@ -42,7 +42,7 @@ impl Spot {
 
 /// A value with its dotted key and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Leaf {
+pub(super) struct Leaf {
     pub key: String,
     pub value: Value,
     pub spot: Spot,
@@ -50,7 +50,7 @@ pub struct Leaf {
 
 /// Text that is no YAML, or no map.
 #[derive(Debug)]
-pub struct Broken {
+pub(super) struct Broken {
     pub message: String,
     pub line: u64,
     pub column: u64,
@@ -59,7 +59,7 @@ pub struct Broken {
 
 impl Broken {
     /// Returns what to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub(super) fn hint(&self) -> &'static str {
         if self.message.contains("alias") || self.message.contains("anchor") {
             "quote patterns that begin with `*`: \"*.rs\""
         } else {
@@ -68,7 +68,7 @@ impl Broken {
     }
 
     /// As an error that names the file.
-    pub fn in_file(self, path: &Path) -> Error {
+    pub(super) fn in_file(self, path: &Path) -> Error {
         let hint = self.hint();
         let message = format!("{}:{}:{}: {}\n{}", path.display(), self.line, self.column, self.message, self.excerpt);
         Error::new(Code::BadRequest, message.trim_end()).line(self.line).hint(hint)
@@ -172,7 +172,7 @@ fn parse(text: &str) -> Result<Spanned<YamlNode>, Broken> {
 }
 
 /// All leaves in the order of the file. An empty text has none.
-pub fn leaves(text: &str) -> Result<Vec<Leaf>, Broken> {
+pub(super) fn leaves(text: &str) -> Result<Vec<Leaf>, Broken> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Vec::new());
     }
@@ -202,12 +202,12 @@ fn collect(prefix: &str, entries: &[(String, Spanned<YamlNode>)], leaves: &mut V
 }
 
 /// A single value.
-pub fn value(text: &str) -> Option<Value> {
+pub(super) fn value(text: &str) -> Option<Value> {
     parse(text).ok().map(|node| node.value.value())
 }
 
 /// The line with a caret under the column; nothing where that lies too far out to be seen.
-pub fn excerpt(text: &str, line: u64, column: u64) -> String {
+pub(super) fn excerpt(text: &str, line: u64, column: u64) -> String {
     let source = text.lines().nth((line as usize).saturating_sub(1));
     let Some(source) = source.filter(|_| column <= 120) else {
         return String::new();

@@ -10,7 +10,7 @@ use crate::error::{Code, Error, Result};
 
 /// The amount of work that is put into one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
+pub(super) enum Effort {
     /// None: it is framed, not compressed.
     Stored,
     /// The fastest level that compresses: somebody waits.
@@ -23,10 +23,10 @@ pub enum Effort {
 const BLOCK: usize = 0xffff;
 
 /// More than deflate can compress: a size that promises more is a lie, and memory is not given for it.
-pub const RATIO: usize = 1100;
+pub(super) const RATIO: usize = 1100;
 
 /// Returns how many bytes content of a size takes at most: a fast compressor may spend nine bits on each of its bytes.
-pub const fn most_compressed(size: u64) -> u64 {
+pub(super) const fn most_compressed(size: u64) -> u64 {
     size.saturating_add(size / 4 + 256)
 }
 
@@ -42,7 +42,7 @@ thread_local! {
 }
 
 /// Appends `content`, with zlib's header and checksum, to `out`.
-pub fn zlib(content: &[u8], effort: Effort, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn zlib(content: &[u8], effort: Effort, out: &mut Vec<u8>) -> Result<()> {
     match effort {
         Effort::Stored => {
             stored(content, out);
@@ -81,7 +81,7 @@ fn stored(content: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The content of `size` bytes that `bytes` hold; `None` when they do not, or hold more or less.
-pub fn inflate(bytes: &[u8], size: usize) -> Option<Vec<u8>> {
+pub(super) fn inflate(bytes: &[u8], size: usize) -> Option<Vec<u8>> {
     if size / RATIO > bytes.len() {
         return None;
     }

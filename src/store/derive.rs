@@ -14,7 +14,7 @@ use super::{hash, pack};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 
 /// An index that was derived.
-pub struct Derived {
+pub(super) struct Derived {
     pub bytes: Vec<u8>,
     /// Objects that it names as the old index did, and that the pack does not hold whole.
     pub bad: BTreeSet<ObjectId>,
@@ -26,7 +26,7 @@ const PIECE: usize = 256 << 10;
 /// Reads a pack from its first object to its last and makes the index that it should have. Where an object is damaged, it goes on at the
 /// next place that the old index names. An ordinary git wants an index to name as many objects as the pack counts: damaged ones keep
 /// the entry that the old index has for them.
-pub fn index(file: &File, length: u64, old: &Arc<Vec<u8>>) -> std::io::Result<Derived> {
+pub(super) fn index(file: &File, length: u64, old: &Arc<Vec<u8>>) -> std::io::Result<Derived> {
     let mut hints: Vec<PackEntry> = Index::bounded(Arc::clone(old))
         .map(|old| old.entries().filter(|entry| entry.offset >= 12).collect())
         .unwrap_or_default();
@@ -157,7 +157,7 @@ fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Ve
 }
 
 /// The objects of a whole index that its pack does not hold as they were written.
-pub fn missing(file: &File, length: u64, index: &Index) -> std::io::Result<BTreeSet<ObjectId>> {
+pub(super) fn missing(file: &File, length: u64, index: &Index) -> std::io::Result<BTreeSet<ObjectId>> {
     let mut entries: Vec<PackEntry> = index.entries().collect();
     entries.sort_by_key(|entry| entry.offset);
     let mut bad = BTreeSet::new();

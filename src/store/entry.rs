@@ -30,7 +30,7 @@ const HEADER: usize = 48;
 
 /// The form of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(super) enum Form {
     Whole(ObjectKind),
     /// An annotated tag: piton writes none.
     Tag,
@@ -42,7 +42,7 @@ pub enum Form {
 
 /// The head of an entry.
 #[derive(Clone, Copy, Debug)]
-pub struct Head {
+pub(super) struct Head {
     pub form: Form,
     /// Bytes of what is compressed: of a delta the delta's own.
     pub size: u64,
@@ -51,7 +51,7 @@ pub struct Head {
 }
 
 /// The reason why an object cannot be read.
-pub enum Fault {
+pub(super) enum Fault {
     /// The pack does not hold it as it should.
     Damaged(&'static str),
     System(std::io::Error),
@@ -60,7 +60,7 @@ pub enum Fault {
 }
 
 /// The fault of a copy that can be read and is not what its id says.
-pub const OTHER_BYTES: Fault = Fault::Damaged("it has other bytes than its id says");
+pub(super) const OTHER_BYTES: Fault = Fault::Damaged("it has other bytes than its id says");
 
 impl From<std::io::Error> for Fault {
     fn from(error: std::io::Error) -> Fault {
@@ -75,18 +75,18 @@ impl From<std::io::Error> for Fault {
 }
 
 /// Reads the base of a delta that stands in no pack, or in another one.
-pub type Elsewhere<'e> = dyn Fn(&ObjectId) -> Result<(ObjectKind, Vec<u8>), Fault> + 'e;
+pub(super) type Elsewhere<'e> = dyn Fn(&ObjectId) -> Result<(ObjectKind, Vec<u8>), Fault> + 'e;
 
 /// Bases of deltas may always be this large, whatever the object that they lead to may take.
 const SMALL_BASE: u64 = 32 << 20;
 
 /// Returns how large a base may be for an object that may have `most` bytes.
-pub fn most_of_base(most: u64) -> u64 {
+pub(super) fn most_of_base(most: u64) -> u64 {
     most.saturating_mul(4).max(SMALL_BASE)
 }
 
 /// A pack as its objects are read from it.
-pub struct PackSource<'p> {
+pub(super) struct PackSource<'p> {
     pub file: &'p File,
     /// Bytes of the file.
     pub length: u64,
@@ -111,7 +111,7 @@ fn read_some(file: &File, bytes: &mut [u8], at: u64) -> std::io::Result<usize> {
 }
 
 /// A range of a file as a stream.
-pub struct Stream<'f> {
+pub(super) struct Stream<'f> {
     file: &'f File,
     at: u64,
     end: u64,
@@ -121,7 +121,7 @@ pub struct Stream<'f> {
 
 impl<'f> Stream<'f> {
     /// From `at` up to `end`.
-    pub fn new(file: &'f File, at: u64, end: u64) -> Stream<'f> {
+    pub(super) fn new(file: &'f File, at: u64, end: u64) -> Stream<'f> {
         Stream { file, at, end, piece: Vec::new(), used: 0 }
     }
 }
@@ -144,7 +144,7 @@ impl Read for Stream<'_> {
 
 impl PackSource<'_> {
     /// The head of the entry at `at`.
-    pub fn head(&self, at: u64) -> Result<Head, Fault> {
+    pub(super) fn head(&self, at: u64) -> Result<Head, Fault> {
         let mut bytes = [0; HEADER];
         let read = read_some(self.file, &mut bytes, at)?;
         let bytes = &bytes[..read];
@@ -189,18 +189,23 @@ impl PackSource<'_> {
     }
 
     /// Streams the inflated content of an entry.
-    pub fn stream(&self, head: &Head) -> impl Read + use<'_> {
+    pub(super) fn stream(&self, head: &Head) -> impl Read + use<'_> {
         ZlibDecoder::new(Stream::new(self.file, head.begin, self.length))
     }
 
     /// Reads the object at `at`, whatever memory it takes.
-    pub fn read(&self, at: u64) -> Result<(Option<ObjectKind>, Vec<u8>), Fault> {
+    pub(super) fn read(&self, at: u64) -> Result<(Option<ObjectKind>, Vec<u8>), Fault> {
         self.read_within(at, &ObjectId::EMPTY_TREE, u64::MAX)
     }
 
     /// Reads the object `id` at `at` if it has at most so many bytes; its kind is `None` if it is a tag. Nothing is unpacked before
     /// its size is known to fit, no delta and no base either.
-    pub fn read_within(&self, at: u64, id: &ObjectId, most: u64) -> Result<(Option<ObjectKind>, Vec<u8>), Fault> {
+    pub(super) fn read_within(
+        &self,
+        at: u64,
+        id: &ObjectId,
+        most: u64,
+    ) -> Result<(Option<ObjectKind>, Vec<u8>), Fault> {
         let fits = |size: u64, most: u64| match size <= most {
             true => Ok(()),
             false => Err(Fault::Refused(object_too_large(id, size, most))),
@@ -239,7 +244,7 @@ impl PackSource<'_> {
     }
 
     /// Kind and size of the object at `at`, without reading it.
-    pub fn describe(&self, at: u64) -> Result<(Option<ObjectKind>, u64), Fault> {
+    pub(super) fn describe(&self, at: u64) -> Result<(Option<ObjectKind>, u64), Fault> {
         let first = self.head(at)?;
         let (mut head, mut steps) = (first, 0);
         let kind = loop {

@@ -8,41 +8,41 @@ use sha1_checked::{Digest, Sha1};
 use crate::model::id::{ObjectId, ObjectKind};
 
 /// The id of content that was looked at for collisions when it was stored.
-pub fn plain_id(kind: ObjectKind, content: &[u8]) -> ObjectId {
+pub(super) fn plain_id(kind: ObjectKind, content: &[u8]) -> ObjectId {
     let mut hasher = PlainHasher::new(kind, content.len() as u64);
     hasher.update(content);
     hasher.finish()
 }
 
 /// As [`plain_id`], piece by piece.
-pub struct PlainHasher(Sha1);
+pub(super) struct PlainHasher(Sha1);
 
 impl PlainHasher {
     /// Begins with git's header for `kind` and `length` content bytes.
-    pub fn new(kind: ObjectKind, length: u64) -> PlainHasher {
+    pub(super) fn new(kind: ObjectKind, length: u64) -> PlainHasher {
         let mut hasher = plain_sha1();
         hasher.update(format!("{} {length}\0", kind.as_str()).as_bytes());
         PlainHasher(hasher)
     }
 
     /// Adds content.
-    pub fn update(&mut self, bytes: &[u8]) {
+    pub(super) fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
     /// The id of what was added.
-    pub fn finish(self) -> ObjectId {
+    pub(super) fn finish(self) -> ObjectId {
         ObjectId::from_bytes(digest(self.0))
     }
 }
 
 /// Of what was hashed before, or is our own: collision detection has nothing to protect here.
-pub fn plain_sha1() -> Sha1 {
+pub(super) fn plain_sha1() -> Sha1 {
     Sha1::builder().detect_collision(false).build()
 }
 
 /// The SHA-1 of a file from where it stands to its end.
-pub fn checksum_of(file: &mut File) -> std::io::Result<[u8; 20]> {
+pub(super) fn checksum_of(file: &mut File) -> std::io::Result<[u8; 20]> {
     let mut hasher = plain_sha1();
     let mut buffer = vec![0u8; 1 << 18];
     loop {
@@ -55,14 +55,14 @@ pub fn checksum_of(file: &mut File) -> std::io::Result<[u8; 20]> {
 }
 
 /// The SHA-1 of bytes of our own.
-pub fn checksum(bytes: &[u8]) -> [u8; 20] {
+pub(super) fn checksum(bytes: &[u8]) -> [u8; 20] {
     let mut hasher = plain_sha1();
     hasher.update(bytes);
     digest(hasher)
 }
 
 /// Returns the digest of all that was hashed.
-pub fn digest(hasher: Sha1) -> [u8; 20] {
+pub(super) fn digest(hasher: Sha1) -> [u8; 20] {
     let mut bytes = [0u8; 20];
     bytes.copy_from_slice(hasher.try_finalize().hash());
     bytes

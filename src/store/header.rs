@@ -3,7 +3,7 @@
 use crate::model::id::ObjectKind;
 
 /// Returns the header: type in bits 4-6 of the first byte, size in its low four bits and then seven bits a byte, least significant first.
-pub fn entry_header(kind: ObjectKind, size: u64) -> Vec<u8> {
+pub(super) fn entry_header(kind: ObjectKind, size: u64) -> Vec<u8> {
     let number = match kind {
         ObjectKind::Commit => 1u8,
         ObjectKind::Tree => 2,
@@ -23,7 +23,7 @@ pub fn entry_header(kind: ObjectKind, size: u64) -> Vec<u8> {
 
 /// Kind and size of the entry that `bytes` begin with, and where its content begins; `None` for deltas, tags and what is
 /// none.
-pub fn entry_of(bytes: &[u8]) -> Option<(ObjectKind, u64, usize)> {
+pub(super) fn entry_of(bytes: &[u8]) -> Option<(ObjectKind, u64, usize)> {
     let (number, size, at) = type_and_size(bytes)?;
     let kind = match number {
         1 => ObjectKind::Commit,
@@ -35,7 +35,7 @@ pub fn entry_of(bytes: &[u8]) -> Option<(ObjectKind, u64, usize)> {
 }
 
 /// Type and size at the beginning of an entry, and how many bytes they take.
-pub fn type_and_size(bytes: &[u8]) -> Option<(u8, u64, usize)> {
+pub(super) fn type_and_size(bytes: &[u8]) -> Option<(u8, u64, usize)> {
     let first = *bytes.first()?;
     let (mut size, mut shift, mut at, mut last) = (u64::from(first & 15), 4, 1, first);
     while last & 0x80 != 0 {

@@ -9,7 +9,7 @@ use crate::model::id::ObjectId;
 
 /// An entry of an index, for one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PackEntry {
+pub(super) struct PackEntry {
     pub id: ObjectId,
     /// CRC-32 of the entry's bytes in the pack.
     pub crc: u32,
@@ -26,7 +26,7 @@ const EACH: usize = 28;
 const TAIL: usize = 40;
 
 /// A whole index of version 2.
-pub struct Index {
+pub(super) struct Index {
     bytes: Arc<Vec<u8>>,
     count: usize,
 }
@@ -34,7 +34,7 @@ pub struct Index {
 impl Index {
     /// Takes bytes that were verified before, as far as the file system tells: only the tables' bounds are looked at. The error says
     /// what is wrong.
-    pub fn bounded(bytes: impl Into<Arc<Vec<u8>>>) -> Result<Index, &'static str> {
+    pub(super) fn bounded(bytes: impl Into<Arc<Vec<u8>>>) -> Result<Index, &'static str> {
         let bytes = bytes.into();
         if !bytes.starts_with(b"\xfftOc\0\0\0\x02") {
             return Err("it is no index of version 2");
@@ -56,7 +56,7 @@ impl Index {
     }
 
     /// Verifies all of it: checksum, tables, order.
-    pub fn verified(bytes: impl Into<Arc<Vec<u8>>>) -> Result<Index, &'static str> {
+    pub(super) fn verified(bytes: impl Into<Arc<Vec<u8>>>) -> Result<Index, &'static str> {
         let index = Index::bounded(bytes)?;
         let body = index.bytes.len() - 20;
         if super::hash::checksum(&index.bytes[..body]) != index.bytes[body..] {
@@ -116,12 +116,12 @@ impl Index {
     }
 
     /// Counts its objects.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.count
     }
 
     /// Returns where an object begins in the pack.
-    pub fn find(&self, id: &ObjectId) -> Option<u64> {
+    pub(super) fn find(&self, id: &ObjectId) -> Option<u64> {
         let (mut from, mut to) = self.span(usize::from(id.as_bytes()[0]));
         while from < to {
             let middle = from + (to - from) / 2;
@@ -135,19 +135,19 @@ impl Index {
     }
 
     /// All objects, in the order of their ids.
-    pub fn entries(&self) -> impl Iterator<Item = PackEntry> + '_ {
+    pub(super) fn entries(&self) -> impl Iterator<Item = PackEntry> + '_ {
         (0..self.count).filter_map(|at| self.entry(at))
     }
 
     /// The checksum of the pack that it was made for.
-    pub fn of_pack(&self) -> &[u8] {
+    pub(super) fn of_pack(&self) -> &[u8] {
         let end = self.bytes.len() - 20;
         &self.bytes[end - 20..end]
     }
 }
 
 /// All entries of an index that is verified here, in the order of their ids; `None` for anything that is not a whole index of version 2.
-pub fn parse(bytes: Vec<u8>) -> Option<Vec<PackEntry>> {
+pub(super) fn parse(bytes: Vec<u8>) -> Option<Vec<PackEntry>> {
     Index::verified(bytes).ok().map(|index| index.entries().collect())
 }
 

@@ -27,7 +27,7 @@ const MARK: &str = "piton packs 1";
 
 /// A pack as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownPack {
+pub(super) struct KnownPack {
     pub idx: FileMark,
     pub pack: FileMark,
     /// Counts its objects.
@@ -38,7 +38,7 @@ pub struct KnownPack {
 
 /// All packs as they were.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Inventory {
+pub(super) struct Inventory {
     /// By name, without an extension.
     pub packs: BTreeMap<String, KnownPack>,
     /// True if objects may be missing that checkpoints name.
@@ -52,12 +52,12 @@ impl Inventory {
     ///
     /// # Errors
     /// `store-locked` when another process holds it for very long; `permission`.
-    pub fn lock(git_dir: &Path) -> Result<FileLock> {
+    pub(super) fn lock(git_dir: &Path) -> Result<FileLock> {
         FileLock::acquire(&git_dir.with_file_name("inventory.lock"), Mode::Exclusive, "looking at packs", PATIENCE)
     }
 
     /// The same, without trust in indexes that are damaged by now: those are derived again when packs are listed.
-    pub fn verified(mut self, git_dir: &Path) -> Inventory {
+    pub(super) fn verified(mut self, git_dir: &Path) -> Inventory {
         let dir = git_dir.join("objects/pack");
         for (name, known) in &mut self.packs {
             // One that cannot be read is not there, or is told of when packs are listed.
@@ -72,12 +72,12 @@ impl Inventory {
     ///
     /// # Errors
     /// When the file cannot be looked at.
-    pub fn identity(git_dir: &Path) -> Result<Option<FileMark>> {
+    pub(super) fn identity(git_dir: &Path) -> Result<Option<FileMark>> {
         FileMark::behind(&git_dir.join("piton-packs"))
     }
 
     /// Reads it; `None` when it is missing or damaged.
-    pub fn load(git_dir: &Path) -> Option<Inventory> {
+    pub(super) fn load(git_dir: &Path) -> Option<Inventory> {
         let text = std::fs::read_to_string(git_dir.join("piton-packs")).ok()?;
         let (body, sum) = text.trim_end().rsplit_once('\n')?;
         if sum != format!("sum {:08x}", crc32fast::hash(body.as_bytes())) {
@@ -110,7 +110,7 @@ impl Inventory {
     ///
     /// # Errors
     /// `disk-full`, `permission`.
-    pub fn save(&self, git_dir: &Path) -> Result<()> {
+    pub(super) fn save(&self, git_dir: &Path) -> Result<()> {
         let mut text = MARK.to_owned();
         if self.is_suspect {
             text.push_str("\nsuspect");
@@ -132,7 +132,7 @@ impl Inventory {
     ///
     /// # Errors
     /// As [`Inventory::lock`] and [`Inventory::save`].
-    pub fn forget(git_dir: &Path, names: &[&str]) -> Result<()> {
+    pub(super) fn forget(git_dir: &Path, names: &[&str]) -> Result<()> {
         let _lock = Inventory::lock(git_dir)?;
         let Some(mut inventory) = Inventory::load(git_dir) else { return Ok(()) };
         let before = inventory.packs.len();

@@ -106,7 +106,7 @@ fn content(path: &Path) -> Result<Option<Vec<u8>>> {
 }
 
 /// Makes sure that the repository exists and is whole enough to open; gives its path.
-pub fn prepare(home: &Path) -> Result<PathBuf> {
+pub(super) fn prepare(home: &Path) -> Result<PathBuf> {
     create_private_dir(home)?;
     let git_dir = home.join("store.git");
     if git_dir.join("config").symlink_metadata().is_err() && !git_dir.join("objects").is_dir() {
@@ -145,7 +145,7 @@ fn create(home: &Path, git_dir: &Path) -> Result<()> {
 }
 
 /// Configuration and HEAD of a repository beside the store.
-pub fn configure_aside(git_dir: &Path) -> Result<()> {
+pub(super) fn configure_aside(git_dir: &Path) -> Result<()> {
     replace_cache(&git_dir.join("config"), config_text().as_bytes())?;
     replace_cache(&git_dir.join("HEAD"), HEAD.as_bytes())
 }
@@ -170,7 +170,7 @@ fn mend(git_dir: &Path) -> Result<()> {
 }
 
 /// Gives the store another epoch: what is remembered of its content is looked up again.
-pub fn change_epoch(git_dir: &Path) -> Result<()> {
+pub(super) fn change_epoch(git_dir: &Path) -> Result<()> {
     replace_file(&git_dir.join("piton-epoch"), new_epoch()?.as_bytes())
 }
 
@@ -182,7 +182,7 @@ fn new_epoch() -> Result<String> {
 }
 
 /// The store's epoch.
-pub fn epoch(git_dir: &Path) -> Result<String> {
+pub(super) fn epoch(git_dir: &Path) -> Result<String> {
     let path = git_dir.join("piton-epoch");
     let bytes = std::fs::read(&path).at("reading", &path)?;
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())

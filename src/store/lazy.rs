@@ -12,7 +12,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::sys::fs::durable::{create_private_dir, replace_file, sync_dir};
 
 /// The marks that stand: names of workspaces.
-pub fn marked(home: &Path) -> Result<Vec<String>> {
+pub(super) fn marked(home: &Path) -> Result<Vec<String>> {
     let dir = dir(home);
     let listing = match std::fs::read_dir(&dir) {
         Ok(listing) => listing,
@@ -24,7 +24,7 @@ pub fn marked(home: &Path) -> Result<Vec<String>> {
 }
 
 /// Makes the mark of the workspace that `log` belongs to.
-pub fn announce(home: &Path, log: &Path) -> Result<()> {
+pub(super) fn announce(home: &Path, log: &Path) -> Result<()> {
     let mark = dir(home).join(log.parent().and_then(Path::file_name).unwrap_or_default());
     if mark.exists() {
         return Ok(());
@@ -37,7 +37,7 @@ pub fn announce(home: &Path, log: &Path) -> Result<()> {
 }
 
 /// Makes the records durable that others did not wait for.
-pub fn sync_logs(home: &Path) -> Result<()> {
+pub(super) fn sync_logs(home: &Path) -> Result<()> {
     for name in marked(home)? {
         let path = home.join("workspaces").join(name).join("log");
         match File::open(&path) {
@@ -50,7 +50,7 @@ pub fn sync_logs(home: &Path) -> Result<()> {
 }
 
 /// Removes all marks.
-pub fn forget(home: &Path) -> Result<()> {
+pub(super) fn forget(home: &Path) -> Result<()> {
     let dir = dir(home);
     match std::fs::remove_dir_all(&dir) {
         Ok(()) => sync_dir(home),

@@ -23,12 +23,12 @@ use crate::sys::fs::durable::{sync_dir, unique_suffix};
 use crate::sys::parallel::{Caller, Threads};
 
 /// Returns where a loose object stands.
-pub fn path_of(git_dir: &Path, id: &ObjectId) -> PathBuf {
+pub(super) fn path_of(git_dir: &Path, id: &ObjectId) -> PathBuf {
     path_in(&git_dir.join("objects"), id)
 }
 
 /// Returns where a loose object stands below a directory of objects.
-pub fn path_in(objects: &Path, id: &ObjectId) -> PathBuf {
+pub(super) fn path_in(objects: &Path, id: &ObjectId) -> PathBuf {
     let hex = id.to_string();
     objects.join(&hex[..2]).join(&hex[2..])
 }
@@ -52,7 +52,7 @@ thread_local! {
 }
 
 /// Compresses an object as a loose file holds it. A small one would gain nothing by it, and stays as it is.
-pub fn compress(kind: ObjectKind, content: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn compress(kind: ObjectKind, content: &[u8]) -> Result<Vec<u8>> {
     let mut plain = Vec::with_capacity(content.len() + 32);
     plain.extend_from_slice(format!("{} {}\0", kind.as_str(), content.len()).as_bytes());
     plain.extend_from_slice(content);
@@ -106,7 +106,7 @@ impl Drop for Temporary {
 }
 
 /// True if a file does not hold the object of an id. One that cannot be read is not judged. Takes constant memory.
-pub fn is_damaged(path: &Path, id: &ObjectId) -> bool {
+pub(super) fn is_damaged(path: &Path, id: &ObjectId) -> bool {
     let is_of_id = with(path, |kind, size, content| Ok(proven_id(content, kind, size)? == Some(*id)));
     match is_of_id {
         Ok(is_of_id) => !is_of_id,
@@ -116,7 +116,10 @@ pub fn is_damaged(path: &Path, id: &ObjectId) -> bool {
 }
 
 /// Gives kind, size and content of a loose object to `take`, as a stream. What it does not have room for in memory, it needs none for.
-pub fn with<T>(path: &Path, take: impl FnOnce(ObjectKind, u64, &mut dyn Read) -> Result<T, Fault>) -> Result<T, Fault> {
+pub(super) fn with<T>(
+    path: &Path,
+    take: impl FnOnce(ObjectKind, u64, &mut dyn Read) -> Result<T, Fault>,
+) -> Result<T, Fault> {
     let open = || File::open(path).map(|file| BufReader::with_capacity(1 << 16, file));
     let (kind, size, begin) = header(open()?)?.object()?;
     let mut content = ZlibDecoder::new(open()?);
@@ -138,12 +141,12 @@ fn proven_id(content: &mut dyn Read, kind: ObjectKind, size: u64) -> std::io::Re
 }
 
 /// Writes an object and puts it in its place without waiting for the disk: a log holds it.
-pub fn write_quick(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> {
+pub(super) fn write_quick(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> {
     let (mut temporary, mut file) = Temporary::create(git_dir)?;
     file.write_all(compressed).at("writing", &temporary.path)?;
     let target = path_of(git_dir, id);
     let moved = std::fs::rename(&temporary.path, &target).or_else(|error| {
-        let dir = target.parent().filter(|_| error.kind() == std::io::ErrorKind::NotFound);
+        let dir = target.parent().filter(|_| error.kind() == ErrorKind::NotFound);
         let Some(dir) = dir else { return Err(error) };
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         std::fs::rename(&temporary.path, &target)
@@ -154,7 +157,7 @@ pub fn write_quick(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<(
 }
 
 /// Has an object be there, durably, exactly as a log holds it.
-pub fn put_back(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> {
+pub(super) fn put_back(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> {
     let path = path_of(git_dir, id);
     if std::fs::read(&path).is_ok_and(|bytes| bytes == compressed) {
         return Ok(());
@@ -165,24 +168,24 @@ pub fn put_back(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> 
 }
 
 /// Syncs files or directories, several at a time; what is not there is passed over.
-pub fn sync_files(paths: &BTreeSet<PathBuf>) -> Result<()> {
+pub(super) fn sync_files(paths: &BTreeSet<PathBuf>) -> Result<()> {
     let paths: Vec<&PathBuf> = paths.iter().collect();
     SYNCERS.try_each(paths.len(), &|at| match File::open(paths[at]) {
         Ok(file) => file.sync_all().at("syncing", paths[at]),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::io(error, "syncing", paths[at])),
     })
 }
 
 /// A loose object on its way: written, not yet synced, not yet in its place.
-pub struct UnsyncedObject {
+pub(super) struct UnsyncedObject {
     temporary: Temporary,
     id: ObjectId,
 }
 
 impl UnsyncedObject {
     /// Writes already compressed bytes aside.
-    pub fn write(git_dir: &Path, id: ObjectId, compressed: &[u8]) -> Result<UnsyncedObject> {
+    pub(super) fn write(git_dir: &Path, id: ObjectId, compressed: &[u8]) -> Result<UnsyncedObject> {
         let (temporary, mut file) = Temporary::create(git_dir)?;
         file.write_all(compressed).at("writing", &temporary.path)?;
         // Many may be on their way at once: none keeps a descriptor.
@@ -196,16 +199,16 @@ impl UnsyncedObject {
 }
 
 /// The threads that wait for the disk at once, however few processors there are.
-pub const SYNCERS: Threads = Threads { name: "sync", most: 8, block: 1, caller: Caller::Works };
+pub(super) const SYNCERS: Threads = Threads { name: "sync", most: 8, block: 1, caller: Caller::Works };
 
 /// From one more object on a batch writes a pack.
-pub const MAX_LOOSE: usize = 64;
+pub(super) const MAX_LOOSE: usize = 64;
 
 /// Makes objects durable and puts them in their places; the directories too.
 ///
 /// Syncs wait for the file system's journal. Those that wait at the same time share one commit of it, so that many wait
 /// hardly longer than one.
-pub fn finish(git_dir: &Path, pending: Vec<UnsyncedObject>) -> Result<()> {
+pub(super) fn finish(git_dir: &Path, pending: Vec<UnsyncedObject>) -> Result<()> {
     SYNCERS.try_each(pending.len(), &|at| pending[at].sync())?;
     let mut dirs = BTreeSet::new();
     for UnsyncedObject { temporary, id } in pending {
@@ -216,7 +219,7 @@ pub fn finish(git_dir: &Path, pending: Vec<UnsyncedObject>) -> Result<()> {
 }
 
 /// Returns how many loose objects one directory of 256 holds.
-pub fn sample(git_dir: &Path) -> Result<usize> {
+pub(super) fn sample(git_dir: &Path) -> Result<usize> {
     let dir = git_dir.join("objects/17");
     match std::fs::read_dir(&dir) {
         Ok(listing) => Ok(listing.count()),
@@ -226,12 +229,12 @@ pub fn sample(git_dir: &Path) -> Result<usize> {
 }
 
 /// The ids of all loose objects.
-pub fn list(git_dir: &Path) -> Result<Vec<ObjectId>> {
+pub(super) fn list(git_dir: &Path) -> Result<Vec<ObjectId>> {
     list_in(&git_dir.join("objects"))
 }
 
 /// The ids of all loose objects below a directory of objects.
-pub fn list_in(objects: &Path) -> Result<Vec<ObjectId>> {
+pub(super) fn list_in(objects: &Path) -> Result<Vec<ObjectId>> {
     let mut ids = Vec::new();
     for dir in std::fs::read_dir(objects).at("listing", objects)? {
         let dir = dir.at("listing", objects)?;
@@ -251,7 +254,7 @@ pub fn list_in(objects: &Path) -> Result<Vec<ObjectId>> {
 }
 
 /// Reads a loose object into memory and proves it; `None` when the file does not hold the object of this id.
-pub fn read_whole(path: &Path, id: &ObjectId) -> Result<Option<(ObjectKind, Vec<u8>)>> {
+pub(super) fn read_whole(path: &Path, id: &ObjectId) -> Result<Option<(ObjectKind, Vec<u8>)>> {
     match read(path, id, u64::MAX) {
         Ok(object) => Ok(Some(object)),
         Err(Fault::Damaged(_)) => Ok(None),
@@ -261,7 +264,7 @@ pub fn read_whole(path: &Path, id: &ObjectId) -> Result<Option<(ObjectKind, Vec<
 }
 
 /// Reads a loose object of at most so many bytes into memory and proves it. A larger one is refused before it is unpacked.
-pub fn read(path: &Path, id: &ObjectId, most: u64) -> Result<(ObjectKind, Vec<u8>), Fault> {
+pub(super) fn read(path: &Path, id: &ObjectId, most: u64) -> Result<(ObjectKind, Vec<u8>), Fault> {
     let mut file = File::open(path)?;
     // A buffer that grows between objects that stay tears the heap: as many bytes are taken as will be read.
     let mut bytes = Vec::with_capacity(file.metadata()?.len().min(BEGINNING) as usize);
@@ -292,7 +295,7 @@ fn inflated_in_pieces(compressed: &[u8], whole: usize) -> std::io::Result<Option
 }
 
 /// True if an error says that there is no such file.
-pub fn is_absent(error: &std::io::Error) -> bool {
+pub(super) fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
@@ -346,13 +349,13 @@ fn parsed(begin: &[u8]) -> Option<Head> {
 }
 
 /// Kind and size that a loose object says it has.
-pub fn describe(path: &Path) -> Result<(ObjectKind, u64), Fault> {
+pub(super) fn describe(path: &Path) -> Result<(ObjectKind, u64), Fault> {
     let (kind, size, _) = header(File::open(path)?)?.object()?;
     Ok((kind, size))
 }
 
 /// Writes a blob of `size` bytes from a reader, in constant memory, synced with its directory.
-pub fn write_stream(git_dir: &Path, size: u64, source: &mut dyn Read) -> Result<ObjectId> {
+pub(super) fn write_stream(git_dir: &Path, size: u64, source: &mut dyn Read) -> Result<ObjectId> {
     let (temporary, file) = Temporary::create(git_dir)?;
     let mut encoder = ZlibEncoder::new(file, Compression::new(1));
     encoder.write_all(format!("blob {size}\0").as_bytes()).at("writing", &temporary.path)?;

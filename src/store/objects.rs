@@ -50,7 +50,7 @@ type Reading<'r, T> = dyn FnMut(ObjectPlace<'_>) -> Result<T, Fault> + 'r;
 type Taking<'t, T> = dyn FnMut(ObjectKind, u64, &mut dyn Read) -> Result<T, Fault> + 't;
 
 /// All objects that a repository finds.
-pub struct Objects {
+pub(super) struct Objects {
     git_dir: PathBuf,
     /// The file in which damaged and missing objects are noted.
     noted: PathBuf,
@@ -64,11 +64,11 @@ pub struct Objects {
 }
 
 /// The kind of an object; `None` for tags, which piton never writes.
-pub type StoredKind = Option<ObjectKind>;
+pub(super) type StoredKind = Option<ObjectKind>;
 
 impl Objects {
     /// Of the repository at `git_dir`. Nothing is read yet.
-    pub fn new(git_dir: &Path) -> Objects {
+    pub(super) fn new(git_dir: &Path) -> Objects {
         let mut dirs = vec![git_dir.join("objects")];
         let mut at = 0;
         while at < dirs.len() && dirs.len() < BORROWED {
@@ -93,12 +93,12 @@ impl Objects {
     }
 
     /// Notes in the repository at `git_dir`, which it borrows from.
-    pub fn note_in(&mut self, git_dir: &Path) {
+    pub(super) fn note_in(&mut self, git_dir: &Path) {
         self.noted = git_dir.join(NOTED);
     }
 
     /// True if it borrows from others.
-    pub fn borrows(&self) -> bool {
+    pub(super) fn borrows(&self) -> bool {
         self.dirs.len() > 1
     }
 
@@ -112,7 +112,7 @@ impl Objects {
     ///
     /// # Errors
     /// When they cannot be listed.
-    pub fn set(&self) -> Result<Arc<Set>> {
+    pub(super) fn set(&self) -> Result<Arc<Set>> {
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(set) = &*set {
             return Ok(Arc::clone(set));
@@ -125,7 +125,7 @@ impl Objects {
     ///
     /// # Errors
     /// As [`Objects::set`].
-    pub fn refresh(&self) -> Result<Arc<Set>> {
+    pub(super) fn refresh(&self) -> Result<Arc<Set>> {
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(set) = set.as_ref().filter(|set| set.is_current()) {
             return Ok(Arc::clone(set));
@@ -139,7 +139,7 @@ impl Objects {
     ///
     /// # Errors
     /// As [`Objects::set`].
-    pub fn look_again(&self) -> Result<Arc<Set>> {
+    pub(super) fn look_again(&self) -> Result<Arc<Set>> {
         let set = self.refresh()?;
         if set.stands() {
             return Ok(set);
@@ -162,7 +162,7 @@ impl Objects {
     }
 
     /// Closes the packs until they are read again.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         let listed = self.set.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let accounted = self.accounted.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for set in [listed.as_ref(), accounted.as_ref().map(|accounted| &accounted.set)].into_iter().flatten() {
@@ -171,7 +171,7 @@ impl Objects {
     }
 
     /// True if an object stands alone in a file that is not empty.
-    pub fn is_loose(&self, id: &ObjectId) -> bool {
+    pub(super) fn is_loose(&self, id: &ObjectId) -> bool {
         self.dirs.iter().any(|dir| loose::path_in(dir, id).symlink_metadata().is_ok_and(|facts| facts.len() > 0))
     }
 
@@ -179,7 +179,7 @@ impl Objects {
     ///
     /// # Errors
     /// As [`Objects::set`].
-    pub fn has(&self, id: &ObjectId) -> Result<bool> {
+    pub(super) fn has(&self, id: &ObjectId) -> Result<bool> {
         let set = self.set()?;
         Ok(set.has(id) || self.is_loose(id) || (!set.is_current() && self.refresh()?.has(id)))
     }
@@ -188,7 +188,7 @@ impl Objects {
     ///
     /// # Errors
     /// As [`Objects::set`].
-    pub fn has_expected(&self, id: &ObjectId) -> Result<bool> {
+    pub(super) fn has_expected(&self, id: &ObjectId) -> Result<bool> {
         if self.has(id)? {
             return Ok(true);
         }
@@ -200,7 +200,7 @@ impl Objects {
     ///
     /// # Errors
     /// `too-large`, before anything is unpacked; `store-damaged` when it is missing, cut or not what its id says.
-    pub fn read(&self, id: &ObjectId, most: u64) -> Result<(StoredKind, Vec<u8>)> {
+    pub(super) fn read(&self, id: &ObjectId, most: u64) -> Result<(StoredKind, Vec<u8>)> {
         self.read_by(id, most, &Cell::new(STEPS))
     }
 
@@ -233,7 +233,7 @@ impl Objects {
     ///
     /// # Errors
     /// `store-damaged` when it is missing or its beginning cannot be read.
-    pub fn describe(&self, id: &ObjectId) -> Result<(StoredKind, u64)> {
+    pub(super) fn describe(&self, id: &ObjectId) -> Result<(StoredKind, u64)> {
         self.describe_by(id, &Cell::new(STEPS))
     }
 
@@ -310,7 +310,7 @@ impl Objects {
     }
 
     /// Writes down that an object is damaged or missing, for the next writer.
-    pub fn note(&self, id: &ObjectId) {
+    pub(super) fn note(&self, id: &ObjectId) {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.noted);
         let write = |mut file: std::fs::File| match file.metadata()?.len() < MOST_NOTED {
             true => file.write_all(format!("{id}\n").as_bytes()),
@@ -345,7 +345,7 @@ impl Objects {
     }
 
     /// True if a copy of an object is whole.
-    pub fn proves(&self, id: &ObjectId) -> bool {
+    pub(super) fn proves(&self, id: &ObjectId) -> bool {
         let steps = Cell::new(STEPS);
         self.tried(id, &mut |place| self.prove(place, id, &steps)).is_ok()
     }
@@ -356,7 +356,7 @@ impl Objects {
     ///
     /// # Errors
     /// `store-damaged`; those of writing. What was written before is to be thrown away then.
-    pub fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
+    pub(super) fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
         let packed = self.set()?.packs.iter().filter(|pack| pack.find(id).is_some()).count();
         let is_only = packed + usize::from(self.is_loose(id)) < 2;
         let (mut has_begun, mut refused) = (false, None);
@@ -394,7 +394,7 @@ impl Objects {
     ///
     /// # Errors
     /// When directories cannot be listed.
-    pub fn each(&self, each: &mut dyn FnMut(ObjectId) -> bool) -> Result<()> {
+    pub(super) fn each(&self, each: &mut dyn FnMut(ObjectId) -> bool) -> Result<()> {
         let set = self.refresh()?;
         for pack in &set.packs {
             if !pack.index.entries().filter(|entry| !pack.bad.contains(&entry.id)).all(|entry| each(entry.id)) {

@@ -21,20 +21,20 @@ use crate::sys::fs::durable::{sync_dir, unique_suffix};
 use crate::sys::writeback;
 
 /// An object as a pack holds it: its type-and-size header and the compressed content.
-pub struct Packed {
+pub(super) struct Packed {
     pub id: ObjectId,
     pub bytes: Vec<u8>,
 }
 
 /// Compresses an object for a pack.
-pub fn compress(kind: ObjectKind, id: ObjectId, content: &[u8], effort: Effort) -> Result<Packed> {
+pub(super) fn compress(kind: ObjectKind, id: ObjectId, content: &[u8], effort: Effort) -> Result<Packed> {
     let mut bytes = entry_header(kind, content.len() as u64);
     deflate::zlib(content, effort, &mut bytes)?;
     Ok(Packed { id, bytes })
 }
 
 /// True if an open pack is the one that ends with `checksum`, from its first byte to its last as far as its ends tell.
-pub fn ends_as(file: &File, length: u64, checksum: &[u8]) -> std::io::Result<bool> {
+pub(super) fn ends_as(file: &File, length: u64, checksum: &[u8]) -> std::io::Result<bool> {
     let (mut begin, mut end) = ([0; 8], [0; 20]);
     if length < 32 {
         return Ok(false);
@@ -45,7 +45,7 @@ pub fn ends_as(file: &File, length: u64, checksum: &[u8]) -> std::io::Result<boo
 }
 
 /// Counts the objects of an open pack as its header does; `None` if it does not begin as a pack.
-pub fn counted(file: &File) -> std::io::Result<Option<u32>> {
+pub(super) fn counted(file: &File) -> std::io::Result<Option<u32>> {
     let mut begin = [0; 12];
     match file.read_exact_at(&mut begin, 0) {
         Ok(()) => {}
@@ -57,7 +57,7 @@ pub fn counted(file: &File) -> std::io::Result<Option<u32>> {
 }
 
 /// True if a pack is there and is the one that an index was made for, as far as its ends tell.
-pub fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
+pub(super) fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
     let Some(checksum) = index.len().checked_sub(40).map(|at| &index[at..at + 20]) else { return Ok(false) };
     let file = match File::open(path) {
         Ok(file) => file,
@@ -77,12 +77,12 @@ pub fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
 const EARLY: u64 = 8 << 20;
 
 /// The beginnings of the names of packs: of one to keep, and of one whose objects are not compressed yet.
-pub const DENSE: &str = "pack-";
+pub(super) const DENSE: &str = "pack-";
 /// The beginning of the names of light packs.
-pub const LIGHT: &str = "pack-light-";
+pub(super) const LIGHT: &str = "pack-light-";
 
 /// A pack that is being written; dropped unfinished, it leaves nothing behind.
-pub struct PackWriter {
+pub(super) struct PackWriter {
     dir: PathBuf,
     path: PathBuf,
     file: BufWriter<File>,
@@ -97,7 +97,7 @@ pub struct PackWriter {
 
 impl PackWriter {
     /// Starts a pack in `objects/pack`; `name` is what its name begins with.
-    pub fn create(git_dir: &Path, name: &'static str) -> Result<PackWriter> {
+    pub(super) fn create(git_dir: &Path, name: &'static str) -> Result<PackWriter> {
         let dir = git_dir.join("objects/pack");
         let path = dir.join(format!("tmp_pack_{}", unique_suffix()));
         let file =
@@ -118,12 +118,12 @@ impl PackWriter {
     }
 
     /// Tells whether an object was appended.
-    pub fn contains(&self, id: &ObjectId) -> bool {
+    pub(super) fn contains(&self, id: &ObjectId) -> bool {
         self.ids.contains(id)
     }
 
     /// Appends an object.
-    pub fn append(&mut self, packed: &Packed) -> Result<()> {
+    pub(super) fn append(&mut self, packed: &Packed) -> Result<()> {
         self.file.write_all(&packed.bytes).at("writing", &self.path)?;
         let crc = crc32fast::hash(&packed.bytes);
         self.ids.insert(packed.id);
@@ -137,7 +137,7 @@ impl PackWriter {
     }
 
     /// Returns its length so far.
-    pub fn length(&self) -> u64 {
+    pub(super) fn length(&self) -> u64 {
         self.offset
     }
 
@@ -146,7 +146,7 @@ impl PackWriter {
     ///
     /// Gives the pack's name. It is that of its bytes, as git's is today: two writers of the same objects in another order
     /// must not take each other's index for their own.
-    pub fn finish(self) -> Result<String> {
+    pub(super) fn finish(self) -> Result<String> {
         let dir = self.dir.clone();
         let name = self.seal()?.place()?;
         sync_dir(&dir)?;
@@ -218,7 +218,7 @@ impl Drop for Sealed {
 }
 
 /// Finishes several at the same time.
-pub fn finish_all(writers: Vec<PackWriter>) -> Result<()> {
+pub(super) fn finish_all(writers: Vec<PackWriter>) -> Result<()> {
     let Some(dir) = writers.first().map(|writer| writer.dir.clone()) else {
         return Ok(());
     };
@@ -254,7 +254,7 @@ fn header(count: u32) -> [u8; 12] {
 }
 
 /// An index of version 2; `objects` are sorted by id.
-pub fn index_bytes(objects: &[PackEntry], pack_checksum: &[u8; 20]) -> Vec<u8> {
+pub(super) fn index_bytes(objects: &[PackEntry], pack_checksum: &[u8; 20]) -> Vec<u8> {
     let mut out = b"\xfftOc\0\0\0\x02".to_vec();
     let mut at = 0;
     for first in 0..=255u8 {
@@ -282,7 +282,7 @@ pub fn index_bytes(objects: &[PackEntry], pack_checksum: &[u8; 20]) -> Vec<u8> {
 }
 
 /// Writes a file that must not be there yet, and waits until it is durable.
-pub fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(path).at("creating", path)?;
     file.write_all(bytes).at("writing", path)?;
     file.sync_all().at("syncing", path)
@@ -290,7 +290,7 @@ pub fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// Makes an index of some ids, the first of them the last in the pack.
 #[cfg(test)]
-pub fn index_of(ids: &[ObjectId]) -> Vec<u8> {
+pub(super) fn index_of(ids: &[ObjectId]) -> Vec<u8> {
     let offset = |at: usize| if at == 3 { 1 << 33 } else { 12 + at as u64 * 10 };
     let entry = |(at, id): (usize, &ObjectId)| PackEntry { id: *id, crc: 7, offset: offset(at) };
     let mut entries: Vec<PackEntry> = ids.iter().enumerate().map(entry).collect();

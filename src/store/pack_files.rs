@@ -13,14 +13,14 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::lock::{FileLock, Mode};
 
 /// The places of a store.
-pub struct StorePaths {
+pub(super) struct StorePaths {
     pub home: PathBuf,
     pub git_dir: PathBuf,
 }
 
 /// A pack that stands.
 #[derive(Clone)]
-pub struct PackFile {
+pub(super) struct PackFile {
     /// Without its extension.
     pub path: PathBuf,
     pub length: u64,
@@ -29,40 +29,40 @@ pub struct PackFile {
 
 impl PackFile {
     /// Below `objects`.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         format!("pack/{}", self.stem())
     }
 
     /// One of its files.
-    pub fn file(&self, kind: &str) -> PathBuf {
+    pub(super) fn file(&self, kind: &str) -> PathBuf {
         self.path.with_extension(kind)
     }
 
     /// Tells whether its objects are not compressed yet.
-    pub fn is_light(&self) -> bool {
+    pub(super) fn is_light(&self) -> bool {
         self.stem().starts_with(pack::LIGHT)
     }
 
     /// Returns how long ago it was written; `None` when that cannot be told.
-    pub fn age(&self, now: SystemTime) -> Option<Duration> {
+    pub(super) fn age(&self, now: SystemTime) -> Option<Duration> {
         now.duration_since(self.modified?).ok()
     }
 
     /// The error of one that is not whole.
-    pub fn damaged(&self) -> Error {
+    pub(super) fn damaged(&self) -> Error {
         Error::new(Code::StoreDamaged, "a pack is damaged")
             .path(self.file("pack"))
             .hint("run `git fsck --full` in the store")
     }
 
     /// Its name without directory and extension.
-    pub fn stem(&self) -> String {
+    pub(super) fn stem(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 }
 
 /// Packs with an index, smallest first; those that somebody asked git to keep are left out.
-pub fn packs(git_dir: &Path) -> Result<Vec<PackFile>> {
+pub(super) fn packs(git_dir: &Path) -> Result<Vec<PackFile>> {
     let dir = git_dir.join("objects/pack");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
@@ -79,7 +79,7 @@ pub fn packs(git_dir: &Path) -> Result<Vec<PackFile>> {
 }
 
 /// The entries of a pack in their order, each with where the next begins; `None` when its index is damaged.
-pub fn spans(found: &PackFile) -> Result<Option<Vec<(PackEntry, u64)>>> {
+pub(super) fn spans(found: &PackFile) -> Result<Option<Vec<(PackEntry, u64)>>> {
     let path = found.path.with_extension("idx");
     let bytes = std::fs::read(&path).at("reading", &path)?;
     let Some(mut entries) = index::parse(bytes) else {
@@ -93,7 +93,7 @@ pub fn spans(found: &PackFile) -> Result<Option<Vec<(PackEntry, u64)>>> {
 }
 
 /// An entry's bytes; `None` when they are not what the index says.
-pub fn read(file: &File, entry: &PackEntry, end: u64, path: &Path) -> Result<Option<Vec<u8>>> {
+pub(super) fn read(file: &File, entry: &PackEntry, end: u64, path: &Path) -> Result<Option<Vec<u8>>> {
     let length = end.checked_sub(entry.offset).filter(|length| (1..=u64::from(u32::MAX)).contains(length));
     let Some(length) = length else {
         return Ok(None);
@@ -107,18 +107,18 @@ pub fn read(file: &File, entry: &PackEntry, end: u64, path: &Path) -> Result<Opt
 }
 
 /// Removes a pack.
-pub fn remove_pack(git_dir: &Path, found: &PackFile) -> Result<()> {
+pub(super) fn remove_pack(git_dir: &Path, found: &PackFile) -> Result<()> {
     Inventory::forget(git_dir, &[&found.stem()])?;
     remove_files(&found.path)
 }
 
 /// Removes the files of a pack, the index first: what has none is no pack to git.
-pub fn remove_files(path: &Path) -> Result<()> {
+pub(super) fn remove_files(path: &Path) -> Result<()> {
     ["idx", "rev", "bitmap", "mtimes", "pack"].iter().try_for_each(|kind| gone(&path.with_extension(kind)))
 }
 
 /// Removes a file that may have gone already.
-pub fn gone(path: &Path) -> Result<()> {
+pub(super) fn gone(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -127,7 +127,7 @@ pub fn gone(path: &Path) -> Result<()> {
 }
 
 /// The lock, held alone; `None` when it is not free now.
-pub fn try_lock(path: &Path) -> Result<Option<FileLock>> {
+pub(super) fn try_lock(path: &Path) -> Result<Option<FileLock>> {
     match FileLock::acquire(path, Mode::Exclusive, "consolidating", Duration::ZERO) {
         Ok(lock) => Ok(Some(lock)),
         Err(error) if error.code() == Code::StoreLocked => Ok(None),

@@ -33,7 +33,7 @@ const EXAMINED: u64 = 1 << 30;
 const FEW: usize = 16;
 
 /// A pack and its index.
-pub struct Pack {
+pub(super) struct Pack {
     /// Without an extension.
     pub stem: PathBuf,
     pub index: Index,
@@ -53,17 +53,17 @@ static IN_MEMORY: Mutex<Vec<Weak<Pack>>> = Mutex::new(Vec::new());
 
 impl Pack {
     /// The name without directory and extension.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.stem.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// Returns where an object begins.
-    pub fn find(&self, id: &ObjectId) -> Option<u64> {
+    pub(super) fn find(&self, id: &ObjectId) -> Option<u64> {
         self.index.find(id).filter(|_| self.bad.is_empty() || !self.bad.contains(id))
     }
 
     /// Takes out of `ids`, which ascend, the objects that it holds. Walks along both: many lookups cost more.
-    pub fn strike_out(&self, ids: &mut Vec<ObjectId>) {
+    pub(super) fn strike_out(&self, ids: &mut Vec<ObjectId>) {
         if ids.len() < self.index.len() / FEW {
             return ids.retain(|id| self.find(id).is_none());
         }
@@ -75,7 +75,7 @@ impl Pack {
     }
 
     /// Counts its objects.
-    pub fn objects(&self) -> u64 {
+    pub(super) fn objects(&self) -> u64 {
         (self.index.len() - self.bad.len().min(self.index.len())) as u64
     }
 
@@ -91,7 +91,7 @@ impl Pack {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn is_closed(&self) -> Result<bool> {
+    pub(super) fn is_closed(&self) -> Result<bool> {
         let path = self.stem.with_extension("pack");
         let file = File::open(&path).at("opening", &path)?;
         let length = file.metadata().at("looking at", &path)?.len();
@@ -110,12 +110,12 @@ impl Pack {
     }
 
     /// Closes the file until it is read again: while it is open, a pack that was removed keeps its room on the disk.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Does something with the open pack; bases that it does not hold are read by `other`.
-    pub fn with<T>(
+    pub(super) fn with<T>(
         &self,
         other: &Elsewhere<'_>,
         act: impl FnOnce(&PackSource<'_>) -> Result<T, Fault>,
@@ -126,7 +126,7 @@ impl Pack {
 }
 
 /// The packs of a store.
-pub struct Set {
+pub(super) struct Set {
     pub packs: Vec<Arc<Pack>>,
     /// The directories as they were before they were listed.
     marks: Vec<(PathBuf, Option<FileMark>)>,
@@ -139,7 +139,7 @@ impl Set {
     ///
     /// # Errors
     /// When a directory cannot be listed, or a file not read.
-    pub fn load(dirs: &[PathBuf], old: Option<&[Arc<Pack>]>, known: Option<&Inventory>) -> Result<Set> {
+    pub(super) fn load(dirs: &[PathBuf], old: Option<&[Arc<Pack>]>, known: Option<&Inventory>) -> Result<Set> {
         let (mut packs, mut marks, listed) = (Vec::new(), Vec::new(), file_clock());
         for dir in dirs {
             marks.push((dir.clone(), FileMark::behind(dir)?));
@@ -169,7 +169,7 @@ impl Set {
     }
 
     /// True if no pack came or went since.
-    pub fn is_current(&self) -> bool {
+    pub(super) fn is_current(&self) -> bool {
         self.marks.iter().all(|(dir, mark)| {
             // A time far ahead is not recent: the next change sets another one.
             let is_racy = mark.is_some_and(|mark| mark.mtime.abs_diff(self.listed) <= RACY);
@@ -178,17 +178,17 @@ impl Set {
     }
 
     /// True if every file is the one that was looked at, and no pack came or went.
-    pub fn stands(&self) -> bool {
+    pub(super) fn stands(&self) -> bool {
         self.is_current() && self.packs.iter().all(|pack| pack.stands())
     }
 
     /// True if some pack holds an object.
-    pub fn has(&self, id: &ObjectId) -> bool {
+    pub(super) fn has(&self, id: &ObjectId) -> bool {
         self.packs.iter().any(|pack| pack.find(id).is_some())
     }
 
     /// Returns the inventory of these packs.
-    pub fn inventory(&self, is_suspect: bool) -> Inventory {
+    pub(super) fn inventory(&self, is_suspect: bool) -> Inventory {
         let known = |pack: &Pack| {
             // An index that is derived at each look is never taken for verified: no file is so.
             let idx = pack.idx.filter(|_| pack.derived.is_none()).unwrap_or(FileMark::NONE);
@@ -306,7 +306,7 @@ fn missing(
 }
 
 /// Says what is wrong with an index; `None` for a whole one. For looking, whatever was found out before.
-pub fn examine(index: &Path) -> Result<Option<&'static str>> {
+pub(super) fn examine(index: &Path) -> Result<Option<&'static str>> {
     let bytes = std::fs::read(index).at("reading", index)?;
     Ok(Index::verified(bytes).err())
 }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::model::id::ObjectId;
 
 /// Ids of objects, in their order.
-pub struct Present(Vec<ObjectId>);
+pub(super) struct Present(Vec<ObjectId>);
 
 impl From<Vec<ObjectId>> for Present {
     fn from(mut ids: Vec<ObjectId>) -> Present {
@@ -21,12 +21,12 @@ impl From<Vec<ObjectId>> for Present {
 
 impl Present {
     /// Reads the names of all loose objects.
-    pub fn read(git_dir: &Path) -> Result<Present> {
+    pub(super) fn read(git_dir: &Path) -> Result<Present> {
         loose::list(git_dir).map(Present::from)
     }
 
     /// Tells whether an object was there.
-    pub fn contains(&self, id: &ObjectId) -> bool {
+    pub(super) fn contains(&self, id: &ObjectId) -> bool {
         self.0.binary_search(id).is_ok()
     }
 }

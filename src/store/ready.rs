@@ -25,7 +25,7 @@ static OPEN: AtomicU64 = AtomicU64::new(0);
 
 /// The files of one store's handle; none until it is filled.
 #[derive(Default)]
-pub struct Ready(RefCell<Vec<Nameless>>);
+pub(super) struct Ready(RefCell<Vec<Nameless>>);
 
 struct Nameless(File);
 
@@ -37,7 +37,7 @@ impl Drop for Nameless {
 
 impl Ready {
     /// Makes files in `dir`, as many as there should be. Where the system has no such files, there are none.
-    pub fn fill(&self, dir: &Path) {
+    pub(super) fn fill(&self, dir: &Path) {
         let most = descriptor_limit() / SHARE;
         let mut files = self.0.borrow_mut();
         while files.len() < ENOUGH && OPEN.load(Ordering::Relaxed) < most {
@@ -49,7 +49,7 @@ impl Ready {
 
     /// Gives a file with this content and these permission bits the name `path`, which must be free, without waiting for the
     /// disk; `false` when that was not possible and nothing was done.
-    pub fn put(&self, path: &Path, content: &[u8], mode: u32) -> bool {
+    pub(super) fn put(&self, path: &Path, content: &[u8], mode: u32) -> bool {
         let Some(Nameless(file)) = &self.0.borrow_mut().pop() else { return false };
         let mut file = file;
         let is_written = file.write_all(content).is_ok()

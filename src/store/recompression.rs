@@ -21,7 +21,7 @@ use crate::sys::interrupt::{Flow, Interrupt};
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// One light pack at work.
-pub struct Recompression {
+pub(super) struct Recompression {
     pub(super) light: PackFile,
     pub(super) file: File,
     /// The entries that no dense pack holds, each with its end.

@@ -24,10 +24,10 @@ const LARGEST_COMMIT: u64 = 4 << 20;
 const MAX_MATCHES: usize = 50;
 
 /// A number of bytes to come from which on they are not compressed yet.
-pub const LIGHT_FROM: u64 = 32 << 20;
+pub(super) const LIGHT_FROM: u64 = 32 << 20;
 
 /// The same for a process that goes on, and compresses them as soon as nobody waits for it.
-pub const LIGHT_SOON: u64 = 4 << 20;
+pub(super) const LIGHT_SOON: u64 = 4 << 20;
 
 /// The store. Belongs to one thread; batches may be used from several.
 pub struct Store {

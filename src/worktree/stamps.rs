@@ -356,7 +356,7 @@ mod tests {
         let file = temp.path().join("stamps");
         let load = |file: &Path| {
             let mut dirs = Vec::new();
-            let stamps = super::load(file, &mut |told| dirs = told).unwrap();
+            let stamps = load(file, &mut |told| dirs = told).unwrap();
             assert_eq!(dirs, stamps.as_ref().map_or_else(Vec::new, |stamps| dirs_of(&stamps.known)));
             stamps
         };

@@ -2,10 +2,10 @@
 //! payloads, with less in them; those of Cursor, Crush and goose are from documentation.
 
 /// An event's name, the payload, and what is read from it. The workspace is `/w`.
-pub type Conversation = &'static [(&'static str, &'static str, &'static str)];
+pub(super) type Conversation = &'static [(&'static str, &'static str, &'static str)];
 
 /// By the clients' names.
-pub const ALL: &[(&str, Conversation)] = &[
+pub(super) const ALL: &[(&str, Conversation)] = &[
     ("claude-code", CLAUDE_CODE),
     ("codex", CODEX),
     ("gemini-cli", GEMINI_CLI),

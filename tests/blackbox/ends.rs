@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Raises the flag when it is dropped.
-pub struct Ends<'f>(pub &'f AtomicBool);
+pub(super) struct Ends<'f>(pub &'f AtomicBool);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {

@@ -21,7 +21,7 @@ const CALLS: &str = "write,pwrite64,writev,fsync,fdatasync,syncfs,rename,renamea
 const OPENS: &str = "open,openat,openat2,creat";
 
 /// Returns whether every point is tried.
-pub fn full() -> bool {
+pub(crate) fn full() -> bool {
     std::env::var_os("PITON_ROUNDS").is_some_and(|rounds| rounds == "full")
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::support::{Lab, Output, Sidecar, git, tree};
 
 /// Two manual checkpoints, and a run with a typed one; `None` where there is no git.
-pub fn recorded() -> Option<Lab> {
+pub(crate) fn recorded() -> Option<Lab> {
     let lab = Lab::new();
     git(&lab, &["version"])?;
     lab.write("src/a", "one\n");
@@ -22,7 +22,7 @@ pub fn recorded() -> Option<Lab> {
 }
 
 /// A run that leaves an `exit` checkpoint on its branch.
-pub fn run(lab: &Lab, name: &str, content: &str) {
+pub(crate) fn run(lab: &Lab, name: &str, content: &str) {
     let mut sidecar = Sidecar::start(lab, &[]);
     sidecar.ask(json!({"type": "hello", "protocol": 1, "client": "test"}));
     sidecar.ask(json!({"type": "run.start", "run": name}));
@@ -33,7 +33,7 @@ pub fn run(lab: &Lab, name: &str, content: &str) {
     assert_eq!(lab.piton(&["list", "--kind", "exit", "--run", name]).code, 0);
 }
 
-pub fn id(lab: &Lab, n: u64) -> String {
+pub(crate) fn id(lab: &Lab, n: u64) -> String {
     lab.piton(&["show", &n.to_string(), "--json"]).json()["id"].as_str().unwrap().to_owned()
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// A file that is mapped for writing, and whose descriptor is closed.
-pub struct Mapping {
+pub(crate) struct Mapping {
     start: *mut u8,
     length: usize,
     /// For looking only: it is no writer's.
@@ -14,7 +14,7 @@ pub struct Mapping {
 
 impl Mapping {
     /// Maps the whole of a file that is not empty.
-    pub fn of(path: &Path) -> Mapping {
+    pub(crate) fn of(path: &Path) -> Mapping {
         let file = File::options().read(true).write(true).open(path).unwrap();
         let length = file.metadata().unwrap().len() as usize;
         assert!(length > 0);
@@ -27,7 +27,7 @@ impl Mapping {
     }
 
     /// Stores a byte: the file's times move only if the page was clean.
-    pub fn store(&self, at: usize, byte: u8) {
+    pub(crate) fn store(&self, at: usize, byte: u8) {
         let long = self.facts().len() as usize;
         assert!(at < self.length.min(long));
         // SAFETY: inside of the mapping, which is writable, and of its file, which nobody makes shorter meanwhile.
@@ -35,12 +35,12 @@ impl Mapping {
     }
 
     /// Returns what is known of the file, whatever its names are now.
-    pub fn facts(&self) -> Metadata {
+    pub(crate) fn facts(&self) -> Metadata {
         self.file.metadata().unwrap()
     }
 
     /// Has the pages written back: the next store moves the file's time.
-    pub fn sync(&self) {
+    pub(crate) fn sync(&self) {
         // SAFETY: the whole of a mapping of ours.
         assert_eq!(unsafe { libc::msync(self.start.cast(), self.length, libc::MS_SYNC) }, 0);
     }

@@ -14,39 +14,39 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// Longest wait for anything.
-pub const WAIT: Duration = Duration::from_secs(120);
+pub(crate) const WAIT: Duration = Duration::from_secs(120);
 
 /// A tool that the machine lacks: said aloud, and under `CI`, where `.ci/run` installs it, a failure.
-pub fn lacking(tool: &str) {
+pub(crate) fn lacking(tool: &str) {
     assert!(std::env::var_os("CI").is_none(), "{tool} is needed here");
     println!("skipped: no {tool} on this machine");
 }
 
 /// Something that the machine does not let this user do: said aloud.
-pub fn not_allowed(what: &str) {
+pub(crate) fn not_allowed(what: &str) {
     println!("skipped: {what} is not allowed on this machine");
 }
 
-pub struct Lab {
+pub(crate) struct Lab {
     pub home: PathBuf,
     pub work: PathBuf,
     pub scratch: tempfile::TempDir,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Output {
+pub(crate) struct Output {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl Output {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// The stable code of the error that `--json` printed.
-    pub fn error(&self) -> String {
+    pub(crate) fn error(&self) -> String {
         self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
     }
 }
@@ -55,7 +55,7 @@ impl Output {
 const PATIENT: &str = "deadline_ms: 60000\n";
 
 impl Lab {
-    pub fn new() -> Lab {
+    pub(crate) fn new() -> Lab {
         let scratch = tempfile::tempdir().unwrap();
         let root = scratch.path().canonicalize().unwrap();
         let (home, work) = (root.join("home"), root.join("work"));
@@ -67,26 +67,26 @@ impl Lab {
         lab
     }
 
-    pub fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.scratch.path().canonicalize().unwrap()
     }
 
     /// The user's settings.
-    pub fn user_file(&self) -> PathBuf {
+    pub(crate) fn user_file(&self) -> PathBuf {
         self.home.join("config/piton/config.yaml")
     }
 
     /// Gives the user settings, beside those of every lab.
-    pub fn set(&self, settings: &str) {
+    pub(crate) fn set(&self, settings: &str) {
         std::fs::write(self.user_file(), format!("{PATIENT}{settings}")).unwrap();
     }
 
-    pub fn store(&self) -> PathBuf {
+    pub(crate) fn store(&self) -> PathBuf {
         self.home.join("piton/store.git")
     }
 
     /// Any program in the clean environment of the lab.
-    pub fn command(&self, program: &str, cwd: &Path) -> Command {
+    pub(crate) fn command(&self, program: &str, cwd: &Path) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
@@ -102,7 +102,7 @@ impl Lab {
         command
     }
 
-    pub fn piton_in(&self, cwd: &Path, args: &[&str]) -> Output {
+    pub(crate) fn piton_in(&self, cwd: &Path, args: &[&str]) -> Output {
         let output = self.command(env!("CARGO_BIN_EXE_piton"), cwd).args(args).output().unwrap();
         Output {
             code: output.status.code().unwrap_or(-1),
@@ -111,17 +111,17 @@ impl Lab {
         }
     }
 
-    pub fn piton(&self, args: &[&str]) -> Output {
+    pub(crate) fn piton(&self, args: &[&str]) -> Output {
         self.piton_in(&self.work, args)
     }
 
-    pub fn take(&self, label: &str) -> u64 {
+    pub(crate) fn take(&self, label: &str) -> u64 {
         let output = self.piton(&["checkpoint", label, "--json"]);
         assert_eq!(output.code, 0, "{output:?}");
         output.json()["checkpoint"]["n"].as_u64().unwrap()
     }
 
-    pub fn restore(&self, n: u64, args: &[&str]) -> Value {
+    pub(crate) fn restore(&self, n: u64, args: &[&str]) -> Value {
         let number = n.to_string();
         let all: Vec<&str> = ["restore", &number].into_iter().chain(args.iter().copied()).collect();
         let all: Vec<&str> = all.into_iter().chain(["--yes", "--json"]).collect();
@@ -130,24 +130,24 @@ impl Lab {
         output.json()
     }
 
-    pub fn sh(&self, script: &str) {
+    pub(crate) fn sh(&self, script: &str) {
         let output = self.command("/bin/sh", &self.work).args(["-ec", script]).output().unwrap();
         assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.work.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    pub fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.work.join(path)).unwrap_or_else(|error| format!("<{error}>"))
     }
 }
 
 /// Real git in the workspace, with no settings but the repository's; `None`, said aloud, where there is none.
-pub fn git(lab: &Lab, args: &[&str]) -> Option<String> {
+pub(crate) fn git(lab: &Lab, args: &[&str]) -> Option<String> {
     let mut command = lab.command("git", &lab.work);
     command.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]);
     command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null").args(args);
@@ -169,7 +169,7 @@ fn run_git(mut command: Command, args: &[&str]) -> Option<String> {
 
 impl Lab {
     /// Real git on piton's store.
-    pub fn store_git(&self, args: &[&str]) -> Option<String> {
+    pub(crate) fn store_git(&self, args: &[&str]) -> Option<String> {
         let mut command = self.command("git", &self.work);
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
         command.arg("--git-dir").arg(self.store()).args(args);
@@ -178,10 +178,10 @@ impl Lab {
 }
 
 /// Kind, permissions and content.
-pub type Tree = BTreeMap<PathBuf, (char, u32, Vec<u8>)>;
+pub(crate) type Tree = BTreeMap<PathBuf, (char, u32, Vec<u8>)>;
 
 /// Everything below a directory, `.git` left out.
-pub fn tree(dir: &Path) -> Tree {
+pub(crate) fn tree(dir: &Path) -> Tree {
     let mut all = Tree::new();
     collect(dir, dir, &mut all);
     all
@@ -210,7 +210,7 @@ fn collect(root: &Path, dir: &Path, all: &mut Tree) {
 }
 
 /// A running sidecar.
-pub struct Sidecar {
+pub(crate) struct Sidecar {
     pub child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
@@ -219,21 +219,21 @@ pub struct Sidecar {
 }
 
 impl Sidecar {
-    pub fn start(lab: &Lab, args: &[&str]) -> Sidecar {
+    pub(crate) fn start(lab: &Lab, args: &[&str]) -> Sidecar {
         Sidecar::start_in(lab, &lab.work, args)
     }
 
-    pub fn start_in(lab: &Lab, cwd: &Path, args: &[&str]) -> Sidecar {
+    pub(crate) fn start_in(lab: &Lab, cwd: &Path, args: &[&str]) -> Sidecar {
         Sidecar::spawn(lab, cwd, args, &[])
     }
 
     /// With further variables in its environment.
-    pub fn start_with(lab: &Lab, args: &[&str], env: &[(&str, &str)]) -> Sidecar {
+    pub(crate) fn start_with(lab: &Lab, args: &[&str], env: &[(&str, &str)]) -> Sidecar {
         Sidecar::spawn(lab, &lab.work, args, env)
     }
 
     /// Under strace with these options; `None`, said aloud, where that is not possible.
-    pub fn start_traced(lab: &Lab, options: &[&str]) -> Option<Sidecar> {
+    pub(crate) fn start_traced(lab: &Lab, options: &[&str]) -> Option<Sidecar> {
         match Command::new("strace").args(["-o", "/dev/null", "true"]).output() {
             Ok(output) if output.status.success() => {}
             Ok(output) => {
@@ -274,11 +274,11 @@ impl Sidecar {
         Sidecar { child, input, lines, notices: Vec::new(), waiting: Vec::new() }
     }
 
-    pub fn send(&mut self, value: Value) {
+    pub(crate) fn send(&mut self, value: Value) {
         self.send_raw(format!("{value}\n").as_bytes());
     }
 
-    pub fn send_raw(&mut self, bytes: &[u8]) {
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("the input is open");
         input.write_all(bytes).unwrap();
         input.flush().unwrap();
@@ -298,7 +298,7 @@ impl Sidecar {
     }
 
     /// The reply to a request; notices and other replies are kept.
-    pub fn reply(&mut self, id: impl Into<Value>) -> Value {
+    pub(crate) fn reply(&mut self, id: impl Into<Value>) -> Value {
         let (id, until) = (id.into(), Instant::now() + WAIT);
         loop {
             if let Some(at) = self.waiting.iter().position(|value| value["id"] == id) {
@@ -310,7 +310,7 @@ impl Sidecar {
     }
 
     /// The first reply, to whatever request, that `wanted` picks.
-    pub fn answer(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn answer(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + WAIT;
         loop {
             if let Some(at) = self.waiting.iter().position(&wanted) {
@@ -322,7 +322,7 @@ impl Sidecar {
     }
 
     /// Sends and waits for the reply.
-    pub fn ask(&mut self, mut value: Value) -> Value {
+    pub(crate) fn ask(&mut self, mut value: Value) -> Value {
         let id = format!("ask-{}", ASKED.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
         value["id"] = id.clone().into();
         self.send(value);
@@ -330,7 +330,7 @@ impl Sidecar {
     }
 
     /// The first notice, or error without an id, that `wanted` picks.
-    pub fn notice(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn notice(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + WAIT;
         loop {
             if let Some(at) = self.notices.iter().position(&wanted) {
@@ -342,13 +342,13 @@ impl Sidecar {
     }
 
     /// Closes the input and waits for the end.
-    pub fn finish(&mut self) -> i32 {
+    pub(crate) fn finish(&mut self) -> i32 {
         self.input = None;
         self.wait()
     }
 
     /// Waits for the end.
-    pub fn wait(&mut self) -> i32 {
+    pub(crate) fn wait(&mut self) -> i32 {
         let until = Instant::now() + WAIT;
         while let Some(value) = self.next(until) {
             self.keep(value);
@@ -368,7 +368,7 @@ impl Drop for Sidecar {
 }
 
 /// A verb that runs on a terminal and asks there. What it prints as data goes into a pipe.
-pub struct Asking {
+pub(crate) struct Asking {
     child: Child,
     keyboard: File,
     screen: Receiver<Vec<u8>>,
@@ -393,7 +393,7 @@ fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
 
 impl Asking {
     /// Starts a verb and waits until it asks.
-    pub fn start(lab: &Lab, args: &[&str]) -> Asking {
+    pub(crate) fn start(lab: &Lab, args: &[&str]) -> Asking {
         let (person, program) = pseudo_terminal();
         let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
         command.args(args).stdin(program.try_clone().unwrap()).stderr(program).stdout(Stdio::piped());
@@ -438,7 +438,7 @@ impl Asking {
     }
 
     /// Answers, and waits for the end.
-    pub fn answer(mut self, line: &str) -> Output {
+    pub(crate) fn answer(mut self, line: &str) -> Output {
         self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();
         while self.see() {}
         let code = self.child.wait().unwrap().code().unwrap_or(-1);

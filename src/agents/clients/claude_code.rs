@@ -10,7 +10,7 @@ use crate::agents::shape::CLAUDE;
 const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.md"));
 
 /// The hooks of Claude Code, which Qwen Code takes too.
-pub const HOOKS: &[Hook] = &[
+pub(super) const HOOKS: &[Hook] = &[
     Hook { event: "SessionStart", seconds: 10 },
     Hook { event: "UserPromptSubmit", seconds: 60 },
     Hook { event: "PreToolUse", seconds: 10 },
@@ -23,7 +23,7 @@ pub const HOOKS: &[Hook] = &[
 const SETTINGS: FileContent = FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, hooks: HOOKS });
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(super) const PROFILE: Profile = Profile {
     captured: true,
     program: "claude",
     directory: Spot { env: Some("CLAUDE_CONFIG_DIR"), dir: ".claude", path: "" },

@@ -19,7 +19,7 @@ const fn project_script(path: &'static str, event: &'static str) -> HookFile {
 }
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     program: "cline",
     directory: Spot { env: None, dir: ".cline", path: "" },

@@ -27,7 +27,7 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
 });
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     program: "codex",
     directory: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "" },

@@ -26,7 +26,7 @@ const HOOKS: FileContent = FileContent::Json(Hooks {
 });
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     program: "copilot",
     directory: Spot { env: Some("COPILOT_HOME"), dir: ".copilot", path: "" },

@@ -16,7 +16,7 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
 });
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(super) const PROFILE: Profile = Profile {
     captured: false,
     program: "crush",
     directory: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "crush" },

@@ -23,7 +23,7 @@ const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/ro
 const UNDO: FileContent = FileContent::Whole(include_str!("../../../hooks/undo.md"));
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(super) const PROFILE: Profile = Profile {
     captured: true,
     program: "droid",
     directory: Spot { env: None, dir: ".factory", path: "" },

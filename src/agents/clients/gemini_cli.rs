@@ -27,7 +27,7 @@ const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/ro
 const UNDO: FileContent = FileContent::Whole(include_str!("../../../hooks/undo.toml"));
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     program: "gemini",
     directory: Spot { env: None, dir: ".gemini", path: "" },

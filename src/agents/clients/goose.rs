@@ -25,7 +25,7 @@ const HOOKS: FileContent = FileContent::Json(Hooks {
 const MANIFEST: FileContent = FileContent::Whole(include_str!("../../../hooks/goose-plugin.json"));
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(super) const PROFILE: Profile = Profile {
     captured: false,
     program: "goose",
     directory: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "goose" },

@@ -25,7 +25,7 @@ const SETTINGS: FileContent = FileContent::Yaml(Hooks {
 });
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(super) const PROFILE: Profile = Profile {
     captured: true,
     program: "hermes",
     directory: Spot { env: Some("HERMES_HOME"), dir: ".hermes", path: "" },

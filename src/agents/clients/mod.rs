@@ -18,7 +18,7 @@ use super::client::Client;
 use super::profile::Profile;
 
 /// Returns all that is particular to a client.
-pub fn profile(client: Client) -> &'static Profile {
+pub(super) fn profile(client: Client) -> &'static Profile {
     match client {
         Client::ClaudeCode => &claude_code::PROFILE,
         Client::Codex => &codex::PROFILE,

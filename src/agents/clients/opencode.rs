@@ -13,7 +13,7 @@ const PLUGIN: FileContent = FileContent::Shim(include_str!("../../../hooks/openc
 const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.md"));
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     program: "opencode",
     directory: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "opencode" },

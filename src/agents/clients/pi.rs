@@ -13,7 +13,7 @@ use crate::agents::shape::{Moment, Shape};
 const EXTENSION: FileContent = FileContent::Shim(include_str!("../../../hooks/pi.ts"));
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     program: "pi",
     directory: Spot { env: None, dir: ".pi", path: "" },

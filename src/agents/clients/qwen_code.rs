@@ -13,7 +13,7 @@ const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/ro
 const UNDO: FileContent = FileContent::Whole(include_str!("../../../hooks/undo.md"));
 
 /// The client's profile.
-pub const PROFILE: Profile = Profile {
+pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     program: "qwen",
     directory: Spot { env: None, dir: ".qwen", path: "" },

@@ -20,7 +20,7 @@ pub enum Style {
 
 /// A value to be written, its fields in order.
 #[derive(Clone, Debug)]
-pub enum NewValue {
+pub(crate) enum NewValue {
     Text(String),
     Number(u64),
     List(Vec<NewValue>),
@@ -29,7 +29,7 @@ pub enum NewValue {
 
 impl NewValue {
     /// The value a parser would read.
-    pub fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         match self {
             NewValue::Text(text) => Value::from(text.as_str()),
             NewValue::Number(number) => Value::from(*number),
@@ -94,7 +94,7 @@ fn bracketed(open: char, items: Vec<String>, close: char, layout: &Layout) -> St
 ///
 /// # Errors
 /// `bad-json`, `conflict`.
-pub fn merge(
+pub(crate) fn merge(
     text: Option<&str>,
     wanted: &[(&'static str, NewValue)],
     style: Style,
@@ -200,7 +200,7 @@ fn ours_in(entry: &ParsedItem, style: Style, ours: &dyn Fn(&str) -> bool) -> Vec
 ///
 /// # Errors
 /// `bad-json`, `conflict`.
-pub fn remove(text: &str, style: Style, ours: &dyn Fn(&str) -> bool) -> Result<Option<String>> {
+pub(crate) fn remove(text: &str, style: Style, ours: &dyn Fn(&str) -> bool) -> Result<Option<String>> {
     let mut text = text.to_owned();
     loop {
         let root = checked(&text)?;

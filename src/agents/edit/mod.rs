@@ -4,6 +4,6 @@
 //! that piton made has white space before its closing bracket, and one that was there empty has none. So an edit takes out
 //! exactly what was put in, without a record of it.
 
-pub mod json;
-pub mod scan;
-pub mod yaml;
+pub(super) mod json;
+pub(super) mod scan;
+pub(super) mod yaml;

@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 64;
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub struct ParsedValue {
+pub(crate) struct ParsedValue {
     pub start: usize,
     pub end: usize,
     pub form: ParsedForm,
@@ -17,7 +17,7 @@ pub struct ParsedValue {
 
 /// The kinds of values.
 #[derive(Clone, Debug)]
-pub enum ParsedForm {
+pub(crate) enum ParsedForm {
     /// Text, number, `true`, `false`, `null`.
     Leaf(Value),
     List(Vec<ParsedItem>),
@@ -26,7 +26,7 @@ pub enum ParsedForm {
 
 /// An element of a list, or a member of an object.
 #[derive(Clone, Debug)]
-pub struct ParsedItem {
+pub(crate) struct ParsedItem {
     /// Decoded; empty in a list.
     pub key: String,
     /// The end of the bracket, comma or comment before it.
@@ -40,7 +40,7 @@ pub struct ParsedItem {
 
 impl ParsedValue {
     /// The members of an object.
-    pub fn members(&self) -> Option<&[ParsedItem]> {
+    pub(crate) fn members(&self) -> Option<&[ParsedItem]> {
         match &self.form {
             ParsedForm::Map(items) => Some(items),
             ParsedForm::Leaf(_) | ParsedForm::List(_) => None,
@@ -48,7 +48,7 @@ impl ParsedValue {
     }
 
     /// The elements of a list.
-    pub fn elements(&self) -> Option<&[ParsedItem]> {
+    pub(crate) fn elements(&self) -> Option<&[ParsedItem]> {
         match &self.form {
             ParsedForm::List(items) => Some(items),
             ParsedForm::Leaf(_) | ParsedForm::Map(_) => None,
@@ -56,7 +56,7 @@ impl ParsedValue {
     }
 
     /// The members or elements.
-    pub fn items(&self) -> &[ParsedItem] {
+    pub(crate) fn items(&self) -> &[ParsedItem] {
         match &self.form {
             ParsedForm::List(items) | ParsedForm::Map(items) => items,
             ParsedForm::Leaf(_) => &[],
@@ -64,12 +64,12 @@ impl ParsedValue {
     }
 
     /// The value of a member.
-    pub fn get(&self, key: &str) -> Option<&ParsedValue> {
+    pub(crate) fn get(&self, key: &str) -> Option<&ParsedValue> {
         self.members()?.iter().find(|member| member.key == key).map(|member| &member.value)
     }
 
     /// The text, if it is text.
-    pub fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match &self.form {
             ParsedForm::Leaf(value) => value.as_str(),
             ParsedForm::List(_) | ParsedForm::Map(_) => None,
@@ -77,7 +77,7 @@ impl ParsedValue {
     }
 
     /// The value without its places.
-    pub fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         match &self.form {
             ParsedForm::Leaf(value) => value.clone(),
             ParsedForm::List(items) => items.iter().map(|item| item.value.value()).collect(),
@@ -92,7 +92,7 @@ impl ParsedValue {
 ///
 /// # Errors
 /// `bad-json` with the line.
-pub fn scan(text: &str) -> Result<ParsedValue> {
+pub(crate) fn scan(text: &str) -> Result<ParsedValue> {
     let mut scanner = Scanner { text, at: if text.starts_with('\u{feff}') { 3 } else { 0 } };
     scanner.blank()?;
     let root = scanner.value(0)?;
@@ -101,13 +101,13 @@ pub fn scan(text: &str) -> Result<ParsedValue> {
 }
 
 /// The end of white space from `at` on.
-pub fn space_end(text: &str, at: usize) -> usize {
+pub(crate) fn space_end(text: &str, at: usize) -> usize {
     let rest = &text[at..];
     at + rest.find(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')).unwrap_or(rest.len())
 }
 
 /// The end of a comment that begins at `at`; `at` where none does, nothing where it has no end.
-pub fn comment_end(text: &str, at: usize) -> Option<usize> {
+pub(crate) fn comment_end(text: &str, at: usize) -> Option<usize> {
     let rest = &text[at..];
     if rest.starts_with("//") {
         let line = &rest[..rest.find('\n').unwrap_or(rest.len())];

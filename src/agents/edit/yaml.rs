@@ -13,7 +13,11 @@ const MARK: &str = " #piton#";
 ///
 /// # Errors
 /// `bad-request`: not YAML; `conflict`: not in a form that is edited.
-pub fn merge(text: Option<&str>, wanted: &[(&'static str, NewValue)], ours: &dyn Fn(&str) -> bool) -> Result<String> {
+pub(crate) fn merge(
+    text: Option<&str>,
+    wanted: &[(&'static str, NewValue)],
+    ours: &dyn Fn(&str) -> bool,
+) -> Result<String> {
     let text = text.unwrap_or_default();
     let by_hand = || by_hand(wanted);
     if found(text, ours)? == expected(wanted) {
@@ -35,7 +39,7 @@ pub fn merge(text: Option<&str>, wanted: &[(&'static str, NewValue)], ours: &dyn
 ///
 /// # Errors
 /// As [`merge`].
-pub fn remove(text: &str, ours: &dyn Fn(&str) -> bool) -> Result<Option<String>> {
+pub(crate) fn remove(text: &str, ours: &dyn Fn(&str) -> bool) -> Result<Option<String>> {
     if found(text, ours)?.is_empty() {
         return Ok(if text.trim().is_empty() { None } else { Some(text.to_owned()) });
     }

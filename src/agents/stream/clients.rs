@@ -11,7 +11,7 @@ use crate::agents::payload::Payload;
 use crate::agents::shape::{CLAUDE, Shape};
 
 /// The stream of a client, if it has one that is known.
-pub fn stream(client: Client) -> Option<&'static StreamFormat> {
+pub(super) fn stream(client: Client) -> Option<&'static StreamFormat> {
     match client {
         Client::ClaudeCode => Some(&CLAUDE_CODE),
         Client::Codex => Some(&CODEX),

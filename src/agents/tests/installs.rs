@@ -35,16 +35,16 @@ fn absent_files_come_and_go() {
 fn hooks_are_events() {
     for (client, file) in all() {
         match file.content {
-            install::FileContent::Json(hooks) | install::FileContent::Yaml(hooks) => {
+            FileContent::Json(hooks) | FileContent::Yaml(hooks) => {
                 for hook in hooks.hooks {
-                    let step = clients::profile(client).shape.step(hook.event);
+                    let step = profile(client).shape.step(hook.event);
                     assert!(step.is_some_and(|step| step != Moment::Unused), "{} {}", client.name(), hook.event);
                     assert_eq!(client.patience(hook.event).as_secs(), hook.seconds);
                     assert!(hook.seconds >= 6 || step == Some(Moment::SessionEnd), "{} {}", client.name(), hook.event);
                 }
             }
-            install::FileContent::Script { event } => assert!(clients::profile(client).shape.step(event).is_some()),
-            install::FileContent::Whole(_) | install::FileContent::Shim(_) => {}
+            FileContent::Script { event } => assert!(profile(client).shape.step(event).is_some()),
+            FileContent::Whole(_) | FileContent::Shim(_) => {}
         }
     }
 }
@@ -83,8 +83,8 @@ fn commands_are_those_that_are_installed() {
         for file in client.files(false) {
             let name = file.spot.path.rsplit('/').next().and_then(|name| name.split('.').next()).unwrap_or_default();
             match file.content {
-                install::FileContent::Whole(_) if ["rollback", "undo"].contains(&name) => installed.push(name),
-                install::FileContent::Shim(text) if text.contains("registerCommand") => {
+                FileContent::Whole(_) if ["rollback", "undo"].contains(&name) => installed.push(name),
+                FileContent::Shim(text) if text.contains("registerCommand") => {
                     installed.extend(["rollback", "undo"].iter().filter(|name| text.contains(&format!("\"{name}\""))));
                 }
                 _ => {}

@@ -39,7 +39,7 @@ fn refuses(reply: &Value) -> bool {
 fn every_reply_is_json_and_refuses_only_what_is_refused() {
     for client in Client::ALL {
         for event in client.events() {
-            let step = clients::profile(client).shape.step(event).unwrap();
+            let step = profile(client).shape.step(event).unwrap();
             for decision in decisions() {
                 let reply = client.reply(event, &decision);
                 let shown = format!("{} {event} {decision:?} {reply:?}", client.name());

@@ -22,7 +22,7 @@ pub(crate) mod tests {
     use crate::model::checkpoint::CheckpointKind;
 
     /// Makes a checkpoint up for pure tests.
-    pub fn checkpoint(ordinal: u64, kind: CheckpointKind, run: &str) -> Checkpoint {
+    pub(crate) fn checkpoint(ordinal: u64, kind: CheckpointKind, run: &str) -> Checkpoint {
         let id = ObjectId::of(crate::model::id::ObjectKind::Blob, &ordinal.to_le_bytes()).unwrap();
         let record = Record {
             kind,

@@ -6,7 +6,7 @@ use crate::classify::expand::Arg;
 
 /// The way in which a program reads its options.
 #[derive(Clone, Debug, Default)]
-pub struct Grammar {
+pub(crate) struct Grammar {
     /// Options that take the next argument as their value.
     pub values: HashSet<String>,
     /// Options whose value may be attached but is never the next argument (`sed -i.bak`).
@@ -19,14 +19,14 @@ pub struct Grammar {
 
 /// An option as given.
 #[derive(Clone, Debug)]
-pub struct Flag {
+pub(crate) struct Flag {
     pub name: String,
     pub value: Option<Arg>,
 }
 
 /// A command line taken apart.
 #[derive(Clone, Debug, Default)]
-pub struct Parsed {
+pub(crate) struct Parsed {
     pub flags: Vec<Flag>,
     pub operands: Vec<Arg>,
     /// The number of operands in front of `--`; `None` without one.
@@ -37,23 +37,23 @@ pub struct Parsed {
 
 impl Parsed {
     /// The value of the last of some options.
-    pub fn value(&self, names: &[&str]) -> Option<&Arg> {
+    pub(crate) fn value(&self, names: &[&str]) -> Option<&Arg> {
         self.flags.iter().rev().find(|flag| names.contains(&flag.name.as_str())).and_then(|flag| flag.value.as_ref())
     }
 
     /// All values of some options.
-    pub fn values<'p>(&'p self, names: &'p [String]) -> impl Iterator<Item = &'p Arg> {
+    pub(crate) fn values<'p>(&'p self, names: &'p [String]) -> impl Iterator<Item = &'p Arg> {
         self.flags.iter().filter(|flag| names.contains(&flag.name)).filter_map(|flag| flag.value.as_ref())
     }
 
     /// Returns whether one of some options is given.
-    pub fn has(&self, names: &[&str]) -> bool {
+    pub(crate) fn has(&self, names: &[&str]) -> bool {
         self.flags.iter().any(|flag| names.contains(&flag.name.as_str()))
     }
 }
 
 /// Takes arguments (without the program) apart; with `stop`, up to the first operand.
-pub fn parse(args: &[Arg], grammar: &Grammar, stop: bool) -> Parsed {
+pub(crate) fn parse(args: &[Arg], grammar: &Grammar, stop: bool) -> Parsed {
     let mut parsed = Parsed::default();
     let mut index = 0;
     while index < args.len() {

@@ -22,12 +22,12 @@ fn grammar(values: &str, attached: &str, single: bool) -> Grammar {
 }
 
 /// The option grammar of programs.
-pub fn program(spec: &ProgramSpec) -> Grammar {
+pub(super) fn program(spec: &ProgramSpec) -> Grammar {
     Grammar { fold: spec.fold, ..grammar(&spec.values, &spec.attached, spec.single) }
 }
 
 /// From its spec.
-pub fn wrapper(spec: &WrapperSpec) -> Wrapper {
+pub(super) fn wrapper(spec: &WrapperSpec) -> Wrapper {
     Wrapper {
         sub: Subcommands::parse(&spec.sub),
         grammar: grammar(
@@ -43,7 +43,7 @@ pub fn wrapper(spec: &WrapperSpec) -> Wrapper {
 }
 
 /// From its spec.
-pub fn remote(spec: &RemoteSpec) -> Remote {
+pub(super) fn remote(spec: &RemoteSpec) -> Remote {
     Remote {
         sub: Subcommands::parse(&spec.sub),
         grammar: grammar(&[&spec.values, &spec.line, &spec.mounts].map(|text| &**text).join(" "), "", spec.single),
@@ -55,7 +55,7 @@ pub fn remote(spec: &RemoteSpec) -> Remote {
 }
 
 /// From its spec.
-pub fn database(spec: &DatabaseSpec) -> Database {
+pub(super) fn database(spec: &DatabaseSpec) -> Database {
     Database {
         sub: Subcommands::parse(&spec.sub),
         grammar: grammar(&[&spec.values, &spec.query, &spec.file].map(|text| &**text).join(" "), "", spec.single),
@@ -67,7 +67,7 @@ pub fn database(spec: &DatabaseSpec) -> Database {
 }
 
 /// From its spec.
-pub fn interpreter(spec: &InterpreterSpec) -> Interpreter {
+pub(super) fn interpreter(spec: &InterpreterSpec) -> Interpreter {
     let values = [&spec.values, &spec.code].map(|text| &**text).join(" ");
     let fold = spec.language == CodeLanguage::Powershell;
     Interpreter {
@@ -80,13 +80,13 @@ pub fn interpreter(spec: &InterpreterSpec) -> Interpreter {
 }
 
 /// A call to look for.
-pub fn call(spec: &CallSpec) -> CallRule {
+pub(super) fn call(spec: &CallSpec) -> CallRule {
     let CallSpec { language, pattern, class, severity } = spec.clone();
     CallRule { languages: language, pattern: Pattern::new(pattern), class, severity }
 }
 
 /// A rule; errors are sentences without a place.
-pub fn rule(spec: &RuleSpec) -> std::result::Result<Rule, String> {
+pub(super) fn rule(spec: &RuleSpec) -> Result<Rule, String> {
     if spec.program.trim().is_empty() {
         return Err(format!("rule `{}` names no program", &*spec.id));
     }

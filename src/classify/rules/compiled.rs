@@ -9,7 +9,7 @@ use crate::model::effect::{Class, Severity, Stance};
 
 /// A compiled rule.
 #[derive(Debug)]
-pub struct Rule {
+pub(crate) struct Rule {
     pub id: Text,
     pub sub: Subcommands,
     pub when: AnyOf,
@@ -36,7 +36,7 @@ pub struct Rule {
 
 /// A program that runs its arguments.
 #[derive(Debug)]
-pub struct Wrapper {
+pub(crate) struct Wrapper {
     pub spec: WrapperSpec,
     pub sub: Subcommands,
     pub grammar: Grammar,
@@ -47,7 +47,7 @@ pub struct Wrapper {
 
 /// A program that runs a command elsewhere.
 #[derive(Debug)]
-pub struct Remote {
+pub(crate) struct Remote {
     pub spec: RemoteSpec,
     pub sub: Subcommands,
     pub grammar: Grammar,
@@ -58,7 +58,7 @@ pub struct Remote {
 
 /// A database client.
 #[derive(Debug)]
-pub struct Database {
+pub(crate) struct Database {
     pub spec: DatabaseSpec,
     pub sub: Subcommands,
     pub grammar: Grammar,
@@ -69,7 +69,7 @@ pub struct Database {
 
 /// An interpreter.
 #[derive(Debug)]
-pub struct Interpreter {
+pub(crate) struct Interpreter {
     pub spec: InterpreterSpec,
     pub sub: Subcommands,
     pub grammar: Grammar,
@@ -79,7 +79,7 @@ pub struct Interpreter {
 
 /// A call to look for in code.
 #[derive(Debug)]
-pub struct CallRule {
+pub(crate) struct CallRule {
     pub languages: List<CodeLanguage>,
     pub pattern: Pattern,
     pub class: Option<Class>,
@@ -88,7 +88,7 @@ pub struct CallRule {
 
 /// The way in which a command is run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Run {
+pub(crate) struct Run {
     /// Something flows into it.
     pub input: bool,
     /// Behind `sudo`.
@@ -97,7 +97,7 @@ pub struct Run {
 
 /// A rule that holds, and what it holds for.
 #[derive(Debug)]
-pub struct Hit<'r> {
+pub(crate) struct Hit<'r> {
     pub rule: &'r Rule,
     pub targets: Vec<Arg>,
     /// Operands behind the subcommand.
@@ -108,7 +108,7 @@ pub struct Hit<'r> {
 
 impl Rule {
     /// Returns the hit, if the rule holds for a command line.
-    pub fn holds<'r>(&'r self, program: &str, parsed: &Parsed) -> Option<Hit<'r>> {
+    pub(crate) fn holds<'r>(&'r self, program: &str, parsed: &Parsed) -> Option<Hit<'r>> {
         let used = self.sub.matches(&parsed.operands)?;
         let operands = &parsed.operands[used..];
         let flags = (self.when.is_empty() || self.when.holds(parsed))
@@ -135,7 +135,7 @@ impl Rule {
 }
 
 /// Returns whether a command line only asks for help, its version, or what it would do.
-pub fn asks_only(args: &[Arg], parsed: &Parsed) -> bool {
+pub(super) fn asks_only(args: &[Arg], parsed: &Parsed) -> bool {
     if let [only] = args
         && matches!(only.text.as_str(), "-h" | "-V" | "version" | "help" | "--version" | "-version" | "-help")
     {

@@ -10,7 +10,7 @@ use crate::classify::expand::Arg;
 
 /// One of several options, each perhaps with certain values.
 #[derive(Clone, Debug, Default)]
-pub struct AnyOf(Vec<Choice>);
+pub(crate) struct AnyOf(Vec<Choice>);
 
 #[derive(Clone, Debug)]
 struct Choice {
@@ -20,17 +20,17 @@ struct Choice {
 
 impl AnyOf {
     /// Reads `-f --force -X!=GET,HEAD --mode=a,b`.
-    pub fn parse(text: &str) -> AnyOf {
+    pub(crate) fn parse(text: &str) -> AnyOf {
         AnyOf(text.split_whitespace().map(parse_option).collect())
     }
 
     /// Returns whether there is no condition.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns whether one of the conditions holds.
-    pub fn holds(&self, parsed: &Parsed) -> bool {
+    pub(crate) fn holds(&self, parsed: &Parsed) -> bool {
         self.0.iter().any(|option| {
             option.name == "--" && parsed.dashes.is_some()
                 || parsed.flags.iter().any(|flag| flag.name == option.name && option.accepts(flag.value.as_ref()))
@@ -61,22 +61,22 @@ impl Choice {
 
 /// Alternatives of leading operands.
 #[derive(Clone, Debug, Default)]
-pub struct Subcommands(Vec<Vec<String>>);
+pub(crate) struct Subcommands(Vec<Vec<String>>);
 
 impl Subcommands {
     /// Reads `apply, rollout restart|undo, * delete-*`.
-    pub fn parse(text: &str) -> Subcommands {
+    pub(crate) fn parse(text: &str) -> Subcommands {
         let words = |one: &str| one.split_whitespace().map(str::to_ascii_lowercase).collect::<Vec<_>>();
         Subcommands(text.split(',').map(words).filter(|words| !words.is_empty()).collect())
     }
 
     /// Returns whether there is no condition.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns how many operands the longest alternative that holds uses up; `Some(0)` when there is none to hold.
-    pub fn matches(&self, operands: &[Arg]) -> Option<usize> {
+    pub(crate) fn matches(&self, operands: &[Arg]) -> Option<usize> {
         if self.is_empty() {
             return Some(0);
         }
@@ -93,7 +93,7 @@ fn word_matches(pattern: &str, arg: &Arg) -> bool {
 }
 
 /// `*` matches any text; one star at most at each end or in the middle.
-pub fn glob(pattern: &str, text: &str) -> bool {
+pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((head, tail)) => {
@@ -107,7 +107,7 @@ pub fn glob(pattern: &str, text: &str) -> bool {
 
 /// A regular expression that is compiled when it is first asked.
 #[derive(Debug)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     text: Text,
     compiled: OnceLock<Option<Regex>>,
 }
@@ -117,12 +117,12 @@ impl Pattern {
     const MAX_SIZE: usize = 1 << 20;
 
     /// Makes a pattern that is compiled when it is first asked.
-    pub fn new(text: Text) -> Pattern {
+    pub(crate) fn new(text: Text) -> Pattern {
         Pattern { text, compiled: OnceLock::new() }
     }
 
     /// Returns the pattern as it was written.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
@@ -131,25 +131,25 @@ impl Pattern {
     ///
     /// # Errors
     /// When it is no regular expression, or one too large.
-    pub fn regex(&self) -> Result<Regex, regex::Error> {
+    pub(crate) fn regex(&self) -> Result<Regex, regex::Error> {
         let build = |unicode| RegexBuilder::new(&self.text).size_limit(Self::MAX_SIZE).unicode(unicode).build();
         build(false).or_else(|_| build(true))
     }
 
     /// The compiled expression; tests and the reader of users' rules see to it that there is one.
-    pub fn get(&self) -> Option<&Regex> {
+    pub(crate) fn get(&self) -> Option<&Regex> {
         self.compiled.get_or_init(|| self.regex().ok()).as_ref()
     }
 
     /// Returns whether a text fits.
-    pub fn is_match(&self, text: &str) -> bool {
+    pub(crate) fn is_match(&self, text: &str) -> bool {
         self.get().is_some_and(|regex| regex.is_match(text.as_bytes()))
     }
 }
 
 /// A condition over operands.
 #[derive(Debug, Default)]
-pub struct Operands {
+pub(crate) struct Operands {
     pub some: Option<Pattern>,
     pub none: Option<Pattern>,
     pub last: Option<Pattern>,
@@ -161,12 +161,12 @@ pub struct Operands {
 
 impl Operands {
     /// Its regular expressions.
-    pub fn patterns(&self) -> impl Iterator<Item = &Pattern> {
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = &Pattern> {
         [&self.some, &self.none, &self.last, &self.value].into_iter().flatten()
     }
 
     /// Returns whether the operands fit.
-    pub fn hold(&self, operands: &[Arg], parsed: &Parsed) -> bool {
+    pub(crate) fn hold(&self, operands: &[Arg], parsed: &Parsed) -> bool {
         let any = |pattern: &Pattern| operands.iter().any(|arg| pattern.is_match(&arg.text));
         operands.len() >= self.at_least
             && self.at_most.is_none_or(|most| operands.len() <= most)
@@ -183,7 +183,7 @@ fn any_value(pattern: &Pattern, parsed: &Parsed) -> bool {
 
 /// The arguments of an action that are its targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     Operands,
     First,
     Last,
@@ -199,7 +199,7 @@ pub enum Role {
 
 impl Role {
     /// Reads one word of a `target` list.
-    pub fn parse(word: &str) -> Option<Role> {
+    pub(crate) fn parse(word: &str) -> Option<Role> {
         Some(match word {
             "operands" => Role::Operands,
             "first" => Role::First,
@@ -213,7 +213,7 @@ impl Role {
     }
 
     /// Collects the arguments in this role.
-    pub fn collect(&self, parsed: &Parsed, operands: &[Arg], into: &mut Vec<Arg>) {
+    pub(crate) fn collect(&self, parsed: &Parsed, operands: &[Arg], into: &mut Vec<Arg>) {
         match self {
             Role::Operands => into.extend_from_slice(operands),
             Role::First => into.extend(operands.first().cloned()),

@@ -9,7 +9,7 @@ use crate::model::effect::{Class, Severity, Stance};
 /// A whole document: the embedded table, or a user's additions.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Document {
+pub(crate) struct Document {
     /// Programs that only read, or whose writing nobody minds.
     pub quiet: Text,
     /// Ids of rules that do not apply.
@@ -26,7 +26,7 @@ pub struct Document {
 /// The option grammar of programs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProgramSpec {
+pub(crate) struct ProgramSpec {
     pub program: Text,
     /// First operands for which it holds; for any without.
     #[serde(default)]
@@ -48,7 +48,7 @@ pub struct ProgramSpec {
 /// Programs that run the command given as their arguments.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WrapperSpec {
+pub(crate) struct WrapperSpec {
     pub program: Text,
     #[serde(default)]
     pub sub: Text,
@@ -88,7 +88,7 @@ pub struct WrapperSpec {
 /// Programs that run a command elsewhere.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RemoteSpec {
+pub(crate) struct RemoteSpec {
     pub program: Text,
     #[serde(default)]
     pub sub: Text,
@@ -124,7 +124,7 @@ pub struct RemoteSpec {
 /// Clients of databases.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DatabaseSpec {
+pub(crate) struct DatabaseSpec {
     pub program: Text,
     pub language: QueryLanguage,
     /// The dialect of SQL that it reads.
@@ -157,7 +157,7 @@ pub struct DatabaseSpec {
 /// The language that a database client reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum QueryLanguage {
+pub(crate) enum QueryLanguage {
     Sql,
     Redis,
     Mongo,
@@ -166,7 +166,7 @@ pub enum QueryLanguage {
 /// A dialect of SQL: what is a literal, what a comment, and which grammar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SqlDialect {
+pub(crate) enum SqlDialect {
     /// Not known.
     #[default]
     Generic,
@@ -184,7 +184,7 @@ pub enum SqlDialect {
 /// Programs that run code given on the line.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct InterpreterSpec {
+pub(crate) struct InterpreterSpec {
     pub program: Text,
     pub language: CodeLanguage,
     #[serde(default)]
@@ -210,7 +210,7 @@ pub struct InterpreterSpec {
 /// A language whose calls can be looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum CodeLanguage {
+pub(crate) enum CodeLanguage {
     Shell,
     Python,
     Javascript,
@@ -226,7 +226,7 @@ pub enum CodeLanguage {
 /// A call that does something, in code given to an interpreter.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CallSpec {
+pub(crate) struct CallSpec {
     /// Languages it occurs in.
     pub language: List<CodeLanguage>,
     /// A regular expression over the code, in which comments and the inside of long strings are blanked out.
@@ -240,7 +240,7 @@ pub struct CallSpec {
 /// One rule. All conditions must hold; the first rule of a program that holds decides.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RuleSpec {
+pub(crate) struct RuleSpec {
     pub id: Text,
     /// Names of programs, without directories.
     pub program: Text,

@@ -10,7 +10,7 @@ use super::table::{Specs, Table};
 use crate::error::{Code, Error, Result};
 
 /// Reads a document of rules.
-pub fn read(yaml: &str) -> Result<Document> {
+pub(super) fn read(yaml: &str) -> Result<Document> {
     if yaml.trim().is_empty() {
         return Ok(Document::default());
     }
@@ -35,7 +35,7 @@ fn refused(message: &str, location: Option<Location>) -> Error {
 }
 
 /// Reads a user's document; everything in it is compiled, so that its errors are known.
-pub fn document(yaml: &str) -> Result<Table> {
+pub(super) fn document(yaml: &str) -> Result<Table> {
     let document = read(yaml)?;
     let most = usize::from(u16::MAX) / 4;
     if yaml.split_whitespace().count() > most * 16 || document.rules.len() > most {

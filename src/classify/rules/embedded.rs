@@ -13,7 +13,7 @@ use crate::model::effect::{Class::*, Severity::*};
 include!(concat!(env!("OUT_DIR"), "/rules.rs"));
 
 /// The embedded document.
-pub fn specs() -> Specs {
+pub(super) fn specs() -> Specs {
     Specs {
         disable: Text::default(),
         programs: List::of(&PROGRAMS),

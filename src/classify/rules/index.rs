@@ -7,7 +7,7 @@ use super::text::{List, Text};
 
 /// A list of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
+pub(crate) enum Section {
     Quiet,
     Grammars,
     Wrappers,
@@ -19,28 +19,28 @@ pub enum Section {
 
 /// A spec: its list, and its place there.
 #[derive(Clone, Copy, Debug)]
-pub struct SpecEntry {
+pub(crate) struct SpecEntry {
     pub section: Section,
     pub item: u16,
 }
 
 /// A program and what is said of it, each list in its order.
 #[derive(Clone, Debug)]
-pub struct Name {
+pub(crate) struct Name {
     pub text: Text,
     pub entries: List<SpecEntry>,
 }
 
 /// The beginning of programs' names, from a rule for `name*`.
 #[derive(Clone, Debug)]
-pub struct Prefix {
+pub(crate) struct Prefix {
     pub text: Text,
     pub item: u16,
 }
 
 /// All names of a document.
 #[derive(Debug, Default)]
-pub struct Index {
+pub(crate) struct Index {
     pub names: List<Name>,
     pub prefixes: List<Prefix>,
     /// For the hash of a name, where it is in `names`, plus one; 0 is a free slot. A power of two, never full.
@@ -49,7 +49,7 @@ pub struct Index {
 
 impl Index {
     /// Reads the names of a document's specs.
-    pub fn new(document: &Document) -> Index {
+    pub(crate) fn new(document: &Document) -> Index {
         let mut names: BTreeMap<String, Vec<SpecEntry>> = BTreeMap::new();
         let mut prefixes = Vec::new();
         let mut add = |section: Section, item: usize, programs: &str| {
@@ -79,7 +79,7 @@ impl Index {
     }
 
     /// Returns what is said of a program.
-    pub fn find(&self, program: &str) -> &[SpecEntry] {
+    pub(crate) fn find(&self, program: &str) -> &[SpecEntry] {
         let mut slot = hash(program);
         while !self.slots.is_empty() {
             match self.slots[slot & (self.slots.len() - 1)] {
@@ -97,7 +97,7 @@ impl Index {
     }
 
     /// The rules for programs that begin like this one.
-    pub fn prefixed(&self, program: &str) -> impl Iterator<Item = u16> {
+    pub(crate) fn prefixed(&self, program: &str) -> impl Iterator<Item = u16> {
         self.prefixes.iter().filter(|prefix| program.starts_with(&*prefix.text)).map(|prefix| prefix.item)
     }
 }

@@ -1,10 +1,10 @@
 //! Rules as data: what programs do, read from `config/rules.yaml` and from users' own text.
 
-pub mod args;
+pub(super) mod args;
 mod compile;
 mod compiled;
-pub mod condition;
-pub mod dialect;
+pub(super) mod condition;
+pub(super) mod dialect;
 mod document;
 mod embedded;
 mod index;
@@ -26,12 +26,13 @@ use table::Table;
 use text::Text;
 
 use super::expand::Arg;
-pub use compiled::{CallRule, Database, Hit, Interpreter, Remote, Run, Wrapper};
-pub use sound::{Dropped, sound};
+pub(super) use compiled::{CallRule, Database, Hit, Interpreter, Remote, Run, Wrapper};
+pub use sound::Dropped;
+pub(super) use sound::sound;
 
 /// Everything known about programs: tables in order of precedence.
 #[derive(Debug)]
-pub struct RuleSet {
+pub(super) struct RuleSet {
     tables: Vec<Table>,
     /// The grammar of programs that have none of their own.
     plain: Grammar,
@@ -39,12 +40,12 @@ pub struct RuleSet {
 
 impl RuleSet {
     /// The table that comes with piton.
-    pub fn embedded() -> RuleSet {
+    pub(super) fn embedded() -> RuleSet {
         RuleSet { tables: vec![Table::new(embedded::specs())], plain: Grammar::default() }
     }
 
     /// The table that comes with piton, with a user's rules in front of it.
-    pub fn with_user(yaml: &str) -> Result<RuleSet> {
+    pub(super) fn with_user(yaml: &str) -> Result<RuleSet> {
         let own = document::document(yaml)?;
         let (ids, disabled) = own.ids();
         let taken: HashSet<Text> = ids.chain(disabled).collect();
@@ -54,47 +55,47 @@ impl RuleSet {
     }
 
     /// Returns whether anything at all is known about a program.
-    pub fn knows(&self, program: &str) -> bool {
+    pub(super) fn knows(&self, program: &str) -> bool {
         self.tables.iter().any(|table| table.knows(program))
     }
 
     /// Returns whether a program is listed as harmless whatever its arguments.
-    pub fn is_quiet(&self, program: &str) -> bool {
+    pub(super) fn is_quiet(&self, program: &str) -> bool {
         self.tables.iter().any(|table| table.has(program, Section::Quiet))
     }
 
     /// Returns the wrappers of a program.
-    pub fn wrappers(&self, program: &str) -> impl Iterator<Item = &Wrapper> {
+    pub(super) fn wrappers(&self, program: &str) -> impl Iterator<Item = &Wrapper> {
         self.tables.iter().flat_map(move |table| table.wrappers(program))
     }
 
     /// Returns the remote runners of a program.
-    pub fn remotes(&self, program: &str) -> impl Iterator<Item = &Remote> {
+    pub(super) fn remotes(&self, program: &str) -> impl Iterator<Item = &Remote> {
         self.tables.iter().flat_map(move |table| table.remotes(program))
     }
 
     /// Returns the database clients of a program.
-    pub fn databases(&self, program: &str) -> impl Iterator<Item = &Database> {
+    pub(super) fn databases(&self, program: &str) -> impl Iterator<Item = &Database> {
         self.tables.iter().flat_map(move |table| table.databases(program))
     }
 
     /// Returns the interpreters of a program.
-    pub fn interpreters(&self, program: &str) -> impl Iterator<Item = &Interpreter> {
+    pub(super) fn interpreters(&self, program: &str) -> impl Iterator<Item = &Interpreter> {
         self.tables.iter().flat_map(move |table| table.interpreters(program))
     }
 
     /// The calls of a language to look for in code.
-    pub fn calls(&self, language: CodeLanguage) -> impl Iterator<Item = &CallRule> {
+    pub(super) fn calls(&self, language: CodeLanguage) -> impl Iterator<Item = &CallRule> {
         self.tables.iter().flat_map(Table::calls).filter(move |call| call.languages.contains(&language))
     }
 
     /// Returns the way in which a program reads its options, or its subcommand `first` where that has its own.
-    pub fn grammar(&self, program: &str, first: Option<&str>) -> &Grammar {
+    pub(super) fn grammar(&self, program: &str, first: Option<&str>) -> &Grammar {
         self.tables.iter().find_map(|table| table.grammar(program, first)).unwrap_or(&self.plain)
     }
 
     /// The first rule that holds for a command line (arguments without the program).
-    pub fn find(&self, program: &str, args: &[Arg], run: Run) -> Option<Hit<'_>> {
+    pub(super) fn find(&self, program: &str, args: &[Arg], run: Run) -> Option<Hit<'_>> {
         let mut parsed = None;
         let mut items = Vec::new();
         for table in &self.tables {

@@ -20,7 +20,7 @@ pub struct Dropped {
 
 /// Returns the sound part of rules, as a document, and what was dropped. `json` is a list of rules or a map of sections;
 /// `before` is what was in force.
-pub fn sound(json: &str, before: Option<&str>) -> (String, Vec<Dropped>) {
+pub(crate) fn sound(json: &str, before: Option<&str>) -> (String, Vec<Dropped>) {
     let (sections, is_list) = sections(json);
     let whole = text(&sections);
     if document(&whole).is_ok() {

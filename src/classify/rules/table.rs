@@ -14,7 +14,7 @@ use super::text::{List, Text};
 
 /// The specs of a document.
 #[derive(Debug, Default)]
-pub struct Specs {
+pub(super) struct Specs {
     pub disable: Text,
     pub programs: List<ProgramSpec>,
     pub wrappers: List<WrapperSpec>,
@@ -31,7 +31,7 @@ type Lazy<T> = Vec<OnceLock<Box<T>>>;
 
 /// A document and what was compiled of it.
 #[derive(Debug)]
-pub struct Table {
+pub(super) struct Table {
     specs: Specs,
     grammars: Lazy<Grammar>,
     wrappers: Lazy<Wrapper>,
@@ -48,7 +48,7 @@ fn lazy<T>(length: usize) -> Lazy<T> {
 
 impl Table {
     /// A table of which nothing is compiled.
-    pub fn new(specs: Specs) -> Table {
+    pub(super) fn new(specs: Specs) -> Table {
         Table {
             grammars: lazy(specs.programs.len()),
             wrappers: lazy(specs.wrappers.len()),
@@ -62,7 +62,7 @@ impl Table {
     }
 
     /// Forgets rules that a table in front of this one replaces or disables.
-    pub fn without(mut self, ids: &HashSet<Text>) -> Table {
+    pub(super) fn without(mut self, ids: &HashSet<Text>) -> Table {
         for (spec, rule) in self.specs.rules.iter().zip(&mut self.rules) {
             if ids.contains(&spec.id) {
                 *rule = OnceLock::from(Box::new(None));
@@ -72,18 +72,18 @@ impl Table {
     }
 
     /// The ids of its rules, and those that it disables.
-    pub fn ids(&self) -> (impl Iterator<Item = Text>, impl Iterator<Item = Text>) {
+    pub(super) fn ids(&self) -> (impl Iterator<Item = Text>, impl Iterator<Item = Text>) {
         let disabled = self.specs.disable.split_whitespace().map(|id| Text::from(id.to_owned()));
         (self.specs.rules.iter().map(|rule| rule.id.clone()), disabled)
     }
 
     /// Returns whether a program is named in a list.
-    pub fn has(&self, program: &str, section: Section) -> bool {
+    pub(super) fn has(&self, program: &str, section: Section) -> bool {
         self.items(program, section).next().is_some()
     }
 
     /// Returns whether a program is named at all, but for its option grammar.
-    pub fn knows(&self, program: &str) -> bool {
+    pub(super) fn knows(&self, program: &str) -> bool {
         self.specs.index.find(program).iter().any(|entry| entry.section != Section::Grammars)
             || self.specs.index.prefixed(program).next().is_some()
     }
@@ -94,7 +94,7 @@ impl Table {
     }
 
     /// The grammar of a program's options, of the subcommand `first` where that has its own.
-    pub fn grammar(&self, program: &str, first: Option<&str>) -> Option<&Grammar> {
+    pub(super) fn grammar(&self, program: &str, first: Option<&str>) -> Option<&Grammar> {
         let fits = |item: &usize| {
             let sub = &self.specs.programs[*item].sub;
             sub.is_empty() || first.is_some_and(|first| sub.split_whitespace().any(|word| word == first))
@@ -104,28 +104,28 @@ impl Table {
     }
 
     /// Returns the wrappers of a program.
-    pub fn wrappers(&self, program: &str) -> impl Iterator<Item = &Wrapper> {
+    pub(super) fn wrappers(&self, program: &str) -> impl Iterator<Item = &Wrapper> {
         let made =
             |item: usize| self.wrappers[item].get_or_init(|| Box::new(compile::wrapper(&self.specs.wrappers[item])));
         self.items(program, Section::Wrappers).map(made).map(Box::as_ref)
     }
 
     /// Returns the remote runners of a program.
-    pub fn remotes(&self, program: &str) -> impl Iterator<Item = &Remote> {
+    pub(super) fn remotes(&self, program: &str) -> impl Iterator<Item = &Remote> {
         let made =
             |item: usize| self.remotes[item].get_or_init(|| Box::new(compile::remote(&self.specs.remotes[item])));
         self.items(program, Section::Remotes).map(made).map(Box::as_ref)
     }
 
     /// Returns the database clients of a program.
-    pub fn databases(&self, program: &str) -> impl Iterator<Item = &Database> {
+    pub(super) fn databases(&self, program: &str) -> impl Iterator<Item = &Database> {
         let made =
             |item: usize| self.databases[item].get_or_init(|| Box::new(compile::database(&self.specs.databases[item])));
         self.items(program, Section::Databases).map(made).map(Box::as_ref)
     }
 
     /// Returns the interpreters of a program.
-    pub fn interpreters(&self, program: &str) -> impl Iterator<Item = &Interpreter> {
+    pub(super) fn interpreters(&self, program: &str) -> impl Iterator<Item = &Interpreter> {
         let made = |item: usize| {
             self.interpreters[item].get_or_init(|| Box::new(compile::interpreter(&self.specs.interpreters[item])))
         };
@@ -133,7 +133,7 @@ impl Table {
     }
 
     /// The calls to look for.
-    pub fn calls(&self) -> impl Iterator<Item = &CallRule> {
+    pub(super) fn calls(&self) -> impl Iterator<Item = &CallRule> {
         let made = |(spec, call)| {
             let call: &OnceLock<Box<CallRule>> = call;
             call.get_or_init(|| Box::new(compile::call(spec)))
@@ -142,14 +142,14 @@ impl Table {
     }
 
     /// Pushes the positions of a program's rules, in order of precedence, to a list that is empty for most programs.
-    pub fn rules_of(&self, program: &str, found: &mut Vec<usize>) {
+    pub(super) fn rules_of(&self, program: &str, found: &mut Vec<usize>) {
         found.extend(self.items(program, Section::Rules));
         found.extend(self.specs.index.prefixed(program).map(usize::from));
         found.sort_unstable();
     }
 
     /// A rule; `None` if it was disabled.
-    pub fn rule(&self, item: usize) -> Option<&Rule> {
+    pub(super) fn rule(&self, item: usize) -> Option<&Rule> {
         let made = || Box::new(compile::rule(&self.specs.rules[item]).ok());
         self.rules[item].get_or_init(made).as_ref().as_ref()
     }

@@ -10,16 +10,16 @@ use serde::{Deserialize, Deserializer};
 
 /// A text of the table.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Text(Cow<'static, str>);
+pub(crate) struct Text(Cow<'static, str>);
 
 /// A list of the table.
 #[derive(Clone)]
-pub struct List<T: Clone + 'static>(Cow<'static, [T]>);
+pub(crate) struct List<T: Clone + 'static>(Cow<'static, [T]>);
 
 impl Text {
     /// A text of the program itself.
     #[allow(dead_code, reason = "only what build.rs printed calls it, and build.rs reads this file too")]
-    pub const fn of(text: &'static str) -> Text {
+    pub(crate) const fn of(text: &'static str) -> Text {
         Text(Cow::Borrowed(text))
     }
 }
@@ -27,7 +27,7 @@ impl Text {
 impl<T: Clone> List<T> {
     /// A list of the program itself.
     #[allow(dead_code, reason = "only what build.rs printed calls it, and build.rs reads this file too")]
-    pub const fn of(items: &'static [T]) -> List<T> {
+    pub(crate) const fn of(items: &'static [T]) -> List<T> {
         List(Cow::Borrowed(items))
     }
 }

@@ -10,7 +10,7 @@ const CLOSERS: [&str; 8] = ["then", "do", "done", "fi", "else", "elif", "esac", 
 
 impl Scanner<'_, '_> {
     /// Reads pipelines up to something that closes the construct around them.
-    pub fn list(&mut self) -> Script {
+    pub(super) fn list(&mut self) -> Script {
         let mut script = Script::default();
         loop {
             self.separators();
@@ -64,13 +64,13 @@ impl Scanner<'_, '_> {
     }
 
     /// Returns whether a reserved word stands at the position.
-    pub fn at_keyword(&self, word: &str) -> bool {
+    pub(super) fn at_keyword(&self, word: &str) -> bool {
         self.starts_with(word)
             && self.peek_at(word.len()).is_none_or(|byte| super::scanner::is_meta(byte) || byte == b'\r')
     }
 
     /// Steps over a reserved word, if it stands here.
-    pub fn eat_keyword(&mut self, word: &str) -> bool {
+    pub(super) fn eat_keyword(&mut self, word: &str) -> bool {
         let found = self.at_keyword(word);
         if found {
             self.position += word.len();
@@ -129,7 +129,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Reads one command, simple or compound.
-    pub fn command(&mut self) -> Option<PipelineStage> {
+    pub(super) fn command(&mut self) -> Option<PipelineStage> {
         if !self.enter() {
             return None;
         }
@@ -198,7 +198,7 @@ impl Scanner<'_, '_> {
     }
 
     /// The body of a function, taken as reachable.
-    pub fn function_body(&mut self, name: String) -> PipelineStage {
+    pub(super) fn function_body(&mut self, name: String) -> PipelineStage {
         self.space();
         let stages: Vec<PipelineStage> = self.command().into_iter().collect();
         let body = Script { pipelines: vec![Pipeline { stages, or: false }] };
@@ -217,7 +217,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Reads a redirect, if one is next.
-    pub fn redirect(&mut self) -> Option<Redirect> {
+    pub(super) fn redirect(&mut self) -> Option<Redirect> {
         let start = self.position;
         let operator = self.redirect_start()?;
         self.position = operator;
@@ -301,7 +301,7 @@ fn add_word(simple: &mut Simple, word: Word) {
 }
 
 /// Reads `NAME=value`, `NAME+=value`, `NAME[i]=value` off a word.
-pub fn assignment(word: &Word) -> Option<Assignment> {
+pub(crate) fn assignment(word: &Word) -> Option<Assignment> {
     let Some(Part::Literal { text, quoted: false }) = word.parts.first() else {
         return None;
     };

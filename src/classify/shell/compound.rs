@@ -5,7 +5,7 @@ use super::tree::{Compound, CompoundKind, Part, PipelineStage, Script, Word};
 
 impl Scanner<'_, '_> {
     /// Reads a compound command, if one begins here.
-    pub fn compound(&mut self) -> Option<Compound> {
+    pub(super) fn compound(&mut self) -> Option<Compound> {
         match self.peek()? {
             b'(' if self.starts_with("((") => Some(self.double_paren()),
             b'(' => Some(self.subshell()),

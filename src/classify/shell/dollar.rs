@@ -6,7 +6,7 @@ use super::word::push_literal;
 
 impl Scanner<'_, '_> {
     /// Reads what a `$` at the position begins.
-    pub fn dollar(&mut self, parts: &mut Vec<Part>, quoted: bool) {
+    pub(super) fn dollar(&mut self, parts: &mut Vec<Part>, quoted: bool) {
         match self.peek_at(1) {
             Some(b'(') => self.dollar_paren(parts, quoted),
             Some(b'{') => self.parameter(parts, quoted),
@@ -64,7 +64,7 @@ impl Scanner<'_, '_> {
     }
 
     /// The commands up to the closing parenthesis; the opening one has been read.
-    pub fn substitution(&mut self) -> Script {
+    pub(super) fn substitution(&mut self) -> Script {
         if !self.enter() {
             return Script::default();
         }
@@ -79,7 +79,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Reads `((…))` up to `end`, keeping only what may run commands.
-    pub fn arithmetic(&mut self, end: usize) -> Vec<Part> {
+    pub(super) fn arithmetic(&mut self, end: usize) -> Vec<Part> {
         let mut inner = Vec::new();
         if self.enter() {
             while self.position < end {
@@ -161,7 +161,7 @@ impl Scanner<'_, '_> {
     }
 
     /// `` `…` ``: the text is unescaped and scanned on its own.
-    pub fn backtick(&mut self, parts: &mut Vec<Part>, quoted: bool) {
+    pub(super) fn backtick(&mut self, parts: &mut Vec<Part>, quoted: bool) {
         let opening = self.position;
         self.position += 1;
         let mut text = String::new();
@@ -189,7 +189,7 @@ impl Scanner<'_, '_> {
     }
 
     /// `<(…)` and `>(…)`
-    pub fn process(&mut self, parts: &mut Vec<Part>) {
+    pub(super) fn process(&mut self, parts: &mut Vec<Part>) {
         self.position += 2;
         let script = self.substitution();
         parts.push(Part::Process { script });

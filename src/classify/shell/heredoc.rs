@@ -6,7 +6,7 @@ use super::word::push_literal;
 
 impl Scanner<'_, '_> {
     /// Reads the delimiter after `<<` and queues the body.
-    pub fn heredoc(&mut self, start: usize) -> Redirect {
+    pub(super) fn heredoc(&mut self, start: usize) -> Redirect {
         let strip_tabs = self.eat("-");
         self.blanks();
         let word = self.word();
@@ -24,7 +24,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Reads the bodies of all queued heredocs; the position is at the start of a line.
-    pub fn heredoc_bodies(&mut self) {
+    pub(super) fn heredoc_bodies(&mut self) {
         for pending in std::mem::take(&mut self.pending) {
             let start = self.position;
             let end = self.body_end(&pending);
@@ -88,7 +88,7 @@ impl Scanner<'_, '_> {
 
 impl Bounds {
     /// The body of a heredoc.
-    pub fn heredoc(&self, index: usize) -> Option<&Word> {
+    pub(crate) fn heredoc(&self, index: usize) -> Option<&Word> {
         self.heredocs.get(index)
     }
 }

@@ -17,9 +17,9 @@ mod word;
 #[cfg(test)]
 mod tests;
 
-pub use command::assignment;
-pub use scanner::{Bounds, TextPlace, scan};
-pub use tree::{
+pub(super) use command::assignment;
+pub(super) use scanner::{Bounds, TextPlace, scan};
+pub(super) use tree::{
     Assignment, Compound, CompoundKind, Part, Pipeline, PipelineStage, Redirect, RedirectKind, Script, Simple, Span,
     Word,
 };

@@ -3,15 +3,15 @@
 use super::tree::{Script, Span, Word};
 
 /// Deepest nesting of constructs, payloads included.
-pub const MAX_DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = 64;
 /// Most words of one line, payloads included.
-pub const MAX_WORDS: usize = 10_000;
+pub(super) const MAX_WORDS: usize = 10_000;
 /// The distance of looking ahead to tell `((…))` from nested parentheses.
 const LOOKAHEAD: usize = 4096;
 
 /// The state that all scans of one line share: limits used up, flags raised, heredoc bodies found.
 #[derive(Debug, Default)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// Nesting right now.
     pub depth: usize,
     /// Words seen so far.
@@ -26,7 +26,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// Goes one level deeper; `false` when that would pass the limit.
-    pub fn enter(&mut self) -> bool {
+    pub(crate) fn enter(&mut self) -> bool {
         if self.depth >= MAX_DEPTH {
             self.overflow = true;
             return false;
@@ -36,12 +36,12 @@ impl Bounds {
     }
 
     /// Comes back from a level that [`Bounds::enter`] allowed.
-    pub fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }
 
     /// Counts a word.
-    pub fn word(&mut self) {
+    pub(crate) fn word(&mut self) {
         self.words += 1;
         if self.words > MAX_WORDS {
             self.overflow = true;
@@ -51,7 +51,7 @@ impl Bounds {
 
 /// The place of the scanned text in the original line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextPlace {
+pub(crate) enum TextPlace {
     /// It is a slice that starts there.
     At(usize),
     /// It was made from this range (unescaped, expanded): everything inside has this span.
@@ -59,7 +59,7 @@ pub enum TextPlace {
 }
 
 /// Scans a text into a tree.
-pub fn scan(source: &str, place: TextPlace, bounds: &mut Bounds) -> Script {
+pub(crate) fn scan(source: &str, place: TextPlace, bounds: &mut Bounds) -> Script {
     let mut scanner = Scanner::new(source, place, bounds);
     let script = scanner.list();
     if scanner.position < source.len() && !scanner.bounds.overflow {
@@ -98,28 +98,28 @@ pub(super) struct Scanner<'a, 'b> {
 
 impl<'a, 'b> Scanner<'a, 'b> {
     /// Begins at the start of a text.
-    pub fn new(source: &'a str, place: TextPlace, bounds: &'b mut Bounds) -> Self {
+    pub(super) fn new(source: &'a str, place: TextPlace, bounds: &'b mut Bounds) -> Self {
         let (bytes, open, pending) = (source.as_bytes(), OpenConstructs::default(), Vec::new());
         Scanner { source, bytes, position: 0, place, bounds, open, pending }
     }
 
     /// The byte at the position, if any is left.
-    pub fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.position).copied()
     }
 
     /// Returns the byte some places ahead.
-    pub fn peek_at(&self, ahead: usize) -> Option<u8> {
+    pub(super) fn peek_at(&self, ahead: usize) -> Option<u8> {
         self.bytes.get(self.position + ahead).copied()
     }
 
     /// Returns whether the rest starts with a text.
-    pub fn starts_with(&self, text: &str) -> bool {
+    pub(super) fn starts_with(&self, text: &str) -> bool {
         self.bytes[self.position.min(self.bytes.len())..].starts_with(text.as_bytes())
     }
 
     /// Steps over `text` if it is next.
-    pub fn eat(&mut self, text: &str) -> bool {
+    pub(super) fn eat(&mut self, text: &str) -> bool {
         let found = self.starts_with(text);
         if found {
             self.position += text.len();
@@ -128,7 +128,7 @@ impl<'a, 'b> Scanner<'a, 'b> {
     }
 
     /// Steps over one character, whatever its length.
-    pub fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         self.position += 1;
         while self.position < self.bytes.len() && !self.source.is_char_boundary(self.position) {
             self.position += 1;
@@ -136,7 +136,7 @@ impl<'a, 'b> Scanner<'a, 'b> {
     }
 
     /// Returns the span from a start to the position.
-    pub fn span_from(&self, start: usize) -> Span {
+    pub(super) fn span_from(&self, start: usize) -> Span {
         match self.place {
             TextPlace::At(offset) => (offset + start, offset + self.position.min(self.bytes.len())),
             TextPlace::Within(span) => span,
@@ -144,12 +144,12 @@ impl<'a, 'b> Scanner<'a, 'b> {
     }
 
     /// Something here is not shell.
-    pub fn broken(&mut self) {
+    pub(super) fn broken(&mut self) {
         self.bounds.partial = true;
     }
 
     /// Goes one level deeper, or ends the scan.
-    pub fn enter(&mut self) -> bool {
+    pub(super) fn enter(&mut self) -> bool {
         let entered = self.bounds.enter();
         if !entered {
             self.position = self.bytes.len();
@@ -158,12 +158,12 @@ impl<'a, 'b> Scanner<'a, 'b> {
     }
 
     /// Leaves a level of nesting.
-    pub fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.bounds.leave();
     }
 
     /// Counts a word, or ends the scan.
-    pub fn count_word(&mut self) {
+    pub(super) fn count_word(&mut self) {
         self.bounds.word();
         if self.bounds.overflow {
             self.position = self.bytes.len();
@@ -171,7 +171,7 @@ impl<'a, 'b> Scanner<'a, 'b> {
     }
 
     /// Steps over blanks and continued lines; a carriage return in front of a line feed is a blank.
-    pub fn blanks(&mut self) {
+    pub(super) fn blanks(&mut self) {
         loop {
             match self.peek() {
                 Some(b' ' | b'\t') => self.position += 1,
@@ -184,7 +184,7 @@ impl<'a, 'b> Scanner<'a, 'b> {
     }
 
     /// Steps over blanks, line ends and comments; reads the heredoc bodies that begin at a line end.
-    pub fn space(&mut self) {
+    pub(super) fn space(&mut self) {
         loop {
             self.blanks();
             match self.peek() {
@@ -196,7 +196,7 @@ impl<'a, 'b> Scanner<'a, 'b> {
     }
 
     /// Steps over a newline, and over the bodies of heredocs behind it.
-    pub fn newline(&mut self) {
+    pub(super) fn newline(&mut self) {
         self.position += 1;
         if !self.pending.is_empty() {
             self.heredoc_bodies();
@@ -204,14 +204,14 @@ impl<'a, 'b> Scanner<'a, 'b> {
     }
 
     /// Steps over a comment.
-    pub fn comment(&mut self) {
+    pub(super) fn comment(&mut self) {
         while self.peek().is_some_and(|byte| byte != b'\n') {
             self.position += 1;
         }
     }
 
     /// The end (after it) of `((…))` that starts at the position, if it is one and is near.
-    pub fn arithmetic_end(&self) -> Option<usize> {
+    pub(super) fn arithmetic_end(&self) -> Option<usize> {
         let limit = self.bytes.len().min(self.position + LOOKAHEAD);
         let mut depth = 0usize;
         let mut at = self.position;
@@ -237,7 +237,7 @@ pub(super) fn is_meta(byte: u8) -> bool {
 }
 
 /// Returns whether a text is a variable's name.
-pub fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|first| first == b'_' || first.is_ascii_alphabetic())
         && bytes.all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())

@@ -1,17 +1,17 @@
 //! The scanner's result: a tree of lists, pipelines, commands, words.
 
 /// Byte range `[start, end)` in the line that was given to the classifier.
-pub type Span = (usize, usize);
+pub(crate) type Span = (usize, usize);
 
 /// A list of pipelines, in order; how they are joined (`;`, `&&`, `||`, `&`) makes no difference to what may happen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Script {
+pub(crate) struct Script {
     pub pipelines: Vec<Pipeline>,
 }
 
 /// Commands whose output feeds the next.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pipeline {
+pub(crate) struct Pipeline {
     pub stages: Vec<PipelineStage>,
     /// The next pipeline runs only if this one fails.
     pub or: bool,
@@ -19,14 +19,14 @@ pub struct Pipeline {
 
 /// One stage of a pipeline.
 #[derive(Clone, Debug, PartialEq)]
-pub enum PipelineStage {
+pub(crate) enum PipelineStage {
     Simple(Simple),
     Compound(Compound),
 }
 
 /// Assignments, words and redirects.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Simple {
+pub(crate) struct Simple {
     pub assignments: Vec<Assignment>,
     pub words: Vec<Word>,
     pub redirects: Vec<Redirect>,
@@ -35,7 +35,7 @@ pub struct Simple {
 
 /// Something that holds commands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compound {
+pub(crate) struct Compound {
     pub kind: CompoundKind,
     /// Words that are expanded but are no command: the list of a `for`, the subject of a `case`, the operands of `[[`.
     pub words: Vec<Word>,
@@ -46,7 +46,7 @@ pub struct Compound {
 
 /// The kind of a compound command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CompoundKind {
+pub(crate) enum CompoundKind {
     /// `{ …; }`, and `if`, `while`, `until`, `case`: runs in the shell itself.
     Group,
     /// `( … )`: directory and variables are its own.
@@ -61,7 +61,7 @@ pub enum CompoundKind {
 
 /// `NAME=value` in front of a command, or alone.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Assignment {
+pub(crate) struct Assignment {
     pub name: String,
     /// `+=` or an element: the value is not simply the word.
     pub compound: bool,
@@ -72,7 +72,7 @@ pub struct Assignment {
 
 /// A redirect of a command.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Redirect {
+pub(crate) struct Redirect {
     pub kind: RedirectKind,
     /// The file, the here-string; for a heredoc the body.
     pub target: Word,
@@ -83,7 +83,7 @@ pub struct Redirect {
 
 /// The effect of a redirect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedirectKind {
+pub(crate) enum RedirectKind {
     /// `<`
     Input,
     /// `>`, `>|`, `&>`, `>&file`, `<>`
@@ -100,14 +100,14 @@ pub enum RedirectKind {
 
 /// One word before expansion.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Word {
+pub(crate) struct Word {
     pub parts: Vec<Part>,
     pub span: Span,
 }
 
 /// A piece of a word.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Part {
+pub(crate) enum Part {
     Literal {
         text: String,
         quoted: bool,
@@ -144,7 +144,7 @@ pub enum Part {
 
 impl Word {
     /// The text if the word is wholly literal and unquoted: the only form in which keywords and names count.
-    pub fn bare(&self) -> Option<&str> {
+    pub(crate) fn bare(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [Part::Literal { text, quoted: false }] => Some(text),
             _ => None,

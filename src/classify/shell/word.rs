@@ -5,7 +5,7 @@ use super::tree::{Part, Word};
 
 impl Scanner<'_, '_> {
     /// Reads the word at the position; empty parts when there is none.
-    pub fn word(&mut self) -> Word {
+    pub(super) fn word(&mut self) -> Word {
         let start = self.position;
         let mut parts = Vec::new();
         while let Some(byte) = self.peek() {
@@ -75,7 +75,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Reads to the closing double quote; the opening one has been read.
-    pub fn double_quoted(&mut self, parts: &mut Vec<Part>) {
+    pub(super) fn double_quoted(&mut self, parts: &mut Vec<Part>) {
         push_literal(parts, "", true);
         self.expanding(parts, Some(b'"'));
         if !self.eat("\"") {
@@ -84,7 +84,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Reads text in which only `$`, backticks and some backslashes count, up to `until` or the end.
-    pub fn expanding(&mut self, parts: &mut Vec<Part>, until: Option<u8>) {
+    pub(super) fn expanding(&mut self, parts: &mut Vec<Part>, until: Option<u8>) {
         let mut start = self.position;
         while let Some(byte) = self.peek() {
             if Some(byte) == until {

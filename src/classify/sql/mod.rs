@@ -32,14 +32,14 @@ static DOING: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Returns whether a string in a program is SQL that changes something. Strings that are no SQL are not.
-pub fn changes(text: &str) -> bool {
+pub(super) fn changes(text: &str) -> bool {
     let first = text.split_ascii_whitespace().next().unwrap_or_default().to_ascii_lowercase();
     let sql = CHANGES.contains(&first.as_str()) || matches!(first.as_str(), "with" | "grant" | "revoke");
     sql && text.contains(char::is_whitespace) && writes(text, SqlDialect::Generic)
 }
 
 /// Returns whether SQL, or the client commands that go with it, may change anything.
-pub fn writes(text: &str, dialect: SqlDialect) -> bool {
+pub(super) fn writes(text: &str, dialect: SqlDialect) -> bool {
     // To some a backslash escapes a quote, to others it does not; what follows may be a literal or a statement.
     let otherwise = dialect == SqlDialect::Generic && text.contains('\\');
     writes_in(text, dialect) || otherwise && writes_in(text, SqlDialect::Mysql)

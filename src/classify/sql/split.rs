@@ -4,7 +4,7 @@ use crate::classify::rules::dialect::SqlDialect;
 
 /// Returns the statements of a text, in lower case and with a blank for each comment and literal, and the client's own commands
 /// that stand between them.
-pub fn split(text: &str, dialect: SqlDialect) -> (Vec<String>, Vec<&str>) {
+pub(super) fn split(text: &str, dialect: SqlDialect) -> (Vec<String>, Vec<&str>) {
     let (mut statements, mut commands) = (Vec::new(), Vec::new());
     let (mut bare, mut at, mut fresh) = (String::new(), 0, true);
     while let Some(letter) = text[at..].chars().next() {

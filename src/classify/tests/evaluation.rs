@@ -40,7 +40,7 @@ impl Counts {
     }
 }
 
-pub fn context() -> Context {
+pub(crate) fn context() -> Context {
     Context {
         cwd: PathBuf::from("/home/dev/proj"),
         workspace: PathBuf::from("/home/dev/proj"),
@@ -52,7 +52,7 @@ pub fn context() -> Context {
     }
 }
 
-pub fn policy() -> Policy {
+pub(crate) fn policy() -> Policy {
     use crate::model::policy::{Guard, Limits, OnFailure, Opaque, Retention, Secrets};
     Policy {
         guard: Guard::Turn,

@@ -1,7 +1,7 @@
 //! The labelled sets, hostile lines, tools, and cases that once went wrong.
 
 mod cases;
-pub mod evaluation;
+pub(super) mod evaluation;
 mod families;
 mod git;
 mod hostile;
@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use super::Classifier;
 
 /// One table for all tests: compiling it takes longer than any line.
-pub fn shared() -> &'static Classifier {
+pub(super) fn shared() -> &'static Classifier {
     static SHARED: LazyLock<Classifier> = LazyLock::new(Classifier::embedded);
     &SHARED
 }

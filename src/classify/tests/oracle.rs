@@ -11,7 +11,7 @@ fn verdict(line: &str) -> Verdict {
     shared().shell(line, &context(), &policy())
 }
 
-pub fn labelled() -> Vec<String> {
+pub(super) fn labelled() -> Vec<String> {
     let sets = [include_str!("../../../tests/data/commands.jsonl"), include_str!("../../../tests/data/idioms.jsonl")];
     let command = |line: &str| {
         let value: serde_json::Value = serde_json::from_str(line).expect("JSON");

@@ -25,7 +25,7 @@ const MAX_BLIND: usize = 64;
 
 impl Walk<'_> {
     /// Handles builtins; whether the command was one.
-    pub fn builtin(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> bool {
+    pub(crate) fn builtin(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> bool {
         match call.program {
             "cd" | "chdir" | "pushd" | "set-location" | "sl" => self.change_directory(call, shell),
             "popd" => shell.cwd = None,
@@ -63,7 +63,7 @@ impl Walk<'_> {
     }
 
     /// The shell in which a program runs that is told to begin in another directory (`make -C DIR`).
-    pub fn directed(&mut self, call: &Invocation<'_>, shell: &Shell) -> Option<Shell> {
+    pub(crate) fn directed(&mut self, call: &Invocation<'_>, shell: &Shell) -> Option<Shell> {
         let (_, options) = DIRECTED.iter().find(|(programs, _)| programs.contains(&call.program))?;
         let grammar = Grammar { values: options.iter().map(|name| (*name).to_owned()).collect(), ..Grammar::default() };
         let parsed = parse(call.args, &grammar, false);
@@ -75,7 +75,7 @@ impl Walk<'_> {
     }
 
     /// Records a directory in which something may run that cannot be seen into.
-    pub fn blind_in(&mut self, shell: &Shell) {
+    pub(crate) fn blind_in(&mut self, shell: &Shell) {
         let cwd = shell.cwd.iter().filter(|_| self.blind.len() < MAX_BLIND);
         let new: Vec<_> = cwd.filter(|cwd| !self.blind.contains(cwd)).cloned().collect();
         self.blind.extend(new);
@@ -138,7 +138,7 @@ impl Walk<'_> {
     }
 
     /// Runs what comes in as shell code.
-    pub fn run_stream(&mut self, verb: &str, input: Stream, span: (usize, usize), shell: &mut Shell) {
+    pub(crate) fn run_stream(&mut self, verb: &str, input: Stream, span: (usize, usize), shell: &mut Shell) {
         match input {
             Stream::Nothing => {}
             Stream::Text(text) => {
@@ -155,7 +155,7 @@ impl Walk<'_> {
     }
 
     /// Commands against piton: its switch, its store, its processes.
-    pub fn aimed_at_piton(&mut self, call: &Invocation<'_>, shell: &Shell) -> bool {
+    pub(crate) fn aimed_at_piton(&mut self, call: &Invocation<'_>, shell: &Shell) -> bool {
         let words: Vec<&str> =
             call.args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-')).collect();
         let names = call.args.iter().any(|arg| arg.text.contains("piton"));
@@ -213,7 +213,7 @@ fn switches_off(words: &[&str]) -> bool {
 }
 
 /// Arguments joined by blanks, as `eval` and `ssh` do.
-pub fn join_args(args: &[Arg], span: (usize, usize)) -> Arg {
+pub(super) fn join_args(args: &[Arg], span: (usize, usize)) -> Arg {
     let mut joined = Arg::literal("", span);
     let mut certain = true;
     for (index, arg) in args.iter().enumerate() {

@@ -47,7 +47,7 @@ const LOCAL_TOOLS: [&str; 32] = [
 
 impl Walk<'_> {
     /// Wrappers of the table.
-    pub fn wrapped(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub(crate) fn wrapped(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
         rules.wrappers(call.program).find_map(|wrapper| self.unwrap(wrapper, call, shell))
     }
@@ -140,7 +140,7 @@ impl Walk<'_> {
     }
 
     /// Programs whose way of carrying a command fits no table.
-    pub fn special(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub(crate) fn special(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         match call.program {
             "xargs" => Some(self.xargs(call, shell)),
             "parallel" => Some(self.parallel(call, shell)),

@@ -16,7 +16,7 @@ const SHORT: usize = 6;
 
 /// A call found in code.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CodeCall {
+pub(super) struct CodeCall {
     /// `None`: `argument` is a shell command line.
     pub class: Option<Class>,
     pub severity: Option<Severity>,
@@ -26,7 +26,7 @@ pub struct CodeCall {
 
 impl Walk<'_> {
     /// Judges an interpreter.
-    pub fn interpreter(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub(crate) fn interpreter(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
         let interpreter = rules.interpreters(call.program).next()?;
         let mut args = call.args;
@@ -135,7 +135,7 @@ impl Walk<'_> {
     }
 
     /// Records what the calls in code do.
-    pub fn calls(&mut self, language: CodeLanguage, program: &str, code: &str, span: Span, shell: &mut Shell) {
+    pub(crate) fn calls(&mut self, language: CodeLanguage, program: &str, code: &str, span: Span, shell: &mut Shell) {
         for call in find_calls(self.rules, language, code) {
             match (call.class, call.argument) {
                 (None, Some(line)) => {
@@ -160,7 +160,7 @@ fn after(args: &[Arg], value: &Arg) -> usize {
 }
 
 /// The calls of a piece of code that do something, each class once per target.
-pub fn find_calls(rules: &RuleSet, language: CodeLanguage, code: &str) -> Vec<CodeCall> {
+pub(super) fn find_calls(rules: &RuleSet, language: CodeLanguage, code: &str) -> Vec<CodeCall> {
     let blanked = blank(code, language);
     let mut calls: Vec<CodeCall> = Vec::new();
     for call in rules.calls(language) {

@@ -12,7 +12,7 @@ use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class, Severity};
 
 /// A command about to be judged.
-pub struct Invocation<'c> {
+pub(crate) struct Invocation<'c> {
     pub program: &'c str,
     /// The arguments behind the program.
     pub args: &'c [Arg],
@@ -22,7 +22,7 @@ pub struct Invocation<'c> {
 
 impl Walk<'_> {
     /// Judges a command; what it prints.
-    pub fn dispatch(&mut self, args: &[Arg], span: Span, input: Stream, shell: &mut Shell) -> Stream {
+    pub(crate) fn dispatch(&mut self, args: &[Arg], span: Span, input: Stream, shell: &mut Shell) -> Stream {
         let Some(first) = args.first() else { return input };
         if self.bounds.overflow || !self.bounds.enter() {
             return Stream::Opaque;
@@ -164,7 +164,7 @@ impl Walk<'_> {
     }
 
     /// Records what a rule says.
-    pub fn hit(&mut self, hit: &Hit<'_>, call: &Invocation<'_>, shell: &Shell) {
+    pub(crate) fn hit(&mut self, hit: &Hit<'_>, call: &Invocation<'_>, shell: &Shell) {
         let rule = hit.rule;
         if rule.opaque {
             self.opaque = true;

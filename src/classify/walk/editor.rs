@@ -15,7 +15,7 @@ const MODIFIERS: [&str; 12] =
 
 impl Walk<'_> {
     /// Judges the commands of a line editor; `None` where the rules know better: no commands, or none that can be read.
-    pub fn editor(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub(crate) fn editor(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let values = VALUES.iter().filter(|name| **name != "-s" || call.program != "ed");
         let silent = call.args.iter().any(|arg| matches!(arg.text.as_str(), "-e" | "-es" | "-Es" | "-E" | "-se"));
         // `-s` is an option of its own behind `-e`, and takes a script elsewhere.

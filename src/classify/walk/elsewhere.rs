@@ -14,7 +14,7 @@ use crate::model::effect::{Certainty, Class, Scope};
 
 impl Walk<'_> {
     /// Carriers of the table of remotes.
-    pub fn remote(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub(crate) fn remote(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
         rules.remotes(call.program).find_map(|remote| self.run_elsewhere(remote, call, shell))
     }

@@ -14,7 +14,7 @@ const DIGITS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
 /// A function that the line defines.
 #[derive(Debug)]
-pub struct Function {
+pub(super) struct Function {
     pub name: String,
     body: Rc<Script>,
     called: bool,
@@ -24,13 +24,13 @@ pub struct Function {
 
 impl Walk<'_> {
     /// Remembers a function; a later one of the same name hides it.
-    pub fn define(&mut self, name: &str, body: &Script) {
+    pub(crate) fn define(&mut self, name: &str, body: &Script) {
         let name = name.to_ascii_lowercase();
         self.functions.push(Function { name, body: Rc::new(body.clone()), called: false, running: false });
     }
 
     /// Runs a function of the line; `None` if there is none of that name.
-    pub fn invoke(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub(crate) fn invoke(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let at = self.functions.iter().rposition(|function| function.name == call.program)?;
         let function = &mut self.functions[at];
         if function.running || function.called && self.calls >= MAX_CALLS {
@@ -47,7 +47,7 @@ impl Walk<'_> {
     }
 
     /// Functions defined since there were so many, which nobody called: a later line may.
-    pub fn uncalled(&mut self, since: usize, shell: &Shell) {
+    pub(crate) fn uncalled(&mut self, since: usize, shell: &Shell) {
         let mut at = since;
         while let Some(function) = self.functions.get_mut(at) {
             at += 1;
@@ -90,7 +90,7 @@ fn replace_positional(shell: &mut Shell, args: Vec<Arg>) -> Positional {
 }
 
 /// Gives a shell its parameters: `$1`, `$2`, `$@`.
-pub fn set_positional(shell: &mut Shell, args: Vec<Arg>) {
+pub(super) fn set_positional(shell: &mut Shell, args: Vec<Arg>) {
     forget_positional(shell);
     for (name, arg) in DIGITS.iter().zip(&args) {
         shell.set(name, of_arg(arg));
@@ -101,7 +101,7 @@ pub fn set_positional(shell: &mut Shell, args: Vec<Arg>) {
 }
 
 /// `shift`: the parameters move up.
-pub fn shift(shell: &mut Shell, by: usize) {
+pub(super) fn shift(shell: &mut Shell, by: usize) {
     match shell.variables.get("@") {
         Some(Value::List(args)) => {
             let rest = args.get(by..).unwrap_or_default().to_vec();

@@ -57,7 +57,7 @@ fn is_force(name: &str) -> bool {
 
 impl Walk<'_> {
     /// Judges a git command.
-    pub fn git(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Stream {
+    pub(crate) fn git(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         let grammar = Grammar { values: VALUES.map(str::to_owned).into_iter().collect(), ..Grammar::default() };
         let options = parse(call.args, &grammar, true);
         let rest = &call.args[options.rest.min(call.args.len())..];
@@ -217,7 +217,7 @@ impl Walk<'_> {
     }
 
     /// Judges what git hands to a shell.
-    pub fn git_command(&mut self, code: &Arg, shell: &Shell) {
+    pub(crate) fn git_command(&mut self, code: &Arg, shell: &Shell) {
         // The command does not start with what was set for this one: a git in it would be judged without end.
         let mut shell = shell.clone();
         shell.variables.retain(|name, _| !settings::is_of_git(name));

@@ -45,12 +45,12 @@ const VARIABLES: &[(&str, SettingKind)] = &[
 ];
 
 /// Returns true if git reads a variable.
-pub fn is_of_git(name: &str) -> bool {
+pub(super) fn is_of_git(name: &str) -> bool {
     name.starts_with("GIT_") || VARIABLES.iter().any(|(variable, _)| *variable == name)
 }
 
 /// The settings that hold for one git: of its own options, and of numbered variables.
-pub fn given(options: &Parsed, shell: &Shell) -> Vec<(String, Arg)> {
+pub(super) fn given(options: &Parsed, shell: &Shell) -> Vec<(String, Arg)> {
     let mut settings = Vec::new();
     for flag in &options.flags {
         let Some(value) = &flag.value else { continue };
@@ -70,7 +70,7 @@ pub fn given(options: &Parsed, shell: &Shell) -> Vec<(String, Arg)> {
 }
 
 /// The settings that a verb takes: `git config KEY VALUE`, `git clone -c KEY=VALUE`.
-pub fn on_the_line(args: &[Arg]) -> Vec<(String, Arg)> {
+pub(super) fn on_the_line(args: &[Arg]) -> Vec<(String, Arg)> {
     let pair = |arg: &Arg| arg.text.split_once('=').map(|(key, _)| (key.to_owned(), arg.skip(key.len() + 1)));
     match args {
         [config, .., key, value] if config.text == "config" => vec![(key.text.clone(), value.clone())],
@@ -87,7 +87,7 @@ pub fn on_the_line(args: &[Arg]) -> Vec<(String, Arg)> {
 }
 
 /// The option of a verb that a setting stands for: `clean.requireForce=false` lets `git clean` delete without `-f`.
-pub fn option_of(verb: &str, key: &str, value: &Arg) -> Option<&'static str> {
+pub(super) fn option_of(verb: &str, key: &str, value: &Arg) -> Option<&'static str> {
     let is_off = matches!(value.text.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "");
     match (verb, key.to_ascii_lowercase().as_str()) {
         ("clean", "clean.requireforce") if is_off => Some("-f"),
@@ -98,14 +98,14 @@ pub fn option_of(verb: &str, key: &str, value: &Arg) -> Option<&'static str> {
 
 impl Walk<'_> {
     /// Judges a setting of git.
-    pub fn git_setting(&mut self, key: &str, value: &Arg, shell: &Shell) {
+    pub(crate) fn git_setting(&mut self, key: &str, value: &Arg, shell: &Shell) {
         if let Some(kind) = kind(key) {
             self.git_value(kind, value, shell);
         }
     }
 
     /// Judges what the environment says to git, and works where it says.
-    pub fn git_environment(&mut self, options: &Parsed, span: Span, shell: &mut Shell) {
+    pub(crate) fn git_environment(&mut self, options: &Parsed, span: Span, shell: &mut Shell) {
         for (variable, kind) in VARIABLES {
             for value in texts(shell, variable, span).collect::<Vec<_>>() {
                 self.git_value(*kind, &value, shell);

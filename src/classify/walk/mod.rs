@@ -43,11 +43,11 @@ const MAX_ROUNDS: usize = 64;
 const DECLARES: [&str; 5] = ["declare", "local", "readonly", "typeset", "export"];
 
 /// The directory of the names that stand for process substitutions.
-pub const PROCESS: &str = "/dev/fd/p";
+pub(super) const PROCESS: &str = "/dev/fd/p";
 
 /// The bytes that flow into a command, or out of it.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub enum Stream {
+pub(super) enum Stream {
     /// Nothing that anyone sent.
     #[default]
     Nothing,
@@ -67,12 +67,12 @@ pub enum Stream {
 
 impl Stream {
     /// Returns whether anything flows.
-    pub fn flows(&self) -> bool {
+    pub(super) fn flows(&self) -> bool {
         *self != Stream::Nothing
     }
 
     /// Returns what can be said of text that came this way.
-    pub fn origin(&self) -> TextOrigin {
+    pub(super) fn origin(&self) -> TextOrigin {
         match self {
             Stream::Remote => TextOrigin::Remote,
             Stream::Decoded => TextOrigin::Decoded,
@@ -83,7 +83,7 @@ impl Stream {
 }
 
 /// The state of one walk.
-pub struct Walk<'a> {
+pub(super) struct Walk<'a> {
     pub rules: &'a RuleSet,
     pub context: &'a Context,
     pub bounds: Bounds,
@@ -124,7 +124,7 @@ pub struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Begins a walk with the rules and the surroundings.
-    pub fn new(rules: &'a RuleSet, context: &'a Context) -> Self {
+    pub(super) fn new(rules: &'a RuleSet, context: &'a Context) -> Self {
         Walk {
             rules,
             context,
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks a whole line, and then what it left for its end.
-    pub fn line(&mut self, source: &str) {
+    pub(super) fn line(&mut self, source: &str) {
         self.span = (0, source.len());
         self.downloads_code(source, self.span);
         let script = scan(source, TextPlace::At(0), &mut self.bounds);
@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Runs text as the code of a shell of its own, and then its traps.
-    pub fn own_shell(&mut self, code: &Arg, mut shell: Shell) -> Stream {
+    pub(super) fn own_shell(&mut self, code: &Arg, mut shell: Shell) -> Stream {
         let outer = self.traps.len();
         let output = self.payload(code, Stream::Nothing, &mut shell);
         self.run_traps(outer, &mut shell);
@@ -181,7 +181,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The shell a line starts in.
-    pub fn shell(&self) -> Shell {
+    pub(super) fn shell(&self) -> Shell {
         let mut shell = Shell { variables: HashMap::new(), cwd: Some(self.context.cwd.clone()) };
         if let Some(home) = &self.context.home {
             shell.set("HOME", Value::Known(vec![home.to_string_lossy().into_owned()]));
@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Runs text as shell code; its effects are at the argument's place.
-    pub fn payload(&mut self, code: &Arg, input: Stream, shell: &mut Shell) -> Stream {
+    pub(super) fn payload(&mut self, code: &Arg, input: Stream, shell: &mut Shell) -> Stream {
         if self.payloads >= MAX_PAYLOADS || !self.bounds.enter() {
             self.bounds.overflow = true;
             return Stream::Opaque;
@@ -211,7 +211,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks a list; only its first pipeline reads the input.
-    pub fn script(&mut self, script: &Script, input: Stream, shell: &mut Shell) -> Stream {
+    pub(super) fn script(&mut self, script: &Script, input: Stream, shell: &mut Shell) -> Stream {
         let mut input = input;
         let (mut output, mut or) = (Stream::Nothing, false);
         for pipeline in &script.pipelines {
@@ -389,7 +389,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns what a file holds, as far as this line tells.
-    pub fn content(&mut self, file: &Arg, shell: &Shell) -> Stream {
+    pub(super) fn content(&mut self, file: &Arg, shell: &Shell) -> Stream {
         if file.text.starts_with(PROCESS) && self.written.contains_key(Path::new(&file.text)) {
             return self.written.get(Path::new(&file.text)).cloned().unwrap_or_default();
         }
@@ -404,14 +404,14 @@ impl<'a> Walk<'a> {
     }
 
     /// Remembers what a file was written with.
-    pub fn wrote(&mut self, file: &Arg, content: Stream, shell: &Shell) {
+    pub(super) fn wrote(&mut self, file: &Arg, content: Stream, shell: &Shell) {
         if let Some(path) = place(file, shell, &self.site, self.context).path {
             self.written.insert(path, content);
         }
     }
 
     /// Records an effect, placed by its target.
-    pub fn report(&mut self, mut found: FoundEffect, target: Option<&Arg>, shell: &Shell) {
+    pub(super) fn report(&mut self, mut found: FoundEffect, target: Option<&Arg>, shell: &Shell) {
         let files = super::found::is_file_class(found.class);
         if let Some(arg) = target {
             if files && arg.exact() == Some("-") {
@@ -436,7 +436,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Records that something was run that cannot be seen into.
-    pub fn hidden(&mut self, verb: &str, script: Option<&str>, span: Span) {
+    pub(super) fn hidden(&mut self, verb: &str, script: Option<&str>, span: Span) {
         self.opaque = true;
         let alarming = script.is_some_and(super::names::alarming);
         let certainty = if alarming { Certainty::Named } else { Certainty::Likely };
@@ -446,7 +446,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Records code from elsewhere that is run here.
-    pub fn fetched(&mut self, verb: &str, span: Span) {
+    pub(super) fn fetched(&mut self, verb: &str, span: Span) {
         self.opaque = true;
         self.found.push(FoundEffect::new(Class::ExecRemote, verb, "fetched-code", span));
     }
@@ -460,7 +460,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Counts produced bytes.
-    pub fn produce(&mut self, bytes: usize) {
+    pub(super) fn produce(&mut self, bytes: usize) {
         self.produced += bytes;
         if self.produced > MAX_PRODUCED {
             self.bounds.overflow = true;

@@ -47,7 +47,7 @@ const SETUP: [&str; 38] = [
 ];
 
 /// Returns what one list prints, from what two of its parts print.
-pub fn join(first: Stream, second: Stream) -> Stream {
+pub(super) fn join(first: Stream, second: Stream) -> Stream {
     match (first, second) {
         (Stream::Nothing, other) | (other, Stream::Nothing) => other,
         (Stream::Text(first), Stream::Text(second)) => Stream::Text(first + &second),
@@ -58,7 +58,7 @@ pub fn join(first: Stream, second: Stream) -> Stream {
 }
 
 /// Returns what a command prints.
-pub fn made_by(call: &Invocation<'_>) -> Stream {
+pub(super) fn made_by(call: &Invocation<'_>) -> Stream {
     let args = call.args;
     let decodes = |options: &[&str]| args.iter().any(|arg| options.contains(&arg.text.as_str()));
     match call.program {

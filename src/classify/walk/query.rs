@@ -14,7 +14,7 @@ static MONGO_WRITES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Returns whether a redis command (its words) may change anything.
-pub fn redis_writes(words: &[&str]) -> bool {
+pub(super) fn redis_writes(words: &[&str]) -> bool {
     let Some(command) = words.first() else { return false };
     let command = command.to_ascii_lowercase();
     let sub = words.get(1).map(|word| word.to_ascii_lowercase()).unwrap_or_default();
@@ -37,6 +37,6 @@ pub fn redis_writes(words: &[&str]) -> bool {
 }
 
 /// Returns whether a mongo script may change anything.
-pub fn mongo_writes(code: &str) -> bool {
+pub(super) fn mongo_writes(code: &str) -> bool {
     MONGO_WRITES.as_ref().is_none_or(|pattern| pattern.is_match(code))
 }

@@ -11,7 +11,7 @@ use crate::model::effect::{Certainty, Class, Takes};
 
 /// The search of a `find`, as the next stage of a pipe gets it.
 #[derive(Clone)]
-pub struct Search {
+pub(super) struct Search {
     sought: Sought,
     /// Words that stand for the names it finds.
     pub matched: Vec<Arg>,

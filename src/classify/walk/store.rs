@@ -21,7 +21,7 @@ enum Given {
 
 impl Walk<'_> {
     /// Judges a database client.
-    pub fn database(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
+    pub(crate) fn database(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
         let (client, used) = rules.databases(call.program).find_map(|client| {
             let parsed = parse(call.args, &client.grammar, false);

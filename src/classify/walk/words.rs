@@ -6,7 +6,7 @@ use crate::classify::shell::{Assignment, Part, Script, Word};
 
 impl Walk<'_> {
     /// The arguments a word becomes.
-    pub fn expand(&mut self, word: &Word, shell: &mut Shell) -> Vec<Arg> {
+    pub(crate) fn expand(&mut self, word: &Word, shell: &mut Shell) -> Vec<Arg> {
         let mut args = self.elements(word, shell).unwrap_or_default();
         let chunks = if args.is_empty() { self.chunks(word, shell) } else { Vec::new() };
         for chunks in chunks {
@@ -34,7 +34,7 @@ impl Walk<'_> {
     }
 
     /// A word as one text: of an assignment, a here-document, a redirect's target.
-    pub fn joined(&mut self, word: &Word, shell: &mut Shell) -> Arg {
+    pub(crate) fn joined(&mut self, word: &Word, shell: &mut Shell) -> Arg {
         let mut chunks = self.chunks(word, shell).into_iter().next().unwrap_or_default();
         for chunk in &mut chunks {
             chunk.splits = false;
@@ -48,7 +48,7 @@ impl Walk<'_> {
     }
 
     /// Returns what an assignment gives its variable.
-    pub fn value(&mut self, assignment: &Assignment, shell: &mut Shell) -> Value {
+    pub(crate) fn value(&mut self, assignment: &Assignment, shell: &mut Shell) -> Value {
         if let Some(Part::Array { words }) = assignment.value.parts.last() {
             let mut args: Vec<Arg> = match shell.variables.get(&assignment.name) {
                 Some(Value::List(args)) if assignment.appends => args.clone(),

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::model::text::count;
 
 /// Looks at the agent clients.
-pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
+pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let (program, home) = match (program(), home()) {
         (Ok(program), Ok(home)) => (program, home),
         (Err(error), _) | (_, Err(error)) => {

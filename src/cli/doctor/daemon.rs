@@ -9,7 +9,7 @@ use crate::sys::fs::lock::holder;
 use crate::sys::process;
 
 /// Looks at the daemon.
-pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
+pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let home = &at.context.home;
     let dir = dir(home);
     match dir.symlink_metadata() {

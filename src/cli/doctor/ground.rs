@@ -12,7 +12,7 @@ use crate::sys::{inotify, mount, process};
 use crate::watch::limits::Limits;
 
 /// Looks at directories, disk, limits and git.
-pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
+pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let home = at.context.home.path();
     if private(home, 0o700, "home", report) {
         report.well("home", home.to_string_lossy());
@@ -25,7 +25,7 @@ pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
 }
 
 /// Returns whether a file or directory of piton's is this user's alone; says so if it is not. What is not there is no finding.
-pub fn private(path: &Path, mode: u32, about: &str, report: &mut DoctorReport) -> bool {
+pub(super) fn private(path: &Path, mode: u32, about: &str, report: &mut DoctorReport) -> bool {
     let Ok(facts) = path.symlink_metadata() else { return true };
     if facts.uid() != process::user() {
         let text = format!("{} belongs to the user {}, not to you", path.display(), facts.uid());

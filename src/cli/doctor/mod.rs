@@ -21,7 +21,7 @@ use report::{CheckRow, CheckState, DoctorReport, Mend, Surroundings};
 
 /// The arguments of `piton doctor`.
 #[derive(Debug, Args)]
-pub struct DoctorArgs {
+pub(super) struct DoctorArgs {
     /// Look instead whether every checkpoint that refs, state, journals and logs name is there
     #[arg(long)]
     pub refs: bool,
@@ -45,7 +45,7 @@ type Check = fn(&Surroundings<'_>, &mut DoctorReport);
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
+pub(super) fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
     if args.refs {
         return refs::doctor(context, args.repair);
     }

@@ -15,7 +15,7 @@ use crate::sys::clock::boot_id;
 ///
 /// # Errors
 /// When refs or records cannot be listed.
-pub fn doctor(context: &Context, puts_back: bool) -> Result<Exit> {
+pub(super) fn doctor(context: &Context, puts_back: bool) -> Result<Exit> {
     let store = Store::open(context.home.path())?;
     store.recover(&context.home.workspaces(), &boot_id())?;
     let mut findings = check(&context.home, &store)?;

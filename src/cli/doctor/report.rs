@@ -6,7 +6,7 @@ use crate::cli::context::Context;
 use crate::model::text::shell_word;
 
 /// The surroundings of every check.
-pub struct Surroundings<'c> {
+pub(super) struct Surroundings<'c> {
     pub context: &'c Context,
     /// The root of the workspace in question, if it is known where that is.
     pub root: Option<PathBuf>,
@@ -14,7 +14,7 @@ pub struct Surroundings<'c> {
 
 /// The state of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CheckState {
+pub(super) enum CheckState {
     Well,
     /// Worth knowing, and nothing wrong.
     Note,
@@ -23,7 +23,7 @@ pub enum CheckState {
 
 /// The way to put it right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mend {
+pub(super) enum Mend {
     /// One line for a shell.
     Command(String),
     /// A step for a person.
@@ -31,7 +31,7 @@ pub enum Mend {
 }
 
 /// One thing that was looked at.
-pub struct CheckRow {
+pub(super) struct CheckRow {
     pub check: &'static str,
     pub about: String,
     pub state: CheckState,
@@ -40,7 +40,7 @@ pub struct CheckRow {
 
 /// All that was found.
 #[derive(Default)]
-pub struct DoctorReport {
+pub(super) struct DoctorReport {
     pub check: &'static str,
     pub rows: Vec<CheckRow>,
     pub damaged: bool,
@@ -48,37 +48,37 @@ pub struct DoctorReport {
 
 impl DoctorReport {
     /// Adds a line to the report.
-    pub fn row(&mut self, about: impl Into<String>, state: CheckState, text: impl Into<String>) {
+    pub(super) fn row(&mut self, about: impl Into<String>, state: CheckState, text: impl Into<String>) {
         self.rows.push(CheckRow { check: self.check, about: about.into(), state, text: text.into() });
     }
 
     /// Notes that something is well.
-    pub fn well(&mut self, about: impl Into<String>, text: impl Into<String>) {
+    pub(super) fn well(&mut self, about: impl Into<String>, text: impl Into<String>) {
         self.row(about, CheckState::Well, text);
     }
 
     /// Notes something that is worth knowing and not wrong.
-    pub fn note(&mut self, about: impl Into<String>, text: impl Into<String>) {
+    pub(super) fn note(&mut self, about: impl Into<String>, text: impl Into<String>) {
         self.row(about, CheckState::Note, text);
     }
 
     /// Wrong, and a command mends it.
-    pub fn wrong(&mut self, about: impl Into<String>, text: impl Into<String>, command: impl Into<String>) {
+    pub(super) fn wrong(&mut self, about: impl Into<String>, text: impl Into<String>, command: impl Into<String>) {
         self.row(about, CheckState::Wrong(Mend::Command(command.into())), text);
     }
 
     /// Wrong, and a person has to see to it.
-    pub fn open(&mut self, about: impl Into<String>, text: impl Into<String>, step: impl Into<String>) {
+    pub(super) fn open(&mut self, about: impl Into<String>, text: impl Into<String>, step: impl Into<String>) {
         self.row(about, CheckState::Wrong(Mend::Step(step.into())), text);
     }
 
     /// Returns whether nothing is wrong.
-    pub fn is_well(&self) -> bool {
+    pub(super) fn is_well(&self) -> bool {
         !self.rows.iter().any(|row| matches!(row.state, CheckState::Wrong(_)))
     }
 }
 
 /// Returns a path as one word for a shell.
-pub fn quoted_path(path: &Path) -> String {
+pub(super) fn quoted_path(path: &Path) -> String {
     shell_word(&path.to_string_lossy())
 }

@@ -9,7 +9,7 @@ use crate::sys::clock::now_ms;
 const TRUST: &str = "piton config trust";
 
 /// Looks at the settings.
-pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
+pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let context = at.context;
     let effective = match context.settings() {
         Ok(effective) => effective,

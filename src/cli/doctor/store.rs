@@ -15,7 +15,7 @@ const SHOWN: usize = 20;
 const NEWEST: usize = 3;
 
 /// Looks at the store.
-pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
+pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let home = &at.context.home;
     let dir = home.path().join("store.git");
     if dir.symlink_metadata().is_err() {
@@ -36,7 +36,7 @@ pub fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
 }
 
 /// Returns whether a power cut has left logs that nobody has applied yet.
-pub fn waits(home: &Home) -> bool {
+pub(super) fn waits(home: &Home) -> bool {
     health::records(home).is_ok_and(|records| !records.unapplied.is_empty())
 }
 

@@ -21,7 +21,7 @@ use crate::sys::process;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The way in which a hook is called.
-pub enum Called {
+pub(super) enum Called {
     /// A line for a shell.
     Line(String),
     /// A script that is the hook.
@@ -31,7 +31,7 @@ pub enum Called {
 }
 
 /// The scratch directory; it goes, and its daemon ends, with the value.
-pub struct Scratch {
+pub(super) struct Scratch {
     dir: PathBuf,
     home: Home,
     tried: u32,
@@ -42,7 +42,7 @@ impl Scratch {
     ///
     /// # Errors
     /// `disk-full`, `permission`.
-    pub fn create() -> Result<Scratch> {
+    pub(super) fn create() -> Result<Scratch> {
         let name = format!("piton-doctor-{}-{}", crate::sys::fs::durable::unique_suffix(), crate::sys::clock::now_ms());
         let dir = std::env::temp_dir().join(name);
         std::fs::DirBuilder::new().mode(0o700).create(&dir).at("creating", &dir)?;
@@ -54,7 +54,7 @@ impl Scratch {
     ///
     /// # Errors
     /// What did not.
-    pub fn try_hook(&mut self, client: Client, called: &Called) -> Result<Duration> {
+    pub(super) fn try_hook(&mut self, client: Client, called: &Called) -> Result<Duration> {
         self.tried += 1;
         let work = self.dir.join(format!("work-{}", self.tried));
         std::fs::create_dir(&work).at("creating", &work)?;

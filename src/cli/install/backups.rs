@@ -15,7 +15,7 @@ const NEWEST: usize = 5;
 ///
 /// # Errors
 /// `disk-full`, `permission`. That old copies cannot be removed is none.
-pub fn keep(home: &Home, file: &Path, text: &str, now_ms: i64) -> Result<()> {
+pub(super) fn keep(home: &Home, file: &Path, text: &str, now_ms: i64) -> Result<()> {
     let dir = home.path().join("backups");
     let inner = file.strip_prefix("/").unwrap_or(file);
     let copy = dir.join(rfc3339(now_ms).replace(':', "")).join(inner);

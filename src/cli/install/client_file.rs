@@ -13,7 +13,7 @@ use crate::sys::clock::now_ms;
 use crate::sys::fs::durable::{replace_file, replace_with_mode, sync_dir};
 
 /// A file as it was found.
-pub struct ClientFile {
+pub(crate) struct ClientFile {
     /// The path at which the client looks for it.
     path: PathBuf,
     /// Its real path, behind links.
@@ -27,7 +27,7 @@ impl ClientFile {
     ///
     /// # Errors
     /// `bad-path` for a link that leads nowhere and for what is no file; `bad-utf8`; I/O errors.
-    pub fn read(path: &Path) -> Result<ClientFile> {
+    pub(crate) fn read(path: &Path) -> Result<ClientFile> {
         let real = match path.canonicalize() {
             Ok(real) => real,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -52,12 +52,12 @@ impl ClientFile {
     }
 
     /// Returns where the client looks for it.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns what is in it, if it is there.
-    pub fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
@@ -65,7 +65,7 @@ impl ClientFile {
     ///
     /// # Errors
     /// `stale-selection` if it changed since it was read; I/O errors. It is whole in every case.
-    pub fn replace(&self, home: &Home, made: &Made, text: &str, mode: u32) -> Result<()> {
+    pub(crate) fn replace(&self, home: &Home, made: &Made, text: &str, mode: u32) -> Result<()> {
         self.back_up(home)?;
         let parent = self.real.parent().unwrap_or(Path::new("/"));
         // Who may read a file may read what is around it.
@@ -78,7 +78,7 @@ impl ClientFile {
     ///
     /// # Errors
     /// As [`ClientFile::replace`].
-    pub fn remove(&self, home: &Home, made: &Made) -> Result<()> {
+    pub(crate) fn remove(&self, home: &Home, made: &Made) -> Result<()> {
         self.back_up(home)?;
         self.refuse_changed()?;
         if self.path.is_symlink() {
@@ -107,11 +107,11 @@ impl ClientFile {
 }
 
 /// The directories that installations made, one a line, so that taking hooks out takes them away as well.
-pub struct Made(PathBuf);
+pub(crate) struct Made(PathBuf);
 
 impl Made {
     /// Returns those noted in piton's home.
-    pub fn of(home: &Home) -> Made {
+    pub(crate) fn of(home: &Home) -> Made {
         Made(home.path().join("made-directories"))
     }
 

@@ -21,7 +21,7 @@ use client_file::{ClientFile, Made};
 
 /// The arguments of `piton install` and `piton uninstall`.
 #[derive(Debug, Args)]
-pub struct InstallArgs {
+pub(super) struct InstallArgs {
     /// Clients by name [default: list them]
     #[arg(value_name = "CLIENT")]
     pub clients: Vec<String>,
@@ -74,7 +74,7 @@ impl FileChange {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn install(context: &Context, args: &InstallArgs) -> Result<Exit> {
+pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Exit> {
     run(context, args, Direction::In)
 }
 
@@ -82,7 +82,7 @@ pub fn install(context: &Context, args: &InstallArgs) -> Result<Exit> {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn uninstall(context: &Context, args: &InstallArgs) -> Result<Exit> {
+pub(super) fn uninstall(context: &Context, args: &InstallArgs) -> Result<Exit> {
     run(context, args, Direction::Out)
 }
 

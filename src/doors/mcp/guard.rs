@@ -36,7 +36,7 @@ const MAX_ARGUMENTS: usize = 4 << 20;
 const MAX_VALUES: usize = 1000;
 
 /// The guard of a server's calls.
-pub struct Guard {
+pub(super) struct Guard {
     connection: Arc<Connection>,
     output: Arc<Output>,
     deadline: Duration,
@@ -46,7 +46,7 @@ pub struct Guard {
 }
 
 /// The end of a session: what is pending is finished.
-pub struct Ending {
+pub(super) struct Ending {
     connection: Arc<Connection>,
     engine: Arc<Engine>,
     output: Arc<Output>,
@@ -55,7 +55,7 @@ pub struct Ending {
 
 impl Guard {
     /// Opens the session; its base capture begins.
-    pub fn start(home: &Home, options: &Proxied) -> Guard {
+    pub(super) fn start(home: &Home, options: &Proxied) -> Guard {
         let engine = Arc::new(Engine::new(home.clone(), options.flags.clone()));
         // A person's terminal that stands still must not hold a session up.
         let output = Arc::new(Output::start(stderr()));
@@ -88,13 +88,13 @@ impl Guard {
     }
 
     /// Returns what is to be ended; once.
-    pub fn ending(&mut self) -> Option<Ending> {
+    pub(super) fn ending(&mut self) -> Option<Ending> {
         self.ending.take()
     }
 
     /// Waits until a call's checkpoint is there, at most for the deadline; returns the reason if the policy denies the call. Whatever
     /// fails, the call passes, and it is said.
-    pub fn refusal(&mut self, call: &Call) -> Option<String> {
+    pub(super) fn refusal(&mut self, call: &Call) -> Option<String> {
         let is_short = call.arguments.to_string().len() <= MAX_ARGUMENTS;
         let tool = Tool {
             name: call.tool.clone(),
@@ -188,7 +188,7 @@ fn collect(value: &Value, name: &str, paths: &mut Vec<PathBuf>, count: &mut usiz
 
 impl Ending {
     /// Ends the session and waits for what is pending, as long as the sidecar does.
-    pub fn finish(self) {
+    pub(super) fn finish(self) {
         let deadline = Instant::now() + GRACE;
         if !self.connection.wake(Wake::End) {
             tracing::debug!("the guard has ended before");

@@ -36,7 +36,7 @@ const MAX_PATCH: usize = 256 << 10;
 const DEFAULT_LIMIT: u64 = 50;
 
 /// The result of a request.
-pub struct Called {
+pub(super) struct Called {
     /// The body of the reply.
     pub body: Value,
     /// Notices that follow it.
@@ -47,7 +47,7 @@ pub struct Called {
 ///
 /// # Errors
 /// `bad-request` for an empty list: it names nothing, and must not mean everything.
-pub fn paths(timeline: &Timeline, texts: Option<&[String]>) -> Result<Vec<RelPath>> {
+pub(super) fn paths(timeline: &Timeline, texts: Option<&[String]>) -> Result<Vec<RelPath>> {
     if texts.is_some_and(<[String]>::is_empty) {
         return Err(Error::new(Code::BadRequest, "`paths` is an empty list, which names nothing")
             .field("paths")
@@ -92,7 +92,7 @@ fn body(value: &impl Serialize) -> Result<Called> {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Interrupt<'_>) -> Result<Called> {
+pub(super) fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let only = paths(timeline, create.paths.as_deref())?;
     let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
     let label = create.label.as_deref().unwrap_or("by hand");
@@ -108,7 +108,7 @@ pub fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Inte
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Interrupt<'_>) -> Result<Called> {
+pub(super) fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Interrupt<'_>) -> Result<Called> {
     let before = match &query.before {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(timeline.catalog().resolve_own(text)?.record.ordinal),
@@ -156,7 +156,7 @@ pub fn list_reply(listing: CheckpointList, current_branch: String) -> ListReply 
 }
 
 /// Lists the runs.
-pub fn runs(timeline: &mut Timeline) -> Result<Called> {
+pub(super) fn runs(timeline: &mut Timeline) -> Result<Called> {
     let (rows, faults) = timeline.runs()?;
     body(&replies::runs(&rows, &faults))
 }
@@ -165,7 +165,7 @@ pub fn runs(timeline: &mut Timeline) -> Result<Called> {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn show(timeline: &mut Timeline, sha: &str) -> Result<Called> {
+pub(super) fn show(timeline: &mut Timeline, sha: &str) -> Result<Called> {
     let checkpoint = timeline.catalog().resolve(sha)?;
     let (manifest, coverage) = timeline.catalog().contents(&checkpoint)?;
     let record = &checkpoint.record;
@@ -189,7 +189,7 @@ pub fn show(timeline: &mut Timeline, sha: &str) -> Result<Called> {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Result<Called> {
+pub(super) fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Result<Called> {
     let select = paths(timeline, diff.paths.as_deref())?;
     let from = timeline.catalog().resolve(&diff.from)?;
     let mut changes = match &diff.to {
@@ -228,7 +228,12 @@ pub fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Res
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn preview(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Interrupt<'_>) -> Result<Called> {
+pub(super) fn preview(
+    timeline: &mut Timeline,
+    rollback: &Rollback,
+    run: &str,
+    control: Interrupt<'_>,
+) -> Result<Called> {
     let run = run_of(timeline, rollback, run)?;
     let restore = wanted(timeline, rollback, &run)?;
     let preview = timeline.preview(&restore, control)?;
@@ -251,7 +256,12 @@ pub fn foreign(timeline: &Timeline, checkpoint: &Checkpoint) -> Option<String> {
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn restore(timeline: &mut Timeline, rollback: &Rollback, run: &str, control: Interrupt<'_>) -> Result<Called> {
+pub(super) fn restore(
+    timeline: &mut Timeline,
+    rollback: &Rollback,
+    run: &str,
+    control: Interrupt<'_>,
+) -> Result<Called> {
     let restore = wanted(timeline, rollback, run)?;
     if let Some(expect) = &rollback.expect {
         timeline.catalog().require_newest(expect)?;
@@ -286,7 +296,7 @@ fn with_preview(timeline: &mut Timeline, restore: &Restore, error: Error, contro
 }
 
 /// A restore that also moves a run. `tell` gives notices on while it is done.
-pub fn rollback(
+pub(super) fn rollback(
     timeline: &mut Timeline,
     rollback: &Rollback,
     run: &str,
@@ -395,7 +405,7 @@ fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Res
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub fn step(
+pub(super) fn step(
     timeline: &mut Timeline,
     direction: Direction,
     step: &Step,

@@ -162,7 +162,7 @@ fn longest_run(text: &str) -> usize {
 }
 
 /// Notes all secrets that are known by their form.
-pub fn find(text: &str, spans: &mut Spans) {
+pub(super) fn find(text: &str, spans: &mut Spans) {
     let small = text.to_ascii_lowercase();
     let run = longest_run(text);
     let counts = |sign: &&str| sign.len() > SHORT_SIGN || run >= LONG_RUN || sign.contains(['$', ':', '2', '@']);

@@ -11,7 +11,7 @@ const NAME: usize = 80;
 const GAP: usize = 2;
 
 /// Notes the values of all secret names.
-pub fn find(text: &str, spans: &mut Spans) {
+pub(super) fn find(text: &str, spans: &mut Spans) {
     let bytes = text.as_bytes();
     // Where the unquoted run ends in which values were met, and the last secret: no byte is read again and again.
     let (mut run, mut done) = (0..0, 0);
@@ -135,7 +135,7 @@ fn may_be_secret(name: &str) -> bool {
 }
 
 /// True if a value of this name is a secret.
-pub fn is_secret(name: &str, value: &str, in_query: bool) -> bool {
+pub(super) fn is_secret(name: &str, value: &str, in_query: bool) -> bool {
     if is_reference(value) || is_path(value) {
         return false;
     }
@@ -177,13 +177,13 @@ fn says_key(name: &str, value: &str, in_query: bool) -> bool {
 }
 
 /// True for an option that says what is to be done about a secret, and takes none.
-pub fn is_verb(option: &str) -> bool {
+pub(super) fn is_verb(option: &str) -> bool {
     let first = option.trim_start_matches('-').split(['-', '_']).next().unwrap_or_default();
     SECRET_VERBS.contains(&first)
 }
 
 /// True for a name that says secret.
-pub fn says_secret(name: &str) -> bool {
+pub(super) fn says_secret(name: &str) -> bool {
     let small = name.to_ascii_lowercase();
     let signs = ["pass", "pwd", "secret", "token", "key", "auth", "cred", "pw", "pat", "jwt", "psk"];
     if !signs.iter().any(|sign| small.contains(sign)) {

@@ -28,7 +28,7 @@ static ROWS: LazyLock<HashMap<&'static str, Vec<usize>>> = LazyLock::new(|| {
 const DEPTH: usize = 3;
 
 /// Notes the secrets of a text that begins at `base`.
-pub fn find(text: &str, depth: usize, spans: &mut Spans) {
+pub(super) fn find(text: &str, depth: usize, spans: &mut Spans) {
     CommandReader { text, base: 0, depth, documents: Cell::new(0), is_source: false }.read(spans);
 }
 

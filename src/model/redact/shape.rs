@@ -5,13 +5,13 @@ use std::ops::Range;
 use crate::model::words::{PATH_ENDS, PATH_ROOTS};
 
 /// Bytes of a text that hold secrets.
-pub type Spans = Vec<Range<usize>>;
+pub(super) type Spans = Vec<Range<usize>>;
 
 /// Prefixes of password hashes. No variable begins like this.
 const HASHES: &[&str] = &["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$apr1$", "$argon2"];
 
 /// Returns true for text in the place of a value that is none: a variable, a command's output, a placeholder.
-pub fn is_reference(value: &str) -> bool {
+pub(super) fn is_reference(value: &str) -> bool {
     // What was cut may end within a mask.
     let plain = value.trim_end_matches('…').trim_matches(['\'', '"', '\\', '`']);
     plain.is_empty()
@@ -31,13 +31,13 @@ fn is_format(value: &str) -> bool {
 }
 
 /// Returns true for a path: it says where a secret lies and is none.
-pub fn is_path(value: &str) -> bool {
+pub(super) fn is_path(value: &str) -> bool {
     let plain = value.trim_matches(['\'', '"', '\\']);
     PATH_ROOTS.iter().any(|root| plain.starts_with(root)) || PATH_ENDS.iter().any(|end| plain.ends_with(end))
 }
 
 /// Returns true for a run of letters and digits as generators make them: long, or mixed.
-pub fn is_dense(value: &str) -> bool {
+pub(super) fn is_dense(value: &str) -> bool {
     value.split(|c: char| !c.is_ascii_alphanumeric()).any(|run| {
         let digits = run.bytes().filter(u8::is_ascii_digit).count();
         run.len() >= 16 || (run.len() >= 8 && digits >= 2 && digits < run.len())

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// One part of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Token {
+pub(super) enum Token {
     Word(Range<usize>),
     Pipe,
     /// The end of a simple command.
@@ -16,7 +16,7 @@ pub enum Token {
 }
 
 /// The tokens of a text, in one pass.
-pub fn tokens(text: &str) -> Vec<Token> {
+pub(super) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut out = Vec::new();
     // A quote that is not closed is an apostrophe; once there is none, there is none further on.
@@ -71,7 +71,7 @@ fn is_in_address(word: &[u8]) -> bool {
 }
 
 /// Returns where a quote is closed.
-pub fn closing(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
+pub(super) fn closing(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
     let mut at = from;
     while at < bytes.len() {
         match bytes[at] {
@@ -84,7 +84,7 @@ pub fn closing(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
 }
 
 /// A word without the quotes around it.
-pub fn inner(text: &str, word: &Range<usize>) -> Range<usize> {
+pub(super) fn inner(text: &str, word: &Range<usize>) -> Range<usize> {
     let raw = text[word.clone()].as_bytes();
     match raw {
         [quote @ (b'\'' | b'"'), .., last] if quote == last && raw.len() >= 2 => word.start + 1..word.end - 1,

@@ -20,7 +20,7 @@ use crate::sys::fs::mark::FileMark;
 const MOST_LOST: usize = 1000;
 
 /// The result of a comparison with the inventory.
-pub struct Accounted {
+pub(super) struct Accounted {
     pub(super) set: Arc<Set>,
     /// The inventory as it was after that.
     told: Option<FileMark>,
@@ -43,7 +43,7 @@ impl Objects {
     ///
     /// # Errors
     /// `disk-full`, `permission`; when packs cannot be listed or read.
-    pub fn account(&self) -> Result<()> {
+    pub(crate) fn account(&self) -> Result<()> {
         let before = self.accounted.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let is_noted = self.noted.symlink_metadata().is_ok();
         let told = Inventory::identity(&self.git_dir)?;
@@ -223,7 +223,7 @@ impl Objects {
     ///
     /// # Errors
     /// `disk-full`, `permission`.
-    pub fn trust(&self, epoch: &str) -> Result<()> {
+    pub(crate) fn trust(&self, epoch: &str) -> Result<()> {
         if Inventory::load(&self.git_dir).is_none_or(|known| !known.is_suspect) {
             return Ok(());
         }
@@ -239,7 +239,7 @@ impl Objects {
     }
 
     /// True if objects may be missing that checkpoints name.
-    pub fn is_suspect(&self) -> bool {
+    pub(crate) fn is_suspect(&self) -> bool {
         if self.noted.symlink_metadata().is_ok() {
             return true;
         }

@@ -8,30 +8,30 @@ use rustix::io::Errno;
 use super::descriptor;
 
 /// Reads without moving the time of the last access.
-pub const UNTRACED: OFlags = OFlags::NOATIME;
+pub(crate) const UNTRACED: OFlags = OFlags::NOATIME;
 
 /// Opens a handle that needs no permission on the object itself.
-pub fn open_handle(dir: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_handle(dir: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(dir, name, flags, Mode::empty())
 }
 
 /// Sets the permission bits of what a handle keeps. `fchmod` refuses such handles; the kernel's own link to the object does not.
-pub fn chmod_handle(fd: &OwnedFd, mode: Mode) -> Result<(), Errno> {
+pub(crate) fn chmod_handle(fd: &OwnedFd, mode: Mode) -> Result<(), Errno> {
     rustix::fs::chmod(descriptor::path(fd.as_fd()), mode)
 }
 
 /// Renames to a name that must be free.
-pub fn rename_to_free(dir: &OwnedFd, name: &[u8], to: &OwnedFd, new: &[u8]) -> Result<(), Errno> {
+pub(crate) fn rename_to_free(dir: &OwnedFd, name: &[u8], to: &OwnedFd, new: &[u8]) -> Result<(), Errno> {
     rustix::fs::renameat_with(dir, name, to, new, RenameFlags::NOREPLACE)
 }
 
 /// Exchanges two names in one step.
-pub fn exchange(dir: &OwnedFd, name: &[u8], to: &OwnedFd, other: &[u8]) -> Result<(), Errno> {
+pub(crate) fn exchange(dir: &OwnedFd, name: &[u8], to: &OwnedFd, other: &[u8]) -> Result<(), Errno> {
     rustix::fs::renameat_with(dir, name, to, other, RenameFlags::EXCHANGE)
 }
 
 /// Makes the whole file system durable; `false` is for systems where only single files can be synced.
-pub fn sync_file_system(fd: &OwnedFd) -> Result<bool, Errno> {
+pub(crate) fn sync_file_system(fd: &OwnedFd) -> Result<bool, Errno> {
     rustix::fs::syncfs(fd).map(|()| true)
 }

@@ -1,14 +1,14 @@
 //! The calls that only Linux has. Nothing outside of this directory names its system calls, its `/proc` or its constants.
 
 pub mod beneath;
-pub mod clock;
+pub(super) mod clock;
 pub mod descriptor;
-pub mod dir;
+pub(super) mod dir;
 pub mod inotify;
 pub mod lease;
 pub mod listing;
-pub mod memory;
+pub(super) mod memory;
 pub mod mount;
 pub mod nameless;
-pub mod process;
+pub(super) mod process;
 pub mod writeback;

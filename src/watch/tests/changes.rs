@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use super::*;
 use crate::model::change::is_rule_file;
 
-fn chmod(path: &std::path::Path, mode: u32) {
+fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 

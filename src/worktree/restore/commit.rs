@@ -97,7 +97,7 @@ fn steps<'p>(plan: &'p Plan, shared: &SharedFiles) -> Steps<'p> {
     Steps { dirs, files, rest }
 }
 
-impl<'a> Commit<'a> {
+impl Commit<'_> {
     /// Takes every step; none stops the others.
     pub(super) fn run(&mut self) {
         let Steps { dirs, files, rest } = steps(self.plan, self.shared);

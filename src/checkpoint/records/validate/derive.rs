@@ -10,7 +10,7 @@ use crate::store::Store;
 
 /// All checkpoints in the store, named or not; read when they are first asked for.
 #[derive(Default)]
-pub struct StoredCommits(Option<Vec<StoredCommit>>);
+pub(super) struct StoredCommits(Option<Vec<StoredCommit>>);
 
 struct StoredCommit {
     id: ObjectId,
@@ -23,7 +23,7 @@ impl StoredCommits {
     ///
     /// # Errors
     /// When the store cannot be listed.
-    pub fn repair(
+    pub(super) fn repair(
         &mut self,
         store: &Store,
         workspace: &str,

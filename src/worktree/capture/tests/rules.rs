@@ -188,7 +188,7 @@ mod agreement {
         proptest::collection::vec(one, 1..14)
     }
 
-    fn all_files(root: &std::path::Path, below: &RelPath, list: &mut Vec<RelPath>) {
+    fn all_files(root: &Path, below: &RelPath, list: &mut Vec<RelPath>) {
         for entry in std::fs::read_dir(below.under(root)).unwrap() {
             let entry = entry.unwrap();
             let path = below.join(std::os::unix::ffi::OsStrExt::as_bytes(entry.file_name().as_os_str()));

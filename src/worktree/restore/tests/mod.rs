@@ -27,13 +27,13 @@ use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
 
-pub fn path(text: &str) -> RelPath {
+pub(super) fn path(text: &str) -> RelPath {
     RelPath::parse(text.as_bytes()).unwrap()
 }
 
 /// Contents by id; a test may damage it.
 #[derive(Default)]
-pub struct Blobs(pub Mutex<BTreeMap<ObjectId, Vec<u8>>>);
+pub(super) struct Blobs(pub Mutex<BTreeMap<ObjectId, Vec<u8>>>);
 
 impl Blobs {
     fn add(&self, content: &[u8]) -> ObjectId {
@@ -68,7 +68,7 @@ impl BlobSource for Blobs {
 }
 
 /// A workspace and the contents seen in it.
-pub struct World {
+pub(super) struct World {
     _temp: tempfile::TempDir,
     pub root: PathBuf,
     pub blobs: Blobs,
@@ -77,7 +77,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new() -> World {
+    pub(super) fn new() -> World {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("root");
         std::fs::create_dir(&root).unwrap();
@@ -85,37 +85,37 @@ impl World {
         World { _temp: temp, root, blobs, keep_new: false, skipped }
     }
 
-    pub fn outside(&self) -> PathBuf {
+    pub(super) fn outside(&self) -> PathBuf {
         let outside = self.root.with_file_name("outside");
         std::fs::create_dir_all(&outside).unwrap();
         outside
     }
 
-    pub fn at(&self, name: &str) -> PathBuf {
+    pub(super) fn at(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    pub fn dir(&self, name: &str, perm: u32) {
+    pub(super) fn dir(&self, name: &str, perm: u32) {
         std::fs::create_dir_all(self.at(name)).unwrap();
         self.chmod(name, perm);
     }
 
-    pub fn file(&self, name: &str, content: &str, perm: u32) {
+    pub(super) fn file(&self, name: &str, content: &str, perm: u32) {
         std::fs::create_dir_all(self.at(name).parent().unwrap()).unwrap();
         std::fs::write(self.at(name), content).unwrap();
         self.chmod(name, perm);
     }
 
-    pub fn link(&self, name: &str, target: &str) {
+    pub(super) fn link(&self, name: &str, target: &str) {
         std::fs::create_dir_all(self.at(name).parent().unwrap()).unwrap();
         symlink(target, self.at(name)).unwrap();
     }
 
-    pub fn chmod(&self, name: &str, perm: u32) {
+    pub(super) fn chmod(&self, name: &str, perm: u32) {
         std::fs::set_permissions(self.at(name), std::fs::Permissions::from_mode(perm)).unwrap();
     }
 
-    pub fn remove(&self, name: &str) {
+    pub(super) fn remove(&self, name: &str) {
         let at = self.at(name);
         if at.symlink_metadata().unwrap().is_dir() {
             std::fs::remove_dir_all(at).unwrap();
@@ -124,18 +124,18 @@ impl World {
         }
     }
 
-    pub fn capture(&self) -> Manifest {
+    pub(super) fn capture(&self) -> Manifest {
         self.capture_dir(&self.root)
     }
 
-    pub fn capture_dir(&self, root: &Path) -> Manifest {
+    pub(super) fn capture_dir(&self, root: &Path) -> Manifest {
         let mut manifest = Manifest::new();
         self.scan(root, &RelPath::root(), &mut manifest);
         manifest
     }
 
     /// Returns what is captured now, without some paths: as if a rule left them out.
-    pub fn capture_without(&self, ignored: &[&str]) -> Manifest {
+    pub(super) fn capture_without(&self, ignored: &[&str]) -> Manifest {
         let all = self.capture();
         let is_ignored = |at: &RelPath| ignored.iter().any(|ignored| at.starts_with(&path(ignored)));
         all.iter().filter(|(at, _)| !is_ignored(at)).map(|(at, entry)| (at.clone(), *entry)).collect()
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    pub fn plan(&self, target: &Manifest, present: &Manifest, select: &[&str]) -> Plan {
+    pub(super) fn plan(&self, target: &Manifest, present: &Manifest, select: &[&str]) -> Plan {
         let select: Vec<RelPath> = select.iter().map(|text| path(text)).collect();
         plan(&PlanInput {
             target,
@@ -179,13 +179,19 @@ impl World {
         })
     }
 
-    pub fn apply(&self, plan: &Plan, present: &Manifest) -> Result<Outcome> {
+    pub(super) fn apply(&self, plan: &Plan, present: &Manifest) -> Result<Outcome> {
         let saved = Saved { present, known: &|_| None };
         apply(&self.root, plan, &saved, &self.blobs, &|| Flow::Continue)
     }
 
     /// Applies and runs `act` before the first step after `count` questions: staged files are asked for first.
-    pub fn apply_meddling(&self, plan: &Plan, present: &Manifest, count: usize, act: &dyn Fn()) -> Result<Outcome> {
+    pub(super) fn apply_meddling(
+        &self,
+        plan: &Plan,
+        present: &Manifest,
+        count: usize,
+        act: &dyn Fn(),
+    ) -> Result<Outcome> {
         let saved = Saved { present, known: &|_| None };
         let asked = Cell::new(0);
         apply(&self.root, plan, &saved, &self.blobs, &|| {
@@ -197,7 +203,7 @@ impl World {
     }
 
     /// Restores everything and expects no trouble.
-    pub fn restore(&self, target: &Manifest) -> Outcome {
+    pub(super) fn restore(&self, target: &Manifest) -> Outcome {
         let present = self.capture();
         let plan = self.plan(target, &present, &[]);
         assert_eq!(plan.conflict, [], "no conflict expected");
@@ -207,17 +213,17 @@ impl World {
         outcome
     }
 
-    pub fn temporaries(&self) -> Vec<String> {
+    pub(super) fn temporaries(&self) -> Vec<String> {
         let names = self.capture();
         let left = names.iter().filter(|(at, _)| at.name().starts_with(TEMPORARY_PREFIX.as_bytes()));
         left.map(|(at, _)| at.display()).collect()
     }
 }
 
-pub fn names(paths: &[RelPath]) -> Vec<String> {
+pub(super) fn names(paths: &[RelPath]) -> Vec<String> {
     paths.iter().map(RelPath::display).collect()
 }
 
-pub fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
