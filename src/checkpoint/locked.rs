@@ -17,7 +17,7 @@ use super::runs::at_work::Codons;
 use crate::error::{IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::model::policy::Durability;
-use crate::store::{Batch, BatchStats, Landing, Log};
+use crate::store::{Batch, BatchStats, Landing};
 
 /// Bytes of a short log. A process that ends leaves one to the next process: reading it takes less than a millisecond.
 const SHORT_LOG: u64 = 256 << 10;
@@ -42,28 +42,21 @@ impl Locked<'_> {
         self.catalog.forget_moved();
         let synced = self.catalog.policy.durability == Durability::Power;
         let store = &self.catalog.store;
-        let stats = self.with_log(|log| batch.land(store, Landing { log, name, expect, new, synced }))?;
+        let stats =
+            self.catalog.with_log(&self.lock, |log| batch.land(store, Landing { log, name, expect, new, synced }))?;
         self.catalog.note_ref(name, Some(new));
         Ok(stats)
     }
 
     /// Makes durable what is not yet.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.with_log(|log| self.catalog.store.flush(log))
+        self.catalog.with_log(&self.lock, |log| self.catalog.store.flush(log))
     }
 
     /// Makes durable what is not yet, unless it is little.
     pub(crate) fn flush_long(&self) -> Result<()> {
-        self.with_log(|log| if log.length() >= SHORT_LOG { self.catalog.store.flush(log) } else { Ok(()) })
-    }
-
-    fn with_log<T>(&self, work: impl FnOnce(&mut Log) -> Result<T>) -> Result<T> {
-        let mut log = self.catalog.log.borrow_mut();
-        let open = match log.take().filter(Log::is_current) {
-            Some(open) => open,
-            None => Log::open(&self.catalog.workspace.dir.join("log"))?,
-        };
-        work(log.insert(open))
+        let store = &self.catalog.store;
+        self.catalog.with_log(&self.lock, |log| if log.length() >= SHORT_LOG { store.flush(log) } else { Ok(()) })
     }
 
     /// Deletes a ref. What brings it back after a power cut is dealt with before. Its number is kept, so that no later checkpoint
@@ -91,11 +84,10 @@ impl Locked<'_> {
 
     /// Keeps the number of a leaf that is about to be dropped, durably.
     fn keep_number(&self, name: &str) -> Result<()> {
-        let state = self.catalog.state();
-        match number_in(name).filter(|number| *number >= state.next_ordinal) {
-            Some(number) => self.change_state(|state| state.next_ordinal = number + 1),
-            None => Ok(()),
-        }
+        let mut state = self.catalog.state();
+        let Some(number) = number_in(name).filter(|number| *number >= state.next_ordinal) else { return Ok(()) };
+        state.next_ordinal = number + 1;
+        state.save(&self.catalog.workspace.dir, &self.lock)
     }
 
     /// Notes the highest number given so far, for when the checkpoints are lost.

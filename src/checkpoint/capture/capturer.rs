@@ -75,7 +75,7 @@ impl TreeSource {
     }
 
     /// Names paths of the tree that are told of each time, if these are others than before.
-    pub(super) fn report_unheard(&mut self, tree: &mut Warm) {
+    pub(super) fn report_eventless(&mut self, tree: &mut Warm) {
         if let Some(paths) = tree.take_eventless() {
             self.port.always_report(paths);
         }

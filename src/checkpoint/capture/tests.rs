@@ -107,7 +107,7 @@ fn what_is_told_is_looked_at_and_nothing_else() {
 }
 
 #[test]
-fn what_was_heard_ahead_is_enough_for_who_asked_before() {
+fn what_was_told_ahead_is_enough_for_who_asked_before() {
     let mut lab = Lab::new();
     let asked = Instant::now();
     lab.write("f", "changed");
@@ -213,7 +213,7 @@ fn what_fails_is_scanned_the_next_time() {
 }
 
 #[test]
-fn a_policy_that_changes_what_is_captured_is_heeded_at_once() {
+fn a_policy_that_changes_what_is_captured_counts_at_once() {
     let mut lab = Lab::new();
     let mut policy = lab.timeline.policy().clone();
     policy.exclude = vec!["a/".to_owned()];

@@ -133,7 +133,7 @@ impl Capturer {
     pub(super) fn trust(&mut self, catalog: &Catalog, mut tree: Box<Tree>, dirty: Dirty, reach: NewReach) {
         let root = &catalog.workspace.path;
         if let Some(source) = &mut self.source {
-            source.report_unheard(&mut tree.warm);
+            source.report_eventless(&mut tree.warm);
             reach.ruled.iter().chain(&reach.reached).for_each(|dir| source.watch(dir, root, &tree.warm));
         }
         self.warmth = Warmth::Live(tree, PendingLook { dirty, again: reach.reached });

@@ -50,7 +50,7 @@ pub struct Catalog {
     /// The last holding of the workspace's lock.
     held: RefCell<Held>,
     /// The log of what is not durable elsewhere yet; open as long as nobody else had the lock.
-    pub(crate) log: RefCell<Option<Log>>,
+    log: RefCell<Option<Log>>,
 }
 
 impl Catalog {
@@ -92,6 +92,16 @@ impl Catalog {
             Err(error) if error.code() == Code::StoreLocked => Ok(None),
             outcome => outcome.map(Some),
         }
+    }
+
+    /// Works on the log, which is opened if it is not yet.
+    pub(crate) fn with_log<T>(&self, _lock: &WorkspaceLock, work: impl FnOnce(&mut Log) -> Result<T>) -> Result<T> {
+        let mut log = self.log.borrow_mut();
+        let open = match log.take().filter(Log::is_current) {
+            Some(open) => open,
+            None => Log::open(&self.workspace.dir.join("log"))?,
+        };
+        work(log.insert(open))
     }
 
     /// Returns the workspace's journal, added up.
