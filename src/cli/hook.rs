@@ -48,13 +48,13 @@ pub(super) fn is_asked_by_person(arguments: &[String]) -> bool {
     asks || (arguments.is_empty() && std::io::stdin().is_terminal())
 }
 
-/// What is left of the client's patience for what happens after the answer.
+/// The part of the client's patience that is left for the time after the answer.
 const SLACK: Duration = Duration::from_millis(100);
 
 /// Longest content that is passed on with a tool call: what is judged of a call is in its short fields.
 const MAX_FIELD: usize = 64 << 10;
 
-/// What the arguments ask for.
+/// The request of the arguments.
 struct Asked {
     client: Client,
     event: String,
@@ -286,7 +286,7 @@ impl Exchange<'_> {
     }
 }
 
-/// What one reply adds to the decision.
+/// Adds one reply to the decision.
 fn add(decision: &mut Decision, reply: &Value, hears: bool) {
     if reply["proceed"] == json!(false) {
         let reason = reply["reason"].as_str().unwrap_or("the policy says no");

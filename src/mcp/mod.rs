@@ -1,4 +1,4 @@
-//! What passes between an MCP client and a server, as far as the guard cares (rank 2). Pure: messages in, decisions out.
+//! The messages between an MCP client and a server, as far as the guard cares (rank 2). Pure: messages in, decisions out.
 //!
 //! A message is never changed. What is not understood passes, and calls nothing a reader: a tool counts as one that writes
 //! until the server itself has said otherwise.
@@ -26,20 +26,20 @@ pub struct Call {
     pub id: Option<Value>,
     pub tool: String,
     pub arguments: Value,
-    /// Whether the server says that it reaches beyond this machine's files.
+    /// True if the server says that it reaches beyond this machine's files.
     pub external: bool,
     /// True if the message could not be read exactly.
     pub doubt: bool,
 }
 
-/// What a server says of a tool.
+/// A server's own hints about a tool.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hints {
     read_only: bool,
     open_world: bool,
 }
 
-/// What was learned of a server's tools.
+/// The tools of a server, as far as they are known.
 #[derive(Debug, Default)]
 pub struct Tools {
     known: HashMap<String, Hints>,

@@ -1,4 +1,4 @@
-//! What changed since: the words that the watcher and the scan share, so that neither need know the other.
+//! Changes since a time: the words that the watcher and the scan share, so that neither need know the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -31,7 +31,7 @@ impl Clock {
     }
 }
 
-/// How much of the tree a dirty path stands for.
+/// The part of the tree that a dirty path stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
     /// The path itself: a file, a link, a directory's own permissions, or nothing any more.
@@ -62,7 +62,7 @@ impl Dirty {
         Dirty { paths: all, rule_files }
     }
 
-    /// Whether `path` is to be looked at.
+    /// Returns whether `path` is to be looked at.
     pub fn covers(&self, path: &RelPath) -> bool {
         if self.paths.contains_key(path) {
             return true;
@@ -77,7 +77,7 @@ impl Dirty {
         false
     }
 
-    /// Whether anything at or below `dir` is to be looked at, or all of it.
+    /// Returns whether anything at or below `dir` is to be looked at, or all of it.
     pub fn touches(&self, dir: &RelPath) -> bool {
         self.covers(dir) || self.paths.range(dir.inside_bound()..).next().is_some_and(|(path, _)| path.starts_with(dir))
     }
@@ -87,12 +87,12 @@ impl Dirty {
         self.paths.iter().map(|(path, reach)| (path, *reach))
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn len(&self) -> usize {
         self.paths.len()
     }
 
-    /// Whether nothing changed.
+    /// Returns whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
@@ -117,7 +117,7 @@ impl Dirty {
     }
 }
 
-/// Whether a path is a `.gitignore`, or the `.git/index` or `.git/info/exclude` of a repository.
+/// Returns whether a path is a `.gitignore`, or the `.git/index` or `.git/info/exclude` of a repository.
 pub fn is_rule_file(path: &RelPath) -> bool {
     let ends = |tail: &[u8]| {
         let head = path.as_bytes().strip_suffix(tail);
@@ -126,14 +126,14 @@ pub fn is_rule_file(path: &RelPath) -> bool {
     ends(b".gitignore") || ends(b".git/index") || ends(b".git/info/exclude")
 }
 
-/// Why nothing less than everything can be said to have changed.
+/// The reason why nothing less than everything can be said to have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
     /// There is no clock to begin from.
     FirstLook,
     /// The clock is another watcher's, perhaps of an earlier process.
     OtherWatcher,
-    /// What changed since that clock was forgotten, because a later one was asked for.
+    /// The changes since that clock were forgotten, because a later one was asked for.
     Forgotten,
     /// The kernel's queue of events was full, and some are lost.
     Overflow,
@@ -174,7 +174,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// What changed since a clock.
+/// The changes since a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changes {
     /// Nothing outside of these paths.
@@ -198,7 +198,7 @@ impl Changes {
         }
     }
 
-    /// Whether `path` is to be looked at.
+    /// Returns whether `path` is to be looked at.
     pub fn covers(&self, path: &RelPath) -> bool {
         match self {
             Changes::Paths(dirty) => dirty.covers(path),
@@ -207,7 +207,7 @@ impl Changes {
     }
 }
 
-/// Which directories' changes matter, asked by their paths.
+/// Tells by its path whether the changes of a directory matter.
 pub type Admits<'a> = &'a dyn Fn(&RelPath) -> bool;
 
 /// A source that tells what changes in one workspace.

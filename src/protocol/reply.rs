@@ -90,7 +90,7 @@ pub fn not_held_sentence(answer: &Value) -> Option<String> {
     Some(format!("{sentence}; if this action deletes that, no checkpoint can bring it back"))
 }
 
-/// What became of a checkpoint.
+/// The outcome of a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CheckpointBlock {
     pub id: Option<String>,
@@ -137,7 +137,7 @@ pub struct BeforeReply {
     /// Lists the paths that the action names and no checkpoint holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_held: Vec<NotHeld>,
-    /// What the model is to be told beside.
+    /// Further notes for the model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
@@ -180,7 +180,7 @@ pub struct ListItem {
     pub codon_name: Option<String>,
     pub time: String,
     pub reason: String,
-    /// What happened after this checkpoint, up to the next one.
+    /// The changes after this checkpoint, up to the next one.
     pub stat: StatBlock,
     pub pending: bool,
     pub flags: Vec<String>,
@@ -229,7 +229,7 @@ pub struct StepBlock {
     pub run: Option<String>,
 }
 
-/// What a restore would do.
+/// The changes that a restore would make.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanLists {
     /// Names this plan: a restore that is given it does this plan or nothing.
@@ -256,7 +256,7 @@ pub struct PreviewReply {
     pub over: Option<StepBlock>,
 }
 
-/// What a restore did.
+/// The changes that a restore made.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Done {
     pub created: List,
@@ -301,7 +301,7 @@ pub struct DiffReply {
     pub stat: StatBlock,
     pub files: List,
     pub patch: String,
-    /// Whether the patch was cut.
+    /// True if the patch was cut.
     pub cut: bool,
 }
 
@@ -325,7 +325,7 @@ impl ErrorReply {
     }
 }
 
-/// What every line carries, and its own fields.
+/// The fields that every line carries, and its own.
 #[derive(Serialize)]
 struct Envelope<'l, B: Serialize> {
     v: u64,

@@ -128,7 +128,7 @@ pub struct Create {
     pub pin: bool,
 }
 
-/// Which checkpoints to list.
+/// The checkpoints to list.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ListQuery {
@@ -178,7 +178,7 @@ pub struct Classify {
     pub cwd: Option<PathBuf>,
 }
 
-/// What is asked or told.
+/// The body of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     Hello(Hello),

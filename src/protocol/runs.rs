@@ -14,7 +14,7 @@ pub struct RunStart {
     pub client: Option<String>,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
@@ -54,7 +54,7 @@ pub struct CodonStart {
     pub run: Option<String>,
 }
 
-/// What has become of a codon.
+/// The end of a codon.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CodonEnd {
@@ -62,12 +62,12 @@ pub struct CodonEnd {
     pub codon_id: Option<String>,
     /// For one that is skipped before it began.
     pub name: Option<String>,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: Option<String>,
     pub run: Option<String>,
 }
 
-/// Which of a codon's checkpoints.
+/// One of a codon's checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckpointType {
@@ -113,7 +113,7 @@ pub(super) struct RollbackFields {
     auto_restart: bool,
 }
 
-/// What is gone back to.
+/// The target of a rollback.
 #[derive(Clone, Debug, PartialEq)]
 pub enum To {
     Checkpoint(String),

@@ -6,17 +6,10 @@ use super::Finding;
 
 /// Files in circles, names, openings, and long sentences, by folder. A folder that is not here has none.
 const CEILINGS: &[(&str, [usize; 4])] = &[
-    ("docs", [0, 0, 0, 13]),
-    ("src/agents", [0, 0, 0, 1]),
-    ("src/checkpoint", [0, 0, 0, 0]),
-    ("src/classify", [0, 0, 0, 2]),
-    ("src/cli", [0, 0, 4, 0]),
-    ("src/doors", [8, 3, 57, 1]),
-    ("src/engine", [0, 7, 35, 2]),
-    ("src/mcp", [0, 0, 5, 0]),
-    ("src/model", [0, 0, 12, 3]),
-    ("src/protocol", [0, 0, 16, 0]),
-    ("src/settings", [0, 0, 0, 1]),
+    ("docs", [0, 0, 0, 4]),
+    ("src/cli", [0, 0, 1, 0]),
+    ("src/doors", [0, 0, 17, 1]),
+    ("src/engine", [0, 0, 25, 2]),
 ];
 
 /// The rules that have a ceiling, in the order of its columns.
