@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::exit::Exit;
@@ -19,6 +20,7 @@ use crate::checkpoint::{Home, records::mishaps};
 use crate::doors::socket::Link;
 use crate::error::{Code, Error, Result};
 use crate::model::json;
+use crate::protocol::{CheckpointBlock, CheckpointStatus};
 use crate::sys::clock::now_ms;
 use crate::sys::pipe;
 
@@ -48,14 +50,14 @@ pub(super) fn is_asked_by_person(arguments: &[String]) -> bool {
     asks || (arguments.is_empty() && std::io::stdin().is_terminal())
 }
 
-/// The part of the client's patience that is left for the time after the answer.
+/// The part of the client's patience for what happens after the answer.
 const SLACK: Duration = Duration::from_millis(100);
 
 /// Longest content that is passed on with a tool call: what is judged of a call is in its short fields.
 const MAX_FIELD: usize = 64 << 10;
 
-/// The request of the arguments.
-struct Asked {
+/// The arguments of a hook.
+struct HookCall {
     client: Client,
     event: String,
     alone: bool,
@@ -88,13 +90,13 @@ pub(super) fn hook(arguments: &[String]) -> Exit {
     Exit::Done
 }
 
-fn asked(arguments: &[String]) -> Result<Asked> {
+fn asked(arguments: &[String]) -> Result<HookCall> {
     let (flags, words): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|word| word.starts_with("--"));
     let [client, rest @ ..] = words.as_slice() else {
         return Err(Error::new(Code::BadRequest, "`piton hook` needs a client and an event")
             .hint("`piton install` writes the hooks anew"));
     };
-    Ok(Asked {
+    Ok(HookCall {
         client: Client::named(client)?,
         event: rest.first().map(|event| (*event).clone()).unwrap_or_default(),
         alone: flags.iter().any(|flag| *flag == "--no-daemon"),
@@ -109,7 +111,7 @@ fn note(what: &str, error: &Error) {
     }
 }
 
-fn decide(asked: &Asked) -> Result<Decision> {
+fn decide(asked: &HookCall) -> Result<Decision> {
     let began = Instant::now();
     // Never more than half of what the client waits, and half of that for its payload: not every client closes the pipe.
     let patience = asked.client.patience(&asked.event) / 2;
@@ -132,7 +134,7 @@ fn decide(asked: &Asked) -> Result<Decision> {
     let home = Home::locate()?;
     let link = if asked.alone { Link::alone(&home)? } else { Link::open(&home)? };
     let mut decision =
-        Exchange { link, event: &event, deadline, hears: asked.client.reaches_model(&asked.event) }.have()?;
+        Exchange { link, event: &event, deadline, reaches_model: asked.client.reaches_model(&asked.event) }.have()?;
     if let Some(error) = torn {
         let told = format!("piton: {}; the action was guarded by what could be read of it", error.text());
         decision.message = Some(decision.message.map_or(told.clone(), |message| format!("{told}\n{message}")));
@@ -171,7 +173,7 @@ pub(super) struct Exchange<'e> {
     link: Link,
     event: &'e Event,
     deadline: Instant,
-    hears: bool,
+    reaches_model: bool,
 }
 
 impl Exchange<'_> {
@@ -200,14 +202,14 @@ impl Exchange<'_> {
         }
     }
 
-    /// Who asks. A client without an id of the session has one session in each directory.
+    /// Says who asks. A client without an id of the session has one session in each directory.
     fn hello(&mut self) -> Result<()> {
         let client = self.event.client.name();
         let cwd = self.event.cwd.clone().or_else(|| std::env::current_dir().ok());
         let cwd_text = cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned());
         let session = self.event.session.as_deref().or(cwd_text.as_deref()).unwrap_or_default();
         self.link.send(json!({ "type": "hello", "client": client, "session": format!("{client}.{session}"),
-            "cwd": cwd_text, "hears": self.hears }))?;
+            "cwd": cwd_text, "reaches_model": self.reaches_model }))?;
         Ok(())
     }
 
@@ -280,14 +282,14 @@ impl Exchange<'_> {
         let mut decision = Decision::default();
         for request in requests {
             let reply = self.ask(request)?;
-            add(&mut decision, &reply, self.hears);
+            add(&mut decision, &reply, self.reaches_model);
         }
         Ok(decision)
     }
 }
 
 /// Adds one reply to the decision.
-fn add(decision: &mut Decision, reply: &Value, hears: bool) {
+fn add(decision: &mut Decision, reply: &Value, reaches_model: bool) {
     if reply["proceed"] == json!(false) {
         let reason = reply["reason"].as_str().unwrap_or("the policy says no");
         decision.deny.get_or_insert_with(|| format!("piton: {reason}"));
@@ -299,7 +301,7 @@ fn add(decision: &mut Decision, reply: &Value, hears: bool) {
     let warnings = texts(&reply["warnings"], Some("message"));
     let mut messages: Vec<String> = Vec::new();
     let not_held = crate::protocol::not_held_sentence(reply);
-    if hears {
+    if reaches_model {
         decision.context.extend(not_held.iter().map(|text| format!("piton: {text}")));
         decision.context.extend(warnings.iter().map(|warning| format!("piton: {warning}")));
         decision.context.extend(texts(&reply["notices"], None));
@@ -307,9 +309,15 @@ fn add(decision: &mut Decision, reply: &Value, hears: bool) {
         messages.extend(warnings);
         messages.extend(not_held);
     }
-    let checkpoint = &reply["checkpoint"];
-    if let Some(status @ ("late" | "failed")) = checkpoint["status"].as_str() {
-        let why = checkpoint["reason"].as_str().unwrap_or("no reason is known");
+    // A reply without a block says nothing of a checkpoint.
+    let checkpoint = CheckpointBlock::deserialize(&reply["checkpoint"]).unwrap_or_default();
+    let status = match checkpoint.status {
+        CheckpointStatus::Late => Some("late"),
+        CheckpointStatus::Failed => Some("failed"),
+        _ => None,
+    };
+    if let Some(status) = status {
+        let why = checkpoint.reason.as_deref().unwrap_or("no reason is known");
         messages.push(format!("no checkpoint before this action ({status}): {why}"));
     }
     if !messages.is_empty() {

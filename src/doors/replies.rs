@@ -22,22 +22,22 @@ use crate::error::Error;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::policy::{Guard, Watching};
 use crate::protocol::{
-    BeforeReply, CheckpointBlock, Done, HelloReply, List, NotHeld, PathItem, PlanLists, PreviewReply, RestoreReply,
-    StatBlock, StepBlock, TargetBlock,
+    BaselineStatus, BeforeReply, CheckpointBlock, CheckpointStatus, Done, HelloReply, List, NotHeld, PathItem,
+    PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock, WatcherWord,
 };
 
 /// Most paths that an answer lists as not held.
 const MAX_NOT_HELD: usize = 100;
 
-/// A checkpoint that was taken, or was there already.
+/// Returns a checkpoint that was taken, or was there already.
 pub fn block(taken: &Taken) -> CheckpointBlock {
     let record = &taken.checkpoint.record;
     let skips = listed_skips(&taken.coverage);
     CheckpointBlock {
         id: Some(taken.checkpoint.id.to_string()),
         n: Some(record.ordinal),
-        kind: Some(record.kind.as_str()),
-        status: if taken.unchanged { "unchanged" } else { "taken" },
+        kind: Some(record.kind.as_str().to_owned()),
+        status: if taken.unchanged { CheckpointStatus::Unchanged } else { CheckpointStatus::Taken },
         flags: record.flags.clone(),
         pending: None,
         reason: None,
@@ -59,12 +59,12 @@ pub fn not_held(gaps: &[Gap]) -> Vec<NotHeld> {
     gaps.iter().take(MAX_NOT_HELD).map(item).collect()
 }
 
-/// No checkpoint, and why.
-pub fn no_block(status: &'static str, reason: Option<String>) -> CheckpointBlock {
+/// Returns the block without a checkpoint, and why.
+fn no_block(status: CheckpointStatus, reason: Option<String>) -> CheckpointBlock {
     CheckpointBlock { status, reason, ..CheckpointBlock::default() }
 }
 
-/// The target of a restore.
+/// Returns the target of a restore.
 pub fn target(checkpoint: &Checkpoint) -> TargetBlock {
     TargetBlock {
         id: checkpoint.id.to_string(),
@@ -78,12 +78,12 @@ pub fn target(checkpoint: &Checkpoint) -> TargetBlock {
     }
 }
 
-/// Files and lines, as replies carry them.
+/// Returns files and lines, as replies carry them.
 pub fn stat(stat: &Stat) -> StatBlock {
     StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus, cut: stat.cut }
 }
 
-/// The operation that a step goes over.
+/// Returns the operation that a step goes over.
 pub fn over(step: &UndoStep) -> StepBlock {
     let kind = match step.kind {
         OpKind::Restore => "restore",
@@ -95,7 +95,7 @@ pub fn over(step: &UndoStep) -> StepBlock {
     StepBlock { operation: step.op.clone(), kind, time: step.time.clone(), run }
 }
 
-/// Texts and external effects, as replies carry warnings.
+/// Returns texts and external effects, as replies carry warnings.
 pub fn warnings(texts: &[String], externals: &[External]) -> Vec<Value> {
     let texts = texts.iter().map(|text| json!({"code": "incomplete", "message": text, "severity": "medium"}));
     let externals = externals.iter().map(|external| {
@@ -111,7 +111,7 @@ pub fn warnings(texts: &[String], externals: &[External]) -> Vec<Value> {
     texts.chain(externals).collect()
 }
 
-/// A preview's body.
+/// Returns a preview's body.
 pub fn preview(preview: &Preview) -> PreviewReply {
     let plan = &preview.plan;
     PreviewReply {
@@ -132,7 +132,7 @@ pub fn preview(preview: &Preview) -> PreviewReply {
     }
 }
 
-/// A restore's body.
+/// Returns a restore's body.
 pub fn restored(restored: &Restored) -> RestoreReply {
     let outcome = &restored.outcome;
     let failed = outcome.failed.iter().chain(&restored.conflicts);
@@ -162,7 +162,7 @@ pub fn restored(restored: &Restored) -> RestoreReply {
     }
 }
 
-/// A rollback's body.
+/// Returns a rollback's body.
 pub fn rolled_back(rolled: &RolledBack) -> RestoreReply {
     RestoreReply {
         detached: true,
@@ -210,22 +210,22 @@ pub fn before(action: &ActionDecision) -> BeforeReply {
 /// Returns the block of an event's checkpoint.
 pub fn protected(protection: &Protection) -> CheckpointBlock {
     match protection {
-        Protection::NotNeeded(why) => no_block("none", why.clone()),
-        Protection::Off(why) => no_block("off", why.clone()),
+        Protection::NotNeeded(why) => no_block(CheckpointStatus::None, why.clone()),
+        Protection::Off(why) => no_block(CheckpointStatus::Off, why.clone()),
         Protection::Taken(taken) => block(taken),
         Protection::Held(turn) => CheckpointBlock {
             id: Some(turn.id.clone()),
             n: Some(turn.ordinal),
-            kind: Some(CheckpointKind::Auto.as_str()),
-            ..no_block("held", None)
+            kind: Some(CheckpointKind::Auto.as_str().to_owned()),
+            ..no_block(CheckpointStatus::Held, None)
         },
         Protection::Late { ticket, named } => CheckpointBlock {
-            status: "late",
+            status: CheckpointStatus::Late,
             pending: Some(pending(*ticket)),
             reason: Some(LATE.to_owned()),
             ..named.as_deref().map(block).unwrap_or_default()
         },
-        Protection::Failed(why) => no_block("failed", Some(why.clone())),
+        Protection::Failed(why) => no_block(CheckpointStatus::Failed, Some(why.clone())),
     }
 }
 
@@ -240,7 +240,7 @@ fn opened(facts: &SessionFacts) -> HelloReply {
             "scope": facts.workspace.scope }),
         run: facts.run.clone(),
         guard: guard_word(facts.guard),
-        baseline: base_word(facts.base),
+        baseline: baseline(facts.base),
         watcher: watcher_word(facts.watching, &facts.watcher),
         limits: json!({ "line": facts.line_bytes, "deadline_ms": facts.deadline.as_millis() as u64 }),
         interrupted: interrupted(&facts.interrupted),
@@ -296,11 +296,11 @@ pub fn guard_word(guard: Guard) -> &'static str {
 }
 
 /// Returns the word for the capture that a session begins with.
-pub fn base_word(base: BaseCapture) -> &'static str {
+fn baseline(base: BaseCapture) -> BaselineStatus {
     match base {
-        BaseCapture::None => "none",
-        BaseCapture::Running => "running",
-        BaseCapture::Ready => "ready",
+        BaseCapture::None => BaselineStatus::None,
+        BaseCapture::Running => BaselineStatus::Running,
+        BaseCapture::Ready => BaselineStatus::Ready,
     }
 }
 
@@ -314,12 +314,12 @@ pub fn interrupted(begun: &[OperationStart]) -> Vec<Value> {
 }
 
 /// Returns how changes are noticed, in a word of the protocol.
-pub fn watcher_word(wanted: Watching, watcher: &WatcherStatus) -> &'static str {
+pub fn watcher_word(wanted: Watching, watcher: &WatcherStatus) -> WatcherWord {
     match wanted {
-        _ if watcher.warm => "warm",
-        Watching::Recommended if watcher.refused.is_none() => "cold",
-        Watching::Recommended | Watching::Poll => "scan",
-        Watching::None => "none",
+        _ if watcher.warm => WatcherWord::Warm,
+        Watching::Recommended if watcher.refused.is_none() => WatcherWord::Cold,
+        Watching::Recommended | Watching::Poll => WatcherWord::Scan,
+        Watching::None => WatcherWord::None,
     }
 }
 

@@ -39,7 +39,7 @@ struct Judged {
     reach: ActionReach,
     due: Due,
     cwd: PathBuf,
-    /// When the event came.
+    /// The time at which the event came.
     asked: Instant,
     decision: Box<ActionDecision>,
 }
@@ -49,7 +49,7 @@ struct Task {
     take: Take,
     turn: Option<TurnCheckpoint>,
     reaches_all: bool,
-    /// How long the client waits.
+    /// The time for which the client waits.
     wait: Option<Duration>,
     /// The verdict on the action, and where it runs.
     judged: Option<(Verdict, PathBuf)>,

@@ -46,7 +46,7 @@ struct Live {
 enum Clock {
     /// The time at which it looks next; an earlier deadline has to be told.
     Until(Option<Instant>),
-    /// Whatever happens has to be told.
+    /// Everything that happens has to be told.
     Anything,
     /// It was told, and is about to look.
     Told,
@@ -64,7 +64,7 @@ impl Live {
 }
 
 impl Connection {
-    /// Makes a session before its first event, and returns with it what wakes its clock. `tell` hears what nobody asked for.
+    /// Makes a session before its first event, and returns with it what wakes its clock. `tell` is given what nobody asked for.
     pub fn new(engine: Arc<Engine>, root: Root, tell: Tell) -> (Arc<Connection>, Receiver<Wake>) {
         let (wakes, told) = sync_channel(QUEUE);
         let new = |this: &Weak<Connection>| {

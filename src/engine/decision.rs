@@ -1,4 +1,4 @@
-//! What the engine answers to events, and what it tells unasked.
+//! The answers of the engine to events, and what it tells unasked.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub enum Decision {
     After { notices: Vec<String> },
 }
 
-/// What becomes of an action, and how it is protected.
+/// The decision on an action, and its protection.
 #[derive(Clone, Debug)]
 pub struct ActionDecision {
     pub stance: Stance,

@@ -1,4 +1,4 @@
-//! What clients tell of themselves and of what they are about to do.
+//! The words of clients about themselves and of what they are about to do.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -73,7 +73,7 @@ pub struct Tool {
     pub input: Value,
     /// Paths that the call names elsewhere than in the usual fields of `input`.
     pub paths: Vec<String>,
-    /// What the client says of it, if it says anything.
+    /// The client's own word on it, if it says anything.
     pub writes: Option<bool>,
     /// True if it reaches beyond this machine's files.
     pub external: Option<bool>,

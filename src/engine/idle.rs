@@ -13,7 +13,7 @@ use crate::sys::interrupt::Flow;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::memory;
 
-/// How often the start of a watcher gives way to a job before it does not.
+/// The number of times that the start of a watcher gives way to a job before it does not.
 const GIVE_WAY: u32 = 3;
 
 /// A task for the time when no job waits. They are done in this order.
@@ -55,12 +55,12 @@ impl IdleTask {
     }
 }
 
-/// What idle tasks remember of one another.
+/// The facts that idle tasks remember of one another.
 #[derive(Default)]
 pub(super) struct Idle {
     /// True if a watcher was refused: it is asked for once.
     is_refused: bool,
-    /// How often in a row the start of the watcher has given way to a job.
+    /// The number of times in a row that the start of the watcher has given way to a job.
     gave_way: u32,
 }
 

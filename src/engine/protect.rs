@@ -1,4 +1,4 @@
-//! What the worker does for an action: hold, take, and note what cannot be undone.
+//! The worker's part in an action: hold, take, and note what cannot be undone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,9 +41,9 @@ pub struct Wanted {
     /// True if the client waits for answers: then every checkpoint of the turn came before the action it was taken for, and a later
     /// one protects as well as the first.
     pub waits: bool,
-    /// When whoever asked goes on without it.
+    /// The time at which whoever asked goes on without it.
     pub deadline: Option<Instant>,
-    /// When the named paths are captured by themselves.
+    /// The time at which the named paths are captured by themselves.
     pub press_at: Option<Instant>,
     pub named: NamedCapture,
     pub done: Done,

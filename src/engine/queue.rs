@@ -24,7 +24,7 @@ pub(super) enum Item {
     Listen,
 }
 
-/// What the worker does next.
+/// The next thing that the worker does.
 pub(super) enum Next {
     Item(Item),
     /// The captures that sessions begin with.
@@ -47,7 +47,7 @@ pub(super) struct Queue {
 struct State {
     items: VecDeque<Item>,
     bases: Vec<Wanted>,
-    /// When the oldest of `bases` came.
+    /// The time at which the oldest of `bases` came.
     since: Option<Instant>,
     is_at_work: bool,
     is_closed: bool,

@@ -1,4 +1,4 @@
-//! Where paths of an event lie.
+//! Finds where paths of an event lie.
 
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +9,7 @@ use crate::model::effect::Verdict;
 use crate::model::path::RelPath;
 use crate::worktree::{Target, is_linked_worktree};
 
-/// Whether `cwd` belongs to the workspace rooted at `session`: inside it, and not in a linked worktree of its own.
+/// Returns true if `cwd` belongs to the workspace rooted at `session`: inside it, and not in a linked worktree of its own.
 pub fn belongs(session: &Path, cwd: &Path) -> bool {
     if !cwd.starts_with(session) {
         return false;
@@ -161,7 +161,7 @@ const MAX_MATCHES: usize = 20_000;
 /// Most directories that are looked into for the names that a search lets through, the nearest first.
 const MAX_SEARCHED: usize = 50_000;
 
-/// What patterns match on the disk, as a shell would expand them: names that begin with a dot only where the pattern does.
+/// Returns what patterns match on the disk, as a shell would expand them: names that begin with a dot only where the pattern does.
 /// `**` stands for every directory below, as `find` goes through them: what is behind it matches any name.
 pub fn expanded(patterns: &[String]) -> Vec<String> {
     let mut found = Vec::new();

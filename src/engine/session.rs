@@ -37,7 +37,7 @@ pub type Reply<T> = Box<dyn FnOnce(&mut Session, Result<T>) + Send>;
 /// Does something with a session that others share, as long as there is one.
 pub type Later = Arc<dyn Fn(Box<dyn FnOnce(&mut Session)>) + Send + Sync>;
 
-/// Hears of what nobody asked for.
+/// Receives what nobody asked for.
 pub type Tell = Box<dyn FnMut(Notice) + Send>;
 
 /// The workspace of a session, as far as it is known.

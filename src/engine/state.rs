@@ -1,4 +1,4 @@
-//! What one session of a client has come to: its run and its turn, shared by all of its connections.
+//! The state of one session of a client: its run and its turn, shared by all of its connections.
 //!
 //! A hook is a process of its own for every event, so the state of a session that has a name is kept beside the store: another
 //! process, or another daemon, goes on where the last one was. Nobody waits for the disk: what a power cut takes is at worst one
@@ -22,7 +22,7 @@ const MANY: usize = 256;
 /// Files of sessions that nobody touched for so long are removed.
 const OLD: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// How much of a journal there was when it was last looked at.
+/// The length of a journal when it was last looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalMark {
     /// Bytes.
@@ -37,16 +37,16 @@ pub struct SessionState {
     /// The run, `local` for a session without a name.
     pub run: String,
     pub turns: Turns,
-    /// What the client's model is to be told.
+    /// Sentences that the client's model is to be told.
     pub notes: Vec<String>,
-    /// How far the journal of each workspace was told, by workspace id.
+    /// The place up to which the journal of each workspace was told, by workspace id.
     pub told: BTreeMap<String, JournalMark>,
     /// A run that was opened and that nothing closed. It ends with its connection.
     #[serde(skip)]
     pub open_run: bool,
     #[serde(skip)]
     file: Option<PathBuf>,
-    /// What the file system said of the file when it was last read or written.
+    /// The mark of the file when it was last read or written.
     #[serde(skip)]
     mark: Option<FileMark>,
 }

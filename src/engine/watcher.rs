@@ -13,7 +13,7 @@ use crate::watch::{Options, Refusal, Watcher};
 /// Longest wait for what has happened to be told; longer, and everything is looked at instead.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long watches may be placed at once, so that an event can come in between. What is left counts as changed until it is
+/// The time for which watches may be placed at once, so that an event can come in between. What is left counts as changed until it is
 /// watched.
 const SLICE: Duration = Duration::from_millis(30);
 

@@ -32,14 +32,14 @@ pub struct Call {
     pub doubt: bool,
 }
 
-/// A server's own hints about a tool.
+/// The hints of a server on a tool.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hints {
     read_only: bool,
     open_world: bool,
 }
 
-/// The tools of a server, as far as they are known.
+/// The knowledge of a server's tools.
 #[derive(Debug, Default)]
 pub struct Tools {
     known: HashMap<String, Hints>,

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-/// Returns whether this line is the answer by which a server says that it sends log messages.
+/// Returns true if this line is the answer by which a server says that it sends log messages.
 pub fn announces_logging(line: &[u8]) -> bool {
     // Most lines are none, and need not be read.
     let names_it = line.windows(9).any(|window| window == b"\"logging\"");

@@ -10,8 +10,9 @@ mod runs;
 
 pub use codec::{Line, LineReader};
 pub use reply::{
-    BeforeReply, CheckpointBlock, DiffReply, Done, ErrorReply, HelloReply, List, ListItem, ListReply, NotHeld,
-    PathItem, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock, line, not_held_sentence,
+    BaselineStatus, BeforeReply, CheckpointBlock, CheckpointStatus, DiffReply, Done, ErrorReply, HelloReply, List,
+    ListItem, ListReply, NotHeld, PathItem, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock,
+    WatcherWord, line, not_held_sentence,
 };
 pub use request::{
     After, Body, Classify, Create, Diff, Failure, Hello, Id, ListQuery, Request, ShellBefore, Show, Step, ToolBefore,

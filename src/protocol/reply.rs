@@ -1,6 +1,6 @@
 //! Replies and notices, as they stand on the wire.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::VERSION;
@@ -14,7 +14,8 @@ use crate::model::path::RelPath;
 const MAX_ITEMS: usize = 1000;
 
 /// A path, with its bytes when it is not UTF-8.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PathItem {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +34,8 @@ impl PathItem {
 }
 
 /// A list that may be cut.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct List {
     pub total: usize,
     pub items: Vec<PathItem>,
@@ -68,7 +70,8 @@ impl List {
 }
 
 /// A path that an action names and no checkpoint holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct NotHeld {
     #[serde(flatten)]
     pub item: PathItem,
@@ -90,14 +93,51 @@ pub fn not_held_sentence(answer: &Value) -> Option<String> {
     Some(format!("{sentence}; if this action deletes that, no checkpoint can bring it back"))
 }
 
-/// The outcome of a checkpoint.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// The status of the checkpoint of an event or a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckpointStatus {
+    Taken,
+    Unchanged,
+    Held,
+    Late,
+    Failed,
+    Off,
+    #[default]
+    None,
+}
+
+/// The state of the capture that a session begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BaselineStatus {
+    None,
+    Running,
+    Ready,
+}
+
+/// The way in which changes are noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WatcherWord {
+    /// A checkpoint looks at what changed.
+    Warm,
+    /// It scans still.
+    Cold,
+    /// No watcher is possible, or polling is wanted.
+    Scan,
+    /// None is wanted.
+    None,
+}
+
+/// The block of a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CheckpointBlock {
     pub id: Option<String>,
     pub n: Option<u64>,
-    pub kind: Option<&'static str>,
-    /// `taken`, `unchanged`, `held`, `late`, `failed`, `off` or `none`.
-    pub status: &'static str,
+    pub kind: Option<String>,
+    pub status: CheckpointStatus,
     pub flags: Vec<String>,
     pub pending: Option<String>,
     pub reason: Option<String>,
@@ -115,8 +155,8 @@ pub struct HelloReply {
     pub workspace: Value,
     pub run: String,
     pub guard: &'static str,
-    pub baseline: &'static str,
-    pub watcher: &'static str,
+    pub baseline: BaselineStatus,
+    pub watcher: WatcherWord,
     pub limits: Value,
     pub interrupted: Vec<Value>,
     pub faults: Vec<String>,
@@ -137,7 +177,7 @@ pub struct BeforeReply {
     /// Lists the paths that the action names and no checkpoint holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_held: Vec<NotHeld>,
-    /// Further notes for the model.
+    /// Sentences for the model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
@@ -152,7 +192,8 @@ impl BeforeReply {
 }
 
 /// Files and lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StatBlock {
     pub files: u64,
     pub plus: u64,
@@ -229,7 +270,7 @@ pub struct StepBlock {
     pub run: Option<String>,
 }
 
-/// The changes that a restore would make.
+/// The plan of a restore.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanLists {
     /// Names this plan: a restore that is given it does this plan or nothing.
@@ -256,7 +297,7 @@ pub struct PreviewReply {
     pub over: Option<StepBlock>,
 }
 
-/// The changes that a restore made.
+/// The outcome of a restore.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Done {
     pub created: List,
@@ -325,7 +366,7 @@ impl ErrorReply {
     }
 }
 
-/// The fields that every line carries, and its own.
+/// A line: the fields of every line, and its own.
 #[derive(Serialize)]
 struct Envelope<'l, B: Serialize> {
     v: u64,

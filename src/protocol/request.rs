@@ -178,7 +178,7 @@ pub struct Classify {
     pub cwd: Option<PathBuf>,
 }
 
-/// The body of a request.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     Hello(Hello),

@@ -54,7 +54,7 @@ pub struct CodonStart {
     pub run: Option<String>,
 }
 
-/// The end of a codon.
+/// The end of a codon, or a step of it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CodonEnd {
@@ -67,7 +67,7 @@ pub struct CodonEnd {
     pub run: Option<String>,
 }
 
-/// One of a codon's checkpoints.
+/// One of a codon's checkpoints, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckpointType {
@@ -113,7 +113,7 @@ pub(super) struct RollbackFields {
     auto_restart: bool,
 }
 
-/// The target of a rollback.
+/// The target of going back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum To {
     Checkpoint(String),
@@ -133,7 +133,7 @@ pub struct Rollback {
     pub expect: Option<String>,
     /// The digest of the plan that was agreed to; if it would be another one now, nothing is done.
     pub plan: Option<String>,
-    /// Told on to whoever hears that it is done; piton itself starts nothing.
+    /// Told on to whoever is told that it is done; piton itself starts nothing.
     pub auto_restart: bool,
 }
 

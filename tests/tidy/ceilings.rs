@@ -5,12 +5,8 @@ use std::collections::BTreeMap;
 use super::Finding;
 
 /// Files in circles, names, openings, and long sentences, by folder. A folder that is not here has none.
-const CEILINGS: &[(&str, [usize; 4])] = &[
-    ("docs", [0, 0, 0, 4]),
-    ("src/cli", [0, 0, 1, 0]),
-    ("src/doors", [0, 0, 17, 1]),
-    ("src/engine", [0, 0, 25, 2]),
-];
+const CEILINGS: &[(&str, [usize; 4])] =
+    &[("docs", [0, 0, 0, 4]), ("src/cli", [0, 0, 1, 0]), ("src/doors", [0, 0, 0, 1]), ("src/engine", [0, 0, 0, 2])];
 
 /// The rules that have a ceiling, in the order of its columns.
 pub const RULES: [&str; 4] = ["files in circles", "names of types", "openings", "long sentences"];

@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::mcp::Call;
 use crate::sys::clock::now_ms;
 
-/// How long an answer may take beyond its deadline before the guard counts as gone.
+/// The time that an answer may take beyond its deadline before the guard counts as gone.
 const SLACK: Duration = Duration::from_secs(1);
 
 /// The deadline until the session has told its own.

@@ -26,7 +26,7 @@ use crate::sys::child;
 /// Longest message that is read; a longer one passes in pieces, and counts as a call that writes.
 const MAX_MESSAGE: usize = 8 << 20;
 
-/// Who guards.
+/// The guard of the calls.
 #[derive(Clone, Debug)]
 pub enum Guarding {
     /// An engine over this home.
@@ -35,7 +35,7 @@ pub enum Guarding {
     Nobody(String),
 }
 
-/// How the proxy is started.
+/// The settings with which the proxy is started.
 #[derive(Clone, Debug)]
 pub struct Proxied {
     pub guarding: Guarding,

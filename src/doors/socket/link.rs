@@ -15,19 +15,19 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::durable::create_private_dir;
 use crate::sys::process;
 
-/// How long a greeting is waited for, a daemon that is just being started included.
+/// The time for which a greeting is waited for, a daemon that is just being started included.
 const HANDSHAKE: Duration = Duration::from_millis(50);
 
-/// How often a daemon that is being started is looked for.
+/// The time between two looks for a daemon that is being started.
 const RETRY: Duration = Duration::from_millis(2);
 
-/// How long an engine of one's own may take for what is pending when nobody waits any more, in seconds.
+/// The time that an engine of one's own may take for what is pending when nobody waits any more, in seconds.
 const BEHIND: &str = "3600";
 
 /// A log that is longer is begun anew.
 const MAX_LOG: u64 = 1 << 20;
 
-/// Who answers.
+/// The one that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
     Daemon(Greeting),
@@ -35,7 +35,7 @@ pub enum Served {
     Alone,
 }
 
-/// Who is at the daemon's socket.
+/// The one at the daemon's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// There is no socket.
@@ -152,7 +152,7 @@ impl Link {
         Ok(Link { stream, unread: Vec::new(), next: 0, served: Served::Alone })
     }
 
-    /// Who answers.
+    /// Returns who answers.
     pub fn served(&self) -> &Served {
         &self.served
     }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Home;
 
-/// How long the daemon stays when nobody is connected, unless another time is given.
+/// The time for which the daemon stays when nobody is connected, unless another time is given.
 pub const IDLE: Duration = Duration::from_secs(600);
 
 /// Longest path of a socket that every system takes.

@@ -25,13 +25,13 @@ use crate::sys::process;
 /// Most clients at a time; one more is greeted with `ok: false`.
 const MOST: usize = 256;
 
-/// How long a new daemon waits for one that is leaving.
+/// The time for which a new daemon waits for one that is leaving.
 const HANDOVER: Duration = Duration::from_secs(15);
 
-/// How often it looks whether that one serves.
+/// The time between two looks whether that one serves.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// How a daemon ended.
+/// The end of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Nobody was connected for long enough, or it was asked to.
@@ -44,21 +44,21 @@ pub enum Ended {
 
 /// The connections there are.
 struct Clients {
-    open: Mutex<Open>,
+    open: Mutex<Connections>,
     build: String,
     built_at: i64,
     since: String,
 }
 
-struct Open {
+struct Connections {
     next: u64,
     streams: HashMap<u64, UnixStream>,
-    /// When the last one left.
+    /// The time at which the last one left.
     left: Instant,
 }
 
 impl Clients {
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, Connections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +90,7 @@ pub fn run(home: &Home, idle: Duration) -> Result<Ended> {
     let listener = bind(&dir)?;
     let engine: Arc<Engine> = Arc::new(Engine::new(home.clone(), Vec::new()));
     let clients = Arc::new(Clients {
-        open: Mutex::new(Open { next: 0, streams: HashMap::new(), left: Instant::now() }),
+        open: Mutex::new(Connections { next: 0, streams: HashMap::new(), left: Instant::now() }),
         build: process::build(),
         built_at: process::built_at(),
         since: rfc3339(now_ms()),

@@ -26,7 +26,7 @@ pub struct Options {
     pub workspace: Option<PathBuf>,
     /// Settings from the command line.
     pub flags: Vec<(String, String)>,
-    /// How long pending work may take once the input has ended.
+    /// The time that pending work may take once the input has ended.
     pub grace: Duration,
 }
 

@@ -23,10 +23,10 @@ use crate::protocol::ErrorReply;
 pub use calls::{foreign, inside, list_reply};
 pub use input::{Ended, Options, attend};
 
-/// How long pending work may take at the end, unless more is asked for.
+/// The time that pending work may take at the end, unless more is asked for.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// How long a client's pending work may take where nobody waits for the end.
+/// The time that a client's pending work may take where nobody waits for the end.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Runs until the input ends, `shutdown` is asked or a signal comes.

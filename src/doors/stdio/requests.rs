@@ -19,8 +19,8 @@ use crate::engine::workspace::why_off;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::protocol::{
-    Body, Classify, CodonEnd, CodonStart, ErrorReply, Hello, Id, Line, Rollback, RunStatus, ShellBefore, ToolBefore,
-    line as written, parse,
+    BaselineStatus, Body, Classify, CodonEnd, CodonStart, ErrorReply, Hello, Id, Line, Rollback, RunStatus,
+    ShellBefore, ToolBefore, line as written, parse,
 };
 use crate::sys::interrupt::Interrupt;
 
@@ -244,7 +244,7 @@ fn status(session: &mut Session, to: Answerer) {
         Err(error) => return to.send(session, Err(error)),
     };
     let (mut faults, (run, turn)) = (session.faults().to_vec(), session.run_and_turn());
-    let base = if session.has_base() { "ready" } else { "none" };
+    let base = if session.has_base() { BaselineStatus::Ready } else { BaselineStatus::None };
     let (rules, watcher) = (open.in_force(), open.worker.watcher());
     faults.extend(watcher.fault.clone().into_iter().chain(rules.warnings.clone()));
     let work = move |timeline: &mut Timeline, _: Interrupt<'_>| {
@@ -252,8 +252,8 @@ fn status(session: &mut Session, to: Answerer) {
         if let Value::Object(fields) = &mut status {
             fields.insert("run".into(), run.into());
             fields.insert("turn".into(), turn.into());
-            fields.insert("baseline".into(), base.into());
-            fields.insert("watcher".into(), replies::watcher_word(rules.policy.watching, &watcher).into());
+            fields.insert("baseline".into(), json!(base));
+            fields.insert("watcher".into(), json!(replies::watcher_word(rules.policy.watching, &watcher)));
             fields.insert("watching".into(), replies::watching(&watcher));
             fields.insert("faults".into(), faults.into());
             let why = why_off(rules.policy.guard, &timeline.workspace().dir, &rules.origin("guard"));

@@ -108,7 +108,7 @@ impl Lab {
         (self.timeline.catalog().contents(&taken.checkpoint).unwrap().0, taken.cost.dirty.is_some())
     }
 
-    /// What stands there, seen by somebody who knows nothing.
+    /// Returns what stands there, seen by somebody who knows nothing.
     fn fresh(&self) -> Manifest {
         let (known, sticky) = (KnownPaths::default(), BTreeSet::new());
         let request = Request {
