@@ -32,6 +32,30 @@ fn every_key_is_documented() {
 }
 
 #[test]
+fn keys_of_other_tools_are_refused_with_ours() {
+    let page = include_str!("../../docs/CONFIG.md");
+    for key in keys::FOREIGN {
+        let row = page.lines().find(|line| line.starts_with(&format!("| {} ", key.tool)) && line.contains(key.name));
+        let row = row.unwrap_or_else(|| panic!("docs/CONFIG.md has no row for {} of {}", key.name, key.tool));
+        assert!(row.contains(&format!("`{}`", key.ours)), "{row}");
+        assert!(KEYS.iter().any(|known| known.name == key.ours) || keys::LATER.contains(&key.ours), "{}", key.ours);
+    }
+    for (text, told) in [
+        (
+            "checkpoints:\n  max_snapshots: 50\n",
+            "`checkpoints.max_snapshots` is a key of Hermes; ours is `retention.per_workspace`",
+        ),
+        ("checkpoints:\n  enabled: true\n", "`checkpoints.enabled` is a key of Hermes; ours is `guard`"),
+        ("trackedFiles: ['*.py']\n", "`trackedFiles` is a key of Hankweave; ours is `tracked_files`"),
+        ("retention_days: 7\n", "ours will be `retention.days`, which is not in this version yet"),
+    ] {
+        let effective = resolve(&user(text)).unwrap();
+        let mistakes: Vec<String> = effective.mistakes.iter().map(Mistake::text).collect();
+        assert!(mistakes.iter().any(|mistake| mistake.contains(told)), "{text}: {mistakes:?}");
+    }
+}
+
+#[test]
 fn layers_and_origins() {
     let sources = Sources {
         environment: vec![("PITON_DEADLINE_MS".into(), "700".into()), ("PITON_HOME".into(), "/x".into())],
