@@ -138,23 +138,23 @@ impl Places {
         self.worn
     }
 
-    /// Begins a new round with the events since the last one: `gone` are names that were removed or moved away, `came` are new
-    /// names. Returns the names of `gone` at which a directory exists now; the caller must watch it.
+    /// Begins a new round, after the news since the last: names that went, and names that came. Returns those of `gone` under
+    /// which a directory stands; it needs a watch.
     ///
-    /// The kernel reports the end of a replaced directory only when its last user has closed it. By then another directory may
-    /// have the name, and may have been watched in an earlier round. The late event must not take that watch away for good.
+    /// The kernel tells of a directory's end late: when its last user closes it. So `gone` may speak of a directory whose name
+    /// another one has taken over since, and whose coming was told, and followed, rounds before.
     pub(super) fn begin(&mut self, gone: &BTreeSet<RelPath>, came: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
         self.round += 1;
         if gone.is_empty() && came.is_empty() {
             return BTreeSet::new();
         }
-        let existing = self.existing_dirs(gone);
+        let standing = self.standing(gone);
         // Even without any to take back, notify is asked: it answers when it has itself let go of what went.
         let mut misplaced = Vec::new();
         for top in gone {
             for path in self.below(top) {
                 let is_recent = self.forget(&path).is_some_and(|placed| placed.round + 1 >= self.round);
-                if is_recent || existing.contains(top) {
+                if is_recent || standing.contains(top) {
                     misplaced.push(path);
                 }
             }
@@ -164,25 +164,24 @@ impl Places {
         }
         self.unwatch(misplaced);
         self.distrust(came);
-        existing
+        standing
     }
 
-    /// Returns the names at which a directory exists, or may exist where it cannot be looked at.
-    fn existing_dirs(&self, names: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
-        let mut missing: Option<&RelPath> = None;
-        let mut existing = BTreeSet::new();
+    /// Returns those of `names` under which a directory may stand. Below a name that is free nothing is looked for.
+    fn standing(&self, names: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
+        let mut free: Option<&RelPath> = None;
+        let mut standing = BTreeSet::new();
         for name in names {
-            // Names are in order: a removed tree costs one look, at its top.
-            if missing.is_some_and(|missing| name.starts_with(missing)) {
+            if free.is_some_and(|free| name.starts_with(free)) {
                 continue;
             }
             if self.may_be_dir(name) {
-                existing.insert(name.clone());
+                standing.insert(name.clone());
             } else {
-                missing = Some(name);
+                free = Some(name);
             }
         }
-        existing
+        standing
     }
 
     /// Takes back watches of what came by news: if one was placed before them, it may be of something else that bore the
