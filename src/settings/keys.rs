@@ -23,7 +23,7 @@ pub(super) const LATER: &[&str] =
     &["retention.days", "retention.runs_days", "retention.total_mb", "retention.orphans", "retention.interval_hours"];
 
 /// A key of another tool, and ours in its place.
-pub struct ForeignKey {
+pub(super) struct ForeignKey {
     pub tool: &'static str,
     /// As that tool spells it, without the name of the section that it stands in.
     pub name: &'static str,
@@ -31,7 +31,7 @@ pub struct ForeignKey {
 }
 
 /// Keys that people bring from other tools: the checkpoint settings of Hermes Agent, and Hankweave's of a codon.
-pub const FOREIGN: &[ForeignKey] = &[
+pub(super) const FOREIGN: &[ForeignKey] = &[
     ForeignKey { tool: "Hermes", name: "enabled", ours: "guard" },
     ForeignKey { tool: "Hermes", name: "max_snapshots", ours: "retention.per_workspace" },
     ForeignKey { tool: "Hermes", name: "max_total_size_mb", ours: "retention.total_mb" },
@@ -46,7 +46,7 @@ pub const FOREIGN: &[ForeignKey] = &[
 ];
 
 /// Finds a key of another tool, with or without the section `checkpoints` that Hermes has around it.
-pub fn foreign(name: &str) -> Option<&'static ForeignKey> {
+pub(super) fn foreign(name: &str) -> Option<&'static ForeignKey> {
     let (bare, in_section) = name.strip_prefix("checkpoints.").map_or((name, false), |bare| (bare, true));
     // `enabled` alone could mean anything.
     FOREIGN.iter().find(|key| key.name == bare && (in_section || key.name != "enabled"))

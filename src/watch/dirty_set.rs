@@ -173,8 +173,8 @@ mod tests {
                         let after = history.iter().filter(|(when, _)| *when > at);
                         if let Ok(paths) = marks.since(ticks[at]) {
                             for (_, path) in after {
-                                let path = path.as_ref().expect("what is lost is never meaning as paths");
-                                prop_assert!(paths.iter().any(|(meaning, _)| meaning == path), "{path:?} is missing");
+                                let path = path.as_ref().expect("what is lost is never told as paths");
+                                prop_assert!(paths.iter().any(|(told, _)| told == path), "{path:?} is missing");
                             }
                         }
                     }

@@ -50,7 +50,7 @@ impl Scene {
         let (clock, changes) = watcher.sync(Clock::default(), &rules, soon());
         assert_eq!(changes, Changes::Everything(Why::FirstLook));
         let mut scene = Scene { temp, watcher, clock };
-        assert_eq!(scene.meaning(), "");
+        assert_eq!(scene.told(), "");
         scene
     }
 
@@ -70,7 +70,7 @@ impl Scene {
     }
 
     /// The next answer as text: subtrees end in `/**`.
-    fn meaning(&mut self) -> String {
+    fn told(&mut self) -> String {
         match self.sync() {
             Changes::Everything(why) => format!("everything: {why}"),
             Changes::Paths(dirty) => {

@@ -373,7 +373,7 @@ fn patterns_are_the_same_whether_scanned_or_heard() {
         lab.write("junk/1", format!("round {round}"));
         let typed = ok(sidecar.ask(json!({"type": "codon.rigSetup"})))["checkpoint"].clone();
         let whole =
-            sidecar.ask(json!({"type": "checkpoint.create", "label": format!("{round}")}))["checkpoint"].clone();
+            sidecar.ask(json!({"type": "checkpoint.create", "label": format!("round {round}")}))["checkpoint"].clone();
         assert_eq!((&typed["files"], &whole["files"]), (&json!(30), &json!(60)), "{round}");
         assert_eq!(typed["flags"], json!(["tracked"]));
         let show = |of: &Value, path: &str| lab.piton(&["show", &format!("{}:{path}", of["n"])]).stdout;

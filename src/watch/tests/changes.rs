@@ -13,32 +13,32 @@ fn chmod(path: &Path, mode: u32) {
 fn files() {
     let mut scene = Scene::new(&["a", "d/b", "d/e/c"]);
     fs::write(scene.at("new"), "x").unwrap();
-    assert_eq!(scene.meaning(), "new");
+    assert_eq!(scene.told(), "new");
     fs::write(scene.at("d/e/c"), "longer").unwrap();
-    assert_eq!(scene.meaning(), "d/e/c");
+    assert_eq!(scene.told(), "d/e/c");
     fs::File::options().write(true).open(scene.at("d/b")).unwrap().set_len(0).unwrap();
-    assert_eq!(scene.meaning(), "d/b");
+    assert_eq!(scene.told(), "d/b");
     chmod(&scene.at("a"), 0o600);
-    assert_eq!(scene.meaning(), "a");
+    assert_eq!(scene.told(), "a");
     fs::rename(scene.at("a"), scene.at("d/a")).unwrap();
-    assert_eq!(scene.meaning(), "a/** d/a/**");
+    assert_eq!(scene.told(), "a/** d/a/**");
     fs::rename(scene.at("d/a"), scene.outside("a")).unwrap();
-    assert_eq!(scene.meaning(), "d/a/**");
+    assert_eq!(scene.told(), "d/a/**");
     fs::rename(scene.outside("a"), scene.at("d/e/a")).unwrap();
-    assert_eq!(scene.meaning(), "d/e/a/**");
+    assert_eq!(scene.told(), "d/e/a/**");
     fs::remove_file(scene.at("d/e/a")).unwrap();
-    assert_eq!(scene.meaning(), "d/e/a");
+    assert_eq!(scene.told(), "d/e/a");
     fs::read(scene.at("d/b")).unwrap();
     fs::read_dir(scene.at("d")).unwrap().count();
-    assert_eq!(scene.meaning(), "");
+    assert_eq!(scene.told(), "");
     let file = fs::File::options().write(true).open(scene.at("d/b")).unwrap();
-    assert_eq!(scene.meaning(), "");
+    assert_eq!(scene.told(), "");
     file.write_all_at(b"x", 0).unwrap();
-    assert_eq!(scene.meaning(), "d/b");
+    assert_eq!(scene.told(), "d/b");
     file.write_all_at(b"y", 0).unwrap();
-    assert_eq!(scene.meaning(), "d/b");
+    assert_eq!(scene.told(), "d/b");
     drop(file);
-    assert_eq!(scene.meaning(), "d/b", "the close of a writer counts: a mapping may have been written");
+    assert_eq!(scene.told(), "d/b", "the close of a writer counts: a mapping may have been written");
 }
 
 #[test]
@@ -46,22 +46,22 @@ fn a_name_that_came_as_a_file_is_watched_once_it_is_a_directory() {
     let mut scene = Scene::new(&["d/a"]);
     fs::write(scene.outside("x"), "x").unwrap();
     fs::rename(scene.outside("x"), scene.at("d/x")).unwrap();
-    assert_eq!(scene.meaning(), "d/x/**");
+    assert_eq!(scene.told(), "d/x/**");
     assert_eq!(scene.watcher.stats().watches, 2);
     fs::remove_file(scene.at("d/x")).unwrap();
     fs::create_dir(scene.at("d/x")).unwrap();
-    assert_eq!(scene.meaning(), "d/x/**");
+    assert_eq!(scene.told(), "d/x/**");
     assert_eq!(scene.watcher.stats().watches, 3);
     fs::write(scene.at("d/x/y"), "y").unwrap();
-    assert_eq!(scene.meaning(), "d/x/y");
+    assert_eq!(scene.told(), "d/x/y");
     // And back, in one step.
     fs::create_dir(scene.outside("dir")).unwrap();
     fs::rename(scene.outside("dir"), scene.at("d/dir")).unwrap();
     fs::remove_file(scene.at("d/a")).unwrap();
     fs::rename(scene.at("d/dir"), scene.at("d/a")).unwrap();
-    assert_eq!(scene.meaning(), "d/a/** d/dir/**");
+    assert_eq!(scene.told(), "d/a/** d/dir/**");
     fs::write(scene.at("d/a/z"), "z").unwrap();
-    assert_eq!(scene.meaning(), "d/a/z");
+    assert_eq!(scene.told(), "d/a/z");
 }
 
 #[test]
@@ -69,22 +69,22 @@ fn directories() {
     let mut scene = Scene::new(&["d/e/f"]);
     fs::create_dir_all(scene.at("n/m")).unwrap();
     fs::write(scene.at("n/m/x"), "x").unwrap();
-    assert_eq!(scene.meaning(), "n/**");
+    assert_eq!(scene.told(), "n/**");
     assert_eq!(scene.watcher.stats().watches, 5);
     fs::write(scene.at("n/m/y"), "x").unwrap();
     fs::write(scene.at("n/z"), "x").unwrap();
-    assert_eq!(scene.meaning(), "n/m/y n/z");
+    assert_eq!(scene.told(), "n/m/y n/z");
     chmod(&scene.at("n"), 0o700);
-    assert_eq!(scene.meaning(), "n/**");
+    assert_eq!(scene.told(), "n/**");
     fs::remove_dir_all(scene.at("n/m")).unwrap();
-    assert_eq!(scene.meaning(), "n/m/**");
+    assert_eq!(scene.told(), "n/m/**");
     assert_eq!(scene.watcher.stats().watches, 4);
     // Deleted and made again under the same name.
     fs::remove_dir_all(scene.at("d")).unwrap();
     fs::create_dir_all(scene.at("d/e")).unwrap();
-    assert_eq!(scene.meaning(), "d/**");
+    assert_eq!(scene.told(), "d/**");
     fs::write(scene.at("d/e/f"), "x").unwrap();
-    assert_eq!(scene.meaning(), "d/e/f");
+    assert_eq!(scene.told(), "d/e/f");
 }
 
 #[test]
@@ -98,24 +98,24 @@ fn directories_that_move() {
         "{meaning:?}"
     );
     fs::write(scene.at("k/d/e/g"), "x").unwrap();
-    assert_eq!(scene.meaning(), "k/d/e/g");
+    assert_eq!(scene.told(), "k/d/e/g");
     // Back, and another under the old name: what is watched follows.
     fs::rename(scene.at("k/d"), scene.at("d")).unwrap();
     fs::create_dir_all(scene.at("k/d/e")).unwrap();
     assert!(scene.sync().covers(&path("k/d/e/x")));
     fs::write(scene.at("k/d/e/x"), "x").unwrap();
     fs::write(scene.at("d/e/x"), "x").unwrap();
-    assert_eq!(scene.meaning(), "d/e/x k/d/e/x");
+    assert_eq!(scene.told(), "d/e/x k/d/e/x");
     // Out, changed there, and in again.
     fs::rename(scene.at("d"), scene.outside("d")).unwrap();
-    assert_eq!(scene.meaning(), "d/**");
+    assert_eq!(scene.told(), "d/**");
     fs::write(scene.outside("d/e/x"), "changed outside").unwrap();
-    assert_eq!(scene.meaning(), "");
+    assert_eq!(scene.told(), "");
     assert_eq!(scene.watcher.stats().watches, 4);
     fs::rename(scene.outside("d"), scene.at("in")).unwrap();
-    assert_eq!(scene.meaning(), "in/**");
+    assert_eq!(scene.told(), "in/**");
     fs::write(scene.at("in/e/x"), "x").unwrap();
-    assert_eq!(scene.meaning(), "in/e/x");
+    assert_eq!(scene.told(), "in/e/x");
     // Two that change places.
     fs::rename(scene.at("in"), scene.at("t")).unwrap();
     fs::rename(scene.at("k"), scene.at("in")).unwrap();
@@ -124,7 +124,7 @@ fn directories_that_move() {
     assert!(meaning.covers(&path("in/d/e/x")) && meaning.covers(&path("k/e/x")), "{meaning:?}");
     fs::write(scene.at("in/d/e/x"), "x").unwrap();
     fs::write(scene.at("k/e/x"), "x").unwrap();
-    assert_eq!(scene.meaning(), "in/d/e/x k/e/x");
+    assert_eq!(scene.told(), "in/d/e/x k/e/x");
 }
 
 #[test]
@@ -133,23 +133,23 @@ fn links_are_not_followed() {
     fs::create_dir_all(scene.outside("o/p")).unwrap();
     symlink(scene.outside("o"), scene.at("out")).unwrap();
     symlink("d", scene.at("in")).unwrap();
-    assert_eq!(scene.meaning(), "in out");
+    assert_eq!(scene.told(), "in out");
     fs::write(scene.outside("o/p/x"), "x").unwrap();
     fs::write(scene.outside("o/x"), "x").unwrap();
-    assert_eq!(scene.meaning(), "");
+    assert_eq!(scene.told(), "");
     fs::write(scene.at("in/f"), "through the link").unwrap();
-    assert_eq!(scene.meaning(), "d/f");
+    assert_eq!(scene.told(), "d/f");
     // A directory swapped for a link to another, and back.
     fs::rename(scene.at("e"), scene.outside("e")).unwrap();
     symlink("d", scene.at("e")).unwrap();
-    assert_eq!(scene.meaning(), "e/**");
+    assert_eq!(scene.told(), "e/**");
     fs::write(scene.at("d/f"), "x").unwrap();
-    assert_eq!(scene.meaning(), "d/f");
+    assert_eq!(scene.told(), "d/f");
     fs::remove_file(scene.at("e")).unwrap();
     fs::rename(scene.outside("e"), scene.at("e")).unwrap();
-    assert_eq!(scene.meaning(), "e/**");
+    assert_eq!(scene.told(), "e/**");
     fs::write(scene.at("e/f"), "x").unwrap();
-    assert_eq!(scene.meaning(), "e/f");
+    assert_eq!(scene.told(), "e/f");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn what_is_closed_costs_nothing_and_rules_that_change_are_told() {
     assert_eq!(scene.watcher.stats().watches, 4);
     fs::write(scene.at("node_modules/a/c"), "x").unwrap();
     fs::write(scene.at(".git/x"), "y").unwrap();
-    assert_eq!(scene.meaning(), "");
+    assert_eq!(scene.told(), "");
     fs::write(scene.at("s/.gitignore"), "t").unwrap();
     let Changes::Paths(dirty) = scene.sync() else { panic!() };
     assert_eq!(dirty.rule_files().collect::<Vec<_>>(), [&path("s/.gitignore")]);
@@ -170,7 +170,7 @@ fn what_is_closed_costs_nothing_and_rules_that_change_are_told() {
     assert_eq!(dirty.rule_files().collect::<Vec<_>>(), [&path(".git/index")]);
     assert!(is_rule_file(&path(".git/info/exclude")));
     fs::write(scene.at(".git/info/exclude"), "t").unwrap();
-    assert_eq!(scene.meaning(), "./**");
+    assert_eq!(scene.told(), "./**");
     // New rules open what was closed, and close what was open.
     let other = |path: &RelPath| path.name() != b"s";
     scene.watcher.rewatch(&RelPath::root(), &other, soon());
@@ -187,12 +187,12 @@ fn what_gives_no_event_is_always_dirty() {
     let mut scene = Scene::new(&["h", "base.db"]);
     fs::hard_link(scene.at("h"), scene.outside("h")).unwrap();
     fs::write(scene.outside("h"), "through another name").unwrap();
-    assert_eq!(scene.meaning(), "", "the known hole: neither the new name nor the writing is pending");
+    assert_eq!(scene.told(), "", "the known hole: neither the new name nor the writing is pending");
     scene.watcher.set_always_dirty([path("h")]);
-    assert_eq!((scene.meaning(), scene.meaning()), ("h".to_owned(), "h".to_owned()));
+    assert_eq!((scene.told(), scene.told()), ("h".to_owned(), "h".to_owned()));
     scene.watcher.set_always_dirty([]);
     fs::write(scene.at("base.db-wal"), "x").unwrap();
-    assert_eq!(scene.meaning(), "base.db base.db-wal");
+    assert_eq!(scene.told(), "base.db base.db-wal");
 }
 
 #[test]
@@ -200,16 +200,16 @@ fn clocks_may_be_asked_again_until_a_later_one_is() {
     let mut scene = Scene::new(&["a"]);
     let first = scene.clock;
     fs::write(scene.at("a"), "x").unwrap();
-    assert_eq!(scene.meaning(), "a");
+    assert_eq!(scene.told(), "a");
     scene.clock = first;
-    assert_eq!(scene.meaning(), "a");
-    assert_eq!(scene.meaning(), "");
+    assert_eq!(scene.told(), "a");
+    assert_eq!(scene.told(), "");
     scene.clock = first;
     assert_eq!(scene.sync(), Changes::Everything(Why::Forgotten));
     let other = Scene::new(&[]);
     scene.clock = other.clock;
     assert_eq!(scene.sync(), Changes::Everything(Why::OtherWatcher));
-    assert_eq!(scene.meaning(), "");
+    assert_eq!(scene.told(), "");
 }
 
 /// A mapping that is written gives an event when its last close comes, and not before.
@@ -236,10 +236,10 @@ fn mappings_give_an_event_when_they_are_closed() {
     std::io::BufRead::read_line(&mut std::io::BufReader::new(writer.stdout.take().unwrap()), &mut line).unwrap();
     assert_eq!(line, "written\n");
     assert_eq!(fs::read(scene.at("m")).unwrap(), b"x");
-    assert_eq!(scene.meaning(), "", "the known hole");
+    assert_eq!(scene.told(), "", "the known hole");
     drop(writer.stdin.take());
     writer.wait().unwrap();
-    assert_eq!(scene.meaning(), "m");
+    assert_eq!(scene.told(), "m");
 }
 
 /// A directory that comes while the watches of its new parent are placed has one watch under two names for a moment; letting
@@ -272,7 +272,7 @@ fn directories_that_move_while_watches_are_placed() {
         scene.sync();
         for file in *later {
             fs::write(scene.at(file), "changed").unwrap();
-            let told = scene.meaning();
+            let told = scene.told();
             assert_eq!(told, *file, "after {moves:?}");
         }
     }
@@ -287,10 +287,10 @@ fn a_late_word_of_a_directory_that_went_leaves_its_successor_watched() {
         scene.sync();
         (0..syncs).for_each(|_| drop(scene.sync()));
         scene.watcher.shared.lock().gone.insert(path(name));
-        assert_eq!(scene.meaning(), format!("{name}/**"));
+        assert_eq!(scene.told(), format!("{name}/**"));
         for file in [format!("{name}/f"), format!("{name}/c/f"), "a/d/f".to_owned()] {
             fs::write(scene.at(&file), "changed").unwrap();
-            assert_eq!(scene.meaning(), file);
+            assert_eq!(scene.told(), file);
         }
     }
     // As the kernel tells it: a directory that somebody holds is replaced, and let go of later.
@@ -302,5 +302,5 @@ fn a_late_word_of_a_directory_that_went_leaves_its_successor_watched() {
     drop(held);
     scene.sync();
     fs::write(scene.at("empty/c/f"), "changed again").unwrap();
-    assert_eq!(scene.meaning(), "empty/c/f");
+    assert_eq!(scene.told(), "empty/c/f");
 }

@@ -25,7 +25,7 @@ fn an_overflow_is_everything_and_is_got_over() {
     drop((one, two));
     scene.sync();
     fs::write(scene.at("n/m/lost"), "y").unwrap();
-    assert_eq!(scene.meaning(), "n/m/lost");
+    assert_eq!(scene.told(), "n/m/lost");
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn over_the_limit_directories_are_always_dirty() {
     fs::remove_dir_all(scene.at("d")).unwrap();
     fs::remove_dir_all(scene.at("g")).unwrap();
     scene.sync();
-    assert_eq!((scene.meaning(), scene.watcher.stats().uncovered), (String::new(), vec![]));
+    assert_eq!((scene.told(), scene.watcher.stats().uncovered), (String::new(), vec![]));
     fs::create_dir(scene.at("h")).unwrap();
-    assert_eq!(scene.meaning(), "h/**");
+    assert_eq!(scene.told(), "h/**");
     fs::write(scene.at("h/x"), "x").unwrap();
-    assert_eq!(scene.meaning(), "h/x");
+    assert_eq!(scene.told(), "h/x");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn what_is_not_placed_in_time_is_placed_later_and_nothing_is_lost() {
     }
     scene.sync();
     fs::write(scene.at("d/e1/f"), "y").unwrap();
-    assert_eq!(scene.meaning(), "d/e1/f");
+    assert_eq!(scene.told(), "d/e1/f");
     let stats = scene.watcher.stats();
     assert_eq!((stats.watches, stats.restarts), (902, 0));
 }
@@ -106,9 +106,9 @@ fn a_root_that_goes_is_told_and_one_that_comes_back_is_watched() {
     fs::create_dir_all(scene.at("d")).unwrap();
     assert!(matches!(scene.sync(), Changes::Everything(_)));
     fs::write(scene.outside("elsewhere/d/a"), "x").unwrap();
-    assert_eq!(scene.meaning(), "");
+    assert_eq!(scene.told(), "");
     fs::write(scene.at("d/a"), "x").unwrap();
-    assert_eq!(scene.meaning(), "d/a");
+    assert_eq!(scene.told(), "d/a");
     fs::remove_dir_all(scene.at("")).unwrap();
     assert_eq!(scene.sync(), Changes::Everything(Why::RootMoved));
 }
@@ -167,11 +167,11 @@ fn lost_cookies_are_made_again() {
     }
     let meaning = scene.sync();
     assert_eq!(meaning, Changes::Everything(Why::NoCookie));
-    assert_eq!(scene.meaning(), "");
+    assert_eq!(scene.told(), "");
     fs::remove_dir_all(scene.outside("cookies")).unwrap();
     assert_eq!(scene.sync(), Changes::Everything(Why::NoCookie));
     fs::write(scene.at("a"), "x").unwrap();
-    assert_eq!(scene.meaning(), "a");
+    assert_eq!(scene.told(), "a");
     drop(scene.watcher);
     assert_eq!(fs::read_dir(scene.temp.path().join("cookies")).unwrap().count(), 0);
 }
@@ -185,7 +185,7 @@ fn more_paths_than_are_kept_are_everything() {
     assert_eq!(scene.sync(), Changes::Everything(Why::TooManyPaths));
     assert_eq!(scene.watcher.stats().dirty, 0);
     fs::write(scene.at("a"), "x").unwrap();
-    assert_eq!(scene.meaning(), "a");
+    assert_eq!(scene.told(), "a");
 }
 
 #[test]
@@ -199,9 +199,9 @@ fn watches_that_come_late_are_made_up_for() {
     assert!(meaning.covers(&path("k/l/x")));
     scene.clock = clock;
     fs::write(scene.at("k/l/x"), "before its watch").unwrap();
-    assert_eq!((scene.meaning(), scene.watcher.stats().watches), ("k/l/**".to_owned(), 3));
+    assert_eq!((scene.told(), scene.watcher.stats().watches), ("k/l/**".to_owned(), 3));
     fs::write(scene.at("k/l/x"), "after it").unwrap();
-    assert_eq!(scene.meaning(), "k/l/x");
+    assert_eq!(scene.told(), "k/l/x");
     // Rules that changed, and no time for them.
     fs::create_dir_all(scene.at("closed/m")).unwrap();
     scene.sync();
@@ -347,7 +347,7 @@ fn many_directories_that_go_are_everything() {
     let mut scene = Scene::new(&["a"]);
     (0..1000).for_each(|n| fs::create_dir_all(scene.at(&format!("d{}/e{n}", n % 10))).unwrap());
     scene.sync();
-    assert_eq!(scene.meaning(), "");
+    assert_eq!(scene.told(), "");
     assert_eq!(scene.watcher.stats().watches, 1011);
     for n in 0..9 {
         fs::remove_dir_all(scene.at(&format!("d{n}"))).unwrap();
@@ -355,5 +355,5 @@ fn many_directories_that_go_are_everything() {
     assert_eq!(scene.sync(), Changes::Everything(Why::ManyGone));
     assert_eq!(scene.watcher.stats().watches, 102);
     fs::write(scene.at("d9/e9/x"), "x").unwrap();
-    assert_eq!(scene.meaning(), "d9/e9/x");
+    assert_eq!(scene.told(), "d9/e9/x");
 }
