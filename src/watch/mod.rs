@@ -258,8 +258,8 @@ impl Watcher {
             left.extend(places.uncovered().keys().filter(|path| pending.marks.is_fresh(path)).cloned());
             (std::mem::take(&mut pending.gone), std::mem::take(&mut pending.came), left)
         };
-        let standing = places.begin(&gone, &came);
-        self.place_and_mark(&(&came | &left) | &standing, rules, deadline);
+        let existing = places.begin(&gone, &came);
+        self.place_and_mark(&(&came | &left) | &existing, rules, deadline);
     }
 
     /// Goes on with placing what did not get its watches in time. Whether something is left.

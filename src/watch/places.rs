@@ -138,23 +138,23 @@ impl Places {
         self.worn
     }
 
-    /// Begins a new round, after the news since the last: names that went, and names that came. Returns those of `gone` under
-    /// which a directory stands; it needs a watch.
+    /// Begins a new round with the events since the last one: `gone` are names that were removed or moved away, `came` are new
+    /// names. Returns the names of `gone` at which a directory exists now; the caller must watch it.
     ///
-    /// The kernel tells of a directory's end late: when its last user closes it. So `gone` may speak of a directory whose name
-    /// another one has taken over since, and whose coming was told, and followed, rounds before.
+    /// The kernel reports the end of a replaced directory only when its last user has closed it. By then another directory may
+    /// have the name, and may have been watched in an earlier round. The late event must not take that watch away for good.
     pub(super) fn begin(&mut self, gone: &BTreeSet<RelPath>, came: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
         self.round += 1;
         if gone.is_empty() && came.is_empty() {
             return BTreeSet::new();
         }
-        let standing = self.standing(gone);
+        let existing = self.existing_dirs(gone);
         // Even without any to take back, notify is asked: it answers when it has itself let go of what went.
         let mut misplaced = Vec::new();
         for top in gone {
             for path in self.below(top) {
                 let is_recent = self.forget(&path).is_some_and(|placed| placed.round + 1 >= self.round);
-                if is_recent || standing.contains(top) {
+                if is_recent || existing.contains(top) {
                     misplaced.push(path);
                 }
             }
@@ -164,24 +164,25 @@ impl Places {
         }
         self.unwatch(misplaced);
         self.distrust(came);
-        standing
+        existing
     }
 
-    /// Returns those of `names` under which a directory may stand. Below a name that is free nothing is looked for.
-    fn standing(&self, names: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
-        let mut free: Option<&RelPath> = None;
-        let mut standing = BTreeSet::new();
+    /// Returns the names at which a directory exists, or may exist where it cannot be looked at.
+    fn existing_dirs(&self, names: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
+        let mut missing: Option<&RelPath> = None;
+        let mut existing = BTreeSet::new();
         for name in names {
-            if free.is_some_and(|free| name.starts_with(free)) {
+            // Names are in order: a removed tree costs one look, at its top.
+            if missing.is_some_and(|missing| name.starts_with(missing)) {
                 continue;
             }
             if self.may_be_dir(name) {
-                standing.insert(name.clone());
+                existing.insert(name.clone());
             } else {
-                free = Some(name);
+                missing = Some(name);
             }
         }
-        standing
+        existing
     }
 
     /// Takes back watches of what came by news: if one was placed before them, it may be of something else that bore the

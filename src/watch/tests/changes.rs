@@ -242,8 +242,8 @@ fn mappings_give_an_event_when_they_are_closed() {
     assert_eq!(scene.told(), "m");
 }
 
-/// A directory that comes while the watches of its new parent are placed has one watch under two names for a moment; letting
-/// go of the old name must not leave the new one deaf.
+/// A directory may move into a new parent while that parent gets its watch. For a moment the directory then has one watch under
+/// two names. Removing the watch of the old name must not remove that of the new one.
 #[test]
 fn directories_that_move_while_watches_are_placed() {
     type Moves = &'static [(&'static str, &'static str)];
@@ -278,9 +278,9 @@ fn directories_that_move_while_watches_are_placed() {
     }
 }
 
-/// The end of a directory is told when its last user closes it: perhaps after another one has taken its name over.
+/// The kernel reports the end of a directory when its last user closes it, perhaps after another directory has taken the name.
 #[test]
-fn a_late_word_of_a_directory_that_went_leaves_its_successor_watched() {
+fn a_late_removal_event_leaves_the_successor_watched() {
     let mut scene = Scene::new(&["a/b/f", "a/b/c/f", "a/d/f"]);
     for (name, syncs) in [("a/n0", 0), ("a/n1", 1), ("a/n2", 2), ("a/b", 0)] {
         fs::create_dir_all(scene.at(name).join("c")).unwrap();
@@ -293,7 +293,7 @@ fn a_late_word_of_a_directory_that_went_leaves_its_successor_watched() {
             assert_eq!(scene.told(), file);
         }
     }
-    // As the kernel tells it: a directory that somebody holds is replaced, and let go of later.
+    // The same with a real event: a directory that this process holds open is replaced, and closed later.
     fs::create_dir(scene.at("empty")).unwrap();
     scene.sync();
     let held = fs::File::open(scene.at("empty")).unwrap();

@@ -93,7 +93,7 @@ fn edit(dice: &mut Dice, root: &Path, outside: &Path) {
 fn watched_inodes() -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir("/proc/self/fdinfo").unwrap().flatten() {
-        // Descriptors come and go.
+        // A descriptor that was closed meanwhile watches nothing.
         let text = fs::read_to_string(entry.path()).unwrap_or_default();
         for line in text.lines().filter(|line| line.starts_with("inotify ")) {
             let ino = line.split_whitespace().find_map(|word| word.strip_prefix("ino:")).unwrap();
@@ -103,7 +103,8 @@ fn watched_inodes() -> BTreeSet<u64> {
     found
 }
 
-/// Returns the admitted directories that neither the kernel watches nor the watcher names as uncovered; there are none at rest.
+/// Returns the admitted directories that the kernel does not watch and that the watcher does not list as uncovered. There must be
+/// none once all events are handled.
 fn without_watch(scene: &Scene, truth: &Look) -> Vec<String> {
     let inodes = watched_inodes();
     let uncovered = scene.watcher.stats().uncovered;

@@ -50,6 +50,7 @@ impl Walker<'_> {
 
     /// Tells whether the directory is a cache by its tag.
     fn is_tagged(&self, place: &WalkDir, has: &dyn Fn(&[u8]) -> bool) -> bool {
+        // A tag that cannot be read counts as none.
         let tag = || read::whole(self.root, &place.path.join(generated::CACHE_TAG), WHOLE).ok();
         has(generated::CACHE_TAG) && tag().is_some_and(|content| content.bytes.starts_with(generated::CACHE_SIGNATURE))
     }
