@@ -12,14 +12,14 @@ use crate::model::policy::Policy;
 /// Jobs that may wait.
 const ROOM: usize = 256;
 
-/// The time for which a base capture waits for an action that may serve as well, where nothing has to be scanned for it.
+/// The time for which a base capture waits for an action whose checkpoint serves as well, where nothing has to be scanned for it.
 const BASE_WAIT: Duration = Duration::from_millis(20);
 
 /// A thing that waits for the worker.
 pub(super) enum Item {
     Do(Job),
-    Capture(Wanted),
-    Policy(Policy),
+    Capture(Box<Wanted>),
+    Policy(Box<Policy>),
     /// Ask the watcher ahead of an action that is being judged.
     Listen,
 }
@@ -53,6 +53,15 @@ struct State {
     is_closed: bool,
 }
 
+impl State {
+    /// Takes the base captures for the worker.
+    fn bases(&mut self) -> Next {
+        self.is_at_work = true;
+        self.since = None;
+        Next::Bases(std::mem::take(&mut self.bases))
+    }
+}
+
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -71,7 +80,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts a base capture aside until nothing else waits.
+    /// Puts a base capture aside. It is done before the next job, unless an action's checkpoint comes first and serves as well.
     pub(super) fn push_base(&self, base: Wanted) {
         let mut state = self.lock();
         state.since.get_or_insert_with(Instant::now);
@@ -80,11 +89,15 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Waits for what is next, at most until `idle_at`. Bases wait a moment where the tree is `warm`.
+    /// Waits for what is next, at most until `idle_at`. Bases wait a moment for an action where the tree is `warm`.
     pub(super) fn next(&self, idle_at: Option<Instant>, warm: bool) -> Next {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
+            // A job may depend on them: the outputs of a codon are told from what was there before.
+            if !state.bases.is_empty() && matches!(state.items.front(), Some(Item::Do(_) | Item::Policy(_))) {
+                return state.bases();
+            }
             if let Some(item) = state.items.pop_front() {
                 self.captures.fetch_sub(usize::from(matches!(item, Item::Capture(_))), Ordering::SeqCst);
                 state.is_at_work = !matches!(item, Item::Listen);
@@ -92,9 +105,7 @@ impl Queue {
             }
             let base_at = state.since.map(|since| if warm { since + BASE_WAIT } else { since });
             if base_at.is_some_and(|at| at <= now || state.is_closed) {
-                state.is_at_work = true;
-                state.since = None;
-                return Next::Bases(std::mem::take(&mut state.bases));
+                return state.bases();
             }
             if state.is_closed {
                 return Next::Closed;
@@ -123,7 +134,7 @@ impl Queue {
             }
             let Some(Item::Capture(wanted)) = state.items.pop_front() else { break };
             self.captures.fetch_sub(1, Ordering::SeqCst);
-            group.push(wanted);
+            group.push(*wanted);
         }
         group
     }
@@ -171,7 +182,7 @@ impl Queue {
 
 fn captures(state: &State) -> impl Iterator<Item = &Wanted> {
     state.items.iter().filter_map(|item| match item {
-        Item::Capture(wanted) => Some(wanted),
+        Item::Capture(wanted) => Some(wanted.as_ref()),
         Item::Do(_) | Item::Policy(_) | Item::Listen => None,
     })
 }

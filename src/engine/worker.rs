@@ -63,8 +63,8 @@ impl Worker {
 
     /// Has a checkpoint taken; gives the request back when there is no room.
     pub fn capture(&self, wanted: Wanted) -> Result<(), Box<Wanted>> {
-        match self.queue.push(Item::Capture(wanted)) {
-            Err(Item::Capture(wanted)) => Err(Box::new(wanted)),
+        match self.queue.push(Item::Capture(Box::new(wanted))) {
+            Err(Item::Capture(wanted)) => Err(wanted),
             _ => Ok(()),
         }
     }
@@ -89,7 +89,7 @@ impl Worker {
 
     /// Puts another policy in force after the jobs that wait; `false` when there is no room.
     pub fn set_policy(&self, policy: Policy) -> bool {
-        self.queue.push(Item::Policy(policy)).is_ok()
+        self.queue.push(Item::Policy(Box::new(policy))).is_ok()
     }
 
     /// Has captures given up at their next look-up.
@@ -143,11 +143,11 @@ impl WorkerLoop {
                     continue;
                 }
                 Next::Item(Item::Policy(policy)) => {
-                    self.idle.set_policy(policy, &mut self.timeline, &self.watcher);
+                    self.idle.set_policy(*policy, &mut self.timeline, &self.watcher);
                     self.queue.done();
                 }
                 Next::Item(Item::Do(job)) => self.job(job),
-                Next::Item(Item::Capture(wanted)) => self.capture(wanted),
+                Next::Item(Item::Capture(wanted)) => self.capture(*wanted),
                 Next::Bases(bases) => self.bases(bases),
                 Next::Closed => break,
             }

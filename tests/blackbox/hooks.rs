@@ -267,7 +267,7 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         let refused = answered(&hooked, client, &format!("/rollback {n} no/such"));
         let terminal = lab.piton(&["restore", &n.to_string(), "no/such", "--yes"]);
         assert!(terminal.code == 3 && terminal.stderr.contains("does not hold that path"), "{terminal:?}");
-        assert!(refused.starts_with(terminal.stderr.trim()) && refused.ends_with("(no-such-checkpoint)"), "{refused}");
+        assert!(refused.starts_with(terminal.stderr.trim()) && refused.ends_with("(no-such-path)"), "{refused}");
         let outside = answered(&hooked, client, &format!("/rollback {n} ../../elsewhere"));
         assert!(outside.ends_with("(bad-path)"), "{outside}");
         assert_eq!(hooked.checkpoints(), before);

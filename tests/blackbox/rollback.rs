@@ -542,7 +542,7 @@ fn the_command_line_previews_asks_and_rolls_back() {
         (&["last-success", "--run", "nobody"], 3),
         (&["codon"], 3),
         (&["a", "b", "c"], 2),
-        (&[], 2),
+        (&[], 5),
     ];
     for (args, expected) in table {
         assert_eq!(exit(args), *expected, "{args:?}");

@@ -9,10 +9,10 @@ const CEILINGS: &[(&str, [usize; 4])] =
     &[("docs", [0, 0, 0, 4]), ("src/cli", [0, 0, 1, 0]), ("src/doors", [0, 0, 0, 1]), ("src/engine", [0, 0, 0, 2])];
 
 /// The rules that have a ceiling, in the order of its columns.
-pub const RULES: [&str; 4] = ["files in circles", "names of types", "openings", "long sentences"];
+pub(crate) const RULES: [&str; 4] = ["files in circles", "names of types", "openings", "long sentences"];
 
 /// Returns the findings of folders that have too many. Says which ceilings may be lowered.
-pub fn above(found: [Vec<Finding>; 4]) -> Vec<Finding> {
+pub(crate) fn above(found: [Vec<Finding>; 4]) -> Vec<Finding> {
     above_of(CEILINGS, found)
 }
 

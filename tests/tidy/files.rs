@@ -2,32 +2,32 @@
 
 use std::path::Path;
 
-pub struct File {
+pub(crate) struct File {
     /// From the repository's root, with `/`.
-    pub path: String,
-    pub text: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 impl File {
-    pub fn new(path: &str, text: &str) -> File {
+    pub(crate) fn new(path: &str, text: &str) -> File {
         File { path: path.to_owned(), text: text.to_owned() }
     }
 
-    pub fn is_rust_in(&self, dir: &str) -> bool {
+    pub(crate) fn is_rust_in(&self, dir: &str) -> bool {
         self.path.starts_with(dir) && self.path.ends_with(".rs")
     }
 
-    pub fn is_page_in(&self, dir: &str) -> bool {
+    pub(crate) fn is_page_in(&self, dir: &str) -> bool {
         self.path.starts_with(dir) && self.path.ends_with(".md")
     }
 
-    pub fn is_test(&self) -> bool {
+    pub(crate) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/") || self.path.starts_with("tests/")
     }
 }
 
 /// The tracked text files; outside of a clone, all files but those of a build.
-pub fn tree() -> Vec<File> {
+pub(crate) fn tree() -> Vec<File> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let listed = std::process::Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])

@@ -5,7 +5,7 @@ use super::rust::{Source, positions, words};
 use super::seen;
 use super::tables::{LINUX_ROOM, LINUX_WORDS, PROC_AS_TEXT};
 
-pub fn linux(source: &Source, report: Report) {
+pub(crate) fn linux(source: &Source, report: Report) {
     if source.path.starts_with(LINUX_ROOM) {
         return;
     }

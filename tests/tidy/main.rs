@@ -18,25 +18,25 @@ use files::{File, tree};
 use rust::{Source, line_of};
 
 /// A place that breaks a rule.
-pub struct Finding {
-    pub path: String,
-    pub line: usize,
+pub(crate) struct Finding {
+    pub(crate) path: String,
+    pub(crate) line: usize,
     text: String,
 }
 
 impl Finding {
-    pub fn new(path: &str, line: usize, text: String) -> Finding {
+    pub(crate) fn new(path: &str, line: usize, text: String) -> Finding {
         Finding { path: path.to_owned(), line, text }
     }
 
     /// Returns `path:line: sentence`.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!("{}:{}: {}", self.path, self.line, self.text)
     }
 }
 
 /// Takes a position in a source, and a sentence about it.
-pub type Report<'r> = &'r mut dyn FnMut(usize, String);
+pub(crate) type Report<'r> = &'r mut dyn FnMut(usize, String);
 
 /// Returns what breaks the rules of shape.
 fn findings(files: &[File], sources: &[Source]) -> Vec<Finding> {
@@ -133,7 +133,7 @@ fn check(path: &str, text: &str) -> Vec<String> {
     found.iter().filter(|finding| finding.path == path).map(Finding::text).collect()
 }
 
-pub fn seen(path: &str, text: &str, expected: &[&str]) {
+pub(crate) fn seen(path: &str, text: &str, expected: &[&str]) {
     let found = check(path, text);
     let fits = found.len() == expected.len() && expected.iter().all(|part| found.iter().any(|f| f.contains(part)));
     assert!(fits, "{path}\n{text}\nexpected {expected:?}\nfound {found:?}");

@@ -8,7 +8,7 @@ use super::rust::{Source, is_word, item_end, line_of, skip_space, words};
 use super::tables::{MAX_MEANINGS, STANDARD_NAMES};
 
 /// Returns the names that stand for too many types, and those that shadow one of the standard library.
-pub fn names(sources: &[Source]) -> Vec<Finding> {
+pub(crate) fn names(sources: &[Source]) -> Vec<Finding> {
     let mut types: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
     for source in sources.iter().filter(|source| source.path.starts_with("src/") && !source.is_test) {
         for (name, at) in defined(&source.code) {

@@ -6,7 +6,7 @@ use super::rust::{Source, line_of, literal_end};
 use super::tables::{ABBREVIATIONS, MAX_WORDS, OPENINGS};
 
 /// Returns the doc comments that begin with a question's word instead of a verb or a noun.
-pub fn openings(file: &File) -> Vec<Finding> {
+pub(crate) fn openings(file: &File) -> Vec<Finding> {
     let blocks = doc_blocks(&file.text);
     let banned = blocks.into_iter().filter_map(|(line, text)| {
         let first = text.split(|c: char| !c.is_alphanumeric()).next().filter(|first| OPENINGS.contains(first))?;
@@ -16,12 +16,12 @@ pub fn openings(file: &File) -> Vec<Finding> {
 }
 
 /// Returns the long sentences of a page.
-pub fn long_in_page(file: &File) -> Vec<Finding> {
+pub(crate) fn long_in_page(file: &File) -> Vec<Finding> {
     long_in(&file.path, 1, &file.text)
 }
 
 /// Returns the long sentences of doc comments and of the strings outside tests.
-pub fn long_in_source(source: &Source) -> Vec<Finding> {
+pub(crate) fn long_in_source(source: &Source) -> Vec<Finding> {
     let text: String = source.text.iter().collect();
     let docs = doc_blocks(&text);
     let mut found: Vec<Finding> = docs.iter().flat_map(|(line, text)| long_in(source.path, *line, text)).collect();

@@ -6,24 +6,24 @@ use std::ops::Range;
 use super::files::File;
 
 /// A file of Rust, read once.
-pub struct Source<'f> {
-    pub path: &'f str,
-    pub is_test: bool,
+pub(crate) struct Source<'f> {
+    pub(crate) path: &'f str,
+    pub(crate) is_test: bool,
     /// The module that the file is.
-    pub module: Vec<String>,
-    pub text: Vec<char>,
+    pub(crate) module: Vec<String>,
+    pub(crate) text: Vec<char>,
     /// The text with comments and literals blanked.
-    pub masked: Vec<char>,
+    pub(crate) masked: Vec<char>,
     /// The masked text with the tests blanked too.
-    pub code: Vec<char>,
+    pub(crate) code: Vec<char>,
     /// The number of lines that belong to tests.
-    pub hidden: usize,
+    pub(crate) hidden: usize,
     tests: Vec<bool>,
     inline: Vec<(Range<usize>, String)>,
 }
 
 impl<'f> Source<'f> {
-    pub fn new(file: &'f File) -> Source<'f> {
+    pub(crate) fn new(file: &'f File) -> Source<'f> {
         let text: Vec<char> = file.text.chars().collect();
         let masked = mask(&text);
         let (code, tests) = blank_tests(&masked, file.is_test());
@@ -33,28 +33,28 @@ impl<'f> Source<'f> {
     }
 
     /// Returns whether a position belongs to a test.
-    pub fn is_hidden(&self, at: usize) -> bool {
+    pub(crate) fn is_hidden(&self, at: usize) -> bool {
         self.tests[at]
     }
 
     /// The module around a position.
-    pub fn place(&self, at: usize) -> Vec<String> {
+    pub(crate) fn place(&self, at: usize) -> Vec<String> {
         let inline = self.inline.iter().filter(|(body, _)| body.contains(&at)).map(|(_, name)| name.clone());
         self.module.iter().cloned().chain(inline).collect()
     }
 }
 
 /// The line of a position, from 1.
-pub fn line_of(text: &[char], at: usize) -> usize {
+pub(crate) fn line_of(text: &[char], at: usize) -> usize {
     1 + text[..at].iter().filter(|c| **c == '\n').count()
 }
 
-pub fn is_word(c: char) -> bool {
+pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
 /// The source with comments, strings and characters blanked; lines and positions stay.
-pub fn mask(source: &[char]) -> Vec<char> {
+pub(crate) fn mask(source: &[char]) -> Vec<char> {
     let mut out = source.to_vec();
     let mut at = 0;
     while at < source.len() {
@@ -70,7 +70,7 @@ pub fn mask(source: &[char]) -> Vec<char> {
 }
 
 /// Returns where the comment or literal that begins at `at` ends; `at` itself when none does.
-pub fn literal_end(source: &[char], at: usize) -> usize {
+pub(crate) fn literal_end(source: &[char], at: usize) -> usize {
     let get = |i: usize| source.get(i).copied().unwrap_or('\0');
     let starts_word = at == 0 || !is_word(get(at - 1));
     match (get(at), get(at + 1)) {
@@ -136,14 +136,14 @@ fn blank_tests(masked: &[char], whole: bool) -> (Vec<char>, Vec<bool>) {
     (code, hidden)
 }
 
-pub fn positions(code: &[char], what: &str) -> Vec<usize> {
+pub(crate) fn positions(code: &[char], what: &str) -> Vec<usize> {
     let what: Vec<char> = what.chars().collect();
     let begins = code.iter().enumerate().filter(|(_, c)| **c == what[0]).map(|(at, _)| at);
     begins.filter(|at| code[*at..].starts_with(&what)).collect()
 }
 
 /// Positions of a whole word.
-pub fn words(code: &[char], what: &str) -> Vec<usize> {
+pub(crate) fn words(code: &[char], what: &str) -> Vec<usize> {
     let mut at = positions(code, what);
     at.retain(|at| {
         let after = code.get(at + what.len()).copied().unwrap_or(' ');
@@ -153,7 +153,7 @@ pub fn words(code: &[char], what: &str) -> Vec<usize> {
 }
 
 /// Positions of words that begin a path.
-pub fn words_before_colons(code: &[char]) -> Vec<usize> {
+pub(crate) fn words_before_colons(code: &[char]) -> Vec<usize> {
     let begins = |at: &usize| is_word(code[*at]) && (*at == 0 || !is_word(code[at - 1]));
     let mut at: Vec<usize> = (0..code.len()).filter(begins).collect();
     at.retain(|at| {
@@ -164,7 +164,7 @@ pub fn words_before_colons(code: &[char]) -> Vec<usize> {
 }
 
 /// Returns where the body of the item that begins at `start` opens (if it has one), and where the item ends.
-pub fn item_end(masked: &[char], start: usize) -> (Option<usize>, usize) {
+pub(crate) fn item_end(masked: &[char], start: usize) -> (Option<usize>, usize) {
     let (mut round, mut braces, mut open) = (0i32, 0i32, None);
     for (at, c) in masked.iter().enumerate().skip(start) {
         match c {
@@ -187,7 +187,7 @@ pub fn item_end(masked: &[char], start: usize) -> (Option<usize>, usize) {
     (open, masked.len())
 }
 
-pub fn skip_space(code: &[char], mut at: usize) -> usize {
+pub(crate) fn skip_space(code: &[char], mut at: usize) -> usize {
     while code.get(at).is_some_and(|c| c.is_whitespace()) {
         at += 1;
     }
@@ -195,7 +195,7 @@ pub fn skip_space(code: &[char], mut at: usize) -> usize {
 }
 
 /// All paths of the use tree (or plain path) at `at`, and where it ends.
-pub fn read_paths(code: &[char], at: usize, prefix: &[String], out: &mut Vec<Vec<String>>) -> usize {
+pub(crate) fn read_paths(code: &[char], at: usize, prefix: &[String], out: &mut Vec<Vec<String>>) -> usize {
     let mut at = skip_space(code, at);
     let mut path = prefix.to_vec();
     loop {

@@ -9,7 +9,7 @@ fn rank(module: &str) -> Option<i8> {
     RANKS.iter().find(|(name, _)| *name == module).map(|(_, rank)| *rank)
 }
 
-pub fn ranks(source: &Source, report: Report) {
+pub(crate) fn ranks(source: &Source, report: Report) {
     let Some(top) = source.module.first() else { return };
     let Some(own_rank) = rank(top) else {
         report(0, format!("`{top}` is not in the table of ranks"));
@@ -50,7 +50,7 @@ fn arrow(top: &str, own_rank: i8, target: Option<&String>, used: &str, report: &
     }
 }
 
-pub fn confined(source: &Source, report: Report) {
+pub(crate) fn confined(source: &Source, report: Report) {
     let masked = &source.masked;
     for (name, places) in CONFINED {
         if places.iter().any(|place| source.path.starts_with(place)) {
@@ -67,7 +67,7 @@ pub fn confined(source: &Source, report: Report) {
     }
 }
 
-pub fn sizes(source: &Source, report: Report) {
+pub(crate) fn sizes(source: &Source, report: Report) {
     let code = &source.code;
     let newlines = |code: &[char]| code.iter().filter(|c| **c == '\n').count();
     let length = newlines(&source.masked) - source.hidden;
@@ -87,7 +87,7 @@ pub fn sizes(source: &Source, report: Report) {
     }
 }
 
-pub fn forbidden(source: &Source, report: Report) {
+pub(crate) fn forbidden(source: &Source, report: Report) {
     for at in positions(&source.code, ".unwrap()") {
         report(at, "`unwrap` outside tests: return the error, or `expect` with the proof".to_owned());
     }
@@ -106,7 +106,7 @@ pub fn forbidden(source: &Source, report: Report) {
 }
 
 /// Public items without a doc comment. The compiler's lint sees only those that other crates reach.
-pub fn undocumented(source: &Source, report: Report) {
+pub(crate) fn undocumented(source: &Source, report: Report) {
     let text: String = source.text.iter().collect();
     let code: String = source.code.iter().collect();
     let lines: Vec<&str> = text.lines().collect();
@@ -142,7 +142,7 @@ fn public_item(line: &str) -> Option<&str> {
     counted.then(|| name.split(|c: char| !is_word(c)).next().unwrap_or_default())
 }
 
-pub fn notes(source: &Source, report: Report) {
+pub(crate) fn notes(source: &Source, report: Report) {
     for note in ["TODO", "FIXME"] {
         for at in words(&source.text, note) {
             let rest: String = source.text[at + note.len()..].iter().take(12).collect();

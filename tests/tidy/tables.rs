@@ -2,7 +2,7 @@
 
 /// The modules and their ranks: an arrow points to a lower rank, never to the same. The table in `docs/ARCHITECTURE.md`
 /// says the same with more words, and is compared with this one.
-pub const RANKS: &[(&str, i8)] = &[
+pub(crate) const RANKS: &[(&str, i8)] = &[
     ("cli", 6), // and main.rs, its door
     ("doors", 5),
     ("engine", 4),
@@ -23,7 +23,7 @@ pub const RANKS: &[(&str, i8)] = &[
 ];
 
 /// Crates, and the only places that may name them.
-pub const CONFINED: &[(&str, &[&str])] = &[
+pub(crate) const CONFINED: &[(&str, &[&str])] = &[
     ("git2", &["src/store/"]),
     ("libdeflater", &["src/store/"]),
     ("clap", &["src/cli/", "src/main.rs"]),
@@ -35,22 +35,22 @@ pub const CONFINED: &[(&str, &[&str])] = &[
 ];
 
 /// The one place for what only Linux has: a port to another system is one more such folder.
-pub const LINUX_ROOM: &str = "src/sys/linux/";
+pub(crate) const LINUX_ROOM: &str = "src/sys/linux/";
 /// Calls and constants that only Linux has.
 #[rustfmt::skip]
-pub const LINUX_WORDS: &[&str] = &[
+pub(crate) const LINUX_WORDS: &[&str] = &[
     "F_SETLEASE", "NOATIME", "O_NOATIME", "O_PATH", "O_TMPFILE", "RawDir", "RealtimeCoarse", "RenameFlags", "ResolveFlags",
     "TMPFILE", "copy_file_range", "fadvise", "fallocate", "malloc_trim", "memfd_create", "openat2", "prctl", "renameat_with",
     "socket_peercred", "statfs", "statx", "sync_file_range", "syncfs", "syscall", "target_os",
 ];
 /// Readers of foreign text, to whom `/proc/` is a word of it.
-pub const PROC_AS_TEXT: &[&str] = &["src/classify/", "src/model/"];
+pub(crate) const PROC_AS_TEXT: &[&str] = &["src/classify/", "src/model/"];
 
-pub const MAX_FILE: usize = 500;
-pub const MAX_FUNCTION: usize = 80;
+pub(crate) const MAX_FILE: usize = 500;
+pub(crate) const MAX_FUNCTION: usize = 80;
 
 /// Names that no tracked text may hold. Written in two halves, because this file is tracked too.
-pub const UNNAMED: &[&str] = &[
+pub(crate) const UNNAMED: &[&str] = &[
     concat!("crates", ".io"),
     concat!("pypi", ".org"),
     concat!("registry.", "npmjs", ".org"),
@@ -59,16 +59,16 @@ pub const UNNAMED: &[&str] = &[
 ];
 
 /// The largest circle of files that use one another, below one top folder.
-pub const MAX_CIRCLE: usize = 3;
+pub(crate) const MAX_CIRCLE: usize = 3;
 /// The one larger circle: the evaluator, whose cases call one another as the commands of a shell do.
-pub const CIRCLE: &str = "src/classify/walk/";
+pub(crate) const CIRCLE: &str = "src/classify/walk/";
 
 /// The number of types of one name that there may be.
-pub const MAX_MEANINGS: usize = 2;
+pub(crate) const MAX_MEANINGS: usize = 2;
 
 /// Names of the standard library that a reader takes for it. `Error` and `Result` are the crate's own by custom.
 #[rustfmt::skip]
-pub const STANDARD_NAMES: &[&str] = &[
+pub(crate) const STANDARD_NAMES: &[&str] = &[
     // The prelude.
     "AsMut", "AsRef", "Box", "Clone", "Copy", "Default", "DoubleEndedIterator", "Drop", "Eq", "Err", "ExactSizeIterator",
     "Extend", "Fn", "FnMut", "FnOnce", "From", "FromIterator", "Future", "Into", "IntoFuture", "IntoIterator", "Iterator",
@@ -85,11 +85,11 @@ pub const STANDARD_NAMES: &[&str] = &[
 ];
 
 /// No doc comment begins with one of these: a function's begins with a verb, a type's with a noun.
-pub const OPENINGS: &[&str] =
+pub(crate) const OPENINGS: &[&str] =
     &["How", "That", "Those", "What", "Whatever", "When", "Where", "Whether", "Which", "Who", "Whoever", "Why"];
 
 /// The number of words that a sentence may have.
-pub const MAX_WORDS: usize = 35;
+pub(crate) const MAX_WORDS: usize = 35;
 
 /// Words whose full stop ends no sentence.
-pub const ABBREVIATIONS: &[&str] = &["cf.", "e.g.", "etc.", "i.e.", "vs."];
+pub(crate) const ABBREVIATIONS: &[&str] = &["cf.", "e.g.", "etc.", "i.e.", "vs."];

@@ -9,7 +9,7 @@ use super::seen;
 use super::tables::UNNAMED;
 
 /// Files that no `mod` reaches, and test data that no test names.
-pub fn forgotten(files: &[File], found: &mut Vec<Finding>) {
+pub(crate) fn forgotten(files: &[File], found: &mut Vec<Finding>) {
     let declared: BTreeMap<&str, BTreeSet<String>> =
         files.iter().filter(|file| file.is_rust_in("")).map(|file| (&*file.path, declared(&file.text))).collect();
     for file in files.iter().filter(|file| file.is_rust_in("src/") || file.is_rust_in("tests/")) {
@@ -53,7 +53,7 @@ fn declared(text: &str) -> BTreeSet<String> {
     words(&masked, "mod").into_iter().map(|at| name(at).trim().to_owned()).collect()
 }
 
-pub fn unnamed(files: &[File], found: &mut Vec<Finding>) {
+pub(crate) fn unnamed(files: &[File], found: &mut Vec<Finding>) {
     // Cargo writes its registry into the lock files.
     for file in files.iter().filter(|file| !matches!(file.path.as_str(), "Cargo.lock" | "fuzz/Cargo.lock")) {
         for (number, line) in file.text.lines().enumerate() {

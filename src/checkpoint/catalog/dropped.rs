@@ -61,8 +61,8 @@ pub(crate) fn note(dir: &Path, dropped: &[DroppedCheckpoint], _lock: &WorkspaceL
 pub(crate) fn find(dir: &Path, is_meant: impl Fn(&DroppedCheckpoint) -> bool) -> Option<DroppedCheckpoint> {
     let text = std::fs::read(dir.join(FILE)).unwrap_or_default();
     // A torn line explains nothing and is passed over.
-    let known = text.split(|byte| *byte == b'\n').rev().filter_map(|line| serde_json::from_slice(line).ok());
-    known.filter(|one: &DroppedCheckpoint| is_meant(one)).next()
+    let mut known = text.split(|byte| *byte == b'\n').rev().filter_map(|line| serde_json::from_slice(line).ok());
+    known.find(|one: &DroppedCheckpoint| is_meant(one))
 }
 
 #[cfg(test)]

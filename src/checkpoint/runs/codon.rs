@@ -114,25 +114,19 @@ impl Locked<'_> {
         };
         let why = mark.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let reason = format!("codon {} {}{why}", codon.id, mark.kind.as_str());
-        let taken = self.take_codon(run, &codon, mark.kind, &reason, mark.turn.clone(), control)?;
+        let mut take = Take::of(mark.kind, run, &reason);
+        take.draft.turn.clone_from(&mark.turn);
+        let taken = self.take_codon(&codon, take, control)?;
         if mark.kind != CheckpointKind::RigSetup {
             self.finish_codon(run)?;
         }
         Ok(taken)
     }
 
-    fn take_codon(
-        &mut self,
-        run: &str,
-        codon: &Running,
-        kind: CheckpointKind,
-        reason: &str,
-        turn: Option<String>,
-        control: &dyn Fn() -> Flow,
-    ) -> Result<Taken> {
+    /// Takes a checkpoint of a codon, with its name.
+    fn take_codon(&mut self, codon: &Running, mut take: Take, control: &dyn Fn() -> Flow) -> Result<Taken> {
         let codon = CodonTag { id: codon.id.clone(), name: codon.name.clone(), since: Some(codon.since) };
-        let mut take = Take::of(kind, run, reason);
-        (take.draft.codon, take.draft.turn) = (Some(codon), turn);
+        take.draft.codon = Some(codon);
         self.take(&take, control).map(|(taken, _)| taken)
     }
 
@@ -172,8 +166,10 @@ impl Locked<'_> {
         let running = self.catalog.run_state(run)?.running.filter(|_| is_here);
         let taken = match running {
             Some(codon) => {
-                let reason = "the agent's stream ended while the codon was running";
-                self.take_codon(run, &codon, CheckpointKind::Exit, reason, turn, control)?
+                let mut take =
+                    Take::of(CheckpointKind::Exit, run, "the agent's stream ended while the codon was running");
+                take.draft.turn = turn;
+                self.take_codon(&codon, take, control)?
             }
             None => {
                 let name = "The agent's stream ended".to_owned();
