@@ -12,39 +12,73 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// A stable error code, spelled on the protocol in kebab case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
+    /// The line is not a JSON object; of a request that restores, not exactly one.
     BadJson,
+    /// The line is not UTF-8.
     BadUtf8,
+    /// The line is longer than `limits.line_bytes`, and was skipped to its newline.
     LineTooLong,
+    /// A field, argument or option is missing, of the wrong type or out of range.
     BadRequest,
+    /// This version has no message of that `type`.
     UnknownType,
+    /// The protocol version `v` of a request is not 1.
     UnsupportedVersion,
+    /// The directory cannot be a workspace: piton's own store, or no absolute path.
     WorkspaceRefused,
+    /// The workspace's directory does not exist any more.
     WorkspaceGone,
+    /// Nothing matches the selector.
     NoSuchCheckpoint,
+    /// Several checkpoints match the selector; [`Error::candidate_list`] names them.
     AmbiguousCheckpoint,
+    /// The id is that of some other object in the store.
     NotACheckpoint,
+    /// The checkpoint belongs to another workspace, or was fetched and a rollback cannot go to it.
     OtherWorkspace,
+    /// Retention dropped the checkpoint.
     Pruned,
+    /// The checkpoint, or the workspace, has nothing at that path.
     NoSuchPath,
+    /// No run has that id.
     NoSuchRun,
+    /// The run has no codon of that id.
     NoSuchCodon,
+    /// The codon has no checkpoint of that type.
     NoSuchType,
+    /// No path within the workspace, no directory where one is needed, or a path that no file can have.
     BadPath,
+    /// A restore of the workspace is running, or was interrupted and waits to be ended.
     RollbackInProgress,
+    /// A codon of the run is running, and has to end first.
     CodonRunning,
+    /// The checkpoint before a restore could not be taken; nothing was touched.
     PreRestoreFailed,
+    /// The target lacks objects or content that the request needs.
     IncompleteCheckpoint,
+    /// Something changed between check and write; it was left alone.
     Conflict,
+    /// Something newer was recorded than the request knew.
     StaleSelection,
+    /// Files changed since the preview that the request agrees to; [`Error::fresh_preview`] has the present one.
     StalePlan,
+    /// Another process holds a lock for too long.
     StoreLocked,
+    /// The store has missing or broken objects or refs.
     StoreDamaged,
+    /// Trees or an object would take more memory than `limits.memory_mb`.
     TooLarge,
+    /// The system refused memory that the work needs.
     NoMemory,
+    /// No space, over the quota or the limit of a file's size, or less free than piton leaves to others.
     DiskFull,
+    /// Access refused, or a read-only file system.
     Permission,
+    /// Too many requests wait already.
     Busy,
+    /// The process is ending, and begins no more work.
     ShuttingDown,
+    /// A bug, or a failure of the operating system without a code of its own.
     Internal,
 }
 
