@@ -14,14 +14,21 @@ pub enum CheckpointKind {
     Auto,
     /// Base capture at the start of a session or turn.
     Turn,
+    /// Asked for by a person or a client.
     Manual,
     /// Watch mode.
     Autosave,
+    /// Of the present files, before a restore or rollback changes them; undo goes back to it.
     PreRestore,
+    /// Of a codon: its preparation is done, and its work begins.
     RigSetup,
+    /// Of a codon, or of a run's end: it succeeded.
     Completed,
+    /// Of a codon, or of a run's end: it failed.
     Error,
+    /// Of a codon that was passed over.
     Skipped,
+    /// Of a run whose client went away while the run was open or a codon was at work.
     Exit,
 }
 
@@ -81,13 +88,19 @@ impl CheckpointKind {
 /// The facts recorded with a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
+    /// The reason; also the middle part of the ref of a leaf.
     pub kind: CheckpointKind,
     /// Permanent number in its workspace, from 1, never used twice.
     pub ordinal: u64,
+    /// The id of its workspace, 16 lowercase hex digits.
     pub workspace: String,
+    /// The id of its run; `local` for the person's own.
     pub run: String,
+    /// The client's name of the open turn, redacted; `None` outside of turns.
     pub turn: Option<String>,
+    /// The id of its codon (`build`, `build#2`), redacted; `None` if it is of no codon.
     pub codon_id: Option<String>,
+    /// The codon's name for people, redacted.
     pub codon_name: Option<String>,
     /// One line for people: `before shell: rm -rf dir`, a label.
     pub reason: String,
@@ -97,13 +110,16 @@ pub struct Record {
     pub duration_ms: Option<u64>,
     /// The effects of the action that caused it.
     pub effects: Vec<Class>,
-    /// Captured files and links, and their bytes.
+    /// Captured files and links.
     pub files: u64,
+    /// Bytes of their content.
     pub bytes: u64,
     /// The number of paths that were skipped and listed.
     pub skipped: u64,
-    /// `partial`, `paths` (only some paths), `tracked` (only tracked files), `targeted`, `secrets`, `unstable`.
+    /// `partial`, `paths` (only some paths), `tracked` (only tracked files), `targeted`, `secrets`, `unstable`,
+    /// `not-held`.
     pub flags: Vec<String>,
+    /// True if retention never drops it.
     pub pinned: bool,
 }
 

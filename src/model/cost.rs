@@ -21,8 +21,9 @@ pub struct Cost {
     pub total_us: u64,
     /// Paths that were told to have changed; `null` when everything was looked at.
     pub dirty: Option<u64>,
-    /// Files and links that were read, and their bytes.
+    /// Files and links that were read.
     pub hashed: u64,
+    /// Bytes of their content.
     pub hashed_bytes: u64,
     /// Objects that were written.
     pub objects: u64,

@@ -8,6 +8,7 @@ use super::path::RelPath;
 /// Counts the bytes that were not captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Weight {
+    /// The bytes that were counted.
     pub bytes: u64,
     /// True if counting ended early: there may be more.
     pub is_least: bool,
@@ -187,8 +188,11 @@ impl fmt::Display for SkipReason {
 /// The usual permission bits of a checkpoint; deviations are recorded per path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
+    /// Bits of a file that nobody may execute, at most `0o7777`.
     pub file: u16,
+    /// Bits of an executable file.
     pub executable: u16,
+    /// Bits of a directory.
     pub dir: u16,
 }
 
@@ -202,6 +206,7 @@ impl Defaults {
 pub struct Pattern {
     /// The directory it is relative to.
     pub base: RelPath,
+    /// One line of the ignore file, as it stands there.
     pub text: String,
 }
 
@@ -227,6 +232,7 @@ impl Extent {
 /// The recorded coverage of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
+    /// The part of the workspace that was looked at.
     pub extent: Extent,
     /// Files above this many bytes were left out.
     pub file_cap: u64,
@@ -246,6 +252,7 @@ pub struct Coverage {
     pub targeted: Vec<RelPath>,
     /// Files that never held still while they were read; their content is the last one read.
     pub unstable: Vec<RelPath>,
+    /// The usual permission bits, from which only deviations are recorded.
     pub defaults: Defaults,
 }
 

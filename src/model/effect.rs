@@ -6,23 +6,41 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
+    /// Files that are deleted.
     FileDelete,
+    /// Files whose content is replaced or changed.
     FileOverwrite,
+    /// Files that are created or appended to.
     FileWrite,
+    /// Files that get another name or place.
     FileMove,
+    /// Files that get another mode or owner.
     FilePerm,
+    /// Uncommitted work that a version control system throws away (`git checkout .`, `git clean`).
     VcsDiscard,
+    /// Refs, stashes, commits, or a `.git` itself (`git branch -D`, `git gc`).
     VcsHistory,
+    /// Another repository (`git push`).
     VcsRemote,
+    /// A query that is not proven to read only.
     Database,
+    /// Data sent to another machine (uploads, HTTP requests that write).
     NetworkWrite,
+    /// Containers, images, volumes and what orchestrates them.
     Container,
+    /// Resources at a cloud provider, also through tools that manage infrastructure.
     Cloud,
+    /// A release that others can fetch (`npm publish`, `cargo publish`).
     Publish,
+    /// Running programs that are ended or signalled.
     Process,
+    /// The machine itself: services, packages, disks, users.
     System,
+    /// Commands that run on another machine.
     RemoteShell,
+    /// Code that was just fetched or decoded, and is run.
     ExecRemote,
+    /// A script, a build or an interpreter's file that cannot be seen into.
     ExecOpaque,
     /// Aimed at piton itself: its store, its daemon, its switch.
     Piton,
@@ -88,14 +106,21 @@ impl Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
+    /// Inside of the event's workspace.
     Workspace,
+    /// Inside of another workspace. Reserved: the classifier knows only the event's own.
     OtherWorkspace,
+    /// The user's home directory, outside of any workspace.
     Home,
+    /// Other places of this machine.
     System,
+    /// A directory for temporary files.
     Temp,
     /// `/dev/null` and its kin: no effect at all.
     Device,
+    /// Not on this machine, or not a file at all.
     Remote,
+    /// The place cannot be told from the line.
     Unknown,
 }
 
@@ -115,9 +140,13 @@ pub enum Certainty {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
+    /// Hardly worth a word.
     Info,
+    /// Easily put right.
     Low,
+    /// Takes work to put right.
     Medium,
+    /// Cannot be put right, or concerns others.
     High,
 }
 
@@ -152,10 +181,14 @@ pub enum Confidence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
+    /// Neither a checkpoint nor a warning.
     #[default]
     Nothing,
+    /// A checkpoint of the files.
     Checkpoint,
+    /// A warning, because no checkpoint undoes it.
     Warn,
+    /// A checkpoint and a warning.
     Both,
 }
 
@@ -184,15 +217,19 @@ impl Needs {
 /// One thing that an action does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Effect {
+    /// The kind of thing that it does.
     pub class: Class,
     /// The program or construct: `rm`, `sed`, `redirect`, `git reset`.
     pub verb: String,
     /// The object of the action, as written after expansion of what is constant; `None` when unknown.
     pub target: Option<String>,
+    /// The place where it lands.
     pub scope: Scope,
+    /// The certainty that it happens as read.
     pub certainty: Certainty,
     /// True if bringing files back undoes it.
     pub reversible: bool,
+    /// The weight if it was not meant, with the user's overrides.
     pub severity: Severity,
     /// The rule that found it.
     pub rule: String,
@@ -205,9 +242,11 @@ pub struct Effect {
 pub struct Warning {
     /// Stable: `external-` followed by the class, or `piton-aimed-at`.
     pub code: String,
+    /// The class of the effect that is warned of.
     pub class: Class,
     /// A sentence for people.
     pub message: String,
+    /// The effect's weight, with the user's overrides.
     pub severity: Severity,
 }
 
@@ -246,9 +285,13 @@ pub enum Takes {
 /// The whole answer of the classifier for one action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
+    /// The checkpoint and the warning that all its effects together call for.
     pub needs: Needs,
+    /// The degree to which the whole line was understood.
     pub confidence: Confidence,
+    /// Each effect once, in the order in which they were found; at most 1,000. Empty if nothing is changed.
     pub effects: Vec<Effect>,
+    /// Warnings of effects that files do not undo: one for each class and sentence.
     pub warnings: Vec<Warning>,
     /// Paths about to be destroyed that are known literally: absolute, or relative to the event's working directory.
     /// They may lie anywhere; the engine decides what it captures.

@@ -17,8 +17,11 @@ pub struct ObjectId([u8; 20]);
 /// The kind of a git object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
+    /// A checkpoint's record, with its tree and parents.
     Commit,
+    /// A directory: names, modes and ids.
     Tree,
+    /// Content of a file, or the target of a link.
     Blob,
 }
 

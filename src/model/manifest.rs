@@ -11,15 +11,18 @@ use super::tree::Mode;
 /// The kind of a captured path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
+    /// A regular file, executable or not.
     File,
     /// A symbolic link; its content is the target's bytes.
     Link,
+    /// A directory; only its name and mode are recorded here.
     Dir,
 }
 
 /// One captured path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestEntry {
+    /// The kind, which decides the meaning of the other fields.
     pub kind: EntryKind,
     /// Permission bits, `0..=0o7777`. Links always carry `0o777`.
     pub perm: u16,

@@ -12,6 +12,7 @@ pub enum Guard {
     Turn,
     /// Before every destructive or opaque action.
     Action,
+    /// Never by itself.
     Off,
 }
 
@@ -27,7 +28,9 @@ pub enum OnFailure {
 /// The treatment of opaque actions (scripts, makefiles).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opaque {
+    /// A checkpoint is taken before them.
     Checkpoint,
+    /// They call for no checkpoint.
     Ignore,
 }
 
@@ -56,7 +59,9 @@ pub enum Durability {
 pub enum Secrets {
     /// Only when an action is about to destroy them.
     OnTarget,
+    /// Like any other file.
     Always,
+    /// Not even when an action is about to destroy them.
     Never,
 }
 
@@ -76,6 +81,7 @@ pub struct Limits {
 /// The number of checkpoints that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
+    /// False keeps every checkpoint, whatever the counts below say.
     pub enabled: bool,
     /// `auto` checkpoints kept per run.
     pub auto_per_run: u32,
@@ -86,23 +92,34 @@ pub struct Retention {
 /// A user's rule over effect classes: change of severity or of what it calls for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassRule {
+    /// The class whose effects it changes; at most one rule a class.
     pub class: Class,
+    /// The severity of its effects; `None` keeps the rules' own.
     pub severity: Option<Severity>,
+    /// True calls for a checkpoint, false for none; `None` keeps what the class calls for.
     pub checkpoint: Option<bool>,
+    /// True calls for a warning, false for none; `None` keeps what the class calls for.
     pub warn: Option<bool>,
+    /// The wish about its effects; `None` keeps what the class calls for.
     pub answer: Option<Stance>,
 }
 
 /// Everything the engine needs to know about one workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
+    /// The time at which checkpoints are taken (key `guard`).
     pub guard: Guard,
+    /// The effect of a failed or late checkpoint (key `on_failure`).
     pub on_failure: OnFailure,
+    /// The treatment of opaque actions (key `opaque`).
     pub opaque: Opaque,
+    /// The way in which changes are noticed (key `watcher`).
     pub watching: Watching,
+    /// The failures that a checkpoint survives (key `durability`).
     pub durability: Durability,
     /// Longest wait of an event.
     pub deadline: Duration,
+    /// The treatment of untracked secret files (key `secrets`).
     pub secrets: Secrets,
     /// Extra exclude patterns, `.gitignore` dialect, relative to the workspace root.
     pub exclude: Vec<String>,
@@ -112,7 +129,9 @@ pub struct Policy {
     pub tracked_override: bool,
     /// Read-only inputs: never part of typed checkpoints.
     pub read_only: Vec<String>,
+    /// Bounds of each capture.
     pub limits: Limits,
+    /// The checkpoints that are kept.
     pub retention: Retention,
     /// The user's own command rules as YAML text in the dialect of `config/rules.yaml` (empty: none).
     pub rules_yaml: String,

@@ -6,13 +6,19 @@ use super::path::RelPath;
 /// Facts of `lstat` that move when a file's content may have moved. Times in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
+    /// Bytes of content; of a link, of its target's text.
     pub size: u64,
+    /// The moment of the last write of content.
     pub mtime: i64,
+    /// The moment of the last change of content, name or attributes.
     pub ctime: i64,
+    /// The device that the file stands on.
     pub dev: u64,
+    /// The file's inode on that device.
     pub ino: u64,
     /// The whole `st_mode`, file type included.
     pub mode: u32,
+    /// The number of its names (hard links).
     pub links: u64,
 }
 
@@ -39,7 +45,9 @@ pub fn times_prove(mtime: i64, ctime: i64, read_at: i64) -> bool {
 /// The facts of a captured file after the last capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownFile {
+    /// The facts that the file had when it was read.
     pub stamp: Stamp,
+    /// The blob of its content as it was read then.
     pub id: ObjectId,
     /// True if an equal stamp proves equal content (see [`Stamp::proves_content_read_at`]).
     pub proven: bool,

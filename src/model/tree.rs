@@ -10,9 +10,13 @@ use crate::error::{Code, Error, Result};
 /// records of [`super::meta`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
+    /// A file that is not executable; octal `100644`.
     File,
+    /// An executable file; octal `100755`.
     Executable,
+    /// A symbolic link, whose blob is its target; octal `120000`.
     Link,
+    /// A directory; octal `40000`.
     Dir,
 }
 
@@ -41,8 +45,11 @@ impl Mode {
 /// One entry of a tree object, under its *stored* name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
+    /// The bytes of the name, encoded by [`super::name`] where git reserves it.
     pub name: Vec<u8>,
+    /// The kind, as git's octal mode tells it.
     pub mode: Mode,
+    /// The blob of a file or link, the tree of a directory.
     pub id: ObjectId,
 }
 

@@ -27,6 +27,7 @@ const LONG: u64 = 8;
 /// Sums up all paths of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
+    /// The number of files, links and directories, each counted as often as trees name it.
     pub paths: u64,
     /// Bytes of their names, each from the root of this tree on.
     names: u64,

@@ -3,6 +3,7 @@
 /// The answer to long work that asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
+    /// Goes on with the work.
     Continue,
     /// Ends the work as soon as it can; a capture with `shutting-down`.
     Stop,

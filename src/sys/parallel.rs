@@ -28,16 +28,19 @@ pub enum Caller {
 /// The threads that share some work.
 #[derive(Clone, Copy, Debug)]
 pub struct Threads {
+    /// The name of each thread, for debuggers and `ps`; Linux shows 15 bytes of it.
     pub name: &'static str,
     /// Most threads that work, a calling thread that [`Caller::Works`] among them.
     pub most: usize,
     /// Neighbours that are done by the same thread.
     pub block: usize,
+    /// The part that the calling thread takes.
     pub caller: Caller,
 }
 
 /// The results of the items, in their places. `None`: it was not come to.
 pub struct Results<R> {
+    /// One place for each item; `None` where the work was stopped before it.
     pub done: Vec<Option<R>>,
     /// True if the work was told to stop.
     pub stopped: bool,

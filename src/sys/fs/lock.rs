@@ -21,7 +21,9 @@ const MAX_TEXT: usize = 4096;
 /// Shared or exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    /// Held together with others that share it; keeps exclusive holders out.
     Shared,
+    /// Held by one alone; its holder's text stands in the lock file.
     Exclusive,
 }
 

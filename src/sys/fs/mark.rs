@@ -10,10 +10,15 @@ use crate::error::{Error, Result};
 /// The facts by which one state of a file is told from another, from a single look. Times in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileMark {
+    /// The device that the file stands on (`st_dev`).
     pub dev: u64,
+    /// The file's inode on that device.
     pub ino: u64,
+    /// Bytes of content; of a link, of its target's text.
     pub size: u64,
+    /// The moment of the last write of content.
     pub mtime: i64,
+    /// The moment of the last change of content, name or attributes; no program can set it back.
     pub ctime: i64,
 }
 

@@ -10,10 +10,12 @@ const FLOOR_BYTES: u64 = 256 << 20;
 /// On small file systems, the floor is this part of the whole.
 const FLOOR_PART: u64 = 50;
 
-/// Free and total bytes, as far as an unprivileged process may use them.
+/// Space that is left to everybody else: below it piton writes no new content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
+    /// Bytes that may still be written.
     pub free: u64,
+    /// Bytes of the whole file system; 0 where it tells none.
     pub total: u64,
 }
 

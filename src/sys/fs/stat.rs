@@ -10,8 +10,11 @@ use crate::error::{IoContext, Result};
 /// The kind of object that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
+    /// A regular file.
     File,
+    /// A symbolic link itself, not its target.
     Link,
+    /// A directory.
     Dir,
     /// A FIFO, socket or device.
     Other,
@@ -20,16 +23,25 @@ pub enum FileKind {
 /// Facts of `lstat`. Times in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
+    /// The kind by the type bits of `st_mode`.
     pub kind: FileKind,
+    /// Bytes of content; of a link, of its target's text.
     pub size: u64,
+    /// The moment of the last write of content.
     pub mtime: i64,
+    /// The moment of the last change of content, name or attributes.
     pub ctime: i64,
+    /// The device that the object stands on (`st_dev`).
     pub dev: u64,
+    /// The object's inode on that device.
     pub ino: u64,
     /// The whole `st_mode`, file type included.
     pub mode: u32,
+    /// The number of its names (hard links).
     pub links: u64,
+    /// The numeric id of its owner.
     pub uid: u32,
+    /// The numeric id of its group.
     pub gid: u32,
 }
 
