@@ -15,7 +15,9 @@ use crate::model::text::shell_word;
 /// A tool call as its client describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolCall<'a> {
+    /// The client's name of the tool.
     pub tool: &'a str,
+    /// The call's arguments as they were sent.
     pub input: &'a Value,
     /// Paths the client says are concerned.
     pub paths: &'a [String],

@@ -19,9 +19,11 @@ pub struct Level {
 pub enum Ruling {
     /// No rule matches.
     Unnamed,
+    /// A rule leaves it out.
     Ignore,
-    /// A `!` rule; `literal` when its text contains the path's own name, not only wildcards.
+    /// A `!` rule brings it back.
     Include {
+        /// True if the rule's text contains the path's own name, not only wildcards.
         literal: bool,
     },
 }

@@ -25,7 +25,9 @@ pub struct CoverageView<'a> {
 /// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
+    /// The checkpoint would hold it: its absence says that it was not there.
     Yes,
+    /// The checkpoint would not hold it, or nobody can know.
     No(Denial),
 }
 
@@ -36,10 +38,13 @@ pub enum Denial {
     Ignored,
     /// A configured exclude, or a name piton never captures (`.git`, its own temporary files).
     Excluded,
+    /// The name looks like a secret, and the checkpoint left secrets out.
     Secret,
+    /// The content is above the checkpoint's size cap.
     TooLarge,
     /// The path, or a directory above it, is listed as left out.
     Skipped(SkipReason),
+    /// The checkpoint looked at other paths only.
     OutsideExtent,
     /// No pattern of tracked files covers it, or it was a read-only input.
     Untracked,
@@ -213,6 +218,7 @@ pub enum DirRule {
     Ignored,
     /// Named by a `!` rule: what it holds does not make it a generated directory.
     Forced,
+    /// No rule keeps a walk out of it.
     Open,
 }
 

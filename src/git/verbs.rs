@@ -74,7 +74,9 @@ pub struct Asked {
 /// A line that is not run, and what to use instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedLine {
+    /// The part of the line that is not run, as a phrase: "`git push`".
     pub what: String,
+    /// A sentence on the verb or the way to use instead.
     pub instead: String,
 }
 

@@ -24,7 +24,9 @@ const MAX_ASKED: usize = 100;
 pub struct Call {
     /// Absent where the client wants no answer.
     pub id: Option<Value>,
+    /// The name of the server's tool, as the client sent it.
     pub tool: String,
+    /// The call's arguments; `null` where it has none.
     pub arguments: Value,
     /// True if the server says that it reaches beyond this machine's files.
     pub external: bool,

@@ -37,11 +37,13 @@ const MAX_BYTES: u64 = 1 << 20;
 /// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
+    /// The defaults that come with piton (`config/default.yaml`).
     Default,
     /// A file and the 1-based line.
     File(PathBuf, u64),
     /// An environment variable.
     Environment(String),
+    /// A flag of the command line.
     Flag,
 }
 
@@ -59,17 +61,22 @@ impl fmt::Display for SettingOrigin {
 /// One effective value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
+    /// The key with its sections: `limits.file_mb`.
     pub key: String,
+    /// The value as JSON, in the form that the file would have it.
     pub value: Value,
+    /// The layer that the value was taken from.
     pub origin: SettingOrigin,
 }
 
 /// The texts that settings are resolved from.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
+    /// The user's file: its path and text; `None` if there is none.
     pub user: Option<(PathBuf, String)>,
     /// A user's file that cannot be read, and why.
     pub unread: Option<(PathBuf, String)>,
+    /// The workspace's file: its path and text; `None` if there is none.
     pub workspace: Option<(PathBuf, String)>,
     /// True if the user trusts this very content of the workspace's file.
     pub workspace_trusted: bool,
@@ -84,10 +91,13 @@ pub struct Sources {
 /// The result: values in force, where they came from, and what was left aside.
 #[derive(Clone, Debug)]
 pub struct Effective {
+    /// The values that are in force.
     pub policy: Policy,
+    /// The values one by one with their origins; each key at most once.
     pub settings: Vec<Setting>,
     /// Lists the settings of the workspace's file that were left aside.
     pub warnings: Vec<String>,
+    /// The mistakes in the user's file, the environment and flags.
     pub mistakes: Vec<Mistake>,
     /// The place of the user's rules.
     rules: Spot,

@@ -13,6 +13,7 @@ const MAX_WHY: usize = 160;
 pub struct Dropped {
     /// Leads to it: names of sections, indices of lists.
     pub path: Vec<String>,
+    /// The reason, as a sentence without a full stop.
     pub why: String,
     /// True if the rule of the same id that was in force takes its place.
     pub stays: bool,
