@@ -9,9 +9,17 @@ pub enum Ask {
     /// `/rollback`: which checkpoints there are.
     List,
     /// `/rollback N`, `/rollback N FILE`.
-    To { checkpoint: String, file: Option<String> },
+    To {
+        /// The selector as it was typed.
+        checkpoint: String,
+        /// The file to bring back, without its quotes; `None` means the whole tree.
+        file: Option<String>,
+    },
     /// `/rollback diff N`.
-    Diff { checkpoint: String },
+    Diff {
+        /// The selector as it was typed.
+        checkpoint: String,
+    },
     /// `/undo`, `/rollback undo`.
     Undo,
 }

@@ -6,18 +6,31 @@ use crate::model::text::{cut, printable};
 /// An agent client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Client {
+    /// Claude Code, by Anthropic; `claude-code` on the command line.
     ClaudeCode,
+    /// Codex, by OpenAI; `codex`.
     Codex,
+    /// Gemini CLI, by Google; `gemini-cli`.
     GeminiCli,
+    /// opencode; `opencode`.
     Opencode,
+    /// Copilot CLI, by GitHub; `copilot-cli`.
     CopilotCli,
+    /// Qwen Code, a fork of Gemini CLI; `qwen-code`.
     QwenCode,
+    /// Cline; `cline`.
     Cline,
+    /// pi; `pi`.
     Pi,
+    /// Factory's droid; `droid`.
     Droid,
+    /// Hermes Agent; `hermes-agent`.
     HermesAgent,
+    /// Cursor; `cursor`.
     Cursor,
+    /// Crush; `crush`.
     Crush,
+    /// goose; `goose`.
     Goose,
 }
 

@@ -10,6 +10,7 @@ use super::client::Client;
 /// One event of a client's hook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
+    /// The client whose hook it is.
     pub client: Client,
     /// The client's own id of the session.
     pub session: Option<String>,
@@ -19,27 +20,38 @@ pub struct Event {
     pub cwd: Option<PathBuf>,
     /// True if not everything that was told is known as it was meant.
     pub doubt: bool,
+    /// The step of the client's work, with its facts.
     pub kind: EventKind,
 }
 
 /// The kinds of events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
+    /// A session begins or goes on.
     SessionStart,
+    /// A session has ended.
     SessionEnd,
+    /// The person has sent a prompt, and the model begins to work.
     TurnStart {
+        /// The prompt's text; `None` where the client does not tell it.
         prompt: Option<String>,
     },
     /// The person asks piton itself. Only of clients that can be answered without a model.
     Ask(Ask),
+    /// The model has answered.
     TurnEnd,
+    /// An action is about to run; the client waits for the answer.
     Before {
         /// The client's own id of the call. Without one, an `After` ends the newest open action.
         action: Option<String>,
+        /// The action, in piton's words.
         act: Act,
     },
+    /// An action has run, or has failed.
     After {
+        /// The client's own id of the call, as `Before` had it.
         action: Option<String>,
+        /// The result.
         outcome: ActionOutcome,
     },
     /// An event that changes nothing here: of a kind piton does not use, or one it does not know. Holds a sentence.
@@ -49,6 +61,7 @@ pub enum EventKind {
 /// An action that is about to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
+    /// Command lines of the client's shell tool.
     Shell {
         /// In the order they will run; one for almost every client.
         commands: Vec<String>,
@@ -57,8 +70,11 @@ pub enum Act {
         /// False where the client keeps the directory of a command to itself, so that it may be any.
         cwd_told: bool,
     },
+    /// A call of any other tool.
     Tool {
+        /// The client's name of the tool.
         name: String,
+        /// The call's arguments as they were sent; `null` where there are none.
         input: Value,
         /// Paths the call names elsewhere than in the usual fields of `input`.
         paths: Vec<String>,
@@ -70,6 +86,8 @@ pub enum Act {
 /// The outcome of an action, as far as the client tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActionOutcome {
+    /// True if it succeeded; `None` where the client does not tell.
     pub ok: Option<bool>,
+    /// The exit code of a command; `None` for other tools, and where the client does not tell.
     pub exit: Option<i64>,
 }

@@ -9,7 +9,9 @@ use super::shape::Moment;
 /// An event before an action, and what the hook reads on stdin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixture {
+    /// The client's name of the event, as `piton hook` gets it.
     pub event: &'static str,
+    /// The JSON text on the hook's stdin.
     pub payload: String,
 }
 

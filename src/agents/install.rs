@@ -11,7 +11,9 @@ use crate::model::text::shell_word;
 /// One file of an installation.
 #[derive(Clone, Copy, Debug)]
 pub struct HookFile {
+    /// The file's place.
     pub spot: Spot,
+    /// The text that is to stand in it.
     pub content: FileContent,
 }
 
@@ -22,6 +24,7 @@ pub struct Spot {
     pub env: Option<&'static str>,
     /// Below the home directory or the project.
     pub dir: &'static str,
+    /// The file below that directory; empty for the directory itself.
     pub path: &'static str,
 }
 
@@ -39,6 +42,7 @@ impl Spot {
 pub enum FileContent {
     /// Hooks among other things.
     Json(Hooks),
+    /// The same in a YAML file.
     Yaml(Hooks),
     /// A file of piton's own.
     Whole(&'static str),
@@ -46,6 +50,7 @@ pub enum FileContent {
     Shim(&'static str),
     /// An executable that calls piton for one event.
     Script {
+        /// The client's name of the event.
         event: &'static str,
     },
 }
@@ -53,22 +58,29 @@ pub enum FileContent {
 /// The hooks of one client.
 #[derive(Clone, Copy, Debug)]
 pub struct Hooks {
+    /// The form in which the client writes its hooks down.
     pub style: Style,
+    /// The unit in which the client counts its timeouts.
     pub unit: Unit,
+    /// Each event that piton has a hook for.
     pub hooks: &'static [Hook],
 }
 
 /// The unit of a client's timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
+    /// Whole seconds.
     Seconds,
+    /// Thousandths of a second.
     Milliseconds,
 }
 
 /// One hook; the client gives up on it after some seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Hook {
+    /// The client's name of the event.
     pub event: &'static str,
+    /// The time after which the client gives up on the hook, in seconds.
     pub seconds: u64,
 }
 

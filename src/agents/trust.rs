@@ -12,6 +12,7 @@ use super::install::Spot;
 /// A reason for which a client may not run the installed hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
+    /// The reason, as a sentence without a full stop.
     pub what: String,
     /// The step that the person has to take.
     pub step: String,
