@@ -39,8 +39,11 @@ const ASK_ROOM: u64 = 16 << 20;
 
 /// A commit to be written; identity and time zone are piton's own.
 pub struct NewCommit<'a> {
+    /// The root tree; it must be in the batch or in the store.
     pub tree: ObjectId,
+    /// The parents in git's order; empty for a root commit.
     pub parents: &'a [ObjectId],
+    /// The whole message, its first line and trailers included.
     pub message: &'a str,
     /// Milliseconds since the epoch; git keeps whole seconds.
     pub time_ms: i64,
@@ -61,6 +64,7 @@ impl NewCommit<'_> {
 /// The amount that a batch wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchStats {
+    /// Objects that were not in the store before.
     pub objects: u64,
     /// Compressed bytes.
     pub bytes: u64,
@@ -82,9 +86,11 @@ struct Inner {
 pub struct Landing<'l> {
     /// The workspace's log.
     pub log: &'l mut Log,
-    /// The ref to move, from where to where.
+    /// The full name of the ref to move.
     pub name: &'l str,
+    /// The commit that the ref stands at; `None` if the ref must not exist.
     pub expect: Option<ObjectId>,
+    /// The commit that the ref moves to, an object of the batch.
     pub new: ObjectId,
     /// True if it is to survive a power cut at once.
     pub synced: bool,

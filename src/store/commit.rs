@@ -5,8 +5,11 @@ use crate::model::id::ObjectId;
 /// A commit, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
+    /// The root tree.
     pub tree: ObjectId,
+    /// The parents in git's order; empty for a root commit.
     pub parents: Vec<ObjectId>,
+    /// The whole message; bytes that are not UTF-8 are replaced.
     pub message: String,
     /// Milliseconds since the epoch; git keeps whole seconds.
     pub time_ms: i64,

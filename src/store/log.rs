@@ -42,9 +42,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// One checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The full name of the ref, and where it is moved from and to.
+    /// The full name of the ref that is moved.
     pub name: String,
+    /// The commit that it is moved from; `None` if the ref was new.
     pub old: Option<ObjectId>,
+    /// The commit that it is moved to.
     pub new: ObjectId,
     /// Each as its loose file holds it.
     pub objects: Vec<(ObjectId, Vec<u8>)>,

@@ -7,8 +7,11 @@ use crate::error::{Code, Error, Result};
 /// The differences between two contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilePatch {
+    /// Lines that only the new content has; 0 for binary files.
     pub plus: u64,
+    /// Lines that only the old content has; 0 for binary files.
     pub minus: u64,
+    /// True if git takes one side for binary: the text is a single sentence then.
     pub binary: bool,
     /// A unified diff with git's header; bytes that are not UTF-8 are replaced.
     pub text: String,

@@ -27,8 +27,11 @@ pub struct Quarantine {
 /// A ref that comes over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
+    /// The full name that the ref gets in the store.
     pub name: String,
+    /// The commit that it stood at there; `None` if it is new.
     pub old: Option<ObjectId>,
+    /// The commit that it gets.
     pub new: ObjectId,
 }
 

@@ -23,6 +23,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 pub struct RefEntry {
     /// The full name.
     pub name: String,
+    /// The object that it names; else the reason why nobody can tell.
     pub target: Result<ObjectId, String>,
 }
 

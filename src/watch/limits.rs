@@ -14,8 +14,11 @@ const SHARE: u64 = 80;
 /// The limits that are in force; one that cannot be read is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// Directories that one user may watch (`max_user_watches`).
     pub watches: Option<u64>,
+    /// Watchers that one user may open (`max_user_instances`).
     pub instances: Option<u64>,
+    /// Events that wait in a watcher's queue (`max_queued_events`).
     pub events: Option<u64>,
 }
 
@@ -24,7 +27,9 @@ pub struct Limits {
 pub struct Short {
     /// As `sysctl` calls it.
     pub key: &'static str,
+    /// The value in force.
     pub is: u64,
+    /// The least value that is enough.
     pub wanted: u64,
     /// The consequence of so few.
     pub why: String,

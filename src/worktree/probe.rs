@@ -23,7 +23,9 @@ pub enum ProbeKind {
 /// Facts of `lstat` about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
+    /// The kind of object that stands there.
     pub kind: ProbeKind,
+    /// Facts that move when its content may have moved.
     pub stamp: Stamp,
     /// Permission bits as a manifest records them (links: `0o777`).
     pub perm: u16,

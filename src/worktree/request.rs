@@ -22,6 +22,7 @@ pub const TARGET_FILES: u64 = 20_000;
 /// restore is about to destroy it. `.git` entries, piton's own store and its temporary files are never captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
+    /// The path in the workspace; nothing needs to stand there.
     pub path: RelPath,
     /// True if everything below it counts too.
     pub recursive: bool,
@@ -42,7 +43,9 @@ pub struct Request<'a> {
     pub unlimited_targets: bool,
     /// The part that is looked at. Ignore rules of the directories above [`Extent::Paths`] hold and are recorded.
     pub extent: Extent,
+    /// Bounds on sizes, counts and memory.
     pub limits: Limits,
+    /// The treatment of untracked secret files.
     pub secrets: Secrets,
     /// Configured excludes, in the dialect of `.gitignore`, relative to the root. They overrule stickiness and git.
     pub exclude: &'a [String],
@@ -57,7 +60,9 @@ pub struct Request<'a> {
 /// The result of a capture.
 #[derive(Debug)]
 pub struct Capture {
+    /// Every captured path, in byte order.
     pub manifest: Manifest,
+    /// The rules under which they were captured, and what was left out.
     pub coverage: Coverage,
     /// The knowledge to hand in as [`Request::known`] next time; only what lies in the extent. Captured files and links, without
     /// those that only a target brought in. A sticky file that could not be taken this time (too large, unreadable)
@@ -65,6 +70,7 @@ pub struct Capture {
     pub known: Arc<KnownPaths>,
     /// True if that is what [`Request::known`] was.
     pub same: bool,
+    /// The cost of it.
     pub stats: Stats,
     /// Warnings for the user, as sentences.
     pub warnings: Vec<String>,
@@ -84,18 +90,23 @@ impl std::fmt::Debug for Visits {
 /// The cost of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
+    /// Captured directories.
     pub dirs: u64,
-    /// Captured files and links, and their bytes.
+    /// Captured files and links.
     pub files: u64,
+    /// Bytes of their content.
     pub bytes: u64,
     /// Files and links whose stamp proved them unchanged.
     pub reused: u64,
-    /// Files and links that were read, and their bytes.
+    /// Files and links that were read.
     pub hashed: u64,
+    /// Bytes of their content.
     pub hashed_bytes: u64,
     /// Files and links that only a target brought in.
     pub targeted: u64,
+    /// Microseconds of listing names and comparing stamps.
     pub walk_us: u64,
+    /// Microseconds of reading, hashing and handing over content.
     pub hash_us: u64,
 }
 

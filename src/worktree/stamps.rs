@@ -30,13 +30,15 @@ pub struct Stamps {
     pub epoch: String,
     /// The kernel's boot id.
     pub boot: String,
-    /// Device and inode of the workspace's root.
+    /// The device of the workspace's root.
     pub dev: u64,
+    /// The inode of the workspace's root.
     pub ino: u64,
     /// The usual permission bits of the last checkpoint.
     pub defaults: Option<Defaults>,
     /// The trees that were built from `known`.
     pub built: Option<Built>,
+    /// The facts of every captured file; another shape or root of the tree does not make them wrong.
     pub known: Arc<KnownPaths>,
 }
 
@@ -45,13 +47,16 @@ pub struct Stamps {
 pub struct Built {
     /// SHA-1 of the directories, their permissions and the coverage.
     pub shape: [u8; 20],
+    /// The tree's id, an object of the store.
     pub root: ObjectId,
 }
 
 /// The outcome of reading a stamps file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StampsRead {
+    /// The file was whole, and of this version.
     Found(Stamps),
+    /// There is no such file: the first capture, or somebody removed it.
     Missing,
     /// Torn, damaged or of another version; the reason, for logs.
     Unusable(&'static str),

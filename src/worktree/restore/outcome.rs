@@ -44,6 +44,7 @@ pub trait BlobSource: Sync {
 /// The content of the pre-restore checkpoint: only exactly this may be replaced or deleted.
 #[derive(Clone, Copy)]
 pub struct Saved<'a> {
+    /// The paths that stood there, and their content.
     pub present: &'a Manifest,
     /// The knowledge of a file after that capture; `None` has it read and hashed again.
     pub known: &'a (dyn Fn(&RelPath) -> Option<KnownFile> + Sync),
@@ -52,8 +53,11 @@ pub struct Saved<'a> {
 /// The outcome of applying a plan, in byte order of the paths. What the plan itself keeps or calls a conflict is not repeated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
+    /// Paths that were not there before.
     pub created: Vec<RelPath>,
+    /// Paths whose content, kind or permissions are now the target's.
     pub replaced: Vec<RelPath>,
+    /// Paths that are gone now.
     pub deleted: Vec<RelPath>,
     /// Paths that turned out to have to stay: directories that are not empty, directories that were there already.
     pub kept: Vec<(RelPath, String)>,

@@ -27,7 +27,9 @@ use crate::worktree::walk::{self, Again, Candidate, ContentSource, Repo, WalkRes
 /// The outcome of an attempt to bring a warm tree up to date.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Renewed {
+    /// The tree is what the workspace is now.
     Done {
+        /// The cost of looking at what changed.
         stats: Stats,
         /// Directories whose rules have changed: others below them are to be watched than before.
         ruled: BTreeSet<RelPath>,
