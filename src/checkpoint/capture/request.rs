@@ -16,7 +16,9 @@ use crate::worktree::Target;
 /// A request for a checkpoint: what to capture, and what to record of it.
 #[derive(Clone, Debug)]
 pub struct Take {
+    /// The part of the workspace to capture.
     pub selection: Selection,
+    /// The facts to record beside the content.
     pub draft: Draft,
     /// The moment when it was asked for: changes that were asked for ahead since then need not be asked for again
     /// ([`Timeline::sync_ahead`](crate::checkpoint::Timeline::sync_ahead)). Changes after that moment need not be in the checkpoint.
@@ -39,15 +41,21 @@ pub struct Selection {
 /// The record that a checkpoint is to get.
 #[derive(Clone, Debug)]
 pub struct Draft {
+    /// The reason for the checkpoint.
     pub kind: CheckpointKind,
+    /// The id of the run that it belongs to.
     pub run: String,
+    /// The client's name of the open turn; `None` outside of turns.
     pub turn: Option<String>,
+    /// The codon that it is of, if it is of one.
     pub codon: Option<CodonTag>,
     /// One line for people. Secrets are taken out of it when it is recorded.
     pub reason: String,
+    /// Classes of the effects of the action that it is taken for; empty if there is none.
     pub effects: Vec<Class>,
     /// Record it even when nothing changed.
     pub always: bool,
+    /// True if retention is never to drop it.
     pub pinned: bool,
     /// The checkpoint that protects the turn already: what equals it, or the workspace's newest, is not recorded again.
     pub held: Option<ObjectId>,
@@ -56,7 +64,9 @@ pub struct Draft {
 /// The codon that a checkpoint is of.
 #[derive(Clone, Debug)]
 pub struct CodonTag {
+    /// The codon's id in its run: `build`, or `build#2` in a loop.
     pub id: String,
+    /// The codon's name for people; its id if it has none.
     pub name: String,
     /// The moment when it began, milliseconds since the epoch.
     pub since: Option<i64>,
@@ -117,15 +127,19 @@ impl Take {
 /// A checkpoint that was taken, or the equal one that was there already.
 #[derive(Clone, Debug)]
 pub struct Taken {
+    /// The checkpoint as it is recorded.
     pub checkpoint: Checkpoint,
     /// Nothing had changed since `checkpoint`.
     pub unchanged: bool,
+    /// The rules under which the present content was captured, and what was left out.
     pub coverage: Arc<Coverage>,
     /// Paths that differ from the run's previous checkpoint (from the workspace's, for a run's first); `None` if that one is damaged.
     pub changed: Option<u64>,
+    /// Milliseconds from the beginning of the work, locks included, to its end.
     pub ms: f64,
     /// The time that each step took.
     pub cost: Cost,
+    /// Sentences for the user on what could not be captured.
     pub warnings: Vec<String>,
 }
 

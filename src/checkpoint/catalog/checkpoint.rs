@@ -8,9 +8,13 @@ use crate::model::id::ObjectId;
 /// One checkpoint, as its commit says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
+    /// The id of its commit.
     pub id: ObjectId,
+    /// The root tree, which has piton's own entry beside the user's files.
     pub tree: ObjectId,
+    /// The tip of its run's branch when it was taken; empty if there was no branch yet.
     pub parents: Vec<ObjectId>,
+    /// The facts that its commit message has.
     pub record: Arc<Record>,
     /// The ref that keeps it (for a typed one: its run's branch).
     pub name: Arc<str>,

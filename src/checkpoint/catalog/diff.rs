@@ -23,16 +23,22 @@ use crate::store::FilePatch;
 /// A path that differs; never a directory that is one on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
+    /// The path in the workspace.
     pub path: RelPath,
+    /// Its state before; `None` if it was not there.
     pub old: Side,
+    /// Its state after; `None` if it is not there.
     pub new: Side,
 }
 
 /// Files and lines that changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
+    /// Files and links that differ, absent ones among them.
     pub files: u64,
+    /// Lines that were added; binary files have none.
     pub plus: u64,
+    /// Lines that were removed; binary files have none.
     pub minus: u64,
     /// Lines were counted in the first [`MAX_COUNTED_FILES`] files only.
     pub cut: bool,
@@ -41,7 +47,9 @@ pub struct Stat {
 /// A change with its patch.
 #[derive(Clone, Debug)]
 pub struct FileDiff {
+    /// The path, with both sides.
     pub change: Change,
+    /// The differences of its content.
     pub patch: FilePatch,
 }
 

@@ -16,6 +16,7 @@ use crate::model::tree::Mode;
 /// The state of a path in a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
+    /// The checkpoint holds it, with this kind and content.
     Held(Mode, ObjectId),
     /// The checkpoint would hold the path had it been there.
     Absent,
@@ -26,6 +27,7 @@ pub enum Presence {
 /// One version of a path, and the checkpoints that have it so.
 #[derive(Clone, Debug)]
 pub struct Version {
+    /// The path's state in all of them.
     pub presence: Presence,
     /// Bytes of a file or link that is held.
     pub size: Option<u64>,

@@ -13,9 +13,11 @@ use crate::worktree::{Target, is_linked_worktree};
 /// A path that an action named and the checkpoint leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
+    /// The path that is missing: the named one, or something below or above it.
     pub path: RelPath,
     /// Its weight, where that was counted.
     pub weight: Option<Weight>,
+    /// The reason why it was left out.
     pub why: SkipReason,
 }
 

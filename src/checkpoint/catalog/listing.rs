@@ -14,7 +14,9 @@ use crate::model::path::RelPath;
 /// A choice of checkpoints to list.
 #[derive(Clone, Debug, Default)]
 pub struct ListFilter {
+    /// Only checkpoints of the run with this id; `None` means all runs.
     pub run: Option<String>,
+    /// Only checkpoints of this kind; `None` means all kinds.
     pub kind: Option<CheckpointKind>,
     /// Only checkpoints after which this path, or something below it, changed.
     pub path: Option<RelPath>,
@@ -29,6 +31,7 @@ pub struct ListFilter {
 /// One checkpoint and what happened after it.
 #[derive(Clone, Debug)]
 pub struct ListedCheckpoint {
+    /// The checkpoint of this row.
     pub checkpoint: Checkpoint,
     /// The changes of the action after the checkpoint, up to the next one; up to now for the newest. Of a checkpoint that patterns
     /// narrowed, only changes that they cover are counted. `None` for checkpoints of named paths.
@@ -44,6 +47,7 @@ pub struct ListedCheckpoint {
 /// A list, newest first.
 #[derive(Clone, Debug)]
 pub struct CheckpointList {
+    /// The checkpoints that matched, at most as many as the limit.
     pub rows: Vec<ListedCheckpoint>,
     /// The number of those that matched before the limit.
     pub total: usize,

@@ -17,6 +17,7 @@ pub enum Point {
     Start,
     /// Selects `completed`, else `error`, else `skipped`. Never selects `rig-setup`.
     End,
+    /// The newest one of this kind; only typed kinds have a spelling.
     Of(CheckpointKind),
 }
 
@@ -70,12 +71,16 @@ pub enum Selector {
     Hex(String),
     /// Steps back from the newest.
     Back(usize),
+    /// A checkpoint of a codon, written `run:codon` or `run:codon:point`.
     Codon {
+        /// The id of the run.
         run: String,
+        /// The id of the codon in that run.
         codon: String,
         /// The newest of any type when absent.
         point: Option<Point>,
     },
+    /// Any other text: a label that a person gave.
     Label(String),
 }
 

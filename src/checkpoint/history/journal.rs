@@ -23,9 +23,13 @@ use crate::model::path::RelPath;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OpKind {
+    /// Brings files back; the run stays where it is.
     Restore,
+    /// Brings files back and moves the run.
     Rollback,
+    /// Takes an operation back.
     Undo,
+    /// Does again what an undo took back.
     Redo,
 }
 
@@ -34,8 +38,11 @@ pub enum OpKind {
 pub struct OperationStart {
     /// `o-1`, `o-2`, … in the order of the journal.
     pub op: String,
+    /// The kind, which decides what moves beside the files.
     pub kind: OpKind,
+    /// The id of the run that asked for it; a rollback moves this run.
     pub run: String,
+    /// The checkpoint that it goes to.
     pub target: ObjectId,
     /// The checkpoint that holds what was there before.
     pub pre_restore: ObjectId,
@@ -43,19 +50,22 @@ pub struct OperationStart {
     pub paths: Vec<String>,
     /// Exactly these paths and no others (an undo or redo).
     pub only: Option<Vec<String>>,
-    /// Every path that the plan would create, reposition or delete.
+    /// Every path that the plan would create, replace or delete.
     pub planned: Vec<String>,
+    /// True if files created since the target stay.
     pub keep_new: bool,
     /// The operation that an undo or redo steps over.
     pub over: Option<String>,
+    /// The moment of the announcement: RFC 3339, UTC, milliseconds.
     pub time: String,
 }
 
 /// The end of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationEnd {
+    /// The operation, as its announcement calls it.
     pub op: String,
-    /// Every path that was created, repositiond or deleted (percent-quoted).
+    /// Every path that was created, replaced or deleted (percent-quoted).
     pub changed: Vec<String>,
     /// The number of paths that could not be brought back.
     pub failed: u64,
@@ -68,14 +78,20 @@ pub struct OperationEnd {
 pub struct External {
     /// The newest ordinal when it happened: restoring to it or to an older one cannot undo the effect.
     pub after: u64,
+    /// The effect's class.
     pub class: Class,
+    /// The effect's weight when it happened.
     pub severity: Severity,
+    /// The sentence that the user was warned with.
     pub message: String,
     /// The action that had it, redacted and cut: `shell: psql -c …`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
+    /// The id of the run whose action had it.
     pub run: String,
+    /// The client's name of the turn; `None` outside of turns.
     pub turn: Option<String>,
+    /// The moment when it was noted: RFC 3339, UTC, milliseconds.
     pub time: String,
 }
 
@@ -83,12 +99,16 @@ pub struct External {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Line {
+    /// An operation is about to change files.
     Restoring(OperationStart),
+    /// The operation has ended.
     Restored(OperationEnd),
     /// An interrupted operation was given up: the tree is as before it.
     Aborted {
+        /// The operation, as its announcement calls it.
         op: String,
     },
+    /// Something happened that no restore undoes.
     External(External),
 }
 
@@ -108,6 +128,7 @@ pub fn unquoted(paths: &[String]) -> Result<BTreeSet<RelPath>> {
 /// The content of a journal that was read.
 #[derive(Debug, Default)]
 pub struct Contents {
+    /// The lines that could be read, in the order in which they were written.
     pub lines: Vec<Line>,
     /// Damaged lines that were passed over, the torn tail left out.
     pub damaged: u64,

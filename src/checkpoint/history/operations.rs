@@ -8,6 +8,7 @@ use crate::model::id::ObjectId;
 pub struct UndoStep {
     /// The operation it steps over.
     pub op: String,
+    /// The kind of the journal's entry that made the step: `undo` for a step of redo.
     pub kind: OpKind,
     /// The run that a rollback moved, and where to.
     pub moved: Option<(String, ObjectId)>,
@@ -17,6 +18,7 @@ pub struct UndoStep {
     pub changed: Vec<String>,
     /// The workspace's newest ordinal when the operation ended.
     pub ordinal: u64,
+    /// The moment when that entry was announced: RFC 3339, UTC, milliseconds.
     pub time: String,
 }
 
@@ -29,6 +31,7 @@ pub struct History {
     pub redo: Vec<UndoStep>,
     /// An operation that began and neither ended nor was given up.
     pub interrupted: Option<OperationStart>,
+    /// The effects that no restore undoes, in the order in which they were noted.
     pub externals: Vec<External>,
     /// Number of the next operation.
     pub next: u64,

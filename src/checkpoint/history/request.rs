@@ -16,8 +16,11 @@ use crate::worktree::restore::{Outcome, Plan};
 /// A restore that is asked for.
 #[derive(Clone, Debug)]
 pub struct Restore {
+    /// The checkpoint to go to.
     pub target: ObjectId,
+    /// The kind of operation that the journal gets.
     pub kind: OpKind,
+    /// The id of the run that asks for it; a rollback moves this run.
     pub run: String,
     /// Paths with all that lies below them; empty means the whole tree.
     pub paths: Vec<RelPath>,
@@ -50,13 +53,17 @@ impl Restore {
 /// The preview of a restore.
 #[derive(Debug)]
 pub struct Preview {
+    /// The checkpoint that it would go to.
     pub target: Checkpoint,
+    /// The steps that it would do, against the files as they are now.
     pub plan: Arc<Plan>,
     /// Names the plan: a restore that is given it does this plan or nothing.
     pub digest: String,
+    /// Files and lines that would change.
     pub stat: Stat,
     /// Effects after the target that bringing files back does not undo.
     pub externals: Vec<External>,
+    /// Sentences on what the target does not hold.
     pub warnings: Vec<String>,
 }
 
@@ -65,14 +72,19 @@ pub struct Preview {
 pub struct Restored {
     /// `None` when there was nothing to do.
     pub operation: Option<String>,
+    /// The checkpoint that it went to.
     pub target: Checkpoint,
     /// The checkpoint that holds what was there before.
     pub pre_restore: Option<Checkpoint>,
+    /// The paths that changed, stayed or failed.
     pub outcome: Outcome,
+    /// Paths that should have changed and could not safely, with the reason.
     pub conflicts: Vec<(RelPath, String)>,
     /// Paths that stay because the plan that was agreed to does not have them.
     pub not_agreed: Vec<RelPath>,
+    /// Effects after the target that bringing files back does not undo.
     pub externals: Vec<External>,
+    /// Sentences on what the target does not hold.
     pub warnings: Vec<String>,
 }
 

@@ -11,7 +11,9 @@ use crate::model::checkpoint::CheckpointKind;
 /// The ways to step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
+    /// Back over the newest operation that is not undone.
     Undo,
+    /// Forward over the operation that was undone last.
     Redo,
 }
 

@@ -12,6 +12,7 @@ use crate::sys::clock::boot_id;
 /// The records of a home, as they are found.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
+    /// The workspaces whose identity can be read.
     pub known: Vec<Workspace>,
     /// Directories of workspaces whose identity cannot be read.
     pub unreadable: Vec<PathBuf>,

@@ -33,9 +33,12 @@ pub struct Detached {
 /// The place of a run when it was moved once more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EarlierPoint {
+    /// The checkpoint at which the run stood.
     pub from: ObjectId,
+    /// The operation that had moved the run there; `None` for a fork.
     #[serde(default)]
     pub op: Option<String>,
+    /// The patterns of the run before that; `None` if it had no codon.
     #[serde(default)]
     pub tracked: Option<Vec<String>>,
 }
@@ -74,6 +77,7 @@ pub struct WorkspaceState {
     pub off_until: Option<i64>,
     /// The moment at which it was switched off for a span: a clock that stands before that has jumped, and the span is over.
     pub off_since: Option<i64>,
+    /// The runs that were moved and have recorded nothing since, by run id.
     pub detached: BTreeMap<String, Detached>,
 }
 

@@ -31,31 +31,86 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// The ref cannot be read.
-    TornRef { name: String, why: String },
+    TornRef {
+        /// The ref's full name.
+        name: String,
+        /// The reason, as the end of a sentence.
+        why: String,
+    },
     /// The ref names what is not there, or is no commit.
-    NoCommit { name: String, id: ObjectId },
+    NoCommit {
+        /// The ref's full name.
+        name: String,
+        /// The object that it names.
+        id: ObjectId,
+    },
     /// The ref names a commit that is no checkpoint, or not the one that the name says.
-    NotAsNamed { name: String, why: String },
+    NotAsNamed {
+        /// The ref's full name.
+        name: String,
+        /// The contradiction, as a sentence without a full stop.
+        why: String,
+    },
     /// Something that a checkpoint comes from is missing.
-    Gap { name: String, id: ObjectId },
+    Gap {
+        /// The full name of the ref from which the history was followed.
+        name: String,
+        /// The commit that cannot be read.
+        id: ObjectId,
+    },
     /// The name is none that piton gives.
-    OddName { name: String },
+    OddName {
+        /// The full name, as it stands there.
+        name: String,
+    },
     /// Refs of a workspace that has no record any more.
-    Orphans { refs: u64 },
-    /// WorkspaceState or journal name a checkpoint that is not in the store.
-    Lost { what: String, id: ObjectId },
-    /// WorkspaceState, journal or a checkpoint name one that is there, and that no ref names.
-    Unnamed { what: String, id: ObjectId },
+    Orphans {
+        /// The number of such refs.
+        refs: u64,
+    },
+    /// State file or journal name a checkpoint that is not in the store.
+    Lost {
+        /// The record that names it, as the subject of a sentence: `the next undo`.
+        what: String,
+        /// The checkpoint's id.
+        id: ObjectId,
+    },
+    /// State file, journal or a checkpoint name one that is there, and that no ref names.
+    Unnamed {
+        /// The record that names it, as the subject of a sentence: `checkpoint 12`.
+        what: String,
+        /// The checkpoint's id.
+        id: ObjectId,
+    },
     /// The log moved a ref that is not there.
-    NotFromLog { name: String, id: ObjectId },
+    NotFromLog {
+        /// The ref's full name.
+        name: String,
+        /// The commit to which the log's last record of it moved it.
+        id: ObjectId,
+    },
     /// Two checkpoints have one number.
-    Twice { ordinal: u64 },
+    Twice {
+        /// The number.
+        ordinal: u64,
+    },
     /// A file of the workspace's records cannot be read whole.
-    Records { what: String },
+    Records {
+        /// The whole sentence.
+        what: String,
+    },
     /// Something of a checkpoint's content is not there.
-    Hole { ordinal: u64, what: String },
+    Hole {
+        /// The checkpoint's number.
+        ordinal: u64,
+        /// The first path or object that is missing, with the reason.
+        what: String,
+    },
     /// A pack or an index is damaged, or half of it is gone.
-    Pack { what: String },
+    Pack {
+        /// The whole sentence.
+        what: String,
+    },
     /// Somebody is at work: not looked at.
     Busy,
 }
@@ -119,7 +174,9 @@ impl fmt::Display for Damage {
 /// A ref that is put where it can be derived to have been.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
+    /// The ref's full name.
     pub name: String,
+    /// The commit that it is to name.
     pub to: ObjectId,
 }
 
@@ -134,7 +191,9 @@ impl fmt::Display for Repair {
 pub struct Finding {
     /// The workspace's id; empty for what belongs to none.
     pub workspace: String,
+    /// The damage itself.
     pub damage: Damage,
+    /// The proposal to mend it; `None` where nothing can be derived.
     pub repair: Option<Repair>,
 }
 

@@ -62,6 +62,7 @@ const BROAD: &[&str] = &[
 /// The part of a workspace that is captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
+    /// All of it, by the rules of [`crate::filter`].
     Tree,
     /// Only paths that an action is about to destroy: the directory is too broad to capture.
     TargetsOnly,
@@ -84,6 +85,7 @@ pub struct Workspace {
     pub id: String,
     /// The canonical path.
     pub path: PathBuf,
+    /// The part of it that is captured, judged anew by its path.
     pub scope: Scope,
     /// RFC 3339, when it was first seen.
     pub since: String,

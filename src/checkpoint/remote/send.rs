@@ -21,6 +21,7 @@ use crate::store::Commit;
 pub struct Sending {
     /// Commits and the names they get at the remote.
     pub refs: Vec<(ObjectId, String)>,
+    /// Runs and checkpoints that were asked for and stay here.
     pub withheld: Vec<Withheld>,
 }
 
@@ -29,6 +30,7 @@ pub struct Sending {
 pub struct Withheld {
     /// A run, or a checkpoint.
     pub what: String,
+    /// The reason, as the end of a sentence.
     pub why: String,
 }
 

@@ -37,7 +37,9 @@ const UNBORN: &str = "ref: refs/heads/local\n";
 /// A view that is up to date.
 #[derive(Debug)]
 pub struct View {
+    /// The repository of its own that git is given (`view.git`).
     pub git_dir: PathBuf,
+    /// The workspace's directory, which may be gone.
     pub work_tree: PathBuf,
     /// The checkpoint at which the workspace stands.
     pub head: Option<Checkpoint>,

@@ -25,6 +25,7 @@ const MAX_NAME: usize = 200;
 pub struct NewCodon {
     /// `build`, or `build#2` in a loop.
     pub id: String,
+    /// The name for people; `None` has the id stand for it.
     pub name: Option<String>,
     /// Patterns that are tracked from now on.
     pub tracked: Vec<String>,
@@ -39,9 +40,11 @@ pub struct CodonMark {
     pub kind: CheckpointKind,
     /// The running one when absent.
     pub id: Option<String>,
+    /// The name of a codon that is skipped before it began; `None` has its id stand for it. A running one keeps its own.
     pub name: Option<String>,
     /// One line for people, already redacted.
     pub reason: Option<String>,
+    /// The client's name of the open turn; `None` outside of turns.
     pub turn: Option<String>,
 }
 

@@ -26,14 +26,17 @@ pub struct Branch {
 /// One run.
 #[derive(Clone, Debug)]
 pub struct ListedRun {
+    /// The run's id.
     pub run: String,
+    /// The content of its file; its defaults if there is none.
     pub state: Run,
     /// The codon that somebody is really at.
     pub running: Option<Running>,
     /// In the order in which they ended.
     pub branches: Vec<Branch>,
-    /// The number of its checkpoints in all, and its newest one of a codon.
+    /// The number of its checkpoints in all.
     pub checkpoints: u64,
+    /// Its newest checkpoint of a codon; `None` if no codon has recorded anything.
     pub last: Option<Checkpoint>,
     /// The time when it began, as far as anything tells.
     pub since: String,

@@ -37,6 +37,7 @@ pub(crate) struct Narrowing {
 /// The files that patterns match in the workspace as it is.
 #[derive(Clone, Debug)]
 pub struct TrackedNow {
+    /// The patterns in force, in the dialect of `.gitignore`.
     pub patterns: Vec<String>,
     /// Files that typed checkpoints record.
     pub matched: Vec<RelPath>,

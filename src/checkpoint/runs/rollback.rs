@@ -24,16 +24,21 @@ use crate::model::text::printable;
 pub enum Aim {
     /// A selector: any checkpoint of any timeline.
     Checkpoint(String),
+    /// A checkpoint of a codon of the run.
     Codon {
+        /// The codon's id.
         id: String,
+        /// The one among the codon's checkpoints.
         point: Point,
     },
+    /// The newest codon that was completed on the run's present timeline.
     LastSuccess,
 }
 
 /// A rollback that was done.
 #[derive(Debug)]
 pub struct RolledBack {
+    /// The restore of the files.
     pub restored: Restored,
     /// The run that was moved.
     pub run: String,

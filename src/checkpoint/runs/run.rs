@@ -26,7 +26,9 @@ pub const NO_CODON: &str = "session";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEnding {
+    /// Its client says that it succeeded.
     Completed,
+    /// Its client says that it failed.
     Error,
     /// Its client went away while it was open.
     Exit,
@@ -35,7 +37,9 @@ pub enum RunEnding {
 /// The codon at work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
+    /// The codon's id in the run: `build`, or `build#2` in a loop.
     pub id: String,
+    /// The codon's name for people; its id if it has none.
     pub name: String,
     /// The moment when it began, milliseconds since the epoch.
     pub since: i64,
@@ -44,8 +48,11 @@ pub struct Running {
 /// The checkpoint that a run was forked from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkPoint {
+    /// The id of the run that the checkpoint belongs to.
     pub run: String,
+    /// The id of the checkpoint's commit.
     pub checkpoint: ObjectId,
+    /// The checkpoint's number in the workspace.
     pub ordinal: u64,
 }
 
@@ -55,26 +62,38 @@ pub struct ForkPoint {
 pub struct Run {
     /// The client's own name of it, where that is no id of ours.
     pub named: Option<String>,
+    /// The name by which its client calls itself.
     pub client: Option<String>,
     /// The run that it is a part of: a sub-agent's is its agent's.
     pub parent: Option<String>,
+    /// The purpose in the client's words, redacted.
     pub goal: Option<String>,
+    /// The moment when it began: RFC 3339, UTC. `None` as long as nothing told of a beginning.
     pub started: Option<String>,
+    /// The moment when it ended: RFC 3339, UTC. `None` while it goes on.
     pub ended: Option<String>,
+    /// The way in which it ended; `None` while it goes on.
     pub status: Option<RunEnding>,
+    /// The checkpoint that it was forked from; `None` for a run of its own.
     pub origin: Option<ForkPoint>,
     /// The patterns of its codons so far; `None` as long as there was none.
     pub tracked: Option<Vec<String>>,
+    /// The codon at work, as far as the file knows: its client may be gone.
     pub running: Option<Running>,
 }
 
 /// A run that begins, as a client tells of it.
 #[derive(Clone, Debug, Default)]
 pub struct RunDetails {
+    /// The run's id, as refs spell it.
     pub run: String,
+    /// The client's own name of the run, where that is no id of ours.
     pub named: Option<String>,
+    /// The name by which the client calls itself.
     pub client: Option<String>,
+    /// The id of the run that it is a part of.
     pub parent: Option<String>,
+    /// The purpose in the client's words, redacted.
     pub goal: Option<String>,
 }
 
