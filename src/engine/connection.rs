@@ -21,6 +21,7 @@ const QUEUE: usize = 16;
 pub enum Wake {
     /// The input has ended, or cannot be read any more, or asked for the end.
     End,
+    /// The process was told to end, by a signal.
     Signal,
     /// There is an earlier deadline, or an end of what was waited for.
     Look,

@@ -16,25 +16,42 @@ use crate::model::policy::{Guard, Watching};
 /// The answer to an event.
 #[derive(Clone, Debug)]
 pub enum Decision {
+    /// Answers [`Event::Opened`](super::event::Event::Opened).
     Opened(Box<SessionFacts>),
+    /// Answers [`Event::TurnStarted`](super::event::Event::TurnStarted).
     Turn(TurnDecision),
-    TurnEnded { turn: String },
+    /// Answers [`Event::TurnEnded`](super::event::Event::TurnEnded).
+    TurnEnded {
+        /// The turn's name as the event gave it; empty for the open turn.
+        turn: String,
+    },
+    /// Answers [`Event::Before`](super::event::Event::Before).
     Action(Box<ActionDecision>),
-    After { notices: Vec<String> },
+    /// Answers [`Event::After`](super::event::Event::After).
+    After {
+        /// Sentences for the model.
+        notices: Vec<String>,
+    },
 }
 
 /// The decision on an action, and its protection.
 #[derive(Clone, Debug)]
 pub struct ActionDecision {
+    /// The user's word on it: go on, ask first, or do not.
     pub stance: Stance,
     /// The client's own id of the action.
     pub action: Option<String>,
+    /// The client's name of the open turn; `None` outside of turns.
     pub turn: Option<String>,
+    /// The checkpoint and the warning that its effects call for.
     pub needs: Needs,
+    /// The degree to which it was understood.
     pub confidence: Confidence,
+    /// The effects that were found, at most 1,000.
     pub effects: Vec<Effect>,
     /// Without the secrets of the command.
     pub warnings: Vec<Warning>,
+    /// The checkpoint that it has, or why it has none.
     pub protection: Protection,
     /// Paths that the action names and no checkpoint holds.
     pub not_held: Vec<Gap>,
@@ -56,6 +73,7 @@ pub struct TurnDecision {
 /// The user's word on an action, with the reason to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stance {
+    /// Nothing holds it.
     Proceed,
     /// Somebody has to agree first.
     Ask(String),
@@ -104,10 +122,12 @@ pub enum Protection {
     Held(TurnCheckpoint),
     /// Not there by the deadline. A notice with the same ticket follows.
     Late {
+        /// The number that the reply and the later [`Settled`] share; unique in its session.
         ticket: u64,
         /// A capture of just the named paths.
         named: Option<Box<Taken>>,
     },
+    /// It could not be taken; the reason, for people.
     Failed(String),
 }
 
@@ -128,23 +148,34 @@ pub const LATE: &str = "the checkpoint was not finished by the deadline and goes
 /// Facts of a session that was opened.
 #[derive(Clone, Debug)]
 pub struct SessionFacts {
+    /// The workspace that the session's events are about, unless they name another.
     pub workspace: WorkspaceFacts,
+    /// The id of the session's run.
     pub run: String,
+    /// The guard in force: [`Guard::Off`] also where it is switched off for a time.
     pub guard: Guard,
+    /// The state of the first capture.
     pub base: BaseCapture,
     /// The configuration's wish.
     pub watching: Watching,
+    /// The watcher as it really is.
     pub watcher: WatcherStatus,
+    /// The longest line that is read, in bytes.
     pub line_bytes: usize,
+    /// The longest wait of an event, unless the event names a shorter one.
     pub deadline: Duration,
+    /// Restores that were cut off and wait to be ended.
     pub interrupted: Vec<journal::OperationStart>,
+    /// Sentences on what went wrong and was nobody's reply, the newest first.
     pub faults: Vec<String>,
 }
 
 /// Facts of the workspace of a session.
 #[derive(Clone, Debug)]
 pub struct WorkspaceFacts {
+    /// 16 lowercase hex digits.
     pub id: String,
+    /// The canonical path of its root.
     pub path: PathBuf,
     /// The word for how much of it is captured.
     pub scope: &'static str,
@@ -153,8 +184,11 @@ pub struct WorkspaceFacts {
 /// The state of a session's first capture, by which the first action need not wait for a whole scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BaseCapture {
+    /// None was taken, and none is at work.
     None,
+    /// It is at work.
     Running,
+    /// It was taken.
     Ready,
 }
 
@@ -163,28 +197,38 @@ pub enum BaseCapture {
 pub enum Notice {
     /// Something does not work, and it is nobody's reply.
     Fault(Error),
+    /// The settings were edited, and what is sound in them is in force.
     ConfigReloaded {
+        /// Sentences on the settings that were left aside.
         warnings: Vec<String>,
     },
     /// A job in the background failed.
     JobFailed {
+        /// The reason, for people.
         reason: String,
         /// True if it was the session's base capture.
         is_base: bool,
     },
+    /// A checkpoint that was late is there, or has failed.
     Settled(Box<Settled>),
+    /// The disk is full; checkpoints fail until something is freed.
     LowDisk {
+        /// The reason, for people.
         reason: String,
     },
+    /// A restore was cut off and waits to be ended.
     RestoreInterrupted(journal::OperationStart),
 }
 
 /// The end of a checkpoint that was late.
 #[derive(Debug)]
 pub struct Settled {
+    /// The number that the reply to the event had.
     pub ticket: u64,
+    /// The checkpoint, or why there is none.
     pub protection: Protection,
     /// Captured files that were touched after the event came.
     pub touched: Vec<RelPath>,
+    /// Paths that the action names and no checkpoint holds.
     pub not_held: Vec<Gap>,
 }

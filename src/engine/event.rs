@@ -8,8 +8,11 @@ use serde_json::Value;
 /// A step of a client's work that the guard follows.
 #[derive(Clone, Debug)]
 pub enum Event {
+    /// A client has begun to speak; the first event of a session.
     Opened(Opening),
+    /// A turn begins.
     TurnStarted(TurnStart),
+    /// A turn has ended.
     TurnEnded {
         /// Empty: the open turn.
         turn: String,
@@ -25,6 +28,7 @@ pub enum Event {
 pub struct Opening {
     /// The name by which the client calls itself.
     pub client: Option<String>,
+    /// The workspace that the client names, absolute.
     pub workspace: Option<PathBuf>,
     /// The directory in which the client stands, if no workspace is named.
     pub cwd: Option<PathBuf>,
@@ -39,6 +43,7 @@ pub struct Opening {
 /// The start of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnStart {
+    /// The client's own name of the turn.
     pub turn: String,
     /// The session that goes on with it; absent: the connection's own.
     pub run: Option<String>,
@@ -49,6 +54,7 @@ pub struct TurnStart {
 pub struct Action {
     /// The client's own id of the action.
     pub id: Option<String>,
+    /// The action, in piton's words.
     pub what: Doing,
     /// Relative to the workspace, or absolute.
     pub cwd: Option<PathBuf>,
@@ -61,13 +67,19 @@ pub struct Action {
 /// The kinds of actions.
 #[derive(Clone, Debug)]
 pub enum Doing {
-    Shell { command: String },
+    /// A command line that a shell runs.
+    Shell {
+        /// The line as the shell gets it.
+        command: String,
+    },
+    /// A call of any other tool.
     Tool(Tool),
 }
 
 /// A structured tool call.
 #[derive(Clone, Debug)]
 pub struct Tool {
+    /// The client's name of the tool.
     pub name: String,
     /// The arguments as they are: the classifier reads them.
     pub input: Value,
@@ -82,8 +94,12 @@ pub struct Tool {
 /// A run that is to begin, in the client's words.
 #[derive(Clone, Debug, Default)]
 pub struct NewRun {
+    /// The client's own name of the run; `None` has one made.
     pub run: Option<String>,
+    /// The client's own name of the run that it is a part of.
     pub parent: Option<String>,
+    /// The purpose, as it came.
     pub goal: Option<String>,
+    /// The name by which the client calls itself; `None` means the session's.
     pub client: Option<String>,
 }

@@ -12,6 +12,7 @@ use crate::model::policy::{Guard, Opaque, Policy};
 pub struct TurnCheckpoint {
     /// 40 hex digits.
     pub id: String,
+    /// The checkpoint's number in its workspace.
     pub ordinal: u64,
 }
 
@@ -33,6 +34,7 @@ pub enum Due {
     Off,
     /// The turn has a checkpoint. It protects the action if nothing that the action may reach has changed since.
     Held(TurnCheckpoint),
+    /// A checkpoint has to be taken before the action.
     Take,
 }
 

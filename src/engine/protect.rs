@@ -21,6 +21,7 @@ use crate::worktree::Target;
 /// The checkpoint that an action got.
 #[derive(Debug)]
 pub enum Protected {
+    /// A new checkpoint, or an equal one that was there.
     Taken(Box<Taken>),
     /// This checkpoint holds everything that the action may destroy, as it stands now.
     Held(Checkpoint),
@@ -31,6 +32,7 @@ pub type Done = Box<dyn FnOnce(&mut Timeline, Result<Protected>) -> Answer + Sen
 
 /// A checkpoint that somebody waits for.
 pub struct Wanted {
+    /// The checkpoint to be taken.
     pub take: Take,
     /// The checkpoint that protects the turn, where the action is not the turn's first.
     pub turn: Option<TurnCheckpoint>,
@@ -45,7 +47,9 @@ pub struct Wanted {
     pub deadline: Option<Instant>,
     /// The time at which the named paths are captured by themselves.
     pub press_at: Option<Instant>,
+    /// The capture of just the named paths; those who wait together share it.
     pub named: NamedCapture,
+    /// The continuation of whoever waits.
     pub done: Done,
 }
 

@@ -12,7 +12,9 @@ use crate::settings::{self, Effective, Mistake, Setting};
 
 /// The configuration as it was read.
 pub struct InForce {
+    /// The values in force.
     pub policy: Policy,
+    /// The rules by which actions are judged, the user's own among them.
     pub classifier: Classifier,
     /// Describes the mistakes of the configuration and the settings that were left aside, as sentences.
     pub warnings: Vec<String>,

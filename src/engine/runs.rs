@@ -17,7 +17,9 @@ const MAX_TEXT: usize = 400;
 
 /// A run that has begun.
 pub struct RunBegun {
+    /// The run's id.
     pub run: String,
+    /// The branch on which its next typed checkpoint goes, without `refs/heads/<workspace>/`.
     pub branch: String,
     /// The checkpoint that it was forked from.
     pub from: Option<ForkPoint>,
@@ -25,13 +27,17 @@ pub struct RunBegun {
 
 /// A run that has ended.
 pub struct RunEnded {
+    /// The run's id.
     pub run: String,
+    /// The checkpoint at its end; `None` if it has nothing to record.
     pub taken: Option<Taken>,
 }
 
 /// A codon that has begun.
 pub struct CodonBegun {
+    /// The id of the codon's run.
     pub run: String,
+    /// The codon's id, redacted.
     pub codon: String,
     /// All patterns of the run so far.
     pub tracked: Vec<String>,
@@ -39,7 +45,9 @@ pub struct CodonBegun {
 
 /// A checkpoint of a codon.
 pub struct CodonMarked {
+    /// The id of the codon's run.
     pub run: String,
+    /// The checkpoint that was recorded for it.
     pub taken: Taken,
 }
 

@@ -43,6 +43,7 @@ pub type Tell = Box<dyn FnMut(Notice) + Send>;
 /// The workspace of a session, as far as it is known.
 #[derive(Clone, Debug)]
 pub enum Root {
+    /// The root itself, named by the client or by the command line.
     Known(PathBuf),
     /// The workspace of this directory.
     Around(PathBuf),

@@ -27,6 +27,7 @@ const OLD: Duration = Duration::from_secs(14 * 24 * 3600);
 pub struct JournalMark {
     /// Bytes.
     pub length: u64,
+    /// Whole lines that could be read.
     pub lines: usize,
 }
 
@@ -36,6 +37,7 @@ pub struct JournalMark {
 pub struct SessionState {
     /// The run, `local` for a session without a name.
     pub run: String,
+    /// The open turn, with the checkpoints that protect it.
     pub turns: Turns,
     /// Sentences that the client's model is to be told.
     pub notes: Vec<String>,

@@ -29,14 +29,17 @@ pub struct WatcherStatus {
     pub refused: Option<String>,
     /// Watched directories.
     pub watches: usize,
-    /// Directories without a watch, which are scanned each time: some of them with their reasons, and how many there are.
+    /// Directories without a watch, which are scanned each time: the first of them, with their reasons.
     pub unwatched: Vec<(RelPath, String)>,
+    /// The number of all of them.
     pub unwatched_count: usize,
+    /// Events that the kernel has reported since the watcher started.
     pub events: u64,
     /// Counts how often the kernel's queue was full, so that everything was looked at.
     pub overflows: u64,
-    /// Audits in idle time, and what they found that nobody had told of.
+    /// Audits in idle time since the workspace was opened.
     pub audits: u64,
+    /// Paths of which an audit found a change that no event had told of.
     pub divergences: u64,
     /// The task that could not be done in idle time, and is tried again.
     pub fault: Option<String>,

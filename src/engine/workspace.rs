@@ -14,7 +14,9 @@ use crate::sys::clock::{local_minute, now_ms};
 
 /// An open workspace.
 pub struct OpenWorkspace {
+    /// The workspace's identity, as it is recorded.
     pub workspace: Workspace,
+    /// The thread that works on its timeline.
     pub worker: Worker,
     pub(super) rules: FollowedSettings,
 }
