@@ -1,8 +1,9 @@
 //! The hot path alone, for benches/instructions: checkpoints of a warm workspace, as a sidecar's worker takes them.
 //!
-//! usage: hot DIR FILES TAKES CHANGED [NAMED]. Makes a workspace of FILES files below DIR, brings it to be warm, and takes TAKES
-//! checkpoints with CHANGED changed files each, for actions that name NAMED files. Instructions of one checkpoint are the difference of two runs by TAKES.
-//! What changed is told by the program itself: inotify and its thread are not in it.
+//! usage: hot DIR FILES TAKES CHANGED [NAMED]. Makes a workspace of FILES files below DIR, brings it to be warm, and
+//! takes TAKES checkpoints with CHANGED changed files each, for actions that name NAMED files. Instructions of one
+//! checkpoint are the difference of two runs by TAKES. The program itself reports the changes: inotify and its thread
+//! are not measured.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Many runs: what `runs`, `list` and the preview of a rollback to a codon take in a workspace with thousands of typed
 //! checkpoints.
 //!
-//! usage: runs DIR RUNS CODONS. Makes a workspace below DIR with RUNS runs of CODONS codons each, or goes on with the one that is
-//! there, and prints medians of the built binary's verbs, whole processes: `first` without the file in which what commits
-//! say is kept, `then` with it. For times of a release build: cargo bench --bench runs.
+//! usage: runs DIR RUNS CODONS. Makes a workspace below DIR with RUNS runs of CODONS codons each, or uses the one that
+//! is there. Prints medians of the built binary's verbs, as whole processes: `first` without the cache of commits,
+//! `then` with it. For times of a release build: cargo bench --bench runs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -418,8 +418,8 @@ fn as_strong(policy: &Policy, than: &Policy) -> bool {
         && policy.classes.iter().all(|rule| rule.checkpoint != Some(false) && rule.warn != Some(false))
 }
 
-/// A commit message: parsed as it is, and made from a record whose texts are the input's parts between NULs. What a
-/// message gives is what wrote it, but for texts that did not fit on one harmless line; those settle at once.
+/// A commit message: parsed as it is, and made from a record whose texts are the input's parts between NULs. A parsed
+/// message equals the record that wrote it, but for texts that did not fit on one harmless line; those settle at once.
 pub fn message(data: &[u8]) {
     if let Some(record) = Record::parse(&String::from_utf8_lossy(data)) {
         settles(&Record::parse(&record.message()).expect("our own message"));
@@ -552,8 +552,8 @@ fn log_bytes(data: &[u8]) {
 
 // ---- the agent clients
 
-/// The first byte chooses a client, the second one of its events, the rest is what its hook is given: an event or an error
-/// with a hint, and a reply that is JSON whatever is decided.
+/// The first byte chooses a client, the second one of its events, and the rest is the input of its hook. The result is
+/// an event or an error with a hint, and a reply that is always JSON.
 pub fn hook(data: &[u8]) {
     let [client, event, payload @ ..] = data else { return };
     let client = Client::ALL[usize::from(*client) % Client::ALL.len()];

@@ -63,7 +63,7 @@ impl Client {
 }
 
 fn parsed(asked: &TrustQuestion<'_>, spot: &Spot) -> Value {
-    // What cannot be read as JSON says nothing here; the hooks' own file is told of elsewhere.
+    // A file that is no JSON says nothing here; a damaged hooks' file is reported elsewhere.
     (asked.read)(spot).and_then(|text| Some(scan(&text).ok()?.value())).unwrap_or_default()
 }
 

@@ -59,8 +59,8 @@ impl Locked<'_> {
         self.catalog.with_log(&self.lock, |log| if log.length() >= SHORT_LOG { store.flush(log) } else { Ok(()) })
     }
 
-    /// Deletes a ref. What brings it back after a power cut is dealt with before. Its number is kept, so that no later checkpoint
-    /// takes it.
+    /// Deletes a ref. The log is flushed first, or a power cut could bring the ref back. Its number is kept, so that no
+    /// later checkpoint takes it.
     pub(crate) fn drop_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
         self.keep_number(name)?;
         self.flush()?;

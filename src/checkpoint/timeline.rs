@@ -273,7 +273,7 @@ impl Timeline {
     /// Fetches other machines' checkpoints from any git server.
     ///
     /// # Errors
-    /// When there is no git; those of locks and of the store. What was taken over before an error stands.
+    /// When there is no git; those of locks and of the store. Refs brought over before an error stay.
     pub fn receive(&mut self, remote: &OsStr) -> Result<Received> {
         let fetched = self.catalog.fetch(remote)?;
         self.lock("fetching")?.take_over(fetched)

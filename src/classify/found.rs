@@ -20,7 +20,7 @@ pub(super) struct FoundEffect {
     pub pattern: Option<PathBuf>,
     /// The part of the target that is certain; without a target, the directory in which it happens.
     pub near: Option<PathBuf>,
-    /// Whose `.git` goes with the target, where the class does not say it.
+    /// The `.git` directories that go with the target, where the class does not say it.
     pub takes: Option<Takes>,
     pub scope: Scope,
     /// The workspace itself is inside what is hit.

@@ -329,7 +329,7 @@ fn command_line(input: &Value) -> Option<String> {
 fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<FoundEffect>, Understanding) {
     let patches = PATCH_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_str()).chain(call.input.as_str());
     let patched: Vec<(String, Class)> = patches.flat_map(patched).collect();
-    // What the patch says of a path is more than that it is concerned.
+    // The patch says more of a path than the tool's arguments do.
     let said = |path: &String| patched.iter().find(|(named, _)| named == path).map_or(class, |(_, class)| *class);
     let mut paths: Vec<(String, Class)> = call.paths.iter().map(|path| (path.clone(), said(path))).collect();
     let mut known: HashSet<String> = call.paths.iter().cloned().collect();

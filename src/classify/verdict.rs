@@ -160,7 +160,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         let severity = rule.and_then(|rule| rule.severity).or(found.severity);
         let severity = severity.unwrap_or_else(|| usual_severity(found.class, found.scope, found.certainty));
         let (saves, mut warns) = wanted(&found, severity, rule);
-        // What calls for nothing is never held: a temporary file, a request to this machine.
+        // An effect that calls for nothing is never held: a temporary file, a request to this machine.
         if let Some(answer) = found.answer.or(rule.and_then(|rule| rule.answer)).filter(|_| saves || warns) {
             warns = answer > Stance::Allow;
             if answer > held.max(Stance::Warn) {
@@ -218,7 +218,7 @@ fn locate(verdict: &mut Verdict, found: &FoundEffect) {
     verdict.patterns.extend(pattern.map(text));
 }
 
-/// Whose `.git` goes, where the command itself does not say it.
+/// Returns the `.git` directories that go, where the command itself does not say it.
 fn takes(found: &FoundEffect) -> Takes {
     let is_named = || found.path.iter().flat_map(|path| path.components()).any(|part| part.as_os_str() == ".git");
     match found.class {

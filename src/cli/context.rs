@@ -99,7 +99,7 @@ impl Context {
     /// be read would be no net.
     pub(super) fn settings(&self) -> Result<Effective> {
         let mut effective = settings::load(Some(&self.root()?), self.home.path(), &self.flags)?;
-        // What is wrong with the user's rules is among the mistakes then.
+        // This adds the mistakes in the user's rules to the list.
         crate::engine::rules::classifier(&mut effective, None);
         match effective.mistakes.iter().find(|mistake| mistake.is_typed()) {
             Some(typed) => Err(typed.error()),

@@ -1,8 +1,8 @@
 //! `piton demo`: the main job on real input.
 //!
-//! Streams `examples/session.jsonl` through a real sidecar process over a scratch copy of `examples/workspace/`. What the
-//! agent announces is really done there, between its `before` and `after` events; then the losses are listed, compared
-//! and brought back, and the result is checked byte by byte.
+//! Streams `examples/session.jsonl` through a real sidecar process over a scratch copy of `examples/workspace/`. The
+//! announced actions are really done there, between their `before` and `after` events. Then the losses are listed,
+//! compared and brought back, and the result is checked byte by byte.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;

@@ -34,7 +34,7 @@ pub(super) struct EnvArgs {
     pub shell: Shell,
 }
 
-/// Whose words are printed.
+/// The shell whose syntax is printed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Shell {
     /// Any shell after Bourne's
@@ -43,7 +43,7 @@ pub(super) enum Shell {
     Fish,
 }
 
-/// `piton env`: what a shell evaluates so that its git works on the view.
+/// Runs `piton env`: prints lines for a shell to evaluate, so that its git works on the view.
 ///
 /// # Errors
 /// Returns the errors of making the view, and an error when there is no git.
@@ -80,7 +80,7 @@ pub(super) fn env(context: &Context, args: &EnvArgs) -> Result<Exit> {
         }
     }
     match std::io::stdout().write_all(&text) {
-        // Whoever read has seen enough.
+        // The reader has closed the pipe and wants no more.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Done),
         written => written.at("writing", OsStr::new("stdout")).map(|()| Exit::Done),
     }

@@ -1,7 +1,7 @@
 //! The verb `hook`: one event of an agent client, answered in that client's words.
 //!
-//! It always ends with 0 and prints nothing or what the client understands: to some clients a failing hook is a veto. What goes
-//! wrong in piton itself is told to the person where the client has a place for it, and stands in `piton status`.
+//! It always ends with 0 and prints nothing or what the client understands: to some clients a failing hook is a veto.
+//! An error of piton itself is shown to the person where the client has a place for it, and in `piton status`.
 
 use std::io::{IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -22,7 +22,7 @@ const MAX_PATCH: usize = 8_000;
 /// Returns the text for the person.
 ///
 /// # Errors
-/// What the engine refused, with its code.
+/// Returns the engine's refusal with its code.
 pub(super) fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String, Refused> {
     let words = Words::of(talk.client());
     match ask {

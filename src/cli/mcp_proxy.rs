@@ -44,7 +44,7 @@ pub(super) fn proxy(global: &GlobalArgs, args: &McpProxyArgs) -> Result<ExitCode
     Ok(ExitCode::from(code))
 }
 
-/// By which setting nothing is to pass unguarded.
+/// Returns the setting by which nothing may pass unguarded.
 fn holds(policy: &Policy) -> Option<&'static str> {
     let refuses = policy.classes.iter().any(|rule| rule.answer.is_some_and(|answer| answer >= Stance::Ask));
     match policy.on_failure {

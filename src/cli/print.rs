@@ -132,7 +132,7 @@ pub(super) fn ask(question: &str) -> Consent {
 pub(super) fn local_time(rfc3339: &str) -> String {
     match rfc3339.parse::<jiff::Timestamp>() {
         Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
-        // Whoever wrote the record wrote this.
+        // The time comes from a record that may be foreign, so it is made printable.
         Err(_) => printable(rfc3339),
     }
 }

@@ -1,7 +1,7 @@
 //! Texts of lists, diffs, previews, restores and undos: one rendering for the terminal and for a prompt in an agent client.
 //!
-//! Every text is made from a reply of the protocol, because that is all a hook has; the verbs of the terminal render the very
-//! same replies. What differs is in [`Words`]: the commands that the reader of the text has.
+//! Every text is made from a reply of the protocol, because that is all a hook has; the verbs of the terminal render
+//! the very same replies. Only [`Words`] differs: the commands that the reader of the text has.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -336,7 +336,7 @@ pub(super) fn answer(before: &Preview, after: &RestoreReply, verb: &str, back: &
         return text;
     }
     let done = outcome(after, verb, back);
-    // What the preview has said already is not said twice.
+    // Lines of the preview are not repeated.
     for line in done.lines().filter(|line| !text.lines().any(|said| said == *line)).collect::<Vec<_>>() {
         add_line!(text, "{line}");
     }
@@ -358,7 +358,7 @@ pub(super) fn list(title: &str, listing: &CheckpointList, words: &Words) -> Stri
         if row.stat.files > 0 {
             notes.push(format!("({})", row.stat.text()));
         }
-        // What is not held is named below, where it can be read.
+        // Paths that are not held are named below, so the flag adds nothing.
         let told = |flag: &&String| *flag != "not-held" || row.not_held.is_empty();
         notes.extend(row.flags.iter().filter(told).map(|flag| format!("[{}]", printable(flag))));
         notes.extend(not_held(&row.not_held));

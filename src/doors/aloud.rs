@@ -1,4 +1,4 @@
-//! Decisions and notices in sentences for people: for where stdout belongs to somebody else.
+//! Decisions and notices in sentences for people, for doors whose stdout carries foreign data.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::engine::session::Tell;
 use crate::model::coverage::not_held;
 use crate::model::text::printable;
 
-/// Most paths that a sentence is made of.
+/// The most paths that a sentence names.
 const MOST: usize = 100;
 
 /// Says one sentence on stderr.
 pub(super) fn say(sentence: &str) {
-    // Without anybody to be told, there is nothing to be done.
+    // If stderr is closed, no reader is left.
     let _ = writeln!(std::io::stderr().lock(), "piton: {}", printable(sentence));
 }
 

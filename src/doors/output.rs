@@ -1,5 +1,5 @@
-//! The writer: what cannot be written at once is written by a thread of its own, so that a client that does not read never stops
-//! the guard.
+//! The writer. A thread of its own writes lines that cannot be written at once, so that a client that does not read
+//! never stops the guard.
 
 use std::io::{ErrorKind, Write, stdout};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +14,10 @@ use serde_json::{Map, Value};
 use crate::protocol::line;
 use crate::sys::pipe::Ready;
 
-/// Unread replies above this many bytes are dropped, said on stderr: the client has stopped reading.
+/// The most bytes of unread replies. More are dropped, with a line on stderr: the client has stopped reading.
 const MAX_QUEUED: usize = 64 << 20;
 
-/// The time that the writer has at least for what is left.
+/// The least time that the writer has for the remaining lines.
 const LEAST: Duration = Duration::from_millis(200);
 
 /// Lines on their way to a client.
@@ -26,7 +26,7 @@ pub struct Output {
     sender: Mutex<Option<Sender<Vec<u8>>>>,
     queued: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
-    /// For what can be written at once; the thread is for what would have to wait.
+    /// The way for lines that can be written at once; the thread takes those that would have to wait.
     ready: Option<Ready>,
     /// The number of the last notice. Locked until the notice is on its way.
     sequence: Mutex<u64>,
@@ -50,7 +50,7 @@ impl Output {
         Output { sender: Mutex::new(Some(sender)), queued, thread, ready: None, sequence: Mutex::default() }
     }
 
-    /// Starts the writer of stdout, which can tell whether it would have to wait.
+    /// Starts the writer of stdout, where it can be seen in advance if a write would wait.
     pub fn to_stdout() -> Output {
         Output { ready: Ready::of(stdout()), ..Output::start(stdout()) }
     }
@@ -100,7 +100,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes and flushes; `false` when nobody reads any more. The guard goes on all the same.
+/// Writes and flushes; `false` when the reader is gone. The guard keeps working without it.
 fn write_line(out: &mut impl Write, line: &[u8]) -> bool {
     match out.write_all(line).and_then(|()| out.flush()) {
         Ok(()) => true,

@@ -1,4 +1,5 @@
-//! From the engine and the domain to the protocol: the bodies of replies and notices. `--json` of the command line is the same.
+//! Makes the bodies of replies and notices from values of the engine and the domain. `--json` of the command line uses
+//! them too.
 
 use serde_json::{Value, json};
 
@@ -26,7 +27,7 @@ use crate::protocol::{
     PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock, WatcherWord,
 };
 
-/// Most paths that an answer lists as not held.
+/// The most paths that an answer lists as not held.
 const MAX_NOT_HELD: usize = 100;
 
 /// Returns a checkpoint that was taken, or was there already.

@@ -1,7 +1,7 @@
-//! An agent client's own stream as the input: its frames become events, so that there is one path.
+//! An agent client's own stream as the input. Its frames become events like those of every other door.
 //!
-//! Nobody waits for whoever reads a stream. So the checkpoint is taken at the start of each turn, no frame is read until it is
-//! there (or its deadline is over), and no other checkpoint is told as if it had been before an action.
+//! A client does not wait for the reader of its stream. So the checkpoint is taken at the start of each turn, and no
+//! frame is read until it exists or its deadline is over. No other checkpoint is reported as one before an action.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write, stderr, stdin, stdout};
@@ -25,8 +25,8 @@ use crate::error::{Code, Error, Result};
 use crate::protocol::{ErrorReply, Id, Line, LineReader, line as written};
 use crate::sys::clock::now_ms;
 
-/// Runs until the stream ends or a signal comes. With `tee`, stdout is the stream, byte for byte, and what there is to be said
-/// is said on stderr.
+/// Runs until the stream ends or a signal comes. With `tee`, stdout is the stream, byte for byte, and sentences go to
+/// stderr.
 ///
 /// # Errors
 /// `bad-request` for a client without a stream; when the signals cannot be watched.
@@ -45,7 +45,7 @@ pub fn follow(options: Options, client: Client, tee: bool) -> Result<Ended> {
             if tee { feed.run(Tee { input: stdin(), copy: Some(stdout()) }, limit) } else { feed.run(stdin(), limit) }
         });
     };
-    // It is the last notice.
+    // The counts are the last notice.
     let end = move || {
         if let Some(counts) = last.lock().unwrap_or_else(PoisonError::into_inner).take() {
             farewell.ended(&counts);
@@ -54,10 +54,10 @@ pub fn follow(options: Options, client: Client, tee: bool) -> Result<Ended> {
     attend(options, &output, tell, (read, end))
 }
 
-/// Copies what is read, before it is looked at.
+/// A reader that copies all bytes before they are looked at.
 struct Tee<R, W> {
     input: R,
-    /// `None` when nobody reads the copy any more. The guard goes on.
+    /// `None` when the reader of the copy is gone. The guard keeps working.
     copy: Option<W>,
 }
 
@@ -84,7 +84,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Returns what a person is to know of it.
+    /// Returns the sentence for a person about the skipped frames, if there are any.
     fn sentence(&self) -> Option<String> {
         let lines = self.lines;
         if self.turns == 0 && self.actions == 0 && lines != 0 {
@@ -106,7 +106,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// Returns what answers an event. `answered` is dropped when that is done.
+    /// Returns a closure that answers an event. `answered` is dropped when that is done.
     fn to(&self, name: &'static str, id: Option<String>, answered: Option<Sender<()>>) -> Reply<Decision> {
         let own = self.clone();
         Box::new(move |session: &mut Session, result| {
@@ -158,7 +158,7 @@ struct Feed {
     ended: Arc<Mutex<Option<Counts>>>,
 }
 
-/// The session takes no more: nothing is left to be done.
+/// The session takes no more events, so the reader ends.
 struct Gone;
 
 impl Feed {
@@ -178,7 +178,7 @@ impl Feed {
             }
         }
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::mem::take(&mut self.counts));
-        // A clock that is gone needs no end.
+        // If the clock's thread has ended, there is no one to wake.
         let _ = self.connection.wake(Wake::End);
     }
 
@@ -201,7 +201,7 @@ impl Feed {
         }
     }
 
-    /// Counts what is passed over, and tells of the first of each sort.
+    /// Counts a skipped frame, and reports the first of each sort.
     fn skip(&mut self, sort: &'static str, error: Error, number: u64) -> Result<(), Gone> {
         let count = self.counts.skipped.entry(sort).or_default();
         *count += 1;
@@ -220,10 +220,10 @@ impl Feed {
             match event {
                 Event::TurnStarted(_) => {
                     self.counts.turns += 1;
-                    // Nothing is ever sent through it: it is dropped once the turn has its checkpoint.
+                    // Nothing is sent through this channel: its sender is dropped once the turn has its checkpoint.
                     let (gate, opened) = channel();
                     self.send("turn.start", event, Some(id.next()), Some(gate))?;
-                    // That it was dropped is the answer.
+                    // The dropped sender is the answer.
                     let _ = opened.recv();
                 }
                 Event::Before(ref action) => {
@@ -243,7 +243,8 @@ impl Feed {
             client: Some(event.client.name().to_owned()),
             session: event.session.clone(),
             waits: Some(false),
-            // A stream that was recorded elsewhere is about the directory in which it is read.
+            // The directories of a stream that was recorded elsewhere do not exist here: then the reader's own
+            // directory counts.
             cwd: event.cwd.clone().filter(|cwd| self.choose && cwd.is_dir()),
             ..Opening::default()
         }
@@ -296,14 +297,14 @@ fn events(event: ClientEvent) -> Vec<Event> {
     }
 }
 
-/// Returns where an action runs, if that is told and is there.
+/// Returns the directory in which an action runs, if the frame names one that exists.
 fn directory(cwd: Option<PathBuf>, own: Option<&Path>) -> Option<PathBuf> {
     let told = match (cwd, own) {
         (Some(cwd), Some(own)) => Some(cwd.join(own)),
         (Some(cwd), None) => Some(cwd),
         (None, own) => own.map(ToOwned::to_owned),
     };
-    // Relative ones are the session's; of another machine's there is nothing to be seen here.
+    // A relative one is below the session's; an absolute one of another machine does not exist here.
     told.filter(|cwd| cwd.is_relative() || cwd.is_dir())
 }
 

@@ -28,7 +28,7 @@ use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
 use crate::sys::clock::{file_clock, now_ms};
 
-/// Longest reason of a checkpoint, in characters.
+/// The longest reason of a checkpoint, in characters.
 const MAX_REASON: usize = 160;
 
 /// An action that was judged.
@@ -86,7 +86,7 @@ impl Session {
         let (rules, record) = (open.in_force(), &open.workspace);
         let asked = Instant::now();
         if self.state().turns.checkpoint(&record.id).is_none() {
-            // The action is judged meanwhile.
+            // Started now: the watcher catches up while the action is judged.
             open.worker.sync_ahead();
         }
         let surroundings = open.context(self.engine.home(), &cwd);
@@ -139,7 +139,7 @@ impl Session {
         self.protect(&open, &rules, Decision::Action(decision), task, reply);
     }
 
-    /// Returns how the reason of an action's checkpoint begins. One that nobody waits for is never told as if it were before.
+    /// Returns the beginning of the reason of an action's checkpoint. It says "before" only if the client waits for it.
     fn when(&self) -> &'static str {
         if self.waits { "before " } else { "maybe too late for " }
     }
@@ -165,7 +165,7 @@ impl Session {
         self.protect(open, &open.in_force(), decision, task, reply);
     }
 
-    /// Gives the checkpoint to the worker; the answer comes with it, or at the deadline.
+    /// Asks the worker for the checkpoint. The answer comes with it, or at the deadline.
     fn protect(
         &mut self,
         open: &Arc<OpenWorkspace>,
@@ -199,7 +199,7 @@ impl Session {
                     let draft = &take.draft;
                     note(timeline, verdict, (&draft.run, draft.turn.as_deref()), &draft.reason);
                 }
-                // Only who was answered `late` is told what changed meanwhile.
+                // Looked up only for a client that was answered `late`: a timely answer has no use for it.
                 let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
                 let repositories = repositories.unwrap_or_default();
                 let not_held = protected.as_ref().map(|done| protect::not_held(timeline, done, &take, &repositories));
@@ -231,7 +231,7 @@ impl Session {
         }
     }
 
-    /// Writes down the external effects of an action that needs no checkpoint.
+    /// Writes the external effects of an action that needs no checkpoint into the journal.
     fn note_externals(
         &mut self,
         open: &OpenWorkspace,
@@ -287,7 +287,7 @@ fn at_once(open: &OpenWorkspace, due: &Due, reach: &ActionReach) -> Option<Prote
             let why = "this directory is too broad to capture, and the action names no path in it";
             Some(Protection::NotNeeded(Some(why.to_owned())))
         }
-        // All that it names lies elsewhere.
+        // All its targets are outside of the workspace.
         (Due::Held(turn), _) if reach.is_nothing() => Some(Protection::Held(turn.clone())),
         _ => None,
     }
@@ -298,7 +298,7 @@ fn shown(reason: &str) -> String {
     cut(&printable(&redact(reason)), MAX_REASON)
 }
 
-/// Returns a warning as it is told and logged: without the secrets of the command that it is about.
+/// Returns a warning as it is shown and logged: without the secrets of its command.
 fn told(warning: &Warning) -> Warning {
     Warning { message: redact(&warning.message), ..warning.clone() }
 }

@@ -1,8 +1,7 @@
-//! A session, shared by those who have something for it: the reader of its events, the workers that end its jobs, its clock.
+//! A session, shared by three kinds of threads: the reader of its events, the workers that end its jobs, and its clock.
 //!
-//! Each does what it has on its own thread, under the session's lock. To hand it to one thread that owns the session would
-//! cost two changes of thread for an answer; on a processor at rest one such change costs more than looking whether
-//! anything changed.
+//! Each acts on its own thread, under the session's lock. A thread that owns the session would cost two changes of
+//! thread for an answer. On an idle processor one such change costs more than the look for changed files.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -14,22 +13,22 @@ use super::decision::Decision;
 use super::event::Event;
 use super::session::{Later, Reply, Root, Session, Tell};
 
-/// Wakes of the clock that may wait; each of them makes it look at everything, so that more are not needed.
+/// The most waiting wakes of the clock. Each makes it look at everything, so more are not needed.
 const QUEUE: usize = 16;
 
 /// A reason for the clock to wake.
 pub enum Wake {
-    /// The input has ended, or cannot be read any more, or asked for the end.
+    /// The input has ended or failed, or the client asked for the end.
     End,
     /// The process was told to end, by a signal.
     Signal,
-    /// There is an earlier deadline, or an end of what was waited for.
+    /// There is an earlier deadline, or a job that was waited for has ended.
     Look,
 }
 
 /// The connection of one client.
 pub struct Connection {
-    /// Held by whoever is next, so that a reader with many lines does not keep the others out.
+    /// Held by the thread that gets `live` next, so that a reader with many lines does not keep the others out.
     next: Mutex<()>,
     live: Mutex<Option<Live>>,
     wakes: SyncSender<Wake>,
@@ -42,14 +41,14 @@ struct Live {
     is_ended: bool,
 }
 
-/// The event that the clock waits for.
+/// The state of the clock's thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Clock {
-    /// The time at which it looks next; an earlier deadline has to be told.
+    /// It sleeps until this time; it has to be woken for an earlier deadline.
     Until(Option<Instant>),
-    /// Everything that happens has to be told.
+    /// It has to be woken for everything.
     Anything,
-    /// It was told, and is about to look.
+    /// It was woken and is about to look.
     Told,
 }
 
@@ -58,14 +57,15 @@ impl Live {
         match self.clock {
             Clock::Anything => true,
             Clock::Told => false,
-            // Later ones can wait until it looks: then it sees them.
+            // The clock sees a later deadline when it looks next.
             Clock::Until(at) => self.session.next_deadline().is_some_and(|next| at.is_none_or(|at| next < at)),
         }
     }
 }
 
 impl Connection {
-    /// Makes a session before its first event, and returns with it what wakes its clock. `tell` is given what nobody asked for.
+    /// Makes a session before its first event. Returns it with the channel that wakes its clock. `tell` is called with
+    /// notices.
     pub fn new(engine: Arc<Engine>, root: Root, tell: Tell) -> (Arc<Connection>, Receiver<Wake>) {
         let (wakes, told) = sync_channel(QUEUE);
         let new = |this: &Weak<Connection>| {
@@ -76,13 +76,13 @@ impl Connection {
         (Arc::new_cyclic(new), told)
     }
 
-    /// A panic inside was caught, and took the session with it.
+    /// Locks the session. A poisoned lock is used all the same: a panic was caught, and the session is dropped then.
     fn lock(&self) -> MutexGuard<'_, Option<Live>> {
         let _next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Acts without a word to the clock.
+    /// Acts without waking the clock.
     fn quietly<T>(place: &mut Option<Live>, act: impl FnOnce(&mut Live) -> T) -> Option<T> {
         let live = place.as_mut()?;
         let done = catch_unwind(AssertUnwindSafe(|| act(live)));
@@ -102,7 +102,7 @@ impl Connection {
         }
         drop(place);
         if has_news {
-            // Where the queue is full, the clock is about to look.
+            // A full queue means that the clock is about to look.
             let _ = self.wakes.try_send(Wake::Look);
         }
         done
@@ -113,7 +113,7 @@ impl Connection {
         self.hold(|live| act(&mut live.session))
     }
 
-    /// Does what a client asks, by the settings as they are now; `None` when nothing more is wanted.
+    /// Acts upon a client's request under the current settings; `None` when the session has ended.
     pub fn ask<T>(&self, act: impl FnOnce(&mut Session) -> T) -> Option<T> {
         self.hold(|live| {
             if live.is_ended {
@@ -134,7 +134,7 @@ impl Connection {
         self.wakes.send(wake).is_ok()
     }
 
-    /// Returns what others wake the clock by.
+    /// Returns a sender that wakes the clock.
     pub fn waker(&self) -> SyncSender<Wake> {
         self.wakes.clone()
     }
@@ -149,8 +149,8 @@ impl Connection {
         }
     }
 
-    /// Ends in order: the `exit` checkpoint of an open run, then whatever is pending, until the deadline. A second signal
-    /// forces. Returns true if all was done.
+    /// Ends in order: first the `exit` checkpoint of an open run, then the pending work, until the deadline. A second
+    /// signal forces the end. Returns true if all was done.
     pub fn finish(&self, wakes: &Receiver<Wake>, deadline: Instant) -> bool {
         self.hold(|live| {
             live.is_ended = true;
@@ -170,8 +170,8 @@ impl Connection {
         }
     }
 
-    /// Answers those whose deadlines are over, looks at something, and returns when to look again. Before that the clock is told of
-    /// earlier deadlines, or where `attend` says so of whatever happens. `None`: the session is gone.
+    /// Answers overdue events, calls `attend`, and returns the time of the next look; `None` if the session is gone.
+    /// Until then the clock is woken for earlier deadlines, or for everything if `attend` asks for that.
     fn look<T>(&self, attend: impl FnOnce(&mut Session) -> (bool, T)) -> Option<(T, Option<Instant>)> {
         Self::quietly(&mut self.lock(), |live| {
             live.session.answer_late(Instant::now());
@@ -182,13 +182,13 @@ impl Connection {
         })
     }
 
-    /// Lets go of the session: what is pending is nobody's any more.
+    /// Drops the session, and with it the answers of pending jobs.
     pub fn close(&self) {
         self.lock().take();
     }
 }
 
-/// Returns what wakes the clock, at the latest at `deadline`; `None`: nobody can wake it any more.
+/// Waits for the next wake of the clock, at most until `deadline`; `None` if no sender is left.
 fn next_wake(wakes: &Receiver<Wake>, deadline: Option<Instant>) -> Option<Wake> {
     let Some(deadline) = deadline else { return wakes.recv().ok() };
     match wakes.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -198,7 +198,7 @@ fn next_wake(wakes: &Receiver<Wake>, deadline: Option<Instant>) -> Option<Wake> 
     }
 }
 
-/// Returns how workers reach a session. One that is gone has nothing pending.
+/// Returns the closure by which workers reach a session. For a closed session it does nothing.
 fn later(connection: &Weak<Connection>) -> Later {
     let connection = Weak::clone(connection);
     Arc::new(move |act| {

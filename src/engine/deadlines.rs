@@ -17,7 +17,7 @@ pub(super) struct Awaited {
     pub decision: Decision,
     /// `None` once `late` was answered.
     pub reply: Option<Reply<Decision>>,
-    /// True if the checkpoint is the turn's: not one that may have come too late.
+    /// True if the checkpoint counts for the turn. One that may have come too late does not.
     pub is_turns: bool,
     pub deadline: Instant,
     pub on_failure: OnFailure,
@@ -77,7 +77,7 @@ impl Session {
         self.deadlines.unanswered().map(|(_, awaited)| awaited.deadline).min()
     }
 
-    /// Answers `late` to events whose deadline is over; their checkpoints go on.
+    /// Answers `late` to events whose deadline is over; their captures continue.
     pub fn answer_late(&mut self, now: Instant) {
         let is_over = |(_, awaited): &(u64, &Awaited)| awaited.deadline <= now;
         let overdue: Vec<u64> = self.deadlines.unanswered().filter(is_over).map(|(ticket, _)| ticket).collect();
@@ -110,12 +110,13 @@ impl Session {
         reply(self, Ok(with(awaited.decision, protection, hold)));
     }
 
-    /// Has the turn remember its checkpoint, and the session what went wrong.
+    /// Notes the checkpoint for the turn, or the error for the session.
     fn remembered(&mut self, awaited: &Awaited, protected: Result<Protected>, is_late: bool) -> Protection {
         match protected {
             Ok(Protected::Taken(taken)) => {
                 let mut state = self.state();
-                // A late one may have seen what the action did already: the next action gets one of its own.
+                // A late checkpoint may hold effects of its action: it must not protect the next one, which gets its
+                // own.
                 if awaited.is_turns && !is_late && state.turns.current() == awaited.turn.as_deref() {
                     state.turns.fill(&awaited.workspace, turn_checkpoint(&taken.checkpoint));
                     state.keep();

@@ -1,4 +1,4 @@
-//! The answers of the engine to events, and what it tells unasked.
+//! The answers of the engine to events, and its notices.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,7 +75,7 @@ pub struct TurnDecision {
 pub enum Stance {
     /// Nothing holds it.
     Proceed,
-    /// Somebody has to agree first.
+    /// A person has to agree first.
     Ask(String),
     /// The policy denies it.
     Deny(String),
@@ -120,7 +120,7 @@ pub enum Protection {
     Taken(Box<Taken>),
     /// The turn's checkpoint holds it already.
     Held(TurnCheckpoint),
-    /// Not there by the deadline. A notice with the same ticket follows.
+    /// Not finished by the deadline. A notice with the same ticket follows.
     Late {
         /// The number that the reply and the later [`Settled`] share; unique in its session.
         ticket: u64,
@@ -181,7 +181,7 @@ pub struct WorkspaceFacts {
     pub scope: &'static str,
 }
 
-/// The state of a session's first capture, by which the first action need not wait for a whole scan.
+/// The state of a session's first capture, which spares the first action the wait for a whole scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BaseCapture {
     /// None was taken, and none is at work.
@@ -192,10 +192,10 @@ pub enum BaseCapture {
     Ready,
 }
 
-/// A message that nobody asked for.
+/// A message that answers no request.
 #[derive(Debug)]
 pub enum Notice {
-    /// Something does not work, and it is nobody's reply.
+    /// Something does not work, and no request asked for it.
     Fault(Error),
     /// The settings were edited, and what is sound in them is in force.
     ConfigReloaded {

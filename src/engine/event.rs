@@ -30,7 +30,7 @@ pub struct Opening {
     pub client: Option<String>,
     /// The workspace that the client names, absolute.
     pub workspace: Option<PathBuf>,
-    /// The directory in which the client stands, if no workspace is named.
+    /// The client's working directory, if no workspace is named.
     pub cwd: Option<PathBuf>,
     /// The client's own id of the session.
     pub session: Option<String>,
@@ -45,7 +45,7 @@ pub struct Opening {
 pub struct TurnStart {
     /// The client's own name of the turn.
     pub turn: String,
-    /// The session that goes on with it; absent: the connection's own.
+    /// The session that continues with this turn; absent: the connection's own.
     pub run: Option<String>,
 }
 
@@ -60,7 +60,7 @@ pub struct Action {
     pub cwd: Option<PathBuf>,
     /// The time for which the client waits, if that is less than the configured deadline.
     pub wait: Option<Duration>,
-    /// True if this is not exactly what will run: text was lost on its way.
+    /// True if text was lost on its way, so that another command may run.
     pub doubt: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct Tool {
     pub input: Value,
     /// Paths that the call names elsewhere than in the usual fields of `input`.
     pub paths: Vec<String>,
-    /// The client's own word on it, if it says anything.
+    /// The client's own statement about it, if it makes one.
     pub writes: Option<bool>,
     /// True if it reaches beyond this machine's files.
     pub external: Option<bool>,

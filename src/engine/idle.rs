@@ -13,7 +13,7 @@ use crate::sys::interrupt::Flow;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::memory;
 
-/// The number of times that the start of a watcher gives way to a job before it does not.
+/// The number of times in a row that the start of a watcher gives way to a job.
 const GIVE_WAY: u32 = 3;
 
 /// A task for the time when no job waits. They are done in this order.
@@ -21,11 +21,11 @@ const GIVE_WAY: u32 = 3;
 pub(super) enum IdleTask {
     /// Start the watcher, or trust again what it reports. At once.
     Watch,
-    /// Make durable what is not yet, sweep, drop what retention drops.
+    /// Make late writes durable, remove leftovers, apply retention.
     Settle,
-    /// Compress what a large checkpoint had no time to compress.
+    /// Compress the objects that a large checkpoint left uncompressed.
     Recompress,
-    /// Scan where no watcher is, so that new content is read before an event waits for it (`watcher: poll`).
+    /// Scan without a watcher, so that new content is read before an event waits for it (`watcher: poll`).
     Poll,
     /// Write the stamps, look whether anything was missed, and give memory back.
     Audit,
@@ -58,7 +58,7 @@ impl IdleTask {
 /// The facts that idle tasks remember of one another.
 #[derive(Default)]
 pub(super) struct Idle {
-    /// True if a watcher was refused: it is asked for once.
+    /// True if a watcher was refused: it is tried once.
     is_refused: bool,
     /// The number of times in a row that the start of the watcher has given way to a job.
     gave_way: u32,
@@ -103,7 +103,7 @@ impl Idle {
         timeline.set_policy(policy);
     }
 
-    /// Writes what has waited for idle time, at the end of the worker.
+    /// Writes the rest that waited for idle time, at the end of the worker.
     pub(super) fn end(&mut self, timeline: &mut Timeline) {
         settle(timeline);
         save(timeline);
@@ -125,7 +125,8 @@ impl Idle {
                 }
             }
         }
-        // A client that always asks must not keep it from ever beginning: then the next job waits for one look.
+        // A client that sends job after job must not keep the watcher from starting: then the next job waits for one
+        // look.
         let patient = self.gave_way < GIVE_WAY;
         let looked = timeline.warm_up(&|| if patient { give_way() } else { Flow::Continue });
         self.gave_way = match looked {
@@ -150,7 +151,7 @@ fn audit(timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>
         }),
         Err(error) => tracing::debug!(%error, "not audited"),
     }
-    // Nobody has asked for long: what a large checkpoint needed is not needed now.
+    // After a long rest the memory that a large checkpoint needed is given back.
     timeline.store().close();
     memory::give_back();
 }

@@ -7,7 +7,8 @@ use crate::sys::interrupt::Interrupt;
 /// A job: runs on the worker's thread, and should never panic.
 pub type Job = Box<dyn FnOnce(&mut Timeline, Interrupt<'_>) -> Answer + Send>;
 
-/// Tells whoever asked. Called when the worker is free again: who was told may ask at once.
+/// Delivers the result to the caller. It is called when the worker is free again, because the caller may submit its
+/// next job at once.
 pub type Answer = Box<dyn FnOnce() + Send>;
 
 /// Says that a job ended in a panic.

@@ -1,8 +1,8 @@
 //! From an event to a decision: the workspace it belongs to, the checkpoint that is due, and the worker that takes it
 //! (rank 4). Sees no JSON of its clients but the arguments of a tool, no sockets, no terminal.
 //!
-//! Invariant: one worker thread per workspace owns its timeline. Invariant: whoever sends an event never waits for a
-//! worker longer than the event's deadline.
+//! *Invariant:* one worker thread per workspace owns its timeline. *Invariant:* the sender of an event never waits for
+//! a worker longer than the event's deadline.
 
 pub mod before;
 pub mod connection;
@@ -75,7 +75,7 @@ impl Engine {
     /// # Errors
     /// `workspace-gone`, `workspace-refused`, `bad-path`; errors of the store.
     pub fn open(&self, root: &Path) -> Result<Arc<OpenWorkspace>> {
-        // What is open keeps its place, whatever stands there now.
+        // An open workspace keeps its entry, even if something else is at its path now.
         let known = self.entries().contains_key(root);
         let real = if known { None } else { root.canonicalize().ok() };
         let root = real.unwrap_or_else(|| root.to_owned());
@@ -112,7 +112,7 @@ impl Engine {
     /// # Errors
     /// When the known workspaces cannot be listed.
     pub fn root_around(&self, dir: &Path) -> Result<PathBuf> {
-        // An open workspace's own directory is that, without a look at all the others.
+        // The directory of an open workspace needs no look at all the others.
         if self.entries().contains_key(dir) {
             return Ok(dir.to_owned());
         }
@@ -134,8 +134,8 @@ impl Engine {
         mistakes.first().map_or(Ok(warnings), |mistake| Err(mistake.error()))
     }
 
-    /// Reads the configuration of a workspace again if one of its files changed since. A mistake is told once, and stands in
-    /// `status` until it is mended; what was in force stays in its place.
+    /// Reads the configuration of a workspace again if one of its files changed since. A mistake is reported once, and
+    /// `status` lists it until it is corrected. The value in force before stays in its place.
     ///
     /// # Errors
     /// Returns the errors of [`crate::settings::load`].
@@ -146,7 +146,7 @@ impl Engine {
         }
         let known = mishaps::newest(&self.home);
         for mistake in &followed.mistakes {
-            // Processes come and go, and each of them finds the same mistake.
+            // The mishap is noted by its head, because each short-lived process finds the same mistake.
             let head = mistake.noted();
             if known.iter().any(|known| known.contains(&head)) {
                 continue;
@@ -168,7 +168,7 @@ impl Engine {
     /// Returns a workspace, if it is open.
     pub fn opened(&self, root: &Path) -> Option<Arc<OpenWorkspace>> {
         let entry = Arc::clone(self.entries().get(root)?);
-        // One that is just being opened reads its configuration now.
+        // A workspace that is just being opened reads its configuration now anyway.
         entry.try_lock().ok()?.clone()
     }
 
@@ -177,10 +177,11 @@ impl Engine {
         self.entries().values().filter_map(|entry| entry.try_lock().ok()?.clone()).collect()
     }
 
-    /// Lets all workers end after what they have begun, at most until `deadline`; `false` when some had not ended by then.
+    /// Lets all workers end after their current work, at most until `deadline`; `false` when some had not ended by
+    /// then.
     pub fn close(&self, deadline: Instant) -> bool {
         let places = self.places();
-        // Each is told before any is waited for.
+        // All are asked to end before one is waited for.
         while places.iter().filter(|place| !place.worker.close()).count() > 0 {
             if Instant::now() >= deadline {
                 places.iter().for_each(|place| place.worker.stop());

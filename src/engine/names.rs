@@ -12,7 +12,7 @@ use crate::sys::clock::now_ms;
 /// Longest name of a turn, in characters.
 const MAX_TURN: usize = 64;
 
-/// Returns the guard that is in force: off where somebody switched it off.
+/// Returns the guard in force: off where a person switched it off.
 pub fn guard_in_force(policy: &Policy, dir: &Path) -> Guard {
     if WorkspaceState::load(dir).is_off(now_ms()) { Guard::Off } else { policy.guard }
 }
@@ -22,7 +22,8 @@ pub fn recorded(text: &str, most: usize) -> String {
     cut(&printable(&redact(text)), most)
 }
 
-/// Returns a turn's name as it is recorded. Two turns stay two: a few digits take the place of the secret in a name, too few to find it by.
+/// Returns a turn's name as it is recorded. A few digits of a hash replace a secret in it, so that two turns keep two
+/// names. They are too few to find the secret.
 pub fn turn_name(text: &str) -> String {
     if !holds_secret(text) {
         return cut(&printable(text), MAX_TURN);

@@ -1,5 +1,5 @@
-//! Notes for a client's model that it has not been told yet: files that were brought back behind its back, and warnings that a
-//! client could not pass on when they arose.
+//! Notes that a client's model has not got yet: files that were restored without its knowledge, and warnings that the
+//! client could not pass on at once.
 
 use super::session::Session;
 use super::state::JournalMark;
@@ -12,11 +12,11 @@ use crate::model::text::count;
 /// Paths that a note names.
 const NAMED: usize = 8;
 
-/// Notes that are kept for a client that does not come for them.
+/// The most notes that are kept for a client that does not fetch them.
 const MOST: usize = 20;
 
 impl Session {
-    /// Takes what is to be told; nothing for a client whose replies to this event do not reach the model.
+    /// Takes the pending notes; none for a client whose replies to this event do not reach the model.
     pub(super) fn notices(&mut self, workspace: Option<&OpenWorkspace>) -> Vec<String> {
         if !self.reaches_model {
             return Vec::new();
@@ -43,7 +43,7 @@ impl Session {
         state.keep();
     }
 
-    /// Returns what was restored in the session's workspace since the session was last told, or since it was first seen.
+    /// Returns notes of restores in the session's workspace since its last note, or since the session began.
     fn brought_back(&mut self, open: &OpenWorkspace) -> Vec<String> {
         let (id, dir) = (open.workspace.id.clone(), open.workspace.dir.clone());
         let length = std::fs::metadata(dir.join("journal")).map_or(0, |facts| facts.len());

@@ -30,7 +30,7 @@ pub enum Protected {
 /// Finishes a request on the worker's thread.
 pub type Done = Box<dyn FnOnce(&mut Timeline, Result<Protected>) -> Answer + Send>;
 
-/// A checkpoint that somebody waits for.
+/// A checkpoint that a client waits for.
 pub struct Wanted {
     /// The checkpoint to be taken.
     pub take: Take,
@@ -43,7 +43,7 @@ pub struct Wanted {
     /// True if the client waits for answers: then every checkpoint of the turn came before the action it was taken for, and a later
     /// one protects as well as the first.
     pub waits: bool,
-    /// The time at which whoever asked goes on without it.
+    /// The time at which the client is answered without it.
     pub deadline: Option<Instant>,
     /// The time at which the named paths are captured by themselves.
     pub press_at: Option<Instant>,
@@ -61,7 +61,7 @@ pub struct NamedCapture(Arc<Mutex<NamedState>>);
 enum NamedState {
     #[default]
     None,
-    /// It was tried, and failed.
+    /// It was tried and failed.
     GivenUp,
     Taken(Arc<NamedLeaf>),
 }
@@ -69,7 +69,7 @@ enum NamedState {
 /// The checkpoint of such a capture. Several actions may share it.
 struct NamedLeaf {
     taken: Taken,
-    /// True if a client was told of it.
+    /// True if a client was answered with it.
     is_told: AtomicBool,
 }
 
@@ -82,7 +82,7 @@ impl NamedCapture {
         matches!(*self.0.lock().unwrap_or_else(PoisonError::into_inner), NamedState::None)
     }
 
-    /// Returns the capture for a client that is told of it.
+    /// Returns the capture for the answer to a client, and notes that.
     pub fn tell(&self) -> Option<Taken> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             NamedState::Taken(leaf) => {
@@ -93,7 +93,7 @@ impl NamedCapture {
         }
     }
 
-    /// Returns the checkpoint if nobody was told of it and nobody else waits with it.
+    /// Returns the checkpoint if no client was answered with it and no other request shares it.
     pub fn forget(&self) -> Option<Checkpoint> {
         let NamedState::Taken(leaf) = self.set(NamedState::GivenUp) else { return None };
         let leaf = Arc::into_inner(leaf)?;
@@ -108,7 +108,7 @@ pub struct Pressing {
 }
 
 impl Wanted {
-    /// A capture of everything that nobody waits for.
+    /// Makes a request for a capture of everything that no client waits for.
     pub fn base(take: Take, done: Done) -> Wanted {
         Wanted {
             take,
@@ -149,7 +149,7 @@ impl Wanted {
         self.is_pressing(now).then(|| Pressing { take: self.take.clone(), named: self.named.clone() })
     }
 
-    /// Returns the checkpoint that protects the turn, as far as the worker knows more than whoever asked.
+    /// Returns the checkpoint that protects the turn. The worker may know a newer one than the request.
     fn standing(&self, last: Option<&LastTurn>) -> Option<TurnCheckpoint> {
         let newer = last.filter(|last| self.is_of_turn && self.waits && last.is_of(&self.take));
         self.turn.clone().or_else(|| newer.map(|last| last.checkpoint.clone()))
@@ -185,7 +185,7 @@ pub fn only_named(pressing: &[Pressing]) -> Option<Take> {
     Some(Take { selection: Selection { only, takes, ..Selection::with(targets) }, ..first.take.clone() })
 }
 
-/// Gives a capture of named paths to all that waited for it.
+/// Gives a capture of named paths to all requests that waited for it.
 pub fn hand_out(pressing: Vec<Pressing>, taken: Taken) {
     let leaf = Arc::new(NamedLeaf { taken, is_told: AtomicBool::new(false) });
     for one in pressing {
@@ -193,7 +193,7 @@ pub fn hand_out(pressing: Vec<Pressing>, taken: Taken) {
     }
 }
 
-/// Notes that the named paths cannot be captured by themselves: it is not tried again.
+/// Notes that the named paths cannot be captured by themselves, so that it is not tried again.
 pub fn give_up(pressing: Vec<Pressing>) {
     for one in pressing {
         one.named.set(NamedState::GivenUp);
@@ -228,7 +228,7 @@ pub fn joined(open: &[&Wanted], last: Option<&LastTurn>) -> Option<Take> {
         take.selection.targets.extend(further.selection.targets.iter().cloned());
         take.draft.effects.extend(further.draft.effects.iter().copied());
         take.draft.always |= further.draft.always;
-        // What changed before the last of them asked has to be in it.
+        // The capture has to hold all changes from before the last of them asked.
         take.asked = take.asked.zip(further.asked).map(|(one, two)| one.max(two));
     }
     if open.len() > 1 {
@@ -246,8 +246,7 @@ pub fn joined(open: &[&Wanted], last: Option<&LastTurn>) -> Option<Take> {
     Some(take)
 }
 
-/// Returns what one of several requests is answered from the checkpoint that was taken for all of them. The first is told that it
-/// was taken.
+/// Returns the answer to one of several requests that share a checkpoint. The first is told that it was taken.
 pub fn answered(wanted: &Wanted, taken: &Taken, (is_first, last): (bool, Option<&LastTurn>)) -> Protected {
     let standing = wanted.standing(last).filter(|_| wanted.reaches_all);
     let is_held = match standing {

@@ -9,7 +9,7 @@ use super::job::Job;
 use super::protect::{Pressing, Wanted};
 use crate::model::policy::Policy;
 
-/// Jobs that may wait.
+/// The most jobs that may wait.
 const ROOM: usize = 256;
 
 /// The time for which a base capture waits for an action whose checkpoint serves as well, where nothing has to be scanned for it.
@@ -29,7 +29,7 @@ pub(super) enum Next {
     Item(Item),
     /// The captures that sessions begin with.
     Bases(Vec<Wanted>),
-    /// Nothing came by the time at which it wanted to go on.
+    /// Nothing came by the time of the next idle task.
     Idle,
     Closed,
 }
@@ -39,7 +39,7 @@ pub(super) enum Next {
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
-    /// The captures among what waits, to be looked up without the lock.
+    /// The number of waiting captures, which can be read without the lock.
     captures: AtomicUsize,
 }
 
@@ -94,7 +94,8 @@ impl Queue {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
-            // A job may depend on them: the outputs of a codon are told from what was there before.
+            // Bases come before a plain job, which may depend on them: the outputs of a codon are compared with the
+            // files before it.
             if !state.bases.is_empty() && matches!(state.items.front(), Some(Item::Do(_) | Item::Policy(_))) {
                 return state.bases();
             }
@@ -173,7 +174,7 @@ impl Queue {
         !state.items.is_empty() || !state.bases.is_empty()
     }
 
-    /// Takes nothing more; what waits is done.
+    /// Closes the queue to new items; the waiting ones are still done.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_one();

@@ -18,11 +18,11 @@ pub fn belongs(session: &Path, cwd: &Path) -> bool {
     !between.into_iter().any(is_linked_worktree)
 }
 
-/// Most looks at the disk for one action: each may show the way to the next.
+/// The most looks at the disk for one action: each may reveal a further path to look at.
 const MAX_LOOKS: usize = 4;
 
-/// Judges an action; once more, when what the verdict asks of the disk says something: whether paths that seem to lie outside of the
-/// workspace lead into it through links, and where the repository begins that git works in.
+/// Judges an action, and judges it again if the disk adds something to the context. The disk tells which outside paths
+/// lead into the workspace through links, and where the repository begins in which git works.
 pub fn judged(mut context: Context, judge: impl Fn(&Context) -> Verdict) -> Verdict {
     let mut verdict = judge(&context);
     for _ in 0..MAX_LOOKS {
@@ -36,12 +36,12 @@ pub fn judged(mut context: Context, judge: impl Fn(&Context) -> Verdict) -> Verd
     verdict
 }
 
-/// Looks at what a verdict asks for.
+/// Looks up the facts that a verdict asks for.
 fn learn(context: &mut Context, verdict: &Verdict) {
     let is_outside = |pattern: &&String| !Path::new(pattern).starts_with(&context.workspace);
     let patterns: Vec<String> = verdict.patterns.iter().filter(is_outside).cloned().collect();
     let matches = expanded(&patterns);
-    // Names in one directory lie in the same place, but for links.
+    // Paths in one directory lead to the same place, but for links: one look is enough.
     let mut seen = HashSet::new();
     let matches = matches.iter().map(Path::new).filter(|path| path.is_symlink() || seen.insert(path.parent()));
     let paths = verdict.outside.iter().map(Path::new).chain(matches);
@@ -90,7 +90,7 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     let is_unclear = |path: &String| {
         let full = cwd.join(path);
         let has_place = || full.parent().is_none_or(Path::is_dir);
-        // If `cd` fails, the rest of the path is looked for where the action begins.
+        // If `cd` fails, the path is relative to the directory in which the action begins.
         let rest =
             || std::iter::successors(Some(full.as_path()), |path| path.strip_prefix(path.components().next()?).ok());
         let is_here =
@@ -98,7 +98,8 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
         let may_mislead = has_magic(path) || (!has_place() && is_here());
         may_mislead && full.symlink_metadata().is_err()
     };
-    // What names nothing on the disk may mean something else than was read: a pathspec, a range, a directory that `cd` did not reach.
+    // A word that names nothing on the disk may have another meaning: a pathspec, a range, a path below a directory
+    // that `cd` did not reach.
     let is_everything = verdict.reaches_all || verdict.targets.iter().any(is_unclear);
     let mut reach = ActionReach { is_everything, ..ActionReach::default() };
     for path in verdict.targets.iter().chain(&expanded) {
@@ -135,12 +136,12 @@ fn resolved(path: &Path) -> PathBuf {
 fn inside(workspace: &Path, full: &Path) -> Option<Target> {
     let relative = full.strip_prefix(workspace).ok()?;
     let path = RelPath::parse(relative.as_os_str().as_bytes()).ok()?;
-    // Nothing is captured in a `.git`, but what goes there is said. Git's own locks come and go.
+    // Nothing is captured in a `.git`, but losses there are reported. Git's own locks are left out: they come and go.
     let is_lock = path.name().ends_with(b".lock") && path.components().any(|name| name == b".git");
     (!path.is_root() && !is_lock).then_some(Target { path, recursive: true })
 }
 
-/// Lists the nested repositories in whose directories an action does something of which nobody can say what it destroys there.
+/// Lists the nested repositories in which an action destroys files that cannot be named in advance.
 pub fn repositories(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Vec<RelPath> {
     let dirs = std::iter::once(cwd.to_owned()).chain(verdict.dirs.iter().map(|dir| resolved(&cwd.join(dir))));
     let around = |dir: &Path| {
@@ -155,10 +156,11 @@ pub fn repositories(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Vec<RelP
     found
 }
 
-/// Most paths that the patterns of one action stand for; more are left to what the rules capture anyway.
+/// The most paths that the patterns of one action stand for. Further ones are protected only as far as the rules
+/// capture them.
 const MAX_MATCHES: usize = 20_000;
 
-/// Most directories that are looked into for the names that a search lets through, the nearest first.
+/// The most directories that are searched for the names of a `find`, the nearest first.
 const MAX_SEARCHED: usize = 50_000;
 
 /// Returns what patterns match on the disk, as a shell would expand them: names that begin with a dot only where the pattern does.
@@ -200,7 +202,7 @@ fn all_below(mut dirs: Vec<PathBuf>) -> Vec<PathBuf> {
 
 /// The names in a directory that one part of a pattern matches.
 fn matching(dir: &Path, part: &str, is_search: bool) -> Vec<PathBuf> {
-    // What no pattern can be made of, the shell takes literally; such a name is rare, and the rules see it anyway.
+    // The shell takes a word literally if it is no valid pattern. Such a name is rare, and the rules see it anyway.
     let Ok(glob) = globset::Glob::new(part) else { return Vec::new() };
     let matcher = glob.compile_matcher();
     let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -208,7 +210,7 @@ fn matching(dir: &Path, part: &str, is_search: bool) -> Vec<PathBuf> {
     names.filter(|name| shown(name) && matcher.is_match(Path::new(name))).map(|name| dir.join(name)).collect()
 }
 
-/// Resolves `.` and `..` by their words.
+/// Resolves `.` and `..` without a look at the disk.
 pub fn normalise(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
@@ -223,7 +225,7 @@ pub fn normalise(path: &Path) -> PathBuf {
     out
 }
 
-/// Directories whose content nobody misses.
+/// Returns the directories of temporary files, whose loss does not matter.
 pub fn temp_dirs() -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = ["/tmp", "/var/tmp"].map(PathBuf::from).to_vec();
     dirs.extend(std::env::var_os("TMPDIR").map(PathBuf::from).filter(|dir| dir.is_absolute()));
@@ -263,7 +265,7 @@ mod tests {
             assert!(wiped.is_everything && wiped.targets[0].path.is_root(), "{above:?}: {wiped:?}");
         }
         assert!(aimed("w", "..", false).is_everything);
-        // What is not there may mean another place.
+        // A path that does not exist may mean another place.
         std::fs::create_dir(root.join("other")).unwrap();
         assert!(aimed("w", "../other", true).is_nothing());
         for path in ["none/src", ":/", "sub/:x", "*.txt", "{a..c}"] {

@@ -29,7 +29,7 @@ pub struct InForce {
 pub struct Followed {
     /// Holds the configuration in force, if it changed or was asked for.
     pub read: Option<Arc<InForce>>,
-    /// Mistakes that were not told yet.
+    /// Mistakes that were not reported yet.
     pub mistakes: Vec<Mistake>,
     /// Lists the mistakes that no process of this home has reported yet, as sentences.
     pub unknown: Vec<String>,
@@ -43,7 +43,7 @@ struct Current {
     marks: SettingsMarks,
     /// True if the worker has been given the policy.
     delivered: bool,
-    /// The mistakes that were told, by their heads, as long as they stand.
+    /// The reported mistakes, by their heads, until they are corrected.
     told: Vec<String>,
 }
 
@@ -63,16 +63,17 @@ impl InForce {
         found.map_or_else(|| key.to_owned(), |setting| setting.origin.to_string())
     }
 
-    /// True if another reading came to the same.
+    /// True if another reading gave the same configuration.
     fn says_the_same(&self, other: &InForce) -> bool {
-        // What holds in the place of a mistake is told otherwise by a process that runs, and is the same.
+        // Only the heads are compared: a running process words the value in force differently, but the mistake is the
+        // same.
         let heads = |in_force: &InForce| in_force.mistakes.iter().map(Mistake::head).collect::<Vec<_>>();
         self.settings == other.settings && self.left_aside == other.left_aside && heads(self) == heads(other)
     }
 }
 
 impl Current {
-    /// Returns the mistakes that nobody was told of.
+    /// Returns the mistakes that were not reported yet.
     fn untold(&mut self) -> Vec<Mistake> {
         let mistakes = &self.in_force.mistakes;
         if mistakes.is_empty() && self.told.is_empty() {
@@ -85,7 +86,7 @@ impl Current {
 }
 
 impl FollowedSettings {
-    /// Reads them. Mistakes are told when they are first followed.
+    /// Reads the settings. Mistakes are reported when [`FollowedSettings::follow`] is first called.
     ///
     /// # Errors
     /// Returns the errors of [`settings::load`].
@@ -104,8 +105,8 @@ impl FollowedSettings {
         Arc::clone(&self.lock().in_force)
     }
 
-    /// Reads them again, if a file changed or it is `asked` for, and delivers the policy. A mistake is told once, unless it is
-    /// asked for, and what was in force stays in its place.
+    /// Reads the settings again if a file changed or a client `asked`, and delivers the policy. A mistake is reported
+    /// once, or when a client asks. The value in force before stays in its place.
     ///
     /// # Errors
     /// As [`FollowedSettings::load`].

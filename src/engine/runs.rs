@@ -1,4 +1,4 @@
-//! Runs and their codons: what a session says of them, and what the worker makes of it.
+//! Runs and their codons: the requests of a session, and the worker's part in them.
 
 use super::event::NewRun;
 use super::names::{recorded, run_id};
@@ -12,7 +12,7 @@ use crate::model::redact::redact;
 use crate::sys::clock::now_ms;
 use crate::sys::fs::durable::unique_suffix;
 
-/// Longest goal, name or reason that is kept, in characters.
+/// The longest goal, name or reason that is kept, in characters.
 const MAX_TEXT: usize = 400;
 
 /// A run that has begun.
@@ -64,7 +64,7 @@ impl Session {
         self.go_on_with(&run);
         self.state().open_run = true;
         let open = self.workspace()?;
-        // Whoever begins a run waits for no capture that may be at work; the branch is only looked up.
+        // The start of a run waits for no capture at work: a timeline of its own only looks up the branch.
         let branch = Timeline::open(self.engine.home(), open.workspace.clone(), open.in_force().policy.clone())?
             .catalog()
             .branch_of(&run)?;
@@ -104,7 +104,7 @@ impl Session {
         );
     }
 
-    /// Makes a run that goes on from a checkpoint. The session stays in its own.
+    /// Makes a run that continues from a checkpoint. The session stays in its own.
     pub fn fork_run(&mut self, selector: String, start: &NewRun, reply: Reply<RunBegun>) {
         let begin = self.beginning(start);
         self.ask(
@@ -139,7 +139,7 @@ impl Session {
         );
     }
 
-    /// Records what has become of a codon of the named run, else of the session's own.
+    /// Records the end of a codon of the named run, else of the session's own.
     pub fn mark_codon(&mut self, run: Option<&str>, mark: CodonMark, reply: Reply<CodonMarked>) {
         let run = self.run_named(run);
         let mark = CodonMark {

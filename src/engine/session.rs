@@ -1,4 +1,5 @@
-//! One client's session: its workspace, run and turn. Its events come in here, and each is answered by its own closure.
+//! One client's session: its workspace, run and turn. It takes the client's events, and answers each by its own
+//! closure.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,16 +29,16 @@ use crate::sys::interrupt::Interrupt;
 /// Numbers the sessions that this process has begun.
 static SESSIONS: AtomicU64 = AtomicU64::new(1);
 
-/// Faults that are remembered.
+/// The most faults that are remembered.
 const MAX_FAULTS: usize = 20;
 
 /// Answers an event or a request. Called once, with the session locked.
 pub type Reply<T> = Box<dyn FnOnce(&mut Session, Result<T>) + Send>;
 
-/// Does something with a session that others share, as long as there is one.
+/// Acts on a shared session, if it still exists.
 pub type Later = Arc<dyn Fn(Box<dyn FnOnce(&mut Session)>) + Send + Sync>;
 
-/// Receives what nobody asked for.
+/// Receives notices, which answer no request.
 pub type Tell = Box<dyn FnMut(Notice) + Send>;
 
 /// The workspace of a session, as far as it is known.
@@ -47,7 +48,7 @@ pub enum Root {
     Known(PathBuf),
     /// The workspace of this directory.
     Around(PathBuf),
-    /// The client has to say.
+    /// The client has to name it.
     Unknown,
 }
 
@@ -56,7 +57,7 @@ impl Root {
     pub fn of_process(named: Option<PathBuf>) -> Root {
         match named {
             Some(root) => Root::Known(root),
-            // A directory that is gone is told when it is needed.
+            // A missing directory is reported when it is needed.
             None => std::env::current_dir().map_or(Root::Unknown, Root::Around),
         }
     }
@@ -88,7 +89,7 @@ pub struct Session {
     pub(super) waits: bool,
     is_base_running: bool,
     has_base: bool,
-    /// Texts of what went wrong and was not anybody's reply.
+    /// Errors that belong to no reply.
     faults: Vec<String>,
 }
 
@@ -122,7 +123,7 @@ impl Session {
         settings.map_or(8 << 20, |effective| effective.policy.limits.line_bytes)
     }
 
-    /// Obeys what was edited since the last event.
+    /// Applies edits of the settings since the last event.
     pub fn renew(&mut self) {
         if let Root::Known(root) = &self.root
             && let Some(workspace) = self.engine.opened(root)
@@ -169,7 +170,7 @@ impl Session {
         self.waits = opening.waits.unwrap_or(self.waits);
         let known = opening.session.as_deref().is_some_and(|session| self.go_on_with(&run_id(session)));
         let workspace = self.workspace()?;
-        // The turn's own checkpoint is to be the first thing that is done for it.
+        // For a client that does not wait, the turn's own checkpoint has to come first.
         if !known && self.waits {
             self.capture_base(&workspace);
         }
@@ -197,7 +198,7 @@ impl Session {
         }
     }
 
-    /// Gives the worker a job, and goes on with `then` when it is done. Without room for it, `then` is told so.
+    /// Gives the worker a job, and calls `then` with its result. If the queue is full, `then` gets that error.
     pub fn queue<T: Send + 'static>(
         &mut self,
         workspace: &OpenWorkspace,
@@ -221,7 +222,7 @@ impl Session {
         }
     }
 
-    /// Has the worker of the session's own workspace answer a request. `work` is told the session's run.
+    /// Has the worker of the session's own workspace answer a request. `work` is called with the session's run.
     pub fn ask<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Timeline, &str, Interrupt<'_>) -> Result<T> + Send + 'static,
@@ -234,7 +235,7 @@ impl Session {
         }
     }
 
-    /// Gives the worker something that nobody waits for.
+    /// Gives the worker a job that no client waits for.
     pub(super) fn quietly(
         &mut self,
         workspace: &OpenWorkspace,
@@ -268,7 +269,7 @@ impl Session {
             if !interrupted_in(&open.workspace.dir).is_empty() {
                 self.interrupted_in = Some(open.workspace.dir.clone());
             }
-            // What is wrong from the start is told too.
+            // Mistakes in the settings from the start are reported too.
             if !open.in_force().warnings.is_empty() {
                 self.follow_settings(&open);
             }
@@ -276,13 +277,13 @@ impl Session {
         Ok(open)
     }
 
-    /// Obeys what was edited since the last event.
+    /// Applies edits of the settings since the last event.
     pub(super) fn follow_settings(&mut self, workspace: &OpenWorkspace) {
         let followed = match self.engine.renew(workspace) {
             Ok(followed) => followed,
             Err(error) => return self.told_fault(error),
         };
-        // They stand among the warnings of `hello` and `status` as long as they are not mended.
+        // `hello` and `status` list them among their warnings until they are corrected.
         followed.mistakes.iter().for_each(|mistake| self.tell(Notice::Fault(mistake.error())));
         let notes = followed.unknown.iter().map(|text| format!("piton: there is a mistake in its settings: {text}"));
         self.keep_notes(notes.collect());
@@ -299,32 +300,33 @@ impl Session {
         self.engine.reload()
     }
 
-    /// Returns a directory of the client by its real name. The workspace's own root is that whatever stands there now.
+    /// Returns a directory of the client by its real name. The workspace's root is taken as it is, even if something
+    /// else is there now.
     pub(super) fn directory(workspace: &OpenWorkspace, cwd: Option<&Path>) -> PathBuf {
         let root = workspace.workspace.path.clone();
         let cwd = cwd.map_or(root.clone(), |cwd| root.join(cwd));
         if cwd == root { cwd } else { cwd.canonicalize().unwrap_or(cwd) }
     }
 
-    /// Tells what nobody asked for.
+    /// Sends a notice.
     pub fn tell(&mut self, notice: Notice) {
         (self.tell)(notice);
     }
 
-    /// Notes what went wrong and is nobody's reply: each thing once, the newest few of them.
+    /// Notes an error that belongs to no reply: each once, and only the newest few.
     pub(super) fn fault(&mut self, text: String) {
         self.faults.retain(|known| *known != text);
         self.faults.truncate(MAX_FAULTS - 1);
         self.faults.insert(0, text);
     }
 
-    /// Tells of what went wrong with the input, and remembers it.
+    /// Reports an error of the input, and remembers it.
     pub fn told_fault(&mut self, error: Error) {
         self.fault(error.text());
         self.tell(Notice::Fault(error));
     }
 
-    /// Returns what went wrong and was nobody's reply.
+    /// Returns the errors that belong to no reply.
     pub fn faults(&self) -> &[String] {
         &self.faults
     }
@@ -343,7 +345,7 @@ impl Session {
         self.has_base
     }
 
-    /// Returns the restores that wait to be ended: as long as there are any, every reply says so.
+    /// Returns the interrupted restores: every reply names them until they are ended.
     pub fn interrupted(&self) -> Vec<OperationStart> {
         self.interrupted_in.as_deref().map(interrupted_in).unwrap_or_default()
     }
@@ -389,7 +391,8 @@ impl Session {
         self.jobs > 0 || !self.deadlines.is_empty()
     }
 
-    /// Locks the state that the session's connections share. Not to be held while anything else of the session is asked.
+    /// Locks the state that the session's connections share. Other methods of the session lock it too: do not call one
+    /// with it.
     pub(super) fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -400,7 +403,7 @@ impl Session {
         (state.run.clone(), state.turns.current().map(str::to_owned))
     }
 
-    /// Goes on with the session of a run; `true` when it was known before.
+    /// Continues the session of a run; `true` when it was known before.
     pub(super) fn go_on_with(&mut self, run: &str) -> bool {
         let (state, known) = self.engine.sessions().get(run);
         self.state = state;

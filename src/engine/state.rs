@@ -1,8 +1,7 @@
 //! The state of one session of a client: its run and its turn, shared by all of its connections.
 //!
-//! A hook is a process of its own for every event, so the state of a session that has a name is kept beside the store: another
-//! process, or another daemon, goes on where the last one was. Nobody waits for the disk: what a power cut takes is at worst one
-//! more checkpoint.
+//! Every event of a hook is a process of its own, so the state of a named session is kept beside the store. Another
+//! process or another daemon continues from it. The file is not synced: a power cut costs at worst one more checkpoint.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,10 +15,10 @@ use crate::checkpoint::Home;
 use crate::sys::fs::durable::{create_private_dir, replace_cache};
 use crate::sys::fs::mark::FileMark;
 
-/// Sessions that are kept in memory; beyond them those that no connection uses are dropped.
+/// The number of sessions in memory from which on those that no connection uses are dropped.
 const MANY: usize = 256;
 
-/// Files of sessions that nobody touched for so long are removed.
+/// The age from which on files of unused sessions are removed.
 const OLD: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// The length of a journal when it was last looked at.
@@ -39,11 +38,11 @@ pub struct SessionState {
     pub run: String,
     /// The open turn, with the checkpoints that protect it.
     pub turns: Turns,
-    /// Sentences that the client's model is to be told.
+    /// Sentences for the client's model.
     pub notes: Vec<String>,
-    /// The place up to which the journal of each workspace was told, by workspace id.
+    /// The length up to which the journal of each workspace was reported, by workspace id.
     pub told: BTreeMap<String, JournalMark>,
-    /// A run that was opened and that nothing closed. It ends with its connection.
+    /// The open run, which ends with its connection.
     #[serde(skip)]
     pub open_run: bool,
     #[serde(skip)]
@@ -53,18 +52,19 @@ pub struct SessionState {
     mark: Option<FileMark>,
 }
 
-/// Marks the file, by which one that another process has replaced is noticed; one that cannot be looked at counts as not there.
+/// Returns the mark of the file, which shows that another process replaced it. A file that cannot be looked at counts
+/// as missing.
 fn mark(file: &Path) -> Option<FileMark> {
     FileMark::behind(file).ok().flatten()
 }
 
 impl SessionState {
-    /// Of a session without a name, which ends with its connection.
+    /// Makes the state of a session without a name, which ends with its connection.
     pub fn unnamed() -> SessionState {
         SessionState { run: "local".to_owned(), ..SessionState::default() }
     }
 
-    /// Keeps what changed, if the session has a name.
+    /// Writes the state to its file, if the session has a name.
     pub fn keep(&mut self) {
         let Some(file) = &self.file else { return };
         let text = serde_json::to_vec(self).unwrap_or_default();
@@ -74,7 +74,7 @@ impl SessionState {
         self.mark = mark(file);
     }
 
-    /// Reads the file; `None` when there is none that can be read.
+    /// Reads the file; `None` when it is missing or damaged.
     fn load(run: &str, file: &Path) -> Option<SessionState> {
         let mark = mark(file);
         let text = std::fs::read(file).ok()?;
@@ -82,7 +82,7 @@ impl SessionState {
         Some(SessionState { run: run.to_owned(), file: Some(file.to_owned()), mark, ..state })
     }
 
-    /// Another process may have gone on meanwhile.
+    /// Reads the file again if another process changed it meanwhile.
     fn refresh(&mut self) {
         let Some(file) = self.file.clone().filter(|file| mark(file) != self.mark) else { return };
         if let Some(newer) = SessionState::load(&self.run, &file) {
@@ -101,12 +101,12 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// The sessions of a home.
+    /// Makes the sessions of a home.
     pub fn of(home: &Home) -> Sessions {
         Sessions { dir: home.path().join("sessions"), known: Mutex::default() }
     }
 
-    /// The session of a run; `true` when it was known before, here or by another process.
+    /// Returns the session of a run; `true` when it was known before, here or in another process.
     pub fn get(&self, run: &str) -> (SharedState, bool) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(state) = known.get(run) {
@@ -139,12 +139,12 @@ impl Sessions {
     }
 }
 
-/// Removes what sessions of long ago left.
+/// Removes the files of old sessions.
 fn forget_old(dir: &Path) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let age = entry.metadata().and_then(|facts| facts.modified()).ok().and_then(|time| time.elapsed().ok());
         if age.is_some_and(|age| age > OLD) {
-            // Whoever removed it before did the same.
+            // Another process that removed it first did the same.
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -173,7 +173,7 @@ mod tests {
         assert!(known && state.lock().unwrap().turns.current() == Some("t1"));
         assert_eq!(state.lock().unwrap().turns.checkpoint("w"), Some(&slot));
         assert!(Arc::ptr_eq(&state, &sessions.get("s-1").0) && !sessions.get("s-2").1);
-        // What another process does meanwhile is seen.
+        // Changes of another process are seen.
         {
             let (other, _) = Sessions::of(&home).get("s-1");
             let mut other = other.lock().unwrap();
@@ -181,7 +181,7 @@ mod tests {
             other.keep();
         }
         assert_eq!(sessions.get("s-1").0.lock().unwrap().turns.current(), Some("t2"));
-        // What is damaged is made anew.
+        // A damaged file is made anew.
         std::fs::write(dir.path().join("sessions/s-3"), b"{\"turns\": 5").unwrap();
         let (state, known) = sessions.get("s-3");
         assert!(!known && state.lock().unwrap().turns.current().is_none());

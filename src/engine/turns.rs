@@ -37,7 +37,7 @@ impl Session {
     pub(super) fn end_turn(&mut self, turn: &str) {
         let named = turn_name(turn);
         self.change_turns(|turns| {
-            // Without a name: whichever is open.
+            // An end without a name is the open turn's.
             let is_open = turns.current().is_some_and(|current| named.is_empty() || current == named);
             if is_open {
                 turns.end();
@@ -46,7 +46,7 @@ impl Session {
         });
     }
 
-    /// Keeps the turns when `change` says that it changed them.
+    /// Writes the turns when `change` says that it changed them.
     fn change_turns(&self, change: impl FnOnce(&mut Turns) -> bool) -> bool {
         let mut state = self.state();
         let changed = change(&mut state.turns);

@@ -1,4 +1,4 @@
-//! The watcher in the service of one workspace's timeline: started in idle time, told about in `status`.
+//! The watcher of one workspace's timeline. It is started in idle time and shown in `status`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::model::change::{Admits, ChangeSource, Changes, Clock};
 use crate::model::path::RelPath;
 use crate::watch::{Options, Refusal, Watcher};
 
-/// Longest wait for what has happened to be told; longer, and everything is looked at instead.
+/// The longest wait of a sync; after it, everything is scanned.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// The time for which watches may be placed at once, so that an event can come in between. What is left counts as changed until it is
-/// watched.
+/// The time for which watches may be placed at once, so that an event can come in between. The rest counts as changed
+/// until it is watched.
 const SLICE: Duration = Duration::from_millis(30);
 
-/// Most directories without a watch that are listed.
+/// The most directories without a watch that are listed.
 const MAX_LISTED: usize = 20;
 
 /// The state of the watcher, for people.
@@ -25,7 +25,7 @@ const MAX_LISTED: usize = 20;
 pub struct WatcherStatus {
     /// True if the next checkpoint looks only at what changed.
     pub warm: bool,
-    /// The reason why there is no watcher, if one was wanted and is not there.
+    /// The reason why there is no watcher, if one was wanted.
     pub refused: Option<String>,
     /// Watched directories.
     pub watches: usize,
@@ -35,7 +35,7 @@ pub struct WatcherStatus {
     pub unwatched_count: usize,
     /// Events that the kernel has reported since the watcher started.
     pub events: u64,
-    /// Counts how often the kernel's queue was full, so that everything was looked at.
+    /// The number of overflows of the kernel's queue, after each of which everything was scanned.
     pub overflows: u64,
     /// Audits in idle time since the workspace was opened.
     pub audits: u64,
@@ -48,12 +48,12 @@ pub struct WatcherStatus {
 /// The state that a worker writes and `status` reads.
 pub type SharedStatus = Arc<Mutex<WatcherStatus>>;
 
-/// Returns what is known now.
+/// Returns a copy of the status.
 pub fn snapshot(shared: &SharedStatus) -> WatcherStatus {
     shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Changes what is known.
+/// Changes the status.
 pub fn note(shared: &SharedStatus, change: impl FnOnce(&mut WatcherStatus)) {
     change(&mut shared.lock().unwrap_or_else(PoisonError::into_inner));
 }
@@ -72,7 +72,7 @@ pub fn start(timeline: &Timeline, shared: &SharedStatus) -> Result<WatcherSource
     Ok(source)
 }
 
-/// A watcher and the moment up to which it was asked.
+/// A watcher and the clock of its last answer.
 pub struct WatcherSource {
     watcher: Watcher,
     clock: Clock,

@@ -1,7 +1,8 @@
 //! One thread per workspace: it owns the timeline and does one job after another.
 //!
-//! Actions that wait for a checkpoint at the same time share one. When nothing waits, the worker tidies up, in an order and at times
-//! that [`IdleTask`] names; then it sleeps until the next job. An idle task that looks at the workspace gives way to a job.
+//! Actions that wait for a checkpoint at the same time share one. When nothing waits, the worker does the tasks of
+//! [`IdleTask`] in their order, at their times. Then it sleeps until the next job. An idle task that looks at the
+//! workspace gives way to a job.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +23,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::policy::Policy;
 use crate::sys::interrupt::Flow;
 
-/// A scan that gave way once does so again only after so many times the time that was lost.
+/// A scan that gave way once may run this many times longer before it gives way again.
 const BACK_OFF: u32 = 8;
 
 /// A worker; dropping it lets its thread end after the jobs that wait.
@@ -61,7 +62,7 @@ impl Worker {
         }
     }
 
-    /// Has a checkpoint taken; gives the request back when there is no room.
+    /// Asks for a checkpoint; gives the request back when there is no room.
     pub fn capture(&self, wanted: Wanted) -> Result<(), Box<Wanted>> {
         match self.queue.push(Item::Capture(Box::new(wanted))) {
             Err(Item::Capture(wanted)) => Err(wanted),
@@ -69,7 +70,7 @@ impl Worker {
         }
     }
 
-    /// Has everything captured once nothing else waits, so that the first action need not wait for it.
+    /// Asks for a capture of everything once nothing else waits, so that the first action need not wait for it.
     pub fn capture_base(&self, wanted: Wanted) {
         self.queue.push_base(wanted);
     }
@@ -92,7 +93,7 @@ impl Worker {
         self.queue.push(Item::Policy(Box::new(policy))).is_ok()
     }
 
-    /// Has captures given up at their next look-up.
+    /// Interrupts captures at their next check of the interrupt.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
     }
@@ -127,7 +128,7 @@ impl WorkerLoop {
         loop {
             let idle_at = task.map(|task: IdleTask| since + task.after());
             match self.queue.next(idle_at, self.timeline.is_live()) {
-                // It is nobody's job: idle time goes on as if nothing had been.
+                // This is no job, so the idle time is not counted anew.
                 Next::Item(Item::Listen) => {
                     self.timeline.sync_ahead();
                     continue;
@@ -156,7 +157,7 @@ impl WorkerLoop {
         self.idle.end(&mut self.timeline);
     }
 
-    /// Notes that the work is done, then tells whoever asked for it.
+    /// Notes that the work is done, and then delivers the answers.
     fn done(&mut self, answers: Vec<Answer>) {
         let warm = self.timeline.is_live();
         note(&self.watcher, |status| status.warm = warm);
@@ -196,7 +197,7 @@ impl WorkerLoop {
         self.done(answers);
     }
 
-    /// Captures what sessions begin with, once for all of them.
+    /// Takes the base captures of sessions, one for all of them.
     fn bases(&mut self, bases: Vec<Wanted>) {
         let Some(take) = bases.first().map(|base| base.take.clone()) else { return self.queue.done() };
         let caught = catch_unwind(AssertUnwindSafe(|| self.take(&take, &[])));
@@ -241,11 +242,11 @@ impl WorkerLoop {
         all
     }
 
-    /// Takes a checkpoint. Where it takes so long that an action's deadline comes near, what waiting actions name is captured
-    /// first, and the scan begins again. Each time it may run longer before that: it comes to its end.
+    /// Takes a checkpoint. If an action's deadline comes near, the paths that waiting actions name are captured first,
+    /// and the scan begins again. Each time it may run longer before that, so that it comes to its end.
     fn take(&mut self, take: &Take, open: &[&Wanted]) -> Result<Taken> {
         let mut patience = Duration::ZERO;
-        // What only looks at changes is not begun again: that would cost a scan.
+        // A capture that looks only at changes is not begun again: that would cost a scan.
         let is_scan = !self.timeline.is_live();
         loop {
             let (began, gave_way) = (Instant::now(), Cell::new(false));
@@ -288,7 +289,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Drops captures of named paths that nobody was told of: the checkpoint of everything came in time.
+    /// Drops captures of named paths that no client was answered with: the checkpoint of everything came in time.
     fn forget_named(&mut self, group: &[Wanted], came: bool) {
         for leaf in group.iter().filter(|_| came).filter_map(|wanted| wanted.named.forget()) {
             if let Err(error) = self.timeline.forget(&leaf) {

@@ -47,8 +47,8 @@ impl OpenWorkspace {
     }
 }
 
-/// Returns why the guard is off, until when, and what switches it on; nothing where it is on. `set` is where the settings say
-/// what the guard is.
+/// Returns why the guard is off, until when, and the command that switches it on; `None` where it is on. `set` is the
+/// origin of the setting.
 pub fn why_off(guard: Guard, dir: &Path, set: &str) -> Option<String> {
     if guard == Guard::Off {
         return Some(format!("the guard is off by the settings (`guard: off`, {set}): change that to switch it on"));

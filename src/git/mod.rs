@@ -117,7 +117,7 @@ pub fn run(command: &mut Command, input: Option<&[u8]>) -> Result<(Vec<u8>, bool
     let (pipe, input) = (child.stdin.take(), input.unwrap_or_default());
     let output = std::thread::scope(|scope| {
         if let Some(mut pipe) = pipe {
-            // Who ends before it has read everything says so by its exit code.
+            // A git that ends before it has read everything says so by its exit code.
             scope.spawn(move || drop(pipe.write_all(input)));
         }
         child.wait_with_output()

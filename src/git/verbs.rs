@@ -118,7 +118,7 @@ pub fn judge(args: &[OsString]) -> Result<Asked, RefusedLine> {
 /// Tells how git reads the word behind an option.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// For what it is.
+    /// Taken as the word that it is.
     Itself,
     /// As the value of the option before it.
     Value,
@@ -145,7 +145,7 @@ fn only_reads(verb: &str, words: &[&str]) -> Result<(), RefusedLine> {
         }
         barred(verb, word)?;
         next = match (takes(verb, word), next) {
-            // What may itself be a value takes none.
+            // A word that may itself be a value takes none.
             (Next::Value, Next::Either) => Next::Either,
             (takes, _) => takes,
         };

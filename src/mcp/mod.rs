@@ -1,7 +1,7 @@
 //! The messages between an MCP client and a server, as far as the guard cares (rank 2). Pure: messages in, decisions out.
 //!
-//! A message is never changed. What is not understood passes, and calls nothing a reader: a tool counts as one that writes
-//! until the server itself has said otherwise.
+//! A message is never changed. A message that is not understood passes and makes no tool a reader: a tool counts as one
+//! that writes until the server itself has said otherwise.
 
 pub mod notice;
 #[cfg(test)]

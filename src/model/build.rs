@@ -1,8 +1,8 @@
 //! From a manifest to tree objects and back.
 //!
 //! A checkpoint's root tree holds the workspace's entries under their stored names ([`super::name`]) and, when there is
-//! something that trees cannot hold, the entry `.piton` ([`super::meta`]). What is read back is untrusted: trees may
-//! come from anywhere.
+//! something that trees cannot hold, the entry `.piton` ([`super::meta`]). A tree that is read back is untrusted: it
+//! may come from anywhere.
 
 use std::collections::{BTreeMap, HashMap};
 

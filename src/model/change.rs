@@ -214,7 +214,7 @@ pub type Admits<'a> = &'a dyn Fn(&RelPath) -> bool;
 ///
 /// One implementor, around the watcher; the domain asks it without knowing the watcher.
 pub trait ChangeSource: Send {
-    /// Returns what changed since the last call. Whatever changed before the call is covered.
+    /// Returns what changed since the last call. Every change from before the call is covered.
     fn sync(&mut self, admits: Admits<'_>) -> Changes;
 
     /// Watches `dir` and what lies below it from now on, wherever `admits` has come to say so; what changed there before may not be

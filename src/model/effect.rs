@@ -270,7 +270,7 @@ impl Verdict {
     }
 }
 
-/// Whose `.git` goes with what an action names; ordered.
+/// The `.git` directories that go with the targets of an action; ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Takes {
     /// Nobody's: git's own verbs leave it alone.
@@ -323,7 +323,7 @@ pub struct Verdict {
     /// Directories from which git is asked for the top of its repository.
     #[serde(skip)]
     pub tops: Vec<String>,
-    /// Whose `.git` goes with the targets.
+    /// The `.git` directories that go with the targets.
     #[serde(skip)]
     pub takes: Takes,
 }

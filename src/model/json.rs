@@ -1,4 +1,4 @@
-//! JSON as clients really send it. What a strict reader takes is read by one; the rest is read with replacement, so that a
+//! JSON as clients really send it. A strict reader reads correct JSON; the rest is read with replacement, so that a
 //! message that is almost JSON still says what is about to happen.
 //!
 //! U+FFFD, or the characters as they stand, replace half of a surrogate pair, bytes that are not UTF-8, and unknown escapes. Null

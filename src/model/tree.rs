@@ -93,7 +93,7 @@ pub fn encode(mut entries: Vec<TreeEntry>) -> Vec<u8> {
 ///
 /// # Errors
 /// `store-damaged` for anything piton would not have written: cut entries, unknown modes (submodule links among them),
-/// names with `/`, `.` or `..`, duplicate or empty names, another order. What decodes encodes to the same bytes.
+/// names with `/`, `.` or `..`, duplicate or empty names, another order. A decoded tree encodes to the same bytes.
 pub fn decode(mut bytes: &[u8]) -> Result<Vec<TreeEntry>> {
     let mut entries = Vec::with_capacity(bytes.len() / 40);
     while !bytes.is_empty() {

@@ -1,8 +1,8 @@
 //! Tells what a tree costs in memory once all its paths are listed, without listing them.
 //!
-//! Tree objects share subtrees: ten small objects, each naming the next one ten times, are ten thousand million paths. A
-//! [`Scale`] reads each distinct tree once and adds up. Whoever lists paths counts them with a [`Meter`], and has the whole
-//! tree weighed before the list becomes long.
+//! Tree objects share subtrees: ten small objects, each naming the next one ten times, are ten thousand million paths.
+//! A [`Scale`] reads each distinct tree once and adds up. A function that lists paths counts them with a [`Meter`], and
+//! has the whole tree weighed before the list becomes long.
 //!
 //! *Invariant:* weighing takes memory for the distinct trees only, and no sum overflows.
 
@@ -17,8 +17,8 @@ use crate::error::{Code, Error, Result};
 /// Bytes that a listed path takes beside its name: its entry, its share of the map, the allocator's part.
 const A_PATH: u64 = 128;
 
-/// Paths that a stored checkpoint may have for each entry that its trees hold. What a capture recorded was on a disk, path by
-/// path, so that its directories share little.
+/// Paths that a stored checkpoint may have for each entry that its trees hold. A captured tree was on a disk, path by
+/// path, so its directories share little.
 const SHARING: u64 = 16;
 
 /// The part of the memory from which on a list of paths is long.
@@ -48,7 +48,7 @@ impl Weight {
     }
 }
 
-/// Weighs trees. What was weighed once is known when it is met again, in another tree too.
+/// Weighs trees. A tree that was weighed once is known when it is met again, in another tree too.
 #[derive(Default)]
 pub struct Scale {
     known: HashMap<ObjectId, Weight>,
@@ -110,7 +110,7 @@ impl Scale {
     /// # Errors
     /// `too-large`; those of `read`.
     pub fn admit(&mut self, root: &ObjectId, memory: u64, read: ReadTree<'_>) -> Result<()> {
-        // What is known is only a help, and is bounded too.
+        // The known weights only save time, and are bounded too.
         if self.known.len() as u64 > memory / A_PATH {
             self.known.clear();
         }

@@ -308,8 +308,8 @@ impl Body {
     }
 }
 
-/// Parses a line. What is almost JSON is read with replacement where that loses nothing: what guards goes on, with doubt, and
-/// what restores is refused.
+/// Parses a line. A line that is almost JSON is read with replacement where that is safe: a guarding request is
+/// answered, with doubt, and a restoring one is refused.
 ///
 /// # Errors
 /// `bad-utf8`, `bad-json`, `bad-request` naming the field, `unsupported-version`, `unknown-type`.

@@ -25,7 +25,7 @@ pub(super) const LATER: &[&str] =
 /// A key of another tool, and ours in its place.
 pub(super) struct ForeignKey {
     pub tool: &'static str,
-    /// As that tool spells it, without the name of the section that it stands in.
+    /// The spelling of that tool, without the name of its section.
     pub name: &'static str,
     pub ours: &'static str,
 }

@@ -1,4 +1,4 @@
-//! By which an edit of the settings' files is noticed: what the file system says of them, a few calls in all.
+//! Marks that show an edit of the settings' files. They hold a few facts from the file system, for a few calls in all.
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -4,9 +4,9 @@
 //! compressing and writing overlap without a queue. Under [`MAX_LOOSE`] objects wait in memory and become loose
 //! files; from there on everything goes into a pack.
 //!
-//! Where very much is to come ([`LIGHT_FROM`]), compressing would take as long as all the rest: it is put off. Each thread
-//! appends to a pack of its own then, and these packs are *light*: framed and not compressed, told by their name, and
-//! compressed in idle time ([`super::recompress`]).
+//! For a very large batch ([`LIGHT_FROM`]), compressing would take as long as all the rest, so it is put off. Each
+//! thread then appends to a pack of its own. These packs are *light*: their objects are framed and not compressed. They
+//! are known by their name and are compressed in idle time ([`super::recompress`]).
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -28,13 +28,13 @@ use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sink::ObjectSink;
 use crate::sys::fs::space::DiskSpace;
 
-/// From this many bytes on a pack is written, so that memory stays bounded.
+/// The bytes in memory from which on a pack is written, so that memory stays bounded.
 const MAX_LOOSE_BYTES: usize = 8 << 20;
 
-/// A number of objects to come from which on what is there already is read at once instead of being asked for one by one.
+/// The number of expected objects from which on the present ones are listed at once, not looked up one by one.
 const MANY: usize = 1000;
 
-/// Compressed bytes after which free space is asked for again while a pack grows.
+/// The compressed bytes after which free space is checked again while a pack grows.
 const ASK_ROOM: u64 = 16 << 20;
 
 /// A commit to be written; identity and time zone are piton's own.
@@ -78,7 +78,7 @@ struct Inner {
     waiting_bytes: usize,
     /// True if there are too many to be loose files.
     packing: bool,
-    /// Compressed bytes at which free space is asked for.
+    /// The compressed bytes at which free space is checked next.
     ask_room_at: u64,
 }
 
@@ -102,13 +102,13 @@ pub struct Batch<'s> {
     objects: &'s Objects,
     /// The packs as they were when the batch began.
     set: Arc<Set>,
-    /// The loose objects that were there already, where they were worth listing.
+    /// The loose objects that were there already, if it was worth listing them.
     present: OnceLock<Present>,
-    /// From how many bytes on they are not compressed yet.
+    /// The size of a batch from which on its objects are not compressed yet.
     light_from: u64,
     light: AtomicBool,
     inner: Mutex<Inner>,
-    /// Packs that nobody appends to at this moment.
+    /// Packs that no thread appends to at this moment.
     packs: Mutex<Vec<PackWriter>>,
     /// Compressed bytes.
     bytes: AtomicU64,
@@ -172,7 +172,7 @@ impl<'s> Batch<'s> {
     /// `conflict` when the ref is not where it was expected, `disk-full`, `permission`. The ref has not moved then.
     pub fn land(self, store: &Store, landing: Landing<'_>) -> Result<BatchStats> {
         let Landing { log, name, expect, new, synced } = landing;
-        // A branch holds more than its newest checkpoint: torn, all of them would be lost.
+        // A branch's ref stands for more than its newest checkpoint: if the file were torn, all would be lost.
         let synced = synced || expect.is_some();
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
         let stats = BatchStats { objects: inner.ids.len() as u64, bytes: self.bytes.into_inner() };
@@ -186,7 +186,7 @@ impl<'s> Batch<'s> {
         }
         let record = Record { name: name.to_owned(), old: expect, new, objects };
         if synced {
-            // This checkpoint may share objects with records that nobody waited for.
+            // This checkpoint may share objects with log records that are not synced yet.
             lazy::sync_logs(&store.home)?;
         } else {
             lazy::announce(&store.home, log.path())?;
@@ -198,7 +198,7 @@ impl<'s> Batch<'s> {
             if is_put { Ok(()) } else { loose::write_quick(git_dir, id, bytes) }
         });
         if let Err(error) = written.and_then(|()| store.swap_ref(name, expect, new, false)) {
-            // Nobody was told of it; the first error is the one to tell.
+            // The record was not answered; the first error is the one to report.
             let _ = log.cut(begin);
             return Err(error);
         }
@@ -220,7 +220,7 @@ impl<'s> Batch<'s> {
         DiskSpace::at(&self.git_dir)?.require_floor(&self.git_dir)
     }
 
-    /// Keeps an object in memory while there are few; `false` when a pack is being written.
+    /// Keeps an object in memory while there are few; returns `false` when a pack is being written.
     fn keep_waiting(&self, kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<bool> {
         let mut inner = self.lock();
         if inner.ids.contains(&id) {
@@ -243,7 +243,7 @@ impl<'s> Batch<'s> {
         Ok(false)
     }
 
-    /// Compresses an object, and appends it to a pack that nobody else appends to.
+    /// Compresses an object, and appends it to a pack that no other thread uses.
     fn pack(&self, kind: ObjectKind, id: ObjectId, content: &[u8]) -> Result<()> {
         let light = self.light.load(Ordering::Relaxed);
         let effort = if light { Effort::Stored } else { Effort::Fast };
@@ -251,7 +251,7 @@ impl<'s> Batch<'s> {
         self.bytes.fetch_add(packed.bytes.len() as u64, Ordering::Relaxed);
         let mut packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
         let free = packs.pop();
-        // Many light packs at once, since all of them become one; of others there is one.
+        // There may be many light packs at once, since they are compressed into one later; of others there is one.
         let (free, packs) = if light {
             drop(packs);
             (free, None)
@@ -282,7 +282,7 @@ impl ObjectSink for Batch<'_> {
 
     fn expect(&self, objects: usize, bytes: u64) -> Result<()> {
         if objects >= MANY && self.present.get().is_none() && !self.objects.borrows() {
-            // A second one would say the same.
+            // If another thread has set it meanwhile, its list is the same.
             let _ = self.present.set(Present::read(&self.git_dir)?);
         }
         if bytes >= self.light_from {
@@ -309,7 +309,8 @@ impl ObjectSink for Batch<'_> {
     }
 }
 
-/// Finishes packs and has them known before a ref names what they hold: a pack that goes later is missed then.
+/// Finishes packs, and adds them to the inventory before a ref names their objects: a pack that disappears later is
+/// then noticed.
 fn finish_packs(objects: &Objects, packs: Mutex<Vec<PackWriter>>) -> Result<()> {
     let packs = packs.into_inner().unwrap_or_else(PoisonError::into_inner);
     if packs.is_empty() {

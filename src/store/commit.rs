@@ -16,7 +16,7 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// Reads a commit; `None` for what is none.
+    /// Reads a commit; `None` for other bytes.
     pub fn decode(content: &[u8]) -> Option<Commit> {
         let (mut tree, mut parents, mut time, mut rest) = (None, Vec::new(), None, content);
         loop {

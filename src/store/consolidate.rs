@@ -1,9 +1,10 @@
-//! Few packs instead of many, and a pack instead of very many loose objects: work for idle time.
+//! Makes few packs of many, and a pack of very many loose objects, in idle time.
 //!
-//! One call does one step: it copies small packs' entries as they are (or packs loose objects) into one new pack, synced
-//! with its index before anything goes. What the new pack replaces is first written down in `superseded`, then removed
-//! with the store lock held alone and without waiting for it; while somebody writes, the next call does that and nothing
-//! else. Cut anywhere, every object is there at least once. No object is lost or replaced: the epoch stays.
+//! One call does one step: it copies small packs' entries as they are (or packs loose objects) into one new pack,
+//! synced with its index before anything goes. The replaced files are first written down in `superseded`. They are then
+//! removed with the store lock held alone, without waiting for it; while another process writes, the next call does
+//! only that. Wherever the process is killed, every object exists at least once. No object is lost or replaced: the
+//! epoch stays.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -24,13 +25,13 @@ use crate::sys::fs::durable::{replace_file, sync_dir};
 /// The bounds at which work begins, and the amount that one call does.
 #[derive(Clone, Copy)]
 pub struct Bounds {
-    /// Most packs that may stand.
+    /// The most packs that may exist.
     pub packs: usize,
-    /// The number that is left when there were more.
+    /// The number of packs that is left when there were more.
     pub left: usize,
-    /// Most bytes that one call copies; two packs at least.
+    /// The most bytes that one call copies; it copies two packs at least.
     pub bytes: u64,
-    /// Most loose objects that may stand.
+    /// The most loose objects that may exist.
     pub loose: usize,
 }
 
@@ -38,10 +39,10 @@ pub struct Bounds {
 pub const BOUNDS: Bounds = Bounds { packs: 50, left: 25, bytes: 256 << 20, loose: 6000 };
 
 impl Store {
-    /// Does one step, if there is one to do and nobody else does it; says whether something was removed.
+    /// Does one step, if there is one to do and no other process does it. Returns true if something was removed.
     ///
     /// # Errors
-    /// `disk-full`, `permission`, `internal`; everything that was there is there still.
+    /// `disk-full`, `permission`, `internal`; nothing is lost then.
     pub fn consolidate(&mut self, bounds: Bounds) -> Result<bool> {
         let place = &self.paths();
         if !is_due(place, bounds)? {
@@ -72,7 +73,7 @@ impl Store {
 
 /// Tells whether there may be something to do: asked without a lock, since most often there is not.
 fn is_due(place: &StorePaths, bounds: Bounds) -> Result<bool> {
-    // Ids are as good as random: one directory of 256 tells whether counting them all is worth it.
+    // Ids are as good as random: one directory of 256 shows if counting them all is worth it.
     Ok(superseded_file(place).exists()
         || dense(&place.git_dir)?.len() > bounds.packs
         || loose::sample(&place.git_dir)? > bounds.loose / 256)
@@ -82,7 +83,7 @@ fn superseded_file(place: &StorePaths) -> PathBuf {
     place.home.join("superseded")
 }
 
-/// Returns what waits to be removed, after the pack that replaces it: paths below `objects`, each of its own line.
+/// Returns the lines of `superseded`: the pack that replaces the rest, then the paths below `objects` to remove.
 fn read_superseded(place: &StorePaths) -> Result<Vec<String>> {
     let path = superseded_file(place);
     match std::fs::read_to_string(&path) {
@@ -92,7 +93,7 @@ fn read_superseded(place: &StorePaths) -> Result<Vec<String>> {
     }
 }
 
-/// Removes what is superseded, if the pack that replaces it still stands.
+/// Removes superseded files, if the pack that replaces them still exists.
 fn remove(place: &StorePaths, superseded: &[String]) -> Result<()> {
     let objects = place.git_dir.join("objects");
     if let Some((new, old)) = superseded.split_first()
@@ -113,7 +114,7 @@ fn remove(place: &StorePaths, superseded: &[String]) -> Result<()> {
     gone(&superseded_file(place))
 }
 
-/// A directory and a name, as this module writes them: nothing that leads elsewhere.
+/// Returns true for a directory and a name as this module writes them: a path that leads elsewhere is not followed.
 fn is_plain(name: &str) -> bool {
     let word = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     name.split_once('/').is_some_and(|(dir, file)| word(dir) && word(file))
@@ -195,7 +196,7 @@ fn pack_loose(place: &StorePaths, bounds: Bounds) -> Result<Vec<String>> {
         let path = loose::path_of(&place.git_dir, &id);
         let length = path.metadata().at("looking at", &path)?.len();
         if copied + length > bounds.bytes {
-            // A large one may stay loose: it is a file of its own for good reason.
+            // A large object may stay loose: it was written as a file of its own because of its size.
             continue;
         }
         if let Some((kind, content)) = loose::read_whole(&path, &id)? {

@@ -7,11 +7,12 @@ use super::repository::Store;
 use crate::error::{Code, IoContext, Result};
 use crate::sys::fs::lock::{FileLock, Mode};
 
-/// Temporary files outside of the object directories are no writer's any more when they are this old.
+/// The age from which on temporary files outside of the object directories belong to no writer any more.
 const OLD: Duration = Duration::from_secs(3600);
 
 impl Store {
-    /// Removes temporary objects and packs of killed writers; gives how many. Does nothing while anybody writes.
+    /// Removes temporary objects and packs of killed writers, and returns their number. Does nothing while another
+    /// process writes.
     ///
     /// # Errors
     /// When the directories cannot be listed, or a file cannot be removed.
@@ -59,7 +60,7 @@ fn listed(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
 }
 
 fn is_old(path: &Path) -> bool {
-    // What cannot be looked at, or comes from the future, is left alone.
+    // A file that cannot be looked at, or has a time in the future, is left alone.
     let modified = path.symlink_metadata().and_then(|facts| facts.modified());
     modified.is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > OLD))
 }

@@ -11,18 +11,18 @@ use crate::error::{Code, Error, Result};
 /// The amount of work that is put into one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// None: it is framed, not compressed.
+    /// No compression: the content is only framed.
     Stored,
-    /// The fastest level that compresses: somebody waits.
+    /// The fastest level that compresses, while a client waits.
     Fast,
-    /// Nobody waits.
+    /// The smallest result, for idle time.
     Small,
 }
 
-/// Most bytes of a stored block.
+/// The most bytes of a stored block.
 const BLOCK: usize = 0xffff;
 
-/// More than deflate can compress: a size that promises more is a lie, and memory is not given for it.
+/// A ratio above the best that deflate can reach: a stated size beyond it is false, and no memory is allocated for it.
 pub(super) const RATIO: usize = 1100;
 
 /// Returns how many bytes content of a size takes at most: a fast compressor may spend nine bits on each of its bytes.
@@ -35,7 +35,7 @@ fn compressor(level: i32) -> RefCell<Compressor> {
 }
 
 thread_local! {
-    /// Their tables are worth keeping: most objects are smaller than they are.
+    /// Kept for each thread: their tables are larger than most objects.
     static FAST: RefCell<Compressor> = compressor(1);
     static SMALL: RefCell<Compressor> = compressor(6);
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
@@ -66,7 +66,7 @@ fn compress(compressor: &mut Compressor, content: &[u8], out: &mut Vec<u8>) -> R
 /// Blocks of plain bytes, each with its length and that length's complement before it; the last one is marked.
 fn stored(content: &[u8], out: &mut Vec<u8>) {
     out.reserve(content.len() + 5 * (content.len() / BLOCK + 1) + 6);
-    // A window of 32 KiB, the fastest level; a multiple of 31 together.
+    // A window of 32 KiB at the fastest level; zlib wants the two bytes to be a multiple of 31.
     out.extend_from_slice(&[0x78, 0x01]);
     let blocks = content.len().div_ceil(BLOCK).max(1);
     for n in 0..blocks {

@@ -1,4 +1,4 @@
-//! Deriving from a pack what its index should say: the index itself, or which of its objects the pack still holds.
+//! Derives from a pack the index that it should have, or the objects of an index that the pack still holds.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -20,12 +20,12 @@ pub(super) struct Derived {
     pub bad: BTreeSet<ObjectId>,
 }
 
-/// Bytes that are read at once.
+/// The bytes that are read at once.
 const PIECE: usize = 256 << 10;
 
-/// Reads a pack from its first object to its last and makes the index that it should have. Where an object is damaged, it goes on at the
-/// next place that the old index names. An ordinary git wants an index to name as many objects as the pack counts: damaged ones keep
-/// the entry that the old index has for them.
+/// Reads a pack from its first object to its last and makes the index that it should have. After a damaged object it
+/// continues at the next place that the old index names. An ordinary git wants an index to name as many objects as the
+/// pack counts, so damaged ones keep their entry of the old index.
 pub(super) fn index(file: &File, length: u64, old: &Arc<Vec<u8>>) -> std::io::Result<Derived> {
     let mut hints: Vec<PackEntry> = Index::bounded(Arc::clone(old))
         .map(|old| old.entries().filter(|entry| entry.offset >= 12).collect())
@@ -43,7 +43,7 @@ pub(super) fn index(file: &File, length: u64, old: &Arc<Vec<u8>>) -> std::io::Re
                 at = end;
             }
             Err(Fault::System(error)) => return Err(error),
-            // Damage, or the checksum at the end.
+            // Either damage, or the checksum at the end.
             Err(Fault::Damaged(_) | Fault::Refused(_)) => {
                 match hints.get(hints.partition_point(|hint| hint.offset <= at)) {
                     Some(next) => at = next.offset,
@@ -63,7 +63,7 @@ pub(super) fn index(file: &File, length: u64, old: &Arc<Vec<u8>>) -> std::io::Re
     Ok(Derived { bytes: pack::index_bytes(&found, &end), bad })
 }
 
-/// Adds the objects that only the old index names. Where something else was found in their place, the old index is wrong.
+/// Adds the objects that only the old index names. If another object was found at that place, the old index is wrong.
 fn add_damaged(found: &mut Vec<PackEntry>, hints: &[PackEntry]) -> BTreeSet<ObjectId> {
     let ids: HashSet<ObjectId> = found.iter().map(|entry| entry.id).collect();
     let mut places: HashSet<u64> = found.iter().map(|entry| entry.offset).collect();
@@ -124,7 +124,7 @@ fn crc(file: &File, from: u64, to: u64) -> std::io::Result<u32> {
     Ok(hasher.finalize())
 }
 
-/// Finds out what deltas make, and adds that. A delta whose base is damaged makes nothing.
+/// Resolves deltas, and adds their objects. A delta on a damaged base makes none.
 fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Vec<PackEntry>) -> std::io::Result<()> {
     let mut places: HashMap<ObjectId, u64> = HashMap::new();
     if !deltas.is_empty() {
@@ -165,7 +165,7 @@ pub(super) fn missing(file: &File, length: u64, index: &Index) -> std::io::Resul
     for (at, (entry, end)) in entries.iter().zip(ends).enumerate() {
         let is_last = at + 1 == entries.len();
         let is_there = entry.offset < end && end <= length && crc(file, entry.offset, end)? == entry.crc;
-        // Where the last one ends is not known of a pack that was cut or grew.
+        // In a pack that was cut or grew, the end of the last entry is not known.
         let is_there = is_there
             || (is_last
                 && matches!(one(file, length, entry.offset), Ok((id, _)) if id.is_none_or(|id| id == entry.id)));

@@ -1,7 +1,8 @@
 //! Reading one object out of a pack, with and without deltas, by positioned reads.
 //!
-//! Nothing is mapped: a pack that is cut while it is read gives an error for the objects that it lost, and never a signal. Sizes are
-//! claims: memory is given as far as the pack has bytes that could hold so much. What comes out is not proved here; see [`Objects`].
+//! Nothing is mapped: a pack that is cut while it is read gives an error for the objects that it lost, and never a
+//! signal. A stated size is only a claim: no more memory is used than the pack's bytes could unpack to. The result is
+//! not proved here; see [`Objects`].
 //!
 //! [`Objects`]: super::objects::Objects
 
@@ -16,16 +17,16 @@ use crate::error::Error;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::weight::object_too_large;
 
-/// Longest chain of deltas; git makes them 50 long, and at most 4095.
+/// The longest chain of deltas that is followed; git makes them 50 long, and at most 4095.
 const DEEPEST: usize = 4096;
 
-/// Up to this many bytes an object is read at once; a larger one piece by piece.
+/// The size up to which an object is read at once; a larger one is read piece by piece.
 const AT_ONCE: u64 = 256 << 10;
 
-/// Bytes of one read of a larger object.
+/// The bytes of one read of a larger object.
 const PIECE: usize = 64 << 10;
 
-/// No header of an entry is longer, the base of a delta included.
+/// The most bytes of an entry's header, including the base of a delta.
 const HEADER: usize = 48;
 
 /// The form of an entry.
@@ -44,7 +45,7 @@ pub(super) enum Form {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub form: Form,
-    /// Bytes of what is compressed: of a delta the delta's own.
+    /// The inflated size; of a delta, that of the delta itself.
     pub size: u64,
     /// The place where the compressed bytes begin.
     pub begin: u64,
@@ -55,11 +56,11 @@ pub(super) enum Fault {
     /// The pack does not hold it as it should.
     Damaged(&'static str),
     System(std::io::Error),
-    /// It is not judged: it would take more memory than the reader gives, or its base cannot be read now.
+    /// It is not judged: it would take more memory than the reader allows, or its base cannot be read now.
     Refused(Error),
 }
 
-/// The fault of a copy that can be read and is not what its id says.
+/// The fault of a readable copy whose content does not have its id.
 pub(super) const OTHER_BYTES: Fault = Fault::Damaged("it has other bytes than its id says");
 
 impl From<std::io::Error> for Fault {
@@ -74,10 +75,10 @@ impl From<std::io::Error> for Fault {
     }
 }
 
-/// Reads the base of a delta that stands in no pack, or in another one.
+/// Reads the base of a delta from another pack or a loose file.
 pub(super) type Elsewhere<'e> = dyn Fn(&ObjectId) -> Result<(ObjectKind, Vec<u8>), Fault> + 'e;
 
-/// Bases of deltas may always be this large, whatever the object that they lead to may take.
+/// The size that a base may always have, even for a smaller object.
 const SMALL_BASE: u64 = 32 << 20;
 
 /// Returns how large a base may be for an object that may have `most` bytes.
@@ -92,7 +93,7 @@ pub(super) struct PackSource<'p> {
     pub length: u64,
     /// The place where an object of the same pack begins.
     pub find: &'p dyn Fn(&ObjectId) -> Option<u64>,
-    /// Reads a base that stands elsewhere.
+    /// Reads a base from elsewhere.
     pub other: &'p Elsewhere<'p>,
 }
 
@@ -315,7 +316,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
 fn apply(base: &[u8], delta: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
     let Some((size, instructions)) = sizes(base, delta) else { return Ok(None) };
     let mut out = Vec::new();
-    // Memory that the system refuses is an error, not the end of the process.
+    // If the system refuses the memory, this is an error and not the end of the process.
     out.try_reserve_exact(size).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
     Ok(follow(base, instructions, size, out))
 }
@@ -325,7 +326,7 @@ fn sizes<'d>(base: &[u8], delta: &'d [u8]) -> Option<(usize, &'d [u8])> {
     let (from, used) = varint(delta)?;
     let (size, more) = varint(&delta[used..])?;
     let instructions = &delta[used + more..];
-    // An instruction copies the whole base at most: a larger size is a lie, and memory is not given for it.
+    // An instruction copies the whole base at most: a larger size is false, and no memory is allocated for it.
     let most = base.len().saturating_add(1).saturating_mul(instructions.len());
     let fits = |size: &usize| from == base.len() as u64 && *size <= most;
     Some((usize::try_from(size).ok().filter(fits)?, instructions))

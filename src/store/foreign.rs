@@ -6,8 +6,8 @@ use git2::{Config, ConfigLevel, Repository, RepositoryOpenFlags};
 
 use super::layout::isolate;
 
-/// A text setting as the user's git has it in the work tree `root`: the repository's own, else the user's. What cannot be read
-/// has none.
+/// Returns a text setting as the user's git has it in the work tree `root`: the repository's own, else the user's. An
+/// unreadable file has none.
 pub fn setting(root: &Path, key: &str) -> Option<String> {
     isolate();
     let none: [&std::ffi::OsStr; 0] = [];
@@ -16,7 +16,7 @@ pub fn setting(root: &Path, key: &str) -> Option<String> {
         let mut config = Config::new().ok()?;
         for (file, level) in user_files().into_iter().zip([ConfigLevel::System, ConfigLevel::XDG, ConfigLevel::Global])
         {
-            // One that is not there says nothing.
+            // A missing file has no settings.
             let _ = config.add_file(&file, level, false);
         }
         config.snapshot().ok()?.get_string(key).ok()

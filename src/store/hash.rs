@@ -1,4 +1,4 @@
-//! SHA-1 of what was hashed before or is our own: collision detection has nothing to protect here.
+//! SHA-1 of bytes that were hashed before or are piton's own: collision detection has nothing to protect here.
 
 use std::fs::File;
 use std::io::Read;
@@ -36,12 +36,12 @@ impl PlainHasher {
     }
 }
 
-/// Of what was hashed before, or is our own: collision detection has nothing to protect here.
+/// Returns a hasher without collision detection, for bytes that were hashed before or are piton's own.
 pub(super) fn plain_sha1() -> Sha1 {
     Sha1::builder().detect_collision(false).build()
 }
 
-/// The SHA-1 of a file from where it stands to its end.
+/// Returns the SHA-1 of a file from its current position to its end.
 pub(super) fn checksum_of(file: &mut File) -> std::io::Result<[u8; 20]> {
     let mut hasher = plain_sha1();
     let mut buffer = vec![0u8; 1 << 18];

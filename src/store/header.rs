@@ -21,8 +21,8 @@ pub(super) fn entry_header(kind: ObjectKind, size: u64) -> Vec<u8> {
     header
 }
 
-/// Kind and size of the entry that `bytes` begin with, and where its content begins; `None` for deltas, tags and what is
-/// none.
+/// Returns kind and size of the entry at the beginning of `bytes`, and where its content begins; `None` for deltas,
+/// tags and other bytes.
 pub(super) fn entry_of(bytes: &[u8]) -> Option<(ObjectKind, u64, usize)> {
     let (number, size, at) = type_and_size(bytes)?;
     let kind = match number {

@@ -1,5 +1,5 @@
-//! Things that can be wrong with the store, told by looking: packs and indexes that lack each other or are damaged, refs that name nothing,
-//! checkpoints with holes. Nothing is mended here.
+//! Looks for damage of the store: packs and indexes that lack each other or are damaged, refs that name nothing, and
+//! checkpoints with holes. It repairs nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -17,17 +17,17 @@ use crate::sys::fs::lock::{FileLock, Mode};
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ailment {
-    /// A pack that nobody finds an object in.
+    /// A pack without an index, in which no object is found.
     PackWithoutIndex(PathBuf),
     /// An index whose objects are gone.
     IndexWithoutPack(PathBuf),
     /// An index that is damaged, and how. The next checkpoint writes it anew.
     DamagedIndex(PathBuf, &'static str),
-    /// A pack that is not what its index says, and how many objects it should hold that stand nowhere.
+    /// A pack that does not fit its index, and the number of its objects that exist nowhere else.
     TornPack(PathBuf, usize),
-    /// A ref whose checkpoint is not wholly there: its file, and what is missing.
+    /// A ref whose checkpoint is incomplete: its file, and the missing part.
     Hole(PathBuf, String),
-    /// A ref that cannot be read, or whose commit is not there: its file, and why.
+    /// A ref that cannot be read, or whose commit is missing: its file, and why.
     BrokenRef(PathBuf, String),
 }
 
@@ -56,14 +56,15 @@ impl fmt::Display for Ailment {
 }
 
 impl Store {
-    /// Looks at all packs and their indexes, whatever was found out about them before. Halves are passed over while somebody writes.
+    /// Looks at all packs and their indexes, without trust in earlier results. Halves are passed over while another
+    /// process writes.
     ///
     /// # Errors
     /// When they cannot be listed or read.
     pub fn pack_ailments(&self) -> Result<Vec<Ailment>> {
         let dir = self.git_dir.join("objects/pack");
         let mut found = Vec::new();
-        // Whoever holds it writes, and a new pack is there before its index.
+        // The holder writes, and a new pack appears before its index.
         let lock = self.home.join("store.lock");
         if let Ok(_alone) = FileLock::acquire(&lock, Mode::Exclusive, "looking", Duration::ZERO) {
             found.extend(halves(&dir)?);
@@ -74,7 +75,7 @@ impl Store {
             match packs::examine(&index)? {
                 Some(why) => found.push(Ailment::DamagedIndex(index, why)),
                 None => {
-                    // Objects that were stored anew are not missed, and nothing else can be done about this pack.
+                    // Objects that were stored anew are not missing, and nothing else can be done about this pack.
                     let gone = pack.bad.iter().filter(|id| !self.objects.proves(id)).count();
                     if gone > 0 || (pack.bad.is_empty() && !pack.is_closed()?) {
                         found.push(Ailment::TornPack(pack.stem.with_extension("pack"), gone));
@@ -85,8 +86,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Looks at all packs and all refs. Packs are passed over while somebody writes, since a new pack is there before its index. If
-    /// nothing is wrong, objects that may have been missing are not missing any more.
+    /// Looks at all packs and all refs. Packs are passed over while another process writes, since a new pack appears
+    /// before its index. If nothing is wrong, the suspicion that objects are missing is taken back.
     ///
     /// # Errors
     /// When the directories cannot be listed.

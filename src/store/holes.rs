@@ -25,14 +25,15 @@ impl Store {
         Holes { store: self, epoch: self.epoch().ok(), whole: HashSet::new(), torn: HashMap::new() }
     }
 
-    /// True if objects may be missing that checkpoints name: packs went, or objects were found damaged. A look for holes tells.
+    /// Returns true if objects may be missing that checkpoints name: packs disappeared, or objects were found damaged.
+    /// Only a look for holes can tell.
     pub fn is_suspect(&self) -> bool {
         self.objects.is_suspect()
     }
 }
 
 impl Holes<'_> {
-    /// Takes back that objects may be missing, after this look at everything has shown that none is.
+    /// Takes back the suspicion that objects are missing, after this look at everything has found none.
     pub fn trust(&self) {
         let Some(epoch) = &self.epoch else { return };
         if let Err(error) = self.store.objects.trust(epoch) {
@@ -40,13 +41,13 @@ impl Holes<'_> {
         }
     }
 
-    /// Returns what is missing or damaged below a tree: the first path found and why; `None` if all of it is there. Trees are read and proved,
-    /// contents are looked for by name.
+    /// Returns the first missing or damaged path below a tree, and why; `None` if all of it is there. Trees are read
+    /// and proved, contents are looked up by name.
     ///
     /// # Errors
     /// When packs cannot be listed.
     pub fn below(&mut self, root: ObjectId) -> Result<Option<String>> {
-        // Each tree is told whole once everything below it is: its children stand behind it on the stack.
+        // A tree counts as whole once everything below it does, so its children are behind it on the stack.
         let mut pending = vec![(root, String::new(), false)];
         let mut hole: Option<String> = None;
         while let Some((id, path, is_done)) = pending.pop() {

@@ -1,4 +1,5 @@
-//! Reading pack indexes of version 2. Every number in them is checked: anybody may have written them, and disks forget bits.
+//! Reads pack indexes of version 2. Every number in them is checked: any program may have written them, and disks lose
+//! bits.
 //!
 //! An index is read into private memory, never mapped: a file that is cut or changed while it is in use can neither end the process
 //! nor change what was verified. *Invariant:* no content of an index makes a lookup panic or read outside of it.
@@ -16,13 +17,13 @@ pub(super) struct PackEntry {
     pub offset: u64,
 }
 
-/// Before the ids: magic, version, and the table of first bytes.
+/// The bytes before the ids: magic, version, and the table of first bytes.
 const HEAD: usize = 8 + 1024;
 
-/// Bytes of one object in the tables: id, CRC-32, offset.
+/// The bytes of one object in the tables: id, CRC-32, offset.
 const EACH: usize = 28;
 
-/// The checksums of pack and index at the end.
+/// The bytes of the checksums of pack and index at the end.
 const TAIL: usize = 40;
 
 /// A whole index of version 2.
@@ -32,8 +33,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Takes bytes that were verified before, as far as the file system tells: only the tables' bounds are looked at. The error says
-    /// what is wrong.
+    /// Takes bytes that were verified before, as far as the file system tells, and checks only the bounds of the
+    /// tables. The error says what is wrong.
     pub(super) fn bounded(bytes: impl Into<Arc<Vec<u8>>>) -> Result<Index, &'static str> {
         let bytes = bytes.into();
         if !bytes.starts_with(b"\xfftOc\0\0\0\x02") {
@@ -82,7 +83,7 @@ impl Index {
     }
 
     fn word(&self, at: usize) -> u32 {
-        // Callers stay within the tables, whose bounds were looked at; what is outside of them counts as nothing.
+        // Callers stay within the tables, whose bounds were checked; a place outside of them counts as zero.
         self.bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
     }
 

@@ -1,9 +1,12 @@
-//! The inventory of packs, and of their states: so that a loss is noticed by whoever writes next, and an index is verified once.
+//! The inventory of packs and of their states. By it the next writer notices a loss, and an index is verified only
+//! once.
 //!
-//! `piton-packs` in the store names each pack with what the file system said of both its files and how many objects it holds. A writer
-//! compares it with what stands before it trusts anything ([`Objects::account`]). A pack that is gone or holds less changes the store's
-//! epoch: everything that is remembered of the store's content is then looked up again. *Invariant:* who removes packs takes them out of
-//! the inventory first. *Invariant:* who writes it has read it under its lock. *Invariant:* what is derived from it is only trust; a missing or damaged inventory costs looking.
+//! `piton-packs` in the store names each pack with what the file system said of both its files and how many objects it
+//! holds. A writer compares it with the actual files before it trusts anything ([`Objects::account`]). A pack that is
+//! gone or holds less changes the store's epoch: all knowledge of the store's content is then looked up again.
+//! *Invariant:* packs are taken out of the inventory before they are removed. *Invariant:* a writer has read the
+//! inventory under its lock. *Invariant:* it only saves looking: a missing or damaged inventory costs time and nothing
+//! else.
 //!
 //! [`Objects::account`]: super::objects::Objects::account
 
@@ -43,12 +46,13 @@ pub(super) struct Inventory {
     pub packs: BTreeMap<String, KnownPack>,
     /// True if objects may be missing that checkpoints name.
     pub is_suspect: bool,
-    /// Objects that a checkpoint names and nothing holds: that they are missing is no news.
+    /// Missing objects that a checkpoint names and that are known to be missing.
     pub lost: BTreeSet<ObjectId>,
 }
 
 impl Inventory {
-    /// Takes the lock on it, for who reads it in order to write it. Taken behind the store's lock, and only for as long as that takes.
+    /// Takes its lock, for a reading that is followed by a write. It is taken after the store's lock, and held only for
+    /// that time.
     ///
     /// # Errors
     /// `store-locked` when another process holds it for very long; `permission`.
@@ -56,11 +60,12 @@ impl Inventory {
         FileLock::acquire(&git_dir.with_file_name("inventory.lock"), Mode::Exclusive, "looking at packs", PATIENCE)
     }
 
-    /// The same, without trust in indexes that are damaged by now: those are derived again when packs are listed.
+    /// Returns the inventory without the indexes that are damaged by now: those are derived again when packs are
+    /// listed.
     pub(super) fn verified(mut self, git_dir: &Path) -> Inventory {
         let dir = git_dir.join("objects/pack");
         for (name, known) in &mut self.packs {
-            // One that cannot be read is not there, or is told of when packs are listed.
+            // An unreadable one is missing, or is reported when packs are listed.
             if std::fs::read(dir.join(format!("{name}.idx"))).is_ok_and(|bytes| Index::verified(bytes).is_err()) {
                 known.idx = FileMark::NONE;
             }
@@ -68,7 +73,7 @@ impl Inventory {
         self
     }
 
-    /// The identity of its file: another process that found something damaged has written it anew.
+    /// Returns the mark of its file, which changes when another process writes it anew.
     ///
     /// # Errors
     /// When the file cannot be looked at.

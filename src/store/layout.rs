@@ -1,7 +1,8 @@
 //! Making and mending the repository.
 //!
-//! What stands beside objects and refs is derived: configuration, HEAD, epoch. One that is missing or damaged is written anew, and never a
-//! reason to stop. Only a store of a newer format is refused: its configuration is whole, as its last line proves, and says so.
+//! The files beside objects and refs are derived: configuration, HEAD, epoch. A missing or damaged one is written anew
+//! and is never a reason to stop. Only a store of a newer format is refused: its configuration is whole, as its last
+//! line proves, and says so.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -17,7 +18,7 @@ use crate::sys::fs::durable::{create_private_dir, replace_cache, replace_file, s
 /// The format this version reads and writes.
 const FORMAT: u32 = 1;
 
-/// The last line of a configuration begins so; the CRC-32 of what stands before it follows.
+/// The beginning of a configuration's last line; the CRC-32 of the text before it follows.
 const SUM: &str = "# piton: sum ";
 
 const HEAD: &str = "ref: refs/heads/local\n";
@@ -58,8 +59,8 @@ fn config_text() -> String {
     text
 }
 
-/// The format that a configuration says, unless it is damaged. One without a sum was written by an older piton, or by a newer one that
-/// has another way of proving it.
+/// Returns the format that a configuration states, unless it is damaged. A configuration without a sum is from an older
+/// piton, or from a newer one that proves it in another way.
 fn format_of(config: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(config).ok()?;
     let body = match text.trim_end().rsplit_once(SUM) {
@@ -74,7 +75,7 @@ fn format_of(config: &[u8]) -> Option<u32> {
     line?.parse().ok()
 }
 
-/// Has the configuration be this version's, whatever it was.
+/// Writes this version's configuration if the file has another one.
 ///
 /// # Errors
 /// `store-damaged` for a store that a newer piton made.
@@ -117,14 +118,14 @@ pub(super) fn prepare(home: &Path) -> Result<PathBuf> {
     Ok(git_dir)
 }
 
-/// Builds a new repository aside and renames it, so that nobody ever sees a half-made one.
+/// Builds a new repository aside and renames it, so that no process ever sees a half-made one.
 fn create(home: &Path, git_dir: &Path) -> Result<()> {
     let aside = home.join(format!("store.git.tmp-{}", unique_suffix()));
     create_private_dir(&aside)?;
     for dir in ["objects/pack", "objects/info", "refs/heads", "refs/piton", "info"] {
         create_private_dir(&aside.join(dir))?;
     }
-    // Now, so that no checkpoint has to wait for one.
+    // All fan-out directories are made now, so that no checkpoint has to wait for one.
     for first in 0..=255u8 {
         create_private_dir(&aside.join(format!("objects/{first:02x}")))?;
     }
@@ -136,7 +137,7 @@ fn create(home: &Path, git_dir: &Path) -> Result<()> {
     match std::fs::rename(&aside, git_dir) {
         Ok(()) => sync_dir(home),
         Err(_) if git_dir.join("config").exists() => {
-            // Another process made it first; ours is not needed, and holds nothing.
+            // Another process made it first. This copy is not needed and is empty; if it stays, it does no harm.
             let _ = std::fs::remove_dir_all(&aside);
             Ok(())
         }
@@ -169,7 +170,7 @@ fn mend(git_dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives the store another epoch: what is remembered of its content is looked up again.
+/// Gives the store another epoch, so that all knowledge of its content is looked up again.
 pub(super) fn change_epoch(git_dir: &Path) -> Result<()> {
     replace_file(&git_dir.join("piton-epoch"), new_epoch()?.as_bytes())
 }

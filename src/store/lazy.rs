@@ -1,8 +1,9 @@
-//! Marks of workspaces that wrote without waiting (`durability: process`), so that others need not trust them.
+//! Marks of workspaces that write without syncing (`durability: process`), so that other workspaces do not rely on
+//! their objects unsynced.
 //!
-//! `lazy/<workspace>` stands, durably, from a workspace's first record that was not waited for until the next start
-//! after a power cut. It has two readers. A writer that does wait syncs these workspaces' logs before its own record,
-//! since it may share objects with them. And the first start of a boot, finding any, checks every loose object.
+//! The file `lazy/<workspace>` exists from a workspace's first unsynced record until the first start after a power cut.
+//! It has two readers. A writer that syncs makes these workspaces' logs durable before its own record, since it may
+//! share objects with them. The first start after a boot checks every loose object if it finds such a file.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, IoContext, Result};
 use crate::sys::fs::durable::{create_private_dir, replace_file, sync_dir};
 
-/// The marks that stand: names of workspaces.
+/// Returns the names of the marked workspaces.
 pub(super) fn marked(home: &Path) -> Result<Vec<String>> {
     let dir = dir(home);
     let listing = match std::fs::read_dir(&dir) {
@@ -36,7 +37,7 @@ pub(super) fn announce(home: &Path, log: &Path) -> Result<()> {
     replace_file(&mark, b"")
 }
 
-/// Makes the records durable that others did not wait for.
+/// Makes the unsynced records of other workspaces durable.
 pub(super) fn sync_logs(home: &Path) -> Result<()> {
     for name in marked(home)? {
         let path = home.join("workspaces").join(name).join("log");

@@ -1,17 +1,18 @@
-//! The log of one workspace: what was answered and is not durable elsewhere yet.
+//! The log of one workspace. It holds the checkpoints that were answered and are not durable elsewhere yet.
 //!
-//! A small checkpoint is one record, appended and synced once: its objects as their loose files hold them, and the ref it
-//! moves. Only then the loose files and the ref are written, without waiting for the disk, so that everybody sees them. In
-//! idle time they are synced and the log is emptied ([`Store::flush`]). After a power cut all logs are applied before
-//! anything else is done ([`Store::recover`]): objects that are missing or torn are written again, refs that did not move
-//! are moved.
+//! A small checkpoint is one record, appended and synced once: its objects as their loose files hold them, and the ref
+//! it moves. Only then the loose files and the ref are written, without waiting for the disk, so that every process
+//! sees them. In idle time they are synced and the log is emptied ([`Store::flush`]). After a power cut all logs are
+//! applied before anything else is done ([`Store::recover`]): objects that are missing or torn are written again, refs
+//! that did not move are moved.
 //!
-//! A record is `PTNL`, the length of the body and its CRC-32 (both 32 bits, little-endian), and the body. The body is the old id and
-//! the new one (an old one of zeros: none), the ref's name, and the objects, each an id and its bytes. Name and bytes have their
-//! lengths before them. What follows the last whole record was never answered and is cut off.
+//! A record is `PTNL`, the length of the body and its CRC-32 (both 32 bits, little-endian), and the body. The body is
+//! the old id and the new one (an old one of zeros: none), the ref's name, and the objects, each an id and its bytes.
+//! Name and bytes have their lengths before them. Bytes after the last whole record were never answered and are cut
+//! off.
 //!
-//! *Invariant:* one writer at a time: who holds the workspace's lock. *Invariant:* refs are deleted only after a flush, so
-//! that no record brings one back.
+//! *Invariant:* there is one writer at a time, the holder of the workspace's lock. *Invariant:* refs are deleted only
+//! after a flush, so that no record brings one back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -30,10 +31,10 @@ use crate::sys::fs::lock::{FileLock, Mode};
 const MAGIC: &[u8; 4] = b"PTNL";
 const HEAD: usize = 12;
 
-/// Larger logs are not read: no writer lets one grow so far.
+/// The size above which a log is not read: no writer lets one grow so far.
 const CAP: u64 = 1 << 30;
 
-/// From this many bytes on a log is flushed before anything is appended.
+/// The size from which on a log is flushed before anything is appended.
 pub const FULL: u64 = 32 << 20;
 
 /// The time that the first process after a power cut waits for others.
@@ -107,7 +108,7 @@ fn take<'b>(body: &mut &'b [u8]) -> Option<&'b [u8]> {
     Some(bytes)
 }
 
-/// The whole records of a log, and how many bytes they take; what follows is torn.
+/// Returns the whole records of a log, and how many bytes they take; the rest is torn.
 pub fn decode(bytes: &[u8]) -> (Vec<Record>, usize) {
     let mut records = Vec::new();
     let mut at = 0;
@@ -132,7 +133,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens a log, making it when it is missing; what is torn is cut off.
+    /// Opens a log, or makes it when it is missing; a torn tail is cut off.
     ///
     /// # Errors
     /// `disk-full`, `permission`.
@@ -163,7 +164,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Tells whether nobody else has appended to it or emptied it since.
+    /// Tells whether no other process has appended to it or emptied it since.
     pub fn is_current(&self) -> bool {
         self.file.metadata().is_ok_and(|facts| facts.len() == self.length)
     }
@@ -188,7 +189,8 @@ impl Log {
         Ok(decode(&bytes))
     }
 
-    /// Appends a record; with `synced` it survives a power cut from here on. Gives where it begins, to be taken back.
+    /// Appends a record; with `synced` it survives a power cut from here on. Returns where it begins, so that it can be
+    /// taken back.
     ///
     /// # Errors
     /// `disk-full`, `permission`; the log is as it was then.
@@ -198,7 +200,8 @@ impl Log {
         let written = self.file.seek(SeekFrom::Start(begin)).and_then(|_| self.file.write_all(&bytes));
         let written = written.and_then(|()| if synced { self.file.sync_data() } else { Ok(()) });
         if let Err(error) = written {
-            // The first error is the one to tell; a tail that stays is torn, or says what nobody was told.
+            // The first error is the one to report. A tail that stays is torn, or holds a checkpoint that was never
+            // answered.
             let _ = self.cut(begin);
             return Err(Error::io(error, "writing the log", &self.path));
         }
@@ -206,7 +209,7 @@ impl Log {
         Ok(begin)
     }
 
-    /// Takes back what was appended since.
+    /// Takes back the records from `length` on.
     ///
     /// # Errors
     /// Returns the errors of the system.
@@ -230,7 +233,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 impl Store {
-    /// Makes durable what a log holds, and empties it.
+    /// Makes the content of a log durable elsewhere, and empties it.
     ///
     /// # Errors
     /// `disk-full`, `permission`; the log is as it was then.
@@ -265,7 +268,7 @@ impl Store {
         if is_known() {
             return Ok(());
         }
-        // Whoever holds a workspace's lock has come past here before: nobody writes to a log now.
+        // Every process passes here before it takes a workspace's lock, so nobody writes to a log now.
         let _lock = FileLock::acquire(&self.home.join("store.lock"), Mode::Exclusive, "recovering", PATIENCE)?;
         if is_known() {
             return Ok(());
@@ -300,7 +303,7 @@ impl Store {
         Ok(())
     }
 
-    /// Brings back what a log holds, durably, and empties it.
+    /// Applies a log durably, and empties it.
     fn apply(&self, path: &Path) -> Result<()> {
         let mut log = Log::open(path)?;
         let (records, _) = log.records()?;
@@ -315,7 +318,7 @@ impl Store {
         }
         for (name, (passed, last)) in moves {
             let now = self.target(name).unwrap_or(None);
-            // A ref that stands elsewhere was moved by somebody after all of these.
+            // A ref that is at another commit was moved after all of these records.
             if now != Some(last) && (now.is_none() || passed.contains(&now)) {
                 self.put_ref(name, last)?;
             }
@@ -326,8 +329,8 @@ impl Store {
         self.flush(&mut log)
     }
 
-    /// Objects that were never synced can be empty after a power cut, or torn: each is read, if somebody has written without
-    /// waiting. They come back from a log, or are written again when a checkpoint needs them.
+    /// Removes unsynced objects that a power cut left empty or torn. Each object is read if a workspace has written
+    /// without syncing. They come back from a log, or are written again when a checkpoint needs them.
     fn drop_damaged_objects(&self, read_all: bool) -> Result<()> {
         let objects = self.git_dir().join("objects");
         for dir in std::fs::read_dir(&objects).at("listing", &objects)? {

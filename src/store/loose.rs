@@ -33,25 +33,25 @@ pub(super) fn path_in(objects: &Path, id: &ObjectId) -> PathBuf {
     objects.join(&hex[..2]).join(&hex[2..])
 }
 
-/// Files up to this size take one block of most file systems, compressed or not.
+/// The size up to which a file takes one block of most file systems, compressed or not.
 const BLOCK: usize = 4000;
 
-/// The longest header that is read. No longer one is written.
+/// The longest header that is read; none is written longer.
 const HEADER: usize = 32;
 
-/// So many bytes of a file are read before its header is judged.
+/// The bytes of a file that are read before its header is judged.
 const BEGINNING: u64 = 64 << 10;
 
-/// Content up to this size is inflated at once; larger content is inflated as a stream, because memory that the system refuses is
-/// then an error and not the end of the process.
+/// The size up to which content is inflated at once. Larger content is inflated as a stream, because then refused
+/// memory is an error and not the end of the process.
 const AT_ONCE: usize = 1 << 20;
 
 thread_local! {
-    /// Only puts the frame of zlib around the content.
+    /// The compressor that only puts the frame of zlib around the content.
     static FRAME: RefCell<Compressor> = RefCell::new(Compressor::new(CompressionLvl::new(0).unwrap_or_default()));
 }
 
-/// Compresses an object as a loose file holds it. A small one would gain nothing by it, and stays as it is.
+/// Compresses an object as a loose file holds it. A small one is only framed: compressing would save no block.
 pub(super) fn compress(kind: ObjectKind, content: &[u8]) -> Result<Vec<u8>> {
     let mut plain = Vec::with_capacity(content.len() + 32);
     plain.extend_from_slice(format!("{} {}\0", kind.as_str(), content.len()).as_bytes());
@@ -115,7 +115,8 @@ pub(super) fn is_damaged(path: &Path, id: &ObjectId) -> bool {
     }
 }
 
-/// Gives kind, size and content of a loose object to `take`, as a stream. What it does not have room for in memory, it needs none for.
+/// Gives kind, size and content of a loose object to `take`, as a stream, so that a large object needs no memory of its
+/// size.
 pub(super) fn with<T>(
     path: &Path,
     take: impl FnOnce(ObjectKind, u64, &mut dyn Read) -> Result<T, Fault>,
@@ -156,7 +157,7 @@ pub(super) fn write_quick(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> R
     Ok(())
 }
 
-/// Has an object be there, durably, exactly as a log holds it.
+/// Writes an object durably, exactly as a log holds it.
 pub(super) fn put_back(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Result<()> {
     let path = path_of(git_dir, id);
     if std::fs::read(&path).is_ok_and(|bytes| bytes == compressed) {
@@ -167,7 +168,7 @@ pub(super) fn put_back(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> Resu
     pending.temporary.place(git_dir, id)
 }
 
-/// Syncs files or directories, several at a time; what is not there is passed over.
+/// Syncs files or directories, several at a time; missing ones are passed over.
 pub(super) fn sync_files(paths: &BTreeSet<PathBuf>) -> Result<()> {
     let paths: Vec<&PathBuf> = paths.iter().collect();
     SYNCERS.try_each(paths.len(), &|at| match File::open(paths[at]) {
@@ -198,13 +199,13 @@ impl UnsyncedObject {
     }
 }
 
-/// The threads that wait for the disk at once, however few processors there are.
+/// The threads that wait for the disk at once; their number does not depend on the processors.
 pub(super) const SYNCERS: Threads = Threads { name: "sync", most: 8, block: 1, caller: Caller::Works };
 
-/// From one more object on a batch writes a pack.
+/// The most objects that a batch writes as loose files; more become a pack.
 pub(super) const MAX_LOOSE: usize = 64;
 
-/// Makes objects durable and puts them in their places; the directories too.
+/// Makes objects durable and puts them in their places. Syncs their directories too.
 ///
 /// Syncs wait for the file system's journal. Those that wait at the same time share one commit of it, so that many wait
 /// hardly longer than one.
@@ -244,7 +245,7 @@ pub(super) fn list_in(objects: &Path) -> Result<Vec<ObjectId>> {
         }
         for entry in std::fs::read_dir(dir.path()).at("listing", dir.path())? {
             let entry = entry.at("listing", dir.path())?;
-            // An empty file holds no object, whatever it is called.
+            // An empty file holds no object: a power cut may have left it.
             if entry.metadata().is_ok_and(|facts| facts.len() > 0) {
                 ids.extend(format!("{fan_out}{}", entry.file_name().to_string_lossy()).parse::<ObjectId>());
             }
@@ -266,7 +267,7 @@ pub(super) fn read_whole(path: &Path, id: &ObjectId) -> Result<Option<(ObjectKin
 /// Reads a loose object of at most so many bytes into memory and proves it. A larger one is refused before it is unpacked.
 pub(super) fn read(path: &Path, id: &ObjectId, most: u64) -> Result<(ObjectKind, Vec<u8>), Fault> {
     let mut file = File::open(path)?;
-    // A buffer that grows between objects that stay tears the heap: as many bytes are taken as will be read.
+    // The buffer gets its full size at once: one that grows among lasting objects would fragment the heap.
     let mut bytes = Vec::with_capacity(file.metadata()?.len().min(BEGINNING) as usize);
     Read::by_ref(&mut file).take(BEGINNING).read_to_end(&mut bytes)?;
     let (kind, size, begin) = header(&bytes[..])?.object()?;
@@ -274,7 +275,7 @@ pub(super) fn read(path: &Path, id: &ObjectId, most: u64) -> Result<(ObjectKind,
         return Err(Fault::Refused(object_too_large(id, size, most)));
     }
     if bytes.len() as u64 == BEGINNING {
-        // What a file holds behind that is not read.
+        // Further bytes of the file are not read.
         file.take(deflate::most_compressed(size).saturating_sub(BEGINNING)).read_to_end(&mut bytes)?;
     }
     let whole = usize::try_from(size).ok().and_then(|size| size.checked_add(begin));
@@ -332,7 +333,7 @@ fn header(compressed: impl Read) -> std::io::Result<Head> {
     Ok(parsed(&begin).unwrap_or(Head::Nothing))
 }
 
-/// True if bytes could be read and are not what was compressed.
+/// Returns true if the bytes could be read and are no valid compressed data.
 fn is_of_decoder(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
 }

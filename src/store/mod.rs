@@ -5,9 +5,9 @@
 //! pack writers (`batch`) and read by our own reader (`objects`), refs by compare-and-swap, and refs are listed by our own reader, which
 //! reports broken ones. No configuration of git is read, and no `git` binary is run.
 //!
-//! Invariant: an object is durable before a ref names it. Invariant: everything that writes holds the store lock shared
-//! from its first "already there" until its ref has moved; what deletes objects takes it exclusively and changes the
-//! epoch.
+//! *Invariant:* an object is durable before a ref names it. *Invariant:* every writer holds the store lock shared from
+//! its first "already there" until its ref has moved. A process that deletes objects takes it exclusively and changes
+//! the epoch.
 
 mod batch;
 mod commit;

@@ -1,8 +1,8 @@
 //! The objects of a store, read without libgit2: loose ones, those of packs, and those that a repository borrows.
 //!
-//! libgit2 maps indexes and packs and trusts what they say, so that a flipped bit or a file that is cut ends the process. Here files are
-//! read, every number is checked, and what comes out is proved by its id. *Invariant:* nothing is delivered that its id does not say.
-//! *Invariant:* reading changes nothing but a note of what was found damaged or missing; the next writer acts on it
+//! libgit2 maps indexes and packs and trusts them, so a flipped bit or a cut file ends the process. Here files are
+//! read, every number is checked, and each object is proved by its id. *Invariant:* delivered content always has its
+//! id. *Invariant:* reading changes nothing but a note of what was found damaged or missing; the next writer acts on it
 //! ([`Objects::account`]).
 
 mod account;
@@ -24,13 +24,13 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 use account::Accounted;
 
-/// Objects that were found damaged or missing when they were read, a line each.
+/// The file of objects that were found damaged or missing when they were read, a line each.
 const NOTED: &str = "piton-damaged";
 
-/// Notes take up to so many bytes. A note that finds no room is made when the object is read again.
+/// The most bytes of notes. A note without room is made when the object is read again.
 const MOST_NOTED: u64 = 1 << 20;
 
-/// Bases of deltas in other packs: so many are read for one object. No git makes one, so that a few are enough; each takes stack.
+/// The most bases in other packs that are read for one object. No git makes one, so a few are enough; each takes stack.
 const STEPS: usize = 32;
 
 /// Bounds the chain of repositories that borrow from each other.
@@ -67,7 +67,7 @@ pub(super) struct Objects {
 pub(super) type StoredKind = Option<ObjectKind>;
 
 impl Objects {
-    /// Of the repository at `git_dir`. Nothing is read yet.
+    /// Makes the objects of the repository at `git_dir`. Nothing is read yet.
     pub(super) fn new(git_dir: &Path) -> Objects {
         let mut dirs = vec![git_dir.join("objects")];
         let mut at = 0;
@@ -92,7 +92,7 @@ impl Objects {
         }
     }
 
-    /// Notes in the repository at `git_dir`, which it borrows from.
+    /// Has damage noted in the repository at `git_dir`, from which this one borrows.
     pub(super) fn note_in(&mut self, git_dir: &Path) {
         self.noted = git_dir.join(NOTED);
     }
@@ -151,8 +151,8 @@ impl Objects {
         Arc::clone(self.set.lock().unwrap_or_else(PoisonError::into_inner).insert(loaded))
     }
 
-    /// The packs with indexes that are verified again: one may have rotted without a change that the file system tells. `None` if this
-    /// process has done so before.
+    /// Lists the packs with indexes that are verified again: one may have rotted without a change that the file system
+    /// shows. `None` if this process has done so before.
     fn verified(&self) -> Result<Option<Arc<Set>>> {
         if self.is_verified.swap(true, Ordering::Relaxed) {
             return Ok(None);
@@ -170,7 +170,7 @@ impl Objects {
         }
     }
 
-    /// True if an object stands alone in a file that is not empty.
+    /// Returns true if an object has a loose file that is not empty.
     pub(super) fn is_loose(&self, id: &ObjectId) -> bool {
         self.dirs.iter().any(|dir| loose::path_in(dir, id).symlink_metadata().is_ok_and(|facts| facts.len() > 0))
     }
@@ -184,7 +184,8 @@ impl Objects {
         Ok(set.has(id) || self.is_loose(id) || (!set.is_current() && self.refresh()?.has(id)))
     }
 
-    /// True if an object is there that a checkpoint names. One that is not is noted, so that the next writer stores it anew.
+    /// True if an object is there that a checkpoint names. A missing one is noted, so that the next writer stores it
+    /// anew.
     ///
     /// # Errors
     /// As [`Objects::set`].
@@ -218,12 +219,12 @@ impl Objects {
         })
     }
 
-    /// Reads an object that another one is a delta on. Takes one of `steps`, which all attempts share.
+    /// Reads an object that another one is a delta on. Uses one of `steps`, which all attempts share.
     fn base(&self, id: &ObjectId, most: u64, steps: &Cell<usize>) -> Result<(ObjectKind, Vec<u8>), Fault> {
         take_step(steps)?;
         match self.read_by(id, most, steps) {
             Ok((Some(kind), content)) => Ok((kind, content)),
-            // What cannot be read now is not known to be damaged.
+            // An object that cannot be read now is not known to be damaged.
             Err(error) if error.code() != Code::StoreDamaged => Err(Fault::Refused(error)),
             Ok((None, _)) | Err(_) => Err(Fault::Damaged("its base is missing")),
         }
@@ -253,7 +254,8 @@ impl Objects {
         })
     }
 
-    /// Tries each copy of an object until one can be read; once more where packs came meanwhile, and where an index has rotted.
+    /// Tries each copy of an object until one can be read. Tries again if packs came meanwhile, and if an index has
+    /// rotted.
     fn tried<T>(&self, id: &ObjectId, read: &mut Reading<'_, T>) -> Result<T> {
         let (mut set, mut damage, mut failed) = (self.set()?, None, None);
         loop {
@@ -263,14 +265,14 @@ impl Objects {
                     damage = Some((why, path));
                     None
                 }
-                // A pack that was consolidated away: the new one is found below.
+                // The pack was consolidated into a new one, which is found below.
                 Err(Fault::System(error)) if loose::is_absent(&error) => None,
                 // Another copy may be whole.
                 Err(Fault::System(error)) => {
                     failed = Some(Error::io(error, "reading", &path));
                     None
                 }
-                // Another copy may be no delta on something large.
+                // Another copy may not be a delta on a large base.
                 Err(Fault::Refused(error)) => {
                     failed = Some(error);
                     None
@@ -293,7 +295,7 @@ impl Objects {
                 set = now;
                 continue;
             }
-            // What cannot be read now is not known to be damaged.
+            // An object that cannot be read now is not known to be damaged.
             if let Some(error) = failed {
                 return Err(error);
             }
@@ -316,7 +318,7 @@ impl Objects {
             true => file.write_all(format!("{id}\n").as_bytes()),
             false => Ok(()),
         };
-        // It is found again when it is read again: where nothing can be written, nothing is lost.
+        // The damage is found again at the next reading, so a failed note loses nothing.
         let _ = file.and_then(write);
     }
 
@@ -355,7 +357,7 @@ impl Objects {
     /// The only copy is proved while it is written. Of several copies each is proved before anything of it is written.
     ///
     /// # Errors
-    /// `store-damaged`; those of writing. What was written before is to be thrown away then.
+    /// `store-damaged`; those of writing. The caller then throws away the bytes written before.
     pub(super) fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64> {
         let packed = self.set()?.packs.iter().filter(|pack| pack.find(id).is_some()).count();
         let is_only = packed + usize::from(self.is_loose(id)) < 2;
@@ -363,7 +365,7 @@ impl Objects {
         let (proving, writing) = (Cell::new(STEPS), Cell::new(STEPS));
         let copied = self.tried(id, &mut |place| {
             if has_begun {
-                // What was written cannot be taken back.
+                // Bytes already written cannot be taken back, so no other copy is tried.
                 return Err(if refused.is_some() { Fault::System(ErrorKind::Other.into()) } else { OTHER_BYTES });
             }
             if !is_only {
@@ -377,7 +379,7 @@ impl Objects {
                     has_begun = true;
                     out.write_all(piece).map_err(|error| {
                         refused = Some(error);
-                        // An error of `out` says nothing of the object.
+                        // An error of `out` does not mean that the object is damaged.
                         Fault::System(ErrorKind::Other.into())
                     })
                 })?;

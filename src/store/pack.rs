@@ -72,13 +72,13 @@ pub(super) fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
     }
 }
 
-/// The kernel is asked to begin writing whenever a pack has grown by this much, so that the sync at the end finds little
-/// left to do.
+/// The growth of a pack after which the kernel is asked to begin writing, so that the sync at the end has little left
+/// to do.
 const EARLY: u64 = 8 << 20;
 
-/// The beginnings of the names of packs: of one to keep, and of one whose objects are not compressed yet.
+/// The beginning of the names of packs.
 pub(super) const DENSE: &str = "pack-";
-/// The beginning of the names of light packs.
+/// The beginning of the names of light packs, whose objects are not compressed yet.
 pub(super) const LIGHT: &str = "pack-light-";
 
 /// A pack that is being written; dropped unfinished, it leaves nothing behind.
@@ -144,8 +144,8 @@ impl PackWriter {
     /// Writes count, checksum and index, syncs all, and puts both files in their place: the index last, since git finds
     /// packs by their indexes.
     ///
-    /// Gives the pack's name. It is that of its bytes, as git's is today: two writers of the same objects in another order
-    /// must not take each other's index for their own.
+    /// Returns the pack's name, which is made from its bytes, as in today's git. Two writers of the same objects in
+    /// another order must not take each other's index for their own.
     pub(super) fn finish(self) -> Result<String> {
         let dir = self.dir.clone();
         let name = self.seal()?.place()?;
@@ -175,7 +175,7 @@ impl PackWriter {
         file.write_all(&header(count)).at("writing", &path)?;
         file.seek(SeekFrom::Start(0)).at("seeking in", &path)?;
         let other = file.try_clone().at("opening again", &path)?;
-        // The disk and the processor work at the same time; what the second sync finds is the last page.
+        // The disk and the processor work at the same time; the second sync only has to write the last page.
         let checksum = std::thread::scope(|scope| {
             let syncing = Builder::new().name("sync".to_owned()).spawn_scoped(scope, || other.sync_data());
             let checksum = checksum_of(file).at("reading back", &path);
@@ -212,7 +212,7 @@ impl Sealed {
 
 impl Drop for Sealed {
     fn drop(&mut self) {
-        // In its place already, or only a leftover that costs space.
+        // It is in its place already, or is a leftover that only costs space.
         let _ = std::fs::remove_file(&self.index);
     }
 }

@@ -1,4 +1,4 @@
-//! The files of the packs that stand: listing them, reading their entries, and removing them.
+//! The files of packs: lists them, reads their entries, and removes them.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ pub(super) struct StorePaths {
     pub git_dir: PathBuf,
 }
 
-/// A pack that stands.
+/// A pack on the disk.
 #[derive(Clone)]
 pub(super) struct PackFile {
     /// Without its extension.
@@ -61,7 +61,7 @@ impl PackFile {
     }
 }
 
-/// Packs with an index, smallest first; those that somebody asked git to keep are left out.
+/// Returns the packs with an index, smallest first, without those that have a `.keep` file.
 pub(super) fn packs(git_dir: &Path) -> Result<Vec<PackFile>> {
     let dir = git_dir.join("objects/pack");
     let mut found = Vec::new();
@@ -112,12 +112,12 @@ pub(super) fn remove_pack(git_dir: &Path, found: &PackFile) -> Result<()> {
     remove_files(&found.path)
 }
 
-/// Removes the files of a pack, the index first: what has none is no pack to git.
+/// Removes the files of a pack, the index first: to git a pack without an index does not exist.
 pub(super) fn remove_files(path: &Path) -> Result<()> {
     ["idx", "rev", "bitmap", "mtimes", "pack"].iter().try_for_each(|kind| gone(&path.with_extension(kind)))
 }
 
-/// Removes a file that may have gone already.
+/// Removes a file that may be removed already.
 pub(super) fn gone(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(()),
@@ -126,7 +126,7 @@ pub(super) fn gone(path: &Path) -> Result<()> {
     }
 }
 
-/// The lock, held alone; `None` when it is not free now.
+/// Takes the lock alone; `None` when it is not free now.
 pub(super) fn try_lock(path: &Path) -> Result<Option<FileLock>> {
     match FileLock::acquire(path, Mode::Exclusive, "consolidating", Duration::ZERO) {
         Ok(lock) => Ok(Some(lock)),

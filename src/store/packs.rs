@@ -1,8 +1,9 @@
-//! The packs that stand, each with a verified index in private memory.
+//! The existing packs, each with a verified index in private memory.
 //!
-//! An index is verified before it is first trusted, once for what the file system says of the file; `inventory` remembers that across
-//! processes. One that is damaged or missing is derived from its pack again, in memory: reading writes nothing. A pack that was changed
-//! in its place is read against its index, and what it does not hold any more counts as not there.
+//! An index is verified before it is first trusted, and again when the file system shows a change; `inventory`
+//! remembers that across processes. One that is damaged or missing is derived from its pack again, in memory: reading
+//! writes nothing. A pack that was changed in its place is compared with its index; objects that it does not hold any
+//! more count as missing.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,16 +21,16 @@ use crate::model::id::ObjectId;
 use crate::sys::clock::file_clock;
 use crate::sys::fs::mark::FileMark;
 
-/// A directory that changed so shortly before it was listed may change again without telling (nanoseconds).
+/// The age below which a directory's time may hide a further change (nanoseconds).
 const RACY: u64 = 20_000_000;
 
-/// A pack whose index did not follow within this time lost it (nanoseconds): writers rename both at once.
+/// The age of a pack without an index from which on the index is lost (nanoseconds): writers rename both at once.
 const ORPHANED: i64 = 1_000_000_000;
 
-/// Packs above this size are read against their index only if their ends are wrong.
+/// The size above which a pack is compared with its index only if its ends are wrong.
 const EXAMINED: u64 = 1 << 30;
 
-/// A lookup by halves costs as much as walking past so many objects.
+/// The number of objects that can be walked past at the cost of one binary search.
 const FEW: usize = 16;
 
 /// A pack and its index.
@@ -44,11 +45,11 @@ pub(super) struct Pack {
     pub bad: BTreeSet<ObjectId>,
     /// Holds what the index file should hold, if its content is not to be trusted.
     pub derived: Option<Vec<u8>>,
-    /// Set while the pack is read now and then.
+    /// The open file, while the pack is read now and then.
     file: Mutex<Option<Arc<File>>>,
 }
 
-/// The packs that are in memory, for whichever workspace: a process that guards several keeps one copy of an index.
+/// The packs in memory, for all workspaces of the process, so that it keeps one copy of each index.
 static IN_MEMORY: Mutex<Vec<Weak<Pack>>> = Mutex::new(Vec::new());
 
 impl Pack {
@@ -114,7 +115,7 @@ impl Pack {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Does something with the open pack; bases that it does not hold are read by `other`.
+    /// Calls `read` with the open pack; bases that it does not hold are read by `other`.
     pub(super) fn with<T>(
         &self,
         other: &Elsewhere<'_>,
@@ -134,8 +135,8 @@ pub(super) struct Set {
 }
 
 impl Set {
-    /// Lists the packs in `dirs`. What `old`, another set of this process or the inventory knows of a file that stands as it was is not
-    /// looked at again. Without `old` nothing that is in memory is trusted.
+    /// Lists the packs in `dirs`. An unchanged file that `old`, another set of this process or the inventory knows is
+    /// not looked at again. Without `old`, nothing in memory is trusted.
     ///
     /// # Errors
     /// When a directory cannot be listed, or a file not read.
@@ -160,7 +161,7 @@ impl Set {
                 match look(&stem, old, known, listed) {
                     Ok(pack) => packs.extend(pack),
                     Err(error) if is_shortage(&error) => return Err(error),
-                    // Other packs hold what they hold: one that cannot be read counts as gone.
+                    // One unreadable pack must not hide the others: it counts as removed.
                     Err(error) => tracing::warn!(%error, pack = %stem.display(), "a pack cannot be read"),
                 }
             }
@@ -190,7 +191,7 @@ impl Set {
     /// Returns the inventory of these packs.
     pub(super) fn inventory(&self, is_suspect: bool) -> Inventory {
         let known = |pack: &Pack| {
-            // An index that is derived at each look is never taken for verified: no file is so.
+            // A derived index has no file yet that could count as verified.
             let idx = pack.idx.filter(|_| pack.derived.is_none()).unwrap_or(FileMark::NONE);
             let bad = pack.bad.iter().copied().collect();
             (pack.name(), KnownPack { idx, pack: pack.pack, objects: pack.objects(), bad })
@@ -211,13 +212,13 @@ fn is_shortage(error: &Error) -> bool {
 
 /// Finds a pack among those that this process has in memory.
 fn in_memory(is_wanted: &dyn Fn(&Arc<Pack>) -> bool) -> Option<Arc<Pack>> {
-    // Upgraded first: what is let go of here for the last time is freed without the lock.
+    // Upgraded first, so that the last reference to a pack is dropped without the lock.
     let all: Vec<Arc<Pack>> =
         IN_MEMORY.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
     all.into_iter().find(is_wanted)
 }
 
-/// Has other stores of this process find a pack.
+/// Shares a pack with the other stores of this process.
 fn kept(pack: Pack) -> Arc<Pack> {
     let pack = Arc::new(pack);
     let mut known = IN_MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,7 +235,7 @@ fn look(stem: &Path, old: Option<&[Arc<Pack>]>, known: Option<&Inventory>, now: 
     let same = |other: &&Arc<Pack>| other.stem == stem && other.idx == idx && other.pack == pack;
     let name = stem.file_name().unwrap_or_default().to_string_lossy();
     let line = known.and_then(|known| known.packs.get(name.as_ref())).filter(|known| known.pack == pack);
-    // What another process found damaged meanwhile counts here too.
+    // Damage that another process found meanwhile counts here too.
     let knows_all = |other: &Arc<Pack>| line.is_none_or(|line| line.bad.iter().all(|id| other.bad.contains(id)));
     if let Some(old) = old {
         if let Some(same) = old.iter().find(same).filter(|same| knows_all(same)) {
@@ -305,7 +306,7 @@ fn missing(
     derive::missing(file, pack.size, index).map(Some)
 }
 
-/// Says what is wrong with an index; `None` for a whole one. For looking, whatever was found out before.
+/// Says what is wrong with an index; `None` for a whole one. Trusts no earlier result.
 pub(super) fn examine(index: &Path) -> Result<Option<&'static str>> {
     let bytes = std::fs::read(index).at("reading", index)?;
     Ok(Index::verified(bytes).err())
@@ -319,7 +320,7 @@ mod tests {
     use super::super::pack::index_of;
     use super::*;
 
-    /// A pack of which only the index counts.
+    /// Makes a pack of which only the index counts.
     fn pack(dir: &Path, name: &str, ids: &[ObjectId], bad: &[ObjectId]) -> Pack {
         Pack {
             stem: dir.join(name),

@@ -1,7 +1,7 @@
 //! The loose objects that the store holds, listed at once: for a batch that would ask for very many objects one by one.
 //!
-//! Taken when the batch begins, under its lock. What others add meanwhile is written twice, which costs space only;
-//! nothing goes meanwhile.
+//! Taken when the batch begins, under its lock. An object that others add meanwhile is written twice, which only costs
+//! space. None is removed meanwhile.
 
 use std::path::Path;
 

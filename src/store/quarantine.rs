@@ -1,8 +1,9 @@
-//! Objects from elsewhere: a repository aside, into which an ordinary git fetches, and from which packs and refs come over.
+//! Foreign objects: a separate repository into which an ordinary git fetches, and from which packs and refs are brought
+//! over.
 //!
-//! It borrows the store's objects, so that what is there already is not sent again, unless some of them may be missing. *Invariant:* its
-//! packs are in the store, durable, before a ref of ours names something in them. *Invariant:* nothing comes over if the store lost
-//! objects meanwhile: what was borrowed may be among them.
+//! It borrows the store's objects, so that present ones are not sent again, unless some of them may be missing.
+//! *Invariant:* its packs are in the store, durable, before a ref of ours names something in them. *Invariant:* nothing
+//! is brought over if the store lost objects meanwhile: borrowed ones may be among them.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,17 +15,17 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::{create_private_dir, replace_cache, sync_dir};
 
-/// Bytes that are compared at once.
+/// The bytes that are compared at once.
 const PIECE: usize = 256 << 10;
 
-/// A repository aside; it goes when it is dropped.
+/// A separate repository, which is removed when it is dropped.
 pub struct Quarantine {
     store: Store,
     /// The store's epoch when objects began to be borrowed.
     epoch: String,
 }
 
-/// A ref that comes over.
+/// A ref to bring over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The full name that the ref gets in the store.
@@ -36,7 +37,7 @@ pub struct Arrival {
 }
 
 impl Quarantine {
-    /// As a store, for reading; the packs that came in are seen.
+    /// Returns it as a store, for reading; the fetched packs are listed anew.
     ///
     /// # Errors
     /// Returns the errors of opening.
@@ -50,7 +51,7 @@ impl Quarantine {
         &self.store.git_dir
     }
 
-    /// Has its refs be these.
+    /// Sets its refs to exactly these.
     ///
     /// # Errors
     /// Returns the errors of writing.
@@ -82,14 +83,14 @@ impl Quarantine {
 
 impl Drop for Quarantine {
     fn drop(&mut self) {
-        // What stays is removed before the next one is made.
+        // Leftovers are removed before the next quarantine is made.
         let _ = std::fs::remove_dir_all(&self.store.git_dir);
     }
 }
 
 impl Store {
-    /// Makes a repository at `dir`, three directories below piton's own, where nothing is yet. `known` is what need not be sent
-    /// again, if the store is sound.
+    /// Makes a repository at the new path `dir`, three directories below piton's own. The objects of `known` need not
+    /// be sent again, if the store is sound.
     ///
     /// # Errors
     /// Returns the errors of writing.
@@ -99,7 +100,8 @@ impl Store {
         }
         let epoch = self.epoch()?;
         layout::configure_aside(dir)?;
-        // A git takes what is borrowed for whole. Of a store that may lack objects nothing is borrowed, and everything is sent again.
+        // git takes borrowed objects for complete. Nothing is borrowed from a store that may lack objects, and
+        // everything is sent again.
         let borrows = !self.is_suspect();
         if borrows {
             replace_cache(&dir.join("objects/info/alternates"), b"../../../../store.git/objects\n")?;
@@ -119,7 +121,7 @@ impl Store {
         if self.epoch()? != quarantine.epoch {
             return Err(Error::new(Code::Busy, "the store changed while it was being fetched into").hint("try again"));
         }
-        // What is borrowed may be in records that nobody waited for.
+        // Borrowed objects may be in log records that are not synced yet.
         lazy::sync_logs(&self.home)?;
         let dir = self.git_dir.join("objects/pack");
         for pack in quarantine.packs()? {
@@ -127,7 +129,7 @@ impl Store {
                 let (from, name) = (pack.with_extension(kind), pack.with_extension(kind));
                 let to = dir.join(name.file_name().unwrap_or_default());
                 File::open(&from).and_then(|file| file.sync_all()).at("syncing", &from)?;
-                // A pack is named by its content: one of this name that is not the same was damaged since.
+                // A pack is named by its content: a different file of this name was damaged since.
                 if is_same(&from, &to)? { Ok(()) } else { std::fs::rename(&from, &to).at("renaming", &from) }
             };
             place("pack")?;
@@ -139,7 +141,7 @@ impl Store {
     }
 }
 
-/// True if a file that stands has the bytes of one that comes. One that cannot be read has not.
+/// Returns true if an existing file has the bytes of a coming one. An unreadable one does not.
 fn is_same(coming: &Path, stands: &Path) -> Result<bool> {
     let Ok(other) = File::open(stands) else { return Ok(false) };
     let file = File::open(coming).at("opening", coming)?;

@@ -9,10 +9,10 @@ use crate::error::{Code, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::tree::{self, TreeEntry};
 
-/// Bytes of content from which on it is streamed.
+/// The size from which on content is streamed.
 const LARGE: u64 = 1 << 20;
 
-/// Reads blobs; what was packed elsewhere meanwhile it looks for anew.
+/// Reads blobs; looks again for those that were packed elsewhere meanwhile.
 pub struct BlobReader<'s> {
     objects: &'s Objects,
 }
@@ -22,7 +22,7 @@ impl<'s> BlobReader<'s> {
         BlobReader { objects }
     }
 
-    /// True if an object is there. One that is not is noted: what is read here is named by a checkpoint.
+    /// Returns true if an object is there. A missing one is noted, because a checkpoint names it.
     ///
     /// # Errors
     /// When packs cannot be listed.
@@ -30,17 +30,17 @@ impl<'s> BlobReader<'s> {
         self.objects.has_expected(id)
     }
 
-    /// A blob's bytes, proved to be those of its id; `None` for one that is too large to be held in memory and is to be streamed.
+    /// Returns a blob's bytes, proved by their id; `None` for one that is too large for memory and has to be streamed.
     ///
     /// # Errors
     /// `store-damaged` when it is missing, cut, of another kind or not what its id says.
     pub fn read_blob(&self, id: &ObjectId) -> Result<Option<Vec<u8>>> {
-        // The header decides: what the caller believes of the size may be wrong.
+        // The header decides: the caller's size may be wrong.
         if self.blob_size(id).is_some_and(|size| size >= LARGE) {
             return Ok(None);
         }
         match read_kind(self.objects, id, ObjectKind::Blob, LARGE) {
-            // It is small, and a delta on something that is not.
+            // It is small, but a delta on a large base.
             Err(error) if error.code() == Code::TooLarge => Ok(None),
             read => read.map(Some),
         }
@@ -48,7 +48,7 @@ impl<'s> BlobReader<'s> {
 
     /// The length of a blob, from its header alone; `None` when it cannot be told.
     pub fn blob_size(&self, id: &ObjectId) -> Option<u64> {
-        // Damage is told when the blob itself is read.
+        // Damage is reported when the blob itself is read.
         let described = self.objects.describe(id).ok();
         described.filter(|(kind, _)| *kind == Some(ObjectKind::Blob)).map(|(_, size)| size)
     }

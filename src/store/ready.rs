@@ -1,8 +1,8 @@
 //! Files that are made before they are needed.
 //!
-//! Making a file is what a small checkpoint waits for most: where many were deleted lately, ext4 looks long for a free inode.
-//! So a process that goes on makes some in idle time, without names; one that is needed is written and given its name. The
-//! kernel takes back those of a process that dies.
+//! A small checkpoint waits mostly for new files: after many deletions, ext4 searches long for a free inode. So a
+//! long-lived process makes some in idle time, without names. A file that is needed is written and given its name. The
+//! kernel frees those of a process that dies.
 
 use std::cell::RefCell;
 use std::fs::{File, Permissions};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::sys::nameless;
 use crate::sys::process::descriptor_limit;
 
-/// As many as a checkpoint of loose objects can need, with its ref.
+/// The number of files that a checkpoint of loose objects can need, with its ref.
 const ENOUGH: usize = super::loose::MAX_LOOSE;
 
 /// The part of a process's descriptors that all of them may take.
@@ -36,7 +36,7 @@ impl Drop for Nameless {
 }
 
 impl Ready {
-    /// Makes files in `dir`, as many as there should be. Where the system has no such files, there are none.
+    /// Makes files in `dir` up to the number that there should be. A system without such files has none.
     pub(super) fn fill(&self, dir: &Path) {
         let most = descriptor_limit() / SHARE;
         let mut files = self.0.borrow_mut();
@@ -47,14 +47,14 @@ impl Ready {
         }
     }
 
-    /// Gives a file with this content and these permission bits the name `path`, which must be free, without waiting for the
-    /// disk; `false` when that was not possible and nothing was done.
+    /// Gives a file with this content and these permission bits the name `path`, which must be free. Does not wait for
+    /// the disk. Returns `false` when that was not possible and nothing was done.
     pub(super) fn put(&self, path: &Path, content: &[u8], mode: u32) -> bool {
         let Some(Nameless(file)) = &self.0.borrow_mut().pop() else { return false };
         let mut file = file;
         let is_written = file.write_all(content).is_ok()
             && (mode == 0o400 || file.set_permissions(Permissions::from_mode(mode)).is_ok());
-        // Whatever was refused is met again, and told, by who makes the file anew.
+        // The caller makes the file anew on failure, and reports the error if it persists.
         is_written && nameless::name(file, path).is_ok()
     }
 }

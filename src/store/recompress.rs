@@ -1,13 +1,14 @@
-//! Light packs become dense ones: what a large first checkpoint had no time to compress is compressed when nobody waits.
+//! Turns light packs into dense ones: compresses in idle time the objects that a large first checkpoint left
+//! uncompressed.
 //!
-//! A pack is light by its name ([`pack::LIGHT`]), so that any later process finds it, whatever became of the one that
-//! wrote it; to ordinary git it is a pack like others. Its objects are read, proved and appended to dense packs of
-//! bounded size, one after the other. There is no other record of how far that went: what some dense pack holds is done.
-//! When dense packs hold everything, the light one is removed, with the store lock held alone and without waiting for it.
-//! Cut anywhere, every object is there at least once. No object is lost or replaced: the epoch stays.
+//! A pack is light by its name ([`pack::LIGHT`]), so that any later process finds it; to ordinary git it is a pack like
+//! others. Its objects are read, proved and appended to dense packs of bounded size, one after the other. There is no
+//! other record of the progress: an object in some dense pack is done. When dense packs hold everything, the light one
+//! is removed, with the store lock held alone and without waiting for it. Wherever the process is killed, every object
+//! exists at least once. No object is lost or replaced: the epoch stays.
 //!
-//! *Invariant:* one at a time ([`super::consolidate`]'s lock). *Invariant:* while a dense pack is unfinished the store lock
-//! is held shared, so that nobody sweeps it away.
+//! *Invariant:* one at a time ([`super::consolidate`]'s lock). *Invariant:* while a dense pack is unfinished the store
+//! lock is held shared, so that no other process removes it as debris.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -26,25 +27,25 @@ use crate::sys::interrupt::{Flow, Interrupt};
 /// The amount that is done at once.
 #[derive(Clone, Copy)]
 pub struct Slice {
-    /// Only packs that were written so long ago.
+    /// The least age of a pack that is compressed.
     pub age: Duration,
-    /// Bytes of content.
+    /// The most bytes of content.
     pub bytes: u64,
-    /// Bytes after which a dense pack is finished: no more work than that is lost with the process.
+    /// The bytes after which a dense pack is finished: no more work than that is lost with the process.
     pub pack: u64,
     /// True if an unfinished pack is kept for the next time.
     pub goes_on: bool,
 }
 
-/// For a process that stays: until it is told to stop.
+/// The slice of a long-lived process, which works until it is interrupted.
 pub const IDLE: Slice = Slice { age: Duration::ZERO, bytes: u64::MAX, pack: 32 << 20, goes_on: true };
 
-/// For a command that ends: little, and nothing of what a sidecar may be about to do.
+/// The slice of a short command: little work, and only on packs that no sidecar is about to compress.
 pub const COMMAND: Slice = Slice { age: Duration::from_secs(600), bytes: 8 << 20, pack: u64::MAX, goes_on: false };
 
 impl Store {
-    /// Compresses what light packs hold, until nothing is left, `slice` is used up or `control` says so; says whether a pack
-    /// was replaced. A call of `control` is never further away than one object.
+    /// Compresses the objects of light packs, until nothing is left, `slice` is used up or `control` interrupts it.
+    /// Returns true if a pack was replaced. Checks `control` at least once per object.
     ///
     /// # Errors
     /// `disk-full` when there is no room for a second copy, `store-damaged`, `permission`; everything that was there is
@@ -123,11 +124,11 @@ impl Store {
         })))
     }
 
-    /// Removes a light pack if dense ones hold all of it and nobody writes; `false` leaves it for another time.
+    /// Removes a light pack if dense ones hold all of it and no process writes; `false` leaves it for another time.
     fn replace(&mut self, work: Box<Recompression>) -> Result<bool> {
         let place = self.paths();
         let light = work.light.clone();
-        // The lock held shared would be in the way of the same lock held alone.
+        // The shared lock of `work` would block the same lock held alone.
         drop(work);
         let Some(_ours) = pack_files::try_lock(&place.home.join("consolidate.lock"))? else {
             return Ok(false);
@@ -151,19 +152,19 @@ impl Store {
     }
 }
 
-/// Returns what the packs hold that are not light.
+/// Returns the objects of the packs that are not light.
 fn dense(place: &StorePaths) -> Result<Present> {
     let (mut ids, known) = (Vec::new(), Inventory::load(&place.git_dir));
     for found in pack_files::packs(&place.git_dir)?.into_iter().filter(|found| !found.is_light()) {
         let path = found.file("idx");
         let bytes = std::fs::read(&path).at("reading", &path)?;
-        // One that is torn or cannot be read holds nothing that could be relied on.
+        // A torn or unreadable pack holds nothing that can be relied on.
         if !pack::is_of(&found.file("pack"), &bytes)? {
             continue;
         }
         let bad = known.as_ref().and_then(|known| known.packs.get(&found.stem()));
         let bad = bad.map_or(&[][..], |known| &known.bad);
-        // What is damaged there stands nowhere but in the light pack, perhaps.
+        // A damaged object there may exist nowhere but in the light pack.
         let whole = index::parse(bytes).unwrap_or_default().into_iter().map(|entry| entry.id);
         ids.extend(whole.filter(|id| !bad.contains(id)));
     }

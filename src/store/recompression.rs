@@ -17,7 +17,7 @@ use crate::model::id::ObjectKind;
 use crate::sys::fs::lock::FileLock;
 use crate::sys::interrupt::{Flow, Interrupt};
 
-/// The pause between two questions whether to go on while a pack is being synced.
+/// The pause between two checks of the interrupt while a pack is being synced.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// One light pack at work.
@@ -38,14 +38,14 @@ pub(super) struct Recompression {
 impl Drop for Recompression {
     fn drop(&mut self) {
         if let Some(finishing) = self.finishing.take() {
-            // A pack without its index would lie there for ever. Its outcome matters to nobody any more.
+            // Waited for, because a pack without its index would stay for ever. Its result is not needed any more.
             let _ = finishing.recv();
         }
     }
 }
 
 impl Recompression {
-    /// Goes on until everything is done (`true`), or `left` is used up or `control` says so.
+    /// Works until everything is done (`true`), `left` is used up, or `control` interrupts it.
     pub(super) fn work(&mut self, pack: u64, left: &mut u64, control: Interrupt<'_>) -> Result<bool> {
         while let Some((entry, end)) = self.todo.front() {
             if *left == 0 || control() == Flow::Stop {
@@ -84,12 +84,12 @@ impl Recompression {
         self.light.path.ancestors().nth(3).unwrap_or(&self.light.path).to_owned()
     }
 
-    /// Has the pack that was written so far put in its place, behind this thread.
+    /// Puts the unfinished pack in its place, on another thread.
     pub(super) fn finish(&mut self) -> Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
         let (sender, receiver) = channel();
         let finishing = move || {
-            // Nobody waits any more when the receiver is gone.
+            // Without a receiver the result is not needed.
             let _ = sender.send(writer.finish());
         };
         let started = Builder::new().name("sync".to_owned()).spawn(finishing);
@@ -98,7 +98,7 @@ impl Recompression {
         Ok(())
     }
 
-    /// Waits for the pack that is being finished; `false` when `control` says so before.
+    /// Waits for the pack that is being finished; `false` when `control` interrupts it before.
     pub(super) fn wait(&mut self, control: Interrupt<'_>) -> Result<bool> {
         while let Some(finishing) = &self.finishing {
             match finishing.recv_timeout(PAUSE) {

@@ -12,13 +12,13 @@ use crate::model::id::ObjectId;
 use crate::sys::fs::durable::sync_dir;
 use crate::sys::fs::mark::FileMark;
 
-/// The time that a `.lock` file must stand untouched to count as left over: git holds one for milliseconds.
+/// The age from which on an untouched `.lock` file counts as left over: git holds one for milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The pause between two looks at it meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// A ref, or what is wrong with it.
+/// A ref, or its fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefEntry {
     /// The full name.
@@ -27,23 +27,24 @@ pub struct RefEntry {
     pub target: Result<ObjectId, String>,
 }
 
-/// By which a changed listing of refs is noticed: the directories that were listed (and the packed refs), with what the
-/// file system said of them. A ref that is replaced, as git and piton do it, moves its directory's times.
+/// The marks that show a changed listing of refs: one for each listed directory and one for the packed refs. Replacing
+/// a ref, as git and piton do it, changes the times of its directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefMarks(Vec<(PathBuf, Option<FileMark>)>);
 
-/// Marks a path; one that cannot be looked at counts as not there, and is told of when it is read.
+/// Returns the mark of a path. A path that cannot be looked at counts as missing, and is reported when it is read.
 fn mark(path: &Path) -> Option<FileMark> {
     FileMark::at(path).ok().flatten()
 }
 
 impl RefMarks {
-    /// Tells whether nothing moved since. Changes in the same tick of the file system's clock as an earlier one are not seen.
+    /// Tells whether nothing changed since. A change in the same tick of the file system's clock as an earlier one is
+    /// not seen.
     pub fn stand(&self) -> bool {
         self.0.iter().all(|(path, known)| mark(path) == *known)
     }
 
-    /// The same after a ref was written or deleted by whoever asks.
+    /// Returns the marks after the caller itself has written or deleted a ref.
     #[must_use]
     pub fn after(&self, git_dir: &Path, name: &str) -> RefMarks {
         let mut paths: Vec<PathBuf> = self.0.iter().map(|(path, _)| path.clone()).collect();
@@ -54,14 +55,14 @@ impl RefMarks {
 }
 
 impl Store {
-    /// As [`Store::refs`], with the marks by which a change is noticed later.
+    /// Returns the refs as [`Store::refs`] does, with the marks that show a later change.
     ///
     /// # Errors
     /// As [`Store::refs`].
     pub fn refs_marked(&self, prefix: &str) -> Result<(Vec<RefEntry>, RefMarks)> {
         let start = prefix.rsplit_once('/').map_or("refs", |(dir, _)| dir);
         let packed = self.git_dir.join("packed-refs");
-        // Before they are listed: what changes meanwhile is noticed the next time.
+        // Marked before they are listed, so that a change meanwhile is noticed the next time.
         let mut marks = vec![(packed.clone(), mark(&packed))];
         let mut pending = vec![self.git_dir.join(start)];
         while let Some(dir) = pending.pop() {
@@ -130,7 +131,7 @@ impl Store {
         lock.put(new, synced)
     }
 
-    /// Has a ref be somewhere, durably, wherever it was. The caller holds the workspace lock.
+    /// Sets a ref durably, wherever it was before. The caller holds the workspace lock.
     ///
     /// # Errors
     /// `disk-full`, `permission`.
@@ -162,7 +163,8 @@ impl Store {
     pub fn delete_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
         self.remove_stale_lock(name)?;
         let path = self.git_dir.join(name);
-        // As git does it: nobody moves the ref while its lock stands, and a packed one goes first, or it would come back.
+        // As in git: the lock file keeps others from moving the ref. The packed entry is removed first, or it would
+        // show again without the loose file.
         let lock = Locked::create(&path)?;
         if self.target(name).map_err(|what| damaged_ref(name, &what))? != Some(expect) {
             return Err(moved(name));
@@ -172,7 +174,7 @@ impl Store {
             std::io::ErrorKind::NotFound => Ok(()),
             _ => Err(error),
         });
-        // Brought back by a power cut, it is dropped again: nobody waits for the disk.
+        // Not synced: a ref that a power cut brings back is dropped again.
         let deleted = gone.at("deleting the ref", &path);
         drop(lock);
         deleted
@@ -197,7 +199,7 @@ impl Store {
         let bytes = std::fs::read(&path).at("reading", &path)?;
         let (mut kept, mut is_out) = (Vec::with_capacity(bytes.len()), false);
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            // What a tag peels to stands in a line of its own behind it.
+            // The object that a tag points to is on the line after it.
             is_out = names(line) || (is_out && line.starts_with(b"^"));
             if !is_out {
                 kept.extend_from_slice(line);
@@ -206,7 +208,8 @@ impl Store {
         lock.replace(&kept)
     }
 
-    /// Waits for whoever holds a `.lock` beside the ref, an ordinary git for example, and removes one that nobody touches.
+    /// Waits for the holder of a `.lock` beside the ref, such as an ordinary git, and removes a lock that stays
+    /// untouched.
     fn remove_stale_lock(&self, name: &str) -> Result<()> {
         let path = self.git_dir.join(format!("{name}.lock"));
         let mut seen = FileMark::at(&path)?;
@@ -242,7 +245,7 @@ struct Locked {
 }
 
 impl Locked {
-    /// One that holds its target from the beginning, if a file is ready for it; it is not synced.
+    /// Makes a lock file that holds its target from the beginning, if a file is ready for it. It is not synced.
     fn made(store: &Store, path: &Path, target: ObjectId) -> Option<Locked> {
         let lock = lock_of(path);
         let is_put = store.ready.put(&lock, format!("{target}\n").as_bytes(), 0o600);
@@ -284,7 +287,7 @@ impl Locked {
         written.and_then(|()| std::fs::rename(&self.lock, &self.path)).at("moving the ref", &self.path)?;
         self.put = true;
         let dir = self.path.parent().filter(|_| synced);
-        // A directory on the way that is new is synced with the log; a ref of its own kind is rarely the first.
+        // A new parent directory is synced with the log's flush; it is rarely new.
         dir.map_or(Ok(()), sync_dir)
     }
 }
@@ -292,7 +295,7 @@ impl Locked {
 impl Drop for Locked {
     fn drop(&mut self) {
         if !self.put {
-            // Left over, it is removed by whoever moves the ref next.
+            // If it stays, the next writer of the ref removes it.
             let _ = std::fs::remove_file(&self.lock);
         }
     }

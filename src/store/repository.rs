@@ -1,4 +1,4 @@
-//! The store as one thread has it open: where it lies, what of it is in memory, and what it answers.
+//! The store as one thread has it open: its paths, its caches, and its queries.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -17,16 +17,16 @@ use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::sys::fs::lock::{FileLock, Mode};
 
-/// The most bytes of a commit that is read: what piton says of a checkpoint takes a few hundred.
+/// The most bytes of a commit that is read: piton's own take a few hundred.
 const LARGEST_COMMIT: u64 = 4 << 20;
 
-/// Most matches that a prefix search gives.
+/// The most matches of a prefix search.
 const MAX_MATCHES: usize = 50;
 
-/// A number of bytes to come from which on they are not compressed yet.
+/// The expected bytes of a batch from which on its objects are not compressed yet.
 pub(super) const LIGHT_FROM: u64 = 32 << 20;
 
-/// The same for a process that goes on, and compresses them as soon as nobody waits for it.
+/// The same for a long-lived process, which compresses them in its idle time.
 pub(super) const LIGHT_SOON: u64 = 4 << 20;
 
 /// The store. Belongs to one thread; batches may be used from several.
@@ -36,7 +36,7 @@ pub struct Store {
     pub(super) git_dir: PathBuf,
     /// A light pack that is being compressed, with the locks that keeps.
     pub(super) recompressing: Option<Box<Recompression>>,
-    /// From how many bytes on a batch is not compressed yet.
+    /// The size from which on a batch is not compressed yet.
     pub(super) light_from: u64,
     /// Light packs that are damaged.
     pub(super) refused: Vec<String>,
@@ -44,7 +44,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store below `home`, making it when it does not exist and writing anew what is derived and damaged.
+    /// Opens the store below `home`, makes it when it does not exist, and writes damaged derived files anew.
     ///
     /// # Errors
     /// `store-damaged` for a store that a newer piton made; `permission`, `disk-full`.
@@ -53,7 +53,7 @@ impl Store {
         Ok(Store::over(home, &git_dir))
     }
 
-    /// A repository that is there.
+    /// Makes a handle of an existing repository.
     pub(super) fn over(home: &Path, git_dir: &Path) -> Store {
         Store {
             objects: Objects::new(git_dir),
@@ -81,7 +81,7 @@ impl Store {
         StorePaths { home: self.home.clone(), git_dir: self.git_dir.clone() }
     }
 
-    /// Changes when the store loses or replaces objects.
+    /// Returns the epoch, which changes when the store loses or replaces objects.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -97,17 +97,18 @@ impl Store {
         FileLock::acquire(&self.home.join("store.lock"), Mode::Shared, verb, wait)
     }
 
-    /// In the idle time of a process that goes on: makes ready what the next checkpoint needs.
+    /// Makes files for the next checkpoint, in the idle time of a long-lived process.
     pub fn prepare(&self) {
         self.ready.fill(&self.git_dir.join("objects"));
     }
 
-    /// Lets go of files of the store, in the idle time of a process that goes on: others may have removed them since.
+    /// Closes files of the store, in the idle time of a long-lived process: others may have removed them since.
     pub fn close(&self) {
         self.objects.close();
     }
 
-    /// Says that this process goes on, and has [`Store::recompress`] do in idle time what a batch puts off: it may put off more.
+    /// Notes that this process is long-lived and calls [`Store::recompress`] in idle time, so that a batch may put off
+    /// more.
     pub fn puts_off(&mut self) {
         self.light_from = LIGHT_SOON;
     }
@@ -133,9 +134,9 @@ impl Store {
     /// Returns what kind of object an id is; `None` when it is not there (or is a tag, which piton never writes).
     ///
     /// # Errors
-    /// When packs cannot be listed. What cannot be read is not there.
+    /// When packs cannot be listed. An object that cannot be read counts as missing.
     pub fn kind_of(&self, id: &ObjectId) -> Result<Option<ObjectKind>> {
-        // Anybody may ask for any id: one that nobody has is not missed.
+        // A caller may ask for any id: an id that never existed is not noted as missing.
         if !self.objects.has(id)? {
             return Ok(None);
         }
@@ -150,8 +151,8 @@ impl Store {
         Ok(self.objects.describe(id)?.1)
     }
 
-    /// Writes a blob's bytes to `out` and gives their number. Large blobs are not held in memory. What was
-    /// delivered is hashed: a wrong byte anywhere is an error.
+    /// Writes a blob's bytes to `out` and gives their number. Large blobs are not held in memory. The delivered bytes
+    /// are hashed: a wrong byte anywhere is an error.
     ///
     /// # Errors
     /// `store-damaged`; errors of writing.
@@ -208,7 +209,7 @@ impl Store {
             all.insert(id);
             true
         })?;
-        // What cannot be read is no commit.
+        // An object that cannot be read is no commit.
         let is_commit =
             |id: &ObjectId| self.objects.describe(id).is_ok_and(|(kind, _)| kind == Some(ObjectKind::Commit));
         Ok(all.into_iter().filter(is_commit).collect())
@@ -222,8 +223,8 @@ impl Store {
         patch::between(old, new, path)
     }
 
-    /// Sees what came or went, before anything is taken for stored. The caller holds the store's lock. If objects went, the epoch
-    /// changes; indexes that are not to be trusted are written anew.
+    /// Notices new and removed packs, before any object is taken for stored. The caller holds the store's lock. If
+    /// objects were lost, the epoch changes; indexes that cannot be trusted are written anew.
     ///
     /// # Errors
     /// `disk-full`, `permission`; when packs cannot be listed or read.

@@ -192,7 +192,7 @@ fn lost_directories_and_files_are_mended() {
     assert!(store.has(&id).unwrap());
     store.update_ref("refs/heads/w/r", None, id).unwrap();
     let config = std::fs::read_to_string(store.git_dir().join("config")).unwrap();
-    // One whose sum does not fit is damaged; one without a sum is somebody else's.
+    // A configuration with a wrong sum is damaged; one without a sum is from another version.
     let newer = config.replace("format = 1", "format = 2");
     std::fs::write(store.git_dir().join("config"), &newer).unwrap();
     Store::open(home.path()).unwrap();
@@ -233,8 +233,8 @@ fn all_is_there(store: &Store, commits: &[ObjectId]) {
     }
 }
 
-/// Does something until it is done. A process that another test just started may hold a copy of a lock until it has replaced
-/// itself; nothing is done until then.
+/// Repeats an action until it is done. A process that another test just started may hold a copy of a lock until its
+/// `exec`; until then nothing can be done.
 fn again_until(store: &mut Store, mut is_done: impl FnMut(&mut Store) -> bool) {
     let deadline = std::time::Instant::now() + Duration::from_secs(120);
     while !is_done(store) {
@@ -255,7 +255,7 @@ fn many_packs_become_few_and_no_reader_notices() {
     for (n, id) in commits.iter().enumerate() {
         store.update_ref(&format!("refs/heads/w/{n}"), None, *id).unwrap();
     }
-    // One that has looked at every index and opened no pack yet, and one that is not loaded at all.
+    // One store has read every index and opened no pack yet; the other is not loaded at all.
     let stale = Store::open(home.path()).unwrap();
     assert!(commits.iter().all(|id| stale.has(id).unwrap()));
     assert_eq!(packs(&store), 9);
@@ -270,12 +270,12 @@ fn many_packs_become_few_and_no_reader_notices() {
 }
 
 #[test]
-fn nothing_goes_while_somebody_writes_or_when_the_new_pack_is_gone() {
+fn nothing_is_removed_during_a_write_or_without_the_new_pack() {
     let (_home, mut store) = store();
     let commits: Vec<ObjectId> = (0..6).map(|n| fill_with(&store, 70, &format!("pack {n}"))).collect();
     let writer = store.lock_shared("writing", Duration::ZERO).unwrap();
     assert!(!store.consolidate(FEW).unwrap());
-    // The new one beside the old ones, however often it is tried.
+    // The new pack stays beside the old ones at every attempt.
     assert!(!store.consolidate(FEW).unwrap());
     assert_eq!(packs(&store), 7);
     all_is_there(&store, &commits);

@@ -30,7 +30,7 @@ impl Ready {
 
     /// Writes a short piece whole, if there is room for it now; else nothing of it.
     pub fn write(&self, piece: &[u8]) -> bool {
-        // Whatever is wrong is met again, and told, by who waits.
+        // On an error the thread that waits meets it again, and reports it.
         piece.len() <= WHOLE && (&self.0).write(piece).is_ok_and(|written| written == piece.len())
     }
 }

@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 
 pub use super::linux::process::{close_inherited, peer};
 
-/// By which a rebuilt or replaced program is told from this one: version, and inode, size and time of the file that runs.
+/// Returns a text that differs for a rebuilt or replaced program: version, and inode, size and time of the running
+/// file.
 pub fn build() -> String {
     let version = env!("CARGO_PKG_VERSION");
     // A program that was deleted since is not the one that is there now.
@@ -38,7 +39,7 @@ pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.unwrap_or(u64::MAX).min(DESCRIPTORS);
     if limit.current.is_some_and(|current| current < wanted) {
-        // Who is refused keeps fewer.
+        // Where the system refuses, the process keeps its old limit.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum });
     }
 }

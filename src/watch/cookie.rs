@@ -1,8 +1,8 @@
-//! Cookies: a change made on purpose, whose event comes after those of all changes before it.
+//! Cookies: changes made on purpose. The event of a cookie comes after the events of all changes before it.
 //!
-//! The kernel queues the events of one inotify instance in their order. So whoever writes here and then sees the event
-//! has been told of everything that happened before the writing. One file is written again and again; after a question
-//! that gave up waiting, another takes its place, so that an event that comes late answers nobody else's question.
+//! The kernel queues the events of one inotify instance in order. When a sync writes a cookie and then sees its event,
+//! all earlier events have been handled. One file is written again and again. After a sync that timed out, another file
+//! takes its place, so that its late event cannot end a later sync.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,10 +17,10 @@ use crate::model::change::Why;
 /// The beginning of every cookie's name.
 const NAME: &str = "cookie-";
 
-/// Deletions of directories that are no reason to lose patience.
+/// The number of deleted directories up to which a sync keeps waiting for its cookie.
 const FEW: usize = 20;
 
-/// Cookies of watchers that died are swept after this time.
+/// The age after which cookies of dead watchers are deleted.
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The cookies of one watcher.
@@ -48,8 +48,8 @@ impl Cookies {
         &self.prefix
     }
 
-    /// Writes a cookie and waits until it is seen, or until all is lost. Beyond `patience`, it is given up where notify is
-    /// busy letting go of deleted directories.
+    /// Writes a cookie and waits until its event comes, or until everything is lost. Gives up after `patience` if
+    /// notify is busy with the watches of many deleted directories.
     ///
     /// # Errors
     /// `Late` when the deadline passes, `NoCookie` when the file cannot be written.
@@ -74,13 +74,13 @@ impl Cookies {
         if shared.wait(deadline, done) {
             return Ok(());
         }
-        // Its event, and that of its deletion, answer nobody any more.
+        // Its late event, and that of its deletion, must not count for a later cookie.
         shared.lock().cookie = (number + 1, 0);
         self.forget();
         Err(Why::Late)
     }
 
-    /// Writes it, and returns how often it had been seen before.
+    /// Writes the cookie, and returns how many of its events came before.
     fn write(&mut self, shared: &SharedChanges) -> Result<u64> {
         let path = self.path();
         let file = match self.file.take() {
@@ -98,12 +98,12 @@ impl Cookies {
         Ok(before)
     }
 
-    /// The next cookie is a new file.
+    /// Deletes the file, so that the next cookie is a new one.
     pub(super) fn forget(&mut self) {
         let old = self.path();
         self.number += 1;
         if self.file.take().is_some() {
-            // Whoever deleted it before did the same.
+            // A cookie that is gone already needs no deletion.
             let _ = std::fs::remove_file(old);
         }
     }
@@ -119,14 +119,14 @@ impl Drop for Cookies {
     }
 }
 
-/// Deletes cookies that nobody has written for long. A watcher that slept so long makes itself a new one.
+/// Deletes cookies that were not written for long. A live watcher whose cookie is deleted makes a new one.
 fn sweep(dir: &Path) {
-    // What cannot be listed is in nobody's way.
+    // A directory that cannot be listed is left as it is: old cookies do no harm.
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes())) {
         let written = entry.metadata().and_then(|facts| facts.modified()).unwrap_or_else(|_| SystemTime::now());
         if written.elapsed().is_ok_and(|age| age > STALE) {
-            // Nor is what cannot be deleted.
+            // A cookie that cannot be deleted does no harm either.
             let _ = std::fs::remove_file(entry.path());
         }
     }

@@ -1,36 +1,37 @@
-//! The dirty set: paths by the tick in which they changed, and the tick since which nothing can be said. Pure.
+//! The dirty set: paths by the tick in which they changed, and the last tick for which they are not known. Pure.
 //!
-//! *Invariant:* a path marked after [`DirtySet::cut`] returned a tick is answered for that tick, whatever was asked in
-//! between. *Invariant:* what is not kept any more (forgotten, too much, lost) is answered as everything, never as less.
+//! *Invariant:* a path marked after [`DirtySet::cut`] returned a tick is in the answer for that tick, whatever was
+//! asked in between. *Invariant:* if paths are not kept any more (forgotten, too many, lost), the answer is everything,
+//! never less.
 
 use std::collections::BTreeMap;
 
 use crate::model::change::{Reach, Why};
 use crate::model::path::RelPath;
 
-/// Paths and when they changed.
+/// Changed paths with the ticks of their changes.
 pub(super) struct DirtySet {
-    /// The tick of what happens now.
+    /// The current tick.
     now: u64,
-    /// Marks of this tick and before are forgotten.
+    /// The last tick whose marks are forgotten.
     floor: u64,
-    /// The last tick of which not everything is known.
+    /// The last tick whose changes are not all known.
     lost: Option<(u64, Why)>,
-    /// The last ticks in which each changed at all, and as a whole subtree (0: never).
+    /// For each path, the last tick in which it changed at all, and the last in which its whole subtree did (0: never).
     paths: BTreeMap<RelPath, (u64, u64)>,
     cap: usize,
 }
 
 impl DirtySet {
-    /// No marks; keeps at most `cap`.
+    /// Makes a set without marks that keeps at most `cap` paths.
     pub(super) fn new(cap: usize) -> DirtySet {
         DirtySet { now: 1, floor: 0, lost: None, paths: BTreeMap::new(), cap }
     }
 
-    /// A path changed now.
+    /// Marks a path as changed now.
     pub(super) fn mark(&mut self, path: RelPath, reach: Reach) {
         if self.is_lost() {
-            return; // whoever may ask for this tick is answered everything
+            return; // the answer for this tick is everything anyway
         }
         let mark = self.paths.entry(path).or_default();
         mark.0 = self.now;
@@ -42,7 +43,7 @@ impl DirtySet {
         }
     }
 
-    /// Something changed now, and nobody knows what.
+    /// Marks everything as changed now.
     pub(super) fn lose(&mut self, why: Why) {
         if !self.is_lost() {
             self.lost = Some((self.now, why));
@@ -50,12 +51,12 @@ impl DirtySet {
         }
     }
 
-    /// Tells whether what happens now is lost already.
+    /// Tells whether everything is marked as changed in this tick.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.is_some_and(|(tick, _)| tick == self.now)
     }
 
-    /// Returns what changed after `tick`. Forgets what changed until then: nobody asks for an older tick again.
+    /// Returns the paths that changed after `tick`. Forgets the earlier ones: no caller asks for an older tick again.
     ///
     /// # Errors
     /// The reason why that cannot be said.
@@ -74,13 +75,13 @@ impl DirtySet {
         }
     }
 
-    /// Ends the tick and returns it: what is marked from now on is later.
+    /// Ends the tick and returns it. Later marks belong to the next tick.
     pub(super) fn cut(&mut self) -> u64 {
         self.now += 1;
         self.now - 1
     }
 
-    /// Tells whether a path is marked in the tick of now.
+    /// Tells whether a path is marked in the current tick.
     pub(super) fn is_fresh(&self, path: &RelPath) -> bool {
         self.paths.get(path).is_some_and(|(tick, _)| *tick == self.now)
     }
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_told_until_a_later_tick_is_asked_for() {
+    fn changes_are_returned_until_a_later_tick_is_asked_for() {
         let mut marks = DirtySet::new(10);
         marks.mark(path("a"), Reach::Entry);
         let first = marks.cut();
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_everything_and_only_until_then() {
+    fn a_lost_tick_is_everything_and_later_ticks_are_not() {
         let mut marks = DirtySet::new(2);
         marks.mark(path("a"), Reach::Entry);
         marks.lose(Why::Overflow);
@@ -151,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the whole history: an answer is never less than what happened after the tick.
+        /// Compares with the whole history: an answer is never less than the changes after the tick.
         #[test]
         fn no_answer_is_less_than_the_truth(steps in prop::collection::vec(step(), 1..60), cap in 1..12_usize) {
             let mut marks = DirtySet::new(cap);
@@ -173,8 +174,8 @@ mod tests {
                         let after = history.iter().filter(|(when, _)| *when > at);
                         if let Ok(paths) = marks.since(ticks[at]) {
                             for (_, path) in after {
-                                let path = path.as_ref().expect("what is lost is never told as paths");
-                                prop_assert!(paths.iter().any(|(told, _)| told == path), "{path:?} is missing");
+                                let path = path.as_ref().expect("a lost tick is never answered with paths");
+                                prop_assert!(paths.iter().any(|(answered, _)| answered == path), "{path:?} is missing");
                             }
                         }
                     }

@@ -1,7 +1,7 @@
 //! Turns the events of notify into marks.
 //!
-//! [`Listener`] runs on notify's own thread, which sleeps in the kernel while nothing happens. It only notes: watches are
-//! placed and dropped by whoever asks, because a handler that called notify would wait for itself.
+//! [`Listener`] runs on notify's own thread, which sleeps in the kernel while nothing happens. It only notes changes.
+//! The thread that calls `sync` places and removes watches, because a handler that called notify would wait for itself.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -17,28 +17,30 @@ use super::git_files;
 use crate::model::change::{Reach, Why};
 use crate::model::path::RelPath;
 
-/// Files that a database writes beside its file; a change of it is one of the file, whose own may go unseen.
+/// Endings of files that a database writes beside its own file. A change of one counts as a change of the database
+/// file, whose own writes may give no event.
 const NEIGHBOURS: &[&[u8]] = &[b"-wal", b"-journal", b"-shm"];
 
-/// Changes that events told of and that nobody has dealt with yet.
+/// Changes reported by events that no sync has handled yet.
 pub(super) struct PendingChanges {
     pub(super) marks: DirtySet,
-    /// Directories (or files) that went under these names.
+    /// Names that were removed or moved away: directories, perhaps files.
     pub(super) gone: BTreeSet<RelPath>,
-    /// Directories (or files) that came under these names and have no watches yet.
+    /// New names without watches: directories, perhaps files.
     pub(super) came: BTreeSet<RelPath>,
-    /// Directories that were not reached in time, and have watches already or wait for them. Of these there are no news.
+    /// Directories that the last deadline left out. No further event will name them.
     pub(super) left: BTreeSet<RelPath>,
-    /// The instance of notify that is listened to; what older ones still tell is ignored.
+    /// The number of the current instance of notify; events of older ones are ignored.
     pub(super) instance: u64,
     /// True if that instance cannot be trusted any more.
     pub(super) afresh: bool,
-    /// The cookie that is waited for, and how often it was seen.
+    /// The number of the current cookie, and how many of its events came.
     pub(super) cookie: (u64, u64),
-    /// Directories deleted since the last round (most count twice), and how many may be: see [`Places::patience`].
+    /// Directories deleted since the last round (most count twice).
+    pub(super) deleted: usize,
+    /// The number of them from which on a new instance is cheaper: see [`Places::patience`].
     ///
     /// [`Places::patience`]: super::places::Places::patience
-    pub(super) deleted: usize,
     pub(super) patience: usize,
     pub(super) events: u64,
     pub(super) overflows: u64,
@@ -64,7 +66,7 @@ impl PendingChanges {
         }
     }
 
-    /// Everything may have changed, and the watches are to be placed anew.
+    /// Notes that everything may have changed and that the watches have to be placed anew.
     pub(super) fn lose(&mut self, why: Why) {
         self.marks.lose(why);
         self.afresh = true;
@@ -96,7 +98,7 @@ impl PendingChanges {
     }
 }
 
-/// The pending changes, shared between notify's thread and whoever asks.
+/// The pending changes, shared between notify's thread and the thread that syncs.
 pub(super) struct SharedChanges {
     pending: Mutex<PendingChanges>,
     wake: Condvar,
@@ -108,12 +110,13 @@ impl SharedChanges {
         SharedChanges { pending: Mutex::new(pending), wake: Condvar::new() }
     }
 
-    /// Each change of them is whole, so that a panic elsewhere spoils nothing.
+    /// Locks the changes. A poisoned lock is used all the same: every change to them is complete before anything can
+    /// panic.
     pub(super) fn lock(&self) -> MutexGuard<'_, PendingChanges> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `done` says so; whether it did by the deadline.
+    /// Waits until `done` returns true. Returns false if the deadline passes first.
     pub(super) fn wait(&self, deadline: Instant, done: impl Fn(&PendingChanges) -> bool) -> bool {
         let mut pending = self.lock();
         while !done(&pending) {
@@ -133,7 +136,7 @@ pub(super) struct Listener {
     pub(super) instance: u64,
     pub(super) root: Arc<Path>,
     pub(super) cookies: Arc<Path>,
-    /// The beginning of the names of this watcher's cookies begin with.
+    /// The beginning of the names of this watcher's cookies.
     pub(super) cookie_prefix: String,
 }
 
@@ -171,7 +174,7 @@ enum Meaning {
     Came,
     /// Something went that may have been a directory.
     Gone,
-    /// Both, who knows in which order.
+    /// Both, in an unknown order.
     Swapped,
     Unmounted,
 }
@@ -182,7 +185,7 @@ fn meaning(event: &Event) -> Meaning {
         EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Meaning::Came,
         EventKind::Remove(RemoveKind::Other) if event.info() == Some("unmount") => Meaning::Unmounted,
         EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Meaning::Gone,
-        // Follows upon its two halves.
+        // It repeats the two halves of a move, which were noted already.
         EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => Meaning::Nothing,
         EventKind::Any | EventKind::Modify(ModifyKind::Name(_)) => Meaning::Swapped,
         // The last close of a file that was written through a mapping comes when the mapping goes.
@@ -204,7 +207,7 @@ impl Listener {
             } else if let Ok(path) = path.strip_prefix(&self.root) {
                 match RelPath::from_path(path) {
                     Ok(path) => note_path(pending, path, meaning),
-                    // The kernel tells of no such names.
+                    // The kernel reports no such names, so the event cannot be trusted.
                     Err(_) => pending.lose(Why::Failed),
                 }
             } else {
@@ -219,7 +222,7 @@ impl Listener {
         let number = own.and_then(|number| std::str::from_utf8(number).ok()?.parse::<u64>().ok());
         let waited_for = number == Some(pending.cookie.0);
         match event.kind {
-            // One for each writing; making the file and closing it tell more, which must not count.
+            // One event for each write. Creating and closing the file give further events, which must not count.
             EventKind::Modify(ModifyKind::Data(_)) if waited_for => {
                 pending.cookie.1 += 1;
                 self.shared.wake.notify_all();

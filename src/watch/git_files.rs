@@ -2,8 +2,8 @@
 
 use crate::model::path::RelPath;
 
-/// Tells whether a change of `path` concerns anybody: everything outside of `.git`, and inside of it the index, `info/exclude`
-/// and what holds them.
+/// Tells whether a change of `path` matters: everything outside of `.git`, and inside of it the index, `info/exclude`
+/// and the directories that hold them.
 pub(super) fn concerns(path: &RelPath) -> bool {
     match inside(path) {
         None => true,
@@ -16,8 +16,8 @@ pub(super) fn admits(path: &RelPath) -> Option<bool> {
     inside(path).map(|rest| matches!(rest, b"" | b"info"))
 }
 
-/// The directory whose whole content a changed rule file may show or hide. A changed index shows single paths, and only
-/// who reads it can tell which.
+/// Returns the directory whose whole content a changed rule file may show or hide. A changed index shows single paths,
+/// and only a reader of it can tell which.
 pub(super) fn ruled_by(path: &RelPath) -> Option<RelPath> {
     if path.name() == b".gitignore" {
         return path.parent();
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_git_only_rules_concern_anybody() {
+    fn inside_of_git_only_rule_files_matter() {
         for (text, concerned, admitted, ruled) in [
             ("a/b", true, None, None),
             ("a/.gitignore", true, None, Some("a")),

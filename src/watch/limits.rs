@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-/// Instances that a few open workspaces need beside the editors and terminals of a desktop.
+/// The number of instances that a few open workspaces need beside the editors and terminals of a desktop.
 const FEW_INSTANCES: u64 = 64;
 
-/// Events that one checkout of a large tree makes at once.
+/// The number of events that one checkout of a large tree makes at once.
 const FEW_EVENTS: u64 = 8192;
 
 /// The part of the watches that one workspace may take before other programs miss them, in percent.
 const SHARE: u64 = 80;
 
-/// The limits that are in force; one that cannot be read is not there.
+/// The limits in force; `None` if one cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Directories that one user may watch (`max_user_watches`).
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_limits_are_told_with_what_is_wanted() {
+    fn small_limits_are_listed_with_the_wanted_value() {
         let dir = tempfile::tempdir().unwrap();
         let limits = |watches: &str, instances: &str, events: &str| {
             std::fs::write(dir.path().join("max_user_watches"), watches).unwrap();
@@ -81,14 +81,14 @@ mod tests {
             std::fs::write(dir.path().join("max_queued_events"), events).unwrap();
             Limits::read(dir.path())
         };
-        let meaning = |limits: Limits, directories: u64| -> Vec<(&'static str, u64)> {
+        let short = |limits: Limits, directories: u64| -> Vec<(&'static str, u64)> {
             limits.short(directories).into_iter().map(|short| (short.key, short.wanted)).collect()
         };
-        assert_eq!(meaning(limits("524288\n", "128\n", "16384\n"), 100_000), []);
-        assert_eq!(meaning(limits("8192\n", "128\n", "16384\n"), 5_000), []);
-        assert_eq!(meaning(limits("8192\n", "128\n", "16384\n"), 50_000), [("fs.inotify.max_user_watches", 65536)]);
-        let all = meaning(limits("100", "8", "16"), 10);
+        assert_eq!(short(limits("524288\n", "128\n", "16384\n"), 100_000), []);
+        assert_eq!(short(limits("8192\n", "128\n", "16384\n"), 5_000), []);
+        assert_eq!(short(limits("8192\n", "128\n", "16384\n"), 50_000), [("fs.inotify.max_user_watches", 65536)]);
+        let all = short(limits("100", "8", "16"), 10);
         assert_eq!(all.len(), 3, "{all:?}");
-        assert_eq!(meaning(Limits::read(Path::new("/nonexistent")), 1_000_000), []);
+        assert_eq!(short(Limits::read(Path::new("/nonexistent")), 1_000_000), []);
     }
 }

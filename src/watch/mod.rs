@@ -1,24 +1,24 @@
-//! The watcher of one workspace, which tells what changed since a moment.
+//! The watcher of one workspace. It reports the changes since a clock.
 //!
-//! [`Watcher::sync`] writes a *cookie*, a file of piton's own that the same instance of inotify watches, and waits until
-//! its event comes: then all events before it have come too. It gives watches to directories that are new, and answers the
-//! paths that changed since a clock, or that everything may have.
+//! [`Watcher::sync`] writes a *cookie*, a file of piton's own that the same instance of inotify watches, and waits for
+//! its event. When it comes, all events before it have come too. `sync` then gives watches to new directories. It
+//! returns the paths that changed since a clock, or says that everything may have changed.
 //!
-//! It knows paths and events, and nothing of captures, stores and ignore rules: whoever asks brings the rules for which
+//! It knows paths and events, and nothing of captures, stores and ignore rules: the caller brings the rules for which
 //! directories get watches.
 //!
-//! *Invariant:* whatever changed before `sync` was called, and after the answer that gave the clock, is covered by the
-//! answer, but for what "Limits" names. In doubt it answers everything. *Invariant:* a new directory counts as changed
-//! as a whole, in an answer that is given after its watch is in place. *Invariant:* nothing is written into the tree, and
-//! no symbolic link is followed. *Invariant:* there is no timer and no polling: at rest the only thread, notify's, sleeps
+//! *Invariant:* an answer covers every change between the answer that gave the clock and the call of `sync`, except for
+//! those that "Limits" names. In doubt the answer is everything. *Invariant:* a new directory counts as changed as a
+//! whole, in an answer that is given after its watch is in place. *Invariant:* nothing is written into the tree, and no
+//! symbolic link is followed. *Invariant:* there is no timer and no polling: at rest the only thread, notify's, sleeps
 //! in the kernel. *Invariant:* memory is bounded by the directories and the caps, never by the number of changes.
 //!
 //! # Limits
-//! What the kernel tells nobody gives no event: writes through a name outside of the watched directories (hard links),
-//! writes through a mapping until it is closed, and a file system mounted over a directory. The first two are what
-//! [`Watcher::set_always_dirty`] is for. Rules outside of the tree (a global excludes file, the git directory of a linked
-//! worktree) are not watched. A directory that is swapped for a link and back while its watch is placed may leave a watch
-//! on what the link led to.
+//! Some changes give no event: writes through a name outside of the watched directories (hard links), writes through a
+//! mapping until it is closed, and a file system mounted over a directory. [`Watcher::set_always_dirty`] is for the
+//! first two. Rules outside of the tree (a global excludes file, the git directory of a linked worktree) are not
+//! watched. A directory that is swapped for a link and back while its watch is placed may leave a watch on what the
+//! link led to.
 
 mod cookie;
 mod dirty_set;
@@ -50,12 +50,12 @@ use crate::sys::mount;
 
 /// The rules by which directories get watches. Asked only of directories whose parents have one, never of the root and of a `.git`.
 ///
-/// A directory that is closed but holds something captured (tracked by git, captured before) needs its watch too. In a
-/// new directory there may be ignore files nobody has read yet: to admit too much costs watches, to admit too little
-/// costs changes, unless [`Watcher::rewatch`] follows.
+/// An excluded directory that holds something captured (tracked by git, captured before) needs its watch too. A new
+/// directory may have ignore files that are not read yet. Admitting too much costs watches. Admitting too little loses
+/// changes, unless [`Watcher::rewatch`] follows.
 pub type WatchRules<'r> = &'r dyn Fn(&RelPath) -> bool;
 
-/// The means of a watcher.
+/// The options of a watcher.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A directory of piton's own for cookies, outside of what is captured; made if it is missing. Several watchers may
@@ -65,7 +65,8 @@ pub struct Options {
     pub max_watches: usize,
     /// Dirty paths to keep one by one.
     pub max_paths: usize,
-    /// The time that the start may take to place watches. What is left then counts as changed until a later sync has placed it.
+    /// The time that the start may take to place watches. The rest counts as changed until a later sync has placed its
+    /// watches.
     pub start_within: Duration,
 }
 
@@ -81,7 +82,7 @@ impl Options {
     }
 }
 
-/// Figures of a watcher: what it has and has seen.
+/// Figures of a watcher, for status and tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// Watched directories.
@@ -90,9 +91,9 @@ pub struct Stats {
     pub uncovered: Vec<(RelPath, Uncovered)>,
     /// Events so far.
     pub events: u64,
-    /// Counts the overflows of the kernel's queue.
+    /// The number of overflows of the kernel's queue.
     pub overflows: u64,
-    /// Counts how often all watches were placed anew.
+    /// The number of times that all watches were placed anew.
     pub restarts: u64,
     /// Changed paths that are kept.
     pub dirty: usize,
@@ -115,7 +116,7 @@ impl Watcher {
     /// Watches `root`, which should be canonical, as far as the rules admit. Everything counts as changed at first.
     ///
     /// # Errors
-    /// Why it is not watched; the caller scans instead.
+    /// Returns why the workspace is not watched; the caller scans instead.
     pub fn start(root: &Path, rules: WatchRules<'_>, options: Options) -> Result<Watcher, Refusal> {
         let deadline = Instant::now() + options.start_within;
         let refused = |error: std::io::Error| Refusal::Unusable(error.to_string());
@@ -140,9 +141,11 @@ impl Watcher {
         }
     }
 
-    /// Returns what changed since a clock, and the clock to ask with next time. A clock may be asked again until a later one was.
+    /// Returns the changes since a clock, and the clock for the next call. A clock may be used again until a later one
+    /// was used.
     ///
-    /// Take the clock before looking at the paths, and keep it only when what was found there is kept.
+    /// The caller keeps the new clock only together with what it found at the changed paths: else a change would be
+    /// lost.
     pub fn sync(&mut self, since: Clock, rules: WatchRules<'_>, deadline: Instant) -> (Clock, Changes) {
         let outcome = self.catch_up(rules, deadline);
         self.answer(since, outcome)
@@ -160,22 +163,22 @@ impl Watcher {
         (clock, found.map_or_else(Changes::Everything, |paths| self.changes(paths, waiting)))
     }
 
-    /// Follows rules that changed: looks again at which directories at and below `dir` get watches.
+    /// Follows changed rules: decides anew which directories at and below `dir` get watches.
     ///
-    /// To be called between the sync that told of the changed rules ([`Dirty::rule_files`]) and the scan of `dir` that
-    /// follows them, and that finds what was there before the watches. What is not placed by the deadline counts as
-    /// changed until a later sync.
+    /// Call it after the sync that reported the changed rules ([`Dirty::rule_files`]), and before the scan of `dir`
+    /// under the new ones. That scan finds what was there before the watches. A directory without a watch at the
+    /// deadline counts as changed until a later sync.
     pub fn rewatch(&mut self, dir: &RelPath, rules: WatchRules<'_>, deadline: Instant) {
         self.place(BTreeSet::from([dir.clone()]), rules, deadline);
     }
 
-    /// Paths that every answer names, because their changes may give no event: files with several links, and files that are
-    /// written through mappings.
+    /// Sets the paths that every answer names because their changes may give no event: files with several links, and
+    /// files written through mappings.
     pub fn set_always_dirty(&mut self, paths: impl IntoIterator<Item = RelPath>) {
         self.always = paths.into_iter().collect();
     }
 
-    /// Returns what it has and has seen.
+    /// Returns the figures.
     pub fn stats(&self) -> Stats {
         let pending = self.shared.lock();
         let uncovered = self.places.iter().flat_map(|places| places.uncovered());
@@ -189,7 +192,7 @@ impl Watcher {
         }
     }
 
-    /// Sees to it that all that happened before now is marked.
+    /// Makes sure that all changes before now are marked.
     fn catch_up(&mut self, rules: WatchRules<'_>, deadline: Instant) -> Result<(), Why> {
         if self.places.as_ref().is_some_and(|places| !places.root_stands()) {
             self.shared.lock().lose(Why::RootMoved);
@@ -202,7 +205,7 @@ impl Watcher {
                 Err(why) => self.shared.lock().lose(why),
             }
         }
-        // Twice at most: what is lost while watches are placed anew can wait for the next sync.
+        // Twice at most: a loss while watches are placed anew can wait for the next sync.
         for _ in 0..2 {
             if !self.shared.lock().afresh {
                 break;
@@ -216,7 +219,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// A new instance of notify; all that was before it is lost.
+    /// Makes a new instance of notify. Everything counts as changed, because events of the old instance may be lost.
     fn begin_afresh(&mut self) -> Result<(), Refusal> {
         self.restarts += u64::from(self.shared.lock().instance > 0);
         self.places = None;
@@ -245,7 +248,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Lets go of what went, gives watches to what came, and marks it.
+    /// Removes the watches of removed directories, gives watches to new ones, and marks the new ones.
     fn reconcile(&mut self, rules: WatchRules<'_>, deadline: Instant) {
         let Some(places) = &mut self.places else { return };
         let (gone, came, left) = {
@@ -253,7 +256,7 @@ impl Watcher {
             if pending.afresh {
                 return;
             }
-            // What could not be read may have become readable.
+            // An unreadable directory may have become readable.
             let mut left = std::mem::take(&mut pending.left);
             left.extend(places.uncovered().keys().filter(|path| pending.marks.is_fresh(path)).cloned());
             (std::mem::take(&mut pending.gone), std::mem::take(&mut pending.came), left)
@@ -262,7 +265,7 @@ impl Watcher {
         self.place_and_mark(&(&came | &left) | &existing, rules, deadline);
     }
 
-    /// Goes on with placing what did not get its watches in time. Whether something is left.
+    /// Places watches that were not placed in time. Returns true if some are still missing.
     pub fn settle(&mut self, rules: WatchRules<'_>, deadline: Instant) -> bool {
         let left = std::mem::take(&mut self.shared.lock().left);
         if left.is_empty() {
@@ -274,12 +277,12 @@ impl Watcher {
 
     fn place_and_mark(&mut self, wanted: BTreeSet<RelPath>, rules: WatchRules<'_>, deadline: Instant) {
         for path in self.place(wanted, rules, deadline) {
-            // Only now: what was written before its watch was there is found by who looks after this.
+            // Marked only now, after the watch is in place: the caller's look after this answer finds earlier writes.
             self.shared.lock().marks.mark(path, Reach::Subtree);
         }
     }
 
-    /// Places watches, and returns what got some. What has to wait is `left`.
+    /// Places watches, and returns the directories that were asked for. Those that have to wait are added to `left`.
     fn place(&mut self, wanted: BTreeSet<RelPath>, rules: WatchRules<'_>, deadline: Instant) -> BTreeSet<RelPath> {
         let Some(places) = &mut self.places else { return wanted };
         let left = places.place(wanted.clone(), rules, deadline);
@@ -296,12 +299,13 @@ impl Watcher {
         wanted
     }
 
-    /// Marks, what waits for its watch, what can have none, and what is always dirty.
+    /// Joins the marked paths, those that wait for a watch, those that can have none, and those that are always dirty.
     fn changes(&self, paths: Vec<(RelPath, Reach)>, waiting: Vec<RelPath>) -> Changes {
         let Some(places) = &self.places else {
             return Changes::Everything(Why::Failed);
         };
-        // A directory is told of only when its permissions change: then what is below may have come into reach.
+        // An event names a directory itself only when its permissions change: then the paths below may have become
+        // readable.
         let widen = |(path, reach): (RelPath, Reach)| match places.is_dir(&path) {
             true => (path, Reach::Subtree),
             false => (path, reach),
@@ -313,7 +317,7 @@ impl Watcher {
     }
 }
 
-/// A number no other watcher has, in this process or any other.
+/// Makes a number that no other watcher has, in this process or any other.
 fn number() -> u64 {
     let seed = (std::process::id(), crate::sys::clock::file_clock(), Instant::now());
     std::hash::RandomState::new().hash_one(seed).max(1)

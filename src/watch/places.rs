@@ -1,11 +1,11 @@
-//! The watched directories, and how they come to be: watched first, listed after.
+//! The watched directories. Each gets its watch first and is listed after, so that nothing is missed in between.
 //!
-//! Every directory has a watch of its own in one instance of notify, so that whoever gives the rules decides which cost
-//! none. What cannot be watched is *uncovered*: it counts as changed at every question.
+//! Every directory has a watch of its own in one instance of notify, so the caller's rules decide which directories
+//! cost none. A directory that cannot be watched is *uncovered*: it counts as changed at every sync.
 //!
-//! notify knows watches by their paths and drops what lies below a directory that goes or moves, by itself. It also takes
-//! a second wish for a path it knows as fulfilled. So what was placed while news of its directory's going were on their
-//! way is taken back by name before it is placed again.
+//! notify knows watches by their paths. When a directory is removed or moved, notify drops the watches below it by
+//! itself. A second request for a path that it knows does nothing. A watch may have been placed while the event of its
+//! directory's removal was still queued. It is therefore removed by name before it is placed again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -21,14 +21,13 @@ use crate::model::path::RelPath;
 use crate::sys::fs::dir::Dir;
 use crate::sys::mount;
 
-/// Directories that get their watches before they are listed together.
+/// The number of directories that get their watches together, before they are listed.
 const BATCH: usize = 256;
 
-/// Letting go of a watch costs notify a look at every other. Starting afresh and scanning costs as much as letting go of
-/// this many.
+/// To remove one watch, notify looks at every other. Starting afresh and scanning costs as much as removing this many.
 const MANY: usize = 200;
 
-/// Below this many looks it does not matter.
+/// Fewer looks than this cost too little to matter.
 const CHEAP_LOOKS: usize = 400_000;
 
 /// The reason why a directory has no watch.
@@ -38,7 +37,7 @@ pub enum Uncovered {
     Limit,
     /// It cannot be opened, or its path is too long.
     Unreadable,
-    /// It stands on a file system whose changes this kernel does not all see.
+    /// It is on a file system whose changes this kernel does not all see.
     Foreign(&'static str),
     /// It is the same directory as another that is watched: a bind mount.
     Twin,
@@ -102,7 +101,7 @@ impl Places {
         })
     }
 
-    /// Tells whether the root's path still leads to the directory that is watched.
+    /// Tells whether the root's path still leads to the watched directory.
     pub(super) fn root_stands(&self) -> bool {
         let found = Dir::open_root(&self.root).and_then(|dir| dir.stat_self());
         found.is_ok_and(|facts| (facts.dev, facts.ino) == self.identity)
@@ -123,17 +122,17 @@ impl Places {
         self.placed.contains_key(path) || self.uncovered.contains_key(path)
     }
 
-    /// Returns how many directories may go before a new instance is cheaper than letting go of each.
+    /// Returns how many directories may be removed before a new instance is cheaper than removing each watch.
     pub(super) fn patience(&self) -> usize {
         patience(self.placed.len())
     }
 
-    /// About how long it takes to place all watches anew.
+    /// Estimates the time that it takes to place all watches anew.
     pub(super) fn restart_costs(&self) -> Duration {
         Duration::from_millis(20) + Duration::from_micros(15) * u32::try_from(self.placed.len()).unwrap_or(u32::MAX)
     }
 
-    /// Tells whether so much is to be let go of that a new instance is cheaper.
+    /// Tells whether so many watches have to be removed that a new instance is cheaper.
     pub(super) fn is_worn(&self) -> bool {
         self.worn
     }
@@ -149,7 +148,8 @@ impl Places {
             return BTreeSet::new();
         }
         let existing = self.existing_dirs(gone);
-        // Even without any to take back, notify is asked: it answers when it has itself let go of what went.
+        // Even with no watch to remove, notify is called: it answers after it has dropped the removed directories
+        // itself.
         let mut misplaced = Vec::new();
         for top in gone {
             for path in self.below(top) {
@@ -167,7 +167,7 @@ impl Places {
         existing
     }
 
-    /// Returns the names at which a directory exists, or may exist where it cannot be looked at.
+    /// Returns the names at which a directory exists, or may exist where piton cannot look.
     fn existing_dirs(&self, names: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
         let mut missing: Option<&RelPath> = None;
         let mut existing = BTreeSet::new();
@@ -185,8 +185,8 @@ impl Places {
         existing
     }
 
-    /// Takes back watches of what came by news: if one was placed before them, it may be of something else that bore the
-    /// name then, a file even.
+    /// Removes the watches of names that events reported as new. A watch that was placed before such an event may
+    /// belong to something else that had the name then, even to a file.
     fn distrust(&mut self, came: &BTreeSet<RelPath>) {
         for path in came.iter().filter(|path| !path.is_root()) {
             if self.placed.contains_key(path) {
@@ -195,7 +195,7 @@ impl Places {
         }
     }
 
-    /// Watches `tops` and what the rules admit below them. What was not reached by the deadline comes back.
+    /// Watches `tops` and the directories below them that the rules admit. Returns those that the deadline left out.
     pub(super) fn place(&mut self, tops: BTreeSet<RelPath>, rules: WatchRules<'_>, deadline: Instant) -> Vec<RelPath> {
         let may_be_dir = |top: &RelPath| top.is_root() || self.is_dir(top) || self.may_be_dir(top);
         let mut next: Vec<RelPath> =
@@ -207,7 +207,7 @@ impl Places {
                 let refused = refused.get(&path).copied();
                 self.settle(path, refused, rules, &mut next);
             }
-            // Not before: however little time there is, it gets on.
+            // Checked only after a batch: even with no time left, each call makes some progress.
             if Instant::now() >= deadline {
                 return next;
             }
@@ -215,13 +215,13 @@ impl Places {
         Vec::new()
     }
 
-    /// Tells whether something that came may have names in it. What is a file now and a directory later is news of its parent,
-    /// and a watch on a file would be placed and taken back at the cost of a look at every other.
+    /// Tells whether a new name may be a directory. If a file becomes a directory later, its parent's watch reports it.
+    /// A watch on a file would have to be removed again, which costs a look at every other watch.
     fn may_be_dir(&self, path: &RelPath) -> bool {
         !matches!(self.dir.find_dir(path.to_path()), Ok(None))
     }
 
-    /// Gives watches to the directories that have none. Which got none, and why.
+    /// Gives watches to the directories that have none. Returns those that got none, with the reasons.
     fn watch(&mut self, batch: &[RelPath]) -> HashMap<RelPath, Uncovered> {
         let mut refused = HashMap::new();
         let wanted: Vec<&RelPath> = batch.iter().filter(|path| !self.placed.contains_key(path)).collect();
@@ -244,12 +244,13 @@ impl Places {
         refused
     }
 
-    /// Looks at what got a watch: whether it is a directory of the workspace indeed, and which are below it.
+    /// Checks that a path with a new watch is a directory of the workspace, and adds the directories below it to
+    /// `next`.
     fn settle(&mut self, path: RelPath, refused: Option<Uncovered>, rules: WatchRules<'_>, next: &mut Vec<RelPath>) {
         let known = self.placed.contains_key(&path);
         let dir = match self.dir.find_dir(path.to_path()) {
             Ok(Some(dir)) => dir,
-            // Not a directory, or gone again: that is news on its way, or known.
+            // Not a directory, or removed again: an event will report it, or has done so.
             Ok(None) if refused.is_some() => {
                 self.uncovered.remove(&path);
                 return;
@@ -265,18 +266,19 @@ impl Places {
         };
         let identity = (facts.dev, facts.ino);
         if known && self.placed.get(&path).is_some_and(|placed| placed.identity != identity) {
-            // Replaced, and the news are on their way: placed again now, and once more when they come.
+            // Replaced, and the event is still queued: the watch is placed again now, and once more when the event
+            // comes.
             self.let_go(&path);
             return next.push(path);
         }
         if let Some(other) = self.by_identity.get(&identity).filter(|other| **other != path).cloned() {
             let there = self.dir.find_dir(other.to_path()).ok().flatten().and_then(|dir| dir.stat_self().ok());
             if there.is_some_and(|there| (there.dev, there.ino) == identity) {
-                // Both, because nobody is told when the mount goes.
+                // Both are uncovered, because no event reports the end of the mount.
                 self.uncover(other, Uncovered::Twin);
                 return self.uncover(path, Uncovered::Twin);
             }
-            // Moved from there, and the news are on their way.
+            // Moved from there, and the event is still queued.
             self.let_go(&other);
         }
         if facts.dev != self.identity.0
@@ -299,7 +301,7 @@ impl Places {
         }
     }
 
-    /// Takes back the watches at and below a path.
+    /// Removes the watches at and below a path.
     fn let_go(&mut self, path: &RelPath) {
         let mut paths = self.below(path);
         for path in &paths {
@@ -328,13 +330,14 @@ impl Places {
     }
 
     fn unwatch(&mut self, paths: Vec<RelPath>) {
-        // They are forgotten here, and notify still knows them.
+        // These are already gone from `placed`, but notify still has them, so they count for its costs.
         if paths.len() > patience(self.placed.len() + paths.len()) {
             self.worn = true;
             return;
         }
         let mut ops: Vec<PathOp> = paths.iter().map(|path| PathOp::unwatch(self.at(path))).collect();
-        // notify has dropped most of them by itself, and says so of the first.
+        // notify has dropped most of these by itself. It stops at the first such watch with an error, so the rest is
+        // tried again.
         while let Err(failed) = self.notify.update_paths(std::mem::take(&mut ops)) {
             if failed.origin.is_none() {
                 self.worn = true;
@@ -352,7 +355,7 @@ impl Places {
     }
 }
 
-/// Returns how many of so many watches may be let go of one by one.
+/// Returns how many of so many watches may be removed one by one.
 fn patience(watches: usize) -> usize {
     (CHEAP_LOOKS / watches.max(1)).max(MANY)
 }

@@ -1,4 +1,4 @@
-//! The reasons why a workspace is not watched. No error: a scan does what the watcher would have saved.
+//! The reasons why a workspace is not watched. None is an error: every capture then scans.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ const EMFILE: i32 = 24;
 /// The reason why a workspace is not watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It (or the cookies' directory) stands on a file system whose changes this kernel does not all see.
+    /// It (or the cookies' directory) is on a file system whose changes this kernel does not all see.
     Foreign(&'static str),
     /// The root can have no watch.
     Root(Uncovered),

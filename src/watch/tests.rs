@@ -1,4 +1,4 @@
-//! The watcher on real directories. Nothing here sleeps: a sync is the synchronisation.
+//! Tests of the watcher on real directories. None sleeps: a sync waits for the events.
 
 mod changes;
 mod limits;
@@ -17,7 +17,7 @@ struct Scene {
     clock: Clock,
 }
 
-/// All but `node_modules` and what begins with `closed`.
+/// Admits all but `node_modules` and names that begin with `closed`.
 fn rules(path: &RelPath) -> bool {
     path.name() != b"node_modules" && !path.name().starts_with(b"closed")
 }
@@ -31,7 +31,7 @@ fn path(text: &str) -> RelPath {
 }
 
 impl Scene {
-    /// With these files, and the first look taken.
+    /// Makes a workspace with these files, and takes the first answer.
     fn new(files: &[&str]) -> Scene {
         Scene::with(files, |_| {})
     }
@@ -50,7 +50,7 @@ impl Scene {
         let (clock, changes) = watcher.sync(Clock::default(), &rules, soon());
         assert_eq!(changes, Changes::Everything(Why::FirstLook));
         let mut scene = Scene { temp, watcher, clock };
-        assert_eq!(scene.told(), "");
+        assert_eq!(scene.reported(), "");
         scene
     }
 
@@ -62,15 +62,15 @@ impl Scene {
         self.temp.path().join(text)
     }
 
-    /// The next answer.
+    /// Returns the next answer.
     fn sync(&mut self) -> Changes {
         let (clock, changes) = self.watcher.sync(self.clock, &rules, soon());
         self.clock = clock;
         changes
     }
 
-    /// The next answer as text: subtrees end in `/**`.
-    fn told(&mut self) -> String {
+    /// Returns the next answer as text: subtrees end in `/**`.
+    fn reported(&mut self) -> String {
         match self.sync() {
             Changes::Everything(why) => format!("everything: {why}"),
             Changes::Paths(dirty) => {

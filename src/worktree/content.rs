@@ -49,7 +49,7 @@ pub(super) struct Doubts {
     now: i64,
     compared: Vec<(RelPath, KnownFile)>,
     databases: Vec<(RelPath, KnownFile)>,
-    /// With how much it matters.
+    /// The files to compare; the first value tells how much each matters.
     asked: Vec<(i64, RelPath, KnownFile)>,
 }
 
@@ -246,7 +246,7 @@ mod tests {
         let expected: &[&str] = if alone { &["d/w", "d/x.db"] } else { &["d/a", "d/w", "d/x.db"] };
         assert_eq!(found(root, same.clone(), &[("d", true)]), expected);
         assert_eq!(found(root, same, &[("", true)]), expected);
-        // What is not proven is read anyway.
+        // An unproven file is read anyway.
         let unproven = all().into_iter().map(|(path, known)| (path, KnownFile { proven: false, ..known })).collect();
         assert_eq!(found(root, unproven, &[("a", true), ("d", true)]), [""; 0]);
     }

@@ -38,7 +38,7 @@ impl GitDir {
 
     /// Returns what the file system says of the files that rule a capture, whether they lie in the workspace or elsewhere.
     pub(super) fn marks(&self) -> GitMarks {
-        // What cannot be looked at counts as not there.
+        // A file that cannot be looked at counts as missing.
         let mark = |path: PathBuf| FileMark::behind(&path).ok().flatten();
         GitMarks { index: mark(self.dir.join("index")), exclude: mark(self.common.join("info/exclude")) }
     }
@@ -49,7 +49,7 @@ impl GitDir {
     }
 }
 
-/// By which a changed index or `info/exclude` is noticed; git replaces its index whole, so that its inode moves.
+/// The marks that show a changed index or `info/exclude`. git replaces its index as a whole, so the inode changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct GitMarks {
     pub(super) index: Option<FileMark>,

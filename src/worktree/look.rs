@@ -28,7 +28,7 @@ pub fn is_linked_worktree(dir: &Path) -> bool {
 /// nothing that is never captured.
 ///
 /// # Errors
-/// When the root cannot be opened. What cannot be read below it is passed over: the capture says so.
+/// When the root cannot be opened. Unreadable paths below it are passed over: the capture reports them.
 pub fn files_below(root: &Path, path: &RelPath) -> Result<Vec<RelPath>> {
     let open = Root::open(root)?;
     let (mut found, mut pending) = (Vec::new(), vec![path.clone()]);

@@ -175,8 +175,8 @@ impl Opened {
         Ok(Some(Content { bytes, mark: self.mark(still) }))
     }
 
-    /// Streams a large file, at most `most` bytes of it; `None` when it moved and there is another attempt. What was there of
-    /// one that turns out shorter than it said comes in `short`.
+    /// Streams a large file, at most `most` bytes of it; `None` when it moved and there is another attempt. If the file
+    /// turns out shorter than its size, its content is in `short`.
     fn stream(
         mut self,
         sink: &dyn ObjectSink,

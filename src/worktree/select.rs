@@ -1,9 +1,9 @@
 //! The count guard: who stays when there are more files than a checkpoint may hold.
 //!
-//! Files captured before come first, then what git tracks, then the order of paths. What is over is listed, as a
-//! directory where nothing below it was taken or where the files would be many. The walk lists every directory that it
-//! meets once the guard has struck, without looking for more than files captured before, tracked or targeted in it; those
-//! are captured all the same.
+//! Files captured before come first, then what git tracks, then the order of paths. Files over the limit are listed, as
+//! a directory where nothing below it was taken or where the files would be many. The walk lists every directory that
+//! it meets once the guard has struck, without looking for more than files captured before, tracked or targeted in it;
+//! those are captured all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 

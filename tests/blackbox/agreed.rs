@@ -100,7 +100,7 @@ fn what_rules_hide_while_the_question_stood_is_a_conflict() {
             assert_eq!(lab.read("a"), "a as it was", "the rest is done: {done:?}");
         }
     }
-    // What somebody else deleted is done already, rules or not.
+    // A path that somebody else deleted is done already, rules or not.
     let (lab, n) = scene();
     let question = Asking::start(&lab, &["restore", &n.to_string()]);
     lab.sh("rm -r made");
@@ -188,7 +188,7 @@ fn a_plan_that_is_another_one_by_now_is_refused_with_the_fresh_one() {
         plan = digest(&ok(sidecar.ask(start.clone())));
     }
     assert_eq!(listed(&mut sidecar), checkpoints, "no checkpoint is left of what was refused");
-    // What is kept anyway makes no other plan.
+    // A path that is kept anyway does not change the plan.
     lab.sh("echo line > some.log");
     let done = ok(sidecar.ask(json!({"type": "restore", "sha": sha, "plan": plan, "expect": sha})));
     assert_eq!((lab.read("a").as_str(), lab.work.join("mine").exists()), ("a as it was", false), "{done}");

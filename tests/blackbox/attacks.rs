@@ -166,7 +166,7 @@ fn checkpoints_that_piton_never_made() {
             assert!(made <= 4, "{name}: {args:?}: something new beside the workspace: {output:?}");
         }
         let _ = std::fs::remove_dir_all(&to);
-        // Whatever it did inside, it is undone, and the good one still comes back.
+        // After any effect of it, it is undone, and the good one still comes back.
         std::fs::remove_file(lab.store().join(format!("refs/piton/{id}/manual/{n}"))).unwrap();
         let back = lab.piton(&["restore", "1", "--yes", "--json"]);
         assert!([0, 3].contains(&back.code), "{name}: {back:?}");

@@ -92,7 +92,7 @@ fn shared_trees_in_the_store_unfold_nowhere() {
         }
         assert_eq!(tree(&lab.work), before);
         assert!(!target.exists() || std::fs::read_dir(&target).unwrap().next().is_none());
-        // Nothing else stops for it. What changed up to it cannot be told, so that no row may name the path.
+        // Nothing else stops for it. The changes up to it cannot be listed, so no row may name the path.
         for args in [
             &["list", "--json"][..],
             &["list", "--json", "--", "a"],

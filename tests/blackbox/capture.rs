@@ -211,7 +211,7 @@ fn the_count_guard_is_said() {
     let taken = lab.piton(&["checkpoint", "few", "--json", "--set", "limits.files=5"]).json();
     assert_eq!((&taken["checkpoint"]["files"], &taken["checkpoint"]["flags"]), (&json!(5), &json!(["partial"])));
     assert!(skipped(&lab, 1).iter().any(|(path, why)| path == "d1" && why.contains("limit")), "{:?}", skipped(&lab, 1));
-    // What the guard left out is not taken for absent.
+    // A file that the guard left out is not taken for absent.
     lab.write("d0/f0", "changed");
     lab.write("d1/f9", "changed too");
     lab.restore(1, &[]);

@@ -209,7 +209,7 @@ fn patterns_accumulate_and_what_was_recorded_stays() {
     lab.sh("rm src/.dot.ts; echo new > docs/new.md; echo c > docs/c.txt");
     let third = codon(&mut sidecar, "complete", "three", &[]);
     assert_eq!(files(&lab, third), ["docs/b.md", "docs/c.txt", "src/a.ts"], "ignore rules beat patterns");
-    // Whatever is not typed sees everything.
+    // Any checkpoint that is not typed sees everything.
     let manual = sidecar.ask(json!({"type": "checkpoint.create", "label": "all"}))["checkpoint"]["n"].as_u64().unwrap();
     for path in ["out", "src/a.js", "src/gen/x.ts", "read_only_data_source/in.csv", "src/a.ts"] {
         assert!(files(&lab, manual).iter().any(|file| file == path), "{path}");

@@ -423,7 +423,7 @@ fn a_record_without_a_checksum_gives_no_history_to_another_directory() {
 
 #[test]
 fn a_missing_loose_object_is_stored_anew_once_it_was_missed() {
-    // Who misses it: a restore, a look at all, or a list that has reason to look.
+    // The verbs that find it missing: a restore, a look at all, or a list that has reason to look.
     let finders: [&[&str]; 2] = [&["restore", "2", "--to", "../missed", "--yes"], &["doctor", "--refs"]];
     for finder in finders {
         for name in ["new", "many"] {

@@ -230,7 +230,7 @@ fn text_that_was_cut_is_answered_and_guarded() {
         assert_eq!(reply["confidence"] == "opaque", *is_doubtful, "{shown}: {reply}");
         assert!(["checkpoint", "both"].contains(&reply["needs"].as_str().unwrap()), "{shown}: {reply}");
     }
-    // What restores is told exactly or not at all; whatever is no JSON is answered with its id.
+    // A restoring request has to be exact; a line that is no JSON is answered with its id.
     for (line, code) in [
         (&br#"{"id":"x","type":"restore","sha":"1","paths":["a\ud83d"]}"#[..], "bad-json"),
         (br#"{"id":"x","type":"restore","sha":"1","#, "bad-json"),
@@ -386,7 +386,7 @@ fn off_says_until_when_and_on_says_what_is_so() {
     let on = lab.piton(&["on"]);
     assert!(on.code == 0 && on.stdout.ends_with("is on.\n"), "{on:?}");
     assert_eq!(lab.piton(&["status", "--json"]).json()["guardOff"], Value::Null);
-    // What the settings say, no switch changes.
+    // No switch changes the settings.
     lab.set("guard: off\n");
     let on = lab.piton(&["on"]);
     assert_eq!(on.code, 4, "{on:?}");

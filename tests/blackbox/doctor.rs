@@ -347,7 +347,7 @@ fn impostor(at: &Clinic, line: Option<String>) {
         let mut silent = Vec::new();
         for mut stream in listener.incoming().flatten() {
             if let Some(line) = &line {
-                // Whoever hung up has heard enough.
+                // A client that hung up wants no more lines.
                 let _ = writeln!(stream, "{line}");
             }
             silent.push(stream);

@@ -785,7 +785,7 @@ fn secrets_in_commands_are_nowhere() {
     for (path, (_, _, bytes)) in of_piton {
         clean(&path.to_string_lossy(), &String::from_utf8_lossy(&bytes));
     }
-    // What piton says in them stands in the commits: every one as git reads it.
+    // Piton's texts are in the commits: git reads every one.
     if let Some(all) = lab.store_git(&["cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)"])
     {
         let commits: Vec<&str> = all.lines().filter_map(|line| line.strip_prefix("commit ")).collect();

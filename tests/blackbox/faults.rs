@@ -223,7 +223,7 @@ fn judge_take(scene: &mut Scene, output: &Output, before: &Tree, round: &str) {
         && let Some(n) = value["checkpoint"]["n"].as_u64()
     {
         assert_eq!(output.code, 0, "{round}: {output:?}");
-        // What could not be opened is listed as a gap, and nothing else is missing.
+        // A file that could not be opened is listed as a gap, and nothing else is missing.
         let gaps: Vec<&str> = value["checkpoint"]["skipped"]["items"].as_array().unwrap().iter().map(path_of).collect();
         let held = before.iter().filter(|(path, _)| !gaps.iter().any(|gap| path.starts_with(gap)));
         scene.taken.insert(n, held.map(|(path, what)| (path.clone(), what.clone())).collect());
@@ -272,7 +272,7 @@ fn judge_restore(scene: &mut Scene, output: &Output, before: &Tree, round: &str)
     } else {
         is_one_or_the_other(output, (&now, before, &target), round);
     }
-    // What was there before is in a checkpoint, whatever happened.
+    // The content from before is in a checkpoint in every case.
     if tree(&scene.lab.work) == target {
         let undone = scene.lab.piton(&["undo", "--yes", "--json"]);
         assert_eq!(undone.code, 0, "{round}: {undone:?}");

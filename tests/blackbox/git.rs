@@ -243,7 +243,7 @@ fn what_writes_is_refused_and_says_what_to_use_instead() {
     }
     assert!(!evil.exists());
     assert_eq!((tree(&lab.store()), tree(&lab.work)), before);
-    // What only looks like such an option is what it is.
+    // A word that only looks like such an option is a plain word.
     for args in [
         vec!["grep", "-e", "-Ofast", "HEAD"],
         vec!["grep", "-n", "-e", "one", "HEAD", "--", "src/a"],

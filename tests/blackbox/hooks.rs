@@ -145,7 +145,7 @@ fn every_client_gets_one_checkpoint_before_the_loss() {
             for (event, payload, meaning) in *conversation {
                 let payload = payload.replace("\"/w\"", &format!("{work:?}")).replace("/w/", &format!("{work}/"));
                 let reply = hooked.hook(client, event, payload);
-                // What is typed to piton itself does not reach the model: in some clients' words it is denied.
+                // A prompt for piton itself does not reach the model: some clients call it denied.
                 let refused = !meaning.contains(": ask ") && reply.to_string().contains("deny");
                 assert!(!refused, "{client} {event}: {reply}");
                 has_turns |= meaning.contains(": turn ");
@@ -384,7 +384,7 @@ fn impostor(dir: &Path, line: Option<String>) -> UnixListener {
         let mut silent = Vec::new();
         for mut stream in accepting.incoming().flatten() {
             if let Some(line) = &line {
-                // Whoever hung up has heard enough.
+                // A client that hung up wants no more lines.
                 let _ = writeln!(stream, "{line}");
             }
             silent.push(stream);

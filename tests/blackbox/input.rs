@@ -182,7 +182,7 @@ fn a_wrong_field_among_very_many() {
 #[test]
 fn a_line_of_a_hundred_megabytes_costs_no_memory() {
     let (_lab, mut sidecar) = guarded();
-    // What the base capture needs is not what a line needs.
+    // The memory of the base capture does not count for a line.
     assert_eq!(status(&sidecar.ask(shell("rm a.txt"))), "taken");
     let before = peak(&sidecar);
     sidecar.send_raw(b"{\"id\":1,\"type\":\"ping\",\"x\":\"");

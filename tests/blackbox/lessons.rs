@@ -91,13 +91,13 @@ fn an_idle_sidecar_neither_grows_nor_writes() {
         }
     };
     sidecar.ask(json!({"type": "checkpoint.list"}));
-    // Who held a lock last is written into it.
+    // A lock file names its last holder.
     let without_locks = || {
         let mut all = tree(&lab.work);
         all.retain(|path, _| !path.ends_with("lock"));
         all
     };
-    // What is done behind the answers comes to rest, and rests then.
+    // Work behind the answers comes to rest, and stays so.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
     // `ls`, because it does not mind files that go while it looks.
     let listed = || lab.command("ls", &lab.work).args(["-lRi", "--full-time", "-I", "*lock"]).output().unwrap().stdout;

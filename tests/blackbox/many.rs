@@ -88,7 +88,8 @@ fn actions_that_wait_are_answered_from_one_checkpoint() {
     drop(lock);
     let replies: Vec<Value> = (0..7).map(|id| sidecar.reply(id)["checkpoint"].clone()).collect();
     let of = |status: &str| replies.iter().filter(|reply| reply["status"] == status).count();
-    // What rules leave out is named by the last one: if it came too late for the first checkpoint, it got one of its own.
+    // The last one names a path that the rules leave out: if it came too late for the first checkpoint, it got one of
+    // its own.
     assert!(of("taken") == 1 || (of("taken") == 2 && replies[6]["status"] == "taken"), "{replies:?}");
     assert_eq!(of("taken") + of("held"), 7, "{replies:?}");
     for reply in &replies[..6] {

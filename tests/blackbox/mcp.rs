@@ -13,7 +13,7 @@ use crate::support::{Lab, WAIT, lacking};
 const PACKAGE: &str = "@modelcontextprotocol/server-filesystem";
 const VERSION: &str = "2026.8.31";
 
-/// A server with one tool of each kind. What it is sent it writes down; `wipe` removes `a.txt` before it answers.
+/// A server with one tool of each kind. It writes down each message; `wipe` removes `a.txt` before it answers.
 const SERVER: &str = r#"
 import json, os, sys
 log = open("../received", "ab", buffering=0)

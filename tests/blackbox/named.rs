@@ -497,7 +497,7 @@ impl Soak {
         self.actions += 1;
         self.held += u64::from(status == "held");
         self.unchanged += u64::from(status == "unchanged");
-        // What cannot go (a place that something is mounted on) is no matter, and `mv` and `cp` see that two names are one file.
+        // Failures do not matter: a mount point cannot be removed, and `mv` and `cp` see that two names are one file.
         let _ = self.guarded.lab.command("/bin/sh", &self.guarded.lab.work).args(["-c", &command]).output().unwrap();
         let paths: Vec<&str> = named.iter().map(String::as_str).collect();
         let restored =
@@ -510,7 +510,7 @@ impl Soak {
             after.retain(|name, _| before.contains_key(name));
         }
         assert_eq!(after, before, "{when}, {command}, {status}: {reply}");
-        // What has no name any more is nobody's.
+        // A file without a name belongs to no path any more.
         self.mappings.retain(|mapping| mapping.facts().nlink() > 0);
     }
 }

@@ -125,7 +125,7 @@ impl Drop for Place {
 fn a_client_of_another_user_is_turned_away() {
     let place = Place::new();
     place.started();
-    // What keeps them out in the first place.
+    // The permissions keep them out in the first place.
     for (path, bits) in [(place.dir(), 0o700), (place.socket(), 0o600), (place.lab.home.join("piton"), 0o700)] {
         assert_eq!(path.metadata().unwrap().mode() & 0o777, bits, "{path:?}");
     }
@@ -245,7 +245,7 @@ fn a_full_inbox_is_told_and_never_grows() {
     for n in 0..asked {
         send(json!({ "id": n, "type": "checkpoint.create", "label": format!("l{n}") }));
     }
-    // Who finds it full is told at once, whatever else happens.
+    // A client that finds it full is told at once in every case.
     let mut refused = 0;
     while refused < asked - 257 - 1 {
         let told = reply(&|value| value["id"].is_number());

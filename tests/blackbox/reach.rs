@@ -70,7 +70,7 @@ fn links_from_outside_lead_into_the_workspace_whatever_the_line_does_there() {
         assert_eq!((status(&reply), held(&lab, &reply, "new.txt")), ("taken", content), "{command}: {reply}");
         assert_eq!(sidecar.finish(), 0);
     }
-    // What lies outside stays outside, although a link beside it leads in.
+    // A path outside stays outside, although a link beside it leads in.
     let lab = Lab::new();
     lab.write("a", "a\n");
     symlink("work", lab.root().join("alias")).unwrap();
@@ -141,7 +141,7 @@ fn a_git_directory_that_goes_is_said_where_it_is_named_and_only_there() {
         ("git clean -ffdx", &["v/.git"]),
         ("git clean -ffd", &["v/.git"]),
         ("git clean -f -f -dx v", &["v/.git"]),
-        // What spares it says nothing of it.
+        // A command that spares it is answered without a word of it.
         ("git clean -fdx", &[]),
         ("git checkout .", &[]),
         ("find . -name v -exec rm -rf {} +", &["v/.git"]),
@@ -205,7 +205,7 @@ fn a_repository_of_its_own_that_is_left_out_is_said() {
         ("git -C trees/wt reset --hard", &["trees/wt"]),
         ("bash -c 'cd trees/wt && python3 wipe.py'", &["trees/wt"]),
         ("cd vendor && make clean", &["vendor"]),
-        // What the checkpoint holds, or what is no repository, is not told.
+        // The answer does not name paths that the checkpoint holds, or that are no repository.
         ("cd own && make clean", &[]),
         ("cd src && make clean", &[]),
         ("cd build && make clean", &[]),
@@ -217,7 +217,7 @@ fn a_repository_of_its_own_that_is_left_out_is_said() {
         let reply = shell(&mut sidecar, command);
         assert_eq!(not_held(&reply), *expected, "{command}: {reply}");
     }
-    // What is named there is captured, and comes back.
+    // A path named there is captured, and comes back.
     for command in ["cd trees/wt && rm -rf *", "rm trees/wt/mine.txt"] {
         let reply = shell(&mut sidecar, command);
         assert_eq!(not_held(&reply), Vec::<&str>::new(), "{command}: {reply}");

@@ -53,7 +53,7 @@ fn work_of_the_same_turn_is_captured_before_whatever_may_destroy_it() {
         "rm -rf $DIR",
         "find . -name '*.txt' -delete",
         "rm -rf ..",
-        // What names nothing on the disk is a pathspec, a range, or lies where `cd` did not get to.
+        // A word that names nothing on the disk is a pathspec, a range, or a path that `cd` did not reach.
         "git restore :/",
         "git restore '*.txt'",
         "git -C . rm -rfq -- ':/n*'",
@@ -120,7 +120,7 @@ fn what_a_later_checkpoint_of_the_turn_holds_is_held() {
     assert_eq!((status(&first), status(&second)), ("taken", "taken"));
     let named = shell(&mut sidecar, "rm b");
     assert_eq!((status(&named), id(&named)), ("held", id(&second)), "{named}");
-    // A person brings an older state back. What stands then is what a checkpoint has to hold.
+    // A person brings an older state back. A checkpoint has to hold the files that are there then.
     let n = first["checkpoint"]["n"].as_u64().unwrap();
     lab.restore(n, &[]);
     assert_eq!(lab.read("b").get(..1), Some("<"));
@@ -150,7 +150,8 @@ fn what_a_line_says_will_go_is_captured_although_rules_leave_it_out() {
         lab.restore(n, &[]);
         assert_eq!((lab.read(".env"), lab.read("cache/deep/x")), ("KEY=1\n".into(), "x\n".into()), "{command}");
     }
-    // What only replaces tracked files, or spares ignored ones, does not cost the weight of all that is ignored.
+    // A command that only replaces tracked files, or spares ignored ones, does not cost the weight of all ignored
+    // files.
     let lab = Lab::new();
     lab.write(".gitignore", "cache/\n");
     lab.write("cache/x", "x\n");
@@ -207,7 +208,7 @@ fn what_no_checkpoint_holds_is_said_by_the_answer_the_list_and_the_restore() {
     // Nothing is left to do, and it is said all the same.
     let nothing = said(&["restore", &n, "--yes"]);
     assert!(nothing.contains(word) && nothing.contains("Nothing to do"), "{nothing}");
-    // What stands there is not missed.
+    // A path that exists is not reported as missing.
     lab.sh("mkdir vendor/.git");
     assert!(!said(&["restore", &n, "--preview"]).contains("not held"));
 }
@@ -460,7 +461,7 @@ impl Round {
                 let before = contents(&self.lab);
                 let action = self.act(&mut sidecar);
                 let after: BTreeSet<Vec<u8>> = contents(&self.lab).into_values().collect();
-                // What was only appended to is there still.
+                // A file that was only appended to still has its old content.
                 let lost = |bytes: &&Vec<u8>| !after.contains(*bytes) && !action.starts_with("echo x");
                 gone.extend(before.values().filter(lost).map(|bytes| (bytes.clone(), action.clone())));
             }

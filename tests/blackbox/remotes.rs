@@ -185,7 +185,7 @@ fn another_machine_gets_runs_and_restores_them() {
         assert_eq!(output.code, 0, "{output:?}");
     }
     assert_eq!(fetched(&other).len(), 4);
-    // What is new comes with the next one; a run goes forward.
+    // New checkpoints come with the next fetch; a run moves forward.
     run(&lab, "run-1", "more of it\n");
     assert_eq!(lab.piton(&["push", &remote.url]).code, 0);
     let got = other.piton(&["fetch", &remote.url, "--json"]);
@@ -288,7 +288,7 @@ fn a_remote_that_means_harm_does_none() {
     assert_eq!(fetched(&other).len(), 4, "the three good ones, and the forged record in a checkpoint's shape");
     let listed = other.piton(&["list", "--json"]).json();
     assert_eq!(listed["total"], 1, "{listed}");
-    // What was refused did not come into the store.
+    // The refused objects did not come into the store.
     for id in [&stranger, &grafted] {
         let mut command = other.command("git", &other.work);
         let there =

@@ -1,4 +1,4 @@
-//! Rollbacks: what they go back to, what they refuse, and that no timeline is ever lost.
+//! Rollbacks: their targets and refusals, and that no timeline is ever lost.
 
 use serde_json::{Value, json};
 
@@ -364,7 +364,7 @@ fn an_undone_rollback_leaves_the_run_where_it_was() {
     assert_eq!((current(&mut sidecar), lab.work.join("src").exists()), ("r-1.2".to_owned(), false));
     start(&mut sidecar, "again", "Again", &[]);
     let again = end(&mut sidecar, "complete");
-    // What was recorded since keeps its branch, whatever is undone.
+    // Later checkpoints keep their branch after every undo.
     ok(sidecar.ask(json!({"type": "undo"})));
     assert_eq!(current(&mut sidecar), "r-1.2");
     if let Some(parent) = lab.store_git(&["rev-parse", &format!("{again}^")]) {
@@ -472,7 +472,7 @@ fn refused_while_something_runs_and_where_nothing_could_be_saved() {
     assert_eq!((output.code, output.error().as_str()), (5, "rollback-in-progress"), "{output:?}");
     std::fs::write(&lock, text).unwrap();
     drop(file);
-    // What is there cannot be saved: nothing is touched, and the run stays where it is.
+    // The present files cannot be saved: nothing is touched, and the run stays at its place.
     let noise: Vec<u8> = (0..400_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     lab.write("big", noise);
     let with_noise = tree(&lab.work);

@@ -1,5 +1,5 @@
-//! Clients' own JSON streams: a recorded one, piped into the built binary over a real workspace. What the client does to the
-//! files is done between the frames, as soon as the turn's checkpoint is told: no more is promised of a stream.
+//! Clients' own JSON streams: a recorded one, piped into the built binary over a real workspace. The client's actions
+//! are done between the frames, as soon as the turn's checkpoint is reported: a stream promises no more.
 
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};

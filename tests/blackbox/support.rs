@@ -367,7 +367,7 @@ impl Drop for Sidecar {
     }
 }
 
-/// A verb that runs on a terminal and asks there. What it prints as data goes into a pipe.
+/// A verb that runs on a terminal and asks there. Its stdout is a pipe.
 pub(crate) struct Asking {
     child: Child,
     keyboard: File,

@@ -222,7 +222,7 @@ impl Scene {
         {
             let mut touched = self.touched.lock().unwrap();
             for path in [&one, &two] {
-                // What rules is as good as everything around it.
+                // A rule file counts as everything around it.
                 let rules = path.ends_with(".gitignore") || path.ends_with("package.json");
                 let around = path.rsplit_once('/').map_or("", |(dir, _)| dir);
                 touched.insert(if rules { around.to_owned() } else { path.clone() });
@@ -336,8 +336,8 @@ fn four_writers_and_a_checkpoint_every_50_milliseconds() {
                 let fresh = scanned(&guarded.lab);
                 let faults = faults_beside(&guarded.lab, &tree, &fresh);
                 assert!(faults.is_empty(), "{when}: {}", explain(&mut guarded, &faults));
-                // What is there only because a command named it is in that one checkpoint.
-                // What has another name may be written by that one.
+                // A file that is captured only because a command named it is in that one checkpoint. A file with
+                // another name may be written through that one.
                 let alone = |path: &str| {
                     let meta = guarded.lab.work.join(path).symlink_metadata();
                     meta.is_ok_and(|meta| meta.is_dir() || std::os::unix::fs::MetadataExt::nlink(&meta) == 1)

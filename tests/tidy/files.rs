@@ -17,10 +17,6 @@ impl File {
         self.path.starts_with(dir) && self.path.ends_with(".rs")
     }
 
-    pub(crate) fn is_page_in(&self, dir: &str) -> bool {
-        self.path.starts_with(dir) && self.path.ends_with(".md")
-    }
-
     pub(crate) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/") || self.path.starts_with("tests/")
     }

@@ -1,43 +1,59 @@
-//! Sentences: how a doc comment begins, and how long a sentence of the docs or of a message is.
+//! Sentences: how they begin, and how long they are, in comments, pages and messages.
 
 use super::Finding;
 use super::files::File;
 use super::rust::{Source, line_of, literal_end};
-use super::tables::{ABBREVIATIONS, MAX_WORDS, OPENINGS};
+use super::tables::{ABBREVIATIONS, MAX_WORDS, OPENINGS, PREPOSITIONS, SUBJECTS};
 
-/// Returns the doc comments that begin with a question's word instead of a verb or a noun.
+/// The marks of doc comments, of all comments in Rust, and of comments in YAML. A longer mark comes before its beginning.
+const DOCS: &[&str] = &["///", "//!"];
+const COMMENTS: &[&str] = &["///", "//!", "//"];
+const YAML: &[&str] = &["#"];
+
+/// Returns the doc comments that begin with a question's word instead of a verb or a noun. Neither emphasis nor a
+/// preposition before that word makes it another.
 pub(crate) fn openings(file: &File) -> Vec<Finding> {
-    let blocks = doc_blocks(&file.text);
-    let banned = blocks.into_iter().filter_map(|(line, text)| {
-        let first = text.split(|c: char| !c.is_alphanumeric()).next().filter(|first| OPENINGS.contains(first))?;
-        Some(Finding::new(&file.path, line, format!("a doc comment begins with `{first}`: {}", start_of(&text))))
+    let banned = blocks(&file.text, DOCS).into_iter().filter_map(|(line, text)| {
+        let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let (first, second) = (words.next()?, words.next().unwrap_or_default());
+        let is_asked = |word: &str| OPENINGS.iter().any(|opening| opening.eq_ignore_ascii_case(word));
+        let banned = OPENINGS.contains(&first) || (PREPOSITIONS.contains(&first) && is_asked(second));
+        let finding = || format!("a doc comment begins with `{first}`: {}", start_of(&text));
+        banned.then(|| Finding::new(&file.path, line, finding()))
     });
     banned.collect()
 }
 
-/// Returns the long sentences of a page.
-pub(crate) fn long_in_page(file: &File) -> Vec<Finding> {
-    long_in(&file.path, 1, &file.text)
+/// Returns the sentences of a file that are too long, or whose subject is a question's word: in a page, in the comments
+/// of Rust and YAML.
+pub(crate) fn sentences_of(file: &File) -> Vec<Finding> {
+    let blocks = match file.path.rsplit_once('.') {
+        Some((_, "md")) => vec![(1, file.text.clone())],
+        Some((_, "rs")) => blocks(&file.text, COMMENTS),
+        Some((_, "yaml")) => blocks(&file.text, YAML),
+        _ => Vec::new(),
+    };
+    let found = blocks.iter().flat_map(|(line, text)| {
+        let mut found = long_in(&file.path, *line, text);
+        found.extend(subjects_in(&file.path, *line, text));
+        found
+    });
+    found.collect()
 }
 
-/// Returns the long sentences of doc comments and of the strings outside tests.
-pub(crate) fn long_in_source(source: &Source) -> Vec<Finding> {
-    let text: String = source.text.iter().collect();
-    let docs = doc_blocks(&text);
-    let mut found: Vec<Finding> = docs.iter().flat_map(|(line, text)| long_in(source.path, *line, text)).collect();
-    for (at, text) in strings(source) {
-        found.extend(long_in(source.path, line_of(&source.text, at), &text));
-    }
-    found
+/// Returns the long sentences of the strings outside tests.
+pub(crate) fn long_strings(source: &Source) -> Vec<Finding> {
+    let strings = strings(source).into_iter();
+    strings.flat_map(|(at, text)| long_in(source.path, line_of(&source.text, at), &text)).collect()
 }
 
-/// Each doc comment: its first line, and its text without the marks.
-fn doc_blocks(text: &str) -> Vec<(usize, String)> {
+/// Each comment with one of the marks: its first line, and its text without the marks.
+fn blocks(text: &str, marks: &[&'static str]) -> Vec<(usize, String)> {
     let mut blocks: Vec<(usize, String)> = Vec::new();
     let mut before = "";
     for (number, line) in text.lines().enumerate() {
         let line = line.trim_start();
-        let mark = ["///", "//!"].into_iter().find(|mark| line.starts_with(mark)).unwrap_or_default();
+        let mark = marks.iter().copied().find(|mark| line.starts_with(mark)).unwrap_or_default();
         if !mark.is_empty() {
             let words = &line[mark.len()..];
             match blocks.last_mut().filter(|_| mark == before) {
@@ -104,6 +120,25 @@ fn long_in(path: &str, first: usize, text: &str) -> Vec<Finding> {
     found
 }
 
+/// The sentences of a text in Markdown that say "what does so" or "whoever does so" instead of a noun. A question may, and
+/// so may a phrase without a full stop, as in a heading or in the cell of a table.
+fn subjects_in(path: &str, first: usize, text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (line, paragraph) in paragraphs(text) {
+        for sentence in sentences(&paragraph) {
+            let mut words = sentence.iter().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+            let subject = words.find(|word| !matches!(*word, "" | "Invariant"));
+            let is_banned = |word: &&str| SUBJECTS.iter().any(|subject| subject.eq_ignore_ascii_case(word));
+            let ends = sentence.last().is_some_and(|last| last.contains('.'));
+            if let Some(subject) = subject.filter(is_banned).filter(|_| ends) {
+                let start = start_of(&sentence.join(" "));
+                found.push(Finding::new(path, first + line, format!("`{subject}` is a subject: {start}")));
+            }
+        }
+    }
+    found
+}
+
 /// Paragraphs, items of lists and cells of tables, each with the line where it begins. Blocks of code are left out.
 fn paragraphs(text: &str) -> Vec<(usize, String)> {
     let mut paragraphs: Vec<(usize, String)> = Vec::new();
@@ -162,6 +197,8 @@ fn openings_are_seen() {
     for word in OPENINGS {
         assert_eq!(openings(&format!("\n    /// {word} is held.\nfn f() {{}}\n")).len(), 1, "{word}");
         assert_eq!(openings(&format!("//! {word}: x.\n")).len(), 1, "{word}");
+        assert_eq!(openings(&format!("/// By {} it goes.\n", word.to_lowercase())).len(), 1, "{word}");
+        assert_eq!(openings(&format!("/// *{word}* is held.\n")).len(), 1, "{word}");
     }
     assert_eq!(openings("/// What is held.\n"), ["src/a.rs:1: a doc comment begins with `What`: What is held."]);
     assert_eq!(openings("/// Holds x.\n/// What else?\n// What\nfn f() {}\n/// Whatsoever.\n"), Vec::<String>::new());
@@ -170,7 +207,10 @@ fn openings_are_seen() {
 /// The lines of the sentences that are found in a page, and in a source.
 fn long_lines(path: &str, text: &str) -> Vec<usize> {
     let file = File::new(path, text);
-    let found = if path.ends_with(".rs") { long_in_source(&Source::new(&file)) } else { long_in_page(&file) };
+    let mut found = sentences_of(&file);
+    if path.ends_with(".rs") {
+        found.extend(long_strings(&Source::new(&file)));
+    }
     found.iter().map(|finding| finding.line).collect()
 }
 
@@ -194,7 +234,7 @@ fn long_sentences_of_sources_are_seen() {
     let long = "word ".repeat(MAX_WORDS) + "end.";
     let lines = |text: &str| long_lines("src/a.rs", text);
     assert_eq!(lines(&format!("fn f() {{}}\n/// {}\n", long.replace("word word", "word\n/// word"))), [2]);
-    assert_eq!(lines(&format!("// {long}\nfn f() {{}}\n")), Vec::<usize>::new());
+    assert_eq!(lines(&format!("fn f() {{\n    // {long}\n}}\n")), [2]);
     assert_eq!(lines(&format!("fn f() {{}}\nconst A: &str = \"{long}\";\n")), [2]);
     assert_eq!(lines(&format!("const A: &str = \"{}\";\n", long.replace("word word", "word \\\n    word"))), [1]);
     assert_eq!(lines(&format!("const A: &str = r#\"{long}\"#;\n")), [1]);
@@ -206,4 +246,27 @@ fn long_sentences_of_sources_are_seen() {
         lines(&format!("#[cfg(test)]\nmod tests {{\n    const A: &str = \"{long}\";\n}}\n")),
         Vec::<usize>::new()
     );
+}
+
+#[test]
+fn subjects_are_seen() {
+    let found = |path: &str, text: &str| {
+        let found = sentences_of(&File::new(path, text));
+        found.iter().map(Finding::text).collect::<Vec<_>>().join("\n")
+    };
+    for subject in SUBJECTS {
+        for text in ["Holds x. {} waits.", "*Invariant:* {} waits.", "- {} waits."] {
+            let sentence = text.replace("{}", subject);
+            for (path, mark) in [("src/a.rs", "///"), ("src/a.rs", "    //"), ("docs/X.md", ""), ("config/x.yaml", "#")]
+            {
+                let found = found(path, &format!("\n{mark} {sentence}\n"));
+                assert!(found.contains(&format!("{path}:2: `{subject}` is a subject")), "{path} {sentence}: {found}");
+            }
+        }
+    }
+    assert_eq!(
+        found("docs/X.md", "- Holds what waits.\n- What waits?\n- `what` waits.\n- Whatsoever.\n| what |\n"),
+        ""
+    );
+    assert_eq!(found("src/a.rs", "const A: &str = \"What waits.\";\n"), "");
 }

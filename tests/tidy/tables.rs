@@ -85,8 +85,18 @@ pub(crate) const STANDARD_NAMES: &[&str] = &[
 ];
 
 /// No doc comment begins with one of these: a function's begins with a verb, a type's with a noun.
-pub(crate) const OPENINGS: &[&str] =
-    &["How", "That", "Those", "What", "Whatever", "When", "Where", "Whether", "Which", "Who", "Whoever", "Why"];
+pub(crate) const OPENINGS: &[&str] = &[
+    "How", "That", "Those", "What", "Whatever", "When", "Where", "Whether", "Which", "Who", "Whoever", "Whom", "Whose",
+    "Why",
+];
+/// Nor with one of these before such a word ("By which").
+#[rustfmt::skip]
+pub(crate) const PREPOSITIONS: &[&str] = &[
+    "About", "After", "Against", "As", "At", "Before", "Behind", "Below", "Beside", "By", "For", "From", "In", "Into", "Of",
+    "On", "Through", "To", "Under", "Until", "Upon", "With", "Without",
+];
+/// No sentence has one of these for its subject: a noun says who or which thing it is.
+pub(crate) const SUBJECTS: &[&str] = &["What", "Whatever", "Who", "Whoever"];
 
 /// The number of words that a sentence may have.
 pub(crate) const MAX_WORDS: usize = 35;

@@ -31,7 +31,7 @@ pub(super) const PROFILE: Profile = Profile {
         turn: &[],
         shells: &["Execute"],
         writers: &["Create"],
-        // What is sent after a failure was not seen.
+        // The payload after a failure was not seen.
         outcome: |_| ActionOutcome::default(),
         ..CLAUDE
     },

@@ -17,7 +17,7 @@ pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     program: "qwen",
     directory: Spot { env: None, dir: ".qwen", path: "" },
-    // What was typed, where the prompt is the text of a custom command.
+    // The typed text comes first: the prompt may be the text of a custom command.
     shape: Shape { shells: &["run_shell_command"], prompt: &["/submitted_prompt", "/prompt"], ..CLAUDE },
     reply: reply::claude,
     reaches_model: reply::claude_reaches_model,

@@ -109,7 +109,7 @@ pub(crate) fn merge(
     let Some(mut text) = before else {
         return Ok(created(wanted, style));
     };
-    // What is added goes to the front, so the last comes first.
+    // Each addition goes to the front, so the last comes first.
     for (event, node) in wanted.iter().rev() {
         text = insert(&text, event, node)?;
     }

@@ -1,5 +1,5 @@
-//! Hooks in a YAML file: `hooks` → event → list, as whole lines. Only the plain block form is edited; anything else is refused
-//! with the lines to add by hand. Whoever writes the file anew (the client does) keeps what is ours recognisable.
+//! Hooks in a YAML file: `hooks` → event → list, as whole lines. Only the plain block form is edited; anything else is
+//! refused with the lines to add by hand. A client that writes the file anew keeps piton's lines recognisable.
 
 use serde_json::Value;
 
@@ -152,7 +152,7 @@ impl HookFile {
     fn read(text: &str) -> std::result::Result<HookFile, &'static str> {
         let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
         let mut lines: Vec<String> = text.split(newline).map(str::to_owned).collect();
-        // What follows the last line's end is no line.
+        // The text after the last line's end is no line.
         let ends = lines.last().is_some_and(String::is_empty);
         if ends {
             lines.pop();

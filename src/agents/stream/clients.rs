@@ -67,7 +67,7 @@ const QWEN_CODE: StreamFormat = StreamFormat {
     paths: &[],
 };
 
-/// `codex exec --json …` (0.169.0). What Codex itself refuses has no frame.
+/// `codex exec --json …` (0.169.0). An action that Codex itself refuses has no frame.
 const CODEX: StreamFormat = StreamFormat {
     name: &["/type", "/item/type"],
     frames: &[

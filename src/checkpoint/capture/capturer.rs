@@ -4,7 +4,7 @@
 //! else. Until a look in idle time has shown that nothing was missed between the scan and the first change told, every
 //! capture scans. After any error the memory is dropped, and the next capture scans.
 //!
-//! *Invariant:* what an action names is compared with the disk itself, whatever is told of it.
+//! *Invariant:* a path that an action names is compared with the disk itself, whatever the watcher reports of it.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -160,7 +160,8 @@ impl Capturer {
             let late = known.entries().iter().filter(|(_, known)| known.stamp.ctime >= since);
             return late.map(|(path, _)| path.clone()).collect();
         };
-        // What is told of late, or twice, may be as it was captured: then its times are older than `since`.
+        // A change that is reported late or twice may be captured already: then the file's times are older than
+        // `since`.
         let as_captured =
             |path: &RelPath, stamp| probe(root, path).is_ok_and(|now| now.is_some_and(|now| now.stamp == stamp));
         let late = told.iter().map(|(path, _)| path).filter(|path| match tree.known_of(path) {

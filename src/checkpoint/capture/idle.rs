@@ -33,7 +33,7 @@ impl Capturer {
     /// stop it; what it has not come to is done the next time.
     pub(crate) fn warm_up(&mut self, catalog: &Catalog, control: &dyn Fn() -> Flow) -> Result<()> {
         let Some(tree) = self.warmth.tree_mut() else { return Ok(()) };
-        // Whatever was built stays right, also after an error.
+        // The trees built so far stay right, also after an error.
         store_trees(catalog, &mut tree.warm)?;
         self.place_watches(catalog, control)?;
         if let Some(dirty) = self.look_since_scan(catalog, control)?
@@ -88,7 +88,7 @@ impl Capturer {
             let rewritten = Dirty::new(rewritten.into_iter().map(|path| (path, Reach::Entry)));
             Ok((found.changed.and(rewritten), found.doubtful))
         });
-        // Whatever was found out about single files stays right.
+        // Facts found about single files stay right, also after an error.
         let told = source.sync(&catalog.workspace.path, &tree.warm);
         let told = Changes::Paths(pending.dirty.clone()).and(told);
         let untold = |path: &RelPath| !told.covers(path) && !pending.again.contains(path);

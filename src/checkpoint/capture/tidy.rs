@@ -12,7 +12,8 @@ use crate::sys::clock::now_ms;
 impl Locked<'_> {
     /// Writes what may be written late: the stamps, the log, and the drops of retention. Called in idle time.
     pub(crate) fn settle(&mut self) -> Result<()> {
-        // What is told is written when nobody waits for long, or at the end: it is large, and only a scan needs it.
+        // While a watcher reports changes, the stamps are written in idle time or at the end: they are large, and only
+        // a scan needs them.
         if !self.capturer.is_live() {
             self.save_stamps()?;
         }

@@ -214,7 +214,7 @@ fn build_tree(catalog: &Catalog, take: &Take, tree: &mut Warm, stats: Stats, bat
     let building = Instant::now();
     let mut fresh = HashMap::new();
     let mut emit = |kind: ObjectKind, id: ObjectId, bytes: &[u8]| {
-        // What the tree knows is in the store of this epoch: only what is new has to be asked for.
+        // Objects that the tree knows are in the store of this epoch: only new ones have to be looked up.
         if !batch.contains(&id)? {
             batch.write(kind, id, bytes)?;
             fresh.insert(id, bytes.to_vec());

@@ -11,8 +11,8 @@ use crate::model::id::ObjectId;
 use crate::store::RefEntry;
 
 impl Catalog {
-    /// Returns the refs whose names begin with `prefix`. What was listed before holds as long as nobody else had the lock and the
-    /// directories stand as they were: an ordinary git at work is noticed by them.
+    /// Returns the refs whose names begin with `prefix`. An earlier listing holds as long as nobody else had the lock
+    /// and the directories are unchanged. An ordinary git that writes refs changes these directories.
     pub(crate) fn refs(&self, prefix: &str) -> Result<Vec<RefEntry>> {
         let mut refs = self.refs.borrow_mut();
         if let Some(entries) = refs.standing(prefix) {
@@ -71,8 +71,8 @@ impl Catalog {
         *self.all.borrow_mut() = Some(all);
     }
 
-    /// Returns the checkpoints that may hold what an action of a turn is about to destroy: the workspace's newest, if `later` ones
-    /// count, and the turn's own. What retention has dropped protects nobody.
+    /// Returns the checkpoints that may hold what an action of a turn is about to destroy: the workspace's newest, if
+    /// `later` ones count, and the turn's own. A checkpoint that retention has dropped protects nothing.
     ///
     /// # Errors
     /// Returns the errors of listing.

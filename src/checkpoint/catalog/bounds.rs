@@ -1,8 +1,8 @@
 //! Bounds of what is read from the store into memory: trees, records and rules may come from anywhere, and a few small objects can
 //! unfold to more than any memory.
 //!
-//! *Invariant:* what lists the paths of a stored tree keeps to `limits.memory_mb`, and says so with `too-large`; a checkpoint that a
-//! capture recorded is never refused.
+//! *Invariant:* a function that lists the paths of a stored tree keeps to `limits.memory_mb`, and fails with
+//! `too-large`. A checkpoint that a capture recorded is never refused.
 
 use super::open::Catalog;
 use crate::error::{Code, Result};

@@ -17,7 +17,7 @@ use crate::model::checkpoint::Record;
 use crate::model::id::ObjectId;
 use crate::store::RefEntry;
 
-/// From how many commits on that had to be read from the store they are kept at once, not only in idle time.
+/// The number of commits read from the store from which on they are kept at once, not only in idle time.
 const MANY: usize = 64;
 
 impl Catalog {

@@ -30,7 +30,7 @@ pub fn sentence(gaps: &[Gap]) -> Option<String> {
 pub fn of_targets(coverage: &Coverage, targets: &[Target]) -> Vec<Gap> {
     let mut found = BTreeMap::new();
     for (path, why) in coverage.skipped.iter().filter(|(_, why)| why.is_loss()) {
-        // What is named in a worktree of its own is captured although the rest of it is not.
+        // A named path in a linked worktree is captured although the rest of that worktree is not.
         let is_near = |target: &&Target| {
             path.starts_with(&target.path) || (target.path.starts_with(path) && *why != SkipReason::LinkedWorktree)
         };
@@ -122,7 +122,7 @@ impl Catalog {
             warnings.push(format!("this checkpoint left out {paths}, which stay as they are: {}", first.join(", ")));
         }
         let mut gone = recorded(coverage);
-        // What stands there still was not destroyed.
+        // A path that still exists was not destroyed.
         gone.retain(|gap| !self.is_there(&gap.path) || matches!(gap.why, SkipReason::OverBudget(_)));
         warnings.extend(sentence(&gone).map(|text| format!("{text}: this checkpoint cannot bring that back")));
         warnings

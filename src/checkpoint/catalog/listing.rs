@@ -75,7 +75,7 @@ impl Catalog {
         let mut holes = self.store.is_suspect().then(|| self.store.holes());
         let mut rows = Vec::new();
         let mut total = 0;
-        // What comes next, for what happened after a checkpoint; and of what is shown.
+        // The checkpoint that follows in time tells what happened after one; `shown` is the same among the shown rows.
         let (mut next, mut shown): (Option<&Checkpoint>, Option<&Checkpoint>) = (None, None);
         // A narrowed checkpoint is also followed by the next typed one of its run, whose patterns go on from its own.
         let mut typed: BTreeMap<&str, &Checkpoint> = BTreeMap::new();
@@ -109,7 +109,7 @@ impl Catalog {
                 false => (None, None),
             };
             if let Some(holes) = &mut holes {
-                // What follows may be what is damaged: the look at the checkpoint itself decides.
+                // The damage may be in the following checkpoint: the look at this one decides.
                 damaged = holes.below(checkpoint.tree)?;
             }
             if let Some(what) = &damaged {
@@ -122,7 +122,7 @@ impl Catalog {
             external.sort();
             external.dedup();
             let is_told = checkpoint.record.flags.iter().any(|flag| flag == "not-held");
-            // What cannot be read is told by the flag alone.
+            // If the gaps cannot be read, the flag alone tells of them.
             let gaps = if is_told { self.gaps_at(checkpoint).unwrap_or_default() } else { Vec::new() };
             rows.push(ListedCheckpoint { checkpoint: checkpoint.clone(), stat, external, damaged, gaps });
         }

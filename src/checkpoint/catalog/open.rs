@@ -32,7 +32,8 @@ pub struct AllCheckpoints {
     pub(super) unread: u64,
 }
 
-/// The checkpoints of one workspace for reading. What writes them is a method of [`Locked`](crate::checkpoint::locked::Locked).
+/// The checkpoints of one workspace for reading. Every writer is a method of
+/// [`Locked`](crate::checkpoint::locked::Locked).
 pub struct Catalog {
     pub(crate) home: Home,
     pub(crate) workspace: Workspace,

@@ -1,4 +1,4 @@
-//! From what somebody wrote to the checkpoint that is meant, or to why there is none.
+//! Resolves a selector to the checkpoint that it means, or says why there is none.
 
 use super::checkpoint::Checkpoint;
 use super::dropped::{self, DroppedCheckpoint};

@@ -93,7 +93,7 @@ pub fn plan(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<
     let mut left: Vec<usize> = (0..all.len()).filter(counts).collect();
     left.sort_by_key(|at| of_first.get(at).and_then(|turn| turn.last()).copied().unwrap_or(*at));
     let over = left.len().saturating_sub(limits.per_workspace as usize);
-    // What nobody asked for by hand goes first.
+    // Checkpoints that nobody asked for by hand go first.
     let (by_hand, automatic): (Vec<usize>, Vec<usize>) =
         left.into_iter().filter(|at| may_go(&&all[*at])).partition(|at| all[*at].record.kind == CheckpointKind::Manual);
     for at in automatic.into_iter().chain(by_hand).take(over) {
@@ -173,7 +173,8 @@ mod tests {
 
     #[test]
     fn a_turn_is_what_has_its_name_whatever_came_in_between() {
-        // A turn a word; `-` has none. What goes, with limits for the run and the workspace.
+        // A turn a word; `-` has none. The numbers are the dropped checkpoints under limits for the run and the
+        // workspace.
         let table: &[(&str, (u32, u32), &[u64])] = &[
             ("a b a b a b", (2, 50), &[]),
             ("x a b a b a b", (2, 50), &[1]),

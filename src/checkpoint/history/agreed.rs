@@ -1,8 +1,9 @@
 //! Holds a restore to the plan that was shown and agreed to.
 //!
-//! A preview gives its plan and the digest of that. On a terminal the very plan comes back with the answer: what moved since is a
-//! conflict, what is new stays. A client of the protocol sends the digest: if the fresh plan has another one, nothing is done. What
-//! `restore --continue` and `--abort` may do was agreed to when the restore began.
+//! A preview gives its plan and the plan's digest. On a terminal that very plan comes back with the answer: a path that
+//! changed since is a conflict, and a new path stays. A client of the protocol sends the digest: if the fresh plan has
+//! another one, nothing is done. The limits of `restore --continue` and `--abort` were agreed to when the restore
+//! began.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

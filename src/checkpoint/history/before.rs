@@ -15,7 +15,8 @@ use crate::model::tree::Mode;
 use crate::sys::interrupt::Flow;
 use crate::worktree::Target;
 
-/// The number of times that the checkpoint before a restore is taken. What moves even then fails its proof, and stays.
+/// The number of times that the checkpoint before a restore is taken. A file that changes even then fails its proof,
+/// and stays.
 const ATTEMPTS: usize = 3;
 
 impl Locked<'_> {

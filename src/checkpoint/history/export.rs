@@ -24,7 +24,7 @@ impl Catalog {
                 return Err(refusal(checkpoint.record.ordinal, path.to_path()));
             }
         }
-        // What was judged is what is written to, whatever links and `..` the name has.
+        // The resolved path is judged and then written to, so that links and `..` in the name cannot lead elsewhere.
         let real = resolved(dir)?;
         self.home.own_dirs().iter().try_for_each(|own| refuse_own(&real, own))?;
         refuse_git(&real)?;
@@ -71,7 +71,7 @@ fn directories(top: &Path) -> impl Iterator<Item = PathBuf> {
     let mut open = vec![top.to_owned()];
     std::iter::from_fn(move || {
         let dir = open.pop()?;
-        // What piton cannot list of its own is no place where it could write.
+        // If piton cannot list a directory of its own, it cannot write there either.
         let listing = std::fs::read_dir(&dir).into_iter().flatten().flatten();
         open.extend(
             listing.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),

@@ -95,7 +95,7 @@ impl Locked<'_> {
 
 impl Catalog {
     fn clean_up_after(&self, planned: &BTreeSet<RelPath>) -> Result<()> {
-        // What has no directory yet was staged in the deepest one that there was.
+        // A file without a directory was staged in the deepest one that existed.
         let above = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent);
         let dirs: BTreeSet<RelPath> = planned.iter().flat_map(above).collect();
         let removed = crate::worktree::restore::clean_temporaries(&self.workspace.path, dirs)?;

@@ -1,8 +1,8 @@
 //! Bringing files back.
 //!
 //! select → `pre-restore` checkpoint (if it fails, nothing is touched) → plan against what it captured → journal
-//! `Restoring`, durable → apply with a proof per path → journal `Restored`. What is replaced or deleted is therefore
-//! always in the `pre-restore` checkpoint; what could not be captured is a conflict and stays.
+//! `Restoring`, durable → apply with a proof per path → journal `Restored`. A replaced or deleted file is therefore
+//! always in the `pre-restore` checkpoint; a file that could not be captured is a conflict and stays.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -173,7 +173,7 @@ impl Locked<'_> {
         }
         let mut changed: BTreeSet<RelPath> = outcome.changed().cloned().collect();
         if resume.is_some() {
-            // What the interrupted attempt had changed already is part of the operation too.
+            // The changes of the interrupted attempt are part of the operation too.
             changed.extend(unquoted(&begin.planned)?);
         }
         self.move_with(begin, false)?;
@@ -192,7 +192,7 @@ fn kept(plan: &Plan) -> Vec<(RelPath, String)> {
     plan.keep.iter().map(|(path, why)| (path.clone(), why.to_string())).collect()
 }
 
-/// Lists what stays because the plan that was agreed to does not have it. What that kept too was shown already.
+/// Lists the paths that stay because the agreed plan does not have them. Paths that it kept too were shown already.
 fn not_agreed(plan: &Plan, agreed: &Agreed) -> Vec<RelPath> {
     let shown = |path: &RelPath| match agreed {
         Agreed::Plan(shown) => shown.keep.binary_search_by(|(at, _)| at.cmp(path)).is_ok(),

@@ -46,7 +46,7 @@ impl Catalog {
         let file = |path: &RelPath| Target { path: path.clone(), recursive: false };
         let held = loaded.manifest.iter().map(|(path, _)| path);
         let mut targets: Vec<Target> = held.filter(|path| restore.selects(path)).map(file).collect();
-        // What an operation created is saved too before it is taken away again, whatever the rules say of it.
+        // Files that an operation created are saved too before they are removed again, whatever the rules say of them.
         let created = restore.only.iter().flatten();
         targets.extend(created.filter(|path| !loaded.manifest.contains(path)).map(file));
         let verb = match restore.kind {

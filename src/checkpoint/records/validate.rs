@@ -234,7 +234,7 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
             }
             Err(error) => return Err(error),
         };
-        // What was listed before the lock was held may have moved.
+        // A listing from before the lock was held may be stale.
         let (named, numbers) = (HashMap::new(), HashMap::new());
         let mut look = WorkspaceCheck { store, id: &id, found: Vec::new(), named, numbers };
         for prefix in ["refs/heads/", "refs/piton/", "refs/piton-remotes/"] {

@@ -4,9 +4,9 @@
 //! workspace that they were recorded in. An id finds them like one's own; numbers are one's own alone. Nothing here is counted,
 //! dropped or moved by retention, runs or rollbacks; a run's branch goes forward only.
 //!
-//! *Invariant:* what came in is untrusted. Only commits that are checkpoints of the workspace under whose name they came are
-//! named, with all that they come from, and only with trees that there is room for. Whatever else came with them stays outside
-//! of the store.
+//! *Invariant:* fetched content is untrusted. Only commits that are checkpoints of the workspace under whose name they
+//! came are named, with all that they come from, and only with trees that there is room for. Any other fetched object
+//! stays outside of the store.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
@@ -133,7 +133,7 @@ impl Catalog {
 }
 
 impl Locked<'_> {
-    /// Brings over what was judged to be good, and nothing beside it. What was taken over before an error stands.
+    /// Brings over the refs that were judged to be good, and nothing else. Those brought over before an error stay.
     pub(crate) fn take_over(&mut self, fetched: Fetched) -> Result<Received> {
         let Fetched { quarantine, accepted, mut received, _lock } = fetched;
         let (catalog, store) = (&*self.catalog, &self.catalog.store);
@@ -171,7 +171,7 @@ fn fetch(quarantine: &Quarantine, remote: &OsStr, own: &str) -> Result<bool> {
     let mut settings = vec![
         ("fetch.fsckObjects", "true"),
         ("fetch.unpackLimit", "1"),
-        // What other workspaces of this store have is not told to a server.
+        // The server does not learn of this store's other workspaces.
         ("core.alternateRefsPrefixes", "refs/none/"),
     ];
     settings.extend(ignored.iter().map(|name| (name.as_str(), "ignore")));
@@ -246,7 +246,7 @@ impl ArrivalReview<'_> {
             let most = tree_bound(self.memory);
             let read = |id: &ObjectId| self.aside.read_tree_within(id, most);
             self.scale.admit(&commit.tree, self.memory, &read).map_err(|error| error.text())?;
-            // What is typed may be met again below another name; a leaf has one.
+            // A typed checkpoint may be met again below another name; a leaf has one name.
             passed.push((id, leaf.is_none()));
             next = commit.parents.first().copied();
         }

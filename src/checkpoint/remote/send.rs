@@ -104,7 +104,7 @@ impl Catalog {
                 back = worse(back, *told);
                 continue;
             }
-            // Whatever keeps it from being read keeps it from being sent, and it is named as such.
+            // A commit that cannot be read is not sent, and the answer names it.
             let commit = self.store.read_commit(&next).ok();
             let record = commit.as_ref().and_then(|commit| Record::parse(&commit.message));
             let (Some(commit), Some(record)) = (commit, record) else {
@@ -122,7 +122,7 @@ impl Catalog {
     fn own_back(&self, commit: &Commit, record: &Record, scale: &mut Scale) -> Option<WithholdReason> {
         let read = |id: &ObjectId| self.read_tree(id);
         let admitted = scale.admit(&commit.tree, self.memory(), &read);
-        // What only a capture can have made is let through.
+        // A tree that only a capture can have made is let through.
         match admitted.or_else(|_| self.check_size(&commit.tree)) {
             Err(error) if error.code() == Code::TooLarge => return Some(WithholdReason::Large(record.ordinal)),
             // git says what is missing.

@@ -82,7 +82,7 @@ impl View {
             command.env("GIT_INDEX_FILE", &aside).args(args).current_dir(&self.git_dir);
             command
         };
-        // What is known of unchanged files is kept, where there is an index that can be read.
+        // The stat data of unchanged files is kept, where there is a readable index.
         let merged = std::fs::copy(&index, &aside).is_ok()
             && git::run(git(&["read-tree", "-m", "-i", &tree]).stderr(std::process::Stdio::null()), None)?.1;
         if !merged {

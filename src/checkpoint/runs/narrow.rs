@@ -45,7 +45,7 @@ pub struct TrackedNow {
     pub missed: Vec<RelPath>,
 }
 
-/// By how much the times that file systems give may be behind the clock.
+/// The most by which a file system's times may be behind the clock.
 const TICK_MS: i64 = 10;
 
 /// Returns the checkpoint that shows best what a run found when it began. That is its own first one where that saw everything, else
@@ -98,7 +98,7 @@ impl Catalog {
         }
         let kept = if patterns.is_empty() { Ok(HashSet::new()) } else { self.recorded_before(&draft.run, &read_only) };
         let kept = match kept {
-            // What was recorded before cannot be told: everything is recorded, so that nothing is missed.
+            // The earlier record cannot be read: everything is recorded, so that nothing is missed.
             Err(error) if matches!(error.code(), Code::StoreDamaged | Code::NoSuchCheckpoint) => return Ok(None),
             kept => kept?,
         };
@@ -184,7 +184,7 @@ impl Catalog {
         let present = present()?;
         let all = self.all()?;
         let found = found_by(run, &all.checkpoints).map(|found| self.load(&found.tree, &|_| true)).transpose()?;
-        // What is in no checkpoint of before may be older than the run all the same: then nothing has touched it since.
+        // A file in no earlier checkpoint may still be older than the run: then nothing has touched it since.
         let started = Run::load(&self.workspace.dir, run)?.and_then(|run| run.started).unwrap_or_default();
         let touched = |path: &RelPath| {
             let facts = path.under(&self.workspace.path).symlink_metadata();

@@ -1,8 +1,8 @@
-//! Runs: what is known of one beside its checkpoints.
+//! The record of a run beside its checkpoints.
 //!
-//! A small JSON file for each run, replaced as a whole under the workspace lock, after the checkpoint and the ref that it tells of.
-//! Checkpoints say themselves which codons there were, where a run forked or went on, and which patterns it had accumulated: that
-//! is found again when the file is lost. Goal, client and parent are then gone.
+//! Each run has a small JSON file. It is replaced as a whole under the workspace lock, after the checkpoint and the ref
+//! that it describes. If the file is lost, codons, forks and accumulated patterns are found again in the checkpoints.
+//! Goal, client and parent are then gone.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -39,7 +39,7 @@ pub(crate) fn sound(json: &str, before: Option<&str>) -> (String, Vec<Dropped>) 
         });
         dropped.extend(faults);
         let Some(content) = content else { continue };
-        // What is sound alone may not be beside the others: it costs itself, and not them.
+        // A rule that is sound alone may not be so beside the others: then it is dropped, and they stay.
         let mut with = kept.clone();
         with.insert(section.clone(), content);
         match document(&text(&with)) {
@@ -150,7 +150,7 @@ mod tests {
                 "{bad}"
             );
         }
-        // What was in force stays.
+        // The rule in force stays.
         let before = r#"{"disable":"git-push"}"#;
         let (kept, dropped) = sound(&format!(r#"{{"disable":["x"],"rules":{rules}}}"#), Some(before));
         assert!(kept.contains("frob") && kept.contains("git-push") && dropped[0].stays, "{kept} {dropped:?}");

@@ -1,8 +1,8 @@
 //! A shell scanner of our own: one pass, linear, bounded in depth, words and bytes, never failing.
 //!
-//! It reads the shell people and agents really write (POSIX with the bash, zsh and ksh additions that occur in practice) into a
-//! small tree: lists of pipelines of simple and compound commands. What it cannot read it steps over, and says so in
-//! [`Bounds::partial`]; what passes the limits ends the scan, and says so in [`Bounds::overflow`].
+//! It reads the shell people and agents really write (POSIX with the bash, zsh and ksh additions that occur in
+//! practice) into a small tree: lists of pipelines of simple and compound commands. It steps over text that it cannot
+//! read, and sets [`Bounds::partial`]. A line over the limits ends the scan and sets [`Bounds::overflow`].
 //!
 //! Limits: it expands nothing (see `super::expand`), and it runs no alias. Bad syntax gives a best effort, never an error.
 

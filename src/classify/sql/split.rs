@@ -48,7 +48,7 @@ fn literal(rest: &str, before: &str, dialect: SqlDialect) -> usize {
             if comment { line_end() } else { 0 }
         }
         Some(b'#') if matches!(dialect, Mysql | Bigquery | Clickhouse) => line_end(),
-        // What MySQL runs all the same.
+        // MySQL runs the text of these comments.
         Some(b'/') if rest.starts_with("/*!") || rest.starts_with("/*M!") => 0,
         Some(b'/') if bytes.get(1) == Some(&b'*') => block(rest, dialect == Postgres),
         Some(b'\'') => quoted(rest, b'\'', escapes || dialect == Postgres && after_e(before)),

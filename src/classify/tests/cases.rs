@@ -121,7 +121,7 @@ fn what_find_names_is_all_that_goes() {
         let verdict = verdict(line);
         assert_eq!((verdict.patterns.len(), verdict.targets), (0, vec![WORKSPACE.to_owned()]), "{line}");
     }
-    // What has no content is not captured; what is read elsewhere, or changed on the way, is not known.
+    // Commands without content are not captured; text that is read elsewhere or changed on the way is not known.
     for line in [
         "find . -empty -delete",
         "find . -name a | (cd src && xargs rm)",
@@ -149,7 +149,7 @@ fn what_find_lets_through_says_whether_a_repository_goes() {
                 "find . ! -name a -delete",
                 "find . -type f -delete",
                 "find . -type f | xargs rm",
-                // What it names goes whole.
+                // Each named directory goes whole.
                 "find . -type d -name __pycache__ -exec rm -rf {} +",
             ],
         ),
@@ -346,7 +346,7 @@ fn answers_hold_actions() {
     assert_eq!((judged("git push").needs, judged("git push").hold), (Needs::Nothing, None));
     assert!(judged("psql -c 'DELETE FROM t'").hold.is_some_and(|reason| reason.starts_with("the policy asks")));
     assert!(judged("psql -c 'DELETE FROM t'; rm a").hold.is_some_and(|reason| reason.starts_with("the policy denies")));
-    // What is said of a file is where it lies.
+    // The sentence says where the file lies.
     for (line, where_it_is) in [("rm a", "of the workspace."), ("rm /home/dev/other/x", "outside the workspace.")] {
         let warnings = judged(line).warnings;
         assert!(warnings.len() == 1 && warnings[0].message.ends_with(where_it_is), "{line}: {warnings:?}");

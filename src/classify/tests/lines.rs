@@ -23,8 +23,8 @@ fn lines_call_for_what_they_should() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Nothing blows up: a bound that a debug build on a machine that stands still now and then keeps all the same. What a line costs
-/// is counted in instructions (`benches/instructions`).
+/// Nothing blows up: a bound that a debug build on a machine that stands still now and then keeps all the same. The
+/// costs of a line are counted in instructions (`benches/instructions`).
 #[test]
 fn lines_are_quick() {
     let lines: Vec<&str> = include_str!("../../../tests/data/lines.txt").lines().collect();

@@ -1,4 +1,5 @@
-//! Commands given to line editors: `vim -es -c 'w !sh'`, `ed f <<< 'w'`. What a person types into an editor is not on the line.
+//! Commands given to line editors: `vim -es -c 'w !sh'`, `ed f <<< 'w'`. Text that a person types into an editor is not
+//! on the line.
 
 use super::dispatch::Invocation;
 use super::{Stream, Walk};

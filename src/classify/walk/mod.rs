@@ -216,7 +216,7 @@ impl<'a> Walk<'a> {
         let (mut output, mut or) = (Stream::Nothing, false);
         for pipeline in &script.pipelines {
             let made = self.pipeline(pipeline, std::mem::take(&mut input), shell);
-            // What printed something known did not fail.
+            // A command with known output did not fail.
             if !(or && matches!(output, Stream::Text(_))) {
                 output = output::join(output, made);
             }

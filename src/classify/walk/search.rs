@@ -37,7 +37,8 @@ impl Walk<'_> {
         let tests = &args[roots.len()..];
         let roots: Vec<&Arg> = if roots.is_empty() { vec![&here] } else { roots };
         let sought = Sought::of(args);
-        // What goes lies somewhere below: the directory stands for it, with the names that a shell's pattern would not match.
+        // The removed paths lie somewhere below: the directory stands for them, with the names that a shell's pattern
+        // would not match.
         let (matched, inside): (Vec<Arg>, Vec<Arg>) = if sought == Sought::Repositories {
             roots.iter().map(|root| (joined(root, ".git"), joined(root, ".git"))).unzip()
         } else {
@@ -88,7 +89,7 @@ impl Walk<'_> {
             }
             self.searched(first, &search, &[]);
         }
-        // What it runs or prints in a form of its own may be anything.
+        // A run command, or output in a form of its own, may be anything.
         let is_plain =
             !tests.iter().any(|arg| is_action(&arg.text) && !matches!(arg.text.as_str(), "-print" | "-print0"));
         self.search = Some(search).filter(|_| is_plain || sought == Sought::Repositories);
@@ -190,7 +191,7 @@ fn is_action(word: &str) -> bool {
 
 /// The only names that the tests of a `find` let through to what it does, as one pattern; `None` if others may come through.
 ///
-/// Each side of an `-o` must name one before it does something. What is not plain is left alone.
+/// Each side of an `-o` must name one before it does something. Tests that are not plain are left alone.
 fn names(tests: &[Arg]) -> Option<String> {
     let (mut names, mut sides) = (Vec::new(), 1);
     let (mut is_named, mut acts, mut index) = (false, false, 0);

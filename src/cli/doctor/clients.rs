@@ -128,7 +128,7 @@ impl InstalledHooks<'_> {
             .filter_map(|call| Some((call.event.clone()?, call.command.clone()?)))
             .collect();
         let Ok(home) = home() else { return Vec::new() };
-        // What piton cannot read there the client cannot either: to both it is as if it were not there.
+        // The client cannot read what piton cannot read there, so to both the file is missing.
         let read = |spot: &Spot| std::fs::read_to_string(spot.below(&home, variable)).ok();
         let folder = at.root.clone().unwrap_or_default();
         self.client.doubts(&TrustQuestion {

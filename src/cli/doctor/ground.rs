@@ -24,7 +24,8 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     }
 }
 
-/// Returns whether a file or directory of piton's is this user's alone; says so if it is not. What is not there is no finding.
+/// Returns whether a file or directory of piton's is this user's alone; says so if it is not. A missing one is no
+/// finding.
 pub(super) fn private(path: &Path, mode: u32, about: &str, report: &mut DoctorReport) -> bool {
     let Ok(facts) = path.symlink_metadata() else { return true };
     if facts.uid() != process::user() {
@@ -76,7 +77,7 @@ fn watches(at: &Surroundings<'_>, report: &mut DoctorReport) {
 /// Directories of the workspace, as the newest checkpoint has them.
 fn directories(at: &Surroundings<'_>) -> Option<u64> {
     let context = at.context;
-    // Whatever is wrong with these is told by the checks they belong to.
+    // Other checks report errors of these.
     let workspace = context.known_workspace().ok()??;
     let policy = context.settings().ok()?.policy;
     if super::store::waits(&context.home) {

@@ -23,7 +23,7 @@ pub(super) fn doctor(context: &Context, puts_back: bool) -> Result<Exit> {
         print::data(&text(&findings))?;
     }
     let mut done = Vec::new();
-    // What is mended may be what something else was missing.
+    // A mended ref may be the one that another one was missing.
     for _ in 0..3 {
         let due: Vec<Finding> = findings.iter().filter(|it| it.repair.is_some() && puts_back).cloned().collect();
         if due.is_empty() {

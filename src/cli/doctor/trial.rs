@@ -53,7 +53,7 @@ impl Scratch {
     /// Calls the hook; how long it took, if all went as it should.
     ///
     /// # Errors
-    /// What did not.
+    /// Returns an error that names the failed step.
     pub(super) fn try_hook(&mut self, client: Client, called: &Called) -> Result<Duration> {
         self.tried += 1;
         let work = self.dir.join(format!("work-{}", self.tried));
@@ -119,7 +119,7 @@ impl Drop for Scratch {
             // Waited for, and not needed: a daemon that does not end in time finds its directory gone.
             let _ = FileLock::acquire(&lock, Mode::Exclusive, "stopping", PATIENCE);
         }
-        // What stays behind lies where nobody misses it.
+        // A directory that cannot be removed does no harm.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 }

@@ -68,7 +68,7 @@ impl ClientFile {
     pub(crate) fn replace(&self, home: &Home, made: &Made, text: &str, mode: u32) -> Result<()> {
         self.back_up(home)?;
         let parent = self.real.parent().unwrap_or(Path::new("/"));
-        // Who may read a file may read what is around it.
+        // A directory for a file that others may read has to be open to them too.
         made.create(parent, if mode & 0o077 == 0 { 0o700 } else { 0o755 })?;
         self.refuse_changed()?;
         replace_with_mode(&self.real, text.as_bytes(), self.mode.unwrap_or(mode))

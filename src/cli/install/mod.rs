@@ -1,5 +1,5 @@
-//! `piton install` and `uninstall`: hooks in agent clients. What goes where is said by `agents/`; here files are read, replaced
-//! and backed up. All files of a client are worked out before the first one is written.
+//! `piton install` and `uninstall`: hooks in agent clients. The module `agents` decides the contents; here files are
+//! read, replaced and backed up. All files of a client are worked out before the first one is written.
 
 mod backups;
 pub(super) mod client_file;

@@ -29,10 +29,10 @@ const SLACK: Duration = Duration::from_secs(1);
 /// The deadline until the session has told its own.
 const DEADLINE: Duration = Duration::from_secs(3);
 
-/// Longest arguments that are shown to the classifier.
+/// The longest arguments that are shown to the classifier.
 const MAX_ARGUMENTS: usize = 4 << 20;
 
-/// Most values of a call's arguments that are looked at for paths.
+/// The most values of a call's arguments that are looked at for paths.
 const MAX_VALUES: usize = 1000;
 
 /// The guard of a server's calls.
@@ -45,7 +45,7 @@ pub(super) struct Guard {
     ending: Option<Ending>,
 }
 
-/// The end of a session: what is pending is finished.
+/// The end of a session, at which pending work is finished.
 pub(super) struct Ending {
     connection: Arc<Connection>,
     engine: Arc<Engine>,
@@ -54,16 +54,16 @@ pub(super) struct Ending {
 }
 
 impl Guard {
-    /// Opens the session; its base capture begins.
+    /// Opens the session, and begins its base capture.
     pub(super) fn start(home: &Home, options: &Proxied) -> Guard {
         let engine = Arc::new(Engine::new(home.clone(), options.flags.clone()));
-        // A person's terminal that stands still must not hold a session up.
+        // A stopped terminal must not hold a session up.
         let output = Arc::new(Output::start(stderr()));
         let (connection, wakes) = Connection::new(Arc::clone(&engine), Root::Unknown, aloud::teller(&output));
         let kept = Arc::clone(&connection);
         let clock = std::thread::spawn(move || {
             kept.serve(&wakes);
-            // What is pending may take as long as whoever ends the session waits for it.
+            // Pending work may take as long as the end of the session is waited for.
             kept.finish(&wakes, Instant::now() + GRACE);
         });
         let ended = (Arc::clone(&connection), Arc::clone(&output));
@@ -92,8 +92,8 @@ impl Guard {
         self.ending.take()
     }
 
-    /// Waits until a call's checkpoint is there, at most for the deadline; returns the reason if the policy denies the call. Whatever
-    /// fails, the call passes, and it is said.
+    /// Waits for a call's checkpoint, at most until the deadline; returns the reason if the policy denies the call. On
+    /// any failure the call passes, and a line on stderr says so.
     pub(super) fn refusal(&mut self, call: &Call) -> Option<String> {
         let is_short = call.arguments.to_string().len() <= MAX_ARGUMENTS;
         let tool = Tool {
@@ -115,11 +115,11 @@ impl Guard {
         }
     }
 
-    /// Asks the session; `None` without an answer in time. What a person is to know is said.
+    /// Asks the session; `None` without an answer in time. Prints the notices that are for a person.
     fn ask(&self, event: Event) -> Option<Result<Decision>> {
         let (sender, answers) = channel();
         let reply = Box::new(move |_: &mut _, decision| {
-            // Whoever asked may have given up.
+            // The caller may have given up.
             let _ = sender.send(decision);
         });
         if !self.connection.on(event, reply) {
@@ -160,7 +160,7 @@ fn place(arguments: &Value, root: Option<&Path>) -> Option<PathBuf> {
         Some(first) if !paths.iter().any(|path| inside(path)) => {
             first.ancestors().skip(1).find(|dir| dir.is_dir()).map(Path::to_owned)
         }
-        // Relative paths are those of the server, which stands where the proxy does.
+        // Relative paths are the server's, which has the same working directory as the proxy.
         _ => cwd,
     }
 }
@@ -226,7 +226,7 @@ mod tests {
             found(json!({"uri": format!("file://{}", other.join("deep/a").display())})),
             Some(other.join("deep"))
         );
-        // What is no path, or relative; and a call that touches the session's own workspace too.
+        // Neither text that is no path, nor a relative one, nor a call that touches the session's own workspace too.
         assert_eq!(found(json!({"content": other.join("a"), "path": "a"})), None);
         assert_eq!(found(json!({"source": other.join("a"), "destination": work.join("a")})), None);
         let many: Vec<Value> = (0..5000).map(|_| json!({"x": 1})).collect();

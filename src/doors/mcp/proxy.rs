@@ -1,8 +1,8 @@
-//! Between an MCP client and its server: every message passes as it is, both ways, and a call of a tool that writes passes
-//! when its checkpoint is there, or its deadline is over.
+//! Stands between an MCP client and its server. Every message passes unchanged, both ways. A call of a tool that writes
+//! passes when its checkpoint exists, or its deadline is over.
 //!
-//! One thread a direction, each with at most one message at hand: who does not read is waited for by whoever writes to it, and
-//! by nobody else. The guard is a session of the engine in this process.
+//! One thread serves each direction and holds at most one message. A side that does not read stops only the thread that
+//! writes to it. The guard is a session of the engine in this process.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
@@ -23,7 +23,7 @@ use crate::mcp::notice::{announces_logging, log_message};
 use crate::mcp::{Call, Tools, refusal};
 use crate::sys::child;
 
-/// Longest message that is read; a longer one passes in pieces, and counts as a call that writes.
+/// The longest message that is read; a longer one passes in pieces, and counts as a call that writes.
 const MAX_MESSAGE: usize = 8 << 20;
 
 /// The guard of the calls.
@@ -31,7 +31,7 @@ const MAX_MESSAGE: usize = 8 << 20;
 pub enum Guarding {
     /// An engine over this home.
     By(Home),
-    /// Nobody can, and why: every message passes.
+    /// There is no guard, and why: every message passes.
     Nobody(String),
 }
 
@@ -39,7 +39,7 @@ pub enum Guarding {
 #[derive(Clone, Debug)]
 pub struct Proxied {
     pub guarding: Guarding,
-    /// Absent: found from the working directory, or from the paths of a call.
+    /// The workspace; if absent, it is found from the working directory, or from the paths of a call.
     pub workspace: Option<PathBuf>,
     /// Settings from the command line.
     pub flags: Vec<(String, String)>,
@@ -47,7 +47,7 @@ pub struct Proxied {
     pub command: Vec<OsString>,
 }
 
-/// Runs the server until it ends and all it wrote is passed on; its exit code.
+/// Runs the server until it ends and all that it wrote is passed on. Returns its exit code.
 ///
 /// # Errors
 /// When the server cannot be started, or the signals cannot be watched.
@@ -59,7 +59,8 @@ pub fn proxy(options: Proxied) -> Result<u8> {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if !handed.signal(signal) {
-                // The server is gone, and whoever holds its streams does not let go of them.
+                // The server is gone, and a process that inherited its streams keeps them open: waiting for their end
+                // could last forever.
                 std::process::exit(128 + signal);
             }
         }
@@ -82,7 +83,7 @@ pub fn proxy(options: Proxied) -> Result<u8> {
     let mut up = Up { tools: Arc::clone(&tools), out: Arc::clone(&out), guard, server: input };
     std::thread::spawn(move || up.run(BufReader::with_capacity(1 << 16, stdin())));
     down(output, &tools, &out, unguarded);
-    // The client sees the end of the stream also while the server goes on without it.
+    // Closed now, so that the client sees the end of the stream even if the server keeps running.
     if let Err(error) = child::close_stdout() {
         tracing::warn!(%error, "the end of the server's output cannot be handed on");
     }
@@ -123,7 +124,7 @@ impl Server {
         }
     }
 
-    /// Waits for its end in a thread, so that a signal knows whom it reaches.
+    /// Waits for its end in a thread, so that no signal goes to another process that got its id.
     fn await_end(self: &Arc<Server>) -> JoinHandle<Option<ExitStatus>> {
         let server = Arc::clone(self);
         std::thread::spawn(move || {
@@ -134,7 +135,7 @@ impl Server {
         })
     }
 
-    /// Hands a signal on; `false` when the server has ended.
+    /// Passes a signal on; `false` when the server has ended.
     fn signal(&self, number: i32) -> bool {
         let mut child = locked(&self.child);
         if !matches!(child.try_wait(), Ok(None)) {
@@ -147,13 +148,13 @@ impl Server {
     }
 }
 
-/// A message with its newline, if it has one; of a longer one the beginning.
+/// A message with its newline, if it has one. Of a message over the limit, only the beginning.
 struct Message {
     bytes: Vec<u8>,
     whole: bool,
 }
 
-/// The next message; `None` at the end, also when there is no reading any more.
+/// Reads the next message; `None` at the end, and after an error.
 fn next(input: &mut impl BufRead) -> Option<Message> {
     let mut bytes = Vec::new();
     if let Err(error) = input.by_ref().take(MAX_MESSAGE as u64).read_until(b'\n', &mut bytes) {
@@ -163,7 +164,7 @@ fn next(input: &mut impl BufRead) -> Option<Message> {
     (!bytes.is_empty()).then_some(Message { bytes, whole })
 }
 
-/// Passes on what is left of a message, piece by piece.
+/// Passes on the rest of a message, piece by piece.
 fn rest(input: &mut impl BufRead, mut out: impl Write) -> std::io::Result<()> {
     loop {
         let piece = match input.fill_buf() {
@@ -180,12 +181,12 @@ fn rest(input: &mut impl BufRead, mut out: impl Write) -> std::io::Result<()> {
     }
 }
 
-/// From the server to the client, until one of them closes.
-/// `notice` goes to the client as soon as the server has said that it sends log messages.
+/// Passes messages from the server to the client, until one of them closes. Sends `notice` to the client as soon as the
+/// server has said that it sends log messages.
 fn down(output: ChildStdout, tools: &Mutex<Tools>, out: &Mutex<()>, mut notice: Option<String>) {
     let mut output = BufReader::with_capacity(1 << 16, output);
     while let Some(message) = next(&mut output) {
-        // Before the client has it: its next call may be of what is told here.
+        // Noted before the client has the message: its next call may use a tool that is listed here.
         if message.whole {
             locked(tools).from_server(&message.bytes);
         }
@@ -200,25 +201,25 @@ fn down(output: ChildStdout, tools: &Mutex<Tools>, out: &Mutex<()>, mut notice: 
         }
         drop(alone);
         if let Err(error) = passed {
-            // Dropping its output tells the server.
+            // The dropped output tells the server.
             tracing::debug!(%error, "the client does not read any more");
             return;
         }
     }
 }
 
-/// From the client to the server.
+/// The direction from the client to the server.
 struct Up {
     tools: Arc<Mutex<Tools>>,
     /// Held for a whole message to the client.
     out: Arc<Mutex<()>>,
-    /// None where nobody guards.
+    /// `None` without a guard.
     guard: Option<Guard>,
     server: ChildStdin,
 }
 
 impl Up {
-    /// Until one of them closes. The server sees the end as this is dropped.
+    /// Passes messages until one of them closes. The server sees the end when this is dropped.
     fn run(&mut self, mut client: impl BufRead) {
         while let Some(message) = next(&mut client) {
             let passed = match self.held(&message) {

@@ -1,4 +1,4 @@
-//! The client's side: a connection to the daemon, which is started when there is none, or to an engine of one's own.
+//! The client's side: a connection to the daemon, which is started if there is none, or to a private engine process.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -15,41 +15,41 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::durable::create_private_dir;
 use crate::sys::process;
 
-/// The time for which a greeting is waited for, a daemon that is just being started included.
+/// The time to wait for a greeting, also of a daemon that is just starting.
 const HANDSHAKE: Duration = Duration::from_millis(50);
 
 /// The time between two looks for a daemon that is being started.
 const RETRY: Duration = Duration::from_millis(2);
 
-/// The time that an engine of one's own may take for what is pending when nobody waits any more, in seconds.
+/// The time in seconds that a private engine may take for pending work after its client has left.
 const BEHIND: &str = "3600";
 
-/// A log that is longer is begun anew.
+/// The length from which on a log is begun anew.
 const MAX_LOG: u64 = 1 << 20;
 
-/// The one that answers.
+/// The process that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
     Daemon(Greeting),
-    /// An engine of one's own, in a process that goes on behind until nothing is pending.
+    /// A private engine, in a process that stays until nothing is pending.
     Alone,
 }
 
-/// The one at the daemon's socket.
+/// The process found at the daemon's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// There is no socket.
     Nobody,
-    /// A socket that a daemon left behind which did not end by itself.
+    /// A socket left by a daemon that was killed.
     Dead,
-    /// Somebody who does not greet in time.
+    /// A process that does not greet in time.
     Silent,
     /// Another user.
     Foreign(u32),
     Daemon(Greeting),
 }
 
-/// Looks who is there. Nobody is started for it, and nobody is asked to end.
+/// Looks which process is at the socket. Starts no daemon, and asks none to end.
 ///
 /// # Errors
 /// Returns the errors of the system.
@@ -66,7 +66,7 @@ pub fn probe(home: &Home) -> Result<Probe> {
         return Ok(Probe::Foreign(peer));
     }
     let mut link = Link { stream, unread: Vec::new(), next: 0, served: Served::Alone };
-    // One that hangs up says as little as one that is silent.
+    // A daemon that hangs up counts as silent.
     let line = link.line(Instant::now() + HANDSHAKE * 10).ok().flatten();
     let greeting = line.and_then(|line| serde_json::from_slice::<Greeting>(&line).ok());
     Ok(greeting.filter(|greeting| greeting.v == 1).map_or(Probe::Silent, Probe::Daemon))
@@ -81,7 +81,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// To the daemon, started if there is none; to an engine of one's own where it does not greet in time.
+    /// Connects to the daemon, and starts it if there is none. If it does not greet in time, connects to a private
+    /// engine.
     ///
     /// # Errors
     /// Returns the errors of starting a process.
@@ -96,7 +97,7 @@ impl Link {
         }
     }
 
-    /// To the daemon; `None` when there is none, or none that greets in time.
+    /// Connects to the daemon; `None` when there is none, or none that greets in time.
     ///
     /// # Errors
     /// Returns the errors of starting it, where `start` asks for that.
@@ -119,7 +120,7 @@ impl Link {
                     link.served = Served::Daemon(greeting);
                     return Ok(Some(link));
                 }
-                // An older piton: it ends what it has begun, and the next one takes its place.
+                // An older piton finishes its work and ends, and the next daemon takes its place.
                 drop(link);
                 process::ask_to_end(greeting.pid)?;
                 if start {
@@ -138,7 +139,7 @@ impl Link {
         }
     }
 
-    /// To an engine in a process of its own, which ends when this connection has and nothing is pending.
+    /// Connects to an engine in a process of its own, which ends after this connection, once nothing is pending.
     ///
     /// # Errors
     /// Returns the errors of starting a process.
@@ -157,7 +158,7 @@ impl Link {
         &self.served
     }
 
-    /// Sends a request; gives the id that its reply will carry.
+    /// Sends a request, and returns the id that its reply will carry.
     ///
     /// # Errors
     /// When the other side is gone.
@@ -173,10 +174,11 @@ impl Link {
         Ok(self.next)
     }
 
-    /// The reply to a request; `None` when it has not come by `deadline`. Notices and replies to others are passed over.
+    /// Returns the reply to a request; `None` when it has not come by `deadline`. Notices and replies to others are
+    /// passed over.
     ///
     /// # Errors
-    /// When the other side is gone; what the reply says went wrong is in it.
+    /// When the other side is gone. An error that the other side reports is part of the reply.
     pub fn reply(&mut self, id: u64, deadline: Instant) -> Result<Option<Value>> {
         while let Some(line) = self.line(deadline)? {
             let value: Value = serde_json::from_slice(&line)
@@ -225,9 +227,9 @@ fn launch(home: &Home) -> Result<()> {
     Ok(())
 }
 
-/// This program again, outside of the caller's group, with its own log.
+/// Makes a command that runs this program again, outside of the caller's process group, with its own log.
 fn detached(home: &Home, args: &[&str]) -> Result<Command> {
-    // Without a place for a log it goes without one.
+    // A daemon without a log is better than none.
     let log = log(home).map_or_else(|_| Stdio::null(), Stdio::from);
     let program = std::env::current_exe()
         .map_err(|error| Error::new(Code::Internal, format!("piton's own program is not known: {error}")))?;

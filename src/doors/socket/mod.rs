@@ -4,9 +4,9 @@
 //! of its own ([`Link::alone`]), with the same results and the same turn state. `$PITON_HOME/daemon` (0700) holds the socket, the lock
 //! that a daemon holds for its life, and its log.
 //!
-//! Whoever connects is greeted at once with one line, by the accept loop, however busy the workers are: a client that got it
-//! waits to its deadline and starts no second engine. Each connection is a session on a thread of its own, so that a workspace whose
-//! disk hangs holds up nobody else's answers.
+//! The accept loop greets each client at once with one line, however busy the workers are. A client that got it waits
+//! to its deadline and starts no second engine. Each connection is a session on a thread of its own, so that a
+//! workspace whose disk hangs holds up nobody else's answers.
 
 mod link;
 mod serve;
@@ -22,10 +22,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Home;
 
-/// The time for which the daemon stays when nobody is connected, unless another time is given.
+/// The time for which the daemon stays without a client, unless another time is given.
 pub const IDLE: Duration = Duration::from_secs(600);
 
-/// Longest path of a socket that every system takes.
+/// The longest path of a socket that every system takes.
 const MAX_SOCKET_PATH: usize = 100;
 
 /// The first line on every connection.
@@ -52,7 +52,8 @@ pub fn dir(home: &Home) -> PathBuf {
     home.path().join("daemon")
 }
 
-/// A path of the socket `name` that is short enough, and what must stay open as long as it is used.
+/// Returns a path of the socket `name` that is short enough, and a descriptor that must stay open while the path is
+/// used.
 fn address(dir: &Path, name: &str) -> std::io::Result<(Option<std::fs::File>, PathBuf)> {
     let direct = dir.join(name);
     if direct.as_os_str().len() <= MAX_SOCKET_PATH {

@@ -1,4 +1,4 @@
-//! The daemon's side: accept, greet, hand over; leave when idle or asked.
+//! The daemon's side: accepts clients, greets them and gives each a thread; ends when idle or asked.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -22,19 +22,19 @@ use crate::sys::fs::durable::create_private_dir;
 use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::process;
 
-/// Most clients at a time; one more is greeted with `ok: false`.
+/// The most clients at a time; a further one is greeted with `ok: false`.
 const MOST: usize = 256;
 
 /// The time for which a new daemon waits for one that is leaving.
 const HANDOVER: Duration = Duration::from_secs(15);
 
-/// The time between two looks whether that one serves.
+/// The time between two attempts to take its lock.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The end of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Nobody was connected for long enough, or it was asked to.
+    /// No client was connected for long enough, or a signal came.
     Clean,
     /// The grace period cut pending work off.
     Forced,
@@ -42,7 +42,7 @@ pub enum Ended {
     Served,
 }
 
-/// The connections there are.
+/// The open connections.
 struct Clients {
     open: Mutex<Connections>,
     build: String,
@@ -79,7 +79,7 @@ impl Clients {
     }
 }
 
-/// Serves until nobody was connected for `idle`, or SIGTERM or SIGINT comes.
+/// Serves until no client was connected for `idle`, or SIGTERM or SIGINT comes.
 ///
 /// # Errors
 /// `permission`, `disk-full` when the socket cannot be made.
@@ -100,7 +100,7 @@ pub fn run(home: &Home, idle: Duration) -> Result<Ended> {
         .build()
         .map_err(|error| Error::new(Code::Internal, format!("the daemon cannot wait for clients: {error}")))?;
     let accepted = runtime.block_on(accept(listener, &engine, &clients, idle));
-    // Who comes now starts another one.
+    // A client that connects from now on starts another daemon.
     if let Err(error) = std::fs::remove_file(dir.join("socket")) {
         tracing::warn!(%error, "the daemon's socket stays behind");
     }
@@ -117,7 +117,8 @@ pub fn run(home: &Home, idle: Duration) -> Result<Ended> {
     Ok(if closed { Ended::Clean } else { Ended::Forced })
 }
 
-/// The lock of whoever serves; `None` when somebody does. One that is leaving, or is just beginning, is waited for.
+/// Takes the lock of the serving daemon; `None` when another one serves. Waits for a daemon that is ending or just
+/// starting.
 fn lock(dir: &Path) -> Result<Option<FileLock>> {
     let until = Instant::now() + HANDOVER;
     loop {
@@ -134,7 +135,7 @@ fn is_served(dir: &Path) -> bool {
     address(dir, "socket").and_then(|(_open, path)| UnixStream::connect(path)).is_ok()
 }
 
-/// A socket that is there is there whole: it is made aside and takes the place of a dead one's.
+/// Makes the socket under another name and renames it over a dead one's, so that no client finds a half-made socket.
 fn bind(dir: &Path) -> Result<std::os::unix::net::UnixListener> {
     let aside = dir.join("socket.new");
     match std::fs::remove_file(&aside) {
@@ -169,7 +170,7 @@ async fn accept(
                 Ok((stream, _)) => welcome(stream, engine, clients),
                 Err(error) => {
                     tracing::warn!(%error, "a client could not be accepted");
-                    // No files left, say: those that are open end some time.
+                    // The process may be out of descriptors: some connections will end.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },
@@ -184,7 +185,7 @@ async fn accept(
                 if open.streams.is_empty() && open.left + idle <= Instant::now() {
                     return Ok(());
                 }
-                // Looked at again when it would be time if the last of them left now.
+                // Looks again when the idle time would be over if the last client left now.
                 open.left = Instant::now();
             }
         }
@@ -203,7 +204,7 @@ fn welcome(stream: tokio::net::UnixStream, engine: &Arc<Engine>, clients: &Arc<C
         let kept = stream.try_clone()?;
         let count = clients.lock().streams.len();
         if count >= MOST {
-            // Too few bytes to wait for.
+            // So few bytes are written without waiting.
             return stream.write_all(&clients.greeting(false, count));
         }
         stream.write_all(&clients.greeting(true, count + 1))?;

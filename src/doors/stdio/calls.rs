@@ -1,4 +1,4 @@
-//! Requests that the worker answers: each a function of the timeline.
+//! Requests that the worker answers. Each is a function of the timeline.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use crate::sys::interrupt::Interrupt;
 use crate::worktree::Target;
 use crate::worktree::restore::Plan;
 
-/// Longest patch in a reply, in bytes.
+/// The longest patch in a reply, in bytes.
 const MAX_PATCH: usize = 256 << 10;
-/// Checkpoints of a list, unless more are asked for.
+/// The number of checkpoints in a list, unless more are asked for.
 const DEFAULT_LIMIT: u64 = 50;
 
 /// The result of a request.
@@ -43,7 +43,8 @@ pub(super) struct Called {
     pub notices: Vec<(&'static str, Value)>,
 }
 
-/// Paths of a request: relative to the workspace, or absolute and inside it. None are named by a request without them.
+/// Returns the paths of a request: relative to the workspace, or absolute and inside it. A request without them names
+/// none.
 ///
 /// # Errors
 /// `bad-request` for an empty list: it names nothing, and must not mean everything.
@@ -129,7 +130,7 @@ pub(super) fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, contro
     body(&list_reply(listing, branch))
 }
 
-/// A listing as replies and `--json` carry it.
+/// Makes a listing as replies and `--json` carry it.
 pub fn list_reply(listing: CheckpointList, current_branch: String) -> ListReply {
     let items = listing.rows.into_iter().map(|row| {
         let record = Arc::unwrap_or_clone(row.checkpoint.record);
@@ -295,7 +296,7 @@ fn with_preview(timeline: &mut Timeline, restore: &Restore, error: Error, contro
     }
 }
 
-/// A restore that also moves a run. `tell` gives notices on while it is done.
+/// Answers `rollback`: a restore that also moves a run. `tell` sends notices while it is done.
 pub(super) fn rollback(
     timeline: &mut Timeline,
     rollback: &Rollback,
@@ -323,7 +324,7 @@ pub(super) fn rollback(
     body(&replies::rolled_back(&rolled)).map(|called| Called { notices, ..called })
 }
 
-/// Paths of a rollback from which on it tells how far it has come.
+/// The number of paths from which on a rollback reports its progress.
 const MANY: usize = 1000;
 
 fn told(stage: RestoreStage<'_>, (run, branch): (&str, &str), tell: &dyn Fn(&'static str, Value)) {
@@ -351,8 +352,8 @@ fn told(stage: RestoreStage<'_>, (run, branch): (&str, &str), tell: &dyn Fn(&'st
     }
 }
 
-/// The run that is meant: the one that is named, else the client's own; for a client whose run has no codons the one that
-/// recorded a codon last.
+/// Returns the run that a rollback means: the named one, else the client's own. If the client's run has no codons, it
+/// is the run that recorded a codon last.
 fn run_of(timeline: &mut Timeline, rollback: &Rollback, own: &str) -> Result<String> {
     if let Some(named) = &rollback.run {
         return known_run(timeline, named);
@@ -362,7 +363,7 @@ fn run_of(timeline: &mut Timeline, rollback: &Rollback, own: &str) -> Result<Str
     Ok(newest.unwrap_or_else(|| own.to_owned()))
 }
 
-/// A run by the client's name of it.
+/// Returns a run by the client's name of it.
 fn known_run(timeline: &mut Timeline, named: &str) -> Result<String> {
     let run = run_id(named);
     if timeline.catalog().has_run(&run)? {

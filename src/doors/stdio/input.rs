@@ -39,8 +39,8 @@ pub enum Ended {
     Forced,
 }
 
-/// Runs a session whose events come from a thread that `read` starts, with the longest line that it may read. `end` is called
-/// when all is answered.
+/// Runs a session whose events come from a thread that `read` starts, with the longest line that it may read. Calls
+/// `end` after the last answer.
 ///
 /// # Errors
 /// When the signals cannot be watched.
@@ -65,7 +65,8 @@ pub fn attend(
     Ok(if closed { Ended::Clean } else { Ended::Forced })
 }
 
-/// Reads lines in a thread of its own, and does what each asks before the next one is read: that is the back pressure.
+/// Reads lines in a thread of its own. Each line is acted upon before the next is read, so that a fast client has to
+/// wait.
 pub(super) fn read_lines(
     input: impl Read + Send + 'static,
     connection: Arc<Connection>,
@@ -88,7 +89,7 @@ pub(super) fn read_lines(
                 }
             }
         }
-        // A clock that is gone needs no end.
+        // If the clock's thread has ended, there is no one to wake.
         let _ = connection.wake(Wake::End);
     });
 }

@@ -1,7 +1,7 @@
 //! The line protocol on any pair of streams: lines become events and requests, decisions and results become lines.
 //!
-//! Under the session's lock nobody waits for a worker or for the client: a checkpoint that is not there by its deadline is answered
-//! `late`, and the agent goes on.
+//! No thread waits for a worker or for the client while it holds the session's lock. A checkpoint that is not there by
+//! its deadline is answered `late`, and the agent continues.
 
 mod calls;
 mod input;
@@ -26,7 +26,7 @@ pub use input::{Ended, Options, attend};
 /// The time that pending work may take at the end, unless more is asked for.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// The time that a client's pending work may take where nobody waits for the end.
+/// The time that a client's pending work may take where no process waits for the end.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Runs until the input ends, `shutdown` is asked or a signal comes.
@@ -40,7 +40,8 @@ pub fn run(options: Options) -> Result<Ended> {
     attend(options, &output, teller(&output), (read, || ()))
 }
 
-/// Serves one of several clients that share an engine: until its input ends, and nothing it asked for is pending any more.
+/// Serves one of several clients that share an engine, until its input has ended and nothing that it asked for is
+/// pending.
 pub fn converse(engine: Arc<Engine>, input: impl Read + Send + 'static, output: impl Write + Send + 'static) {
     let output = Arc::new(Output::start(output));
     let (connection, wakes) = Connection::new(engine, Root::Unknown, teller(&output));
@@ -53,7 +54,7 @@ pub fn converse(engine: Arc<Engine>, input: impl Read + Send + 'static, output: 
     output.close(Instant::now());
 }
 
-/// Returns what writes notices as lines.
+/// Returns a closure that writes notices as lines.
 pub fn teller(output: &Arc<Output>) -> Tell {
     let output = Arc::clone(output);
     Box::new(move |notice| match (replies::notice(&notice), notice) {

@@ -1,4 +1,4 @@
-//! Lines of a client: each becomes an event or a request, and is answered by a line.
+//! Lines of a client. Each becomes an event or a request, and is answered by a line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,12 +44,12 @@ impl Answerer {
         self.output.send(written(self.name, Some(id), true, &body));
     }
 
-    /// Returns what answers later with the body that `shape` makes.
+    /// Returns a closure that answers later with the body that `shape` makes.
     fn later<T: 'static>(self, shape: impl FnOnce(&T) -> Value + Send + 'static) -> Reply<T> {
         Box::new(move |session, result: Result<T>| self.send(session, result.map(|value| shape(&value))))
     }
 
-    /// Returns what answers later as it was asked for, and gives the notices that follow.
+    /// Returns a closure that answers later, and sends the notices that follow.
     fn called(self) -> Reply<Called> {
         Box::new(move |session, result| match result {
             Ok(called) => {
@@ -61,7 +61,7 @@ impl Answerer {
     }
 }
 
-/// Does what a line asks; `false` when it asks for the end.
+/// Acts upon a line; `false` when it asks for the end.
 pub(super) fn line(session: &mut Session, output: &Arc<Output>, line: Line) -> bool {
     let parsed = match line {
         Line::TooLong(bytes, number) => {
@@ -134,7 +134,7 @@ fn tool_call(tool: ToolBefore) -> Action {
     }
 }
 
-/// Does what a request asks that is no event.
+/// Acts upon a request that is no event.
 fn act(session: &mut Session, body: Body, to: Answerer) {
     match body {
         Body::RunStart(start) => {
@@ -179,7 +179,7 @@ fn act(session: &mut Session, body: Body, to: Answerer) {
     }
 }
 
-/// Has the worker answer what only asks the timeline.
+/// Has the worker answer a request that needs only the timeline.
 fn call(session: &mut Session, body: Body, to: Answerer) {
     let work = move |timeline: &mut Timeline, run: &str, control: Interrupt<'_>| match body {
         Body::Create(create) => calls::create(timeline, &create, run, control),
@@ -222,7 +222,7 @@ fn codon_end(session: &mut Session, kind: CheckpointKind, end: CodonEnd, to: Ans
     session.mark_codon(end.run.as_deref(), mark, reply);
 }
 
-/// Rolls back; notices of it are given on while it is done.
+/// Rolls back, and sends its notices while it is done.
 fn roll_back(session: &mut Session, rollback: Rollback, to: Answerer) {
     let output = Arc::clone(&to.output);
     let tell = move |name, body: Value| output.notice(name, &body);

@@ -1,5 +1,5 @@
-//! A timeline with a real watcher, under random edits and captures of every kind: what it holds is what a scan by somebody finds who
-//! knows nothing. One thread, so that a failure comes again with its seed.
+//! A timeline with a real watcher, under random edits and captures of every kind. It must hold the same files as a scan
+//! without prior knowledge. It runs on one thread, so that a failure can be repeated by its seed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::model::stamp::KnownPaths;
 use crate::sys::interrupt::Flow;
 use crate::worktree::{Request, Target, capture};
 
-/// One random edit; what cannot be done is no matter.
+/// Makes one random edit; some cannot be done.
 fn edit(root: &Path, outside: &Path, dice: &mut Dice) -> String {
     let place = |dice: &mut Dice| {
         let depth = dice.roll(4);
@@ -108,7 +108,7 @@ impl Lab {
         (self.timeline.catalog().contents(&taken.checkpoint).unwrap().0, taken.cost.dirty.is_some())
     }
 
-    /// Returns what stands there, seen by somebody who knows nothing.
+    /// Returns the files, found by a scan without prior knowledge.
     fn fresh(&self) -> Manifest {
         let (known, sticky) = (KnownPaths::default(), BTreeSet::new());
         let request = Request {
@@ -134,7 +134,7 @@ impl Lab {
         for (path, entry) in self.fresh().iter() {
             assert_eq!(facts(held.get(path)), facts(Some(entry)), "{when}: {path:?} is missing or old");
         }
-        // What rules leave out stays captured once it was.
+        // A path that the rules leave out stays captured once it was.
         for (path, entry) in held.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir) {
             let file = self.root.join(path.to_path());
             let content = match fs::read_link(&file) {
@@ -179,7 +179,7 @@ fn soak(seed: u64, steps: u64) -> (u64, u64) {
 }
 
 #[test]
-fn what_is_heard_is_all_that_happens() {
+fn a_warm_timeline_holds_what_a_scan_finds() {
     let rounds = std::env::var("PITON_ROUNDS").map_or(4, |text| text.parse().unwrap_or(300));
     let mut sums = (0, 0);
     let first: u64 = std::env::var("PITON_SEED").map_or(1, |t| t.parse().unwrap());

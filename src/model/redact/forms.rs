@@ -7,8 +7,8 @@ use regex::Regex;
 
 use super::shape::{Spans, is_dense, is_reference};
 
-/// A form: in which texts it is looked for (one of these, in small letters, must be there), and the pattern. What group 1 holds is the
-/// secret; without one all of it.
+/// A form: in which texts it is looked for (one of these, in small letters, must be there), and the pattern. Group 1 is
+/// the secret; without a group 1 the whole match is.
 type Form = (&'static [&'static str], &'static str);
 
 /// Forms with a structure around the secret.

@@ -12,7 +12,7 @@ const HASHES: &[&str] = &["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$
 
 /// Returns true for text in the place of a value that is none: a variable, a command's output, a placeholder.
 pub(super) fn is_reference(value: &str) -> bool {
-    // What was cut may end within a mask.
+    // A cut value may end within a mask.
     let plain = value.trim_end_matches('…').trim_matches(['\'', '"', '\\', '`']);
     plain.is_empty()
         || (plain.starts_with('$') && !HASHES.iter().any(|hash| plain.starts_with(hash)))

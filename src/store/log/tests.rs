@@ -15,7 +15,7 @@ fn record(name: &str, old: Option<u8>, new: u8, objects: &[&[u8]]) -> Record {
 }
 
 #[test]
-fn what_is_torn_or_changed_ends_the_log() {
+fn a_torn_or_changed_record_ends_the_log() {
     let records = [
         record("refs/piton/w/auto/1", None, 9, &[b"one", b""]),
         record("refs/heads/w/r", Some(3), 4, &[]),
@@ -41,7 +41,7 @@ fn what_is_torn_or_changed_ends_the_log() {
 }
 
 #[test]
-fn a_torn_tail_is_cut_off_and_what_is_taken_back_is_gone() {
+fn a_torn_tail_is_cut_off_and_a_withdrawn_record_is_gone() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("log");
     let (one, two) = (record("refs/piton/w/auto/1", None, 1, &[b"x"]), record("refs/piton/w/auto/2", None, 2, &[b"y"]));
@@ -59,7 +59,8 @@ fn a_torn_tail_is_cut_off_and_what_is_taken_back_is_gone() {
     assert_eq!(decode(&std::fs::read(&path).unwrap()).0, [one, two]);
 }
 
-/// A store with two workspaces, each with checkpoints that only the logs make durable; gives their refs and commits.
+/// Fills a store with two workspaces, each with checkpoints that only the logs make durable. Returns their refs and
+/// commits.
 fn answered(store: &Store, home: &Path) -> Vec<(String, ObjectId, ObjectId)> {
     let mut all = Vec::new();
     let mut tip = None;
@@ -98,7 +99,7 @@ fn answered(store: &Store, home: &Path) -> Vec<(String, ObjectId, ObjectId)> {
     all
 }
 
-/// Everything that nobody has synced, as a power cut may leave it.
+/// Damages every unsynced file, as a power cut may do.
 fn cut_power(store: &Store, ruin: impl Fn(usize, &Path)) {
     let mut files = Vec::new();
     let mut pending = vec![store.git_dir().join("objects"), store.git_dir().join("refs")];
@@ -116,7 +117,7 @@ fn cut_power(store: &Store, ruin: impl Fn(usize, &Path)) {
 type Ruin = fn(usize, &Path);
 
 #[test]
-fn what_was_answered_is_there_after_a_power_cut() {
+fn answered_checkpoints_are_there_after_a_power_cut() {
     let torn: [(&str, Ruin); 4] = [
         ("everything is gone", |_, file| std::fs::remove_file(file).unwrap()),
         ("everything is empty", |_, file| {
@@ -166,7 +167,7 @@ fn what_was_answered_is_there_after_a_power_cut() {
 }
 
 #[test]
-fn what_nobody_waited_for_is_lost_as_a_whole_and_harms_nobody() {
+fn unsynced_checkpoints_are_lost_as_a_whole_and_harm_no_others() {
     let temp = tempfile::tempdir().unwrap();
     let store = Store::open(temp.path()).unwrap();
     let workspaces = temp.path().join("workspaces");
@@ -224,7 +225,7 @@ fn refs_that_others_have_moved_since_stay() {
 }
 
 #[test]
-fn what_was_flushed_does_not_come_back() {
+fn flushed_records_do_not_come_back() {
     let temp = tempfile::tempdir().unwrap();
     let store = Store::open(temp.path()).unwrap();
     store.recover(&temp.path().join("workspaces"), "boot-1").unwrap();

@@ -1,5 +1,5 @@
-//! The look of a writer before it takes anything for stored: it compares the packs that stand with the inventory, writes damaged indexes
-//! anew, and has damaged and missing objects count as not there.
+//! The check of a writer before it takes any object for stored. It compares the existing packs with the inventory,
+//! writes damaged indexes anew, and counts damaged and missing objects as not there.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -16,7 +16,8 @@ use crate::store::{layout, loose, pack};
 use crate::sys::fs::durable::{create_private_dir, sync_dir, unique_suffix};
 use crate::sys::fs::mark::FileMark;
 
-/// So many missing objects are remembered. Each of them costs a look per checkpoint; a further one that is missed costs a look at all.
+/// The most missing objects that are remembered. Each costs a look per checkpoint; a further missing one costs a look
+/// at all.
 const MOST_LOST: usize = 1000;
 
 /// The result of a comparison with the inventory.
@@ -36,10 +37,10 @@ struct Notes {
 }
 
 impl Objects {
-    /// Compares what stands with what was known, before anything is taken for stored. The caller holds the store's lock.
+    /// Compares the packs with the inventory, before any object is taken for stored. The caller holds the store's lock.
     ///
-    /// Indexes that are not to be trusted are written anew from their packs; what was found damaged is put aside. If objects went, the
-    /// epoch changes. Costs a few looks where nothing moved.
+    /// Indexes that cannot be trusted are written anew from their packs; damaged objects are put aside. If objects were
+    /// lost, the epoch changes. Without a change it costs a few looks.
     ///
     /// # Errors
     /// `disk-full`, `permission`; when packs cannot be listed or read.
@@ -58,7 +59,7 @@ impl Objects {
         let accounted = match self.compare(before, false)? {
             Some(accounted) => accounted,
             None => {
-                // One process at a time: what it reads is what it changes.
+                // One process at a time: the inventory must not change between its reading and its writing.
                 let _lock = Inventory::lock(&self.git_dir)?;
                 let changed = self.compare(before, true)?;
                 changed.ok_or_else(|| Error::new(Code::Internal, "the packs of the store could not be compared"))?
@@ -69,16 +70,17 @@ impl Objects {
         Ok(())
     }
 
-    /// Does the work of [`Objects::account`]. `None` if something is to be changed, which only the holder of the inventory's lock does.
+    /// Does the work of [`Objects::account`]. Returns `None` if something has to be changed, which only the holder of
+    /// the inventory's lock may do.
     fn compare(&self, before: Option<&Set>, holds_lock: bool) -> Result<Option<Accounted>> {
         let notes = self.notes()?;
         if notes.is_some() && !holds_lock {
             return Ok(None);
         }
-        // Before it is read: a change behind that is a change to the next look.
+        // Taken before the inventory is read, so that a later change is noticed by the next look.
         let told = Inventory::identity(&self.git_dir)?;
         let mut known = Inventory::load(&self.git_dir);
-        // What is noted may be whole, behind an index that rotted without a change that the file system tells.
+        // A noted object may be whole: its index may have rotted without a change that the file system shows.
         let mut set = if notes.is_some() {
             known = known.map(|known| known.verified(&self.git_dir));
             self.load(None, known.as_ref())?
@@ -87,7 +89,7 @@ impl Objects {
             self.load(Some(listed.as_ref().map_or(&[][..], |set| &set.packs)), known.as_ref())?
         };
         if !holds_lock && set.packs.iter().any(|pack| pack.derived.is_some()) {
-            // It is derived once.
+            // Kept, so that a damaged index is derived only once.
             self.put(set);
             return Ok(None);
         }
@@ -95,7 +97,7 @@ impl Objects {
             set = self.load(Some(&set.packs), Some(&mended))?;
         }
         let went = self.has_lost(before, known.as_ref(), &set);
-        // Without an inventory nobody can tell.
+        // Without an inventory a loss cannot be excluded.
         let mut next = set.inventory(went || known.as_ref().is_none_or(|known| known.is_suspect));
         let mut is_news = went || known.is_none();
         let lost = known.iter().flat_map(|known| &known.lost).copied();
@@ -145,7 +147,7 @@ impl Objects {
         std::fs::remove_file(&self.noted).at("removing", &self.noted)
     }
 
-    /// True if an object that stood in a pack stands nowhere, or may not.
+    /// Returns true if an object of a pack is gone, or may be gone.
     fn has_lost(&self, before: Option<&Set>, known: Option<&Inventory>, now: &Set) -> bool {
         let old = |name: &str| before.and_then(|before| before.packs.iter().find(|pack| pack.name() == name));
         let held = before.into_iter().flat_map(|before| &before.packs);
@@ -161,20 +163,22 @@ impl Objects {
         known.into_iter().flat_map(|known| &known.packs).any(|(name, known)| {
             match now.packs.iter().find(|pack| pack.name() == *name) {
                 Some(pack) => pack.objects() < known.objects,
-                // What it held is known to stand elsewhere only if it was looked at before.
+                // Its objects are known to be elsewhere only if the pack was looked at before.
                 None => old(name).is_none(),
             }
         })
     }
 
-    /// Looks again at objects that were found damaged or missing, and has them count as not there; says whether that is news of one.
+    /// Looks again at objects that were found damaged or missing, and counts them as not there. Returns true if one of
+    /// them was not known before.
     fn put_aside(&self, ids: &[ObjectId], set: &Set, next: &mut Inventory) -> Result<bool> {
         let mut is_news = false;
         for id in ids {
             let path = loose::path_of(&self.git_dir, id);
             if loose::is_damaged(&path, id) {
                 if !is_news {
-                    // Before the file goes: a process that is killed behind that leaves nothing that is taken for stored.
+                    // Changed before the file is moved: if the process is killed in between, no object is wrongly taken
+                    // for stored.
                     layout::change_epoch(&self.git_dir)?;
                 }
                 is_news |= self.put_file_aside(&path, id)?;
@@ -184,7 +188,7 @@ impl Objects {
                 let Some(at) = pack.find(id) else { continue };
                 match self.prove(ObjectPlace::Packed(pack, at), id, &steps) {
                     Err(Fault::Damaged(_)) => {}
-                    // What the system cannot read now is not judged.
+                    // An object that the system cannot read now is not judged.
                     Ok(()) | Err(Fault::System(_) | Fault::Refused(_)) => {
                         stands = true;
                         continue;
@@ -219,7 +223,7 @@ impl Objects {
         Ok(false)
     }
 
-    /// Takes back that objects may be missing, after a look that began at `epoch` has shown that none is.
+    /// Takes back the suspicion that objects are missing, after a look that began at `epoch` has found none.
     ///
     /// # Errors
     /// `disk-full`, `permission`.
@@ -254,7 +258,7 @@ impl Objects {
     }
 }
 
-/// Writes indexes that were derived; gives what is known of all packs then, if there were any.
+/// Writes derived indexes. Returns the resulting inventory, if there were any.
 fn mend(set: &Set) -> Result<Option<Inventory>> {
     let mut known = None;
     for pack in &set.packs {

@@ -31,7 +31,7 @@ fn delta(store: &Store, name: &str, base: (ObjectId, usize), content: &[u8], siz
     id
 }
 
-/// A chain of deltas, each in a pack of its own, or in two.
+/// Makes a chain of deltas, each in a pack of its own, or in two.
 fn chain(store: &Store, base: ObjectId, length: usize, copies: usize) -> ObjectId {
     let mut last = (base, 5);
     for n in 0..length {
@@ -64,7 +64,7 @@ fn deltas_on_other_packs_are_followed_so_far_and_no_further() {
 }
 
 #[test]
-fn what_is_too_large_is_not_unpacked() {
+fn a_too_large_object_is_not_unpacked() {
     let (_home, store) = store();
     let message = format!("{}\n", "much ".repeat(1 << 20));
     let (tree, parents, time_ms) = (ObjectId::EMPTY_TREE, &[][..], 1_700_000_000_000);
@@ -77,7 +77,7 @@ fn what_is_too_large_is_not_unpacked() {
     assert_eq!(refused.code(), Code::TooLarge);
     assert!(refused.text().contains(&file.short().to_string()), "{}", refused.text());
     assert_eq!(store.read_blob_within(&file, 100_000).unwrap().len(), 100_000);
-    // Its claim counts, before its bytes: a file that says that it is large is not read.
+    // The stated size counts first: a file that claims to be large is not read.
     let path = loose::path_of(store.git_dir(), &commit);
     let mut claim = ZlibEncoder::new(Vec::new(), Compression::new(1));
     claim.write_all(format!("commit {}\0tree ", 1_u64 << 40).as_bytes()).unwrap();
@@ -89,7 +89,7 @@ fn what_is_too_large_is_not_unpacked() {
 }
 
 #[test]
-fn what_is_too_large_in_a_pack_is_not_unpacked_either() {
+fn a_too_large_object_in_a_pack_is_not_unpacked_either() {
     let (home, store) = store();
     let batch = store.batch().unwrap();
     let lines: String = (0..200_000).map(|n| format!("line {n} of many\n")).collect();

@@ -1,4 +1,4 @@
-//! Damaged packs and indexes, in this very process: whatever crashed would end the test.
+//! Damaged packs and indexes, in the process of the test: a crash would end it.
 
 use super::*;
 use crate::store::deflate::Effort;
@@ -15,13 +15,13 @@ pub(super) fn only(store: &Store, kind: &str) -> PathBuf {
     found[0].clone()
 }
 
-/// Everything that a commit names is read; whether all of it came.
-pub(super) fn comes_whole(store: &Store, id: &ObjectId) -> bool {
+/// Reads everything that a commit names, and returns true if all of it is whole.
+pub(super) fn is_whole(store: &Store, id: &ObjectId) -> bool {
     let Ok(commit) = store.read_commit(id) else { return false };
     let Ok(entries) = store.read_tree(&commit.tree) else { return false };
     entries.iter().all(|entry| {
         let mut out = Vec::new();
-        // What is delivered is what was stored.
+        // The delivered bytes are the stored ones.
         store.copy_blob(&entry.id, &mut out).is_ok_and(|_| ObjectId::of(ObjectKind::Blob, &out).unwrap() == entry.id)
     })
 }
@@ -47,7 +47,7 @@ pub(super) fn with_pack_and_ref() -> (tempfile::TempDir, Store, ObjectId) {
 }
 
 #[test]
-fn flipped_bits_of_an_index_hurt_nobody_and_are_mended() {
+fn flipped_bits_of_an_index_do_no_harm_and_are_repaired() {
     let (home, store, id) = with_pack();
     let (index, epoch) = (only(&store, "idx"), store.epoch().unwrap());
     let whole = std::fs::read(&index).unwrap();
@@ -61,8 +61,8 @@ fn flipped_bits_of_an_index_hurt_nobody_and_are_mended() {
         let mut fresh = Store::open(home.path()).unwrap();
         let said = fresh.pack_ailments().unwrap();
         assert!(matches!(&said[..], [health::Ailment::DamagedIndex(path, _)] if *path == index), "{bit}: {said:?}");
-        assert!(comes_whole(&fresh, &id), "bit {bit}");
-        assert!(comes_whole(&store, &id), "bit {bit}, to one that knew it");
+        assert!(is_whole(&fresh, &id), "bit {bit}");
+        assert!(is_whole(&store, &id), "bit {bit}, to one that knew it");
         writing(&mut fresh);
         assert!(std::fs::read(&index).unwrap() == whole, "bit {bit}");
         assert_eq!(fresh.epoch().unwrap(), epoch, "nothing was lost");
@@ -80,17 +80,17 @@ fn flipped_bits_of_a_pack_are_found_and_stored_again() {
         let mut wrong = whole.clone();
         wrong[bit / 8] ^= 1 << (bit % 8);
         replace_cache(&path, &wrong).unwrap();
-        // Neither one that has the old file open nor a new one delivers wrong bytes.
-        comes_whole(&store, &id);
+        // Neither a store that has the old file open nor a new one delivers wrong bytes.
+        is_whole(&store, &id);
         let mut fresh = Store::open(home.path()).unwrap();
-        let was_whole = comes_whole(&fresh, &id);
+        let was_whole = is_whole(&fresh, &id);
         writing(&mut fresh);
         let said = fresh.pack_ailments().unwrap();
         assert!(was_whole || matches!(&said[..], [health::Ailment::TornPack(..)]), "bit {bit}: {said:?}");
-        // What is damaged counts as not there, and is stored again.
+        // A damaged object counts as missing, and is stored again.
         let again = fill(&fresh, 80);
-        assert!(again == id && comes_whole(&fresh, &id), "bit {bit}");
-        assert!(comes_whole(&Store::open(home.path()).unwrap(), &id), "bit {bit}");
+        assert!(again == id && is_whole(&fresh, &id), "bit {bit}");
+        assert!(is_whole(&Store::open(home.path()).unwrap(), &id), "bit {bit}");
         for loose in loose::list(store.git_dir()).unwrap() {
             std::fs::remove_file(loose::path_of(store.git_dir(), &loose)).unwrap();
         }
@@ -199,26 +199,26 @@ fn a_missing_loose_object_is_noted_when_it_is_read_and_stored_anew() {
         std::fs::remove_file(loose::path_of(store.git_dir(), &lost)).unwrap();
         writing(&mut store);
         assert_eq!(store.epoch().unwrap(), epoch, "nobody has missed it");
-        assert!(!comes_whole(&store, &id) && store.is_suspect());
+        assert!(!is_whole(&store, &id) && store.is_suspect());
         writing(&mut store);
         let second = store.epoch().unwrap();
         assert_ne!(second, epoch, "what is remembered is looked up again");
-        // That it is missing is news once.
-        assert!(!comes_whole(&store, &id) && !comes_whole(&Store::open(home.path()).unwrap(), &id));
+        // A missing object is noted once.
+        assert!(!is_whole(&store, &id) && !is_whole(&Store::open(home.path()).unwrap(), &id));
         writing(&mut store);
         writing(&mut Store::open(home.path()).unwrap());
         assert_eq!(store.epoch().unwrap(), second);
         assert_eq!(fill(&store, 20), id);
-        assert!(comes_whole(&store, &id));
+        assert!(is_whole(&store, &id));
         writing(&mut store);
     }
-    // What nobody ever had is not missed.
+    // An object that never existed is not missing.
     let epoch = store.epoch().unwrap();
     assert_eq!(store.kind_of(&ObjectId::from_bytes([9; 20])).unwrap(), None);
     assert!(store.read_commit(&ObjectId::from_bytes([9; 20])).is_err());
     writing(&mut store);
     assert_eq!(store.epoch().unwrap(), epoch);
-    // A restore asks before it reads, and a look for holes asks for names.
+    // A restore looks an object up before it reads it, and a look for holes looks up names.
     for asks in [
         |store: &Store, id: &ObjectId| store.reader().unwrap().has(id).unwrap(),
         |store: &Store, id: &ObjectId| {
@@ -237,12 +237,12 @@ fn a_missing_loose_object_is_noted_when_it_is_read_and_stored_anew() {
 }
 
 #[test]
-fn an_index_that_rots_unseen_costs_no_object() {
+fn an_index_that_rots_unnoticed_costs_no_object() {
     let (home, store, id) = with_pack();
     let (index, epoch) = (only(&store, "idx"), store.epoch().unwrap());
     let whole = std::fs::read(&index).unwrap();
     let count = index_at(&index).len();
-    // Bits of ids, and of offsets.
+    // Flips bits of ids and of offsets.
     let places =
         [1032 + 20 * (count / 2), 1032 + 20 * 7 + 4, 1032 + 24 * count + 4 * 9 + 3, 1032 + 24 * count + 4 * 30 + 2];
     for at in places {
@@ -250,15 +250,15 @@ fn an_index_that_rots_unseen_costs_no_object() {
             let mut wrong = whole.clone();
             wrong[at] ^= 1;
             replace_cache(&index, &wrong).unwrap();
-            // As if no time had moved.
+            // The inventory gets the new times, as if the file had not changed.
             let mut known = Inventory::load(store.git_dir()).unwrap();
             known.packs.values_mut().next().unwrap().idx = FileMark::behind(&index).unwrap().unwrap();
             known.save(store.git_dir()).unwrap();
             let mut fresh = Store::open(home.path()).unwrap();
             if is_read {
-                assert!(comes_whole(&fresh, &id), "byte {at}");
+                assert!(is_whole(&fresh, &id), "byte {at}");
             } else {
-                // Another process noted it, and read it no more.
+                // Another process noted the object and has not read it since.
                 let (blobs, tree) = content_of(&store, &id);
                 let text: String = blobs.iter().chain([&tree]).map(|id| format!("{id}\n")).collect();
                 std::fs::write(store.git_dir().join("piton-damaged"), text).unwrap();
@@ -273,7 +273,7 @@ fn an_index_that_rots_unseen_costs_no_object() {
 }
 
 #[test]
-fn a_damaged_index_beside_a_damaged_object_is_written_once_and_all_is_well_again() {
+fn a_damaged_index_beside_a_damaged_object_is_written_once_and_the_store_is_whole_again() {
     let (home, store, id) = with_pack_and_ref();
     let (index, pack) = (only(&store, "idx"), only(&store, "pack"));
     let (blobs, _) = content_of(&store, &id);
@@ -289,13 +289,13 @@ fn a_damaged_index_beside_a_damaged_object_is_written_once_and_all_is_well_again
     assert!(set.packs[0].derived.is_none() && set.packs[0].bad.iter().eq([&blobs[40]]));
     assert!(matches!(&fresh.ailments().unwrap()[..], [health::Ailment::TornPack(_, 1), health::Ailment::Hole(..)]));
     assert!(fresh.is_suspect());
-    // Stored anew, it is not missed.
-    assert!(fill(&fresh, 80) == id && comes_whole(&fresh, &id));
+    // An object that is stored anew is not missing.
+    assert!(fill(&fresh, 80) == id && is_whole(&fresh, &id));
     assert_eq!(fresh.pack_ailments().unwrap(), []);
     assert!(fresh.is_suspect(), "until everything was looked at");
     assert_eq!(fresh.ailments().unwrap(), []);
     assert!(!fresh.is_suspect() && !Store::open(home.path()).unwrap().is_suspect());
-    // A missing index names what is whole up to the damage, once.
+    // A missing index is derived with the whole objects before the damage.
     std::fs::remove_file(&index).unwrap();
     // A pack whose index may still come is left alone for a second.
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
@@ -317,7 +317,7 @@ fn a_pack_that_is_whole_again_gives_back_what_its_index_lacks() {
     writing(&mut Store::open(home.path()).unwrap());
     assert!(index_at(&index).len() < 80, "it names what is left");
     replace_cache(&pack, &whole).unwrap();
-    assert!(comes_whole(&Store::open(home.path()).unwrap(), &id));
+    assert!(is_whole(&Store::open(home.path()).unwrap(), &id));
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn another_copy_is_taken_where_one_is_damaged_or_cannot_be_read() {
         spoiled(&packed);
         assert!(!copied(&stores[2]), "both are");
         replace_cache(&loose, &whole).unwrap();
-        // What is a directory opens and cannot be read.
+        // A directory can be opened and cannot be read.
         std::fs::remove_file(&packed).unwrap();
         std::fs::create_dir(&packed).unwrap();
         assert!(copied(&stores[3]), "the pack cannot be read");
@@ -376,11 +376,11 @@ fn another_copy_is_taken_where_one_is_damaged_or_cannot_be_read() {
 }
 
 #[test]
-fn what_is_fetched_again_replaces_a_torn_pack() {
+fn a_fetched_pack_replaces_a_torn_one() {
     let (home, store, id) = with_pack_and_ref();
     let (index, pack) = (only(&store, "idx"), only(&store, "pack"));
     let (whole, named) = (std::fs::read(&pack).unwrap(), std::fs::read(&index).unwrap());
-    // What is borrowed and cannot be read is noted where it is borrowed from.
+    // A borrowed object that cannot be read is noted in the store that it is borrowed from.
     let mut borrowing = store.quarantine(&home.path().join("workspaces/w/fetch.git"), &[]).unwrap();
     assert!(borrowing.store().unwrap().read_blob(&ObjectId::from_bytes([8; 20])).is_err());
     assert!(store.git_dir().join("piton-damaged").exists());
@@ -389,7 +389,7 @@ fn what_is_fetched_again_replaces_a_torn_pack() {
     for (round, torn) in [whole[..whole.len() / 3].to_vec(), Vec::new(), flipped(whole.len() / 2)].iter().enumerate() {
         replace_cache(&pack, torn).unwrap();
         let mut fresh = Store::open(home.path()).unwrap();
-        assert!(!comes_whole(&fresh, &id));
+        assert!(!is_whole(&fresh, &id));
         writing(&mut fresh);
         assert!(fresh.is_suspect());
         let aside = home.path().join(format!("workspaces/w/fetch-{round}.git"));
@@ -398,7 +398,7 @@ fn what_is_fetched_again_replaces_a_torn_pack() {
             std::fs::write(aside.join("objects/pack").join(path.file_name().unwrap()), bytes).unwrap();
         }
         fresh.adopt(&quarantine, &[]).unwrap();
-        assert!(comes_whole(&fresh, &id) && comes_whole(&Store::open(home.path()).unwrap(), &id), "round {round}");
+        assert!(is_whole(&fresh, &id) && is_whole(&Store::open(home.path()).unwrap(), &id), "round {round}");
         assert_eq!(fresh.ailments().unwrap(), []);
         assert!(!fresh.is_suspect());
     }
@@ -420,7 +420,7 @@ fn loose_files_that_hold_no_object_of_piton() {
         encoder.write_all(plain).unwrap();
         encoder.finish().unwrap()
     };
-    // What it holds; whether it counts as there; whether it is put aside.
+    // The file's bytes, `true` if it counts as present, and `true` if it is put aside.
     let table: [(&str, Vec<u8>, bool, bool); 5] = [
         ("nothing", vec![], false, true),
         ("no compressed bytes", b"no object".to_vec(), true, true),

@@ -1,9 +1,9 @@
-//! Light packs: what is stored uncompressed, and compressed in idle time.
+//! Light packs, which are stored uncompressed and compressed in idle time.
 
 use super::*;
 use crate::sys::interrupt::Flow;
 
-/// A store with a light pack: 70 files and a tree of a batch that was told of very much.
+/// Makes a store with a light pack: 70 files and a tree, from a batch that was announced as very large.
 fn light_store() -> (tempfile::TempDir, Store, ObjectId) {
     let (home, store) = store();
     let batch = store.batch().unwrap();
@@ -44,7 +44,7 @@ fn recompressed(store: &mut Store, slice: Slice) {
 const AT_ONCE: Slice = Slice { age: Duration::ZERO, bytes: 300_000, pack: 200_000, goes_on: false };
 
 #[test]
-fn how_much_is_put_off_is_said_by_the_process() {
+fn a_long_lived_process_puts_off_more() {
     for (goes_on, bytes, expected) in [
         (false, LIGHT_SOON, 0),
         (false, LIGHT_FROM - 1, 0),
@@ -73,15 +73,15 @@ fn a_light_pack_becomes_dense_ones_and_no_reader_notices() {
     assert!(stale.has(&commit).unwrap());
     all_is_there(&store, &[commit]);
     assert_eq!((light(&store).len(), packs(&store), temporaries(&store)), (1, 1, 0));
-    // To git it is a pack like others, and nothing lies about.
+    // To git it is a pack like others, and no temporary files are left.
     if let Some((clean, text)) = git(&store, &["count-objects", "-v"]) {
         assert!(clean && text.contains("garbage: 0") && text.contains("in-pack: 302"), "{text}");
     }
     let before = stored_bytes(&store);
-    // Consolidation has nothing to do with it, a command leaves it to a sidecar for a while.
+    // Consolidation leaves light packs alone, and a command leaves new ones to a sidecar.
     assert!(!store.consolidate(consolidate::Bounds { packs: 0, ..FEW }).unwrap());
     assert!(!store.recompress(COMMAND, &|| Flow::Continue).unwrap());
-    // One object at a time, with a look at what waits before each.
+    // One object at a time, with a check of the interrupt before each.
     let left = std::cell::Cell::new(0);
     let mut calls = 0;
     while !light(&store).is_empty() {
@@ -101,13 +101,13 @@ fn a_light_pack_becomes_dense_ones_and_no_reader_notices() {
 }
 
 #[test]
-fn what_is_compressed_is_not_done_again_and_a_writer_is_not_disturbed() {
+fn compressed_objects_are_not_compressed_again_and_a_writer_is_not_disturbed() {
     let (home, mut store, commit) = light_store();
     store.recompress(AT_ONCE, &|| Flow::Continue).unwrap();
     assert!(light(&store).len() == 1 && packs(&store) >= 2, "a part of it");
     let some = stored_bytes(&store);
     drop(store);
-    // The unfinished pack of a process that goes away is gone with it; nobody else is kept from anything.
+    // The unfinished pack of a process that ends disappears with it, and no other process is blocked.
     let mut store = Store::open(home.path()).unwrap();
     again_until(&mut store, |store| {
         let count = std::cell::Cell::new(0);
@@ -119,7 +119,7 @@ fn what_is_compressed_is_not_done_again_and_a_writer_is_not_disturbed() {
     drop(store);
     let mut store = Store::open(home.path()).unwrap();
     assert_eq!((temporaries(&store), stored_bytes(&store)), (0, some));
-    // While somebody writes, the light pack stays beside the dense ones.
+    // During a write the light pack stays beside the dense ones.
     let writer = store.lock_shared("writing", Duration::ZERO).unwrap();
     again_until(&mut store, |store| {
         assert!(!store.recompress(IDLE, &|| Flow::Continue).unwrap());
@@ -155,7 +155,7 @@ fn a_damaged_light_pack_stays_and_the_rest_of_it_is_compressed() {
 }
 
 #[test]
-fn what_a_torn_pack_held_counts_as_missing() {
+fn objects_of_a_torn_pack_count_as_missing() {
     let (home, mut store, commit) = light_store();
     store.recompress(AT_ONCE, &|| Flow::Continue).unwrap();
     let dir = std::fs::read_dir(store.git_dir().join("objects/pack")).unwrap();
@@ -167,7 +167,7 @@ fn what_a_torn_pack_held_counts_as_missing() {
     let bytes = std::fs::read(&dense).unwrap();
     std::fs::remove_file(&dense).unwrap();
     std::fs::write(&dense, &bytes[..bytes.len() - 100]).unwrap();
-    // Everything is in the light pack; it goes only when whole packs hold all of it.
+    // Everything is in the light pack; it is removed only when whole packs hold all of it.
     recompressed(&mut store, IDLE);
     let index = dense.with_extension("idx");
     std::fs::remove_file(&dense).unwrap();
@@ -175,7 +175,7 @@ fn what_a_torn_pack_held_counts_as_missing() {
     drop(store);
     let store = Store::open(home.path()).unwrap();
     all_is_there(&store, &[commit]);
-    // The same for a batch that reads what is there at once.
+    // The same for a batch that lists the present objects at once.
     let [path] = <[PathBuf; 1]>::try_from(
         std::fs::read_dir(store.git_dir().join("objects/pack"))
             .unwrap()
@@ -197,7 +197,7 @@ fn what_a_torn_pack_held_counts_as_missing() {
 }
 
 #[test]
-fn a_light_pack_goes_only_when_what_is_damaged_elsewhere_is_compressed_again() {
+fn a_light_pack_is_removed_only_when_objects_damaged_elsewhere_are_compressed_again() {
     let (home, mut store, commit) = light_store();
     let [path] = light(&store).try_into().unwrap();
     let id = ObjectId::of(ObjectKind::Blob, "line 7 of many\n".repeat(407).as_bytes()).unwrap();

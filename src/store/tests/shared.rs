@@ -1,6 +1,6 @@
 //! Tests of a store that several writers and processes share: its inventory, its packs, and the damage that one of them finds.
 
-use super::damage::{comes_whole, only, with_pack_and_ref, writing};
+use super::damage::{is_whole, only, with_pack_and_ref, writing};
 use super::*;
 use crate::store::inventory::Inventory;
 use crate::sys::fs::durable::replace_cache;
@@ -13,7 +13,7 @@ fn without_an_inventory_everything_is_looked_at_once() {
     std::fs::remove_file(store.git_dir().join("piton-packs")).unwrap();
     writing(&mut store);
     assert!(store.is_suspect() && Store::open(home.path()).unwrap().is_suspect());
-    // A look that a loss has overtaken proves nothing.
+    // A look that began before a loss proves nothing.
     let holes = store.holes();
     layout::change_epoch(store.git_dir()).unwrap();
     holes.trust();
@@ -73,11 +73,11 @@ fn a_pack_that_cannot_be_read_is_passed_over() {
     let commit = fill(&store, 100);
     let stem = store.git_dir().join("objects/pack/pack-aaaa");
     std::fs::write(stem.with_extension("pack"), b"PACK").unwrap();
-    // Reading a directory fails for everybody, the superuser too.
+    // A directory cannot be read as a file, not even by the superuser.
     std::fs::create_dir(stem.with_extension("idx")).unwrap();
     let mut fresh = Store::open(home.path()).unwrap();
     assert_eq!(fresh.objects.refresh().unwrap().packs.len(), 1);
-    assert!(comes_whole(&fresh, &commit));
+    assert!(is_whole(&fresh, &commit));
     writing(&mut fresh);
 }
 
@@ -91,7 +91,7 @@ fn damage_that_one_process_found_counts_for_others_that_are_warm() {
     let mut bytes = std::fs::read(&pack).unwrap();
     bytes[at + 5] ^= 1;
     replace_cache(&pack, &bytes).unwrap();
-    // Nobody knows how the pack was: its objects are not looked at until they are read.
+    // Without an inventory the earlier state of the pack is unknown: its objects are not checked until they are read.
     _ = std::fs::remove_file(store.git_dir().join("piton-packs"));
     // A directory that has just changed is listed again anyway.
     let earlier = std::time::SystemTime::now() - Duration::from_secs(3600);

@@ -48,7 +48,7 @@ impl Drop for Handle {
 }
 
 impl DeferredUnlink {
-    /// For what is freed at once, by whoever removes it.
+    /// Returns one that holds nothing back: each file is freed at once, by the thread that removes it.
     pub fn none() -> DeferredUnlink {
         DeferredUnlink { gathered: Mutex::default(), dev: 0, most: 0 }
     }

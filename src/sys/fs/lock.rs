@@ -99,7 +99,7 @@ impl FileLock {
         !earlier.0.is_empty() && self.texts.0 == earlier.0
     }
 
-    /// By which a later holder knows that nobody held the lock in between.
+    /// Returns a mark of this holding. A later holder compares it, to know that nobody held the lock in between.
     pub fn held(&self) -> Held {
         Held(self.texts.1.clone())
     }
@@ -221,7 +221,7 @@ mod tests {
         assert!(is_held_here(&path) && !is_held_here(&other));
         std::thread::scope(|scope| {
             assert!(!scope.spawn(|| is_held_here(&path)).join().unwrap(), "another thread holds it");
-            // Whoever lets go, it is not held any more.
+            // The thread that lets go need not be the one that took the lock.
             scope.spawn(|| drop(first));
         });
         assert!(!is_held_here(&path));

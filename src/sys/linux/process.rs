@@ -16,8 +16,8 @@ pub fn peer(stream: &UnixStream) -> Result<u32> {
     Ok(peer.uid.as_raw())
 }
 
-/// Closes every descriptor but the standard streams. Whoever started this process may have left some open by mistake: a shell
-/// would wait for the end of `$(…)`, and a lock would stay taken. To be called before anything is opened.
+/// Closes every descriptor but the standard streams. The parent process may have left some open by mistake: a shell
+/// would wait for the end of `$(…)`, and a lock would stay taken. Call it before anything is opened.
 pub fn close_inherited() {
     #[expect(unsafe_code, reason = "no safe interface closes descriptors that nothing here owns")]
     fn close(first: i32, last: u32) -> bool {

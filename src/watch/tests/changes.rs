@@ -1,4 +1,4 @@
-//! Each kind of change, and what is told of it.
+//! Each kind of change, and the paths that are reported for it.
 
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 
@@ -13,32 +13,32 @@ fn chmod(path: &Path, mode: u32) {
 fn files() {
     let mut scene = Scene::new(&["a", "d/b", "d/e/c"]);
     fs::write(scene.at("new"), "x").unwrap();
-    assert_eq!(scene.told(), "new");
+    assert_eq!(scene.reported(), "new");
     fs::write(scene.at("d/e/c"), "longer").unwrap();
-    assert_eq!(scene.told(), "d/e/c");
+    assert_eq!(scene.reported(), "d/e/c");
     fs::File::options().write(true).open(scene.at("d/b")).unwrap().set_len(0).unwrap();
-    assert_eq!(scene.told(), "d/b");
+    assert_eq!(scene.reported(), "d/b");
     chmod(&scene.at("a"), 0o600);
-    assert_eq!(scene.told(), "a");
+    assert_eq!(scene.reported(), "a");
     fs::rename(scene.at("a"), scene.at("d/a")).unwrap();
-    assert_eq!(scene.told(), "a/** d/a/**");
+    assert_eq!(scene.reported(), "a/** d/a/**");
     fs::rename(scene.at("d/a"), scene.outside("a")).unwrap();
-    assert_eq!(scene.told(), "d/a/**");
+    assert_eq!(scene.reported(), "d/a/**");
     fs::rename(scene.outside("a"), scene.at("d/e/a")).unwrap();
-    assert_eq!(scene.told(), "d/e/a/**");
+    assert_eq!(scene.reported(), "d/e/a/**");
     fs::remove_file(scene.at("d/e/a")).unwrap();
-    assert_eq!(scene.told(), "d/e/a");
+    assert_eq!(scene.reported(), "d/e/a");
     fs::read(scene.at("d/b")).unwrap();
     fs::read_dir(scene.at("d")).unwrap().count();
-    assert_eq!(scene.told(), "");
+    assert_eq!(scene.reported(), "");
     let file = fs::File::options().write(true).open(scene.at("d/b")).unwrap();
-    assert_eq!(scene.told(), "");
+    assert_eq!(scene.reported(), "");
     file.write_all_at(b"x", 0).unwrap();
-    assert_eq!(scene.told(), "d/b");
+    assert_eq!(scene.reported(), "d/b");
     file.write_all_at(b"y", 0).unwrap();
-    assert_eq!(scene.told(), "d/b");
+    assert_eq!(scene.reported(), "d/b");
     drop(file);
-    assert_eq!(scene.told(), "d/b", "the close of a writer counts: a mapping may have been written");
+    assert_eq!(scene.reported(), "d/b", "the close of a writer counts: a mapping may have been written");
 }
 
 #[test]
@@ -46,22 +46,22 @@ fn a_name_that_came_as_a_file_is_watched_once_it_is_a_directory() {
     let mut scene = Scene::new(&["d/a"]);
     fs::write(scene.outside("x"), "x").unwrap();
     fs::rename(scene.outside("x"), scene.at("d/x")).unwrap();
-    assert_eq!(scene.told(), "d/x/**");
+    assert_eq!(scene.reported(), "d/x/**");
     assert_eq!(scene.watcher.stats().watches, 2);
     fs::remove_file(scene.at("d/x")).unwrap();
     fs::create_dir(scene.at("d/x")).unwrap();
-    assert_eq!(scene.told(), "d/x/**");
+    assert_eq!(scene.reported(), "d/x/**");
     assert_eq!(scene.watcher.stats().watches, 3);
     fs::write(scene.at("d/x/y"), "y").unwrap();
-    assert_eq!(scene.told(), "d/x/y");
-    // And back, in one step.
+    assert_eq!(scene.reported(), "d/x/y");
+    // The same for a file, replaced in one step.
     fs::create_dir(scene.outside("dir")).unwrap();
     fs::rename(scene.outside("dir"), scene.at("d/dir")).unwrap();
     fs::remove_file(scene.at("d/a")).unwrap();
     fs::rename(scene.at("d/dir"), scene.at("d/a")).unwrap();
-    assert_eq!(scene.told(), "d/a/** d/dir/**");
+    assert_eq!(scene.reported(), "d/a/** d/dir/**");
     fs::write(scene.at("d/a/z"), "z").unwrap();
-    assert_eq!(scene.told(), "d/a/z");
+    assert_eq!(scene.reported(), "d/a/z");
 }
 
 #[test]
@@ -69,22 +69,22 @@ fn directories() {
     let mut scene = Scene::new(&["d/e/f"]);
     fs::create_dir_all(scene.at("n/m")).unwrap();
     fs::write(scene.at("n/m/x"), "x").unwrap();
-    assert_eq!(scene.told(), "n/**");
+    assert_eq!(scene.reported(), "n/**");
     assert_eq!(scene.watcher.stats().watches, 5);
     fs::write(scene.at("n/m/y"), "x").unwrap();
     fs::write(scene.at("n/z"), "x").unwrap();
-    assert_eq!(scene.told(), "n/m/y n/z");
+    assert_eq!(scene.reported(), "n/m/y n/z");
     chmod(&scene.at("n"), 0o700);
-    assert_eq!(scene.told(), "n/**");
+    assert_eq!(scene.reported(), "n/**");
     fs::remove_dir_all(scene.at("n/m")).unwrap();
-    assert_eq!(scene.told(), "n/m/**");
+    assert_eq!(scene.reported(), "n/m/**");
     assert_eq!(scene.watcher.stats().watches, 4);
     // Deleted and made again under the same name.
     fs::remove_dir_all(scene.at("d")).unwrap();
     fs::create_dir_all(scene.at("d/e")).unwrap();
-    assert_eq!(scene.told(), "d/**");
+    assert_eq!(scene.reported(), "d/**");
     fs::write(scene.at("d/e/f"), "x").unwrap();
-    assert_eq!(scene.told(), "d/e/f");
+    assert_eq!(scene.reported(), "d/e/f");
 }
 
 #[test]
@@ -92,39 +92,39 @@ fn directories_that_move() {
     let mut scene = Scene::new(&["d/e/f", "k/l"]);
     fs::rename(scene.at("d"), scene.at("k/d")).unwrap();
     fs::write(scene.at("k/d/e/f"), "under its new name").unwrap();
-    let meaning = scene.sync();
+    let changes = scene.sync();
     assert!(
-        meaning.covers(&path("d/e/f")) && meaning.covers(&path("k/d/e/f")) && !meaning.covers(&path("k/l")),
-        "{meaning:?}"
+        changes.covers(&path("d/e/f")) && changes.covers(&path("k/d/e/f")) && !changes.covers(&path("k/l")),
+        "{changes:?}"
     );
     fs::write(scene.at("k/d/e/g"), "x").unwrap();
-    assert_eq!(scene.told(), "k/d/e/g");
-    // Back, and another under the old name: what is watched follows.
+    assert_eq!(scene.reported(), "k/d/e/g");
+    // Moved back, and a new directory takes the other name: the watches follow.
     fs::rename(scene.at("k/d"), scene.at("d")).unwrap();
     fs::create_dir_all(scene.at("k/d/e")).unwrap();
     assert!(scene.sync().covers(&path("k/d/e/x")));
     fs::write(scene.at("k/d/e/x"), "x").unwrap();
     fs::write(scene.at("d/e/x"), "x").unwrap();
-    assert_eq!(scene.told(), "d/e/x k/d/e/x");
+    assert_eq!(scene.reported(), "d/e/x k/d/e/x");
     // Out, changed there, and in again.
     fs::rename(scene.at("d"), scene.outside("d")).unwrap();
-    assert_eq!(scene.told(), "d/**");
+    assert_eq!(scene.reported(), "d/**");
     fs::write(scene.outside("d/e/x"), "changed outside").unwrap();
-    assert_eq!(scene.told(), "");
+    assert_eq!(scene.reported(), "");
     assert_eq!(scene.watcher.stats().watches, 4);
     fs::rename(scene.outside("d"), scene.at("in")).unwrap();
-    assert_eq!(scene.told(), "in/**");
+    assert_eq!(scene.reported(), "in/**");
     fs::write(scene.at("in/e/x"), "x").unwrap();
-    assert_eq!(scene.told(), "in/e/x");
+    assert_eq!(scene.reported(), "in/e/x");
     // Two that change places.
     fs::rename(scene.at("in"), scene.at("t")).unwrap();
     fs::rename(scene.at("k"), scene.at("in")).unwrap();
     fs::rename(scene.at("t"), scene.at("k")).unwrap();
-    let meaning = scene.sync();
-    assert!(meaning.covers(&path("in/d/e/x")) && meaning.covers(&path("k/e/x")), "{meaning:?}");
+    let changes = scene.sync();
+    assert!(changes.covers(&path("in/d/e/x")) && changes.covers(&path("k/e/x")), "{changes:?}");
     fs::write(scene.at("in/d/e/x"), "x").unwrap();
     fs::write(scene.at("k/e/x"), "x").unwrap();
-    assert_eq!(scene.told(), "in/d/e/x k/e/x");
+    assert_eq!(scene.reported(), "in/d/e/x k/e/x");
 }
 
 #[test]
@@ -133,33 +133,33 @@ fn links_are_not_followed() {
     fs::create_dir_all(scene.outside("o/p")).unwrap();
     symlink(scene.outside("o"), scene.at("out")).unwrap();
     symlink("d", scene.at("in")).unwrap();
-    assert_eq!(scene.told(), "in out");
+    assert_eq!(scene.reported(), "in out");
     fs::write(scene.outside("o/p/x"), "x").unwrap();
     fs::write(scene.outside("o/x"), "x").unwrap();
-    assert_eq!(scene.told(), "");
+    assert_eq!(scene.reported(), "");
     fs::write(scene.at("in/f"), "through the link").unwrap();
-    assert_eq!(scene.told(), "d/f");
-    // A directory swapped for a link to another, and back.
+    assert_eq!(scene.reported(), "d/f");
+    // A directory is swapped for a link to another, and back.
     fs::rename(scene.at("e"), scene.outside("e")).unwrap();
     symlink("d", scene.at("e")).unwrap();
-    assert_eq!(scene.told(), "e/**");
+    assert_eq!(scene.reported(), "e/**");
     fs::write(scene.at("d/f"), "x").unwrap();
-    assert_eq!(scene.told(), "d/f");
+    assert_eq!(scene.reported(), "d/f");
     fs::remove_file(scene.at("e")).unwrap();
     fs::rename(scene.outside("e"), scene.at("e")).unwrap();
-    assert_eq!(scene.told(), "e/**");
+    assert_eq!(scene.reported(), "e/**");
     fs::write(scene.at("e/f"), "x").unwrap();
-    assert_eq!(scene.told(), "e/f");
+    assert_eq!(scene.reported(), "e/f");
 }
 
 #[test]
-fn what_is_closed_costs_nothing_and_rules_that_change_are_told() {
+fn excluded_directories_have_no_watch_and_changed_rules_are_reported() {
     let mut scene = Scene::new(&["node_modules/a/b", "s/closed/x", "s/t", ".git/index", ".git/info/exclude", ".git/x"]);
     // The root, `s`, `.git` and `.git/info`.
     assert_eq!(scene.watcher.stats().watches, 4);
     fs::write(scene.at("node_modules/a/c"), "x").unwrap();
     fs::write(scene.at(".git/x"), "y").unwrap();
-    assert_eq!(scene.told(), "");
+    assert_eq!(scene.reported(), "");
     fs::write(scene.at("s/.gitignore"), "t").unwrap();
     let Changes::Paths(dirty) = scene.sync() else { panic!() };
     assert_eq!(dirty.rule_files().collect::<Vec<_>>(), [&path("s/.gitignore")]);
@@ -170,29 +170,29 @@ fn what_is_closed_costs_nothing_and_rules_that_change_are_told() {
     assert_eq!(dirty.rule_files().collect::<Vec<_>>(), [&path(".git/index")]);
     assert!(is_rule_file(&path(".git/info/exclude")));
     fs::write(scene.at(".git/info/exclude"), "t").unwrap();
-    assert_eq!(scene.told(), "./**");
+    assert_eq!(scene.reported(), "./**");
     // New rules open what was closed, and close what was open.
     let other = |path: &RelPath| path.name() != b"s";
     scene.watcher.rewatch(&RelPath::root(), &other, soon());
-    let meaning = scene.watcher.sync(scene.clock, &other, soon());
-    assert_eq!(meaning.1, Changes::Paths(Dirty::default()), "whoever has rules followed looks by himself");
+    let changes = scene.watcher.sync(scene.clock, &other, soon());
+    assert_eq!(changes.1, Changes::Paths(Dirty::default()), "the caller of `rewatch` looks by itself");
     fs::write(scene.at("node_modules/a/c"), "x").unwrap();
     fs::write(scene.at("s/t"), "x").unwrap();
-    let (_, meaning) = scene.watcher.sync(meaning.0, &other, soon());
-    assert_eq!(meaning, Changes::Paths(Dirty::new([(path("node_modules/a/c"), Reach::Entry)])));
+    let (_, changes) = scene.watcher.sync(changes.0, &other, soon());
+    assert_eq!(changes, Changes::Paths(Dirty::new([(path("node_modules/a/c"), Reach::Entry)])));
 }
 
 #[test]
-fn what_gives_no_event_is_always_dirty() {
+fn paths_whose_changes_give_no_event_are_always_dirty() {
     let mut scene = Scene::new(&["h", "base.db"]);
     fs::hard_link(scene.at("h"), scene.outside("h")).unwrap();
     fs::write(scene.outside("h"), "through another name").unwrap();
-    assert_eq!(scene.told(), "", "the known hole: neither the new name nor the writing is pending");
+    assert_eq!(scene.reported(), "", "a known limit: neither the new name nor the write is reported");
     scene.watcher.set_always_dirty([path("h")]);
-    assert_eq!((scene.told(), scene.told()), ("h".to_owned(), "h".to_owned()));
+    assert_eq!((scene.reported(), scene.reported()), ("h".to_owned(), "h".to_owned()));
     scene.watcher.set_always_dirty([]);
     fs::write(scene.at("base.db-wal"), "x").unwrap();
-    assert_eq!(scene.told(), "base.db base.db-wal");
+    assert_eq!(scene.reported(), "base.db base.db-wal");
 }
 
 #[test]
@@ -200,16 +200,16 @@ fn clocks_may_be_asked_again_until_a_later_one_is() {
     let mut scene = Scene::new(&["a"]);
     let first = scene.clock;
     fs::write(scene.at("a"), "x").unwrap();
-    assert_eq!(scene.told(), "a");
+    assert_eq!(scene.reported(), "a");
     scene.clock = first;
-    assert_eq!(scene.told(), "a");
-    assert_eq!(scene.told(), "");
+    assert_eq!(scene.reported(), "a");
+    assert_eq!(scene.reported(), "");
     scene.clock = first;
     assert_eq!(scene.sync(), Changes::Everything(Why::Forgotten));
     let other = Scene::new(&[]);
     scene.clock = other.clock;
     assert_eq!(scene.sync(), Changes::Everything(Why::OtherWatcher));
-    assert_eq!(scene.told(), "");
+    assert_eq!(scene.reported(), "");
 }
 
 /// A mapping that is written gives an event when its last close comes, and not before.
@@ -236,10 +236,10 @@ fn mappings_give_an_event_when_they_are_closed() {
     std::io::BufRead::read_line(&mut std::io::BufReader::new(writer.stdout.take().unwrap()), &mut line).unwrap();
     assert_eq!(line, "written\n");
     assert_eq!(fs::read(scene.at("m")).unwrap(), b"x");
-    assert_eq!(scene.told(), "", "the known hole");
+    assert_eq!(scene.reported(), "", "a known limit");
     drop(writer.stdin.take());
     writer.wait().unwrap();
-    assert_eq!(scene.told(), "m");
+    assert_eq!(scene.reported(), "m");
 }
 
 /// A directory may move into a new parent while that parent gets its watch. For a moment the directory then has one watch under
@@ -272,8 +272,8 @@ fn directories_that_move_while_watches_are_placed() {
         scene.sync();
         for file in *later {
             fs::write(scene.at(file), "changed").unwrap();
-            let told = scene.told();
-            assert_eq!(told, *file, "after {moves:?}");
+            let reported = scene.reported();
+            assert_eq!(reported, *file, "after {moves:?}");
         }
     }
 }
@@ -287,10 +287,10 @@ fn a_late_removal_event_leaves_the_successor_watched() {
         scene.sync();
         (0..syncs).for_each(|_| drop(scene.sync()));
         scene.watcher.shared.lock().gone.insert(path(name));
-        assert_eq!(scene.told(), format!("{name}/**"));
+        assert_eq!(scene.reported(), format!("{name}/**"));
         for file in [format!("{name}/f"), format!("{name}/c/f"), "a/d/f".to_owned()] {
             fs::write(scene.at(&file), "changed").unwrap();
-            assert_eq!(scene.told(), file);
+            assert_eq!(scene.reported(), file);
         }
     }
     // The same with a real event: a directory that this process holds open is replaced, and closed later.
@@ -302,5 +302,5 @@ fn a_late_removal_event_leaves_the_successor_watched() {
     drop(held);
     scene.sync();
     fs::write(scene.at("empty/c/f"), "changed again").unwrap();
-    assert_eq!(scene.told(), "empty/c/f");
+    assert_eq!(scene.reported(), "empty/c/f");
 }

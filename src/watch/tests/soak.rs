@@ -1,6 +1,7 @@
-//! Random edits by several threads: who looks only where the watcher says knows at every barrier what a full look finds.
+//! Random edits by several threads. A reader that looks only where the watcher says must agree with a full look at
+//! every barrier.
 //!
-//! `PITON_ROUNDS=full cargo test --release --lib watch::tests::soak` runs the long one.
+//! `PITON_ROUNDS=full cargo test --release --lib watch::tests::soak` runs the long form.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -15,12 +16,12 @@ const WRITERS: u64 = 4;
 /// Facts of `lstat` about everything the rules admit: inode, mode, size, times.
 type Look = BTreeMap<RelPath, (u64, u32, u64, i64, i64)>;
 
-/// Looks at a path, and at what is below it if `deep`.
+/// Looks at a path, and at the paths below it if `deep`.
 fn look(root: &Path, top: &RelPath, deep: bool, found: &mut Look) {
     let base = crate::sys::fs::dir::Dir::open_root(root).unwrap();
     let mut stack = vec![(top.clone(), deep)];
     while let Some((path, deep)) = stack.pop() {
-        // Only at barriers does it count what could not be seen.
+        // A path that cannot be seen is left out; at a barrier nothing changes, so this is exact.
         let Ok(Some(dir)) = base.find_dir(path.parent().unwrap_or_default().to_path()) else { continue };
         let facts = if path.is_root() { dir.stat_self().ok() } else { dir.stat(path.name()).ok().flatten() };
         let Some(facts) = facts else { continue };
@@ -28,7 +29,7 @@ fn look(root: &Path, top: &RelPath, deep: bool, found: &mut Look) {
         if is_dir && !path.is_root() && !rules(&path) {
             continue;
         }
-        // The times and the size of a directory follow from what is in it, and each of that is told by itself.
+        // The times and the size of a directory change with its entries, and those are reported by themselves.
         let of_file = |value: i64| if is_dir { 0 } else { value };
         let size = if is_dir { 0 } else { facts.size };
         found.insert(path.clone(), (facts.ino, facts.mode, size, of_file(facts.mtime), of_file(facts.ctime)));
@@ -39,7 +40,7 @@ fn look(root: &Path, top: &RelPath, deep: bool, found: &mut Look) {
     }
 }
 
-/// The knowledge of somebody who looks only where the watcher says.
+/// Updates the knowledge of a reader that looks only where the watcher says.
 fn follow(root: &Path, changes: &Changes, known: &mut Look) {
     let whole = [(RelPath::root(), Reach::Subtree)];
     let dirty: Vec<(RelPath, Reach)> = match changes {
@@ -57,7 +58,7 @@ fn follow(root: &Path, changes: &Changes, known: &mut Look) {
     }
 }
 
-/// A path of few names, so that writers meet.
+/// Returns a path of few names, so that writers meet.
 fn some_path(dice: &mut Dice, root: &Path) -> PathBuf {
     let mut path = root.to_owned();
     for _ in 0..=dice.roll(4) {
@@ -66,11 +67,12 @@ fn some_path(dice: &mut Dice, root: &Path) -> PathBuf {
     path
 }
 
-/// One edit; most that cannot be done are no matter.
+/// Makes one random edit.
 fn edit(dice: &mut Dice, root: &Path, outside: &Path) {
     let (one, two) = (some_path(dice, root), some_path(dice, root));
     let aside = outside.join(format!("o{}", dice.roll(6)));
     let size = dice.roll(100) as usize;
+    // Many edits cannot be done, such as a move of a path that does not exist.
     let _ = match dice.roll(16) {
         0..=3 => fs::write(&one, vec![b'x'; size]),
         4 | 5 => fs::create_dir_all(&one),
@@ -115,13 +117,13 @@ fn without_watch(scene: &Scene, truth: &Look) -> Vec<String> {
     truth.iter().filter(|(path, facts)| is_bare(path, facts.0)).map(|(path, _)| path.display()).collect()
 }
 
-/// Counts the paths that were told, and how often everything was.
+/// Returns the number of reported paths, and of answers that were everything.
 fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
     let mut scene = Scene::new(&["a/b/c/d", "b/c/d", "c/d/e"]);
     let (root, outside) = (scene.at(""), scene.outside("o"));
     fs::create_dir(&outside).unwrap();
     let (start, pause, end) = (Barrier::new(5), Barrier::new(5), AtomicBool::new(false));
-    let (mut told, mut everything) = (0, 0);
+    let (mut dirty, mut everything) = (0, 0);
     let mut known = Look::new();
     look(&root, &RelPath::root(), true, &mut known);
     std::thread::scope(|scope| {
@@ -150,7 +152,7 @@ fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
                 let changes = scene.sync();
                 follow(&root, &changes, &mut known);
                 match &changes {
-                    Changes::Paths(paths) => told += paths.len(),
+                    Changes::Paths(paths) => dirty += paths.len(),
                     Changes::Everything(_) => everything += 1,
                 }
                 answers.push(changes);
@@ -159,13 +161,13 @@ fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
             look(&root, &RelPath::root(), true, &mut truth);
             let bare = without_watch(&scene, &truth);
             if !bare.is_empty() {
-                outcome = Err(format!("seed {seed}, round {round}: without a watch: {bare:?}; told {answers:?}"));
+                outcome = Err(format!("seed {seed}, round {round}: without a watch: {bare:?}; answers {answers:?}"));
                 break;
             }
             let paths = known.keys().chain(truth.keys());
             let wrong: Vec<_> = paths.filter(|path| known.get(*path) != truth.get(*path)).collect();
             if !wrong.is_empty() {
-                outcome = Err(format!("seed {seed}, round {round}: {wrong:?} not told by {answers:?}"));
+                outcome = Err(format!("seed {seed}, round {round}: {wrong:?} not in {answers:?}"));
                 break;
             }
         }
@@ -173,11 +175,11 @@ fn soak(seed: u64, rounds: usize, edits: usize) -> (usize, usize) {
         start.wait();
         outcome.unwrap();
     });
-    (told, everything)
+    (dirty, everything)
 }
 
 #[test]
-fn what_writers_change_is_told() {
+fn changes_of_writers_are_reported() {
     let full = std::env::var_os("PITON_ROUNDS").is_some_and(|rounds| rounds == "full");
     let (seeds, rounds) = if full { (40, 400) } else { (2, 20) };
     let first = std::env::var("PITON_SEED").map_or(1, |text| text.parse().unwrap());
@@ -192,7 +194,7 @@ fn what_writers_change_is_told() {
 
 /// Chains of directories with files in them, made by four threads at once: none is missed, and all have their watches.
 #[test]
-fn deep_chains_made_at_once_are_told() {
+fn deep_chains_made_at_once_are_reported() {
     let mut scene = Scene::new(&[]);
     let root = scene.at("");
     std::thread::scope(|scope| {
@@ -209,10 +211,9 @@ fn deep_chains_made_at_once_are_told() {
                 }
             });
         }
-        // Answers in between must not swallow anything.
-        let mut told = Vec::new();
+        // Answers in between must not lose anything.
         for _ in 0..10 {
-            told.push(scene.sync());
+            scene.sync();
         }
     });
     let chains = || (0..4).flat_map(|writer| (0..20).map(move |n| format!("w{writer}-{n}")));

@@ -50,7 +50,8 @@ pub struct Saved<'a> {
     pub known: &'a (dyn Fn(&RelPath) -> Option<KnownFile> + Sync),
 }
 
-/// The outcome of applying a plan, in byte order of the paths. What the plan itself keeps or calls a conflict is not repeated.
+/// The outcome of applying a plan, in byte order of the paths. Paths that the plan itself keeps or calls a conflict are
+/// not repeated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Paths that were not there before.

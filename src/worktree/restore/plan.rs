@@ -49,7 +49,7 @@ impl Plan {
 
     /// Judges a change of a newer plan by this one, which was agreed to.
     pub fn agreement(&self, path: &RelPath, from: Option<&ManifestEntry>, to: Option<&ManifestEntry>) -> Agreement {
-        // What a search does not find is not in that list.
+        // A path that the search does not find is not in that list.
         let created = self.create.binary_search_by(|(at, _)| at.cmp(path)).ok();
         let replaced = self.replace.binary_search_by(|(at, ..)| at.cmp(path)).ok(); // not found: not in that list
         let deleted = self.delete.binary_search_by(|(at, _)| at.cmp(path)).ok(); // the same

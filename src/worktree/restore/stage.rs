@@ -68,7 +68,7 @@ impl StagingArea<'_> {
     pub(super) fn stage(&self, arrival: &Arrival<'_>) -> Result<Staging> {
         let Arrival { path, from, to } = arrival;
         let (at, dir) = deepest_dir(self.root, path)?;
-        // What has no directory yet is neither there nor taken.
+        // A path without a directory neither exists nor is taken.
         let place = path.parent().is_some_and(|parent| parent == at).then_some(&dir);
         let old = match from {
             None => match place.map(|dir| prove(dir, path, to, None)).transpose()? {

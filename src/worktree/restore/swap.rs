@@ -2,9 +2,9 @@
 //!
 //! Between the proof and a plain `rename` somebody else may save a file, and it would be lost. So the old file is first
 //! moved to a temporary name (in the same call that puts the new one in its place) and looked at there. It is dropped
-//! only when it is the very object, in the very state, that was proved; else it goes back. What remains: a writer that still holds
-//! the old file open may write after the last look. Where the file system cannot exchange names, the window between the
-//! proof and the rename remains as well.
+//! only when it is the very object, in the very state, that was proved; else it goes back. One risk remains: a writer
+//! that still holds the old file open may write after the last look. Where the file system cannot exchange names, the
+//! window between the proof and the rename remains as well.
 
 use crate::error::{Code, Error, Result};
 use crate::sys::fs::deferred::DeferredUnlink;

@@ -28,8 +28,8 @@ pub(crate) struct Again {
 
 /// Looks again at some names, and at all that is below them, as [`super::walk`] does where it comes to them.
 ///
-/// What `request` knows has to hold all that is known at and below them. With `whole`, the directories in which something is known
-/// are read ahead on other threads: for directories that are looked at as wholes.
+/// The known files of `request` have to include all that are known at and below them. With `whole`, the directories in
+/// which something is known are read ahead on other threads: for directories that are looked at as wholes.
 pub(crate) fn walk_again(
     request: &Request<'_>,
     root: &Root,
@@ -54,7 +54,7 @@ pub(crate) fn walk_again(
 }
 
 impl Walker<'_> {
-    /// Looks at single names of a directory. What stands beside them counts only for directories: it is listed then.
+    /// Looks at single names of a directory. Their neighbours count only for directories: then the parent is listed.
     fn look_again(&mut self, again: &Again) -> Result<()> {
         self.check()?;
         let here = Here::new(self.root, again.place.path.clone(), None);

@@ -87,7 +87,8 @@ impl Ahead {
         }
     }
 
-    /// Wakes scouts that sleep. What they wait for has changed before: they look once more after they count as idle.
+    /// Wakes scouts that sleep. The state that they wait for has changed before: a scout looks once more after it
+    /// counts as idle.
     fn wake(&self) {
         if self.idle.load(SeqCst) > 0 {
             drop(self.lock());

@@ -349,7 +349,7 @@ fn order_of(path: &RelPath, dir: &RelPath, name: &[u8]) -> Ordering {
 
 /// Device and inode of a directory that exists.
 pub(crate) fn identity(path: &std::path::Path) -> Option<(u64, u64)> {
-    // What does not exist cannot be met on the walk.
+    // A path that does not exist cannot be met on the walk.
     let stat = rustix::fs::stat(path).ok()?;
     Some((stat.st_dev, stat.st_ino))
 }

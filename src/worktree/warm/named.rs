@@ -1,8 +1,9 @@
 //! Looking at what an action names, whatever is told of it.
 //!
-//! A watcher does not tell of a write through a name outside of the workspace, of a store through a mapping, or of a file system
-//! that is mounted over a directory. What is about to be destroyed is therefore compared with the disk itself: each named file,
-//! and each below a named directory, by `lstat`, and few by their content ([`crate::worktree::content`]).
+//! A watcher does not tell of a write through a name outside of the workspace, of a store through a mapping, or of a
+//! file system that is mounted over a directory. Targets that are about to be destroyed are therefore compared with the
+//! disk itself: each named file and each file below a named directory by `lstat`, and a few by content
+//! ([`crate::worktree::content`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,10 +28,10 @@ use crate::worktree::walk;
 impl Warm {
     /// Compares what stands at `targets` with what was captured of it, and returns what is to be looked at again.
     ///
-    /// What was not captured is not compared: [`Warm::holds_all`] says that the tree does not hold it.
+    /// Paths that were not captured are not compared: [`Warm::holds_all`] says that the tree does not hold them.
     ///
     /// # Errors
-    /// As [`crate::worktree::capture`]. What the tree knows still holds.
+    /// As [`crate::worktree::capture`]. The tree stays valid.
     pub fn inspect(&mut self, request: &Request<'_>, targets: &[Target], control: Interrupt<'_>) -> Result<Dirty> {
         let root = open_root(request.root)?;
         if root.identity()? != self.identity {

@@ -36,7 +36,7 @@ pub enum Renewed {
         /// Directories that have come into reach, so that changes in them may have given no event until now.
         reached: BTreeSet<RelPath>,
     },
-    /// Everything has to be looked at; the reason, for logs. What the tree knows still holds, but it is to be dropped.
+    /// Everything has to be scanned; the reason, for logs. The tree is still valid, but the caller drops it.
     Rescan(&'static str),
 }
 
@@ -134,8 +134,8 @@ impl Warm {
         Ok((self.files <= self.rules.limits.files).then_some(Looked { started, stats, reached, linked }))
     }
 
-    /// Has files read that were told of although no time has moved: a mapping that was written gives its event when it is closed. What is
-    /// told each time says nothing by it.
+    /// Has files read that were reported although no time has changed: a written mapping gives its event when it is
+    /// closed. Files that are always reported are left out.
     fn doubt_reported(&self, root: &Root, files: &mut [Candidate], control: Interrupt<'_>) -> Result<()> {
         let mut doubts = Doubts::new();
         for file in files.iter() {
@@ -224,7 +224,7 @@ impl Warm {
         let node = self.node(&dir)?;
         let name = path.name();
         let open = node.state.is_open();
-        // What cannot be read counts as no tag and as no rules, as the walk counts it.
+        // An unreadable file counts as no tag and as no rules, as in the walk.
         let content = || read::whole(root, path, self.rules.limits.file_bytes.min(WHOLE)).ok();
         let changed = match name {
             b".git" => true,

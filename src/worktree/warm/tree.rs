@@ -113,7 +113,7 @@ impl Warm {
         request.extent == Extent::Tree && request.targets.is_empty() && self.rules.are_of(request)
     }
 
-    /// Under which rules everything was captured.
+    /// Returns the rules under which everything was captured.
     pub fn coverage(&self) -> &Arc<Coverage> {
         &self.coverage
     }

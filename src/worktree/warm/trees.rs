@@ -14,7 +14,7 @@ impl Warm {
     /// The root tree; builds what is stale and hands it over, children before parents.
     ///
     /// # Errors
-    /// Returns the errors of `emit`. What it took before an error counts as built, and nothing else does.
+    /// Returns the errors of `emit`. Trees that it took before an error count as built, and no others do.
     pub fn build(&mut self, emit: Emit<'_>) -> Result<ObjectId> {
         self.build_shards(emit)?;
         if self.own.is_none() {

@@ -48,7 +48,7 @@ impl StoredCommits {
         if self.0.is_none() {
             let mut all = Vec::new();
             for id in store.commits()? {
-                // What cannot be read is no answer to anything.
+                // An object that cannot be read is not a candidate.
                 if let Ok(commit) = store.read_commit(&id)
                     && let Some(record) = Record::parse(&commit.message)
                 {

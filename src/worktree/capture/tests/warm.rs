@@ -328,7 +328,7 @@ fn what_rules_leave_out_below_a_name_is_noticed_although_nothing_is_told() {
 /// Has a file captured whose first page is dirty, and whose times prove what it holds.
 fn mapped(bench: &mut Bench, name: &str) -> (Warm, crate::mapping::Mapping) {
     let mapping = crate::mapping::Mapping::of(&bench.at(name));
-    // Whatever was written before, so that the time moves now.
+    // Earlier writes are synced, so that the time moves now.
     mapping.sync();
     mapping.store(0, b'1');
     let newest = |facts: fs::Metadata| facts.ctime() * 1_000_000_000 + facts.ctime_nsec();

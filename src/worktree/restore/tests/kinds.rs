@@ -1,5 +1,5 @@
 //! Random trees of every kind of file, through the real capture, the trees of the store's format, and a restore there
-//! and back. What cannot be captured is left alone.
+//! and back. Files that cannot be captured are left alone.
 
 use std::ffi::OsStr;
 use std::io::Read;

@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// Whose third file is read after `act`, on whichever thread.
+/// A source that runs `act` before its third file is read, on any thread.
 struct Meddling<'a> {
     blobs: &'a Blobs,
     read: AtomicUsize,
@@ -147,7 +147,7 @@ fn a_directory_moved_away_among_many_files_is_not_written_to_behind_its_back() {
     for (at, entry) in world.capture_dir(&moved).iter().filter(|(at, _)| !is_temporary(at)) {
         assert_eq!(present.get(&path(&format!("d/{}", at.display()))), Some(entry));
     }
-    // What was being staged at that moment, one file for each thread, is all that is there too.
+    // Only the files being staged at that moment are left too, one for each thread.
     let left = world.capture_dir(&moved).iter().filter(|(at, _)| is_temporary(at)).count();
     assert!(left <= 3 + 4, "{left} temporary files are left");
     assert_eq!(outcome.warnings.len(), left, "and it is told: {:?}", outcome.warnings);

@@ -102,7 +102,7 @@ proptest! {
             target_skipped: &|at| below(at, &target_skipped),
             agreed: &|_, _, _| Agreement::Given,
         };
-        // What was agreed to a few edits ago, or right now.
+        // The plan that was agreed to a few edits ago, or right now.
         let agreed = earlier.as_ref().map(|earlier| plan(&PlanInput { present: &before(&shape, earlier), ..input }));
         let given = |at: &RelPath, from: Option<&ManifestEntry>, to: Option<&ManifestEntry>| match &agreed {
             Some(agreed) => agreed.agreement(at, from, to),
@@ -120,7 +120,8 @@ proptest! {
         let selected = |at: &RelPath| select.is_empty() || below(at, &select);
         let deleted: BTreeMap<&RelPath, &ManifestEntry> = plan.delete.iter().map(|(at, from)| (at, from)).collect();
 
-        // What goes is in the pre-restore checkpoint with the same kind, permissions and content, and so is all below it.
+        // A removed path is in the pre-restore checkpoint with the same kind, permissions and content, and so is all
+        // below it.
         let going = plan.replace.iter().map(|(at, from, _)| (at, from)).chain(deleted.iter().map(|(at, from)| (*at, *from)));
         for (at, from) in going {
             prop_assert_eq!(present.get(at), Some(from));
@@ -142,7 +143,7 @@ proptest! {
         for at in deleted.keys() {
             prop_assert!(!target.contains(at) && !keep_new && !below(at, &uncovered) && !below(at, &target_skipped));
         }
-        // What comes has a free name, as far as is known, and a directory to be in.
+        // A created path has a free name, as far as is known, and a directory to be in.
         let made: BTreeMap<&RelPath, &ManifestEntry> = plan.create.iter().map(|(at, to)| (at, to)).chain(plan.replace.iter().map(|(at, _, to)| (at, to))).collect();
         for (at, _) in &plan.create {
             prop_assert!(!present.contains(at) && skipped.get(at).is_none_or(|reason| *reason == SkipReason::Vanished));
