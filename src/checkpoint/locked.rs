@@ -27,6 +27,7 @@ pub(crate) struct Locked<'t> {
     pub(crate) catalog: &'t mut Catalog,
     pub(crate) capturer: &'t mut Capturer,
     pub(crate) codons: &'t mut Codons,
+    /// The proof that the workspace's lock is held.
     pub(crate) lock: WorkspaceLock,
 }
 

@@ -33,21 +33,31 @@ const MAX_REASON: usize = 160;
 
 /// An action that was judged.
 struct Judged {
+    /// The workspace in which the action runs, which may not be the session's own.
     open: Arc<OpenWorkspace>,
+    /// The configuration by which it was judged.
     rules: Arc<InForce>,
+    /// The classifier's answer.
     verdict: Verdict,
+    /// The paths that it may destroy, after a look at the disk.
     reach: ActionReach,
+    /// The guard's decision.
     due: Due,
+    /// The directory in which it runs, by its real name.
     cwd: PathBuf,
     /// The time at which the event came.
     asked: Instant,
+    /// The answer, all but the checkpoint.
     decision: Box<ActionDecision>,
 }
 
 /// The work that an event leaves to the worker.
 struct Task {
+    /// The checkpoint to be taken.
     take: Take,
+    /// The checkpoint that protects the turn already; `None` for its first action.
     turn: Option<TurnCheckpoint>,
+    /// True if the action may destroy more than its targets.
     reaches_all: bool,
     /// The time for which the client waits.
     wait: Option<Duration>,

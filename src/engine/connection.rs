@@ -30,12 +30,15 @@ pub enum Wake {
 pub struct Connection {
     /// Held by the thread that gets `live` next, so that a reader with many lines does not keep the others out.
     next: Mutex<()>,
+    /// `None` after a bug ended the session.
     live: Mutex<Option<Live>>,
+    /// The way to wake the thread that keeps the deadlines.
     wakes: SyncSender<Wake>,
 }
 
 struct Live {
     session: Session,
+    /// The news that this thread wants to be woken for.
     clock: Clock,
     /// True if events are ignored.
     is_ended: bool,

@@ -19,27 +19,34 @@ pub(super) struct Awaited {
     pub reply: Option<Reply<Decision>>,
     /// True if the checkpoint counts for the turn. One that may have come too late does not.
     pub is_turns: bool,
+    /// The time at which `late` is answered.
     pub deadline: Instant,
+    /// The policy's wish for a checkpoint that fails.
     pub on_failure: OnFailure,
     /// The workspace's id, by which the turn remembers its checkpoint.
     pub workspace: String,
     /// The turn for which it is taken; a later one must not get it.
     pub turn: Option<String>,
+    /// The capture of just the named paths, which an answer `late` tells of.
     pub named: NamedCapture,
 }
 
 /// The result of the work for an event.
 pub(super) struct Outcome {
+    /// The checkpoint, or why there is none.
     pub protected: Result<Protected>,
     /// Captured files that were touched after the event came.
     pub touched: Vec<RelPath>,
+    /// Paths that the action names and no checkpoint holds.
     pub not_held: Vec<Gap>,
 }
 
 /// All events that wait, by ticket.
 #[derive(Default)]
 pub struct Deadlines {
+    /// The ticket that was given last; 0 at the beginning.
     next: u64,
+    /// The events whose checkpoints have not come yet, by ticket.
     awaited: HashMap<u64, Awaited>,
 }
 

@@ -20,6 +20,7 @@ pub struct TurnCheckpoint {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Turns {
+    /// The client's name of the open turn; `None` outside of turns.
     current: Option<String>,
     /// By workspace id. `late` and `failed` never use a slot up.
     slots: HashMap<String, TurnCheckpoint>,

@@ -41,8 +41,11 @@ use workspace::OpenWorkspace;
 /// The open workspaces, each with its rules and its worker. Any number of clients share one.
 pub struct Engine {
     home: Home,
+    /// Settings of the command line, as `key` and `value`.
     flags: Vec<(String, String)>,
+    /// The workspaces that were opened, by canonical root.
     open: Mutex<HashMap<PathBuf, Arc<OpenSlot>>>,
+    /// The states of named sessions, which several connections may share.
     sessions: Sessions,
 }
 

@@ -59,15 +59,18 @@ pub struct NamedCapture(Arc<Mutex<NamedState>>);
 
 #[derive(Default)]
 enum NamedState {
+    /// It was not tried yet.
     #[default]
     None,
     /// It was tried and failed.
     GivenUp,
+    /// It was taken, and may be told of.
     Taken(Arc<NamedLeaf>),
 }
 
 /// The checkpoint of such a capture. Several actions may share it.
 struct NamedLeaf {
+    /// The checkpoint of the named paths.
     taken: Taken,
     /// True if a client was answered with it.
     is_told: AtomicBool,
@@ -103,7 +106,9 @@ impl NamedCapture {
 
 /// The part of a request that a capture of just its named paths needs.
 pub struct Pressing {
+    /// The request for the whole checkpoint, whose targets are the named paths.
     take: Take,
+    /// The place for the result.
     named: NamedCapture,
 }
 
@@ -159,6 +164,7 @@ impl Wanted {
 /// The last checkpoint that was taken for a turn. Actions that came before its answer know nothing of it.
 pub struct LastTurn {
     run: String,
+    /// The client's name of the turn; `None` never protects a later action.
     turn: Option<String>,
     checkpoint: TurnCheckpoint,
 }

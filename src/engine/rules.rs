@@ -20,7 +20,9 @@ pub struct InForce {
     pub warnings: Vec<String>,
     /// Lists the settings that were left aside without being mistakes.
     left_aside: Vec<String>,
+    /// The mistakes of the user's own layers.
     mistakes: Vec<Mistake>,
+    /// The values with their origins, by which the next reading keeps what a mistake would lose.
     settings: Vec<Setting>,
 }
 
@@ -40,6 +42,7 @@ pub struct FollowedSettings(Mutex<Current>);
 
 struct Current {
     in_force: Arc<InForce>,
+    /// The marks of the settings files when they were read.
     marks: SettingsMarks,
     /// True if the worker has been given the policy.
     delivered: bool,

@@ -65,9 +65,13 @@ impl Root {
 
 /// The session.
 pub struct Session {
+    /// The workspaces, shared with the process's other sessions.
     pub(super) engine: Arc<Engine>,
+    /// The way back to the session's thread, for what workers finish.
     pub(super) later: Later,
+    /// Receives the notices, in the order in which they come.
     tell: Tell,
+    /// The events that wait for their checkpoints.
     pub(super) deadlines: Deadlines,
     /// Jobs whose ends are waited for.
     pub(super) jobs: usize,
@@ -75,7 +79,9 @@ pub struct Session {
     root: Root,
     /// The record directory of the session's workspace, when an interrupted restore was found in it.
     interrupted_in: Option<PathBuf>,
+    /// True once the workspace was looked at for mistakes and interrupted restores.
     is_inspected: bool,
+    /// The part that connections of one name share.
     state: SharedState,
     /// The number by which this session and the others of the process are told apart.
     pub(super) number: u64,
@@ -87,7 +93,9 @@ pub struct Session {
     pub(super) reaches_model: bool,
     /// True if the client waits for answers before it acts.
     pub(super) waits: bool,
+    /// True while the base capture waits or is at work.
     is_base_running: bool,
+    /// True once a base capture was taken.
     has_base: bool,
     /// Errors that belong to no reply.
     faults: Vec<String>,

@@ -45,6 +45,7 @@ pub struct SessionState {
     /// The open run, which ends with its connection.
     #[serde(skip)]
     pub open_run: bool,
+    /// The file that keeps the state; `None` for a session without a name.
     #[serde(skip)]
     file: Option<PathBuf>,
     /// The mark of the file when it was last read or written.
@@ -96,7 +97,9 @@ pub type SharedState = Arc<Mutex<SessionState>>;
 
 /// All sessions with names.
 pub struct Sessions {
+    /// The directory of the files, one for each name.
     dir: PathBuf,
+    /// The states in memory, by run id.
     known: Mutex<HashMap<String, SharedState>>,
 }
 

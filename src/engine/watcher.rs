@@ -75,7 +75,9 @@ pub fn start(timeline: &Timeline, shared: &SharedStatus) -> Result<WatcherSource
 /// A watcher and the clock of its last answer.
 pub struct WatcherSource {
     watcher: Watcher,
+    /// The moment up to which changes were asked for.
     clock: Clock,
+    /// The status that sessions and `piton status` read.
     shared: SharedStatus,
 }
 

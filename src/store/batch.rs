@@ -75,6 +75,7 @@ struct Inner {
     ids: HashSet<ObjectId>,
     /// Waiting to become loose files, not yet compressed.
     waiting: Vec<(ObjectId, ObjectKind, Vec<u8>)>,
+    /// Bytes of the contents in `waiting`.
     waiting_bytes: usize,
     /// True if there are too many to be loose files.
     packing: bool,
@@ -106,6 +107,7 @@ pub struct Batch<'s> {
     present: OnceLock<Present>,
     /// The size of a batch from which on its objects are not compressed yet.
     light_from: u64,
+    /// True if packs are not compressed, decided once the batch is large enough.
     light: AtomicBool,
     inner: Mutex<Inner>,
     /// Packs that no thread appends to at this moment.

@@ -15,6 +15,7 @@ use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
 
 /// An index that was derived.
 pub(super) struct Derived {
+    /// The content of an index file of version 2.
     pub bytes: Vec<u8>,
     /// Objects that it names as the old index did, and that the pack does not hold whole.
     pub bad: BTreeSet<ObjectId>,

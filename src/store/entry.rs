@@ -32,6 +32,7 @@ const HEADER: usize = 48;
 /// The form of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
+    /// The object's own content.
     Whole(ObjectKind),
     /// An annotated tag: piton writes none.
     Tag,
@@ -44,6 +45,7 @@ pub(super) enum Form {
 /// The head of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
+    /// The form, which decides how the content is made.
     pub form: Form,
     /// The inflated size; of a delta, that of the delta itself.
     pub size: u64,
@@ -55,6 +57,7 @@ pub(super) struct Head {
 pub(super) enum Fault {
     /// The pack does not hold it as it should.
     Damaged(&'static str),
+    /// A system call failed, which says nothing of the object.
     System(std::io::Error),
     /// It is not judged: it would take more memory than the reader allows, or its base cannot be read now.
     Refused(Error),
@@ -88,6 +91,7 @@ pub(super) fn most_of_base(most: u64) -> u64 {
 
 /// A pack as its objects are read from it.
 pub(super) struct PackSource<'p> {
+    /// The open pack.
     pub file: &'p File,
     /// Bytes of the file.
     pub length: u64,
@@ -114,9 +118,13 @@ fn read_some(file: &File, bytes: &mut [u8], at: u64) -> std::io::Result<usize> {
 /// A range of a file as a stream.
 pub(super) struct Stream<'f> {
     file: &'f File,
+    /// The offset in the file at which the next piece begins.
     at: u64,
+    /// The offset at which the range ends.
     end: u64,
+    /// Bytes that were read ahead.
     piece: Vec<u8>,
+    /// The number of these that were given away.
     used: usize,
 }
 

@@ -15,7 +15,9 @@ pub struct Holes<'s> {
     store: &'s Store,
     /// The store's epoch when the look began; `None` if it could not be read.
     epoch: Option<String>,
+    /// Trees below which nothing is missing.
     whole: HashSet<ObjectId>,
+    /// Trees below which something is missing, with a sentence on the first hole.
     torn: HashMap<ObjectId, String>,
 }
 

@@ -11,9 +11,11 @@ use crate::model::id::ObjectId;
 /// An entry of an index, for one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PackEntry {
+    /// The object's id.
     pub id: ObjectId,
     /// CRC-32 of the entry's bytes in the pack.
     pub crc: u32,
+    /// The place of the entry in the pack, in bytes.
     pub offset: u64,
 }
 
@@ -28,7 +30,9 @@ const TAIL: usize = 40;
 
 /// A whole index of version 2.
 pub(super) struct Index {
+    /// The content of the index file, its checksum included.
     bytes: Arc<Vec<u8>>,
+    /// The number of its entries.
     count: usize,
 }
 

@@ -31,7 +31,9 @@ const MARK: &str = "piton packs 1";
 /// A pack as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KnownPack {
+    /// The mark of the index file when it was trusted.
     pub idx: FileMark,
+    /// The mark of the pack file at that moment.
     pub pack: FileMark,
     /// Counts its objects.
     pub objects: u64,

@@ -127,6 +127,7 @@ pub fn decode(bytes: &[u8]) -> (Vec<Record>, usize) {
 /// An open log. Its caller holds the lock of its workspace.
 pub struct Log {
     path: PathBuf,
+    /// The open file, at whose end records are appended.
     file: File,
     /// Bytes of whole records.
     length: u64,

@@ -72,6 +72,7 @@ pub(super) fn compress(kind: ObjectKind, content: &[u8]) -> Result<Vec<u8>> {
 /// A temporary file in the object directory, removed unless it is put in its place.
 struct Temporary {
     path: PathBuf,
+    /// True once the file has its name: it is not removed then.
     kept: bool,
 }
 
@@ -181,6 +182,7 @@ pub(super) fn sync_files(paths: &BTreeSet<PathBuf>) -> Result<()> {
 /// A loose object on its way: written, not yet synced, not yet in its place.
 pub(super) struct UnsyncedObject {
     temporary: Temporary,
+    /// The object's id, which decides its name.
     id: ObjectId,
 }
 

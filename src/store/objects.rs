@@ -39,7 +39,9 @@ const BORROWED: usize = 5;
 /// A copy of an object: in a pack, or in a file of its own.
 #[derive(Clone, Copy)]
 enum ObjectPlace<'p> {
+    /// The pack, and the offset of the entry in it.
     Packed(&'p Pack, u64),
+    /// The loose file.
     Alone(&'p Path),
 }
 
@@ -56,6 +58,7 @@ pub(super) struct Objects {
     noted: PathBuf,
     /// Its directory of objects, and those that it borrows from.
     dirs: Vec<PathBuf>,
+    /// The packs as they were listed last; `None` before the first listing.
     set: Mutex<Option<Arc<Set>>>,
     /// The packs that were compared with the inventory last. The set that readers listed since may lack what this one holds.
     accounted: Mutex<Option<Arc<Accounted>>>,

@@ -22,7 +22,9 @@ use crate::sys::writeback;
 
 /// An object as a pack holds it: its type-and-size header and the compressed content.
 pub(super) struct Packed {
+    /// The object's id.
     pub id: ObjectId,
+    /// The entry as it stands in a pack.
     pub bytes: Vec<u8>,
 }
 
@@ -83,15 +85,22 @@ pub(super) const LIGHT: &str = "pack-light-";
 
 /// A pack that is being written; dropped unfinished, it leaves nothing behind.
 pub(super) struct PackWriter {
+    /// The directory of packs.
     dir: PathBuf,
+    /// The temporary name of the pack.
     path: PathBuf,
     file: BufWriter<File>,
+    /// The place of the next entry, in bytes.
     offset: u64,
     /// Up to here the kernel was asked to write already.
     started: u64,
+    /// The entries so far, in the order in which they stand in the pack.
     objects: Vec<PackEntry>,
+    /// The ids of `objects`.
     ids: HashSet<ObjectId>,
+    /// The beginning of its later name: [`DENSE`] or [`LIGHT`].
     name: &'static str,
+    /// True once the pack has its name: the temporary file is not removed then.
     finished: bool,
 }
 
@@ -194,7 +203,9 @@ impl PackWriter {
 /// A pack that is durable and has no name yet; dropped, it leaves nothing behind.
 struct Sealed {
     writer: PackWriter,
+    /// The temporary name of the index.
     index: PathBuf,
+    /// The checksum of the pack, which ends the names of both.
     name: ObjectId,
 }
 

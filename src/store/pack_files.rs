@@ -14,7 +14,9 @@ use crate::sys::fs::lock::{FileLock, Mode};
 
 /// The places of a store.
 pub(super) struct StorePaths {
+    /// piton's directory, which has the lock of the store.
     pub home: PathBuf,
+    /// The bare repository in it.
     pub git_dir: PathBuf,
 }
 
@@ -23,7 +25,9 @@ pub(super) struct StorePaths {
 pub(super) struct PackFile {
     /// Without its extension.
     pub path: PathBuf,
+    /// Bytes of the pack file.
     pub length: u64,
+    /// The time of its last write; `None` where the file system tells none.
     modified: Option<SystemTime>,
 }
 

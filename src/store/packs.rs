@@ -37,9 +37,11 @@ const FEW: usize = 16;
 pub(super) struct Pack {
     /// Without an extension.
     pub stem: PathBuf,
+    /// The index that is used: the file's own, or `derived`.
     pub index: Index,
-    /// Of the index file; `None` if there is none.
+    /// The mark of the index file; `None` if there is none.
     pub idx: Option<FileMark>,
+    /// The mark of the pack file when its index was trusted.
     pub pack: FileMark,
     /// Objects that the index names and the pack does not hold.
     pub bad: BTreeSet<ObjectId>,
@@ -128,9 +130,11 @@ impl Pack {
 
 /// The packs of a store.
 pub(super) struct Set {
+    /// The packs, in the order of directories and names.
     pub packs: Vec<Arc<Pack>>,
     /// The directories as they were before they were listed.
     marks: Vec<(PathBuf, Option<FileMark>)>,
+    /// The moment before the first directory was listed, by the file system's clock in nanoseconds.
     listed: i64,
 }
 

@@ -22,16 +22,21 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// One light pack at work.
 pub(super) struct Recompression {
+    /// The pack that is taken apart.
     pub(super) light: PackFile,
+    /// The same pack, open for reading.
     pub(super) file: File,
     /// The entries that no dense pack holds, each with its end.
     pub(super) todo: VecDeque<(PackEntry, u64)>,
+    /// The dense pack that is being written; `None` between two of them.
     pub(super) writer: Option<PackWriter>,
     /// A pack that is being synced, by a thread of its own: a disk may take long.
     pub(super) finishing: Option<Receiver<Result<String>>>,
     /// True if an object could not be read. The others are compressed all the same, and the light pack stays.
     pub(super) damaged: bool,
+    /// Keeps others from consolidating packs meanwhile.
     pub(super) _consolidating: FileLock,
+    /// Keeps the packs that are being read from being removed.
     pub(super) _shared: FileLock,
 }
 

@@ -237,10 +237,13 @@ impl Store {
 
 /// A ref's lock file, as git makes it; removed unless it becomes the ref.
 struct Locked {
+    /// The file of the ref itself.
     path: PathBuf,
+    /// The lock file beside it (`<ref>.lock`).
     lock: PathBuf,
     /// Not yet written; `None` when it holds the target already.
     file: Option<std::fs::File>,
+    /// True once the lock file has become the ref.
     put: bool,
 }
 

@@ -32,7 +32,9 @@ pub(super) const LIGHT_SOON: u64 = 4 << 20;
 /// The store. Belongs to one thread; batches may be used from several.
 pub struct Store {
     pub(super) objects: Objects,
+    /// piton's directory, in which the store's locks and marks are.
     pub(super) home: PathBuf,
+    /// The bare repository in it.
     pub(super) git_dir: PathBuf,
     /// A light pack that is being compressed, with the locks that keeps.
     pub(super) recompressing: Option<Box<Recompression>>,
@@ -40,6 +42,7 @@ pub struct Store {
     pub(super) light_from: u64,
     /// Light packs that are damaged.
     pub(super) refused: Vec<String>,
+    /// Files without names, made ahead for loose objects.
     pub(super) ready: Ready,
 }
 

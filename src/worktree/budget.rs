@@ -22,14 +22,18 @@ const STREAM: u64 = 2 << 20;
 
 /// So many bytes, shared by all threads of one capture.
 pub(super) struct Budget {
+    /// The bytes that all files together may take.
     total: u64,
+    /// The bytes that nobody has taken.
     left: Mutex<u64>,
+    /// Woken when bytes come back.
     freed: Condvar,
 }
 
 /// Bytes that one file may take; dropped, others may.
 pub(super) struct Admitted<'b> {
     budget: &'b Budget,
+    /// The bytes that come back when it is dropped.
     bytes: u64,
     /// A file up to this size may be held whole.
     pub(super) whole: u64,

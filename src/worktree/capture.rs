@@ -94,10 +94,15 @@ const MANY: usize = if cfg!(test) { 8 } else { 8192 };
 /// The part of a capture that was read so far.
 #[derive(Default)]
 pub(super) struct Gathered {
+    /// Captured paths, in any order.
     pub(super) entries: Vec<(RelPath, ManifestEntry)>,
+    /// The facts of captured files, for the next capture.
     pub(super) known: Vec<(RelPath, KnownFile)>,
+    /// Paths that are left out, with the reasons.
     pub(super) skipped: BTreeMap<RelPath, SkipReason>,
+    /// Files that never held still while they were read.
     pub(super) unstable: Vec<RelPath>,
+    /// Paths that only a target brought in.
     targeted: Vec<RelPath>,
     pub(super) stats: Stats,
 }

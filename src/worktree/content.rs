@@ -46,10 +46,13 @@ const PIECE: usize = 1 << 20;
 
 /// Files whose content is doubted, those named by themselves first.
 pub(super) struct Doubts {
+    /// The file system's clock when the doubts began, in nanoseconds.
     now: i64,
+    /// Files whose content is compared.
     compared: Vec<(RelPath, KnownFile)>,
+    /// Files of databases: compared as far as there is room, else asked about.
     databases: Vec<(RelPath, KnownFile)>,
-    /// The files to compare; the first value tells how much each matters.
+    /// Files of which the kernel is asked for writers, with a weight: the greater, the earlier.
     asked: Vec<(i64, RelPath, KnownFile)>,
 }
 

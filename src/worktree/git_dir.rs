@@ -52,7 +52,9 @@ impl GitDir {
 /// The marks that show a changed index or `info/exclude`. git replaces its index as a whole, so the inode changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct GitMarks {
+    /// The mark of the index; `None` if there is none.
     pub(super) index: Option<FileMark>,
+    /// The mark of `info/exclude`; `None` if there is none.
     pub(super) exclude: Option<FileMark>,
 }
 

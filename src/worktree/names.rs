@@ -3,7 +3,9 @@
 /// Names sorted by bytes.
 #[derive(Default)]
 pub(super) struct Names {
+    /// All names, one behind the other.
     bytes: Vec<u8>,
+    /// The names' places in `bytes`, sorted by the names.
     spans: Vec<Span>,
 }
 

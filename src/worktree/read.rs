@@ -32,7 +32,9 @@ pub(super) struct Content {
 /// The state of a file, as reading found it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadMark {
+    /// The stamp of the content that was read.
     pub(super) stamp: Stamp,
+    /// The degree to which that stamp can be trusted.
     pub(super) held: HeldStill,
 }
 
@@ -58,6 +60,7 @@ impl ReadMark {
 /// The reason why there is no content.
 #[derive(Debug)]
 pub(super) enum Refusal {
+    /// The file is left out of the capture, for this reason.
     Skip(SkipReason),
     /// It is not there any more.
     Gone,
@@ -68,7 +71,9 @@ pub(super) enum Refusal {
 /// A file whose content is in the sink.
 #[derive(Debug)]
 pub(super) struct Stored {
+    /// The blob of its content.
     pub(super) id: ObjectId,
+    /// Bytes of its content.
     pub(super) bytes: u64,
     pub(super) mark: ReadMark,
 }
@@ -139,6 +144,7 @@ fn attempts<T>(
 
 struct Opened {
     file: File,
+    /// The stamp before anything was read.
     before: Stamp,
     /// The file clock before the file was opened.
     read_at: i64,
@@ -222,7 +228,9 @@ impl Opened {
 /// A large file on its way to the sink; tells its own failures from the sink's.
 struct StableSource<R> {
     file: R,
+    /// Bytes that are still to come, by the size that the file had when it was opened.
     left: u64,
+    /// The error of the file, if reading it ended the stream.
     failed: Option<std::io::Error>,
 }
 

@@ -27,9 +27,11 @@ const TOUCHED: usize = 64;
 /// The state of capturing one workspace.
 #[derive(Default)]
 pub(crate) struct Capturer {
+    /// The memory of the last capture, by which the next one is cheaper.
     pub(super) warmth: Warmth,
     /// A scan leaves its tree in memory, for changes to be applied to.
     pub(super) keeps_tree: bool,
+    /// The watcher, if one was started; without it every capture scans.
     pub(super) source: Option<TreeSource>,
     /// The memory is newer than the stamps file.
     pub(super) unsaved: bool,
@@ -37,6 +39,7 @@ pub(crate) struct Capturer {
     pub(super) synced: Option<Instant>,
     /// The changes that the last captures looked at, and when (the file system's clock).
     touched: VecDeque<(i64, Changes)>,
+    /// The place at which the next audit in idle time goes on.
     pub(super) audits: AuditPosition,
     /// The cost of the last checkpoint.
     cost: Option<Cost>,
@@ -44,6 +47,7 @@ pub(crate) struct Capturer {
 
 /// A source of changes.
 pub(super) struct TreeSource {
+    /// The watcher as a plain source of changes.
     port: Box<dyn ChangeSource>,
     /// It was begun for the tree that is warm now.
     pub(super) follows_tree: bool,

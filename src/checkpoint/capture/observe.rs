@@ -28,13 +28,17 @@ use crate::worktree::{Capture, Early, Request, Stats, capture, rewritten};
 
 /// The workspace as a capture found it under its rules, before anything names it.
 pub(crate) struct Observation {
+    /// The rules that the capture kept to, and what it left out.
     pub coverage: Arc<Coverage>,
-    /// Captured files and links, and their bytes.
+    /// Captured files and links, and the bytes of their content.
     pub totals: (u64, u64),
+    /// The cost of looking and reading.
     pub stats: Stats,
+    /// Sentences for the user on what could not be captured.
     pub warnings: Vec<String>,
     /// A name looks like a secret's; scans tell for themselves.
     pub secrets: bool,
+    /// The root tree as a checkpoint would name it, piton's own entry included.
     pub root: ObjectId,
     /// Trees (and records) that the store does not have yet.
     pub fresh: HashMap<ObjectId, Vec<u8>>,
@@ -57,6 +61,7 @@ pub(super) fn cost_of(stats: &Stats) -> Cost {
 
 /// The result of a scan.
 pub(crate) struct Scan {
+    /// The paths with all that was found out about them.
     pub capture: Capture,
     /// The digest of what the trees were built from beside the known files, if they hold the whole workspace.
     pub shape: Option<[u8; 20]>,
@@ -72,6 +77,7 @@ impl Scan {
 /// Everything that is known before a capture.
 #[derive(Clone, Default)]
 pub(super) struct PriorKnowledge {
+    /// The stamps of the last capture; empty if there are none that can be used.
     pub(super) stamps: Stamps,
     /// Paths that were captured before, but without stamps.
     sticky: BTreeSet<RelPath>,
@@ -82,6 +88,7 @@ pub(super) struct PriorKnowledge {
 /// The place to which captured content goes.
 #[derive(Clone, Copy)]
 pub(super) enum Destination<'b, 's> {
+    /// Content becomes objects of this batch.
     Batch(&'b Batch<'s>),
     /// Content is hashed and forgotten: for looking only.
     Nowhere,

@@ -114,6 +114,7 @@ impl Locked<'_> {
 
 /// An observation, and what it took to make it.
 struct Observed<'s> {
+    /// The workspace as it was found.
     observed: Observation,
     /// The knowledge that a scan began with.
     before: Option<PriorKnowledge>,

@@ -26,6 +26,7 @@ use crate::worktree::{Renewed, Stats, Warm};
 
 /// A capture at work. The memory is taken out of the capturer meanwhile and put back once the checkpoint stands.
 pub(super) struct Attempt {
+    /// The memory, as it is while the capture works with it.
     pub(super) warmth: Warmth,
     /// The time that asking what changed took, once it was asked.
     sync_us: Option<u64>,

@@ -23,6 +23,7 @@ pub(super) enum Warmth {
 
 /// The workspace as it was captured last.
 pub(super) struct Tree {
+    /// The tree, up to date as of the last capture.
     pub(super) warm: Warm,
     /// Without the known paths, which the tree holds.
     pub(super) stamps: Stamps,

@@ -22,15 +22,20 @@ const ID: usize = 20;
 /// The facts that one commit says.
 #[derive(Clone)]
 pub(crate) struct CommitFacts {
+    /// The root tree.
     pub tree: ObjectId,
+    /// The parents in git's order.
     pub parents: Vec<ObjectId>,
+    /// The record in its message.
     pub record: Arc<Record>,
 }
 
 /// The facts of all commits that were read or written.
 #[derive(Default)]
 pub(crate) struct CommitCache {
+    /// Every commit that was read or written, by id; a commit never changes.
     known: HashMap<ObjectId, CommitFacts>,
+    /// True if the file was read; it is read once.
     loaded: bool,
     /// Typed ones that may not be in the file.
     unsaved: Vec<ObjectId>,

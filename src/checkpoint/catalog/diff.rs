@@ -60,9 +60,13 @@ const MAX_COMPARED_BYTES: u64 = 8_000_000;
 
 /// The present state of a workspace, looked at without storing anything.
 pub struct Present {
+    /// Every path that a capture would hold.
     pub(crate) manifest: Manifest,
+    /// The rules under which it was looked at.
     pub(crate) coverage: Arc<Coverage>,
+    /// The root tree that a checkpoint of it would have.
     pub(crate) root: ObjectId,
+    /// Trees and records that the store does not have, by id.
     pub(crate) fresh: HashMap<ObjectId, Vec<u8>>,
     /// The paths that a scan has found; `None` where the warm tree has.
     pub(crate) known: Option<Arc<KnownPaths>>,
@@ -211,8 +215,10 @@ impl Catalog {
 }
 
 enum SideContent {
+    /// The path is absent on this side, or holds nothing to compare.
     None,
     Bytes(Vec<u8>),
+    /// More than [`MAX_COMPARED_BYTES`], on disk or in the store.
     TooLarge,
 }
 

@@ -38,11 +38,15 @@ pub struct Catalog {
     pub(crate) home: Home,
     pub(crate) workspace: Workspace,
     pub(crate) store: Store,
+    /// The workspace's policy as of the last reload.
     pub(crate) policy: Policy,
+    /// The facts of commits that were read before.
     pub(super) commits: RefCell<CommitCache>,
+    /// The last listing of each prefix of refs.
     pub(super) refs: RefCell<RefCache>,
     /// The checkpoints that the listings of refs came to, as long as these stand.
     pub(super) all: RefCell<Option<Arc<AllCheckpoints>>>,
+    /// Tree objects that were read lately.
     pub(super) trees: RefCell<RecentTrees>,
     /// The highest number that was given through this catalog.
     pub(super) given: Cell<u64>,

@@ -12,7 +12,9 @@ pub(super) struct RefCache(BTreeMap<String, RefListing>);
 
 /// The refs of one prefix, and the marks by which a move by somebody else is noticed.
 struct RefListing {
+    /// The refs in byte order of their names, broken ones among them.
     entries: Vec<RefEntry>,
+    /// The marks of the files and directories that were read for it.
     marks: RefMarks,
 }
 

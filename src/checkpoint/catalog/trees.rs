@@ -11,8 +11,11 @@ const GENERATION: usize = 1 << 20;
 /// The contents of recent tree objects. Two generations: what was not used in the last one is dropped.
 #[derive(Default)]
 pub(super) struct RecentTrees {
+    /// Trees that were used since the generations were swapped.
     young: HashMap<ObjectId, Vec<u8>>,
+    /// Trees that were used in the generation before.
     old: HashMap<ObjectId, Vec<u8>>,
+    /// Bytes of the contents in `young`, at most [`GENERATION`].
     bytes: usize,
 }
 

@@ -109,6 +109,7 @@ impl Restore {
 /// Names the paths that an interrupted restore announced, and their entries before and after it.
 #[derive(Debug)]
 pub struct Rest {
+    /// Every path that the announcement names.
     planned: BTreeSet<RelPath>,
     /// Before and after; `None` if one of them cannot be read any more.
     ends: Option<[Manifest; 2]>,

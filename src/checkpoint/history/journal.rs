@@ -143,6 +143,7 @@ pub struct Contents {
 pub struct ReadPosition {
     /// Device and inode.
     object: (u64, u64),
+    /// Bytes up to the end of the last whole line that was read.
     whole: u64,
 }
 

@@ -90,8 +90,11 @@ pub struct Restored {
 
 /// The target of a restore, loaded.
 pub(super) struct Loaded {
+    /// The checkpoint to go to.
     pub(super) checkpoint: Checkpoint,
+    /// All its paths.
     pub(super) manifest: Manifest,
+    /// The rules under which it was taken.
     pub(super) coverage: Coverage,
 }
 
@@ -106,6 +109,7 @@ pub enum RestoreStage<'p> {
 
 /// An interrupted operation that is taken up again.
 pub(crate) struct Resume {
+    /// The announcement, as the journal has it.
     pub(super) begin: OperationStart,
     /// Finish it; else go back to where it began.
     pub(super) go_on: bool,

@@ -22,14 +22,20 @@ use crate::sys::fs::durable::{create_private_dir, replace_file};
 /// Holds the content of an identity record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
+    /// The workspace's id, 16 lowercase hex digits.
     id: String,
+    /// The canonical path; bytes that are not UTF-8 are replaced.
     path: String,
+    /// The same, percent-quoted; only where the path is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path_quoted: Option<String>,
+    /// RFC 3339, when the workspace was first seen; empty in records of older builds.
     #[serde(default)]
     since: String,
+    /// The device of the directory; 0 when unknown.
     #[serde(default)]
     dev: u64,
+    /// The inode of the directory; 0 when unknown.
     #[serde(default)]
     ino: u64,
     /// CRC-32 of the rest; older builds and people wrote none.

@@ -289,11 +289,13 @@ fn owner(name: &str) -> Option<&str> {
 /// A look at one workspace.
 struct WorkspaceCheck<'s> {
     store: &'s Store,
+    /// The workspace's id.
     id: &'s str,
     /// Each with the ref that it is about.
     found: Vec<(Damage, Option<String>)>,
     /// The checkpoints that some ref names, itself or by what comes from it.
     named: HashMap<ObjectId, Record>,
+    /// The first checkpoint that was found with each ordinal.
     numbers: HashMap<u64, ObjectId>,
 }
 

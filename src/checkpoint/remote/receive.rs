@@ -46,8 +46,11 @@ pub struct Received {
 
 /// A fetch that waits to be taken over.
 pub(crate) struct Fetched {
+    /// The repository aside in which the objects are.
     quarantine: Quarantine,
+    /// The refs that were found good, with the commits that they name.
     accepted: Vec<(ArrivedRef, ObjectId)>,
+    /// The answer for the user; taking over completes it.
     received: Received,
     /// One fetch at a time.
     _lock: FileLock,
@@ -56,9 +59,11 @@ pub(crate) struct Fetched {
 /// A ref as it arrived: whose it is, and what it says of itself.
 #[derive(Debug, PartialEq, Eq)]
 struct ArrivedRef {
+    /// The id of the workspace that it belongs to at its origin.
     workspace: String,
     /// `heads/<run>`, or `<kind>/<ordinal>`.
     rest: String,
+    /// The kind and ordinal that a leaf's name tells; `None` for a branch.
     leaf: Option<(CheckpointKind, u64)>,
 }
 
@@ -216,11 +221,13 @@ fn is_run(run: &str) -> bool {
 
 /// Judges what came in.
 struct ArrivalReview<'s> {
+    /// The quarantine as a store.
     aside: &'s Store,
     /// Limits the memory that the paths of one tree may take.
     memory: u64,
     /// Typed checkpoints that were found good.
     good: HashSet<ObjectId>,
+    /// The weights of trees that were met already.
     scale: Scale,
 }
 

@@ -151,7 +151,9 @@ impl Catalog {
 /// Remembers the verdicts on commits and trees.
 #[derive(Default)]
 struct SendReview {
+    /// The verdict on each commit and tree that was looked at; `None` if it may be sent.
     known: HashMap<ObjectId, Option<WithholdReason>>,
+    /// The weights of trees that were met already.
     scale: Scale,
 }
 
@@ -162,7 +164,9 @@ enum WithholdReason {
     Told(u64),
     /// Its files do.
     Secrets(u64),
+    /// Its trees name more paths than there is memory for.
     Large(u64),
+    /// Something of it cannot be read.
     Unreadable,
 }
 

@@ -27,8 +27,11 @@ use crate::worktree::{Target, files_below};
 
 /// The files to which a typed checkpoint of a run is narrowed.
 pub(crate) struct Narrowing {
+    /// The patterns, compiled.
     tracked: Tracked,
+    /// The patterns that select files, in the dialect of `.gitignore`.
     patterns: Vec<String>,
+    /// The patterns of inputs that are left out.
     read_only: Vec<String>,
     /// The files of the run's last typed checkpoint: once recorded, a file stays recorded while it exists.
     kept: HashSet<RelPath>,

@@ -22,6 +22,7 @@ const MOST_LOST: usize = 1000;
 
 /// The result of a comparison with the inventory.
 pub(super) struct Accounted {
+    /// The packs that stood then.
     pub(super) set: Arc<Set>,
     /// The inventory as it was after that.
     told: Option<FileMark>,
@@ -31,6 +32,7 @@ pub(super) struct Accounted {
 
 /// The objects that readers have noted.
 struct Notes {
+    /// The ids in the order in which they were noted.
     ids: Vec<ObjectId>,
     /// Bytes of the file when it was read.
     length: usize,

@@ -34,6 +34,7 @@ impl IndexHash {
 /// One entry.
 #[derive(Debug)]
 pub(super) struct IndexSlot {
+    /// The path in the repository; empty in a split index for an entry of the shared one.
     pub(super) name: Vec<u8>,
     /// True if it is a file or link (no submodule, no sparse directory) and not deleted.
     pub(super) tracked: bool,
@@ -51,7 +52,9 @@ pub(super) struct Link {
 /// One index file.
 #[derive(Debug)]
 pub(super) struct Parsed {
+    /// The entries in the index's order.
     pub(super) slots: Vec<IndexSlot>,
+    /// The shared index that it builds upon; `None` if it stands alone.
     pub(super) link: Option<Link>,
 }
 

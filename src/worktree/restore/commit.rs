@@ -36,7 +36,9 @@ pub(super) struct Commit<'a> {
     /// Files whose permissions are not set in place.
     pub shared: &'a SharedFiles,
     pub turns: Turns,
+    /// Contents that wait beside their places, by path.
     pub staged: BTreeMap<RelPath, Staging>,
+    /// Directories that are writable for the time of the restore.
     pub loosened: Loosened,
     /// Frees what was displaced.
     pub deferred: DeferredUnlink,
@@ -53,9 +55,11 @@ pub(super) struct Commit<'a> {
 
 /// The steps in their order.
 struct Steps<'a> {
+    /// Directories to be made, from the top.
     dirs: Vec<RestoreStep<'a>>,
     /// Of files and links that are not directories before or afterwards: each independent of all others.
     files: Vec<RestoreStep<'a>>,
+    /// Deletions and permissions of directories, from the bottom.
     rest: Vec<RestoreStep<'a>>,
 }
 

@@ -27,6 +27,7 @@ const LONGEST_TARGET: usize = 1 << 16;
 pub(super) struct Staged {
     /// The directory it waits in: that of its place, or the deepest one above it that exists.
     pub dir: RelPath,
+    /// Its temporary name there.
     pub name: Vec<u8>,
     /// Its facts when it was complete.
     pub seen: Stat,
@@ -36,6 +37,7 @@ pub(super) struct Staged {
 
 /// The outcome of staging one file or link of the plan.
 pub(super) enum Staging {
+    /// The content waits for its rename.
     Ready(Staged),
     /// The place holds the target already.
     Already,
@@ -48,6 +50,7 @@ pub(super) struct Arrival<'a> {
     pub path: &'a RelPath,
     /// The entry that it replaces; `None` for a path that must not exist.
     pub from: Option<&'a ManifestEntry>,
+    /// The entry that is to stand there.
     pub to: &'a ManifestEntry,
 }
 
@@ -58,6 +61,7 @@ pub(super) struct StagingArea<'a> {
     pub root: &'a Dir,
     /// The root's file system.
     pub dev: u64,
+    /// The contents, by id.
     pub blobs: &'a dyn BlobSource,
     /// True if all files are synced at once when all are written.
     pub bulk: bool,
@@ -187,6 +191,7 @@ fn damaged(id: &ObjectId) -> Error {
 /// Takes the target of a link, and no more than a link can have: a blob of any length may be called one.
 struct Destination {
     bytes: Vec<u8>,
+    /// True if there was more than a link can have.
     is_cut: bool,
 }
 
@@ -209,7 +214,9 @@ impl Write for Destination {
 struct Checked<'a> {
     file: &'a mut File,
     hasher: ObjectHasher,
+    /// Bytes that were written.
     total: u64,
+    /// The first error of the file, if writing ended with one.
     error: Option<std::io::Error>,
 }
 

@@ -16,8 +16,11 @@ pub(super) enum RestoreStep<'a> {
     Replace(&'a RelPath, &'a ManifestEntry),
     /// Looks whether everything in a directory may go, before any of it does.
     Vacate(&'a RelPath),
+    /// A file or link that goes.
     Remove(&'a RelPath, &'a ManifestEntry),
+    /// A directory that goes, if it is empty by then.
     RemoveDir(&'a RelPath, &'a ManifestEntry),
+    /// New permissions, in the place of the old ones.
     SetMode(&'a RelPath, &'a ManifestEntry, &'a ManifestEntry),
     /// The permissions of a directory that this restore made.
     FinishDir(&'a RelPath, &'a ManifestEntry),
@@ -25,6 +28,7 @@ pub(super) enum RestoreStep<'a> {
 
 /// The outcome of a step.
 pub(super) enum StepOutcome {
+    /// The path is now as the plan has it.
     Changed,
     /// It was so already.
     Already,
@@ -32,6 +36,7 @@ pub(super) enum StepOutcome {
     Kept(String),
     /// It is not what was saved.
     Moved,
+    /// It could not be done; the reason, for people.
     Failed(String),
 }
 

@@ -23,6 +23,7 @@ const WORTH: usize = if cfg!(test) { 2 } else { 4096 };
 /// Names to look at again in one directory that was visited before.
 pub(crate) struct Again {
     pub(crate) place: WalkDir,
+    /// The names in it to look at, as bytes.
     pub(crate) names: Vec<Vec<u8>>,
 }
 

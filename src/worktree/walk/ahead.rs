@@ -49,6 +49,7 @@ const SPINS: usize = 200;
 struct Queue {
     /// The walk comes to the last one first.
     waiting: Vec<RelPath>,
+    /// Directories that scouts are listing now.
     working: Vec<RelPath>,
     /// `None`: the scout could not.
     ready: HashMap<RelPath, Option<DirListing>>,
@@ -56,6 +57,7 @@ struct Queue {
     names: usize,
     /// True if the walk sleeps.
     awaited: bool,
+    /// True once the walk has ended: scouts end too.
     closed: bool,
 }
 

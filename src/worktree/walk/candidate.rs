@@ -16,6 +16,7 @@ pub(crate) enum Class {
     Kept,
     /// In the index of the user's git.
     Tracked,
+    /// Admitted by the rules alone.
     Ordinary,
     /// Only because it is a target; not counted, not sticky.
     Targeted,
@@ -27,12 +28,14 @@ pub(crate) enum ContentSource {
     Known(ObjectId),
     /// Read during the walk (links, ignore files).
     Held(Box<(Vec<u8>, ReadMark)>),
+    /// To be read and hashed after the walk.
     Unread,
 }
 
 /// A file or link to capture.
 pub(crate) struct Candidate {
     pub(crate) path: RelPath,
+    /// The stamp when the walk saw it.
     pub(crate) stamp: Stamp,
     pub(crate) source: ContentSource,
     pub(crate) class: Class,
@@ -44,9 +47,11 @@ pub(crate) struct Candidate {
 #[derive(Default)]
 pub(crate) struct WalkResult {
     pub(crate) files: Vec<Candidate>,
+    /// Paths that are left out, with the reasons.
     pub(crate) skipped: BTreeMap<RelPath, SkipReason>,
     /// Files over the count guard.
     pub(crate) over: Vec<RelPath>,
+    /// Patterns that came from outside of the tree (`.git/info/exclude`).
     pub(crate) excludes: Vec<Pattern>,
     pub(crate) warnings: Vec<String>,
     /// Directories that were looked into, parents before children.

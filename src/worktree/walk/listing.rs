@@ -21,6 +21,7 @@ pub(super) const BUFFER: usize = 64 << 10;
 pub(super) struct DirListing {
     /// Scouts do not keep directories open.
     pub(super) dir: Option<OwnedFd>,
+    /// The facts of the directory itself, from before its names were read.
     pub(super) facts: Stat,
     /// Sorted by bytes.
     pub(super) names: Names,
@@ -32,7 +33,9 @@ pub(super) struct DirListing {
 /// are true: the rest is seen when it is opened.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
+    /// The file system's clock before the look, in nanoseconds.
     pub(super) at: i64,
+    /// The stamp; else the reason why there is none.
     pub(super) stamp: Result<Stamp, Errno>,
 }
 

@@ -16,7 +16,9 @@ const SPINS: usize = 1_000;
 
 /// The progress of a directory.
 enum PlanSlot {
+    /// Nobody reads it yet.
     Waiting,
+    /// A scout is reading it.
     Claimed,
     /// `None`: it could not be read ahead.
     Ready(Option<Box<DirListing>>),

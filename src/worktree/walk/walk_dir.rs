@@ -13,6 +13,7 @@ use crate::model::path::RelPath;
 /// The verdict of the rules on a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DirState {
+    /// Everything in it is looked at by the rules.
     Open,
     /// Ignored or generated: only paths captured before or tracked by git are looked at.
     Ignored,
@@ -37,12 +38,14 @@ pub(crate) struct WalkDir {
     pub(crate) forced: bool,
     /// True if a rule names it as wanted, so that its maker's mark does not close it.
     pub(crate) pinned: bool,
+    /// Directories above it, up to the root: 0 for the root.
     pub(crate) depth: usize,
 }
 
 /// A directory that was looked into.
 pub(crate) struct Visited {
     pub(crate) place: WalkDir,
+    /// Its permission bits, `0..=0o7777`.
     pub(crate) perm: u16,
     /// True if it is recorded for itself, not only if something below is.
     pub(crate) recorded: bool,
@@ -98,6 +101,7 @@ pub(crate) struct Repository {
     pub(crate) git: GitDir,
     /// Of its index and its `info/exclude`, from before they were read.
     pub(crate) marks: GitMarks,
+    /// The files that its index names.
     pub(crate) tracked: Arc<Tracked>,
 }
 

@@ -51,15 +51,22 @@ pub(super) struct Walker<'a> {
     pub(super) extent: Option<PathList<'a, &'a RelPath>>,
     pub(super) targets: PathList<'a, &'a RelPath>,
     pub(super) recursive: PathList<'a, &'a RelPath>,
+    /// The paths of the last capture, with their facts.
     pub(super) known: PathList<'a, (RelPath, KnownFile)>,
     /// The place in `known` that the walk has come to.
     pub(super) known_at: usize,
+    /// Further paths that stay captured, whatever ignore rule appears.
     pub(super) sticky: PathList<'a, &'a RelPath>,
+    /// The configured excludes; `None` if there are none.
     pub(super) configured: Option<Arc<Level>>,
+    /// Device and inode of directories that are never entered.
     pub(super) never: Vec<(u64, u64)>,
+    /// The things to visit next, the nearest last.
     pub(super) stack: Vec<WalkItem>,
     pub(super) buffer: Vec<MaybeUninit<u8>>,
+    /// Candidates so far that the count guard counts.
     pub(super) ordinary: u64,
+    /// Files and bytes that only targets may still bring in.
     pub(super) budget: (u64, u64),
     /// Entries that may still be weighed.
     pub(super) weighing: u32,

@@ -42,15 +42,20 @@ pub(super) enum Built {
     Stale,
     /// It is not in the checkpoint: it was only passed through, and nothing below is captured.
     Absent,
+    /// Its tree object, as it is now.
     Tree(ObjectId),
 }
 
 /// A directory that was looked into.
 pub(super) struct DirNode {
     pub(super) state: DirState,
+    /// The ignore rules that hold in it.
     pub(super) level: Option<Arc<Level>>,
+    /// True if a rule names it as wanted.
     pub(super) pinned: bool,
+    /// Its permission bits, `0..=0o7777`.
     pub(super) perm: u16,
+    /// True if it is recorded for itself, not only if something below is.
     pub(super) recorded: bool,
     /// True if nothing that stands in it itself was left out.
     pub(super) whole: bool,
@@ -62,6 +67,7 @@ pub(super) struct DirNode {
     pub(super) leaves: Vec<Leaf>,
     /// Sorted by name.
     pub(super) dirs: Vec<(Box<[u8]>, DirNode)>,
+    /// The state of its tree object.
     pub(super) built: Built,
 }
 

@@ -28,6 +28,7 @@ pub struct Warm {
     pub(super) rules: CaptureRules,
     /// Repositories by where their work trees begin.
     pub(super) repos: BTreeMap<RelPath, Arc<Repo>>,
+    /// The coverage of the whole, as of the last capture.
     pub(super) coverage: Arc<Coverage>,
     /// The knowledge of paths that could not be taken the last time.
     pub(super) retained: BTreeMap<RelPath, KnownFile>,
@@ -35,10 +36,13 @@ pub struct Warm {
     pub(super) eventless: BTreeSet<RelPath>,
     /// True if `eventless` has changed since it was asked for.
     pub(super) moved: bool,
+    /// Sentences for the user, as of the last capture.
     pub(super) warnings: Vec<String>,
     /// Captured files whose names look like secrets'.
     pub(super) secrets: u64,
+    /// Captured files and links.
     pub(super) files: u64,
+    /// Bytes of their content.
     pub(super) bytes: u64,
     /// piton's own records: the blob of each directory in which something deviates.
     pub(super) shards: BTreeMap<RelPath, ObjectId>,
@@ -46,6 +50,7 @@ pub struct Warm {
     pub(super) unsure: BTreeSet<RelPath>,
     /// The blob of the record of the whole, and the entry of all records; `None` when they may have changed.
     pub(super) own: Option<(Option<ObjectId>, Option<TreeEntry>)>,
+    /// The root tree; `None` when something has to be built anew.
     pub(super) tree: Option<ObjectId>,
 }
 
