@@ -17,20 +17,25 @@ const BASE_WAIT: Duration = Duration::from_millis(20);
 
 /// A thing that waits for the worker.
 pub(super) enum Item {
+    /// A job of a session that is no checkpoint of an action.
     Do(Job),
+    /// A checkpoint that somebody waits for.
     Capture(Box<Wanted>),
+    /// A policy that was read anew.
     Policy(Box<Policy>),
     /// Ask the watcher ahead of an action that is being judged.
-    Listen,
+    SyncAhead,
 }
 
 /// The next thing that the worker does.
 pub(super) enum Next {
+    /// The first thing that waits.
     Item(Item),
     /// The captures that sessions begin with.
     Bases(Vec<Wanted>),
     /// Nothing came by the time of the next idle task.
     Idle,
+    /// The worker was dropped: nothing comes any more.
     Closed,
 }
 
@@ -38,6 +43,7 @@ pub(super) enum Next {
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
+    /// Woken by whatever comes, and by the end.
     changed: Condvar,
     /// The number of waiting captures, which can be read without the lock.
     captures: AtomicUsize,
@@ -45,11 +51,15 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct State {
+    /// The things that wait, in the order in which they came.
     items: VecDeque<Item>,
+    /// Captures that sessions begin with. They give way to those of actions, and no job overtakes them.
     bases: Vec<Wanted>,
     /// The time at which the oldest of `bases` came.
     since: Option<Instant>,
+    /// True from the moment at which something was taken out until the worker asks again.
     is_at_work: bool,
+    /// True once the worker was dropped.
     is_closed: bool,
 }
 
@@ -101,7 +111,7 @@ impl Queue {
             }
             if let Some(item) = state.items.pop_front() {
                 self.captures.fetch_sub(usize::from(matches!(item, Item::Capture(_))), Ordering::SeqCst);
-                state.is_at_work = !matches!(item, Item::Listen);
+                state.is_at_work = !matches!(item, Item::SyncAhead);
                 return Next::Item(item);
             }
             let base_at = state.since.map(|since| if warm { since + BASE_WAIT } else { since });
@@ -184,6 +194,6 @@ impl Queue {
 fn captures(state: &State) -> impl Iterator<Item = &Wanted> {
     state.items.iter().filter_map(|item| match item {
         Item::Capture(wanted) => Some(wanted.as_ref()),
-        Item::Do(_) | Item::Policy(_) | Item::Listen => None,
+        Item::Do(_) | Item::Policy(_) | Item::SyncAhead => None,
     })
 }

@@ -28,8 +28,11 @@ const BACK_OFF: u32 = 8;
 
 /// A worker; dropping it lets its thread end after the jobs that wait.
 pub struct Worker {
+    /// The things that wait for the thread.
     queue: Arc<Queue>,
+    /// True once the work at hand is to end early.
     stop: Arc<AtomicBool>,
+    /// The watcher's state, for replies.
     watcher: SharedStatus,
     thread: JoinHandle<()>,
 }
@@ -79,7 +82,7 @@ impl Worker {
     pub fn sync_ahead(&self) {
         if !self.queue.is_busy() {
             // If there is no room, the action asks by itself.
-            let _ = self.queue.push(Item::Listen);
+            let _ = self.queue.push(Item::SyncAhead);
         }
     }
 
@@ -129,7 +132,7 @@ impl WorkerLoop {
             let idle_at = task.map(|task: IdleTask| since + task.after());
             match self.queue.next(idle_at, self.timeline.is_live()) {
                 // This is no job, so the idle time is not counted anew.
-                Next::Item(Item::Listen) => {
+                Next::Item(Item::SyncAhead) => {
                     self.timeline.sync_ahead();
                     continue;
                 }
