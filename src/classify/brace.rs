@@ -21,9 +21,9 @@ pub(super) fn expand(chunks: Vec<Chunk>) -> Vec<Vec<Chunk>> {
     let mut atoms = Vec::new();
     for chunk in &chunks {
         if plain(chunk) {
-            atoms.extend(chunk.text.chars().map(Atom::Char))
+            atoms.extend(chunk.text.chars().map(Atom::Char));
         } else {
-            atoms.push(Atom::Fixed(chunk.clone()))
+            atoms.push(Atom::Fixed(chunk.clone()));
         }
         if atoms.len() > MAX_ATOMS {
             return vec![chunks];

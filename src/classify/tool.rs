@@ -1,6 +1,6 @@
 //! Structured tool calls of agents: what they write, told by their names and the usual fields of their input.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -362,7 +362,7 @@ fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<FoundEffe
 }
 
 fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<FoundEffect> {
-    let shell = Shell { variables: Default::default(), cwd: Some(context.cwd.clone()) };
+    let shell = Shell { variables: HashMap::new(), cwd: Some(context.cwd.clone()) };
     let placed = place(&Arg::literal(path, (0, 0)), &shell, &Site::default(), context);
     let mut found = FoundEffect::new(class, tool, "tool", (0, 0));
     found.target = Some(path.to_owned());

@@ -99,9 +99,9 @@ impl Scanner<'_, '_> {
                 b'$' | b'`' => {
                     push_literal(parts, &self.source[start..self.position], true);
                     if byte == b'$' {
-                        self.dollar(parts, true)
+                        self.dollar(parts, true);
                     } else {
-                        self.backtick(parts, true)
+                        self.backtick(parts, true);
                     }
                     start = self.position;
                 }

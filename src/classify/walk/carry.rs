@@ -249,9 +249,9 @@ impl Walk<'_> {
         }
         let mut inner = command.to_vec();
         if inner.iter().any(|arg| arg.text.contains('{')) {
-            replace(&mut inner, "{}", (&given, &given))
+            replace(&mut inner, "{}", (&given, &given));
         } else {
-            inner.extend(given)
+            inner.extend(given);
         }
         self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone())
     }
@@ -262,9 +262,9 @@ impl Walk<'_> {
             let mut inner = call.args[at + 1..].to_vec();
             let matched = [Arg { glob: true, ..Arg::unknown("{}", call.span) }];
             if inner.iter().any(|arg| arg.text.contains("{}")) {
-                replace(&mut inner, "{}", (&matched, &matched))
+                replace(&mut inner, "{}", (&matched, &matched));
             } else {
-                inner.extend(matched)
+                inner.extend(matched);
             }
             self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
         }

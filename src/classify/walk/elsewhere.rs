@@ -1,5 +1,6 @@
 //! Commands that run on another machine or in a container.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::builtin::join_args;
@@ -32,8 +33,8 @@ impl Walk<'_> {
             _ => args.get(parsed.rest.min(args.len()) + remote.spec.skip..).unwrap_or_default(),
         };
         let rest = if rest.first().is_some_and(|arg| arg.text == "--") { &rest[1..] } else { rest };
-        let site = self.site_of(remote, &parsed, shell);
-        let mut inner_shell = Shell { variables: Default::default(), cwd: self.directory_there(&parsed, &site) };
+        let site = site_of(remote, &parsed, shell);
+        let mut inner_shell = Shell { variables: HashMap::new(), cwd: directory_there(&parsed, &site) };
         let outer_site = std::mem::replace(&mut self.site, site);
         let outer_found = std::mem::take(&mut self.found);
         let outer_opaque = self.opaque;
@@ -68,23 +69,6 @@ impl Walk<'_> {
         } else {
             self.dispatch(rest, call.span, call.input.clone(), shell);
         }
-    }
-
-    fn site_of(&self, remote: &Remote, parsed: &Parsed, shell: &Shell) -> Site {
-        let mut mounts = Vec::new();
-        for mount in parsed.values(&remote.mounts) {
-            if let Some((local, there)) = mount_pair(mount)
-                && let Some(cwd) = &shell.cwd
-            {
-                mounts.push((resolve(cwd, &local), PathBuf::from(there)));
-            }
-        }
-        Site { elsewhere: true, mounts }
-    }
-
-    fn directory_there(&self, parsed: &Parsed, site: &Site) -> Option<PathBuf> {
-        let there = parsed.value(&["-w", "--workdir"])?.text.clone();
-        site.mounts.iter().find_map(|(local, inner)| Some(local.join(PathBuf::from(&there).strip_prefix(inner).ok()?)))
     }
 
     /// Takes over effects from over there, with their meaning here.
@@ -128,6 +112,25 @@ fn counts(found: &FoundEffect) -> bool {
         Class::ExecOpaque => found.certainty == Certainty::Named || found.rule == "script-from-input",
         _ => found.severity != Some(crate::model::effect::Severity::Info),
     }
+}
+
+/// Returns where a command elsewhere runs, with the mounts that make its paths local again.
+fn site_of(remote: &Remote, parsed: &Parsed, shell: &Shell) -> Site {
+    let mut mounts = Vec::new();
+    for mount in parsed.values(&remote.mounts) {
+        if let Some((local, there)) = mount_pair(mount)
+            && let Some(cwd) = &shell.cwd
+        {
+            mounts.push((resolve(cwd, &local), PathBuf::from(there)));
+        }
+    }
+    Site { elsewhere: true, mounts }
+}
+
+/// Returns the directory here of the one in which a command there starts, where a mount tells it.
+fn directory_there(parsed: &Parsed, site: &Site) -> Option<PathBuf> {
+    let there = parsed.value(&["-w", "--workdir"])?.text.clone();
+    site.mounts.iter().find_map(|(local, inner)| Some(local.join(PathBuf::from(&there).strip_prefix(inner).ok()?)))
 }
 
 /// Returns where the arguments behind the subcommand begin; options may stand in front of it.

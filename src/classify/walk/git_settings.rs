@@ -159,12 +159,11 @@ fn kind(key: &str) -> Option<SettingKind> {
     let (section, rest) = key.split_once('.')?;
     let name = rest.rsplit('.').next().unwrap_or(rest);
     let kind = match (section, name) {
-        ("core", "editor") | ("sequence", "editor") => SettingKind::Editor,
+        ("core" | "sequence", "editor") => SettingKind::Editor,
         ("core", "pager" | "sshcommand" | "askpass" | "gitproxy" | "fsmonitor" | "alternaterefscommand")
         | ("pager", _)
         | ("diff", "external" | "command" | "textconv")
-        | ("difftool" | "mergetool" | "guitool", "cmd" | "path")
-        | ("browser" | "man", "cmd" | "path")
+        | ("difftool" | "mergetool" | "guitool" | "browser" | "man", "cmd" | "path")
         | ("merge", "driver")
         | ("filter", "clean" | "smudge" | "process")
         | ("gpg", "program" | "defaultkeycommand")

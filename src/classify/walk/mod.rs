@@ -30,6 +30,7 @@ use super::shell::{
 };
 use crate::model::effect::{Certainty, Class, Severity};
 use function::Function;
+use output::OutputPlace;
 use search::Search;
 
 /// Deepest nesting of payloads (`bash -c "bash -c …"`).
@@ -326,11 +327,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Remembers what went into a file; what else flows on.
-    fn keep(&mut self, output: Option<Option<PathBuf>>, made: Stream) -> Stream {
+    fn keep(&mut self, output: OutputPlace, made: Stream) -> Stream {
         match output {
-            None => made,
-            Some(None) => Stream::Nothing,
-            Some(Some(path)) => {
+            OutputPlace::Onward => made,
+            OutputPlace::Unknown => Stream::Nothing,
+            OutputPlace::File(path) => {
                 self.written.insert(path, made);
                 Stream::Nothing
             }
@@ -338,13 +339,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Effects of redirects; the input they give, and the file that output goes to.
-    fn redirects(
-        &mut self,
-        redirects: &[Redirect],
-        input: Stream,
-        shell: &mut Shell,
-    ) -> (Stream, Option<Option<PathBuf>>) {
-        let (mut input, mut output) = (input, None);
+    fn redirects(&mut self, redirects: &[Redirect], input: Stream, shell: &mut Shell) -> (Stream, OutputPlace) {
+        let (mut input, mut output) = (input, OutputPlace::Onward);
         for redirect in redirects {
             match redirect.kind {
                 RedirectKind::Heredoc(index) => {
@@ -379,7 +375,8 @@ impl<'a> Walk<'a> {
                         let found = FoundEffect::new(class, "redirect", "redirect", redirect.span);
                         self.report(found, Some(target), shell);
                         if !redirect.stderr {
-                            output = Some(place(target, shell, &self.site, self.context).path);
+                            let path = place(target, shell, &self.site, self.context).path;
+                            output = path.map_or(OutputPlace::Unknown, OutputPlace::File);
                         }
                     }
                 }

@@ -1,8 +1,20 @@
 //! The output of commands, where it decides what the next one runs.
 
+use std::path::PathBuf;
+
 use super::Stream;
 use super::dispatch::Invocation;
 use crate::classify::expand::Arg;
+
+/// The place to which redirects send a command's output.
+pub(super) enum OutputPlace {
+    /// Nowhere else: it flows on to the next command.
+    Onward,
+    /// A file whose path the line does not tell.
+    Unknown,
+    /// The file at this path.
+    File(PathBuf),
+}
 
 /// Programs whose output is shell code for their own set-up.
 const SETUP: [&str; 38] = [

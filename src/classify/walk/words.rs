@@ -7,7 +7,7 @@ use crate::classify::shell::{Assignment, Part, Script, Word};
 impl Walk<'_> {
     /// The arguments a word becomes.
     pub(crate) fn expand(&mut self, word: &Word, shell: &mut Shell) -> Vec<Arg> {
-        let mut args = self.elements(word, shell).unwrap_or_default();
+        let mut args = elements(word, shell).unwrap_or_default();
         let chunks = if args.is_empty() { self.chunks(word, shell) } else { Vec::new() };
         for chunks in chunks {
             arguments(chunks, word.span, &mut args);
@@ -17,20 +17,6 @@ impl Walk<'_> {
             self.bounds.word();
         }
         args
-    }
-
-    /// The arguments of a word that is a list and nothing else: `"${a[@]}"`, `"$@"`.
-    fn elements(&self, word: &Word, shell: &Shell) -> Option<Vec<Arg>> {
-        // Quotes leave empty literals around it.
-        let mut parts = word.parts.iter().filter(|part| !matches!(part, Part::Literal { text, .. } if text.is_empty()));
-        let (Some(Part::Elements { name, .. } | Part::Variable { name, .. }), None) = (parts.next(), parts.next())
-        else {
-            return None;
-        };
-        match shell.variables.get(name)? {
-            Value::List(args) => Some(args.iter().map(|arg| Arg { span: word.span, ..arg.clone() }).collect()),
-            Value::Known(_) | Value::Unknown(_) | Value::Temporary => None,
-        }
     }
 
     /// A word as one text: of an assignment, a here-document, a redirect's target.
@@ -165,6 +151,19 @@ fn variable(name: &str, quoted: bool, shell: &Shell) -> Vec<Chunk> {
             None => vec![Chunk::unknown(&written, quoted, TextOrigin::Plain)],
         },
         None => vec![Chunk::unknown(&written, quoted, TextOrigin::Plain)],
+    }
+}
+
+/// Returns the arguments of a word that is a list and nothing else: `"${a[@]}"`, `"$@"`.
+fn elements(word: &Word, shell: &Shell) -> Option<Vec<Arg>> {
+    // Quotes leave empty literals around it.
+    let mut parts = word.parts.iter().filter(|part| !matches!(part, Part::Literal { text, .. } if text.is_empty()));
+    let (Some(Part::Elements { name, .. } | Part::Variable { name, .. }), None) = (parts.next(), parts.next()) else {
+        return None;
+    };
+    match shell.variables.get(name)? {
+        Value::List(args) => Some(args.iter().map(|arg| Arg { span: word.span, ..arg.clone() }).collect()),
+        Value::Known(_) | Value::Unknown(_) | Value::Temporary => None,
     }
 }
 
