@@ -187,48 +187,56 @@ impl Error {
     }
 
     /// Adds what to do next.
+    #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
         self.hint = Some(hint.into());
         self
     }
 
     /// Adds the path concerned.
+    #[must_use]
     pub fn path(mut self, path: impl AsRef<Path>) -> Error {
         self.path = Some(path.as_ref().to_owned());
         self
     }
 
     /// Adds the request field or configuration key concerned.
+    #[must_use]
     pub fn field(mut self, field: impl Into<String>) -> Error {
         self.field = Some(field.into());
         self
     }
 
     /// Adds the 1-based input line concerned.
+    #[must_use]
     pub fn line(mut self, line: u64) -> Error {
         self.line = Some(line);
         self
     }
 
     /// Adds the candidates of an ambiguous choice.
+    #[must_use]
     pub fn candidates(mut self, candidates: Vec<String>) -> Error {
         self.candidates = candidates;
         self
     }
 
     /// Adds what a restore would do now, as replies carry it.
+    #[must_use]
     pub fn preview(mut self, preview: serde_json::Value) -> Error {
         self.preview = Some(Box::new(preview));
         self
     }
 
     /// Adds the cause.
+    #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         self.source = Some(source.into());
         self
     }
 
     /// Puts a sentence in front of the message, keeping code and facts.
+    #[must_use]
     pub fn context(mut self, what: impl fmt::Display) -> Error {
         self.message = format!("{what}: {}", self.message);
         self
@@ -257,16 +265,19 @@ impl Error {
     }
 
     /// Returns what to do next, if known.
+    #[must_use]
     pub fn hint_text(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
     /// The field concerned, if any.
+    #[must_use]
     pub fn field_name(&self) -> Option<&str> {
         self.field.as_deref()
     }
 
     /// The 1-based input line concerned, if any.
+    #[must_use]
     pub fn line_number(&self) -> Option<u64> {
         self.line
     }
@@ -282,6 +293,7 @@ impl Error {
     }
 
     /// The path concerned, if any.
+    #[must_use]
     pub fn path_ref(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -302,6 +314,9 @@ impl std::error::Error for Error {
 /// Puts a path and a verb on plain I/O results.
 pub trait IoContext<T> {
     /// Turns an I/O error into [`Error::io`].
+    ///
+    /// # Errors
+    /// The same failure, with a code, the verb and the path.
     fn at(self, doing: &str, path: impl AsRef<Path>) -> Result<T>;
 }
 

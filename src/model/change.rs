@@ -275,7 +275,7 @@ mod tests {
             "a.git/index",
             "a/**",
         ]);
-        let texts: Vec<String> = found.rule_files().map(|path| path.display()).collect();
+        let texts: Vec<String> = found.rule_files().map(RelPath::display).collect();
         assert_eq!(texts, [".git/index", "a/.gitignore", "s/.git/info/exclude"]);
     }
 

@@ -21,6 +21,7 @@ impl Weight {
     }
 
     /// The sum of both.
+    #[must_use]
     pub fn plus(self, other: Weight) -> Weight {
         Weight { bytes: self.bytes.saturating_add(other.bytes), is_least: self.is_least || other.is_least }
     }

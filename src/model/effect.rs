@@ -252,6 +252,7 @@ pub struct Warning {
 
 impl Verdict {
     /// As it is for an action of which not everything is known: a checkpoint is due.
+    #[must_use]
     pub fn doubted(mut self) -> Verdict {
         self.needs = Needs::of(true, self.needs.warn());
         self.confidence = Confidence::Opaque;

@@ -65,6 +65,7 @@ impl RelPath {
     }
 
     /// The path of `name` inside this directory. `name` must be one component.
+    #[must_use]
     pub fn join(&self, name: &[u8]) -> RelPath {
         debug_assert!(!name.is_empty() && !name.contains(&b'/') && name != b"." && name != b"..");
         if self.is_root() {
@@ -117,6 +118,7 @@ impl RelPath {
     }
 
     /// A bound for ordered sets: everything inside this directory is greater, with nothing else in between.
+    #[must_use]
     pub fn inside_bound(&self) -> RelPath {
         if self.is_root() {
             return RelPath::root();

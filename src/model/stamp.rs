@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_stamp_proves_nothing_within_one_step_of_the_reading() {
-        let stamp = |time: i64| Stamp { size: 1, mtime: time, ctime: time, dev: 1, ino: 1, mode: 0o100644, links: 1 };
+        let stamp = |time: i64| Stamp { size: 1, mtime: time, ctime: time, dev: 1, ino: 1, mode: 0o100_644, links: 1 };
         let table = [
             (1_500_000_001, 1_500_000_001 + FINE_STEP, false),
             (1_500_000_001, 1_500_000_002 + FINE_STEP, true),

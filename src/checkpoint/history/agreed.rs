@@ -61,6 +61,7 @@ impl Agreed {
 
 impl Restore {
     /// Returns the same restore, to do what this preview showed and nothing else.
+    #[must_use]
     pub fn agreeing(self, preview: &Preview) -> Restore {
         Restore { agreed: Agreed::Plan(Arc::clone(&preview.plan)), ..self }
     }

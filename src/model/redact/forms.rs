@@ -47,7 +47,7 @@ const AROUND: &[Form] = &[
         &["pscredential", "networkcredential"],
         r#"(?i)(?:PS|Network)Credential\s*\(\s*["'][^"']*["']\s*,\s*(["'][^"'$]+["'])"#,
     ),
-    (&["net user", "net use"], r#"(?i)\bnet\s+user\s+\S+\s+([^\s/]\S*)"#),
+    (&["net user", "net use"], r"(?i)\bnet\s+user\s+\S+\s+([^\s/]\S*)"),
     (&["net use"], r"(?i)\bnet\s+use\s+(?:\S+\s+)?\\\\\S+\s+([^\s/]\S*)"),
     (&["open -u"], r"\bopen\s+-u\s+[^\s,]+,([^\s'\x22]+)"),
     (&["ftp "], r"(?m)^\s*user\s+\S+\s+(\S+)\s*$"),
