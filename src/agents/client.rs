@@ -6,15 +6,15 @@ use crate::model::text::{cut, printable};
 /// An agent client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Client {
-    /// Claude Code, by Anthropic; `claude-code` on the command line.
+    /// Claude Code; `claude-code` on the command line.
     ClaudeCode,
-    /// Codex, by OpenAI; `codex`.
+    /// Codex; `codex`.
     Codex,
-    /// Gemini CLI, by Google; `gemini-cli`.
+    /// Gemini CLI; `gemini-cli`.
     GeminiCli,
     /// opencode; `opencode`.
     Opencode,
-    /// Copilot CLI, by GitHub; `copilot-cli`.
+    /// GitHub's Copilot CLI; `copilot-cli`.
     CopilotCli,
     /// Qwen Code, a fork of Gemini CLI; `qwen-code`.
     QwenCode,
