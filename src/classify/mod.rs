@@ -47,7 +47,10 @@ impl Classifier {
         Classifier { rules: RuleSet::embedded() }
     }
 
-    /// The table that comes with piton, with a user's rules in front of it. Errors name line and column.
+    /// The table that comes with piton, with a user's rules in front of it.
+    ///
+    /// # Errors
+    /// `bad-request` with line and column.
     pub fn with_user_rules(yaml: &str) -> Result<Classifier> {
         Ok(Classifier { rules: RuleSet::with_user(yaml)? })
     }

@@ -36,7 +36,7 @@ pub(super) fn ask_first(
     if only {
         return Ok(Some(Exit::Done));
     }
-    if yes { Ok(None) } else { agreed(verb) }
+    Ok(if yes { None } else { agreed(verb) })
 }
 
 /// No file changes, but a run moves: that is asked too.
@@ -44,20 +44,20 @@ pub(super) fn ask_to_move(context: &Context, what: &str, yes: bool, question: &s
     if !context.json {
         print::data(&format!("{what}\n"))?;
     }
-    if yes { Ok(None) } else { agreed(question) }
+    Ok(if yes { None } else { agreed(question) })
 }
 
 /// Asks; `Some` unless the answer is yes.
-pub(super) fn agreed(question: &str) -> Result<Option<Exit>> {
+pub(super) fn agreed(question: &str) -> Option<Exit> {
     match ask(&format!("{question}?")) {
-        Consent::Yes => Ok(None),
+        Consent::Yes => None,
         Consent::No => {
             print::say("Nothing was changed.");
-            Ok(Some(Exit::Refused))
+            Some(Exit::Refused)
         }
         Consent::Nobody => {
             print::say("Nothing was changed: there is no terminal to ask on. Say --yes to go ahead.");
-            Ok(Some(Exit::Refused))
+            Some(Exit::Refused)
         }
     }
 }

@@ -339,6 +339,9 @@ pub fn watching(watcher: &WatcherStatus) -> Value {
 }
 
 /// Returns what `status` tells of a workspace.
+///
+/// # Errors
+/// Those of listing the checkpoints.
 pub fn status(timeline: &mut Timeline) -> Result<Value, Error> {
     let known = timeline.catalog().all()?;
     let (all, mut broken) = (known.checkpoints.as_slice(), known.broken.clone());

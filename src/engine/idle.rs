@@ -103,12 +103,6 @@ impl Idle {
         timeline.set_policy(policy);
     }
 
-    /// Writes the rest that waited for idle time, at the end of the worker.
-    pub(super) fn end(&mut self, timeline: &mut Timeline) {
-        settle(timeline);
-        save(timeline);
-    }
-
     /// Starts the watcher, once there is a tree that changes can be applied to.
     fn watch(&mut self, timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>) {
         let wanted = timeline.policy().watching == Watching::Recommended;
@@ -154,6 +148,12 @@ fn audit(timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>
     // After a long rest the memory that a large checkpoint needed is given back.
     timeline.store().close();
     memory::give_back();
+}
+
+/// Writes the rest that waited for idle time, at the end of the worker.
+pub(super) fn finish(timeline: &mut Timeline) {
+    settle(timeline);
+    save(timeline);
 }
 
 fn save(timeline: &mut Timeline) {

@@ -86,7 +86,7 @@ fn notes_of(lines: &[Line], before: usize) -> Vec<String> {
                 Some(OpKind::Restore) | None => "files were restored",
             };
             let paths = unquoted(&end.changed).unwrap_or_default();
-            let named: Vec<String> = paths.iter().take(NAMED).map(RelPath::display).map(|path| path.to_string()).collect();
+            let named: Vec<String> = paths.iter().take(NAMED).map(RelPath::display).collect();
             let more = if paths.len() > NAMED { ", …" } else { "" };
             format!(
                 "piton: {what} in this workspace, and {} changed: {}{more}. Read files again before you rely on what you knew of them.",

@@ -131,7 +131,7 @@ impl Wanted {
     /// Returns the moment at which the named paths of an action are captured by themselves: late enough for a scan that is about to
     /// end, and early enough for the answer.
     pub fn press_at(asked: Instant, wait: Duration) -> Instant {
-        asked + wait - wait / 4
+        asked + wait / 4 * 3
     }
 
     /// True if one capture serves both.

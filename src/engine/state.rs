@@ -19,7 +19,7 @@ use crate::sys::fs::mark::FileMark;
 const MANY: usize = 256;
 
 /// The age from which on files of unused sessions are removed.
-const OLD: Duration = Duration::from_secs(14 * 24 * 3600);
+const OLD: Duration = Duration::from_hours(14 * 24);
 
 /// The length of a journal when it was last looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::idle::{Idle, IdleTask};
+use super::idle::{self, Idle, IdleTask};
 use super::job::{Answer, Job, bug};
 use super::protect::{self, LastTurn, Protected, Wanted};
 use super::queue::{Item, Next, Queue};
@@ -57,7 +57,10 @@ impl Worker {
         Worker { queue, stop, watcher, thread }
     }
 
-    /// Puts a job in the queue; gives it back when there is no room.
+    /// Puts a job in the queue.
+    ///
+    /// # Errors
+    /// Gives the job back when there is no room.
     pub fn submit(&self, job: Job) -> Result<(), Job> {
         match self.queue.push(Item::Do(job)) {
             Err(Item::Do(job)) => Err(job),
@@ -65,7 +68,10 @@ impl Worker {
         }
     }
 
-    /// Asks for a checkpoint; gives the request back when there is no room.
+    /// Asks for a checkpoint.
+    ///
+    /// # Errors
+    /// Gives the request back when there is no room.
     pub fn capture(&self, wanted: Wanted) -> Result<(), Box<Wanted>> {
         match self.queue.push(Item::Capture(Box::new(wanted))) {
             Err(Item::Capture(wanted)) => Err(wanted),
@@ -157,7 +163,7 @@ impl WorkerLoop {
             }
             (since, task) = (Instant::now(), Some(IdleTask::Watch));
         }
-        self.idle.end(&mut self.timeline);
+        idle::finish(&mut self.timeline);
     }
 
     /// Notes that the work is done, and then delivers the answers.

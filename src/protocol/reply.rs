@@ -184,6 +184,7 @@ pub struct BeforeReply {
 
 impl BeforeReply {
     /// The reply with one more reason to hold the action; what held it before stays the reason.
+    #[must_use]
     pub fn held(mut self, reason: Option<&str>) -> BeforeReply {
         self.proceed &= reason.is_none();
         self.reason = self.reason.or_else(|| reason.map(str::to_owned));

@@ -501,7 +501,7 @@ mod tests {
             ),
             (br#"{"type":"rollback.preview"}"#, Code::BadRequest, Some("sha")),
             (br#"{"type":"rollback.preview","sha":"1","lastSuccess":true}"#, Code::BadRequest, Some("sha")),
-            (br#"{}"#, Code::UnknownType, Some("type")),
+            (br"{}", Code::UnknownType, Some("type")),
             (long_id.as_bytes(), Code::BadRequest, Some("id")),
             (br#"{"id":{},"type":"ping"}"#, Code::BadRequest, Some("id")),
             (br#"{"type":"shell.before"}"#, Code::BadRequest, Some("command")),

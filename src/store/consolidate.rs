@@ -132,7 +132,7 @@ fn merge(place: &StorePaths, packs: Vec<PackFile>, bounds: Bounds) -> Result<Vec
     let wanted = packs.len() - bounds.left.min(packs.len()) + 1;
     let mut writer = PackWriter::create(&place.git_dir, pack::DENSE)?;
     let (mut old, mut copied) = (Vec::new(), 0);
-    for found in packs.iter() {
+    for found in &packs {
         if old.len() >= wanted || (old.len() >= 2 && copied + found.length > bounds.bytes) {
             break;
         }

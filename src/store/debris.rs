@@ -8,7 +8,7 @@ use crate::error::{Code, IoContext, Result};
 use crate::sys::fs::lock::{FileLock, Mode};
 
 /// The age from which on temporary files outside of the object directories belong to no writer any more.
-const OLD: Duration = Duration::from_secs(3600);
+const OLD: Duration = Duration::from_hours(1);
 
 impl Store {
     /// Removes temporary objects and packs of killed writers, and returns their number. Does nothing while another

@@ -23,7 +23,7 @@ use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::fs::mark::FileMark;
 
 /// The longest wait for the lock: the holder may read a large pack from its beginning to its end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The first line.
 const MARK: &str = "piton packs 1";

@@ -38,7 +38,7 @@ const CAP: u64 = 1 << 30;
 pub const FULL: u64 = 32 << 20;
 
 /// The time that the first process after a power cut waits for others.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -189,7 +189,7 @@ impl PackWriter {
             let syncing = Builder::new().name("sync".to_owned()).spawn_scoped(scope, || other.sync_data());
             let checksum = checksum_of(file).at("reading back", &path);
             // If it could not be started, the sync below does it all.
-            if let Ok(Ok(synced)) = syncing.map(|syncing| syncing.join()) {
+            if let Ok(Ok(synced)) = syncing.map(std::thread::ScopedJoinHandle::join) {
                 synced.at("syncing", &path)?;
             }
             checksum

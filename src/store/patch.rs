@@ -18,6 +18,9 @@ pub struct FilePatch {
 }
 
 /// The patch from `old` to `new`; `None` is an absent file.
+///
+/// # Errors
+/// `internal` when libgit2 cannot compare them.
 pub fn between(old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> Result<FilePatch> {
     let mut options = DiffOptions::new();
     options.context_lines(3);

@@ -236,7 +236,7 @@ fn all_is_there(store: &Store, commits: &[ObjectId]) {
 /// Repeats an action until it is done. A process that another test just started may hold a copy of a lock until its
 /// `exec`; until then nothing can be done.
 fn again_until(store: &mut Store, mut is_done: impl FnMut(&mut Store) -> bool) {
-    let deadline = std::time::Instant::now() + Duration::from_secs(120);
+    let deadline = std::time::Instant::now() + Duration::from_mins(2);
     while !is_done(store) {
         assert!(std::time::Instant::now() < deadline, "the lock is never free");
     }

@@ -23,7 +23,7 @@ pub fn rfc3339(ms: i64) -> String {
 
 /// Returns the milliseconds since the epoch of a time that [`rfc3339`] wrote; `None` for any other text.
 pub fn ms_of(rfc3339: &str) -> Option<i64> {
-    rfc3339.parse::<jiff::Timestamp>().ok().map(|time| time.as_millisecond())
+    rfc3339.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
 }
 
 /// Returns a time (milliseconds since the epoch) for people: in the local zone, to the minute.

@@ -21,7 +21,7 @@ const NAME: &str = "cookie-";
 const FEW: usize = 20;
 
 /// The age after which cookies of dead watchers are deleted.
-const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
+const STALE: Duration = Duration::from_hours(7 * 24);
 
 /// The cookies of one watcher.
 pub(super) struct Cookies {

@@ -181,7 +181,7 @@ impl Watcher {
     /// Returns the figures.
     pub fn stats(&self) -> Stats {
         let pending = self.shared.lock();
-        let uncovered = self.places.iter().flat_map(|places| places.uncovered());
+        let uncovered = self.places.iter().flat_map(Places::uncovered);
         Stats {
             watches: self.places.as_ref().map_or(0, Places::watches),
             uncovered: uncovered.map(|(path, why)| (path.clone(), *why)).collect(),

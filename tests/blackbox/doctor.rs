@@ -198,7 +198,7 @@ fn a_ref(at: &Clinic, content: &str) {
     let workspace = at.only_entry("piton/workspaces", "");
     let workspace = workspace.file_name().unwrap().to_str().unwrap();
     let dir = at.lab.store().join("refs/piton").join(workspace).join("manual");
-    assert!(dir.join(n.to_string()).is_file(), "{dir:?}");
+    assert!(dir.join(n.to_string()).is_file(), "{}", dir.display());
     std::fs::write(dir.join("99"), content).unwrap();
 }
 
@@ -580,7 +580,7 @@ fn what_clients_have_against_hooks() {
                 at.put(
                     ".claude/settings.json",
                     &at.get(".claude/settings.json").replace("\"disableAllHooks\": true,", ""),
-                )
+                );
             },
         ),
         by_hand(
@@ -642,7 +642,7 @@ fn what_clients_have_against_hooks() {
                 at.put(
                     ".gemini/trustedFolders.json",
                     &json!({ at.lab.work.to_str().unwrap(): "TRUST_FOLDER" }).to_string(),
-                )
+                );
             },
         ),
         by_hand(
@@ -675,7 +675,7 @@ fn what_clients_have_against_hooks() {
                 at.put(
                     ".hermes/config.yaml",
                     &format!("hooks_auto_accept: true  # all\n{}", at.get(".hermes/config.yaml")),
-                )
+                );
             },
         ),
     ]);

@@ -762,7 +762,7 @@ fn secrets_in_commands_are_nowhere() {
     let clean = |what: &str, text: &str| {
         for word in [secret, aws] {
             let lines: Vec<&str> = text.lines().filter(|line| line.contains(word)).collect();
-            assert!(lines.is_empty(), "{} in {what}: {lines:#?}", word);
+            assert!(lines.is_empty(), "{word} in {what}: {lines:#?}");
         }
     };
     clean("the log", &std::fs::read_to_string(&log).unwrap());

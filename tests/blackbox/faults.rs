@@ -290,7 +290,11 @@ fn is_one_or_the_other(output: &Output, (now, before, target): (&Tree, &Tree, &T
             lists.iter().filter_map(|list| list["items"].as_array()).flatten().map(path_of).collect();
         let differing = now.keys().chain(target.keys()).filter(|path| now.get(*path) != target.get(*path));
         for path in differing {
-            assert!(listed.iter().any(|known| path.starts_with(known)), "{round}: {path:?} is not told: {report}");
+            assert!(
+                listed.iter().any(|known| path.starts_with(known)),
+                "{round}: {} is not told: {report}",
+                path.display()
+            );
         }
         return;
     }

@@ -53,7 +53,7 @@ fn lines_that_are_no_requests() {
         (b"\"ping\"".to_vec(), "bad-json"),
         (b"\0\0\0".to_vec(), "bad-json"),
         (deep("[", "]").into_bytes(), "bad-json"),
-        (deep("{\"a\":", "}").replace("}", "1}").into_bytes(), "bad-json"),
+        (deep("{\"a\":", "}").replace('}', "1}").into_bytes(), "bad-json"),
         (b"{\"type\":\"ping\",\"x\":\"\xff\"}".to_vec(), "bad-utf8"),
         (b"{\"type\":\"ping\",\"x\":\"\xed\xa0\x80\"}".to_vec(), "bad-utf8"),
     ];

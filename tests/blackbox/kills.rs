@@ -183,7 +183,7 @@ fn large(lab: &Lab, random: &mut Random) -> BTreeMap<u64, Tree> {
     assert!(!light.is_empty());
     for path in light {
         let file = std::fs::File::options().read(true).open(&path).unwrap();
-        file.set_modified(std::time::SystemTime::now() - Duration::from_secs(3600)).unwrap();
+        file.set_modified(std::time::SystemTime::now() - Duration::from_hours(1)).unwrap();
     }
     taken
 }
@@ -228,7 +228,7 @@ fn a_sidecar_compresses_a_large_checkpoint_in_idle_time() {
     let before = size(&lab);
     let mut sidecar = Sidecar::start(&lab, &[]);
     sidecar.send(json!({"id": 1, "type": "hello"}));
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while !packs(&lab, "pack-light-", "").is_empty() {
         assert!(Instant::now() < deadline, "it is never compressed");
         std::thread::sleep(Duration::from_millis(20));

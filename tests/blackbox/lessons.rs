@@ -98,7 +98,7 @@ fn an_idle_sidecar_neither_grows_nor_writes() {
         all
     };
     // Work behind the answers comes to rest, and stays so.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(2);
     // `ls`, because it does not mind files that go while it looks.
     let listed = || lab.command("ls", &lab.work).args(["-lRi", "--full-time", "-I", "*lock"]).output().unwrap().stdout;
     let (mut last, mut rests) = (listed(), 0);

@@ -143,9 +143,9 @@ fn a_write_through_another_name_is_seen_by_the_action_that_destroys_it() {
             let mut guarded = Guarded::new(&["dir/a", "dir/c", "b"], settings);
             // As the turn's first action, and as a later one.
             if n % 2 == 0 {
-                guarded.protected_turn()
+                guarded.protected_turn();
             } else {
-                guarded.turn()
+                guarded.turn();
             }
             guarded.write_elsewhere("dir/a", "NEW");
             let reply = guarded.before(command);

@@ -193,7 +193,7 @@ fn a_socket_of_another_user_is_not_spoken_to() {
 #[test]
 fn a_daemon_of_another_version_makes_room_for_the_newer_one() {
     let place = Place::new();
-    let day = Duration::from_secs(86_400);
+    let day = Duration::from_hours(24);
     let old = place.copy("old", SystemTime::now() - day);
     let new = place.copy("new", SystemTime::now() + day);
     let mut command = place.lab.command(old.to_str().unwrap(), &place.lab.work);

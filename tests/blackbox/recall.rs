@@ -433,9 +433,8 @@ impl Round {
     /// Content that is nowhere else.
     fn write(&mut self, path: &str) {
         self.written += 1;
-        let noise: String = (0..self.dice.roll(300))
-            .map(|_| *b"abcdefgh \n".get(self.dice.roll(10) as usize).unwrap() as char)
-            .collect();
+        let noise: String =
+            (0..self.dice.roll(300)).map(|_| b"abcdefgh \n"[self.dice.roll(10) as usize] as char).collect();
         self.lab.write(path, format!("{} {noise}\n", self.written));
     }
 

@@ -34,7 +34,7 @@ fn hello_says_what_is_guarded() {
     assert_eq!((&hello["ok"], &hello["type"], &hello["v"]), (&json!(true), &json!("hello"), &json!(1)));
     assert_eq!(hello["workspace"]["path"], json!(lab.work));
     assert_eq!((&hello["workspace"]["scope"], &hello["guard"]), (&json!("tree"), &json!("turn")));
-    assert_eq!(hello["limits"], json!({"line": 8388608, "deadline_ms": 3000}));
+    assert_eq!(hello["limits"], json!({"line": 8_388_608, "deadline_ms": 3000}));
     assert!(hello["run"].as_str().unwrap().starts_with("s-"));
     assert_eq!(sidecar.finish(), 0);
 }

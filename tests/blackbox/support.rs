@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// Longest wait for anything.
-pub(crate) const WAIT: Duration = Duration::from_secs(120);
+pub(crate) const WAIT: Duration = Duration::from_mins(2);
 
 /// A tool that the machine lacks: said aloud, and under `CI`, where `.ci/run` installs it, a failure.
 pub(crate) fn lacking(tool: &str) {
@@ -381,7 +381,7 @@ fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
     let (mut person, mut program) = (-1, -1);
     let none = std::ptr::null_mut();
     // SAFETY: both numbers are written before they are read, and null stands for no name, no modes and no size.
-    let made = unsafe { libc::openpty(&mut person, &mut program, none, none.cast(), none.cast()) };
+    let made = unsafe { libc::openpty(&raw mut person, &raw mut program, none, none.cast(), none.cast()) };
     assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
     for end in [person, program] {
         // SAFETY: the descriptor was just opened; no child inherits the wrong end.

@@ -13,7 +13,7 @@ fn every_client_is_understood() {
         let client = Client::named(name).unwrap();
         for (event, payload, expected) in *conversation {
             let read = client.parse(event, payload.as_bytes());
-            let read = read.map(|event| told(&event)).unwrap_or_else(|error| error.text());
+            let read = read.map_or_else(|error| error.text(), |event| told(&event));
             assert_eq!(read, *expected, "{name} {event}");
         }
     }

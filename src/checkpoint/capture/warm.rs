@@ -233,7 +233,7 @@ fn build_tree(catalog: &Catalog, take: &Take, tree: &mut Warm, stats: Stats, bat
         None => (tree.build(&mut emit)?, tree.totals(), Arc::clone(tree.coverage())),
     };
     let cost = Cost { trees_us: building.elapsed().as_micros() as u64, ..cost_of(&stats) };
-    Ok(Observation { totals, coverage, stats, fresh, ..observation(tree, root, cost) })
+    Ok(Observation { coverage, totals, stats, fresh, ..observation(tree, root, cost) })
 }
 
 /// Returns what a tree holds, without what a capture adds.

@@ -110,7 +110,7 @@ impl Tree {
         let shape = shape(&self.warm.manifest(), self.warm.coverage())?;
         let built = self.warm.built().map(|root| Built { shape, root });
         let (known, defaults) = (Arc::new(self.warm.known()), Some(self.warm.defaults()));
-        Ok(Stamps { known, defaults, built, ..self.stamps.clone() })
+        Ok(Stamps { defaults, built, known, ..self.stamps.clone() })
     }
 }
 

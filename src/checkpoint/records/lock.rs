@@ -10,7 +10,7 @@ use crate::error::{Code, Result};
 use crate::sys::fs::lock::{FileLock, Held, Mode, holder};
 
 /// The longest wait of an operation for a lock that somebody else holds.
-pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(60);
+pub(crate) const LOCK_WAIT: Duration = Duration::from_mins(1);
 
 /// The exclusive lock of a workspace, held for the life of the value.
 #[derive(Debug)]

@@ -72,10 +72,10 @@ impl Catalog {
             match self.kept_back(id, &mut judge) {
                 _ if !is_ref_name(&name) => withhold(what, "git takes no ref of this name".to_owned()),
                 Some(WithholdReason::Unreadable) => {
-                    withhold(what, "something that it comes from is no checkpoint".to_owned())
+                    withhold(what, "something that it comes from is no checkpoint".to_owned());
                 }
                 Some(WithholdReason::Secrets(n)) if !with_secrets => {
-                    withhold(what, format!("checkpoint {n} holds secrets"))
+                    withhold(what, format!("checkpoint {n} holds secrets"));
                 }
                 Some(WithholdReason::Told(n)) if !with_secrets => {
                     withhold(what, format!("checkpoint {n} has a message that holds secrets"));

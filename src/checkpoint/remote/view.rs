@@ -103,6 +103,28 @@ fn lock(git_dir: &Path) -> Result<FileLock> {
     FileLock::acquire(&git_dir.with_extension("lock"), Mode::Exclusive, "making the view", LOCK_WAIT)
 }
 
+/// Removes what killed writers left, and refs that somebody's `--unsafe` put before ours.
+fn tidy_view(git_dir: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(git_dir).at("listing", git_dir)? {
+        let entry = entry.at("listing", git_dir)?;
+        if entry.file_name().to_string_lossy().contains(".tmp-") {
+            gone(&entry.path())?;
+        }
+    }
+    let mut pending = vec![git_dir.join("refs")];
+    while let Some(dir) = pending.pop() {
+        for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
+            let entry = entry.at("listing", &dir)?;
+            if entry.file_type().at("looking at", entry.path())?.is_dir() {
+                pending.push(entry.path());
+            } else {
+                gone(&entry.path())?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn gone(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(error, "removing", path)),
@@ -124,7 +146,7 @@ impl Catalog {
         for dir in ["objects/info", "objects/pack", "refs/heads", "info"] {
             create_private_dir(&git_dir.join(dir))?;
         }
-        self.tidy_view(&git_dir)?;
+        tidy_view(&git_dir)?;
         // The way from `workspaces/<id>/view.git/objects`, so that no name has to be quoted.
         put(&git_dir.join("objects/info/alternates"), b"../../../../store.git/objects\n")?;
         put(&git_dir.join("info/attributes"), ATTRIBUTES)?;
@@ -153,28 +175,6 @@ impl Catalog {
         text.extend(b"[tag]\n\tgpgSign = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n");
         text.extend(b"[advice]\n\tdetachedHead = false\n");
         text
-    }
-
-    /// Removes what killed writers left, and refs that somebody's `--unsafe` put before ours.
-    fn tidy_view(&self, git_dir: &Path) -> Result<()> {
-        for entry in std::fs::read_dir(git_dir).at("listing", git_dir)? {
-            let entry = entry.at("listing", git_dir)?;
-            if entry.file_name().to_string_lossy().contains(".tmp-") {
-                gone(&entry.path())?;
-            }
-        }
-        let mut pending = vec![git_dir.join("refs")];
-        while let Some(dir) = pending.pop() {
-            for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
-                let entry = entry.at("listing", &dir)?;
-                if entry.file_type().at("looking at", entry.path())?.is_dir() {
-                    pending.push(entry.path());
-                } else {
-                    gone(&entry.path())?;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Lists the refs of the view, by name, and what is wrong with those that are left out.

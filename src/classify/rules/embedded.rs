@@ -1,13 +1,16 @@
 //! The table that comes with piton: `config/rules.yaml` as `build.rs` read and printed it. Nothing is read when the program
 //! starts.
 
+#[allow(clippy::enum_glob_use, reason = "the printed table has thousands of variants by their short names")]
 use super::dialect::{
     CallSpec, CodeLanguage::*, DatabaseSpec, InterpreterSpec, ProgramSpec, QueryLanguage::*, RemoteSpec, RuleSpec,
     SqlDialect::*, WrapperSpec,
 };
+#[allow(clippy::enum_glob_use, reason = "as above")]
 use super::index::{Index, Name, Prefix, Section::*, SpecEntry};
 use super::table::Specs;
 use super::text::{List, Text};
+#[allow(clippy::enum_glob_use, reason = "as above")]
 use crate::model::effect::{Class::*, Severity::*};
 
 include!(concat!(env!("OUT_DIR"), "/rules.rs"));

@@ -32,7 +32,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         let scopes = [Some(&user), project.as_ref()];
         let found: Vec<InstalledHooks<'_>> =
             scopes.into_iter().flatten().map(|scope| InstalledHooks::read(client, scope, &program)).collect();
-        let hooked = found.iter().any(|found| found.any());
+        let hooked = found.iter().any(InstalledHooks::any);
         any |= hooked || is_there(client, &home);
         if !hooked && is_there(client, &home) {
             let text = format!("{} is here and has no hooks of piton's: it is not guarded", client.title());
@@ -175,7 +175,7 @@ impl InstalledHooks<'_> {
         let tried = made.and_then(|made| scratch.insert(made).try_hook(self.client, called));
         match tried {
             Err(error) => {
-                report.open(self.name(), format!("tried, its hook failed: {}", error.text()), "see the message")
+                report.open(self.name(), format!("tried, its hook failed: {}", error.text()), "see the message");
             }
             Ok(took) if trusted => {
                 let text = format!(

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::Home;
 
 /// The time for which the daemon stays without a client, unless another time is given.
-pub const IDLE: Duration = Duration::from_secs(600);
+pub const IDLE: Duration = Duration::from_mins(10);
 
 /// The longest path of a socket that every system takes.
 const MAX_SOCKET_PATH: usize = 100;

@@ -149,7 +149,7 @@ pub fn list_reply(listing: CheckpointList, current_branch: String) -> ListReply 
             pending: false,
             flags: record.flags.into_iter().chain(row.damaged.map(|_| "damaged".to_owned())).collect(),
             not_held: replies::not_held(&row.gaps),
-            external: row.external.into_iter().map(|class| class.as_str()).collect(),
+            external: row.external.into_iter().map(crate::model::effect::Class::as_str).collect(),
             pinned: record.pinned,
         }
     });

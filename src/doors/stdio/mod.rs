@@ -27,7 +27,7 @@ pub use input::{Ended, Options, attend};
 pub const GRACE: Duration = Duration::from_secs(10);
 
 /// The time that a client's pending work may take where no process waits for the end.
-const LONG: Duration = Duration::from_secs(3600);
+const LONG: Duration = Duration::from_hours(1);
 
 /// Runs until the input ends, `shutdown` is asked or a signal comes.
 ///

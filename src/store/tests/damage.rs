@@ -27,7 +27,7 @@ pub(super) fn is_whole(store: &Store, id: &ObjectId) -> bool {
 }
 
 pub(super) fn writing(store: &mut Store) {
-    let _shared = store.lock_shared("writing", Duration::from_secs(60)).unwrap();
+    let _shared = store.lock_shared("writing", Duration::from_mins(1)).unwrap();
     store.renew().unwrap();
 }
 

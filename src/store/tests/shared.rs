@@ -94,7 +94,7 @@ fn damage_that_one_process_found_counts_for_others_that_are_warm() {
     // Without an inventory the earlier state of the pack is unknown: its objects are not checked until they are read.
     _ = std::fs::remove_file(store.git_dir().join("piton-packs"));
     // A directory that has just changed is listed again anyway.
-    let earlier = std::time::SystemTime::now() - Duration::from_secs(3600);
+    let earlier = std::time::SystemTime::now() - Duration::from_hours(1);
     let times = std::fs::FileTimes::new().set_modified(earlier);
     std::fs::File::open(pack.parent().unwrap()).unwrap().set_times(times).unwrap();
     let mut warm = [Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap()];

@@ -196,7 +196,7 @@ mod tests {
             let waiters: Vec<_> = (0..8)
                 .map(|_| {
                     scope.spawn(|| {
-                        FileLock::acquire(&path, Mode::Exclusive, "waiting", Duration::from_secs(60)).map(drop)
+                        FileLock::acquire(&path, Mode::Exclusive, "waiting", Duration::from_mins(1)).map(drop)
                     })
                 })
                 .collect();
@@ -207,7 +207,7 @@ mod tests {
         });
         assert!(waiting.iter().all(Result::is_ok), "{waiting:?}");
         // The impatient one's place in the queue holds nobody up for longer than it takes to let go.
-        FileLock::acquire(&path, Mode::Exclusive, "testing", Duration::from_secs(60)).unwrap();
+        FileLock::acquire(&path, Mode::Exclusive, "testing", Duration::from_mins(1)).unwrap();
     }
 
     #[test]

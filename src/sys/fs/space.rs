@@ -4,13 +4,13 @@ use std::path::Path;
 
 use crate::error::{Code, Error, IoContext, Result};
 
-/// DiskSpace that is left to everybody else: below it piton writes no new content.
+/// Space that is left to everybody else: below it piton writes no new content.
 const FLOOR_BYTES: u64 = 256 << 20;
 
 /// On small file systems, the floor is this part of the whole.
 const FLOOR_PART: u64 = 50;
 
-/// Space that is left to everybody else: below it piton writes no new content.
+/// Free and total bytes, as far as an unprivileged process may use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
     /// Bytes that may still be written.

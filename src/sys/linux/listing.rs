@@ -7,6 +7,9 @@ use rustix::fs::{FileType, RawDir};
 use rustix::io::Errno;
 
 /// Calls `each` with name, kind and inode of every entry but `.` and `..`, in the order of the file system.
+///
+/// # Errors
+/// Those of `getdents64`; the entries before it were given to `each`.
 pub fn read(
     dir: BorrowedFd<'_>,
     buffer: &mut [MaybeUninit<u8>],

@@ -8,6 +8,6 @@ pub fn start(file: &File, from: u64, length: u64) {
     #[expect(unsafe_code, reason = "rustix has no such call")]
     // SAFETY: the descriptor is open for the length of the call; no memory is handed over.
     unsafe {
-        libc::sync_file_range(file.as_raw_fd(), from as i64, length as i64, libc::SYNC_FILE_RANGE_WRITE)
+        libc::sync_file_range(file.as_raw_fd(), from.cast_signed(), length.cast_signed(), libc::SYNC_FILE_RANGE_WRITE)
     };
 }

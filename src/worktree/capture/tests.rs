@@ -220,7 +220,7 @@ impl ObjectSink for MemorySink {
 
 /// Repeats `attempt` until it says true; fails after ten seconds.
 fn eventually(mut attempt: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while !attempt() {
         assert!(Instant::now() < deadline, "did not happen in time");
         std::thread::sleep(Duration::from_millis(5));

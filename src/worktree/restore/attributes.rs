@@ -5,7 +5,6 @@ use std::fs::File;
 use rustix::fs::{Gid, Uid, XattrFlags, fchown, fgetxattr, flistxattr, fsetxattr};
 use rustix::io::Errno;
 
-use crate::error::Result;
 use crate::sys::fs::dir::Dir;
 use crate::sys::fs::stat::Stat;
 
@@ -15,7 +14,7 @@ const OF_CONTENT: [&[u8]; 2] = [b"security.ima", b"security.evm"];
 /// Gives `new` the owner and attributes of `name`, which `old` describes; returns what could not be kept.
 ///
 /// To be called before the permission bits are set: changing the owner clears setuid, an ACL brings its own mask.
-pub(super) fn carry_over(dir: &Dir, name: &[u8], old: &Stat, new: &File, staged: &Stat) -> Result<Vec<String>> {
+pub(super) fn carry_over(dir: &Dir, name: &[u8], old: &Stat, new: &File, staged: &Stat) -> Vec<String> {
     let mut lost = Vec::new();
     if (old.uid, old.gid) != (staged.uid, staged.gid) && !give_to(new, old) {
         lost.push(format!("owner {}:{} could not be kept", old.uid, old.gid));
@@ -24,7 +23,7 @@ pub(super) fn carry_over(dir: &Dir, name: &[u8], old: &Stat, new: &File, staged:
         Ok(old) => lost.extend(copy_attributes(&old, new)),
         Err(error) => lost.push(format!("extended attributes could not be read: {}", error.message())),
     }
-    Ok(lost)
+    lost
 }
 
 fn give_to(file: &File, old: &Stat) -> bool {
@@ -47,7 +46,7 @@ fn copy_attributes(old: &File, new: &File) -> Vec<String> {
     names.filter_map(|name| copy_attribute(old, new, name).err()).collect()
 }
 
-fn copy_attribute(old: &File, new: &File, name: &[u8]) -> std::result::Result<(), String> {
+fn copy_attribute(old: &File, new: &File, name: &[u8]) -> Result<(), String> {
     if OF_CONTENT.contains(&name) {
         return Ok(());
     }
@@ -63,7 +62,7 @@ fn copy_attribute(old: &File, new: &File, name: &[u8]) -> std::result::Result<()
 }
 
 /// Reads into a buffer that is made larger until the answer fits; 64 KiB is the kernel's own limit.
-fn grow(read: impl Fn(&mut [u8]) -> std::result::Result<usize, Errno>) -> std::result::Result<Vec<u8>, Errno> {
+fn grow(read: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
     let mut buffer = vec![0u8; 1024];
     loop {
         match read(&mut buffer) {

@@ -161,7 +161,7 @@ impl Commit<'_> {
                 match step {
                     RestoreStep::MakeDir(..) | RestoreStep::Place(..) => self.outcome.created.push(path),
                     RestoreStep::DirOver(..) | RestoreStep::Replace(..) | RestoreStep::SetMode(..) => {
-                        self.outcome.replaced.push(path)
+                        self.outcome.replaced.push(path);
                     }
                     RestoreStep::Remove(..) | RestoreStep::RemoveDir(..) => self.outcome.deleted.push(path),
                     RestoreStep::Vacate(..) | RestoreStep::FinishDir(..) => {}

@@ -138,7 +138,7 @@ impl StagingArea<'_> {
         let mut file = dir.create_temp(name)?;
         self.fill(&mut file, to, &path)?;
         let mut lost = match old {
-            Some((name, old)) => attributes::carry_over(dir, name, old, &file, &Stat::of_file(&file, &path)?)?,
+            Some((name, old)) => attributes::carry_over(dir, name, old, &file, &Stat::of_file(&file, &path)?),
             None => Vec::new(),
         };
         let permissions = std::fs::Permissions::from_mode(u32::from(to.perm));

@@ -142,7 +142,7 @@ impl Walker<'_> {
     fn file(&mut self, place: &WalkDir, path: RelPath, known: Option<&KnownFile>, stamp: Stamp) {
         let class = self.class(place, &path, known.is_some());
         let secret =
-            self.request.secrets != Secrets::Always && secret::is_secret(path.name()) && !self.is_tracked(place, &path);
+            self.request.secrets != Secrets::Always && secret::is_secret(path.name()) && !is_tracked(place, &path);
         let gap = if secret {
             Some(SkipReason::Secret)
         } else if stamp.size > self.request.limits.file_bytes {
@@ -223,7 +223,7 @@ impl Walker<'_> {
         if known || self.request.sticky.contains(path) {
             return Some(Class::Kept);
         }
-        if self.is_tracked(place, path) {
+        if is_tracked(place, path) {
             return Some(Class::Tracked);
         }
         let open = place.state == DirState::Open
@@ -231,10 +231,6 @@ impl Walker<'_> {
                 || path.name() == b".gitignore"
                 || Level::ruling(place.level.as_ref(), path, false) != Ruling::Ignore);
         open.then_some(Class::Ordinary)
-    }
-
-    fn is_tracked(&self, place: &WalkDir, path: &RelPath) -> bool {
-        Repo::chain(&place.repo).any(|tracked| tracked.contains(path))
     }
 
     /// Gives the content of an ignore file that was applied to its candidate, the stack's items from `first` on.
@@ -256,6 +252,10 @@ impl Walker<'_> {
             }
         }
     }
+}
+
+fn is_tracked(place: &WalkDir, path: &RelPath) -> bool {
+    Repo::chain(place.repo.as_ref()).any(|tracked| tracked.contains(path))
 }
 
 /// The content of a file whose stamp proves it unchanged.

@@ -114,7 +114,7 @@ impl ReadPlan {
     pub(super) fn publish(&self, at: usize, listing: Option<DirListing>) {
         let mut slot = self.slot(at);
         if matches!(*slot, PlanSlot::Claimed) {
-            self.names.fetch_add(names_of(&listing), SeqCst);
+            self.names.fetch_add(names_of(listing.as_ref()), SeqCst);
             *slot = PlanSlot::Ready(listing.map(Box::new));
         }
     }
@@ -140,7 +140,7 @@ impl ReadPlan {
         match std::mem::replace(&mut *self.slot(at), PlanSlot::Passed) {
             PlanSlot::Ready(listing) => {
                 let listing = listing.map(|listing| *listing);
-                self.names.fetch_sub(names_of(&listing), SeqCst);
+                self.names.fetch_sub(names_of(listing.as_ref()), SeqCst);
                 listing
             }
             PlanSlot::Waiting | PlanSlot::Claimed | PlanSlot::Passed => None,
@@ -152,8 +152,8 @@ impl ReadPlan {
     }
 }
 
-fn names_of(listing: &Option<DirListing>) -> usize {
-    listing.as_ref().map_or(0, |listing| listing.names.len())
+fn names_of(listing: Option<&DirListing>) -> usize {
+    listing.map_or(0, |listing| listing.names.len())
 }
 
 #[cfg(test)]
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn dirs(plan: &ReadPlan) -> Vec<String> {
-        plan.dirs.iter().map(|dir| dir.display().to_string()).collect()
+        plan.dirs.iter().map(|dir| dir.display().clone()).collect()
     }
 
     #[test]

@@ -113,8 +113,8 @@ pub(crate) struct Repo {
 
 impl Repo {
     /// Returns what the repository and those around it track.
-    pub(super) fn chain(innermost: &Option<Arc<Repo>>) -> impl Iterator<Item = &Tracked> {
-        let all = std::iter::successors(innermost.as_deref(), |repo| repo.parent.as_deref());
+    pub(super) fn chain(innermost: Option<&Arc<Repo>>) -> impl Iterator<Item = &Tracked> {
+        let all = std::iter::successors(innermost.map(Arc::as_ref), |repo| repo.parent.as_deref());
         all.map(|repo| repo.own.tracked.as_ref())
     }
 }

@@ -254,7 +254,7 @@ impl<'a> Walker<'a> {
             _ if place.keeps() => {
                 self.known.names_in(&place.path, &mut names);
                 self.sticky.names_in(&place.path, &mut names);
-                Repo::chain(&place.repo).for_each(|tracked| tracked.names_in(&place.path, &mut names));
+                Repo::chain(place.repo.as_ref()).for_each(|tracked| tracked.names_in(&place.path, &mut names));
             }
             _ => {}
         }
@@ -277,7 +277,7 @@ impl<'a> Walker<'a> {
             && (self.known.any_below(path)
                 || self.sticky.any_below(path)
                 || self.sticky.contains(path)
-                || Repo::chain(&place.repo).any(|tracked| tracked.any_below(path)))
+                || Repo::chain(place.repo.as_ref()).any(|tracked| tracked.any_below(path)))
     }
 
     /// Records the directory itself.

@@ -189,7 +189,7 @@ impl Warm {
     pub fn entry(&self, path: &RelPath) -> Option<ManifestEntry> {
         let node = self.node(&path.parent()?)?;
         let dir = node.dir(path.name()).filter(|dir| dir.is_in()).map(|dir| ManifestEntry::dir(dir.perm));
-        dir.or_else(|| node.leaf(path.name()).map(|leaf| leaf.entry()))
+        dir.or_else(|| node.leaf(path.name()).map(super::node::Leaf::entry))
     }
 
     /// Tells whether a capture for this target holds nothing more than the tree does: it is a captured file, a directory of which

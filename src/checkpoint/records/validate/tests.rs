@@ -50,7 +50,7 @@ impl Place {
 
     fn words(&self) -> Vec<&'static str> {
         let mut words: Vec<_> = self.look().iter().map(|finding| finding.damage.word()).collect();
-        words.sort();
+        words.sort_unstable();
         words.dedup();
         words
     }

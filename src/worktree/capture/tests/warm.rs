@@ -1,6 +1,6 @@
 //! A warm tree that is told what changed holds what a whole capture holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -23,10 +23,13 @@ fn disk(root: &Path) -> BTreeMap<RelPath, Facts> {
             let meta = entry.path().symlink_metadata().unwrap();
             let is_dir = meta.is_dir();
             // A directory's own times move with its names, of which the names tell.
-            let times = if is_dir { (0, 0) } else { (meta.size(), meta.mtime_nsec() as u64) };
+            let times = if is_dir { (0, 0) } else { (meta.size(), meta.mtime_nsec().cast_unsigned()) };
             let changed = if is_dir { 0 } else { meta.ctime_nsec() };
             let path = RelPath::from_path(entry.path().strip_prefix(root).unwrap()).unwrap();
-            all.insert(path, (meta.mode(), meta.ino(), times.0, times.1 as i64, changed, meta.nlink() as i64));
+            all.insert(
+                path,
+                (meta.mode(), meta.ino(), times.0, times.1.cast_signed(), changed, meta.nlink().cast_signed()),
+            );
             if is_dir {
                 pending.push(entry.path());
             }
@@ -199,7 +202,7 @@ fn what_targets_add_is_known() {
 fn a_second_name_has_the_first_looked_at_too() {
     let mut bench = Bench::with(&["a/f", "a/g", "b/f"]);
     let mut warm = start(&mut bench);
-    assert_eq!(warm.take_eventless().map(|paths| paths.len()), Some(0));
+    assert_eq!(warm.take_eventless().map(BTreeSet::len), Some(0));
     // Nobody is told of the first name, neither that it has company nor that its content has changed.
     fs::hard_link(bench.at("a/f"), bench.at("b/name")).unwrap();
     bench.write("b/name", "through the second name");

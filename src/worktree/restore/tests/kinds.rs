@@ -1,6 +1,7 @@
 //! Random trees of every kind of file, through the real capture, the trees of the store's format, and a restore there
 //! and back. Files that cannot be captured are left alone.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Read;
 
@@ -119,7 +120,7 @@ fn captured(world: &World) -> Capture {
     let request = Request {
         root: &world.root,
         known: &KnownPaths::default(),
-        sticky: &Default::default(),
+        sticky: &BTreeSet::new(),
         targets: &[],
         unlimited_targets: false,
         extent: Extent::Tree,

@@ -52,7 +52,7 @@ fn permissions_alone_are_set_without_a_trace_in_times_and_inode() {
     std::fs::File::open(world.at("script")).unwrap().set_times(old).unwrap();
     let (ino, mtime, mtime_nsec, atime_nsec, _) = facts(&world.at("script"));
     world.apply(&world.plan(&target, &present, &[]), &present).unwrap();
-    assert_eq!(facts(&world.at("script")), (ino, mtime, mtime_nsec, atime_nsec, 0o100750));
+    assert_eq!(facts(&world.at("script")), (ino, mtime, mtime_nsec, atime_nsec, 0o100_750));
 }
 
 #[test]
