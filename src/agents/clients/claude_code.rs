@@ -1,13 +1,11 @@
 //! Claude Code (2.1.329, payloads captured).
 
+use super::commands::ROLLBACK;
 use crate::agents::edit::json::Style;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
 use crate::agents::profile::Profile;
 use crate::agents::reply;
 use crate::agents::shape::CLAUDE;
-
-/// One command file for both scopes; `/undo` is the client's own word for its rewind.
-const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.md"));
 
 /// The hooks of Claude Code, which Qwen Code takes too.
 pub(super) const HOOKS: &[Hook] = &[
@@ -44,6 +42,7 @@ pub(super) const PROFILE: Profile = Profile {
         HookFile { spot: Spot { env: None, dir: ".claude", path: "settings.json" }, content: SETTINGS },
         HookFile { spot: Spot { env: None, dir: ".claude", path: "commands/rollback.md" }, content: ROLLBACK },
     ],
+    // `/undo` is the client's own word for its rewind.
     commands: &["rollback"],
     advice: None,
 };

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::commands::ROLLBACK;
 use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
@@ -38,7 +39,7 @@ pub(crate) const PROFILE: Profile = Profile {
         HookFile { spot: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "hooks.json" }, content: SETTINGS },
         HookFile {
             spot: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "prompts/rollback.md" },
-            content: FileContent::Whole(include_str!("../../../hooks/rollback.md")),
+            content: ROLLBACK,
         },
     ],
     project: &[HookFile { spot: Spot { env: None, dir: ".codex", path: "hooks.json" }, content: SETTINGS }],

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::commands::{ROLLBACK, UNDO};
 use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
@@ -25,8 +26,6 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
         Hook { event: "sessionEnd", seconds: 10 },
     ],
 });
-const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.md"));
-const UNDO: FileContent = FileContent::Whole(include_str!("../../../hooks/undo.md"));
 
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {

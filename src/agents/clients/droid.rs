@@ -1,5 +1,6 @@
 //! Factory droid (0.215.0; `PreToolUse` captured, the rest from documentation). Prompts are not told in `droid exec`.
 
+use super::commands::{ROLLBACK, UNDO};
 use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
@@ -19,8 +20,6 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
         Hook { event: "SessionEnd", seconds: 10 },
     ],
 });
-const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.md"));
-const UNDO: FileContent = FileContent::Whole(include_str!("../../../hooks/undo.md"));
 
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {

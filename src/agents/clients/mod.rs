@@ -3,6 +3,7 @@
 mod claude_code;
 pub(super) mod cline;
 pub(super) mod codex;
+mod commands;
 pub(super) mod copilot_cli;
 mod crush;
 mod cursor;

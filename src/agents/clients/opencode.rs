@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::commands::ROLLBACK;
 use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, HookFile, Spot};
 use crate::agents::payload::Payload;
@@ -10,7 +11,6 @@ use crate::agents::reply;
 use crate::agents::shape::{Moment, Shape};
 
 const PLUGIN: FileContent = FileContent::Shim(include_str!("../../../hooks/opencode.js"));
-const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback.md"));
 
 /// The client's profile.
 pub(crate) const PROFILE: Profile = Profile {

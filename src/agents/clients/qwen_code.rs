@@ -1,5 +1,6 @@
 //! Qwen Code (0.24.4, payloads captured). After every tool it sends an empty prompt with the same `prompt_id`: no new turn.
 
+use super::commands::UNDO;
 use crate::agents::edit::json::Style;
 use crate::agents::install::{FileContent, HookFile, Hooks, Spot, Unit};
 use crate::agents::profile::Profile;
@@ -10,7 +11,6 @@ const SETTINGS: FileContent =
     FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Milliseconds, hooks: super::claude_code::HOOKS });
 /// Its placeholder is that of Gemini CLI, in a file of the form of Claude Code.
 const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback-qwen.md"));
-const UNDO: FileContent = FileContent::Whole(include_str!("../../../hooks/undo.md"));
 
 /// The client's profile.
 pub(crate) const PROFILE: Profile = Profile {
