@@ -3,9 +3,7 @@
 //! It holds the workspace's lock for its life. A function that needs the lock takes the guard, so that the compiler holds the order:
 //! workspace before store.
 
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 
 use super::capture::capturer::Capturer;
 use super::catalog::numbers::number_in;
@@ -18,6 +16,7 @@ use crate::error::{IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::model::policy::Durability;
 use crate::store::{Batch, BatchStats, Landing};
+use crate::sys::fs::durable::open_private;
 
 /// Bytes of a short log. A process that ends leaves one to the next process: reading it takes less than a millisecond.
 const SHORT_LOG: u64 = 256 << 10;
@@ -98,8 +97,9 @@ impl Locked<'_> {
             return Ok(());
         }
         let path = self.catalog.workspace.dir.join("ordinal");
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
         // As wide as any number: what was there before is covered.
-        file.and_then(|mut file| file.write_all(format!("{highest:20}\n").as_bytes())).at("noting the number", &path)
+        open_private(&path)
+            .and_then(|mut file| file.write_all(format!("{highest:20}\n").as_bytes()))
+            .at("noting the number", &path)
     }
 }

@@ -8,9 +8,7 @@
 mod account;
 
 use std::cell::Cell;
-use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +20,7 @@ use super::packs::{Pack, Set};
 use super::{hash, loose};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectHasher, ObjectId, ObjectKind};
+use crate::sys::fs::durable::append_private;
 use account::Accounted;
 
 /// The file of objects that were found damaged or missing when they were read, a line each.
@@ -316,13 +315,12 @@ impl Objects {
 
     /// Writes down that an object is damaged or missing, for the next writer.
     pub(super) fn note(&self, id: &ObjectId) {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.noted);
         let write = |mut file: std::fs::File| match file.metadata()?.len() < MOST_NOTED {
             true => file.write_all(format!("{id}\n").as_bytes()),
             false => Ok(()),
         };
         // The damage is found again at the next reading, so a failed note loses nothing.
-        let _ = file.and_then(write);
+        let _ = append_private(&self.noted).and_then(write);
     }
 
     /// Gives kind, size and content of a copy to `take`. A delta is applied in memory first; other content is a stream.

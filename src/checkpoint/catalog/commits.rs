@@ -5,9 +5,7 @@
 //! commit. It is written without waiting, appended to while the workspace's lock is held, and cut where it is torn.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::OpenOptions;
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,6 +13,7 @@ use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{IoContext, Result};
 use crate::model::checkpoint::Record;
 use crate::model::id::ObjectId;
+use crate::sys::fs::durable::open_private;
 
 /// Bytes of an id.
 const ID: usize = 20;
@@ -95,8 +94,7 @@ impl CommitCache {
                 out.extend(encode(id, said));
             }
         }
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
-        let mut file = file.at("opening", path)?;
+        let mut file = open_private(path).at("opening", path)?;
         file.set_len(whole as u64).at("cutting", path)?;
         file.seek(SeekFrom::Start(whole as u64)).at("seeking in", path)?;
         file.write_all(&out).at("writing", path)?;

@@ -3,16 +3,14 @@
 //! One JSON object a line in `dropped` of the workspace's directory, oldest first, written before the ref goes. A lost or torn
 //! line costs an explanation, never a checkpoint, so nothing waits for the disk.
 
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{IoContext, Result};
-use crate::sys::fs::durable::replace_cache;
+use crate::sys::fs::durable::{append_private, replace_cache};
 
 /// Size in bytes above which the older half of the file goes.
 const MAX_BYTES: u64 = 2 << 20;
@@ -52,9 +50,8 @@ pub(crate) fn note(dir: &Path, dropped: &[DroppedCheckpoint], _lock: &WorkspaceL
     }
     let lines = dropped.iter().filter_map(|one| serde_json::to_string(one).ok()); // Text and numbers cannot fail.
     let text: String = lines.map(|line| line + "\n").collect();
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
     // One call: a process that is killed leaves whole lines but for the last.
-    file.and_then(|mut file| file.write_all(text.as_bytes())).at("noting what was dropped", &path)
+    append_private(&path).and_then(|mut file| file.write_all(text.as_bytes())).at("noting what was dropped", &path)
 }
 
 /// Returns the newest dropped checkpoint for which `is_meant` holds; `None` also where the file cannot be read.
@@ -67,6 +64,8 @@ pub(crate) fn find(dir: &Path, is_meant: impl Fn(&DroppedCheckpoint) -> bool) ->
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+
     use super::*;
 
     fn one(n: u64, label: Option<&str>) -> DroppedCheckpoint {

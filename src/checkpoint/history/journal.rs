@@ -5,9 +5,9 @@
 //! damaged line elsewhere is passed over and counted, so that one bad sector does not hide the rest.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ use crate::model::effect::{Class, Severity};
 use crate::model::id::ObjectId;
 use crate::model::meta::{quote, unquote};
 use crate::model::path::RelPath;
+use crate::sys::fs::durable::open_private;
 
 /// The kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,14 +200,7 @@ impl Journal {
     /// # Errors
     /// `disk-full`, `permission`, `internal`; nothing that was there before is harmed.
     pub fn append(&self, lines: &[Line], _lock: &WorkspaceLock) -> Result<()> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&self.path)
-            .at("opening the journal", &self.path)?;
+        let mut file = open_private(&self.path).at("opening the journal", &self.path)?;
         let whole = whole_lines(&mut file).at("reading the journal", &self.path)?;
         let mut bytes = Vec::new();
         for line in lines {
@@ -268,6 +262,8 @@ fn parse_line(line: &[u8]) -> Option<Line> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -1,16 +1,14 @@
 //! Mishaps that nobody was there to be told of: hooks write it down, `piton status` shows it.
 
 use std::collections::VecDeque;
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 
 use super::home::Home;
 use crate::error::{IoContext, Result};
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
 use crate::sys::clock::{now_ms, rfc3339};
-use crate::sys::fs::durable::replace_cache;
+use crate::sys::fs::durable::{append_private, replace_cache};
 
 /// A longer file is cut to its newest entries.
 const MAX_BYTES: u64 = 64 << 10;
@@ -32,9 +30,8 @@ pub fn note(home: &Home, text: &str) -> Result<()> {
         replace_cache(&path, format!("{kept}\n").as_bytes())?;
     }
     let line = format!("{} {}\n", rfc3339(now_ms()), cut(&printable(&redact(text)), MAX_TEXT));
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
     // One call: two processes' entries do not mix.
-    file.and_then(|mut file| file.write_all(line.as_bytes())).at("writing down what went wrong", &path)
+    append_private(&path).and_then(|mut file| file.write_all(line.as_bytes())).at("writing down what went wrong", &path)
 }
 
 /// The newest entries, oldest first.

@@ -66,6 +66,22 @@ fn replace(path: &Path, content: &[u8], mode: u32, synced: bool) -> Result<()> {
     written
 }
 
+/// Opens a private file to read it and to write in it, with the content that it has. Makes it if it is missing.
+///
+/// # Errors
+/// I/O errors.
+pub fn open_private(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Opens a private file whose end is written to, whoever else writes there. Makes it if it is missing.
+///
+/// # Errors
+/// I/O errors.
+pub fn append_private(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
 fn write_new(path: &Path, content: &[u8], mode: u32, synced: bool) -> Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).at("creating", path)?;
     file.write_all(content).at("writing", path)?;

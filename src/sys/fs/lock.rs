@@ -2,9 +2,9 @@
 //!
 //! Lock order: workspace before store, never the reverse. The file's text (pid, start time, verb) is for messages only.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::clock;
+use crate::sys::fs::durable::open_private;
 
 /// Longest text of a lock that is read.
 const MAX_TEXT: usize = 4096;
@@ -73,14 +74,7 @@ impl FileLock {
     /// # Errors
     /// `store-locked` with the holder's text when the wait is over; I/O errors.
     pub fn acquire(path: &Path, mode: Mode, verb: &str, wait: Duration) -> Result<FileLock> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)
-            .at("opening the lock", path)?;
+        let mut file = open_private(path).at("opening the lock", path)?;
         if !try_lock(&file, mode, path)? {
             file = wait_for(file, mode, path, wait)?;
         }
