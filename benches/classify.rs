@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use piton::classify::{Classifier, Context};
-use piton::model::policy::{Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets};
+use piton::settings::{Sources, resolve};
 
 const ROUNDS: usize = 20;
 
@@ -18,27 +18,6 @@ fn context() -> Context {
     }
 }
 
-fn policy() -> Policy {
-    Policy {
-        watching: piton::model::policy::Watching::None,
-        durability: piton::model::policy::Durability::Power,
-        guard: Guard::Turn,
-        on_failure: OnFailure::Proceed,
-        opaque: Opaque::Checkpoint,
-        deadline: Duration::from_secs(3),
-        secrets: Secrets::OnTarget,
-        exclude: Vec::new(),
-        tracked_files: Vec::new(),
-        tracked_override: false,
-        read_only: Vec::new(),
-        limits: Limits { file_bytes: 1 << 20, files: 1000, line_bytes: 1 << 23, memory: 192_000_000 },
-        retention: Retention { enabled: true, auto_per_run: 20, per_workspace: 50 },
-        rules_yaml: String::new(),
-        classes: Vec::new(),
-        sources: Vec::new(),
-    }
-}
-
 fn command(line: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(line).ok()?;
     value["cmd"].as_str().map(str::to_owned)
@@ -48,7 +27,7 @@ fn main() {
     let started = Instant::now();
     let classifier = Classifier::embedded();
     println!("a classifier in {:?}", started.elapsed());
-    let (context, policy) = (context(), policy());
+    let (context, policy) = (context(), resolve(&Sources::default()).expect("the defaults are sound").policy);
     let lines: Vec<String> = include_str!("../tests/data/commands.jsonl").lines().filter_map(command).collect();
     let mut best = vec![Duration::MAX; lines.len()];
     for _ in 0..ROUNDS {

@@ -2,16 +2,12 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::{Lab, Sidecar, git, tree};
-
-fn mode(lab: &Lab, path: &str, mode: u32) {
-    std::fs::set_permissions(lab.work.join(path), std::fs::Permissions::from_mode(mode)).unwrap();
-}
+use crate::support::{Lab, Sidecar, git, mode, tree};
 
 /// Paths that checkpoint `n` lists as left out, with the reasons.
 fn skipped(lab: &Lab, n: u64) -> Vec<(String, String)> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, Sidecar, WAIT};
+use crate::support::{Lab, Sidecar, WAIT, code, id_of};
 
 /// A sidecar in run `r-1`.
 fn running(lab: &Lab) -> Sidecar {
@@ -22,10 +22,6 @@ fn ok(reply: Value) -> Value {
     reply
 }
 
-fn code(reply: &Value) -> &str {
-    reply["error"]["code"].as_str().unwrap_or("none")
-}
-
 /// Says what became of a codon; gives the number of the checkpoint.
 fn end(sidecar: &mut Sidecar, how: &str, codon: &str) -> u64 {
     let reply = ok(sidecar.ask(json!({"type": format!("codon.{how}"), "codonId": codon})));
@@ -37,10 +33,6 @@ fn end(sidecar: &mut Sidecar, how: &str, codon: &str) -> u64 {
 fn codon(sidecar: &mut Sidecar, how: &str, codon: &str, patterns: &[&str]) -> u64 {
     start(sidecar, codon, patterns);
     end(sidecar, how, codon)
-}
-
-fn id_of(lab: &Lab, n: u64) -> String {
-    lab.piton(&["show", &n.to_string(), "--json"]).json()["id"].as_str().unwrap().to_owned()
 }
 
 /// The files of a checkpoint.

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, Sidecar, tree};
+use crate::support::{Lab, Sidecar, code, tree};
 
 fn shell(command: &str) -> Value {
     json!({"type": "shell.before", "command": command})
@@ -17,10 +17,6 @@ fn shell(command: &str) -> Value {
 
 fn status(reply: &Value) -> &str {
     reply["checkpoint"]["status"].as_str().unwrap_or("?")
-}
-
-fn code(reply: &Value) -> &str {
-    reply["error"]["code"].as_str().unwrap_or("no error")
 }
 
 fn guarded() -> (Lab, Sidecar) {

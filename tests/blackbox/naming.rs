@@ -1,10 +1,6 @@
 //! Names of checkpoints: numbers, ids, labels and `@{n}`, as people type them.
 
-use crate::support::Lab;
-
-fn id_of(lab: &Lab, n: u64) -> String {
-    lab.piton(&["show", &n.to_string(), "--json"]).json()["id"].as_str().unwrap().to_owned()
-}
+use crate::support::{Lab, id_of};
 
 /// The number of the checkpoint that a selector names.
 fn named(lab: &Lab, selector: &str) -> u64 {

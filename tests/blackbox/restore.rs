@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, Output, Sidecar, Tree, tree};
+use crate::support::{Lab, Output, Sidecar, Tree, git, id_of, mode, tree};
 
 /// The paths of one list of a reply.
 fn paths(list: &Value) -> Vec<String> {
@@ -25,10 +25,6 @@ fn code(output: &Output) -> String {
     value(output)["error"]["code"].as_str().unwrap_or_default().to_owned()
 }
 
-fn id_of(lab: &Lab, n: u64) -> String {
-    value(&lab.piton(&["show", &n.to_string(), "--json"]))["id"].as_str().unwrap().to_owned()
-}
-
 fn put(lab: &Lab, path: &str, content: impl AsRef<[u8]>) {
     let path = lab.work.join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -39,32 +35,10 @@ fn get(lab: &Lab, path: &str) -> String {
     std::fs::read_to_string(lab.work.join(path)).unwrap_or_else(|error| format!("<{error}>"))
 }
 
-fn mode(lab: &Lab, path: &str, mode: u32) {
-    std::fs::set_permissions(lab.work.join(path), std::fs::Permissions::from_mode(mode)).unwrap();
-}
-
 /// Runs a shell script in the workspace.
 fn sh(lab: &Lab, script: &str) {
     let output = std::process::Command::new("/bin/sh").args(["-ec", script]).current_dir(&lab.work).output().unwrap();
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// Real git with no settings but its own; `None`, said aloud, where there is none.
-fn git(lab: &Lab, args: &[&str]) -> Option<String> {
-    let mut command = std::process::Command::new("git");
-    command.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]);
-    command.args(args).current_dir(&lab.work);
-    command.env("HOME", &lab.home).env("GIT_CONFIG_NOSYSTEM", "1").env_remove("GIT_DIR").env_remove("XDG_CONFIG_HOME");
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) => {
-            assert!(std::env::var_os("CI").is_none(), "git is needed here: {error}");
-            eprintln!("SKIPPED: no git on this machine ({error})");
-            return None;
-        }
-    };
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// A tree with every kind of thing.

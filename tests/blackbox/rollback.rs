@@ -2,15 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Asking, Lab, Sidecar, tree};
+use crate::support::{Asking, Lab, Sidecar, code, tree};
 
 fn ok(reply: Value) -> Value {
     assert_eq!(reply["ok"], true, "{reply}");
     reply
-}
-
-fn code(reply: &Value) -> &str {
-    reply["error"]["code"].as_str().unwrap_or("none")
 }
 
 fn session(lab: &Lab, run: &str) -> Sidecar {

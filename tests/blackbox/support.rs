@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -144,6 +144,21 @@ impl Lab {
     pub(crate) fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.work.join(path)).unwrap_or_else(|error| format!("<{error}>"))
     }
+}
+
+/// The id of a checkpoint.
+pub(crate) fn id_of(lab: &Lab, n: u64) -> String {
+    lab.piton(&["show", &n.to_string(), "--json"]).json()["id"].as_str().unwrap().to_owned()
+}
+
+/// The stable code of an error in a reply.
+pub(crate) fn code(reply: &Value) -> &str {
+    reply["error"]["code"].as_str().unwrap_or("no error")
+}
+
+/// Sets the permission bits of a path in the workspace.
+pub(crate) fn mode(lab: &Lab, path: &str, mode: u32) {
+    std::fs::set_permissions(lab.work.join(path), std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
 /// Real git in the workspace, with no settings but the repository's; `None`, said aloud, where there is none.
