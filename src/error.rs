@@ -6,11 +6,14 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// The result of everything fallible in piton.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A stable error code, spelled on the protocol in kebab case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Code {
     /// The line is not a JSON object; of a request that restores, not exactly one.
     BadJson,

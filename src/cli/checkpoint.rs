@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
@@ -16,6 +15,7 @@ use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::redact::redact;
 use crate::model::text::{bytes, count};
+use crate::protocol::CreateReply;
 use crate::store::COMMAND;
 use crate::sys::interrupt::Flow;
 use crate::worktree::Target;
@@ -63,7 +63,7 @@ pub(super) fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result
     // Where no sidecar has idle time, each command does a little.
     print::settled(timeline.recompress(COMMAND, &|| Flow::Continue));
     if context.json {
-        print::json(&json!({ "checkpoint": block(&taken) }))?;
+        print::json(&CreateReply { checkpoint: block(&taken) })?;
     } else {
         print::data(&taken_text(&taken))?;
     }

@@ -4,17 +4,19 @@ use std::io::BufRead as _;
 
 use clap::Args;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use crate::classify::{self, Classifier};
+use crate::doors::replies::classified;
 use crate::engine::reach::judged;
 use crate::error::{IoContext, Result};
 use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
 use crate::model::policy::Policy;
 use crate::model::text::printable;
+use crate::protocol::{ClassifyDocument, spelling};
 
 /// The arguments of `piton classify`.
 #[derive(Debug, Args)]
@@ -87,24 +89,22 @@ fn many(judge: &CommandJudge) -> Result<Exit> {
             Ok(Value::String(command)) => command,
             _ => text,
         };
-        print::data(&format!("{}\n", answer(&command, &judge.verdict(&command))))?;
+        // As a value: its fields come in the order of the alphabet, as everywhere.
+        let answer = serde_json::to_value(answer(&command, &judge.verdict(&command))).unwrap_or_default();
+        print::data(&format!("{answer}\n"))?;
         line.clear();
     }
     Ok(Exit::Done)
 }
 
-fn answer(command: &str, verdict: &Verdict) -> Value {
-    json!({ "command": command, "needs": verdict.needs, "confidence": verdict.confidence, "effects": verdict.effects,
-        "warnings": verdict.warnings, "hold": verdict.hold })
-}
-
-fn word(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+fn answer(command: &str, verdict: &Verdict) -> ClassifyDocument {
+    let (command, hold) = (command.to_owned(), verdict.hold.clone());
+    ClassifyDocument { command, verdict: classified(verdict), hold }
 }
 
 fn explained(command: &str, verdict: &Verdict) -> String {
     let mut text = marked(command, &verdict.effects);
-    add_line!(text, "\nneeds {}, read {}", word(&verdict.needs), word(&verdict.confidence));
+    add_line!(text, "\nneeds {}, read {}", spelling(&verdict.needs), spelling(&verdict.confidence));
     for effect in &verdict.effects {
         add_line!(text, "  {}", sentence(effect));
     }
@@ -173,7 +173,7 @@ fn sentence(effect: &Effect) -> String {
     };
     let place = match effect.scope {
         Scope::Workspace | Scope::Remote | Scope::Unknown => String::new(),
-        scope => format!(", {}", word(&scope)),
+        scope => format!(", {}", spelling(&scope)),
     };
     let undone = if effect.reversible { "" } else { ", not undone by files" };
     format!(

@@ -1,7 +1,6 @@
 //! `piton config`: show, check, trust.
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
@@ -12,7 +11,7 @@ use crate::engine::names::run_id;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::path::RelPath;
 use crate::model::text::{count, printable};
-use crate::protocol::List;
+use crate::protocol::{CheckedDocument, List, SettingItem, SettingsDocument, TrackedBlock, TrustDocument};
 use crate::settings::{Effective, WORKSPACE_FILE, trust, user_file};
 use crate::sys::interrupt::Flow;
 
@@ -56,12 +55,12 @@ pub(super) fn config(context: &mut Context, args: &ConfigArgs) -> Result<Exit> {
 fn show(context: &Context) -> Result<Exit> {
     let effective = context.settings()?;
     if context.json {
-        let values: Vec<_> = effective
-            .settings
-            .iter()
-            .map(|setting| json!({ "key": setting.key, "value": setting.value, "origin": setting.origin.to_string() }))
-            .collect();
-        print::json(&json!({ "settings": values, "warnings": effective.faults() }))?;
+        let settings = effective.settings.iter().map(|setting| SettingItem {
+            key: setting.key.to_string(),
+            value: setting.value.clone(),
+            origin: setting.origin.to_string(),
+        });
+        print::json(&SettingsDocument { settings: settings.collect(), warnings: effective.faults() })?;
         return Ok(Exit::Done);
     }
     let mut text = String::new();
@@ -85,11 +84,13 @@ fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
     let missed = tracked.as_ref().is_some_and(|(_, now)| !now.missed.is_empty());
     if context.json {
         let sources: Vec<String> = effective.policy.sources.iter().map(|path| path.display().to_string()).collect();
-        let tracked = tracked.map(|(run, now)| {
-            json!({ "run": run, "patterns": now.patterns, "matched": List::of_paths(now.matched.iter()),
-                "missed": List::of_paths(now.missed.iter()) })
+        let tracked = tracked.map(|(run, now)| TrackedBlock {
+            run,
+            matched: List::of_paths(now.matched.iter()),
+            missed: List::of_paths(now.missed.iter()),
+            patterns: now.patterns,
         });
-        print::json(&json!({ "sources": sources, "warnings": effective.warnings, "tracked": tracked }))?;
+        print::json(&CheckedDocument { sources, warnings: effective.warnings.clone(), tracked })?;
     } else {
         effective.warnings.iter().for_each(|warning| print::warning(warning));
         let mut text = String::new();
@@ -147,7 +148,7 @@ fn trust_file(context: &Context) -> Result<Exit> {
     let content = std::fs::read(&path).at("reading", &path)?;
     trust::trust(context.home.path(), &path, &content)?;
     if context.json {
-        print::json(&json!({ "trusted": path.to_string_lossy() }))?;
+        print::json(&TrustDocument { trusted: path.to_string_lossy().into_owned() })?;
         return Ok(Exit::Done);
     }
     print::data(&format!("Trusted: {} as it is now. After an edit it must be trusted again.\n", print::path(&path)))?;

@@ -17,21 +17,21 @@ pub(super) fn ask_first(
     verb: &str,
 ) -> Result<Option<Exit>> {
     if context.json && (only || !yes) {
-        print::json(&replies::preview(preview))?;
+        print::json_as_declared(&replies::preview(preview))?;
         return Ok(Some(if only { Exit::Done } else { Exit::Refused }));
     }
     if preview.plan.changes_nothing() {
         let conflicts = !preview.plan.conflict.is_empty();
         if context.json {
-            print::json(&replies::preview(preview))?;
+            print::json_as_declared(&replies::preview(preview))?;
         } else {
-            print::data(&preview_text(preview)?)?;
+            print::data(&report::preview(&replies::preview(preview)))?;
             print::data(report::NOTHING)?;
         }
         return Ok(Some(if conflicts { Exit::Part } else { Exit::Nothing }));
     }
     if !context.json {
-        print::data(&preview_text(preview)?)?;
+        print::data(&report::preview(&replies::preview(preview)))?;
     }
     if only {
         return Ok(Some(Exit::Done));
@@ -62,10 +62,6 @@ pub(super) fn agreed(question: &str) -> Option<Exit> {
     }
 }
 
-fn preview_text(preview: &Preview) -> Result<String> {
-    Ok(report::preview(&report::read(&replies::preview(preview))?))
-}
-
 /// Prints the result of a verb that changed files, and returns its exit code.
 ///
 /// # Errors
@@ -74,11 +70,10 @@ pub(super) fn finished(context: &Context, restored: &Restored, verb: &str) -> Re
     let outcome = &restored.outcome;
     let part = !outcome.failed.is_empty() || !restored.conflicts.is_empty();
     if context.json {
-        print::json(&replies::restored(restored))?;
+        print::json_as_declared(&replies::restored(restored))?;
     } else {
         let back = if verb == "Undone" { "piton redo" } else { Words::TERMINAL.undo() };
-        let text = report::outcome(&report::read(&replies::restored(restored))?, verb, back);
-        print::data(&text)?;
+        print::data(&report::outcome(&replies::restored(restored), verb, back))?;
         restored.warnings.iter().for_each(|warning| print::warning(warning));
         outcome.warnings.iter().for_each(|(path, why)| print::warning(&format!("{}: {why}", path.display())));
     }

@@ -4,14 +4,13 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 
-use serde_json::json;
-
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::doors::socket::{self as daemon, Ended, Greeting, Link, Served};
+use crate::doors::socket::{self as daemon, Ended, Link, Served};
 use crate::error::{Code, Error, Result};
 use crate::model::text::count;
+use crate::protocol::{DaemonDocument, Greeting, StopDocument};
 use crate::sys::process;
 
 /// The arguments of `piton daemon`.
@@ -117,7 +116,7 @@ fn stop(context: &Context) -> Result<Exit> {
     let left = until.saturating_duration_since(Instant::now());
     crate::sys::fs::lock::FileLock::acquire(&lock, crate::sys::fs::lock::Mode::Exclusive, "stopping", left)?;
     if context.json {
-        print::json(&json!({ "stopped": running.pid }))?;
+        print::json(&StopDocument { stopped: running.pid })?;
     } else {
         print::data(&format!("The daemon (pid {}) has ended.\n", running.pid))?;
     }
@@ -131,7 +130,7 @@ fn status(context: &Context) -> Result<Exit> {
 
 fn tell(context: &Context, running: Option<&Greeting>) -> Result<Exit> {
     if context.json {
-        print::json(&json!({ "daemon": running }))?;
+        print::json(&DaemonDocument { daemon: running.cloned() })?;
     } else {
         print::data(&match running {
             None => "No daemon runs; the first hook starts one.\n".to_owned(),

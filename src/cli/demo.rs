@@ -11,12 +11,14 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::exit::Exit;
 use super::print;
 use super::scratch::{Scratch, Sidecar};
 use crate::error::{Code, Error, IoContext, Result};
+use crate::protocol::{BeforeReply, Body, CheckpointBlock, EmptyReply, ListReply, RunEndReply, parse, spelling};
 
 /// The arguments of `piton demo`.
 #[derive(Debug, Args)]
@@ -27,6 +29,9 @@ pub(super) struct DemoArgs {
 }
 
 const SESSION: &str = include_str!("../../examples/session.jsonl");
+
+/// The turn of the session in which files are lost.
+const LOSSES: &str = "t2";
 
 /// The workspace: path, permissions, content.
 const WORKSPACE: &[(&str, u32, &[u8])] = &[
@@ -55,16 +60,16 @@ pub(super) fn demo(args: &DemoArgs) -> Result<Exit> {
     let mut sidecar = Sidecar::start(scratch.command(&["sidecar"])?)?;
     for text in SESSION.lines() {
         let line = text.replace("$WORKSPACE", &scratch.workspace().to_string_lossy());
-        let event: Value = serde_json::from_str(&line)
-            .map_err(|error| Error::new(Code::Internal, "the session is not JSON").caused_by(error))?;
-        if event["id"] == 7 {
+        let event = parse(line.as_bytes(), 0).map_err(|failure| failure.error)?;
+        if matches!(&event.body, Body::TurnStart(turn) if turn.turn == LOSSES) {
             before_loss = tree_of(&scratch.workspace())?;
         }
-        print::data(&format!("\n> {}\n", described(&event)))?;
-        if let Some(reply) = sidecar.exchange(&line, &event["id"])? {
-            print::data(&replied(&reply))?;
+        print::data(&format!("\n> {}\n", described(&event.body)))?;
+        match event.id {
+            Some(_) => print::data(&ask(&mut sidecar, &event.body)?)?,
+            None => sidecar.client.tell(&event.body)?,
         }
-        act(&event, &scratch.workspace())?;
+        act(&line, &event.body, &scratch.workspace())?;
     }
     sidecar.finish()?;
     let after_loss = tree_of(&scratch.workspace())?;
@@ -96,11 +101,10 @@ fn bring_back(scratch: &Scratch, before: &Tree, after: &Tree) -> Result<Exit> {
 /// The number of the checkpoint that was taken before `rm -rf`.
 fn before_loss(scratch: &Scratch) -> Result<String> {
     let output = scratch.command(&["list", "--json"])?.output().at("running", "piton")?;
-    let list: Value = serde_json::from_slice(&output.stdout)
+    let list: ListReply = serde_json::from_slice(&output.stdout)
         .map_err(|error| Error::new(Code::Internal, "the list is not JSON").caused_by(error))?;
-    let rows = list["checkpoints"].as_array().cloned().unwrap_or_default();
-    let row = rows.iter().find(|row| row["reason"].as_str().is_some_and(|reason| reason.contains("rm -rf")));
-    row.map(|row| row["n"].to_string())
+    let row = list.checkpoints.iter().find(|row| row.reason.contains("rm -rf"));
+    row.map(|row| row.n.to_string())
         .ok_or_else(|| Error::new(Code::NoSuchCheckpoint, "no checkpoint was taken before `rm -rf`"))
 }
 
@@ -117,20 +121,26 @@ fn lay_out(workspace: &Path) -> Result<()> {
 }
 
 /// Does what the event announces.
-fn act(event: &Value, workspace: &Path) -> Result<()> {
-    if let Some(why) = event["demo"].as_str() {
+fn act(line: &str, event: &Body, workspace: &Path) -> Result<()> {
+    // A field of this session's own, which piton ignores.
+    if let Ok(NotRun { demo: Some(why) }) = serde_json::from_str(line) {
         return print::data(&format!("  ({why})\n"));
     }
-    match event["type"].as_str() {
-        Some("shell.before") => {
-            let command = event["command"].as_str().unwrap_or_default();
-            let mut shell = Command::new("sh");
-            let ran = shell.arg("-c").arg(command).current_dir(workspace).stdout(Stdio::null()).status();
+    match event {
+        Body::ShellBefore(shell) => {
+            let mut program = Command::new("sh");
+            let ran = program.arg("-c").arg(&shell.command).current_dir(workspace).stdout(Stdio::null()).status();
             ran.map(drop).at("running", "sh")
         }
-        Some("tool.before") => tool(&event["input"], workspace),
+        Body::ToolBefore(call) => tool(&call.input, workspace),
         _ => Ok(()),
     }
+}
+
+/// The reason why the demo does not do what an event announces.
+#[derive(Deserialize)]
+struct NotRun {
+    demo: Option<String>,
 }
 
 /// A file tool: writes `content`, or replaces `old_string` by `new_string`.
@@ -147,37 +157,59 @@ fn tool(input: &Value, workspace: &Path) -> Result<()> {
 }
 
 /// An event in a few words.
-fn described(event: &Value) -> String {
-    let kind = event["type"].as_str().unwrap_or_default();
-    let detail = ["command", "prompt", "goal", "client"].iter().find_map(|key| event[*key].as_str());
-    let tool = event["tool"].as_str().map(|tool| format!("{tool} {}", event["input"]["path"].as_str().unwrap_or("")));
-    format!("{kind}  {}", tool.as_deref().or(detail).unwrap_or_default())
+fn described(event: &Body) -> String {
+    let detail = match event {
+        Body::Hello(hello) => hello.client.clone(),
+        Body::RunStart(run) => run.goal.clone(),
+        Body::TurnStart(turn) => turn.prompt.clone(),
+        Body::ShellBefore(shell) => Some(shell.command.clone()),
+        Body::ToolBefore(call) => Some(format!("{} {}", call.tool, call.input["path"].as_str().unwrap_or(""))),
+        _ => None,
+    };
+    format!("{}  {}", event.name(), detail.unwrap_or_default())
 }
 
-/// A reply in a few lines.
-fn replied(reply: &Value) -> String {
-    let mut text = String::new();
-    if reply["ok"] != true {
-        return format!("< {reply}\n");
+/// Asks the sidecar, and tells its reply in a few lines.
+fn ask(sidecar: &mut Sidecar, event: &Body) -> Result<String> {
+    let id = sidecar.client.send(event)?;
+    let told = match event {
+        Body::ToolBefore(_) | Body::ShellBefore(_) => sidecar.client.reply(id).map(|reply| reply.map(before)),
+        Body::RunEnd(_) => sidecar.client.reply(id).map(|reply| {
+            reply.map(|end: RunEndReply| end.checkpoint.as_ref().map_or_else(ok, |block| format!("< {}", taken(block))))
+        }),
+        _ => sidecar.client.reply(id).map(|reply| reply.map(|EmptyReply {}| ok())),
+    };
+    match told {
+        Ok(Some(text)) => Ok(text),
+        Ok(None) => Err(Error::new(Code::Internal, "the sidecar gave no reply")),
+        Err(refused) if refused.is(Code::ShuttingDown) => Err(refused.into()),
+        Err(refused) => Ok(format!("< {}: {}\n", refused.code.text(), refused.message)),
     }
-    let checkpoint = &reply["checkpoint"];
-    if let Some(status) = checkpoint["status"].as_str() {
-        let needs = reply["needs"].as_str().unwrap_or_default();
-        text.push_str(&format!("< needs {needs}; checkpoint {status}"));
-        if let (Some(n), Some(id)) = (checkpoint["n"].as_u64(), checkpoint["id"].as_str()) {
-            text.push_str(&format!(": {n} ({})", &id[..7]));
-        }
-        if let Some(ms) = checkpoint["ms"].as_f64() {
-            text.push_str(&format!(", {} files, {ms} ms", checkpoint["files"]));
-        }
-        text.push('\n');
-    } else {
-        text.push_str("< ok\n");
+}
+
+fn ok() -> String {
+    "< ok\n".to_owned()
+}
+
+/// The reply to an event before an action.
+fn before(reply: BeforeReply) -> String {
+    let mut text = format!("< needs {}; {}", reply.needs.text(), taken(&reply.checkpoint));
+    for warning in reply.warnings {
+        text.push_str(&format!("  warning: {}\n", warning.message));
     }
-    for warning in reply["warnings"].as_array().into_iter().flatten().filter_map(|warning| warning["message"].as_str())
-    {
-        text.push_str(&format!("  warning: {warning}\n"));
+    text
+}
+
+/// A checkpoint on one line.
+fn taken(block: &CheckpointBlock) -> String {
+    let mut text = format!("checkpoint {}", spelling(&block.status));
+    if let (Some(n), Some(id)) = (block.n, &block.id) {
+        text.push_str(&format!(": {n} ({})", &id[..7]));
     }
+    if let (Some(files), Some(ms)) = (block.files, block.ms) {
+        text.push_str(&format!(", {files} files, {ms} ms"));
+    }
+    text.push('\n');
     text
 }
 

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
@@ -15,7 +14,7 @@ use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::replies;
 use crate::error::Result;
 use crate::model::path::RelPath;
-use crate::protocol::List;
+use crate::protocol::{DiffDocument, List};
 use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton diff`.
@@ -102,7 +101,7 @@ pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let stat = timeline.catalog().stat(&changes)?;
     if context.json {
         let files = List::of_paths(changes.iter().map(|change| &change.path));
-        print::json(&json!({ "stat": replies::stat(&stat), "files": files }))?;
+        print::json(&DiffDocument { stat: replies::stat(&stat), files })?;
         return Ok(Exit::Done);
     }
     if changes.is_empty() {
@@ -123,7 +122,7 @@ pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
         add_line!(text, " {:<width$} | {numbers}{how}", change.path.display());
         patches.push_str(&patch.text);
     }
-    add_line!(text, " {}", stat_text(&stat));
+    add_line!(text, " {}", stat_text(&replies::stat(&stat)));
     if !args.stat {
         text.push('\n');
         text.push_str(&print::patch(&print::harmless(&patches)));

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
@@ -11,6 +10,7 @@ use super::print;
 use super::remote::remote;
 use crate::error::Result;
 use crate::model::text::{count, printable};
+use crate::protocol::{FetchDocument, RefusedRef};
 
 /// The arguments of `piton fetch`.
 #[derive(Debug, Args)]
@@ -28,10 +28,9 @@ pub(super) fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit> {
     let received = context.timeline()?.receive(&remote)?;
     got_through(received.whole);
     if context.json {
-        let refused: Vec<_> = received.refused.iter().map(|(name, why)| json!({ "name": name, "why": why })).collect();
-        print::json(
-            &json!({ "new": received.new, "known": received.known, "refused": refused, "ok": received.whole }),
-        )?;
+        let refused = received.refused.iter().map(|(name, why)| RefusedRef { name: name.clone(), why: why.clone() });
+        let (new, known, ok) = (received.new.clone(), received.known, received.whole);
+        print::json(&FetchDocument { new, known, refused: refused.collect(), ok })?;
     } else {
         let new = received.new.len() as u64;
         let mut text = format!("Fetched {}; {} there already.\n", count(new, "ref"), received.known);

@@ -3,30 +3,21 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::checkpoint::catalog::find::Presence;
+use crate::checkpoint::catalog::find::{Presence, Version};
 use crate::error::Result;
 use crate::model::text::bytes;
 use crate::model::tree::Mode;
-use crate::protocol::PathItem;
+use crate::protocol::{FindDocument, PathItem, PresenceWord, VersionItem};
 
 /// The arguments of `piton find`.
 #[derive(Debug, Args)]
 pub(super) struct FindArgs {
     /// A file or directory
     pub path: PathBuf,
-}
-
-/// `find --json`.
-#[derive(serde::Serialize)]
-struct FoundVersions {
-    #[serde(flatten)]
-    path: PathItem,
-    versions: Vec<serde_json::Value>,
 }
 
 /// Finds the versions of a path.
@@ -39,19 +30,8 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
     let versions = timeline.catalog().versions(&path)?;
     let found = versions.iter().any(|version| matches!(version.presence, Presence::Held(..)));
     if context.json {
-        let versions = versions
-            .iter()
-            .map(|version| {
-                let (id, presence, why) = match version.presence {
-                    Presence::Held(_, id) => (Some(id.to_string()), "held", None),
-                    Presence::Absent => (None, "absent", None),
-                    Presence::NotCaptured(why) => (None, "not-captured", Some(why.to_string())),
-                };
-                json!({ "id": id, "presence": presence, "why": why, "bytes": version.size,
-                    "checkpoints": version.checkpoints.iter().map(|c| c.record.ordinal).collect::<Vec<_>>() })
-            })
-            .collect();
-        print::json(&FoundVersions { path: PathItem::new(&path, None), versions })?;
+        let versions = versions.iter().map(item).collect();
+        print::json(&FindDocument { path: PathItem::new(&path, None), versions })?;
     } else if found {
         let mut text = format!("{}\n\n", print::bold(&format!("Versions of {}, newest first", path.display())));
         for version in &versions {
@@ -76,4 +56,14 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         print::data(&text)?;
     }
     Ok(if found { Exit::Done } else { Exit::Nothing })
+}
+
+fn item(version: &Version) -> VersionItem {
+    let (id, presence, why) = match version.presence {
+        Presence::Held(_, id) => (Some(id.to_string()), PresenceWord::Held, None),
+        Presence::Absent => (None, PresenceWord::Absent, None),
+        Presence::NotCaptured(why) => (None, PresenceWord::NotCaptured, Some(why.to_string())),
+    };
+    let checkpoints = version.checkpoints.iter().map(|checkpoint| checkpoint.record.ordinal).collect();
+    VersionItem { id, presence, why, bytes: version.size, checkpoints }
 }

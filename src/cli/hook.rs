@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::exit::Exit;
 use super::hook_answer::answer;
@@ -20,7 +20,10 @@ use crate::checkpoint::{Home, records::mishaps};
 use crate::doors::socket::Link;
 use crate::error::{Code, Error, Result};
 use crate::model::json;
-use crate::protocol::{CheckpointBlock, CheckpointStatus};
+use crate::protocol::{
+    After, AfterReply, BeforeReply, Body, CheckpointStatus, ErrorBody, Hello, RunEnd, ShellBefore, ToolBefore, Turn,
+    not_held_sentence,
+};
 use crate::sys::clock::now_ms;
 use crate::sys::pipe;
 
@@ -142,32 +145,6 @@ fn decide(asked: &HookCall) -> Result<Decision> {
     Ok(decision)
 }
 
-/// Holds a refusal of the engine: its code and text.
-#[derive(Debug)]
-pub(super) struct Refused {
-    code: String,
-    text: String,
-}
-
-impl Refused {
-    /// True if files moved since the preview.
-    pub(super) fn is_stale(&self) -> bool {
-        self.code == Code::StalePlan.as_str()
-    }
-}
-
-impl From<Error> for Refused {
-    fn from(error: Error) -> Refused {
-        Refused { code: error.code().as_str().to_owned(), text: error.text() }
-    }
-}
-
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Error {
-        Error::new(Code::Internal, refused.text)
-    }
-}
-
 /// One event's conversation with the engine.
 pub(super) struct Exchange<'e> {
     link: Link,
@@ -180,23 +157,22 @@ impl Exchange<'_> {
     fn have(mut self) -> Result<Decision> {
         self.hello()?;
         match &self.event.kind {
-            EventKind::SessionStart => self.tell(json!({ "type": "ping" })),
-            EventKind::SessionEnd => self.tell(json!({ "type": "run.end" })),
-            EventKind::TurnEnd => {
-                self.tell(json!({ "type": "turn.end", "turn": self.event.turn.as_deref().unwrap_or("") }))
-            }
+            EventKind::SessionStart => self.tell(&Body::Ping),
+            EventKind::SessionEnd => self.tell(&Body::RunEnd(RunEnd::default())),
+            EventKind::TurnEnd => self.tell(&Body::TurnEnd(turn(self.event.turn.clone().unwrap_or_default()))),
             EventKind::TurnStart { .. } => {
-                let turn = self.event.turn.clone().unwrap_or_else(|| format!("t{}", now_ms()));
-                self.tell(json!({ "type": "turn.start", "turn": turn }))
+                let name = self.event.turn.clone().unwrap_or_else(|| format!("t{}", now_ms()));
+                self.tell(&Body::TurnStart(turn(name)))
             }
             EventKind::Ask(ask) => {
                 let text = answer(&mut self, ask)
-                    .unwrap_or_else(|refused| format!("piton: {} ({})", refused.text, refused.code));
+                    .unwrap_or_else(|refused| format!("piton: {} ({})", refused.message, refused.code.text()));
                 Ok(Decision { answer: Some(text), ..Decision::default() })
             }
             EventKind::Before { action, act } => self.before(action.as_deref(), act),
             EventKind::After { action, outcome } => {
-                self.tell(json!({ "type": "tool.after", "action": action, "ok": outcome.ok, "exit": outcome.exit }))
+                let (action, ok, exit) = (action.clone(), outcome.ok, outcome.exit);
+                self.tell(&Body::ToolAfter(After { action, ok, exit, signal: None }))
             }
             EventKind::Unused(_) => Ok(Decision::default()),
         }
@@ -208,26 +184,21 @@ impl Exchange<'_> {
         let cwd = self.event.cwd.clone().or_else(|| std::env::current_dir().ok());
         let cwd_text = cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned());
         let session = self.event.session.as_deref().or(cwd_text.as_deref()).unwrap_or_default();
-        self.link.send(json!({ "type": "hello", "client": client, "session": format!("{client}.{session}"),
-            "cwd": cwd_text, "reaches_model": self.reaches_model }))?;
+        self.link.send(&Body::Hello(Hello {
+            client: Some(client.to_owned()),
+            session: Some(format!("{client}.{session}")),
+            cwd: cwd_text.map(PathBuf::from),
+            reaches_model: Some(self.reaches_model),
+            ..Hello::default()
+        }))?;
         Ok(())
     }
 
-    /// The body of the reply to a request.
-    pub(super) fn ask(&mut self, body: Value) -> Result<Value, Refused> {
+    /// The reply to a request.
+    pub(super) fn ask<T: DeserializeOwned>(&mut self, body: &Body) -> Result<T, ErrorBody> {
         let id = self.link.send(body)?;
-        let reply = self
-            .link
-            .reply(id, self.deadline)?
-            .ok_or_else(|| Error::new(Code::Busy, "piton did not answer in time; what it was asked goes on behind"))?;
-        if reply["ok"] == json!(true) {
-            return Ok(reply);
-        }
-        let word = |name: &str, without: &str| reply["error"][name].as_str().unwrap_or(without).to_owned();
-        Err(Refused {
-            code: word("code", Code::Internal.as_str()),
-            text: word("message", "piton's engine gave no reason"),
-        })
+        let late = || Error::new(Code::Busy, "piton did not answer in time; what it was asked goes on behind");
+        self.link.reply(id, self.deadline)?.ok_or_else(|| late().into())
     }
 
     /// The client that the event came from.
@@ -240,84 +211,88 @@ impl Exchange<'_> {
         self.event.cwd.clone()
     }
 
-    fn tell(&mut self, body: Value) -> Result<Decision> {
-        let reply = self.ask(body)?;
-        let context = reply["notices"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-        Ok(Decision { context: context.collect(), ..Decision::default() })
+    /// Tells of an event, and passes on the sentences for the model, which some of the answers have.
+    fn tell(&mut self, body: &Body) -> Result<Decision> {
+        let reply: AfterReply = self.ask(body)?;
+        Ok(Decision { context: reply.notices, ..Decision::default() })
     }
 
     /// A checkpoint before what destroys something, and what is to be said of it.
     fn before(&mut self, action: Option<&str>, act: &Act) -> Result<Decision> {
-        if let Some(turn) = &self.event.turn {
+        if let Some(name) = &self.event.turn {
             // The same open turn again is nothing.
-            self.link.send(json!({ "type": "turn.start", "turn": turn }))?;
+            self.link.send(&Body::TurnStart(turn(name.clone())))?;
         }
-        let deadline_ms = self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
-        let common = |kind: &str, cwd: Option<&PathBuf>| {
+        let mut decision = Decision::default();
+        for request in self.requests(action, act) {
+            let reply: BeforeReply = self.ask(&request)?;
+            add(&mut decision, reply, self.reaches_model);
+        }
+        Ok(decision)
+    }
+
+    fn requests(&self, action: Option<&str>, act: &Act) -> Vec<Body> {
+        let deadline_ms = Some(self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64);
+        let (action, doubt) = (action.map(str::to_owned), self.event.doubt);
+        let directory = |cwd: Option<&PathBuf>| {
             let cwd = match (cwd, &self.event.cwd) {
                 (Some(cwd), Some(base)) => Some(base.join(cwd)),
                 (cwd, base) => cwd.or(base.as_ref()).cloned(),
             };
-            json!({ "type": kind, "action": action, "cwd": cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
-                "deadline_ms": deadline_ms, "doubt": self.event.doubt })
+            cwd.map(|cwd| PathBuf::from(cwd.to_string_lossy().into_owned()))
         };
-        let requests: Vec<Value> = match act {
-            Act::Shell { commands, cwd, cwd_told: _ } => commands
-                .iter()
-                .map(|command| {
-                    let mut request = common("shell.before", cwd.as_ref());
-                    request["command"] = json!(command);
-                    request
-                })
-                .collect(),
-            Act::Tool { name, input, paths, writes } => {
-                let mut request = common("tool.before", None);
-                request["tool"] = json!(name);
-                request["input"] = shortened(input);
-                request["paths"] = json!(paths);
-                request["writes"] = json!(writes);
-                vec![request]
+        match act {
+            Act::Shell { commands, cwd, cwd_told: _ } => {
+                let one = |command: &String| {
+                    let (action, command, cwd) = (action.clone(), command.clone(), directory(cwd.as_ref()));
+                    Body::ShellBefore(ShellBefore { action, command, shell: None, cwd, deadline_ms, doubt })
+                };
+                commands.iter().map(one).collect()
             }
-        };
-        let mut decision = Decision::default();
-        for request in requests {
-            let reply = self.ask(request)?;
-            add(&mut decision, &reply, self.reaches_model);
+            Act::Tool { name, input, paths, writes } => vec![Body::ToolBefore(ToolBefore {
+                action,
+                tool: name.clone(),
+                input: shortened(input),
+                paths: paths.clone(),
+                writes: *writes,
+                external: None,
+                cwd: directory(None),
+                deadline_ms,
+                doubt,
+            })],
         }
-        Ok(decision)
     }
 }
 
+/// A turn by its name.
+fn turn(name: String) -> Turn {
+    Turn { turn: name, ..Turn::default() }
+}
+
 /// Adds one reply to the decision.
-fn add(decision: &mut Decision, reply: &Value, reaches_model: bool) {
-    if reply["proceed"] == json!(false) {
-        let reason = reply["reason"].as_str().unwrap_or("the policy says no");
+fn add(decision: &mut Decision, reply: BeforeReply, reaches_model: bool) {
+    if !reply.proceed {
+        let reason = reply.reason.as_deref().unwrap_or("the policy says no");
         decision.deny.get_or_insert_with(|| format!("piton: {reason}"));
     }
-    let texts = |list: &Value, field: Option<&str>| -> Vec<String> {
-        let items = list.as_array().into_iter().flatten();
-        items.filter_map(|item| field.map_or(item, |field| &item[field]).as_str()).map(str::to_owned).collect()
-    };
-    let warnings = texts(&reply["warnings"], Some("message"));
+    let warnings = reply.warnings.into_iter().map(|warning| warning.message);
     let mut messages: Vec<String> = Vec::new();
-    let not_held = crate::protocol::not_held_sentence(reply);
+    let not_held = not_held_sentence(&reply.not_held);
     if reaches_model {
         decision.context.extend(not_held.iter().map(|text| format!("piton: {text}")));
-        decision.context.extend(warnings.iter().map(|warning| format!("piton: {warning}")));
-        decision.context.extend(texts(&reply["notices"], None));
+        decision.context.extend(warnings.map(|warning| format!("piton: {warning}")));
+        decision.context.extend(reply.notices);
     } else {
         messages.extend(warnings);
         messages.extend(not_held);
     }
-    // A reply without a block says nothing of a checkpoint.
-    let checkpoint = CheckpointBlock::deserialize(&reply["checkpoint"]).unwrap_or_default();
-    let status = match checkpoint.status {
+    let status = match reply.checkpoint.status {
         CheckpointStatus::Late => Some("late"),
         CheckpointStatus::Failed => Some("failed"),
         _ => None,
     };
     if let Some(status) = status {
-        let why = checkpoint.reason.as_deref().unwrap_or("no reason is known");
+        let why = reply.checkpoint.reason.as_deref().unwrap_or("no reason is known");
         messages.push(format!("no checkpoint before this action ({status}): {why}"));
     }
     if !messages.is_empty() {

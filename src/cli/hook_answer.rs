@@ -1,14 +1,16 @@
 //! `/rollback` and `/undo`, typed into an agent client and answered without its model: previewed, done and told with the texts of
 //! the terminal's verbs.
 
-use serde_json::{Value, json};
-
-use super::hook::{Exchange, Refused};
-use super::report::{self, CheckpointList, Lines, Preview, RestoreReply, Words};
+use super::hook::Exchange;
+use super::print::stat_text;
+use super::report::{self, Words};
 use crate::agents::Ask;
 use crate::checkpoint::catalog::held::refusal;
 use crate::error::{Code, Error};
 use crate::model::text::cut;
+use crate::protocol::{
+    Body, Diff, DiffReply, ErrorBody, ListQuery, ListReply, PreviewReply, RestoreReply, Rollback, Step, StepReply, To,
+};
 
 /// Checkpoints that are listed.
 const LISTED: u64 = 15;
@@ -23,37 +25,39 @@ const MAX_PATCH: usize = 8_000;
 ///
 /// # Errors
 /// Returns the engine's refusal with its code.
-pub(super) fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String, Refused> {
+pub(super) fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String, ErrorBody> {
     let words = Words::of(talk.client());
     match ask {
         Ask::List => {
-            let listing: CheckpointList =
-                report::read(&talk.ask(json!({ "type": "checkpoint.list", "limit": LISTED }))?)?;
-            if listing.is_empty() {
+            let query = ListQuery { limit: Some(LISTED), ..ListQuery::default() };
+            let listing: ListReply = talk.ask(&Body::List(query))?;
+            if listing.checkpoints.is_empty() {
                 return Ok("piton has no checkpoint of this directory yet.".to_owned());
             }
             Ok(report::list("Checkpoints, newest first", &listing, &words))
         }
         Ask::Diff { checkpoint } => {
-            let reply = talk.ask(json!({ "type": "checkpoint.diff", "from": checkpoint }))?;
-            let stat: Lines = report::read(&reply["stat"])?;
-            let patch = reply["patch"].as_str().unwrap_or_default();
-            Ok(format!("Since checkpoint {checkpoint}: {}.\n{}", report::lines(stat), cut(patch, MAX_PATCH)))
+            let from = checkpoint.clone();
+            let reply: DiffReply = talk.ask(&Body::Diff(Diff { from, ..Diff::default() }))?;
+            let (stat, patch) = (stat_text(&reply.stat), cut(&reply.patch, MAX_PATCH));
+            Ok(format!("Since checkpoint {checkpoint}: {stat}.\n{patch}"))
         }
         Ask::To { checkpoint, file } => restore(talk, checkpoint, file.as_deref(), &words),
         Ask::Undo => undo(talk),
     }
 }
 
-fn restore(talk: &mut Exchange<'_>, checkpoint: &str, file: Option<&str>, words: &Words) -> Result<String, Refused> {
+fn restore(talk: &mut Exchange<'_>, checkpoint: &str, file: Option<&str>, words: &Words) -> Result<String, ErrorBody> {
     let paths = file.map(|file| {
         let path = talk.cwd().map_or_else(|| file.into(), |cwd| cwd.join(file));
         vec![path.to_string_lossy().into_owned()]
     });
-    let request =
-        |kind: &str, plan: Option<&str>| json!({ "type": kind, "sha": checkpoint, "paths": paths, "plan": plan });
+    let back = |plan: Option<String>| {
+        let to = To::Checkpoint(checkpoint.to_owned());
+        Rollback { paths: paths.clone(), plan, ..Rollback::to(to) }
+    };
     while_files_move(|| {
-        let before: Preview = report::read(&talk.ask(request("rollback.preview", None))?)?;
+        let before: PreviewReply = talk.ask(&Body::Preview(back(None)))?;
         if let Some(path) = before.unheld.first() {
             return Err(refusal(before.target.n, std::path::Path::new(path)).into());
         }
@@ -61,16 +65,16 @@ fn restore(talk: &mut Exchange<'_>, checkpoint: &str, file: Option<&str>, words:
             return Ok(format!("{}{}", report::preview(&before), report::NOTHING));
         }
         // The text shows this plan: another one is refused.
-        let after: RestoreReply = report::read(&talk.ask(request("restore", before.digest()))?)?;
+        let after: RestoreReply = talk.ask(&Body::Restore(back(Some(before.plan.digest.clone()))))?;
         Ok(report::answer(&before, &after, "Restored", words.undo()))
     })
 }
 
 /// Does `work` again where files moved between its preview and the act, a few times.
-fn while_files_move(mut work: impl FnMut() -> Result<String, Refused>) -> Result<String, Refused> {
+fn while_files_move(mut work: impl FnMut() -> Result<String, ErrorBody>) -> Result<String, ErrorBody> {
     for _ in 0..TRIES {
         match work() {
-            Err(refused) if refused.is_stale() => {}
+            Err(refused) if refused.is(Code::StalePlan) => {}
             done => return done,
         }
     }
@@ -80,19 +84,24 @@ fn while_files_move(mut work: impl FnMut() -> Result<String, Refused>) -> Result
 }
 
 /// Undoes the operation that the preview named, and says which it was: an older one is never undone unnamed.
-fn undo(talk: &mut Exchange<'_>) -> Result<String, Refused> {
+fn undo(talk: &mut Exchange<'_>) -> Result<String, ErrorBody> {
     while_files_move(|| undo_once(talk))
 }
 
-fn undo_once(talk: &mut Exchange<'_>) -> Result<String, Refused> {
-    let reply: Value = talk.ask(json!({ "type": "undo", "preview": true }))?;
-    let before: Preview = report::read(&reply)?;
-    let Some(over) = &before.over else {
-        return Ok(before.message.unwrap_or_else(|| "nothing to undo".to_owned()));
+fn undo_once(talk: &mut Exchange<'_>) -> Result<String, ErrorBody> {
+    let before = match talk.ask(&Body::Undo(Step { preview: true, ..Step::default() }))? {
+        StepReply::Preview(before) => before,
+        StepReply::Nothing(nothing) => return Ok(nothing.message),
+        StepReply::Done(_) => return Err(unasked().into()),
     };
-    let after: RestoreReply =
-        report::read(&talk.ask(json!({ "type": "undo", "operation": over.operation, "plan": before.digest() }))?)?;
+    let Some(over) = &before.over else { return Err(unasked().into()) };
+    let (operation, plan) = (Some(over.operation.clone()), Some(before.plan.digest.clone()));
+    let after: RestoreReply = talk.ask(&Body::Undo(Step { operation, plan, ..Step::default() }))?;
     Ok(report::step("Undo", over) + &report::answer(&before, &after, "Undone", "piton redo"))
+}
+
+fn unasked() -> Error {
+    Error::new(Code::Internal, "piton's engine answered something else than a preview of the undo")
 }
 
 #[cfg(test)]
@@ -101,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_prompt_is_tried_again_while_files_move_and_not_for_ever() {
-        let refused = |code: Code| Err(Refused::from(Error::new(code, "no")));
+        let refused = |code: Code| Err(ErrorBody::from(Error::new(code, "no")));
         // After so many stale plans; the refusal that ends it, if one does; attempts that are made.
         let table = [
             (0, None, 1),
@@ -122,8 +131,8 @@ mod tests {
             });
             assert_eq!(attempts, made, "{stale} {end:?}");
             assert_eq!(
-                done.as_deref().map_err(Refused::is_stale),
-                end.map_or(Ok("done"), |code| Err(code == Code::StalePlan))
+                done.as_deref().map_err(|refused| refused.code.known()),
+                end.map_or(Ok("done"), |code| Err(Some(code)))
             );
         }
     }

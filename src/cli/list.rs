@@ -71,12 +71,12 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
         }
     }
     if context.json {
-        print::json(&list_reply(listing, timeline.catalog().branch_of("local")?))?;
+        print::json_as_declared(&list_reply(listing, timeline.catalog().branch_of("local")?))?;
     } else if empty {
         print::data(&none_text(&timeline, &query))?;
     } else {
         let title = format!("Checkpoints for {}", printable(&timeline.workspace().path.to_string_lossy()));
-        let listing = report::read(&list_reply(listing, String::new()))?;
+        let listing = list_reply(listing, String::new());
         print::data(&report::list(&title, &listing, &Words::TERMINAL))?;
     }
     Context::leave(timeline);

@@ -1,7 +1,5 @@
 //! `piton list --remote`: what was fetched from other machines.
 
-use serde_json::json;
-
 use super::context::Context;
 use super::exit::Exit;
 use super::list::ListArgs;
@@ -11,6 +9,7 @@ use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::printable;
+use crate::protocol::{RemoteItem, RemoteListDocument};
 
 /// `piton list --remote`.
 ///
@@ -36,16 +35,8 @@ pub(super) fn list(
     let (total, empty) = (found.len(), found.is_empty());
     found.truncate(args.limit);
     if context.json {
-        let items: Vec<_> = found
-            .iter()
-            .map(|checkpoint| {
-                let record = &checkpoint.record;
-                json!({ "workspace": record.workspace, "id": checkpoint.id.to_string(), "n": record.ordinal,
-                    "kind": record.kind.as_str(), "run": record.run, "time": record.time, "reason": record.reason,
-                    "flags": record.flags, "pinned": record.pinned })
-            })
-            .collect();
-        print::json(&json!({ "total": total, "checkpoints": items, "faults": broken }))?;
+        let checkpoints = found.iter().map(|checkpoint| item(checkpoint)).collect();
+        print::json(&RemoteListDocument { total, checkpoints, faults: broken.clone() })?;
     } else if empty {
         print::data("No checkpoints of other machines: `piton fetch REMOTE` brings them in.\n")?;
     } else {
@@ -63,4 +54,19 @@ pub(super) fn list(
         () if empty => Exit::Nothing,
         () => Exit::Done,
     })
+}
+
+fn item(checkpoint: &Checkpoint) -> RemoteItem {
+    let record = &checkpoint.record;
+    RemoteItem {
+        workspace: record.workspace.to_string(),
+        id: checkpoint.id.to_string(),
+        n: record.ordinal,
+        kind: record.kind.into(),
+        run: record.run.clone(),
+        time: record.time.clone(),
+        reason: record.reason.clone(),
+        flags: record.flags.clone(),
+        pinned: record.pinned,
+    }
 }

@@ -4,11 +4,11 @@ use std::io::{ErrorKind, IsTerminal, Write, stderr, stdin, stdout};
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::json;
 
-use crate::checkpoint::catalog::diff::{MAX_COUNTED_FILES, Stat};
+use crate::checkpoint::catalog::diff::MAX_COUNTED_FILES;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::text::{count, printable, printable_lines};
+use crate::protocol::{FailedVerb, StatBlock, VerbError};
 
 /// Prints data. A closed pipe ends the program quietly: whoever read has seen enough.
 ///
@@ -26,23 +26,34 @@ pub(super) fn path(path: &Path) -> String {
     printable(&path.to_string_lossy())
 }
 
-/// Prints a value as one JSON document.
+/// Prints a value as one JSON document, its fields in the order of the alphabet.
 ///
 /// # Errors
 /// As [`data`].
 pub(super) fn json(value: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Error::new(Code::Internal, "the data could not be written as JSON").caused_by(error))?;
+    json_as_declared(&serde_json::to_value(value).map_err(unwritable)?)
+}
+
+/// Prints a value as one JSON document, its fields in the order of their declaration.
+///
+/// # Errors
+/// As [`data`].
+pub(super) fn json_as_declared(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).map_err(unwritable)?;
     data(&format!("{text}\n"))
+}
+
+fn unwritable(error: serde_json::Error) -> Error {
+    Error::new(Code::Internal, "the data could not be written as JSON").caused_by(error)
 }
 
 /// Prints an error to stderr, or as JSON to stdout when data is asked for as JSON.
 pub(super) fn error(error: &Error, as_json: bool) {
     if as_json {
-        let value = json!({ "error": { "code": error.code().as_str(), "message": error.text(),
-            "candidates": error.candidate_list() } });
+        let (code, message) = (error.code().into(), error.text());
+        let error = VerbError { code, message, candidates: error.candidate_list().to_vec() };
         // The exit code tells of the failure even when nobody reads.
-        let _ = json(&value);
+        let _ = json(&FailedVerb { error });
         return;
     }
     say(&format!("piton: {}", error.text()));
@@ -138,7 +149,7 @@ pub(super) fn local_time(rfc3339: &str) -> String {
 }
 
 /// Renders files and lines.
-pub(super) fn stat_text(stat: &Stat) -> String {
+pub(super) fn stat_text(stat: &StatBlock) -> String {
     let cut = if stat.cut { format!(" in the first {MAX_COUNTED_FILES}") } else { String::new() };
     format!("{}, +{}/-{}{cut}", count(stat.files, "file"), stat.plus, stat.minus)
 }

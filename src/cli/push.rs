@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
@@ -12,6 +11,7 @@ use super::remote::remote;
 use crate::error::Result;
 use crate::git::{self, GitReach};
 use crate::model::text::{count, printable};
+use crate::protocol::{PushDocument, WithheldItem};
 
 /// Refs of one `git push`: a command line has an end.
 const AT_ONCE: usize = 500;
@@ -106,9 +106,16 @@ fn say_sent(
     sent: &Sent,
 ) -> Result<()> {
     if context.json {
-        let withheld: Vec<_> = withheld.iter().map(|it| json!({ "what": it.what, "why": it.why })).collect();
-        return print::json(&json!({ "sent": sent.new, "known": sent.known, "refused": sent.refused,
-            "withheld": withheld, "dry_run": args.dry_run, "unsent": sent.unsent, "ok": sent.whole }));
+        let withheld = withheld.iter().map(|it| WithheldItem { what: it.what.clone(), why: it.why.clone() });
+        return print::json(&PushDocument {
+            sent: sent.new,
+            known: sent.known,
+            refused: sent.refused.clone(),
+            withheld: withheld.collect(),
+            dry_run: args.dry_run,
+            unsent: sent.unsent,
+            ok: sent.whole,
+        });
     }
     let remote = printable(&args.remote.to_string_lossy());
     let verb = if args.dry_run { "Would send" } else { "Sent" };

@@ -16,6 +16,7 @@ use crate::doors::stdio;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::model::text::count;
+use crate::protocol::{ExportDocument, List};
 use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton restore`.
@@ -95,9 +96,9 @@ fn export(
         print::path(dir)
     );
     if context.json {
-        let created = crate::protocol::List::of_paths(outcome.created.iter());
-        let failed = crate::protocol::List::of_reasons(outcome.failed.iter().map(|(path, why)| (path, why.clone())));
-        print::json(&serde_json::json!({ "to": dir.to_string_lossy(), "created": created, "failed": failed }))?;
+        let created = List::of_paths(outcome.created.iter());
+        let failed = List::of_reasons(outcome.failed.iter().map(|(path, why)| (path, why.clone())));
+        print::json(&ExportDocument { to: dir.to_string_lossy().into_owned(), created, failed })?;
     } else {
         print::data(&text)?;
         outcome.failed.iter().for_each(|(path, why)| print::warning(&format!("{}: {why}", path.display())));

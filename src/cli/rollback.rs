@@ -66,7 +66,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exi
     let rolled = timeline.rollback(&restore, &|_| {}, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     if context.json {
-        print::json(&replies::rolled_back(&rolled))?;
+        print::json_as_declared(&replies::rolled_back(&rolled))?;
         let part = !rolled.restored.outcome.failed.is_empty() || !rolled.restored.conflicts.is_empty();
         return Ok(if part { Exit::Part } else { Exit::Done });
     }

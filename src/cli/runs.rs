@@ -11,6 +11,7 @@ use crate::checkpoint::runs::list::{Branch, ListedRun};
 use crate::doors::replies;
 use crate::error::Result;
 use crate::model::text::{count, printable};
+use crate::protocol::spelling;
 
 /// The arguments of `piton runs`.
 #[derive(Debug, Args)]
@@ -32,7 +33,7 @@ pub(super) fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
     let (rows, faults) = timeline.runs()?;
     let shown = &rows[rows.len().saturating_sub(args.limit)..];
     if context.json {
-        print::json(&replies::runs(shown, &faults))?;
+        print::json(&replies::runs(shown, faults.clone()))?;
     } else if rows.is_empty() {
         print::data("No runs yet.\n")?;
     } else {
@@ -62,7 +63,7 @@ fn list(rows: &[ListedRun]) -> String {
 }
 
 fn line(row: &ListedRun) -> String {
-    let mut text = format!("{}  {}", print::bold(&row.run), replies::run_status(row));
+    let mut text = format!("{}  {}", print::bold(&row.run), spelling(&replies::run_state(row)));
     if let Some(codon) = &row.running {
         text.push_str(&format!(" {}", printable(&codon.id)));
     }

@@ -1,14 +1,13 @@
 //! A scratch directory in which piton shows what it does, and the sidecar that runs there.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use serde_json::Value;
-
 use super::print;
 use crate::error::{Code, Error, IoContext, Result};
+use crate::protocol::ProtocolClient;
 
 /// A private scratch directory, removed at the end unless it is to be kept.
 pub(super) struct Scratch {
@@ -79,11 +78,33 @@ impl Drop for Scratch {
     }
 }
 
-/// A sidecar process and its pipes.
+/// A sidecar process and a client of it.
 pub(super) struct Sidecar {
     child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    /// The client.
+    pub client: ProtocolClient<Pipes>,
+}
+
+/// The pipes of a process.
+pub(super) struct Pipes {
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+}
+
+impl Read for Pipes {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.stdout.read(buffer)
+    }
+}
+
+impl Write for Pipes {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.stdin.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.stdin.flush()
+    }
 }
 
 impl Sidecar {
@@ -96,40 +117,18 @@ impl Sidecar {
         let mut child = command.spawn().at("starting", "the sidecar")?;
         let missing = || Error::new(Code::Internal, "the sidecar has no pipes");
         let stdin = child.stdin.take().ok_or_else(missing)?;
-        let stdout = BufReader::new(child.stdout.take().ok_or_else(missing)?);
-        Ok(Sidecar { child, stdin: Some(stdin), stdout })
-    }
-
-    /// Sends a line; waits for its reply when it has an id.
-    ///
-    /// # Errors
-    /// When the sidecar has ended, or says what is not JSON.
-    pub(super) fn exchange(&mut self, line: &str, id: &Value) -> Result<Option<Value>> {
-        if let Some(stdin) = &mut self.stdin {
-            writeln!(stdin, "{line}").at("writing to", "the sidecar")?;
-        }
-        if id.is_null() {
-            return Ok(None);
-        }
-        let mut text = String::new();
-        while self.stdout.read_line(&mut text).at("reading from", "the sidecar")? > 0 {
-            let reply: Value = serde_json::from_str(&text)
-                .map_err(|error| Error::new(Code::Internal, "a reply is not JSON").caused_by(error))?;
-            if reply["id"] == *id {
-                return Ok(Some(reply));
-            }
-            text.clear();
-        }
-        Err(Error::new(Code::Internal, "the sidecar ended without a reply"))
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        Ok(Sidecar { child, client: ProtocolClient::new(Pipes { stdin, stdout }) })
     }
 
     /// Ends its input, and waits until it has ended.
     ///
     /// # Errors
     /// When it failed.
-    pub(super) fn finish(mut self) -> Result<()> {
-        self.stdin = None;
-        let status = self.child.wait().at("waiting for", "the sidecar")?;
+    pub(super) fn finish(self) -> Result<()> {
+        let Sidecar { mut child, client } = self;
+        drop(client);
+        let status = child.wait().at("waiting for", "the sidecar")?;
         if status.success() {
             return Ok(());
         }

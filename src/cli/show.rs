@@ -1,7 +1,6 @@
 //! `piton show`: a checkpoint, a directory or a file in it.
 
 use clap::Args;
-use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
@@ -10,13 +9,14 @@ use super::print;
 use crate::checkpoint::capture::request::listed_skips;
 use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::{Checkpoint, Timeline};
+use crate::doors::replies;
 use crate::error::{Error, Result};
 use crate::model::build::stored_path;
 use crate::model::checkpoint::Record;
 use crate::model::path::RelPath;
 use crate::model::text::{bytes, printable};
 use crate::model::tree::Mode;
-use crate::protocol::List;
+use crate::protocol::{List, ShowDocument, ShowFileDocument};
 
 /// The arguments of `piton show`.
 #[derive(Debug, Args)]
@@ -57,14 +57,8 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     let skips = listed_skips(&coverage);
     let record = &checkpoint.record;
     if context.json {
-        print::json(&json!({
-            "n": record.ordinal, "id": checkpoint.id.to_string(), "kind": record.kind.as_str(), "run": record.run,
-            "turn": record.turn, "codonId": record.codon_id, "codonName": record.codon_name,
-            "durationMs": record.duration_ms, "time": record.time, "reason": record.reason, "files": record.files,
-            "bytes": record.bytes, "flags": record.flags, "pinned": record.pinned, "effects": record.effects,
-            "skipped": List::of_reasons(skips.iter().map(|(path, why)| (path, why.to_string()))),
-            "paths": List::of_paths(manifest.iter().map(|(path, _)| path)),
-        }))?;
+        let facts = replies::facts(checkpoint, &coverage);
+        print::json(&ShowDocument { facts, paths: List::of_paths(manifest.iter().map(|(path, _)| path)) })?;
         return Ok(Exit::Done);
     }
     let mut text = print::bold(&format!("Checkpoint {} ({})", record.ordinal, checkpoint.id));
@@ -122,9 +116,8 @@ fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, pa
     }
     if context.json {
         let stored = String::from_utf8_lossy(&stored_path(path)).into_owned();
-        print::json(
-            &json!({ "id": id.to_string(), "stored_path": stored, "bytes": timeline.store().blob_size(&id)? }),
-        )?;
+        let bytes = timeline.store().blob_size(&id)?;
+        print::json(&ShowFileDocument { id: id.to_string(), stored_path: stored, bytes })?;
         return Ok(Exit::Done);
     }
     match timeline.store().copy_blob(&id, &mut std::io::stdout().lock()) {

@@ -1,16 +1,15 @@
 //! `piton off` and `piton on`: the switch of a workspace.
 
 use clap::Args;
-use serde_json::json;
 
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::doors::replies::guard_word;
 use crate::engine::workspace::why_off;
 use crate::error::{Code, Error, Result};
 use crate::model::policy::Guard;
 use crate::model::text::printable;
+use crate::protocol::{OffDocument, OnDocument};
 use crate::sys::clock::{local_minute, now_ms, rfc3339};
 
 /// The arguments of `piton off`.
@@ -42,9 +41,8 @@ pub(super) fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
     };
     if context.json {
         let until = args.span.as_ref().map(|_| rfc3339(until));
-        print::json(
-            &json!({ "workspace": timeline.workspace().path.to_string_lossy(), "guard": "off", "until": until }),
-        )?;
+        let workspace = timeline.workspace().path.to_string_lossy().into_owned();
+        print::json(&OffDocument { workspace, guard: Guard::Off.into(), until })?;
         return Ok(Exit::Done);
     }
     print::data(&format!(
@@ -77,11 +75,9 @@ pub(super) fn on(context: &mut Context) -> Result<Exit> {
     })?;
     let (root, settings) = (print::path(&timeline.workspace().path), context.settings()?);
     if context.json {
-        let guard = guard_word(settings.policy.guard);
-        let why = why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard"));
-        print::json(
-            &json!({ "workspace": timeline.workspace().path.to_string_lossy(), "guard": guard, "guardOff": why }),
-        )?;
+        let guard_off = why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard"));
+        let workspace = timeline.workspace().path.to_string_lossy().into_owned();
+        print::json(&OnDocument { workspace, guard: settings.policy.guard.into(), guard_off })?;
         return Ok(if settings.policy.guard == Guard::Off { Exit::Part } else { Exit::Done });
     }
     if settings.policy.guard == Guard::Off {

@@ -6,11 +6,12 @@ use super::confirm::{ask_first, ask_to_move, finished};
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use super::report::{self};
+use super::report;
 use crate::checkpoint::history::request::Restore;
 use crate::checkpoint::history::undo::Direction;
 use crate::doors::replies;
 use crate::error::Result;
+use crate::protocol::NoStep;
 use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton undo` and `piton redo`.
@@ -46,7 +47,7 @@ fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<
     let Some(next) = timeline.catalog().next_step(direction)? else {
         let message = timeline.catalog().why_no_step(direction)?;
         if context.json {
-            print::json(&serde_json::json!({ "operation": null, "message": message }))?;
+            print::json(&NoStep { operation: None, message })?;
         } else {
             print::data(&format!("{message}\n"))?;
         }
@@ -57,7 +58,7 @@ fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<
         Direction::Redo => "Redo",
     };
     if !context.json {
-        print::data(&report::step(word, &report::read(&replies::over(&next))?))?;
+        print::data(&report::step(word, &replies::over(&next)))?;
     }
     let preview = timeline.preview_step(direction, &next, &|| Flow::Continue)?;
     let moves_only = preview.plan.changes_nothing() && next.moved.is_some() && !args.preview && !context.json;

@@ -8,10 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-use serde_json::{Map, Value};
-
-use crate::protocol::line;
+use crate::protocol::{NoticeBody, notice_line};
 use crate::sys::pipe::Ready;
 
 /// The most bytes of unread replies. More are dropped, with a line on stderr: the client has stopped reading.
@@ -74,16 +71,10 @@ impl Output {
     }
 
     /// Sends a notice with the next sequence number.
-    pub fn notice(&self, name: &str, body: &impl Serialize) {
+    pub fn notice(&self, body: NoticeBody) {
         let mut sequence = locked(&self.sequence);
         *sequence += 1;
-        let mut object = Map::new();
-        object.insert("seq".to_owned(), (*sequence).into());
-        object.insert("notice".to_owned(), name.into());
-        if let Ok(Value::Object(fields)) = serde_json::to_value(body) {
-            object.extend(fields);
-        }
-        self.send(line("notice", None, true, &object));
+        self.send(notice_line(*sequence, body));
     }
 
     /// Waits until everything is written, at most until `deadline`; a client that does not read is not waited for.

@@ -9,20 +9,18 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::json;
-
 use super::aloud;
 use super::output::Output;
 use super::replies;
 use super::stdio::{Ended, Options, attend, teller};
-use crate::agents::stream::StreamReader;
+use crate::agents::stream::{FrameFault, StreamReader};
 use crate::agents::{Act, Client, Event as ClientEvent, EventKind};
 use crate::engine::connection::{Connection, Wake};
 use crate::engine::decision::Decision;
 use crate::engine::event::{Action, Doing, Event, Opening, Tool, TurnStart};
 use crate::engine::session::{Reply, Session};
 use crate::error::{Code, Error, Result};
-use crate::protocol::{ErrorReply, Id, Line, LineReader, line as written};
+use crate::protocol::{ErrorReply, Id, Line, LineReader, NoticeBody, SkippedSort, StreamEnded, reply_line, spelling};
 use crate::sys::clock::now_ms;
 
 /// Runs until the stream ends or a signal comes. With `tee`, stdout is the stream, byte for byte, and sentences go to
@@ -80,7 +78,7 @@ struct Counts {
     lines: u64,
     turns: u64,
     actions: u64,
-    skipped: BTreeMap<&'static str, u64>,
+    skipped: BTreeMap<SkippedSort, u64>,
 }
 
 impl Counts {
@@ -92,7 +90,8 @@ impl Counts {
                 "in {lines} lines of the stream there was no turn and no action: nothing was guarded"
             ));
         }
-        let skipped: Vec<String> = self.skipped.iter().map(|(sort, count)| format!("{count} {sort}")).collect();
+        let skipped: Vec<String> =
+            self.skipped.iter().map(|(sort, count)| format!("{count} {}", spelling(sort))).collect();
         (!skipped.is_empty())
             .then(|| format!("of {lines} lines of the stream some were passed over: {}", skipped.join(", ")))
     }
@@ -129,8 +128,8 @@ impl Answers {
             (Err(error), id) => self.output.send(ErrorReply::line(id.as_ref(), error)),
             (Ok(_), None) => {}
             (Ok(decision), Some(id)) => {
-                let body = replies::marked(replies::decision(decision), session);
-                self.output.send(written(name, Some(id), true, &body));
+                let waiting = replies::interrupted(&session.interrupted());
+                self.output.send(reply_line(name, id, &replies::decision(decision), &waiting));
             }
         }
     }
@@ -140,8 +139,8 @@ impl Answers {
         if self.aloud {
             return aloud::speak(&self.output, counts.sentence().into_iter().collect());
         }
-        let body = json!({ "lines": lines, "turns": turns, "actions": actions, "skipped": skipped });
-        self.output.notice("stream.ended", &body);
+        let (lines, turns, actions) = (*lines, *turns, *actions);
+        self.output.notice(NoticeBody::StreamEnded(StreamEnded { lines, turns, actions, skipped: skipped.clone() }));
     }
 }
 
@@ -189,7 +188,7 @@ impl Feed {
             Line::TooLong(bytes, number) => {
                 let text = format!("a line of the stream has {bytes} bytes, more than the limit, and was passed over");
                 let error = Error::new(Code::LineTooLong, text).hint("`limits.line_bytes` sets the limit");
-                return self.skip("too-long", error, number);
+                return self.skip(SkippedSort::TooLong, error, number);
             }
         };
         match self.reader.read(&text) {
@@ -197,12 +196,12 @@ impl Feed {
                 let mut id = Ids { line: number, count: 0 };
                 events.into_iter().try_for_each(|event| self.event(event, &mut id))
             }
-            Err((fault, error)) => self.skip(fault.as_str(), error, number),
+            Err((fault, error)) => self.skip(sort_of(fault), error, number),
         }
     }
 
     /// Counts a skipped frame, and reports the first of each sort.
-    fn skip(&mut self, sort: &'static str, error: Error, number: u64) -> Result<(), Gone> {
+    fn skip(&mut self, sort: SkippedSort, error: Error, number: u64) -> Result<(), Gone> {
         let count = self.counts.skipped.entry(sort).or_default();
         *count += 1;
         if *count > 1 {
@@ -274,6 +273,15 @@ impl Ids {
     }
 }
 
+/// Returns the sort of a frame that is skipped.
+fn sort_of(fault: FrameFault) -> SkippedSort {
+    match fault {
+        FrameFault::Malformed => SkippedSort::Malformed,
+        FrameFault::UnknownType => SkippedSort::UnknownType,
+        FrameFault::Foreign => SkippedSort::Foreign,
+    }
+}
+
 /// Returns the engine's events that tell of a client's.
 fn events(event: ClientEvent) -> Vec<Event> {
     let ClientEvent { session, turn, cwd, doubt, kind, .. } = event;
@@ -318,7 +326,7 @@ mod tests {
             lines,
             turns,
             actions: 0,
-            skipped: (foreign > 0).then_some(("foreign", foreign)).into_iter().collect(),
+            skipped: (foreign > 0).then_some((SkippedSort::Foreign, foreign)).into_iter().collect(),
         };
         assert_eq!(counts(3, 1, 0).sentence(), None);
         assert_eq!(counts(0, 0, 0).sentence(), None);

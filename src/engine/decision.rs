@@ -8,6 +8,7 @@ use super::watcher::WatcherStatus;
 use crate::checkpoint::capture::request::Taken;
 use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::history::journal;
+use crate::checkpoint::records::workspace::Scope;
 use crate::error::Error;
 use crate::model::effect::{Confidence, Effect, Needs, Verdict, Warning};
 use crate::model::path::RelPath;
@@ -177,8 +178,8 @@ pub struct WorkspaceFacts {
     pub id: String,
     /// The canonical path of its root.
     pub path: PathBuf,
-    /// The word for how much of it is captured.
-    pub scope: &'static str,
+    /// The part of it that is captured.
+    pub scope: Scope,
 }
 
 /// The state of a session's first capture, which spares the first action the wait for a whole scan.

@@ -189,11 +189,7 @@ impl Session {
         let (rules, record) = (workspace.in_force(), &workspace.workspace);
         let interrupted = interrupted_in(&record.dir);
         SessionFacts {
-            workspace: WorkspaceFacts {
-                id: record.id.clone(),
-                path: record.path.clone(),
-                scope: record.scope.as_str(),
-            },
+            workspace: WorkspaceFacts { id: record.id.clone(), path: record.path.clone(), scope: record.scope },
             run: self.run_and_turn().0,
             guard: guard_in_force(&rules.policy, &record.dir),
             base: self.base(),

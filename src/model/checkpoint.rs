@@ -4,11 +4,14 @@
 //! the codon and the reason in the place of its name. Then `Codon:`, `Status:`, `Timestamp:`, `Duration:` lines, then
 //! git trailers. Every value is one line: control characters are escaped before they are written.
 
+use serde::{Deserialize, Serialize};
+
 use super::effect::Class;
 use super::text::{cut, printable};
 
 /// The reason for a checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CheckpointKind {
     /// Before the first destructive action of a turn.
     Auto,

@@ -1,9 +1,9 @@
 //! The cost of a checkpoint, step by step.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Microseconds of each step, and how much there was to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Waiting for locks and listing the checkpoints that there are.
     pub list_us: u64,

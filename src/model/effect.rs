@@ -1,9 +1,9 @@
 //! The effects of an action on the world, how sure the reader is of them, and what they call for.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The class of an effect (the taxonomy is in `docs/CLASSIFY.md`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// Files that are deleted.
@@ -103,7 +103,7 @@ impl Class {
 }
 
 /// The place where an effect lands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// Inside of the event's workspace.
@@ -125,7 +125,7 @@ pub enum Scope {
 }
 
 /// The certainty of an effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
     /// Read from the line word by word.
@@ -137,7 +137,7 @@ pub enum Certainty {
 }
 
 /// The weight of an effect that was not meant; ordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Hardly worth a word.
@@ -151,7 +151,7 @@ pub enum Severity {
 }
 
 /// The user's wish about an effect, beside checkpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stance {
     /// Nothing is said.
@@ -165,7 +165,7 @@ pub enum Stance {
 }
 
 /// The degree to which the line was understood.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// Every command of the line was read.
@@ -178,7 +178,7 @@ pub enum Confidence {
 }
 
 /// The checkpoint that an action calls for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
     /// Neither a checkpoint nor a warning.
@@ -215,7 +215,7 @@ impl Needs {
 }
 
 /// One thing that an action does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
     /// The kind of thing that it does.
     pub class: Class,

@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::effect::{Class, Severity, Stance};
 
 /// The time at which the guard takes a checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Guard {
     /// Before the first destructive or opaque action of a turn.
     Turn,

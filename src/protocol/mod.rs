@@ -1,24 +1,59 @@
 //! The line protocol, v1: one JSON object a line (rank 1). `docs/PROTOCOL.md` is its specification.
 //!
-//! Only translation: bytes to [`Request`], values to lines. Knows no engine and does no I/O but reading lines.
+//! Each message is declared here once, for the doors that answer and for everybody who asks or reads: bytes to [`Request`], replies
+//! and notices to lines, and [`ProtocolClient`] for the other side. Knows no engine, and reads and writes only what it is given.
 
 mod base64;
+mod checkpoints;
+mod client;
 mod codec;
-mod reply;
+mod events;
+mod fault;
+mod line;
+mod notices;
 mod request;
+mod restores;
 mod runs;
+mod shapes;
+mod status;
+mod verbs;
+mod words;
 
+pub use checkpoints::{
+    Before, CheckpointFacts, Create, CreateReply, Diff, DiffReply, ListItem, ListQuery, ListReply, Show, ShowReply,
+    ShownCheckpoint,
+};
+pub use client::ProtocolClient;
 pub use codec::{Line, LineReader};
-pub use reply::{
-    BaselineStatus, BeforeReply, CheckpointBlock, CheckpointStatus, DiffReply, Done, ErrorReply, HelloReply, List,
-    ListItem, ListReply, NotHeld, PathItem, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock,
-    WatcherWord, line, not_held_sentence,
+pub use events::{
+    After, AfterReply, BaselineStatus, BeforeReply, Classify, ClassifyReply, EmptyReply, EventReply, Greeting,
+    GreetingType, Hello, HelloReply, Interrupted, LimitsBlock, ScopeWord, ShellBefore, ToolBefore, Turn, TurnEndReply,
+    TurnReply, WatcherWord, WorkspaceBlock,
 };
-pub use request::{
-    After, Body, Classify, Create, Diff, Failure, Hello, Id, ListQuery, Request, ShellBefore, Show, Step, ToolBefore,
-    Turn, parse,
+pub use fault::{ErrorBody, ErrorReply};
+pub use line::{notice_line, reply_line, request_line};
+pub use notices::{
+    FailedNotice, InterruptedNotice, LowDiskNotice, NoticeBody, NoticeLine, RollbackCompleted, RollbackProgress,
+    RollbackStarted, RolledBackNotice, SettledNotice, SkippedSort, StreamEnded,
 };
-pub use runs::{CheckpointType, CodonEnd, CodonStart, Rollback, RunEnd, RunFork, RunStart, RunStatus, To};
-
-/// The only version there is.
-pub const VERSION: u64 = 1;
+pub use request::{Body, Failure, Id, Request, VERSION, parse};
+pub use restores::{
+    ChangedLists, CheckpointType, NoStep, OperationKind, PlanLists, PreviewReply, RestoreReply, Rollback, Step,
+    StepBlock, StepReply, TargetBlock, To,
+};
+pub use runs::{
+    BranchItem, BranchOrigin, BranchType, CodonEnd, CodonReply, CodonStart, CodonStartReply, OriginBlock, RunEnd,
+    RunEndReply, RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus,
+};
+pub use shapes::{
+    CheckpointBlock, CheckpointStatus, List, NotHeld, PastEffect, PathItem, StatBlock, WarningBlock, not_held_sentence,
+};
+pub use status::{ReloadReply, StatusFacts, StatusLast, StatusReply, UnwatchedBlock, UnwatchedItem, WatchingBlock};
+pub use verbs::{
+    CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DiffDocument, DoctorDocument,
+    DoctorRow, ExportDocument, FailedVerb, FetchDocument, FindDocument, InstallDocument, InstallItem, InstallOutcome,
+    MendBlock, OffDocument, OnDocument, PresenceWord, PushDocument, RefFinding, RefsDocument, RefusedRef, RemoteItem,
+    RemoteListDocument, RowState, SettingItem, SettingsDocument, ShowDocument, ShowFileDocument, StatusDocument,
+    StopDocument, TrackedBlock, TrustDocument, VerbError, VersionItem, WithheldItem,
+};
+pub use words::{Word, spelling};

@@ -1,17 +1,20 @@
 //! Requests and events: parsed once, into types that cannot be wrong.
 
-use std::path::PathBuf;
-
-use serde::Deserialize;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 
-use super::VERSION;
-use super::runs::{CodonEnd, CodonStart, Rollback, RunEnd, RunFork, RunStart};
+use super::checkpoints::{Create, Diff, ListQuery, Show};
+use super::events::{After, Classify, Hello, ShellBefore, ToolBefore, Turn};
+use super::restores::{Rollback, Step};
+use super::runs::{CodonEnd, CodonStart, RunEnd, RunFork, RunStart};
 use crate::error::{Code, Error};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::json;
+
+/// The only version there is.
+pub const VERSION: u64 = 1;
 
 /// Longest `id`, in bytes.
 const MAX_ID: usize = 128;
@@ -19,6 +22,7 @@ const MAX_ID: usize = 128;
 /// A client's own id of a request: a string or a number, echoed as it came.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Id {
+    /// A string, or a number that stays the same when it is read.
     Value(Value),
     /// A number that is not the same after it was read, as it was written.
     Number(String),
@@ -29,189 +33,86 @@ pub enum Id {
 pub struct Request {
     /// Absent for events, which are not answered.
     pub id: Option<Id>,
+    /// The content.
     pub body: Body,
 }
 
 /// A line that is no request, with the id to answer to when that could be read.
 #[derive(Debug)]
 pub struct Failure {
+    /// The id of the request, if that much could be read.
     pub id: Option<Id>,
+    /// The reason why it is none.
     pub error: Error,
 }
 
-/// The start of a session.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct Hello {
-    pub client: Option<String>,
-    pub client_version: Option<String>,
-    pub pid: Option<u64>,
-    pub workspace: Option<PathBuf>,
-    /// Absolute; the session's workspace is the one of this directory, unless `workspace` names it.
-    pub cwd: Option<PathBuf>,
-    pub session: Option<String>,
-    /// True if replies on this connection reach the model. Where not, what is to be told is kept for a later one.
-    #[serde(alias = "hears")]
-    pub reaches_model: Option<bool>,
-    /// True if the client waits for the answer before it acts. One that does not is protected at the start of a turn.
-    pub waits: Option<bool>,
-}
-
-/// A turn begins or ends.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Turn {
-    /// Without it, `turn.end` ends the open one.
-    #[serde(default)]
-    pub turn: String,
-    #[serde(default)]
-    pub run: Option<String>,
-    #[serde(default)]
-    pub prompt: Option<String>,
-}
-
-/// A tool is about to run.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ToolBefore {
-    #[serde(default)]
-    pub action: Option<String>,
-    pub tool: String,
-    #[serde(default)]
-    pub input: Value,
-    #[serde(default)]
-    pub paths: Vec<String>,
-    #[serde(default)]
-    pub writes: Option<bool>,
-    #[serde(default)]
-    pub external: Option<bool>,
-    #[serde(default)]
-    pub cwd: Option<PathBuf>,
-    #[serde(default)]
-    pub deadline_ms: Option<u64>,
-    /// True if this is not exactly what is about to run: text was lost on its way.
-    #[serde(default)]
-    pub doubt: bool,
-}
-
-/// A shell command is about to run.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ShellBefore {
-    #[serde(default)]
-    pub action: Option<String>,
-    pub command: String,
-    #[serde(default)]
-    pub shell: Option<String>,
-    #[serde(default)]
-    pub cwd: Option<PathBuf>,
-    #[serde(default)]
-    pub deadline_ms: Option<u64>,
-    /// As of [`ToolBefore`].
-    #[serde(default)]
-    pub doubt: bool,
-}
-
-/// An action has ended.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct After {
-    pub action: Option<String>,
-    pub ok: Option<bool>,
-    pub exit: Option<i64>,
-    pub signal: Option<i64>,
-}
-
-/// A checkpoint by hand.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct Create {
-    pub label: Option<String>,
-    pub paths: Option<Vec<String>>,
-    pub pin: bool,
-}
-
-/// The checkpoints to list.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct ListQuery {
-    pub run: Option<String>,
-    pub kind: Option<String>,
-    pub path: Option<String>,
-    pub limit: Option<u64>,
-    /// Only older ones than this ordinal or id.
-    pub before: Option<Value>,
-}
-
-/// One checkpoint.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Show {
-    pub sha: String,
-}
-
-/// Two states to compare; `to` absent is the work tree now.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Diff {
-    pub from: String,
-    #[serde(default)]
-    pub to: Option<String>,
-    #[serde(default)]
-    pub paths: Option<Vec<String>>,
-}
-
-/// A step back or forth.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct Step {
-    pub run: Option<String>,
-    pub turn: Option<String>,
-    pub paths: Option<Vec<String>>,
-    /// The operation that must be the next one, as a preview named it.
-    pub operation: Option<String>,
-    pub preview: bool,
-    /// The digest of the plan that was agreed to; if it would be another one now, nothing is done.
-    pub plan: Option<String>,
-}
-
-/// A command to be classified.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Classify {
-    pub command: String,
-    #[serde(default)]
-    pub cwd: Option<PathBuf>,
-}
-
 /// The content of a message.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Body {
+    /// A session begins.
     Hello(Hello),
+    /// A run begins.
     RunStart(RunStart),
+    /// The session's run ends.
     RunEnd(RunEnd),
+    /// A turn begins.
     TurnStart(Turn),
+    /// A turn ends.
     TurnEnd(Turn),
+    /// A tool is about to run.
     ToolBefore(ToolBefore),
+    /// A tool has run.
     ToolAfter(After),
+    /// A command is about to run.
     ShellBefore(ShellBefore),
+    /// A command has run.
     ShellAfter(After),
+    /// A run is to be made from a checkpoint.
     RunFork(RunFork),
+    /// The runs are asked for.
     RunList,
+    /// A codon begins.
     CodonStart(CodonStart),
+    /// A codon's rig is set up.
     CodonRigSetup(CodonEnd),
+    /// A codon did its work.
     CodonComplete(CodonEnd),
+    /// A codon failed.
     CodonFail(CodonEnd),
+    /// A codon is skipped.
     CodonSkip(CodonEnd),
+    /// A checkpoint is to be taken.
     Create(Create),
+    /// Checkpoints are asked for.
     List(ListQuery),
+    /// One checkpoint is asked for.
     Show(Show),
+    /// A comparison is asked for.
     Diff(Diff),
+    /// The plan of a return is asked for.
     Preview(Rollback),
+    /// A run goes back to a checkpoint.
     Rollback(Rollback),
+    /// A run goes back to a codon.
     ToCodon(Rollback),
+    /// A run goes back to its last success.
     ToLastSuccess(Rollback),
+    /// Files are to be brought back.
     Restore(Rollback),
+    /// The newest operation is to be undone.
     Undo(Step),
+    /// The newest undo is to be taken back.
     Redo(Step),
+    /// A command is to be judged.
     Classify(Classify),
+    /// The state of the protection is asked for.
     Status,
+    /// An answer is asked for.
     Ping,
+    /// The settings are to be read anew.
     ConfigReload,
+    /// The sidecar is to end.
     Shutdown,
 }
 
@@ -390,7 +291,7 @@ fn read_body(mut map: Map<String, Value>) -> Result<Body, Error> {
         "shell.before" => Body::ShellBefore(fields(map)?),
         "shell.after" => Body::ShellAfter(fields(map)?),
         "checkpoint.create" => Body::Create(fields(map)?),
-        "checkpoint.list" => Body::List(checked_list(fields(map)?)?),
+        "checkpoint.list" => Body::List(list_query(map)?),
         "checkpoint.show" => Body::Show(fields(map)?),
         "checkpoint.diff" => Body::Diff(fields(map)?),
         "run.fork" => Body::RunFork(fields(map)?),
@@ -426,16 +327,25 @@ fn unknown(name: &str) -> Error {
         .hint(format!("the types are: {}", TYPES.join(", ")))
 }
 
-fn checked_list(query: ListQuery) -> Result<ListQuery, Error> {
-    match &query.kind {
-        Some(kind) if CheckpointKind::parse(kind).is_none() => {
-            let kinds: Vec<&str> = CheckpointKind::ALL.iter().map(|kind| kind.as_str()).collect();
-            Err(Error::new(Code::BadRequest, "`kind` is not a kind of checkpoint")
-                .field("kind")
-                .hint(format!("the kinds are: {}", kinds.join(", "))))
-        }
-        _ => Ok(query),
+/// Reads a query for a list; the hints name the words that there are.
+fn list_query(map: Map<String, Value>) -> Result<ListQuery, Error> {
+    if let Some(Value::String(kind)) = map.get("kind")
+        && CheckpointKind::parse(kind).is_none()
+    {
+        let kinds: Vec<&str> = CheckpointKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        return Err(Error::new(Code::BadRequest, "`kind` is not a kind of checkpoint")
+            .field("kind")
+            .hint(format!("the kinds are: {}", kinds.join(", "))));
     }
+    match map.get("before") {
+        None | Some(Value::Null | Value::String(_)) => {}
+        Some(number) if number.is_u64() => {}
+        Some(_) => {
+            let text = "`before` must be the number of a checkpoint, or a selector";
+            return Err(Error::new(Code::BadRequest, text).field("before"));
+        }
+    }
+    fields(map)
 }
 
 /// Reads the fields of one type. The field at fault is named: the last one looked at, as serde does not tell.

@@ -1,52 +1,218 @@
-//! Requests about runs, their codons, and going back in them.
+//! Requests about runs and their codons, and their answers.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::error::{Code, Error, Result};
+use super::shapes::CheckpointBlock;
+use super::words::Word;
+use crate::model::checkpoint::CheckpointKind;
 
 /// A run begins.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunStart {
+    /// The client's own id of it; without one, piton makes one.
     pub run: Option<String>,
+    /// The run of the agent that began it.
     pub parent: Option<String>,
+    /// The goal, for people.
     pub goal: Option<String>,
+    /// The client's name.
     pub client: Option<String>,
 }
 
-/// The end of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// The answer to `run.start` and `run.fork`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunReply {
+    /// The run, as piton spells it.
+    pub run: String,
+    /// The branch on which it records.
+    pub branch: String,
+    /// The checkpoint that it was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<OriginBlock>,
+}
+
+/// The checkpoint that a run goes on from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OriginBlock {
+    /// The run that it belongs to.
+    pub run: String,
+    /// Its id.
+    pub checkpoint: String,
+    /// Its permanent number.
+    pub n: u64,
+}
+
+/// The end of a run, as a client tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
+    /// It did its work.
     Completed,
+    /// It failed.
     Error,
 }
 
 /// A run ends.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunEnd {
+    /// The outcome; `completed` when absent.
     pub status: Option<RunStatus>,
 }
 
+/// The answer to `run.end`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunEndReply {
+    /// The run, as piton spells it.
+    pub run: String,
+    /// The checkpoint of its end, if there is one.
+    pub checkpoint: Option<CheckpointBlock>,
+}
+
 /// A run is to be made that goes on from a checkpoint.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunFork {
+    /// A selector.
     pub sha: String,
+    /// The client's own id of it; without one, piton makes one.
     #[serde(default)]
     pub run: Option<String>,
+    /// The run of the agent that began it.
     #[serde(default)]
     pub parent: Option<String>,
+    /// The goal, for people.
     #[serde(default)]
     pub goal: Option<String>,
 }
 
+/// The state of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// It has not ended, and no codon of it runs.
+    Open,
+    /// A codon of it runs.
+    Running,
+    /// It did its work.
+    Completed,
+    /// It failed.
+    Error,
+    /// Its client went away while it was open.
+    Exit,
+    /// A state of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The answer to `run.list`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunListReply {
+    /// The number of runs.
+    pub total: usize,
+    /// The oldest first.
+    pub runs: Vec<RunItem>,
+    /// Refs that cannot be read.
+    pub faults: Vec<String>,
+}
+
+/// One run of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunItem {
+    /// The run, as piton spells it.
+    pub run: String,
+    /// The client's own id, if piton hashed it.
+    pub named: Option<String>,
+    /// The client's name.
+    pub client: Option<String>,
+    /// The run of the agent that began it.
+    pub parent: Option<String>,
+    /// The goal, for people.
+    pub goal: Option<String>,
+    /// The state that it is in.
+    pub status: RunState,
+    /// The time when it began.
+    pub started: Option<String>,
+    /// The time when it ended.
+    pub ended: Option<String>,
+    /// The checkpoint that it was forked from.
+    pub from: Option<OriginBlock>,
+    /// The codon that runs.
+    pub codon: Option<String>,
+    /// The patterns of its codons; `null` without codons.
+    pub tracked_files: Option<Vec<String>>,
+    /// The number of its checkpoints.
+    pub checkpoints: u64,
+    /// Its timelines.
+    pub branches: Vec<BranchItem>,
+    /// Its newest checkpoint of a codon.
+    pub last: Option<RunLast>,
+}
+
+/// One timeline of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchItem {
+    /// Its name.
+    pub branch: String,
+    /// The checkpoint that its first one follows.
+    pub from: Option<BranchOrigin>,
+    /// The number of its checkpoints.
+    pub checkpoints: usize,
+    /// The id of its newest.
+    pub tip: Option<String>,
+}
+
+/// The checkpoint that a timeline goes on from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchOrigin {
+    /// The checkpoint.
+    #[serde(flatten)]
+    pub origin: OriginBlock,
+    /// The reason for the timeline.
+    pub r#type: BranchType,
+}
+
+/// The reason for a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BranchType {
+    /// The run went back and on from there.
+    Continuation,
+    /// It was forked from another run.
+    Fork,
+    /// A reason of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The newest checkpoint of a codon of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunLast {
+    /// Its permanent number.
+    pub n: u64,
+    /// Its id.
+    pub id: String,
+    /// Its kind.
+    pub kind: Word<CheckpointKind>,
+    /// The codon that it belongs to.
+    pub codon_id: Option<String>,
+    /// The name of that codon.
+    pub codon_name: Option<String>,
+    /// The time when it was taken.
+    pub time: String,
+}
+
 /// A codon begins.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CodonStart {
+    /// The client's own id of it.
     pub codon_id: String,
+    /// Its name, for people.
     #[serde(default)]
     pub name: Option<String>,
+    /// Patterns of the files that it records.
     #[serde(default)]
     pub tracked_files: Option<Vec<String>>,
     /// The session's own when absent.
@@ -54,8 +220,20 @@ pub struct CodonStart {
     pub run: Option<String>,
 }
 
+/// The answer to `codon.start`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CodonStartReply {
+    /// The run, as piton spells it.
+    pub run: String,
+    /// The codon's id, without secrets.
+    pub codon_id: String,
+    /// All patterns of the run so far.
+    pub tracked_files: Vec<String>,
+}
+
 /// The end of a codon, or a step of it.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CodonEnd {
     /// The running one when absent.
@@ -64,127 +242,18 @@ pub struct CodonEnd {
     pub name: Option<String>,
     /// The reason, for people.
     pub reason: Option<String>,
+    /// The session's own when absent.
     pub run: Option<String>,
 }
 
-/// One of a codon's checkpoints, by its type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CheckpointType {
-    Start,
-    End,
-    RigSetup,
-    Completed,
-    Error,
-    Skipped,
-}
-
-impl CheckpointType {
-    /// Its spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CheckpointType::Start => "start",
-            CheckpointType::End => "end",
-            CheckpointType::RigSetup => "rig-setup",
-            CheckpointType::Completed => "completed",
-            CheckpointType::Error => "error",
-            CheckpointType::Skipped => "skipped",
-        }
-    }
-}
-
-/// A restore, a rollback or its preview, as it stands in a line.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub(super) struct RollbackFields {
-    sha: Option<String>,
-    #[serde(rename = "codonId")]
-    codon_id: Option<String>,
-    #[serde(rename = "checkpointType")]
-    checkpoint_type: Option<CheckpointType>,
-    #[serde(rename = "lastSuccess")]
-    last_success: bool,
-    run: Option<String>,
-    paths: Option<Vec<String>>,
-    keep_new: bool,
-    expect: Option<String>,
-    plan: Option<String>,
-    #[serde(rename = "autoRestart")]
-    auto_restart: bool,
-}
-
-/// The target of going back.
-#[derive(Clone, Debug, PartialEq)]
-pub enum To {
-    Checkpoint(String),
-    Codon(String, CheckpointType),
-    LastSuccess,
-}
-
-/// A restore, a rollback or its preview.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rollback {
-    pub to: To,
-    /// The run that is moved: the session's own when absent.
-    pub run: Option<String>,
-    pub paths: Option<Vec<String>>,
-    pub keep_new: bool,
-    /// The newest checkpoint the client has seen; if there is a newer one, nothing is done.
-    pub expect: Option<String>,
-    /// The digest of the plan that was agreed to; if it would be another one now, nothing is done.
-    pub plan: Option<String>,
-    /// Told on to whoever is told that it is done; piton itself starts nothing.
-    pub auto_restart: bool,
-}
-
-impl Rollback {
-    fn of(fields: RollbackFields, to: To) -> Rollback {
-        let RollbackFields { run, paths, keep_new, expect, plan, auto_restart, .. } = fields;
-        Rollback { to, run, paths, keep_new, expect, plan, auto_restart }
-    }
-
-    /// Reads a rollback to a checkpoint.
-    ///
-    /// # Errors
-    /// Returns the error of what could not be done.
-    pub(super) fn at_checkpoint(mut fields: RollbackFields) -> Result<Rollback> {
-        let sha = fields.sha.take().ok_or_else(|| missing("sha"))?;
-        Ok(Rollback::of(fields, To::Checkpoint(sha)))
-    }
-
-    /// Reads a rollback to a codon.
-    ///
-    /// # Errors
-    /// Returns the error of what could not be done.
-    pub(super) fn at_codon(mut fields: RollbackFields) -> Result<Rollback> {
-        let codon = fields.codon_id.take().ok_or_else(|| missing("codonId"))?;
-        let kind = fields.checkpoint_type.unwrap_or(CheckpointType::End);
-        Ok(Rollback::of(fields, To::Codon(codon, kind)))
-    }
-
-    /// Reads a rollback to the last success.
-    pub(super) fn at_last_success(fields: RollbackFields) -> Rollback {
-        Rollback::of(fields, To::LastSuccess)
-    }
-
-    /// By the one of `sha`, `codonId` and `lastSuccess` that is given.
-    pub(super) fn aimed(fields: RollbackFields) -> Result<Rollback> {
-        match (fields.sha.is_some(), fields.codon_id.is_some(), fields.last_success) {
-            (true, false, false) => Rollback::at_checkpoint(fields),
-            (false, true, false) => Rollback::at_codon(fields),
-            (false, false, true) => Ok(Rollback::at_last_success(fields)),
-            _ => Err(Error::new(
-                Code::BadRequest,
-                "one of `sha`, `codonId` and `lastSuccess` must say what to go back to",
-            )
-            .field("sha")
-            .hint("see docs/PROTOCOL.md")),
-        }
-    }
-}
-
-fn missing(field: &str) -> Error {
-    Error::new(Code::BadRequest, format!("`{field}`: missing field `{field}`"))
-        .field(field)
-        .hint("see docs/PROTOCOL.md")
+/// The answer to the other messages about codons.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CodonReply {
+    /// The run, as piton spells it.
+    pub run: String,
+    /// The codon's id.
+    pub codon_id: Option<String>,
+    /// The checkpoint that was recorded.
+    pub checkpoint: CheckpointBlock,
 }

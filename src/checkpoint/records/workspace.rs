@@ -68,16 +68,6 @@ pub enum Scope {
     TargetsOnly,
 }
 
-impl Scope {
-    /// The spelling on the protocol.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Scope::Tree => "tree",
-            Scope::TargetsOnly => "targets-only",
-        }
-    }
-}
-
 /// A workspace known to piton.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workspace {

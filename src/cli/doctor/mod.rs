@@ -11,12 +11,11 @@ mod trial;
 
 use clap::Args;
 
-use serde_json::{Value, json};
-
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use crate::error::Result;
+use crate::protocol::{DoctorDocument, DoctorRow, MendBlock, RowState};
 use report::{CheckRow, CheckState, DoctorReport, Mend, Surroundings};
 
 /// The arguments of `piton doctor`.
@@ -65,7 +64,7 @@ pub(super) fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
         check(&surroundings, &mut report);
     }
     if context.json {
-        print::json(&value(&report))?;
+        print::json(&document(&report))?;
     } else {
         print::data(&text(&report))?;
     }
@@ -76,18 +75,21 @@ pub(super) fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
     })
 }
 
-fn value(report: &DoctorReport) -> Value {
+fn document(report: &DoctorReport) -> DoctorDocument {
     let row = |row: &CheckRow| {
         let (state, mend) = match &row.state {
-            CheckState::Well => ("well", Value::Null),
-            CheckState::Note => ("note", Value::Null),
-            CheckState::Wrong(Mend::Command(command)) => ("wrong", json!({ "command": command })),
-            CheckState::Wrong(Mend::Step(step)) => ("wrong", json!({ "step": step })),
+            CheckState::Well => (RowState::Well, None),
+            CheckState::Note => (RowState::Note, None),
+            CheckState::Wrong(Mend::Command(command)) => (RowState::Wrong, Some(MendBlock::Command(command.clone()))),
+            CheckState::Wrong(Mend::Step(step)) => (RowState::Wrong, Some(MendBlock::Step(step.clone()))),
         };
-        json!({ "check": row.check, "about": row.about, "state": state, "text": row.text, "mend": mend })
+        DoctorRow { check: row.check.to_owned(), about: row.about.clone(), state, text: row.text.clone(), mend }
     };
-    json!({ "well": report.is_well(), "build": crate::sys::process::build(),
-        "rows": report.rows.iter().map(row).collect::<Vec<_>>() })
+    DoctorDocument {
+        well: report.is_well(),
+        build: crate::sys::process::build(),
+        rows: report.rows.iter().map(row).collect(),
+    }
 }
 
 fn text(report: &DoctorReport) -> String {

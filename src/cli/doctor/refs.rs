@@ -1,13 +1,12 @@
 //! `piton doctor --refs`: does everything that names a checkpoint find it?
 
-use serde_json::json;
-
 use crate::checkpoint::records::validate::{Finding, check, repair};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::print;
 use crate::error::Result;
 use crate::model::text::printable;
+use crate::protocol::{RefFinding, RefsDocument};
 use crate::store::Store;
 use crate::sys::clock::boot_id;
 
@@ -41,8 +40,7 @@ pub(super) fn doctor(context: &Context, puts_back: bool) -> Result<Exit> {
     }
     let left = findings.iter().any(|finding| finding.damage.is_harm());
     if context.json {
-        let found: Vec<_> = findings.iter().map(value).collect();
-        print::json(&json!({ "findings": found, "repaired": done }))?;
+        print::json(&RefsDocument { findings: findings.iter().map(item).collect(), repaired: done.clone() })?;
     } else if puts_back {
         print::data(&format!("Repaired {}.\n{}", done.len(), if left { text(&findings) } else { String::new() }))?;
     }
@@ -53,10 +51,14 @@ pub(super) fn doctor(context: &Context, puts_back: bool) -> Result<Exit> {
     })
 }
 
-fn value(finding: &Finding) -> serde_json::Value {
-    let repair = finding.repair.as_ref().map(ToString::to_string);
-    json!({ "workspace": finding.workspace, "kind": finding.damage.word(), "what": finding.damage.to_string(),
-        "harm": finding.damage.is_harm(), "repair": repair })
+fn item(finding: &Finding) -> RefFinding {
+    RefFinding {
+        workspace: finding.workspace.clone(),
+        kind: finding.damage.word().to_owned(),
+        what: finding.damage.to_string(),
+        harm: finding.damage.is_harm(),
+        repair: finding.repair.as_ref().map(ToString::to_string),
+    }
 }
 
 fn text(findings: &[Finding]) -> String {

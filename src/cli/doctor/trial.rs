@@ -8,12 +8,14 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agents::Client;
 use crate::checkpoint::{Home, records::mishaps};
 use crate::doors::socket::{self as daemon, Link, Probe};
 use crate::error::{Code, Error, IoContext, Result};
+use crate::model::checkpoint::CheckpointKind;
+use crate::protocol::{Body, Hello, ListQuery, ListReply};
 use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::process;
 
@@ -99,11 +101,16 @@ impl Scratch {
         let until = Instant::now() + PATIENCE;
         let mut link = Link::open(&self.home)?;
         let name = client.name();
-        link.send(json!({ "type": "hello", "client": name, "session": format!("{name}.{session}"),
-            "cwd": work.to_string_lossy() }))?;
-        let id = link.send(json!({ "type": "checkpoint.list", "kind": "auto" }))?;
-        let reply = link.reply(id, until)?.unwrap_or_default();
-        if reply["total"].as_u64().unwrap_or(0) > 0 {
+        link.send(&Body::Hello(Hello {
+            client: Some(name.to_owned()),
+            session: Some(format!("{name}.{session}")),
+            cwd: Some(work.to_owned()),
+            ..Hello::default()
+        }))?;
+        let kind = Some(CheckpointKind::Auto);
+        let id = link.send(&Body::List(ListQuery { kind, ..ListQuery::default() }))?;
+        let listed: Option<ListReply> = link.reply(id, until)?;
+        if listed.is_some_and(|listed| listed.total > 0) {
             return Ok(());
         }
         Err(Error::new(Code::Internal, "the hook answered, and took no checkpoint before the loss it was told of"))

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use serde_json::json;
-
 use super::context::Context;
 use super::exit::{Exit, exit_of};
 use super::print;
 use crate::agents::Client;
 use crate::agents::install::HookFile;
 use crate::error::{Code, Error, IoContext, Result};
+use crate::protocol::{ClientItem, ClientsDocument, InstallDocument, InstallItem, InstallOutcome, spelling};
 use crate::store::between;
 use client_file::{ClientFile, Made};
 
@@ -59,13 +58,12 @@ impl FileChange {
         self.there.text() != self.after.as_deref()
     }
 
-    /// Returns what is done, in a word.
-    fn word(&self) -> &'static str {
+    fn outcome(&self) -> InstallOutcome {
         match (self.there.text(), &self.after) {
-            _ if !self.changes() => "unchanged",
-            (None, _) => "created",
-            (Some(_), Some(_)) => "changed",
-            (Some(_), None) => "removed",
+            _ if !self.changes() => InstallOutcome::Unchanged,
+            (None, _) => InstallOutcome::Created,
+            (Some(_), Some(_)) => InstallOutcome::Changed,
+            (Some(_), None) => InstallOutcome::Removed,
         }
     }
 }
@@ -178,14 +176,20 @@ fn run(context: &Context, args: &InstallArgs, direction: Direction) -> Result<Ex
                 rows.extend(done);
             }
             Err(error) => {
-                rows.push(json!({ "client": client.name(), "done": "failed", "code": error.code().as_str(), "message": error.text() }));
+                rows.push(InstallItem {
+                    client: client.name().to_owned(),
+                    done: InstallOutcome::Failed,
+                    path: None,
+                    code: Some(error.code().into()),
+                    message: Some(error.text()),
+                });
                 print::say(&format!("piton: {}: {}", client.name(), error.text()));
                 failed.get_or_insert(error);
             }
         }
     }
     if context.json {
-        print::json(&json!({ "dry_run": args.dry_run, "files": rows }))?;
+        print::json(&InstallDocument { dry_run: args.dry_run, files: rows })?;
     }
     Ok(match failed {
         None => Exit::Done,
@@ -213,10 +217,10 @@ fn list(context: &Context, scope: &InstallScope, all: bool) -> Result<Exit> {
             "not found"
         };
         add_line!(text, "{:<14} {state:<10} {}", client.name(), client.title());
-        rows.push(json!({ "client": client.name(), "found": is_there, "hooks": installed }));
+        rows.push(ClientItem { client: client.name().to_owned(), found: is_there, hooks: installed });
     }
     if context.json {
-        print::json(&json!({ "clients": rows }))?;
+        print::json(&ClientsDocument { clients: rows })?;
     } else {
         print::data(&text)?;
         let hint = if all { "no client was found; name one" } else { "name clients, or use --all" };
@@ -233,7 +237,7 @@ fn one(
     program: &str,
     direction: Direction,
     dry_run: bool,
-) -> Result<Vec<serde_json::Value>> {
+) -> Result<Vec<InstallItem>> {
     let files = client.files(scope.project);
     if files.is_empty() {
         return Err(Error::new(Code::BadRequest, format!("{} has no hooks of single projects", client.title()))
@@ -253,14 +257,20 @@ fn one(
     let mut rows = Vec::new();
     for step in &steps {
         let path = step.there.path();
-        rows.push(json!({ "client": client.name(), "path": path.to_string_lossy(), "done": step.word() }));
+        rows.push(InstallItem {
+            client: client.name().to_owned(),
+            done: step.outcome(),
+            path: Some(path.to_string_lossy().into_owned()),
+            code: None,
+            message: None,
+        });
         if dry_run {
             show(context, step)?;
             continue;
         }
         write(context, scope, step)?;
         if !context.json && (step.changes() || direction == Direction::In) {
-            print::data(&format!("{:<9} {:<14} {}\n", step.word(), client.name(), print::path(path)))?;
+            print::data(&format!("{:<9} {:<14} {}\n", spelling(&step.outcome()), client.name(), print::path(path)))?;
         }
     }
     if direction == Direction::In

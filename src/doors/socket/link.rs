@@ -7,11 +7,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
-use super::{Greeting, address, dir};
+use super::{address, dir};
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, IoContext, Result};
+use crate::protocol::{Body, ErrorBody, Greeting, ProtocolClient};
 use crate::sys::fs::durable::create_private_dir;
 use crate::sys::process;
 
@@ -65,22 +66,59 @@ pub fn probe(home: &Home) -> Result<Probe> {
     if peer != process::user() {
         return Ok(Probe::Foreign(peer));
     }
-    let mut link = Link { stream, unread: Vec::new(), next: 0, served: Served::Alone };
     // A daemon that hangs up counts as silent.
-    let line = link.line(Instant::now() + HANDSHAKE * 10).ok().flatten();
-    let greeting = line.and_then(|line| serde_json::from_slice::<Greeting>(&line).ok());
-    Ok(greeting.filter(|greeting| greeting.v == 1).map_or(Probe::Silent, Probe::Daemon))
+    let greeting = Link::over(stream).greeting(Instant::now() + HANDSHAKE * 10).ok().flatten();
+    Ok(greeting.map_or(Probe::Silent, Probe::Daemon))
 }
 
 /// A connection that speaks the line protocol.
 pub struct Link {
-    stream: UnixStream,
-    unread: Vec<u8>,
-    next: u64,
+    client: ProtocolClient<Timed>,
     served: Served,
 }
 
+/// A stream that is waited for until a deadline.
+struct Timed {
+    stream: UnixStream,
+    deadline: Instant,
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Link {
+    fn over(stream: UnixStream) -> Link {
+        let stream = Timed { stream, deadline: Instant::now() };
+        Link { client: ProtocolClient::new(stream), served: Served::Alone }
+    }
+
+    /// Returns the daemon's first line, if it comes in time and is one.
+    fn greeting(&mut self, until: Instant) -> Result<Option<Greeting>> {
+        self.client.stream().deadline = until;
+        let line = self.client.line()?;
+        // Any other line counts as none.
+        let greeting = line.and_then(|line| serde_json::from_slice::<Greeting>(&line).ok());
+        Ok(greeting.filter(|greeting| greeting.v == 1))
+    }
+
     /// Connects to the daemon, and starts it if there is none. If it does not greet in time, connects to a private
     /// engine.
     ///
@@ -111,9 +149,8 @@ impl Link {
                 if process::peer(&stream)? != process::user() {
                     return Err(Error::new(Code::Permission, "the daemon's socket is another user's").path(&dir));
                 }
-                let mut link = Link { stream, unread: Vec::new(), next: 0, served: Served::Alone };
-                let greeting = link.line(until)?.and_then(|line| serde_json::from_slice::<Greeting>(&line).ok());
-                let Some(greeting) = greeting.filter(|greeting| greeting.ok && greeting.v == 1) else {
+                let mut link = Link::over(stream);
+                let Some(greeting) = link.greeting(until)?.filter(|greeting| greeting.ok) else {
                     return Ok(None);
                 };
                 if greeting.build == process::build() || greeting.built_at > process::built_at() {
@@ -150,7 +187,7 @@ impl Link {
         let mut command = detached(home, &["sidecar", "--grace", BEHIND, "--detached"])?;
         command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(also));
         command.spawn().map_err(failed)?;
-        Ok(Link { stream, unread: Vec::new(), next: 0, served: Served::Alone })
+        Ok(Link::over(stream))
     }
 
     /// Returns who answers.
@@ -162,61 +199,18 @@ impl Link {
     ///
     /// # Errors
     /// When the other side is gone.
-    pub fn send(&mut self, body: Value) -> Result<u64> {
-        self.next += 1;
-        let mut body = body;
-        if let Value::Object(fields) = &mut body {
-            fields.insert("id".to_owned(), self.next.into());
-        }
-        let mut line = body.to_string().into_bytes();
-        line.push(b'\n');
-        self.stream.write_all(&line).map_err(|error| gone(&error))?;
-        Ok(self.next)
+    pub fn send(&mut self, body: &Body) -> Result<u64> {
+        self.client.send(body)
     }
 
-    /// Returns the reply to a request; `None` when it has not come by `deadline`. Notices and replies to others are
-    /// passed over.
+    /// Returns the reply to a request; `None` when it has not come by `deadline`.
     ///
     /// # Errors
-    /// When the other side is gone. An error that the other side reports is part of the reply.
-    pub fn reply(&mut self, id: u64, deadline: Instant) -> Result<Option<Value>> {
-        while let Some(line) = self.line(deadline)? {
-            let value: Value = serde_json::from_slice(&line)
-                .map_err(|error| Error::new(Code::BadJson, "piton's own answer cannot be read").caused_by(error))?;
-            if value["id"] == id {
-                return Ok(Some(value));
-            }
-        }
-        Ok(None)
+    /// When the other side is gone, or refuses.
+    pub fn reply<T: DeserializeOwned>(&mut self, id: u64, deadline: Instant) -> Result<Option<T>, ErrorBody> {
+        self.client.stream().deadline = deadline;
+        self.client.reply(id)
     }
-
-    fn line(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>> {
-        let mut buffer = [0u8; 1 << 14];
-        let mut looked = 0;
-        loop {
-            if let Some(end) = self.unread[looked..].iter().position(|byte| *byte == b'\n') {
-                let rest = self.unread.split_off(looked + end + 1);
-                return Ok(Some(std::mem::replace(&mut self.unread, rest)));
-            }
-            looked = self.unread.len();
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            self.stream.set_read_timeout(Some(left)).map_err(|error| gone(&error))?;
-            match self.stream.read(&mut buffer) {
-                Ok(0) => return Err(Error::new(Code::ShuttingDown, "piton's engine ended before it answered")),
-                Ok(read) => self.unread.extend_from_slice(&buffer[..read]),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return Ok(None),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(gone(&error)),
-            }
-        }
-    }
-}
-
-fn gone(error: &std::io::Error) -> Error {
-    Error::new(Code::ShuttingDown, format!("piton's engine does not answer any more: {error}"))
 }
 
 /// Starts a daemon. If another process does the same, one of them serves.

@@ -18,8 +18,6 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::checkpoint::Home;
 
 /// The time for which the daemon stays without a client, unless another time is given.
@@ -27,25 +25,6 @@ pub const IDLE: Duration = Duration::from_mins(10);
 
 /// The longest path of a socket that every system takes.
 const MAX_SOCKET_PATH: usize = 100;
-
-/// The first line on every connection.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Greeting {
-    /// Version of the protocol.
-    pub v: u32,
-    /// `daemon`.
-    pub r#type: String,
-    /// False when there are too many clients: the connection is closed.
-    pub ok: bool,
-    /// The daemon's build, see [`crate::sys::process::build`], and when it was built.
-    pub build: String,
-    pub built_at: i64,
-    pub pid: i32,
-    /// RFC 3339.
-    pub since: String,
-    /// Connected clients, this one among them.
-    pub clients: usize,
-}
 
 /// The daemon's own directory.
 pub fn dir(home: &Home) -> PathBuf {

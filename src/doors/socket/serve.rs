@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Greeting, address, dir};
+use super::{address, dir};
 use crate::checkpoint::Home;
 use crate::doors::stdio::{GRACE, converse};
 use crate::engine::Engine;
 use crate::error::{Code, Error, IoContext, Result};
+use crate::protocol::{Greeting, GreetingType};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::fs::durable::create_private_dir;
 use crate::sys::fs::lock::{FileLock, Mode};
@@ -65,7 +66,7 @@ impl Clients {
     fn greeting(&self, ok: bool, clients: usize) -> Vec<u8> {
         let greeting = Greeting {
             v: 1,
-            r#type: "daemon".to_owned(),
+            r#type: GreetingType::Daemon,
             ok,
             build: self.build.clone(),
             built_at: self.built_at,

@@ -3,16 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::{Value, json};
-
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::catalog::diff::is_file_change;
 use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::catalog::listing::{CheckpointList, ListFilter};
 use crate::checkpoint::catalog::selector::Point;
 use crate::checkpoint::history::agreed::Agreed;
-use crate::checkpoint::history::request::{Restore, RestoreStage};
+use crate::checkpoint::history::request::{Restore, RestoreStage, Restored};
 use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::runs::rollback::Aim;
 use crate::checkpoint::{Checkpoint, Selection, Timeline};
@@ -21,10 +18,13 @@ use crate::engine::names::run_id;
 use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
+use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
 use crate::model::text::printable;
 use crate::protocol::{
-    Create, Diff, DiffReply, List, ListItem, ListQuery, ListReply, PreviewReply, RestoreReply, Rollback, Step, To,
+    Before, Create, CreateReply, Diff, DiffReply, List, ListItem, ListQuery, ListReply, NoStep, NoticeBody,
+    PreviewReply, RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice,
+    RunListReply, ShowReply, ShownCheckpoint, Step, StepReply, To, WarningBlock,
 };
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::Target;
@@ -36,11 +36,17 @@ const MAX_PATCH: usize = 256 << 10;
 const DEFAULT_LIMIT: u64 = 50;
 
 /// The result of a request.
-pub(super) struct Called {
+pub(super) struct Called<B> {
     /// The body of the reply.
-    pub body: Value,
+    pub body: B,
     /// Notices that follow it.
-    pub notices: Vec<(&'static str, Value)>,
+    pub notices: Vec<NoticeBody>,
+}
+
+impl<B> From<B> for Called<B> {
+    fn from(body: B) -> Called<B> {
+        Called { body, notices: Vec::new() }
+    }
 }
 
 /// Returns the paths of a request: relative to the workspace, or absolute and inside it. A request without them names
@@ -83,17 +89,16 @@ pub fn inside(root: &Path, full: &Path, typed: &Path) -> Result<RelPath> {
     }
 }
 
-fn body(value: &impl Serialize) -> Result<Called> {
-    let value = serde_json::to_value(value)
-        .map_err(|error| Error::new(Code::Internal, "a reply could not be written").caused_by(error))?;
-    Ok(Called { body: value, notices: Vec::new() })
-}
-
 /// Answers `checkpoint.create`.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub(super) fn create(timeline: &mut Timeline, create: &Create, run: &str, control: Interrupt<'_>) -> Result<Called> {
+pub(super) fn create(
+    timeline: &mut Timeline,
+    create: &Create,
+    run: &str,
+    control: Interrupt<'_>,
+) -> Result<CreateReply> {
     let only = paths(timeline, create.paths.as_deref())?;
     let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
     let label = create.label.as_deref().unwrap_or("by hand");
@@ -102,24 +107,22 @@ pub(super) fn create(timeline: &mut Timeline, create: &Create, run: &str, contro
     take.selection = Selection { only, ..Selection::with(targets) };
     (take.draft.always, take.draft.pinned) = (create.pin || create.label.is_some(), create.pin);
     let taken = timeline.take(&take, control)?;
-    body(&json!({ "checkpoint": replies::block(&taken) }))
+    Ok(CreateReply { checkpoint: replies::block(&taken) })
 }
 
 /// Answers `checkpoint.list`.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub(super) fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Interrupt<'_>) -> Result<Called> {
+pub(super) fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, control: Interrupt<'_>) -> Result<ListReply> {
     let before = match &query.before {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(timeline.catalog().resolve_own(text)?.record.ordinal),
-        Some(other) => Some(other.as_u64().ok_or_else(|| {
-            Error::new(Code::BadRequest, "`before` must be the number of a checkpoint, or a selector").field("before")
-        })?),
+        None => None,
+        Some(Before::Selector(text)) => Some(timeline.catalog().resolve_own(text)?.record.ordinal),
+        Some(Before::Ordinal(n)) => Some(*n),
     };
     let query = ListFilter {
         run: query.run.clone(),
-        kind: query.kind.as_deref().and_then(CheckpointKind::parse),
+        kind: query.kind,
         path: query.path.as_deref().map(|path| path_in(timeline, path)).transpose()?,
         before,
         limit: usize::try_from(query.limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX),
@@ -127,7 +130,7 @@ pub(super) fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, contro
     };
     let listing = timeline.listing(&query, control)?;
     let branch = timeline.catalog().branch_of(run)?;
-    body(&list_reply(listing, branch))
+    Ok(list_reply(listing, branch))
 }
 
 /// Makes a listing as replies and `--json` carry it.
@@ -138,7 +141,7 @@ pub fn list_reply(listing: CheckpointList, current_branch: String) -> ListReply 
         ListItem {
             n: record.ordinal,
             id: row.checkpoint.id.to_string(),
-            kind: record.kind.as_str(),
+            kind: record.kind.into(),
             run: record.run,
             turn: record.turn,
             codon_id: record.codon_id,
@@ -149,7 +152,7 @@ pub fn list_reply(listing: CheckpointList, current_branch: String) -> ListReply 
             pending: false,
             flags: record.flags.into_iter().chain(row.damaged.map(|_| "damaged".to_owned())).collect(),
             not_held: replies::not_held(&row.gaps),
-            external: row.external.into_iter().map(crate::model::effect::Class::as_str).collect(),
+            external: row.external.into_iter().map(Into::into).collect(),
             pinned: record.pinned,
         }
     });
@@ -157,40 +160,34 @@ pub fn list_reply(listing: CheckpointList, current_branch: String) -> ListReply 
 }
 
 /// Lists the runs.
-pub(super) fn runs(timeline: &mut Timeline) -> Result<Called> {
+pub(super) fn runs(timeline: &mut Timeline) -> Result<RunListReply> {
     let (rows, faults) = timeline.runs()?;
-    body(&replies::runs(&rows, &faults))
+    Ok(replies::runs(&rows, faults))
 }
 
 /// Answers `checkpoint.show`.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub(super) fn show(timeline: &mut Timeline, sha: &str) -> Result<Called> {
+pub(super) fn show(timeline: &mut Timeline, sha: &str) -> Result<ShowReply> {
     let checkpoint = timeline.catalog().resolve(sha)?;
     let (manifest, coverage) = timeline.catalog().contents(&checkpoint)?;
-    let record = &checkpoint.record;
-    let skips = crate::checkpoint::capture::request::listed_skips(&coverage);
-    let files = manifest.iter().filter(|(_, entry)| entry.kind != crate::model::manifest::EntryKind::Dir);
-    body(&json!({
-        "checkpoint": {
-            "id": checkpoint.id.to_string(), "n": record.ordinal, "kind": record.kind.as_str(), "run": record.run,
-            "turn": record.turn, "codonId": record.codon_id, "codonName": record.codon_name,
-            "durationMs": record.duration_ms, "time": record.time, "reason": record.reason, "files": record.files,
-            "bytes": record.bytes, "flags": record.flags, "pinned": record.pinned, "effects": record.effects,
-            "parents": checkpoint.parents.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "tree": checkpoint.tree.to_string(),
-            "skipped": List::of_reasons(skips.iter().map(|(path, why)| (path, why.to_string()))),
+    let files = manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir);
+    Ok(ShowReply {
+        checkpoint: ShownCheckpoint {
+            facts: replies::facts(&checkpoint, &coverage),
+            parents: checkpoint.parents.iter().map(ToString::to_string).collect(),
+            tree: checkpoint.tree.to_string(),
         },
-        "paths": List::of_paths(files.map(|(path, _)| path)),
-    }))
+        paths: List::of_paths(files.map(|(path, _)| path)),
+    })
 }
 
 /// Answers `checkpoint.diff`.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub(super) fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Result<Called> {
+pub(super) fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Result<DiffReply> {
     let select = paths(timeline, diff.paths.as_deref())?;
     let from = timeline.catalog().resolve(&diff.from)?;
     let mut changes = match &diff.to {
@@ -222,7 +219,7 @@ pub(super) fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>)
         cut = true;
     }
     let files = List::of_paths(changes.iter().map(|change| &change.path));
-    body(&DiffReply { stat: replies::stat(&stat), files, patch, cut })
+    Ok(DiffReply { stat: replies::stat(&stat), files, patch, cut })
 }
 
 /// Answers `rollback.preview`.
@@ -234,16 +231,16 @@ pub(super) fn preview(
     rollback: &Rollback,
     run: &str,
     control: Interrupt<'_>,
-) -> Result<Called> {
+) -> Result<PreviewReply> {
     let run = run_of(timeline, rollback, run)?;
     let restore = wanted(timeline, rollback, &run)?;
     let preview = timeline.preview(&restore, control)?;
     let unheld = List::of_paths(timeline.catalog().unheld(&preview.target, &preview.plan, &restore.paths)?.into_iter());
     let mut reply = PreviewReply { unheld, ..replies::preview(&preview) };
     if let Some(message) = foreign(timeline, &preview.target) {
-        reply.warnings.insert(0, json!({ "code": "other-machine", "message": message, "severity": "medium" }));
+        reply.warnings.insert(0, WarningBlock::plain("other-machine", message));
     }
-    body(&reply)
+    Ok(reply)
 }
 
 /// Says that a checkpoint was fetched, if it was: its number counts elsewhere.
@@ -262,14 +259,13 @@ pub(super) fn restore(
     rollback: &Rollback,
     run: &str,
     control: Interrupt<'_>,
-) -> Result<Called> {
+) -> Result<Called<RestoreReply>> {
     let restore = wanted(timeline, rollback, run)?;
     if let Some(expect) = &rollback.expect {
         timeline.catalog().require_newest(expect)?;
     }
     let restored = timeline.restore(&restore, control);
     let restored = restored.map_err(|error| with_preview(timeline, &restore, error, control))?;
-    let notices = rolled_back(&restored);
     let mut reply = replies::restored(&restored);
     let kept = |path: &RelPath| restored.outcome.kept.iter().any(|(kept, _)| kept.starts_with(path));
     for path in restore.paths.iter().filter(|path| restored.operation.is_none() && !path.is_root() && !kept(path)) {
@@ -278,7 +274,7 @@ pub(super) fn restore(
             reply.message = Some(format!("nothing to do: {}", refusal(n, path.to_path()).text()));
         }
     }
-    body(&reply).map(|called| Called { notices, ..called })
+    Ok(Called { body: reply, notices: rolled_back(&restored) })
 }
 
 /// Gives a refusal of a stale plan the preview of the fresh one.
@@ -286,9 +282,12 @@ fn with_preview(timeline: &mut Timeline, restore: &Restore, error: Error, contro
     if error.code() != Code::StalePlan {
         return error;
     }
-    let fresh = timeline.preview(restore, control).and_then(|preview| body(&replies::preview(&preview)));
+    let fresh = timeline.preview(restore, control).and_then(|preview| {
+        serde_json::to_value(replies::preview(&preview))
+            .map_err(|error| Error::new(Code::Internal, "a reply could not be written").caused_by(error))
+    });
     match fresh {
-        Ok(preview) => error.preview(preview.body),
+        Ok(preview) => error.preview(preview),
         Err(why) => {
             tracing::warn!(%why, "no fresh preview of a stale plan");
             error
@@ -301,9 +300,9 @@ pub(super) fn rollback(
     timeline: &mut Timeline,
     rollback: &Rollback,
     run: &str,
-    tell: &dyn Fn(&'static str, Value),
+    tell: &dyn Fn(NoticeBody),
     control: Interrupt<'_>,
-) -> Result<Called> {
+) -> Result<Called<RestoreReply>> {
     let run = run_of(timeline, rollback, run)?;
     let restore = wanted(timeline, rollback, &run)?;
     if let Some(expect) = &rollback.expect {
@@ -314,38 +313,45 @@ pub(super) fn rollback(
     let rolled = timeline.rollback(&restore, &staged, control);
     let rolled = rolled.map_err(|error| with_preview(timeline, &restore, error, control))?;
     let record = &rolled.restored.target.record;
-    let completed = json!({
-        "run": rolled.run, "fromBranch": from, "nextBranch": rolled.next_branch,
-        "to": rolled.restored.target.id.to_string(), "codonId": record.codon_id, "codonName": record.codon_name,
-        "checkpointType": record.kind.as_str(), "operation": rolled.restored.operation, "autoRestart": rollback.auto_restart,
-    });
+    let completed = RollbackCompleted {
+        run: rolled.run.clone(),
+        from_branch: from,
+        next_branch: rolled.next_branch.clone(),
+        to: rolled.restored.target.id.to_string(),
+        codon_id: record.codon_id.clone(),
+        codon_name: record.codon_name.clone(),
+        checkpoint_type: record.kind.into(),
+        operation: rolled.restored.operation.clone(),
+        auto_restart: rollback.auto_restart,
+    };
     let mut notices = rolled_back(&rolled.restored);
-    notices.push(("rollback.completed", completed));
-    body(&replies::rolled_back(&rolled)).map(|called| Called { notices, ..called })
+    notices.push(NoticeBody::RollbackCompleted(Box::new(completed)));
+    Ok(Called { body: replies::rolled_back(&rolled), notices })
 }
 
 /// The number of paths from which on a rollback reports its progress.
 const MANY: usize = 1000;
 
-fn told(stage: RestoreStage<'_>, (run, branch): (&str, &str), tell: &dyn Fn(&'static str, Value)) {
-    let progress = |plan: &Plan, step: u64, message: &str| {
+fn told(stage: RestoreStage<'_>, (run, branch): (&str, &str), tell: &dyn Fn(NoticeBody)) {
+    let progress = |plan: &Plan, current_step: u64, message: &str| {
         if plan.changes() >= MANY {
             let paths = crate::model::text::count(plan.changes() as u64, "path");
-            tell(
-                "rollback.progress",
-                json!({ "currentStep": step, "totalSteps": 2, "message": format!("{message}: {paths}") }),
-            );
+            let message = format!("{message}: {paths}");
+            tell(NoticeBody::RollbackProgress(RollbackProgress { current_step, total_steps: 2, message }));
         }
     };
     match stage {
         RestoreStage::Planned(plan, target) => {
             let record = &target.record;
-            tell(
-                "rollback.started",
-                json!({ "run": run, "fromBranch": branch, "to": target.id.to_string(),
-                "codonId": record.codon_id, "codonName": record.codon_name, "checkpointType": record.kind.as_str(),
-                "paths": plan.changes() }),
-            );
+            tell(NoticeBody::RollbackStarted(Box::new(RollbackStarted {
+                run: run.to_owned(),
+                from_branch: branch.to_owned(),
+                to: target.id.to_string(),
+                codon_id: record.codon_id.clone(),
+                codon_name: record.codon_name.clone(),
+                checkpoint_type: record.kind.into(),
+                paths: plan.changes(),
+            })));
             progress(plan, 1, "what is there is saved; bringing files back");
         }
         RestoreStage::Applied(plan) => progress(plan, 2, "files are back"),
@@ -373,7 +379,7 @@ fn known_run(timeline: &mut Timeline, named: &str) -> Result<String> {
     Err(Error::new(Code::NoSuchRun, text).field("run").hint("`run.list` and `piton runs` name the runs"))
 }
 
-fn rolled_back(restored: &crate::checkpoint::history::request::Restored) -> Vec<(&'static str, Value)> {
+fn rolled_back(restored: &Restored) -> Vec<NoticeBody> {
     if restored.operation.is_none() {
         return Vec::new();
     }
@@ -383,8 +389,8 @@ fn rolled_back(restored: &crate::checkpoint::history::request::Restored) -> Vec<
         "Files were rolled back to checkpoint {n}: {} changed. Read files again before you edit them.",
         crate::model::text::count(files.total as u64, "path")
     );
-    let notice = json!({ "to": restored.target.id.to_string(), "files": files, "rewindTurn": null, "text": text });
-    vec![("rolled-back", notice)]
+    let to = restored.target.id.to_string();
+    vec![NoticeBody::RolledBack(RolledBackNotice { to, files, rewind_turn: None, text })]
 }
 
 fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Restore> {
@@ -412,7 +418,7 @@ pub(super) fn step(
     step: &Step,
     run: &str,
     control: Interrupt<'_>,
-) -> Result<Called> {
+) -> Result<Called<StepReply>> {
     if step.turn.is_some() || step.paths.is_some() {
         return Err(Error::new(Code::BadRequest, "undo of a turn or of single paths is not in this version yet")
             .field(if step.turn.is_some() { "turn" } else { "paths" })
@@ -420,7 +426,8 @@ pub(super) fn step(
     }
     timeline.catalog().refuse_interrupted()?;
     let Some(next) = timeline.catalog().next_step(direction)? else {
-        return body(&json!({ "operation": null, "message": timeline.catalog().why_no_step(direction)? }));
+        let message = timeline.catalog().why_no_step(direction)?;
+        return Ok(StepReply::Nothing(NoStep { operation: None, message }).into());
     };
     if let Some(named) = step.operation.as_ref().filter(|named| **named != next.op) {
         let text = format!("operation `{}` is not the next one to step over: `{}` is", printable(named), next.op);
@@ -428,12 +435,13 @@ pub(super) fn step(
     }
     let over = Some(replies::over(&next));
     if step.preview {
-        return body(&PreviewReply { over, ..replies::preview(&timeline.preview_step(direction, &next, control)?) });
+        let preview = replies::preview(&timeline.preview_step(direction, &next, control)?);
+        return Ok(StepReply::Preview(Box::new(PreviewReply { over, ..preview })).into());
     }
     let agreed = Agreed::by_digest(step.plan.as_deref());
     let restore = Restore { agreed, ..Restore::stepping(direction, &next, run)? };
     let restored = timeline.restore(&restore, control);
     let restored = restored.map_err(|error| with_preview(timeline, &restore, error, control))?;
-    let notices = rolled_back(&restored);
-    body(&RestoreReply { over, ..replies::restored(&restored) }).map(|called| Called { notices, ..called })
+    let reply = RestoreReply { over, ..replies::restored(&restored) };
+    Ok(Called { body: StepReply::Done(Box::new(reply)), notices: rolled_back(&restored) })
 }

@@ -58,7 +58,7 @@ pub fn converse(engine: Arc<Engine>, input: impl Read + Send + 'static, output: 
 pub fn teller(output: &Arc<Output>) -> Tell {
     let output = Arc::clone(output);
     Box::new(move |notice| match (replies::notice(&notice), notice) {
-        (Some((name, body)), _) => output.notice(name, &body),
+        (Some(body), _) => output.notice(body),
         (None, Notice::Fault(error)) => output.send(ErrorReply::line(None, &error)),
         (None, _) => {}
     })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::calls::{self, Called};
 use crate::checkpoint::Timeline;
@@ -19,8 +19,9 @@ use crate::engine::workspace::why_off;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::protocol::{
-    BaselineStatus, Body, Classify, CodonEnd, CodonStart, ErrorReply, Hello, Id, Line, Rollback, RunStatus,
-    ShellBefore, ToolBefore, line as written, parse,
+    BaselineStatus, Body, Classify, ClassifyReply, CodonEnd, CodonReply, CodonStart, CodonStartReply, EmptyReply,
+    ErrorReply, Hello, Id, Line, NoticeBody, ReloadReply, Rollback, RunEndReply, RunReply, RunStatus, ShellBefore,
+    StatusFacts, StatusReply, Step, ToolBefore, parse, reply_line,
 };
 use crate::sys::interrupt::Interrupt;
 
@@ -34,29 +35,29 @@ struct Answerer {
 
 impl Answerer {
     /// Answers with a body, or with an error. An event is answered by errors only.
-    fn send(&self, session: &Session, result: Result<Value>) {
+    fn send<B: Serialize>(&self, session: &Session, result: Result<B>) {
         let body = match result {
             Ok(body) => body,
             Err(error) => return self.output.send(ErrorReply::line(self.id.as_ref(), &error)),
         };
         let Some(id) = &self.id else { return };
-        let body = replies::marked(body, session);
-        self.output.send(written(self.name, Some(id), true, &body));
+        let waiting = replies::interrupted(&session.interrupted());
+        self.output.send(reply_line(self.name, id, &body, &waiting));
     }
 
     /// Returns a closure that answers later with the body that `shape` makes.
-    fn later<T: 'static>(self, shape: impl FnOnce(&T) -> Value + Send + 'static) -> Reply<T> {
-        Box::new(move |session, result: Result<T>| self.send(session, result.map(|value| shape(&value))))
+    fn later<T: 'static, B: Serialize>(self, shape: impl FnOnce(T) -> B + Send + 'static) -> Reply<T> {
+        Box::new(move |session, result: Result<T>| self.send(session, result.map(shape)))
     }
 
     /// Returns a closure that answers later, and sends the notices that follow.
-    fn called(self) -> Reply<Called> {
+    fn called<B: Serialize + 'static>(self) -> Reply<Called<B>> {
         Box::new(move |session, result| match result {
             Ok(called) => {
                 self.send(session, Ok(called.body));
-                called.notices.iter().for_each(|(name, body)| self.output.notice(name, body));
+                called.notices.into_iter().for_each(|notice| self.output.notice(notice));
             }
-            Err(error) => self.send(session, Err(error)),
+            Err(error) => self.send::<()>(session, Err(error)),
         })
     }
 }
@@ -82,7 +83,7 @@ pub(super) fn line(session: &mut Session, output: &Arc<Output>, line: Line) -> b
     let is_last = matches!(request.body, Body::Shutdown);
     let answerer = Answerer { output: Arc::clone(output), name: request.body.name(), id: request.id };
     match event(request.body) {
-        Ok(event) => session.on(event, answerer.later(replies::decision)),
+        Ok(event) => session.on(event, answerer.later(|decision| replies::decision(&decision))),
         Err(body) => act(session, *body, answerer),
     }
     !is_last
@@ -147,7 +148,7 @@ fn act(session: &mut Session, body: Body, to: Answerer) {
                 Some(RunStatus::Completed) | None => RunEnding::Completed,
             };
             let ended =
-                |end: &RunEnded| json!({ "run": end.run, "checkpoint": end.taken.as_ref().map(replies::block) });
+                |end: RunEnded| RunEndReply { run: end.run, checkpoint: end.taken.as_ref().map(replies::block) };
             session.end_run(status, to.later(ended));
         }
         Body::RunFork(fork) => {
@@ -169,55 +170,77 @@ fn act(session: &mut Session, body: Body, to: Answerer) {
         Body::Status => status(session, to),
         Body::ConfigReload => match session.reload() {
             Ok(warnings) => {
-                to.send(session, Ok(json!({ "warnings": warnings })));
-                to.output.notice("config.reloaded", &json!({ "warnings": warnings }));
+                let reloaded = ReloadReply { warnings };
+                to.send(session, Ok(&reloaded));
+                to.output.notice(NoticeBody::ConfigReloaded(reloaded));
             }
-            Err(error) => to.send(session, Err(error)),
+            Err(error) => to.send::<()>(session, Err(error)),
         },
-        Body::Ping | Body::Shutdown => to.send(session, Ok(json!({}))),
+        Body::Ping | Body::Shutdown => to.send(session, Ok(EmptyReply {})),
         other => call(session, other, to),
     }
 }
 
 /// Has the worker answer a request that needs only the timeline.
 fn call(session: &mut Session, body: Body, to: Answerer) {
-    let work = move |timeline: &mut Timeline, run: &str, control: Interrupt<'_>| match body {
-        Body::Create(create) => calls::create(timeline, &create, run, control),
-        Body::List(query) => calls::list(timeline, &query, run, control),
-        Body::Show(show) => calls::show(timeline, &show.sha),
-        Body::Diff(diff) => calls::diff(timeline, &diff, control),
-        Body::Preview(rollback) => calls::preview(timeline, &rollback, run, control),
-        Body::Restore(rollback) => calls::restore(timeline, &rollback, run, control),
-        Body::Undo(step) => calls::step(timeline, Direction::Undo, &step, run, control),
-        Body::Redo(step) => calls::step(timeline, Direction::Redo, &step, run, control),
-        Body::RunList => calls::runs(timeline),
-        other => Err(Error::new(Code::Internal, format!("`{}` is not a call", other.name()))),
-    };
-    session.ask(work, to.called());
+    match body {
+        Body::Create(create) => {
+            ask(session, to, move |timeline, run, control| calls::create(timeline, &create, run, control));
+        }
+        Body::List(query) => {
+            ask(session, to, move |timeline, run, control| calls::list(timeline, &query, run, control));
+        }
+        Body::Show(show) => ask(session, to, move |timeline, _, _| calls::show(timeline, &show.sha)),
+        Body::Diff(diff) => ask(session, to, move |timeline, _, control| calls::diff(timeline, &diff, control)),
+        Body::Preview(rollback) => {
+            ask(session, to, move |timeline, run, control| calls::preview(timeline, &rollback, run, control));
+        }
+        Body::RunList => ask(session, to, |timeline, _, _| calls::runs(timeline)),
+        Body::Restore(rollback) => {
+            session.ask(move |timeline, run, control| calls::restore(timeline, &rollback, run, control), to.called());
+        }
+        Body::Undo(step) => take_step(session, Direction::Undo, step, to),
+        Body::Redo(step) => take_step(session, Direction::Redo, step, to),
+        other => {
+            to.send::<()>(session, Err(Error::new(Code::Internal, format!("`{}` is not a call", other.name()))));
+        }
+    }
 }
 
-fn run_begun(begun: &RunBegun) -> Value {
-    let mut body = json!({ "run": begun.run, "branch": begun.branch });
-    if let Some(from) = &begun.from {
-        body["from"] = replies::origin(from);
-    }
-    body
+/// Has the worker make the body of an answer.
+fn ask<B: Serialize + Send + 'static>(
+    session: &mut Session,
+    to: Answerer,
+    work: impl FnOnce(&mut Timeline, &str, Interrupt<'_>) -> Result<B> + Send + 'static,
+) {
+    session.ask(work, to.later(|body| body));
+}
+
+fn take_step(session: &mut Session, direction: Direction, step: Step, to: Answerer) {
+    session.ask(move |timeline, run, control| calls::step(timeline, direction, &step, run, control), to.called());
+}
+
+fn run_begun(begun: RunBegun) -> RunReply {
+    RunReply { from: begun.from.as_ref().map(replies::origin), run: begun.run, branch: begun.branch }
 }
 
 fn codon_start(session: &mut Session, start: CodonStart, to: Answerer) {
     let tracked = start.tracked_files.unwrap_or_default();
     let codon = NewCodon { id: start.codon_id, name: start.name, tracked, client: 0 };
-    let reply = to
-        .later(|begun: &CodonBegun| json!({ "run": begun.run, "codonId": begun.codon, "trackedFiles": begun.tracked }));
+    let reply = to.later(|begun: CodonBegun| CodonStartReply {
+        run: begun.run,
+        codon_id: begun.codon,
+        tracked_files: begun.tracked,
+    });
     session.start_codon(start.run.as_deref(), codon, reply);
 }
 
 fn codon_end(session: &mut Session, kind: CheckpointKind, end: CodonEnd, to: Answerer) {
     let mark = CodonMark { kind, id: end.codon_id, name: end.name, reason: end.reason, turn: None };
-    let reply = to.later(|marked: &CodonMarked| {
-        let (taken, run) = (&marked.taken, &marked.run);
-        let codon = &taken.checkpoint.record.codon_id;
-        json!({ "run": run, "codonId": codon, "checkpoint": replies::block(taken) })
+    let reply = to.later(|marked: CodonMarked| CodonReply {
+        run: marked.run,
+        codon_id: marked.taken.checkpoint.record.codon_id.clone(),
+        checkpoint: replies::block(&marked.taken),
     });
     session.mark_codon(end.run.as_deref(), mark, reply);
 }
@@ -225,42 +248,35 @@ fn codon_end(session: &mut Session, kind: CheckpointKind, end: CodonEnd, to: Ans
 /// Rolls back, and sends its notices while it is done.
 fn roll_back(session: &mut Session, rollback: Rollback, to: Answerer) {
     let output = Arc::clone(&to.output);
-    let tell = move |name, body: Value| output.notice(name, &body);
+    let tell = move |notice| output.notice(notice);
     let work = move |timeline: &mut Timeline, run: &str, control: Interrupt<'_>| {
         calls::rollback(timeline, &rollback, run, &tell, control)
     };
     session.ask(work, to.called());
 }
 
-fn classified(session: &mut Session, classify: &Classify) -> Result<Value> {
+fn classified(session: &mut Session, classify: &Classify) -> Result<ClassifyReply> {
     let verdict = session.classify(&classify.command, classify.cwd.as_deref())?;
-    Ok(json!({ "needs": verdict.needs, "confidence": verdict.confidence,
-        "effects": verdict.effects, "warnings": verdict.warnings }))
+    Ok(replies::classified(&verdict))
 }
 
 fn status(session: &mut Session, to: Answerer) {
     let open = match session.workspace() {
         Ok(open) => open,
-        Err(error) => return to.send(session, Err(error)),
+        Err(error) => return to.send::<()>(session, Err(error)),
     };
     let (mut faults, (run, turn)) = (session.faults().to_vec(), session.run_and_turn());
-    let base = if session.has_base() { BaselineStatus::Ready } else { BaselineStatus::None };
+    let baseline = if session.has_base() { BaselineStatus::Ready } else { BaselineStatus::None };
     let (rules, watcher) = (open.in_force(), open.worker.watcher());
     faults.extend(watcher.fault.clone().into_iter().chain(rules.warnings.clone()));
     let work = move |timeline: &mut Timeline, _: Interrupt<'_>| {
-        let mut status = replies::status(timeline)?;
-        if let Value::Object(fields) = &mut status {
-            fields.insert("run".into(), run.into());
-            fields.insert("turn".into(), turn.into());
-            fields.insert("baseline".into(), json!(base));
-            fields.insert("watcher".into(), json!(replies::watcher_word(rules.policy.watching, &watcher)));
-            fields.insert("watching".into(), replies::watching(&watcher));
-            fields.insert("faults".into(), faults.into());
-            let why = why_off(rules.policy.guard, &timeline.workspace().dir, &rules.origin("guard"));
-            fields.insert("guardOff".into(), why.into());
-            fields.insert("warnings".into(), rules.warnings.clone().into());
-        }
-        Ok(status)
+        let facts = StatusFacts {
+            guard_off: why_off(rules.policy.guard, &timeline.workspace().dir, &rules.origin("guard")),
+            watcher: replies::watcher_word(rules.policy.watching, &watcher),
+            warnings: rules.warnings.clone(),
+            ..replies::status(timeline)?
+        };
+        Ok(StatusReply { facts, run, turn, baseline, watching: replies::watching(&watcher), faults })
     };
     session.queue(&open, work, move |session, done| to.send(session, done));
 }

@@ -1,0 +1,240 @@
+//! Makes replies and notices from values of the engine and the domain. `--json` of the command line uses them too.
+
+mod restores;
+mod status;
+
+use crate::checkpoint::Checkpoint;
+use crate::checkpoint::capture::request::{Taken, listed_skips};
+use crate::checkpoint::catalog::gaps::Gap;
+use crate::checkpoint::history::journal::OperationStart;
+use crate::checkpoint::records::workspace::Scope;
+use crate::engine::decision::{ActionDecision, BaseCapture, Decision, LATE, Notice, Protection, SessionFacts, Stance};
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::coverage::Coverage;
+use crate::model::effect::Verdict;
+use crate::protocol::{
+    AfterReply, BaselineStatus, BeforeReply, CheckpointBlock, CheckpointFacts, CheckpointStatus, ClassifyReply,
+    EventReply, FailedNotice, HelloReply, Interrupted, InterruptedNotice, LimitsBlock, List, LowDiskNotice, NotHeld,
+    NoticeBody, PathItem, ReloadReply, ScopeWord, SettledNotice, TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
+};
+
+pub use restores::{over, preview, restored, rolled_back, stat};
+pub use status::{origin, run_state, runs, status, watcher_word, watching};
+
+/// The most paths that an answer lists as not held.
+const MAX_NOT_HELD: usize = 100;
+
+/// Returns a checkpoint that was taken, or was there already.
+pub fn block(taken: &Taken) -> CheckpointBlock {
+    let record = &taken.checkpoint.record;
+    CheckpointBlock {
+        id: Some(taken.checkpoint.id.to_string()),
+        n: Some(record.ordinal),
+        kind: Some(record.kind.into()),
+        status: if taken.unchanged { CheckpointStatus::Unchanged } else { CheckpointStatus::Taken },
+        flags: record.flags.clone(),
+        pending: None,
+        reason: None,
+        files: Some(record.files),
+        bytes: Some(record.bytes),
+        changed: taken.changed,
+        skipped: skipped(&taken.coverage),
+        ms: Some((taken.ms * 10.0).round() / 10.0),
+    }
+}
+
+/// Returns the paths that a checkpoint left out.
+fn skipped(coverage: &Coverage) -> List {
+    let skips = listed_skips(coverage);
+    List::of_reasons(skips.iter().map(|(path, why)| (path, why.to_string())))
+}
+
+/// Returns facts about a checkpoint.
+pub fn facts(checkpoint: &Checkpoint, coverage: &Coverage) -> CheckpointFacts {
+    let record = &checkpoint.record;
+    CheckpointFacts {
+        n: record.ordinal,
+        id: checkpoint.id.to_string(),
+        kind: record.kind.into(),
+        run: record.run.clone(),
+        turn: record.turn.clone(),
+        codon_id: record.codon_id.clone(),
+        codon_name: record.codon_name.clone(),
+        duration_ms: record.duration_ms,
+        time: record.time.clone(),
+        reason: record.reason.clone(),
+        files: record.files,
+        bytes: record.bytes,
+        flags: record.flags.clone(),
+        pinned: record.pinned,
+        effects: record.effects.iter().map(|class| (*class).into()).collect(),
+        skipped: skipped(coverage),
+    }
+}
+
+/// Converts gaps into the list `not_held` of a reply.
+pub fn not_held(gaps: &[Gap]) -> Vec<NotHeld> {
+    let item = |gap: &Gap| NotHeld {
+        item: PathItem::new(&gap.path, Some(gap.why.to_string())),
+        bytes: gap.weight.map(|weight| weight.bytes),
+        at_least: gap.weight.is_some_and(|weight| weight.is_least),
+    };
+    gaps.iter().take(MAX_NOT_HELD).map(item).collect()
+}
+
+/// Returns the block without a checkpoint, and why.
+fn no_block(status: CheckpointStatus, reason: Option<String>) -> CheckpointBlock {
+    CheckpointBlock { status, reason, ..CheckpointBlock::default() }
+}
+
+/// Returns the reply to an event.
+pub fn decision(decision: &Decision) -> EventReply {
+    match decision {
+        Decision::Opened(facts) => EventReply::Opened(Box::new(opened(facts))),
+        Decision::Turn(turn) => EventReply::Turn(Box::new(TurnReply {
+            turn: turn.turn.clone(),
+            notices: turn.notices.clone(),
+            checkpoint: turn.protection.as_ref().map(protected),
+        })),
+        Decision::TurnEnded { turn } => EventReply::TurnEnd(TurnEndReply { turn: turn.clone() }),
+        Decision::Action(action) => EventReply::Before(Box::new(before(action))),
+        Decision::After { notices } => EventReply::After(AfterReply { notices: notices.clone() }),
+    }
+}
+
+/// Returns a judgement of a command.
+pub fn classified(verdict: &Verdict) -> ClassifyReply {
+    ClassifyReply {
+        needs: verdict.needs.into(),
+        confidence: verdict.confidence.into(),
+        effects: verdict.effects.clone(),
+        warnings: verdict.warnings.iter().map(WarningBlock::from).collect(),
+    }
+}
+
+/// Returns the reply to an event before an action.
+pub fn before(action: &ActionDecision) -> BeforeReply {
+    BeforeReply {
+        proceed: action.stance == Stance::Proceed,
+        reason: action.stance.reason().map(str::to_owned),
+        action: action.action.clone(),
+        turn: action.turn.clone(),
+        needs: action.needs.into(),
+        confidence: action.confidence.into(),
+        effects: action.effects.clone(),
+        warnings: action.warnings.iter().map(WarningBlock::from).collect(),
+        checkpoint: protected(&action.protection),
+        not_held: not_held(&action.not_held),
+        notices: action.notices.clone(),
+    }
+}
+
+/// Returns the block of an event's checkpoint.
+pub fn protected(protection: &Protection) -> CheckpointBlock {
+    match protection {
+        Protection::NotNeeded(why) => no_block(CheckpointStatus::None, why.clone()),
+        Protection::Off(why) => no_block(CheckpointStatus::Off, why.clone()),
+        Protection::Taken(taken) => block(taken),
+        Protection::Held(turn) => CheckpointBlock {
+            id: Some(turn.id.clone()),
+            n: Some(turn.ordinal),
+            kind: Some(CheckpointKind::Auto.into()),
+            ..no_block(CheckpointStatus::Held, None)
+        },
+        Protection::Late { ticket, named } => CheckpointBlock {
+            status: CheckpointStatus::Late,
+            pending: Some(pending(*ticket)),
+            reason: Some(LATE.to_owned()),
+            ..named.as_deref().map(block).unwrap_or_default()
+        },
+        Protection::Failed(why) => no_block(CheckpointStatus::Failed, Some(why.clone())),
+    }
+}
+
+fn pending(ticket: u64) -> String {
+    format!("p{ticket}")
+}
+
+fn opened(facts: &SessionFacts) -> HelloReply {
+    let workspace = &facts.workspace;
+    HelloReply {
+        piton: env!("CARGO_PKG_VERSION").to_owned(),
+        workspace: WorkspaceBlock {
+            id: workspace.id.clone(),
+            path: workspace.path.to_string_lossy().into_owned(),
+            scope: scope(workspace.scope),
+            since: None,
+        },
+        run: facts.run.clone(),
+        guard: facts.guard.into(),
+        baseline: baseline(facts.base),
+        watcher: watcher_word(facts.watching, &facts.watcher),
+        limits: LimitsBlock { line: facts.line_bytes, deadline_ms: facts.deadline.as_millis() as u64 },
+        interrupted: interrupted(&facts.interrupted),
+        faults: facts.faults.clone(),
+    }
+}
+
+fn scope(scope: Scope) -> ScopeWord {
+    match scope {
+        Scope::Tree => ScopeWord::Tree,
+        Scope::TargetsOnly => ScopeWord::TargetsOnly,
+    }
+}
+
+/// Returns a notice; `None` for a fault, which is told as an error.
+pub fn notice(notice: &Notice) -> Option<NoticeBody> {
+    let failed = |kind: Option<CheckpointKind>, reason: &str| FailedNotice {
+        kind: kind.map(Into::into),
+        reason: Some(reason.to_owned()),
+        late: None,
+    };
+    Some(match notice {
+        Notice::Fault(_) => return None,
+        Notice::ConfigReloaded { warnings } => NoticeBody::ConfigReloaded(ReloadReply { warnings: warnings.clone() }),
+        Notice::JobFailed { reason, is_base } => {
+            NoticeBody::Failed(Box::new(failed(is_base.then_some(CheckpointKind::Turn), reason)))
+        }
+        Notice::Settled(settled) => {
+            let late = SettledNotice {
+                pending: pending(settled.ticket),
+                checkpoint: protected(&settled.protection),
+                dirty: List::of_paths(settled.touched.iter()).items,
+                not_held: not_held(&settled.not_held),
+            };
+            match settled.protection {
+                Protection::Failed(_) => {
+                    NoticeBody::Failed(Box::new(FailedNotice { late: Some(late), ..FailedNotice::default() }))
+                }
+                _ => NoticeBody::Settled(Box::new(late)),
+            }
+        }
+        Notice::LowDisk { reason } => NoticeBody::LowDisk(LowDiskNotice { reason: reason.clone() }),
+        Notice::RestoreInterrupted(begin) => {
+            NoticeBody::RestoreInterrupted(InterruptedNotice { operation: one_interrupted(begin) })
+        }
+    })
+}
+
+/// Returns the word for the capture that a session begins with.
+fn baseline(base: BaseCapture) -> BaselineStatus {
+    match base {
+        BaseCapture::None => BaselineStatus::None,
+        BaseCapture::Running => BaselineStatus::Running,
+        BaseCapture::Ready => BaselineStatus::Ready,
+    }
+}
+
+/// Returns interrupted restores, as replies carry them.
+pub fn interrupted(begun: &[OperationStart]) -> Vec<Interrupted> {
+    begun.iter().map(one_interrupted).collect()
+}
+
+fn one_interrupted(begin: &OperationStart) -> Interrupted {
+    Interrupted {
+        operation: begin.op.clone(),
+        target: begin.target.to_string(),
+        pre_restore: begin.pre_restore.to_string(),
+        next: "piton restore --continue, or piton restore --abort".to_owned(),
+    }
+}

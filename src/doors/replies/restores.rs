@@ -1,0 +1,117 @@
+//! Going back: plans and outcomes, in the words of the protocol.
+
+use crate::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::diff::Stat;
+use crate::checkpoint::history::journal::{External, OpKind};
+use crate::checkpoint::history::operations::UndoStep;
+use crate::checkpoint::history::request::{Preview, Restored};
+use crate::checkpoint::runs::rollback::RolledBack;
+use crate::protocol::{
+    ChangedLists, List, OperationKind, PastEffect, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock,
+    TargetBlock, WarningBlock,
+};
+
+/// Returns the target of a restore.
+fn target(checkpoint: &Checkpoint) -> TargetBlock {
+    TargetBlock {
+        id: checkpoint.id.to_string(),
+        n: checkpoint.record.ordinal,
+        kind: checkpoint.record.kind.into(),
+        time: checkpoint.record.time.clone(),
+        reason: checkpoint.record.reason.clone(),
+        run: checkpoint.record.run.clone(),
+        codon_id: checkpoint.record.codon_id.clone(),
+        codon_name: checkpoint.record.codon_name.clone(),
+    }
+}
+
+/// Returns files and lines, as replies carry them.
+pub fn stat(stat: &Stat) -> StatBlock {
+    StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus, cut: stat.cut }
+}
+
+/// Returns the operation that a step goes over.
+pub fn over(step: &UndoStep) -> StepBlock {
+    let kind = match step.kind {
+        OpKind::Restore => OperationKind::Restore,
+        OpKind::Rollback => OperationKind::Rollback,
+        OpKind::Undo => OperationKind::Undo,
+        OpKind::Redo => OperationKind::Redo,
+    };
+    let run = step.moved.as_ref().map(|(run, _)| run.clone());
+    StepBlock { operation: step.op.clone(), kind: kind.into(), time: step.time.clone(), run }
+}
+
+/// Returns texts and external effects, as replies carry warnings.
+fn warnings(texts: &[String], externals: &[External]) -> Vec<WarningBlock> {
+    let texts = texts.iter().map(|text| WarningBlock::plain("incomplete", text.clone()));
+    let externals = externals.iter().map(|external| WarningBlock {
+        code: format!("external-{}", external.class.as_str()),
+        class: Some(external.class.into()),
+        message: external.message.clone(),
+        severity: external.severity.into(),
+        past: Some(PastEffect { action: external.action.clone(), time: external.time.clone() }),
+    });
+    texts.chain(externals).collect()
+}
+
+/// Returns a preview's body.
+pub fn preview(preview: &Preview) -> PreviewReply {
+    let plan = &preview.plan;
+    PreviewReply {
+        target: target(&preview.target),
+        plan: PlanLists {
+            digest: preview.digest.clone(),
+            create: List::of_paths(plan.create.iter().map(|(path, _)| path)),
+            replace: List::of_paths(plan.replace.iter().map(|(path, _, _)| path)),
+            delete: List::of_paths(plan.delete.iter().map(|(path, _)| path)),
+            keep: List::of_reasons(plan.keep.iter().map(|(path, why)| (path, why.to_string()))),
+            conflict: List::of_reasons(plan.conflict.iter().map(|(path, why)| (path, why.to_string()))),
+        },
+        stat: stat(&preview.stat),
+        outside_edits: List::default(),
+        warnings: warnings(&preview.warnings, &preview.externals),
+        unheld: List::default(),
+        over: None,
+    }
+}
+
+/// Returns a restore's body.
+pub fn restored(restored: &Restored) -> RestoreReply {
+    let outcome = &restored.outcome;
+    let failed = outcome.failed.iter().chain(&restored.conflicts);
+    let lost = outcome.warnings.iter().map(|(path, why)| format!("{}: {why}", path.display()));
+    let texts: Vec<String> = restored.warnings.iter().cloned().chain(lost).collect();
+    let pre_restore = restored.pre_restore.as_ref().map(|checkpoint| checkpoint.id.to_string());
+    RestoreReply {
+        operation: restored.operation.clone(),
+        from: pre_restore.clone(),
+        to: Some(restored.target.id.to_string()),
+        target: Some(target(&restored.target)),
+        pre_restore,
+        done: ChangedLists {
+            created: List::of_paths(outcome.created.iter()),
+            replaced: List::of_paths(outcome.replaced.iter()),
+            deleted: List::of_paths(outcome.deleted.iter()),
+            kept: List::of_reasons(outcome.kept.iter().map(|(path, why)| (path, why.clone()))),
+            failed: List::of_reasons(failed.map(|(path, why)| (path, why.clone()))),
+            not_agreed: List::of_paths(restored.not_agreed.iter()),
+        },
+        warnings: warnings(&texts, &restored.externals),
+        message: restored
+            .operation
+            .is_none()
+            .then(|| "nothing to do: the files are as the checkpoint has them".to_owned()),
+        ..RestoreReply::default()
+    }
+}
+
+/// Returns a rollback's body.
+pub fn rolled_back(rolled: &RolledBack) -> RestoreReply {
+    RestoreReply {
+        detached: true,
+        next_branch: Some(rolled.next_branch.clone()),
+        run: Some(rolled.run.clone()),
+        ..restored(&rolled.restored)
+    }
+}

@@ -1,0 +1,163 @@
+//! The state of a workspace, its watcher and its runs, in the words of the protocol.
+
+use super::{interrupted, scope};
+use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Timeline;
+use crate::checkpoint::records::mishaps;
+use crate::checkpoint::records::workspace::Workspace;
+use crate::checkpoint::runs::list::{Branch, ListedRun};
+use crate::checkpoint::runs::run::{ForkPoint, RunEnding};
+use crate::engine::names::guard_in_force;
+use crate::engine::session::interrupted_in;
+use crate::engine::watcher::WatcherStatus;
+use crate::error::Error;
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::path::RelPath;
+use crate::model::policy::Watching;
+use crate::protocol::{
+    BranchItem, BranchOrigin, BranchType, OriginBlock, RunItem, RunLast, RunListReply, RunState, StatusFacts,
+    StatusLast, UnwatchedBlock, UnwatchedItem, WatcherWord, WatchingBlock, WorkspaceBlock,
+};
+
+/// Returns how changes are noticed, in a word of the protocol.
+pub fn watcher_word(wanted: Watching, watcher: &WatcherStatus) -> WatcherWord {
+    match wanted {
+        _ if watcher.warm => WatcherWord::Warm,
+        Watching::Recommended if watcher.refused.is_none() => WatcherWord::Cold,
+        Watching::Recommended | Watching::Poll => WatcherWord::Scan,
+        Watching::None => WatcherWord::None,
+    }
+}
+
+/// Returns the state and the history of a watcher, as `status` tells.
+pub fn watching(watcher: &WatcherStatus) -> WatchingBlock {
+    let item = |(path, why): &(RelPath, String)| UnwatchedItem { path: path.display(), reason: why.clone() };
+    WatchingBlock {
+        directories: watcher.watches,
+        unwatched: UnwatchedBlock {
+            count: watcher.unwatched_count,
+            items: watcher.unwatched.iter().map(item).collect(),
+        },
+        refused: watcher.refused.clone(),
+        events: watcher.events,
+        overflows: watcher.overflows,
+        audits: watcher.audits,
+        divergences: watcher.divergences,
+    }
+}
+
+/// Returns what `status` tells of a workspace. Of watchers, settings and the switch, the caller knows.
+///
+/// # Errors
+/// Those of listing the checkpoints.
+pub fn status(timeline: &mut Timeline) -> Result<StatusFacts, Error> {
+    let known = timeline.catalog().all()?;
+    let (all, mut broken) = (known.checkpoints.as_slice(), known.broken.clone());
+    broken.extend(timeline.catalog().damages()?);
+    let workspace = timeline.workspace().clone();
+    let last = all.iter().rev().find(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn);
+    let kept = all.iter().filter(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn).count();
+    Ok(StatusFacts {
+        piton: env!("CARGO_PKG_VERSION").to_owned(),
+        store: timeline.store().git_dir().to_string_lossy().into_owned(),
+        guard: guard_in_force(timeline.policy(), &workspace.dir).into(),
+        guard_off: None,
+        watcher: WatcherWord::None,
+        checkpoints: kept,
+        cost: timeline.cost(),
+        last: last.map(newest),
+        interrupted: interrupted(&interrupted_in(&workspace.dir)),
+        broken,
+        warnings: Vec::new(),
+        mishaps: mishaps::newest(timeline.home()),
+        workspace: known_workspace(&workspace),
+    })
+}
+
+fn known_workspace(workspace: &Workspace) -> WorkspaceBlock {
+    WorkspaceBlock {
+        id: workspace.id.clone(),
+        path: workspace.path.to_string_lossy().into_owned(),
+        scope: scope(workspace.scope),
+        since: Some(workspace.since.clone()),
+    }
+}
+
+fn newest(checkpoint: &Checkpoint) -> StatusLast {
+    let record = &checkpoint.record;
+    StatusLast {
+        id: checkpoint.id.to_string(),
+        n: record.ordinal,
+        kind: record.kind.into(),
+        time: record.time.clone(),
+        reason: record.reason.clone(),
+        flags: record.flags.clone(),
+        skipped: record.skipped,
+    }
+}
+
+/// Returns the checkpoint that a run or a branch goes on from.
+pub fn origin(origin: &ForkPoint) -> OriginBlock {
+    OriginBlock { run: origin.run.clone(), checkpoint: origin.checkpoint.to_string(), n: origin.ordinal }
+}
+
+/// Returns a list of runs, as replies and `--json` carry it.
+pub fn runs(rows: &[ListedRun], faults: Vec<String>) -> RunListReply {
+    RunListReply { total: rows.len(), runs: rows.iter().map(run).collect(), faults }
+}
+
+/// Returns the state of a run.
+pub fn run_state(row: &ListedRun) -> RunState {
+    match row.state.status {
+        _ if row.running.is_some() => RunState::Running,
+        Some(RunEnding::Completed) => RunState::Completed,
+        Some(RunEnding::Error) => RunState::Error,
+        Some(RunEnding::Exit) => RunState::Exit,
+        None => RunState::Open,
+    }
+}
+
+fn run(row: &ListedRun) -> RunItem {
+    let state = &row.state;
+    RunItem {
+        run: row.run.clone(),
+        named: state.named.clone(),
+        client: state.client.clone(),
+        parent: state.parent.clone(),
+        goal: state.goal.clone(),
+        status: run_state(row),
+        started: (!row.since.is_empty()).then(|| row.since.clone()),
+        ended: state.ended.clone(),
+        from: state.origin.as_ref().map(origin),
+        codon: row.running.as_ref().map(|codon| codon.id.clone()),
+        tracked_files: state.tracked.clone(),
+        checkpoints: row.checkpoints,
+        branches: row.branches.iter().map(|branch| timeline_of(branch, &row.run)).collect(),
+        last: row.last.as_ref().map(last_of_codon),
+    }
+}
+
+fn timeline_of(branch: &Branch, run: &str) -> BranchItem {
+    let from = branch.from.as_ref().map(|from| BranchOrigin {
+        origin: origin(from),
+        r#type: if from.run == run { BranchType::Continuation } else { BranchType::Fork },
+    });
+    BranchItem {
+        branch: branch.name.clone(),
+        from,
+        checkpoints: branch.checkpoints.len(),
+        tip: branch.checkpoints.first().map(ToString::to_string),
+    }
+}
+
+fn last_of_codon(checkpoint: &Checkpoint) -> RunLast {
+    let record = &checkpoint.record;
+    RunLast {
+        n: record.ordinal,
+        id: checkpoint.id.to_string(),
+        kind: record.kind.into(),
+        codon_id: record.codon_id.clone(),
+        codon_name: record.codon_name.clone(),
+        time: record.time.clone(),
+    }
+}

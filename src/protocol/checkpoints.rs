@@ -1,0 +1,197 @@
+//! Requests for checkpoints, and their answers.
+
+use serde::{Deserialize, Serialize};
+
+use super::shapes::{CheckpointBlock, List, NotHeld, StatBlock};
+use super::words::Word;
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::effect::Class;
+
+/// A checkpoint by hand.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Create {
+    /// A label to find it by.
+    pub label: Option<String>,
+    /// The paths that it holds: everything when absent.
+    pub paths: Option<Vec<String>>,
+    /// True if it is never dropped.
+    pub pin: bool,
+}
+
+/// The answer to `checkpoint.create`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CreateReply {
+    /// The checkpoint.
+    pub checkpoint: CheckpointBlock,
+}
+
+/// The checkpoints to list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ListQuery {
+    /// Only those of this run.
+    pub run: Option<String>,
+    /// Only those of this kind.
+    pub kind: Option<CheckpointKind>,
+    /// Only those after which this path changed.
+    pub path: Option<String>,
+    /// The most that are listed.
+    pub limit: Option<u64>,
+    /// Only older ones than this one.
+    pub before: Option<Before>,
+}
+
+/// The checkpoint before which a list begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Before {
+    /// A permanent number.
+    Ordinal(u64),
+    /// A selector.
+    Selector(String),
+}
+
+/// One checkpoint of a list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListItem {
+    /// Its permanent number.
+    pub n: u64,
+    /// Its id.
+    pub id: String,
+    /// Its kind.
+    pub kind: Word<CheckpointKind>,
+    /// The run that it belongs to.
+    pub run: String,
+    /// The turn in which it was taken.
+    pub turn: Option<String>,
+    /// The codon that it belongs to.
+    pub codon_id: Option<String>,
+    /// The name of that codon.
+    pub codon_name: Option<String>,
+    /// The time when it was taken.
+    pub time: String,
+    /// The reason for it, for people.
+    pub reason: String,
+    /// The changes after this checkpoint, up to the next one.
+    pub stat: StatBlock,
+    /// Always false in this version.
+    pub pending: bool,
+    /// Marks, such as `partial` and `damaged`.
+    pub flags: Vec<String>,
+    /// Lists the paths that its action named and it does not hold.
+    #[serde(rename = "not_held", default, skip_serializing_if = "Vec::is_empty")]
+    pub not_held: Vec<NotHeld>,
+    /// Classes of the effects that no restore undoes.
+    pub external: Vec<Word<Class>>,
+    /// True if retention never drops it.
+    pub pinned: bool,
+}
+
+/// The answer to `checkpoint.list`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListReply {
+    /// The branch of the session's run.
+    pub current_branch: String,
+    /// The number of checkpoints, those that were cut off among them.
+    pub total: usize,
+    /// The newest first.
+    pub checkpoints: Vec<ListItem>,
+    /// Refs that cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
+}
+
+/// One checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Show {
+    /// A selector.
+    pub sha: String,
+}
+
+/// Facts about one checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckpointFacts {
+    /// Its permanent number.
+    pub n: u64,
+    /// Its id.
+    pub id: String,
+    /// Its kind.
+    pub kind: Word<CheckpointKind>,
+    /// The run that it belongs to.
+    pub run: String,
+    /// The turn in which it was taken.
+    pub turn: Option<String>,
+    /// The codon that it belongs to.
+    pub codon_id: Option<String>,
+    /// The name of that codon.
+    pub codon_name: Option<String>,
+    /// The time that its codon ran.
+    pub duration_ms: Option<u64>,
+    /// The time when it was taken.
+    pub time: String,
+    /// The reason for it, for people.
+    pub reason: String,
+    /// The number of files that it holds.
+    pub files: u64,
+    /// The bytes that it holds.
+    pub bytes: u64,
+    /// Marks, such as `partial` and `secrets`.
+    pub flags: Vec<String>,
+    /// True if retention never drops it.
+    pub pinned: bool,
+    /// Classes of the effects that were recorded with it.
+    pub effects: Vec<Word<Class>>,
+    /// The paths that were left out.
+    pub skipped: List,
+}
+
+/// One checkpoint, with its place in the store.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShownCheckpoint {
+    /// Facts about it.
+    #[serde(flatten)]
+    pub facts: CheckpointFacts,
+    /// Ids of its parents.
+    pub parents: Vec<String>,
+    /// The id of its tree.
+    pub tree: String,
+}
+
+/// The answer to `checkpoint.show`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShowReply {
+    /// The checkpoint.
+    pub checkpoint: ShownCheckpoint,
+    /// The files that it holds.
+    pub paths: List,
+}
+
+/// Two states to compare; `to` absent is the work tree now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Diff {
+    /// A selector of the older side.
+    pub from: String,
+    /// A selector of the newer side.
+    #[serde(default)]
+    pub to: Option<String>,
+    /// The paths that count: all when absent.
+    #[serde(default)]
+    pub paths: Option<Vec<String>>,
+}
+
+/// The answer to `checkpoint.diff`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiffReply {
+    /// Files and lines.
+    pub stat: StatBlock,
+    /// The files that differ.
+    pub files: List,
+    /// A unified diff.
+    pub patch: String,
+    /// True if the patch was cut.
+    pub cut: bool,
+}

@@ -1,0 +1,350 @@
+//! Messages of a session: its start, its turns, its actions, and their answers.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::shapes::{CheckpointBlock, NotHeld, WarningBlock};
+use super::words::{Word, readable};
+use crate::model::effect::{Confidence, Effect, Needs};
+use crate::model::policy::Guard;
+
+/// The start of a session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hello {
+    /// The client's name.
+    pub client: Option<String>,
+    /// The client's version.
+    pub client_version: Option<String>,
+    /// The client's process.
+    pub pid: Option<u64>,
+    /// An absolute path.
+    pub workspace: Option<PathBuf>,
+    /// Absolute; the session's workspace is the one of this directory, unless `workspace` names it.
+    pub cwd: Option<PathBuf>,
+    /// The name of the session, which names its run.
+    pub session: Option<String>,
+    /// True if replies on this connection reach the model. Where not, what is to be told is kept for a later one.
+    #[serde(alias = "hears")]
+    pub reaches_model: Option<bool>,
+    /// True if the client waits for the answer before it acts. One that does not is protected at the start of a turn.
+    pub waits: Option<bool>,
+}
+
+/// The state of the capture that a session begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BaselineStatus {
+    /// There is none.
+    None,
+    /// It is at work.
+    Running,
+    /// It is there.
+    Ready,
+    /// A state of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The way in which changes are noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WatcherWord {
+    /// A checkpoint looks at what changed.
+    Warm,
+    /// It scans still.
+    Cold,
+    /// No watcher is possible, or polling is wanted.
+    Scan,
+    /// None is wanted.
+    None,
+    /// A way of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The part of a workspace that is captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScopeWord {
+    /// The whole tree.
+    Tree,
+    /// Only paths that an action is about to destroy.
+    TargetsOnly,
+    /// A part that a later version knows.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The answer to `hello`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HelloReply {
+    /// The version of piton.
+    pub piton: String,
+    /// The session's workspace.
+    pub workspace: WorkspaceBlock,
+    /// The run, as piton spells it.
+    pub run: String,
+    /// The guard in force.
+    pub guard: Word<Guard>,
+    /// The state of the first capture.
+    pub baseline: BaselineStatus,
+    /// The way in which changes are noticed.
+    pub watcher: WatcherWord,
+    /// Bounds of this connection.
+    pub limits: LimitsBlock,
+    /// Restores that were cut short.
+    pub interrupted: Vec<Interrupted>,
+    /// Sentences about faults.
+    pub faults: Vec<String>,
+}
+
+/// The workspace of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceBlock {
+    /// The random id that it was given at first sight.
+    pub id: String,
+    /// Its directory.
+    pub path: String,
+    /// The part of it that is captured.
+    pub scope: ScopeWord,
+    /// The time since when it is known; only in `status`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+/// Bounds of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitsBlock {
+    /// Longest line, in bytes.
+    pub line: usize,
+    /// Longest wait of an event.
+    pub deadline_ms: u64,
+}
+
+/// A restore that was cut short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Interrupted {
+    /// Its operation.
+    pub operation: String,
+    /// The checkpoint that it goes to.
+    pub target: String,
+    /// The checkpoint that holds what was there before.
+    pub pre_restore: String,
+    /// The commands that end it.
+    pub next: String,
+}
+
+/// A turn begins or ends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Turn {
+    /// The client's name of it. Without it, `turn.end` ends the open one.
+    pub turn: String,
+    /// The run of the turn: the session's own when absent.
+    pub run: Option<String>,
+    /// The prompt of the person.
+    pub prompt: Option<String>,
+}
+
+/// The answer to `turn.start`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TurnReply {
+    /// The client's name of the turn.
+    pub turn: String,
+    /// Sentences for the model.
+    pub notices: Vec<String>,
+    /// The turn's checkpoint, for a client that does not wait before it acts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<CheckpointBlock>,
+}
+
+/// The answer to `turn.end`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnEndReply {
+    /// The client's name of the turn.
+    pub turn: String,
+}
+
+/// A tool is about to run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolBefore {
+    /// The client's own id of the call.
+    #[serde(default)]
+    pub action: Option<String>,
+    /// The name of the tool.
+    pub tool: String,
+    /// The arguments, as they are.
+    #[serde(default)]
+    pub input: Value,
+    /// The paths that it touches, as far as the client knows them.
+    #[serde(default)]
+    pub paths: Vec<String>,
+    /// True if it writes, if the client knows.
+    #[serde(default)]
+    pub writes: Option<bool>,
+    /// True if it reaches beyond the files of this machine, if the client knows.
+    #[serde(default)]
+    pub external: Option<bool>,
+    /// The directory in which it runs.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+    /// The longest wait of the client.
+    #[serde(default)]
+    pub deadline_ms: Option<u64>,
+    /// True if this is not exactly what is about to run: text was lost on its way.
+    #[serde(default)]
+    pub doubt: bool,
+}
+
+/// A shell command is about to run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShellBefore {
+    /// The client's own id of the call.
+    #[serde(default)]
+    pub action: Option<String>,
+    /// The command line.
+    pub command: String,
+    /// The shell that runs it.
+    #[serde(default)]
+    pub shell: Option<String>,
+    /// The directory in which it runs.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+    /// The longest wait of the client.
+    #[serde(default)]
+    pub deadline_ms: Option<u64>,
+    /// True if this is not exactly what is about to run: text was lost on its way.
+    #[serde(default)]
+    pub doubt: bool,
+}
+
+/// The answer to `tool.before` and `shell.before`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BeforeReply {
+    /// False if the client should hold the action.
+    pub proceed: bool,
+    /// The reason to hold it.
+    pub reason: Option<String>,
+    /// The client's own id of the action.
+    pub action: Option<String>,
+    /// The turn that the action belongs to.
+    pub turn: Option<String>,
+    /// The protection that it calls for.
+    pub needs: Word<Needs>,
+    /// The degree to which it was understood.
+    pub confidence: Word<Confidence>,
+    /// The effects that it has.
+    #[serde(deserialize_with = "readable")]
+    pub effects: Vec<Effect>,
+    /// Warnings of effects that bringing files back does not undo.
+    pub warnings: Vec<WarningBlock>,
+    /// The checkpoint before it.
+    pub checkpoint: CheckpointBlock,
+    /// Lists the paths that the action names and no checkpoint holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_held: Vec<NotHeld>,
+    /// Sentences for the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+}
+
+/// An action has ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct After {
+    /// The client's own id of the action.
+    pub action: Option<String>,
+    /// True if a tool did its work.
+    pub ok: Option<bool>,
+    /// The exit code of a command.
+    pub exit: Option<i64>,
+    /// The signal that ended a command.
+    pub signal: Option<i64>,
+}
+
+/// The answer to `tool.after` and `shell.after`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AfterReply {
+    /// Sentences for the model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+}
+
+/// The answer to an event of a session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum EventReply {
+    /// To `hello`.
+    Opened(Box<HelloReply>),
+    /// To `turn.start`.
+    Turn(Box<TurnReply>),
+    /// To `turn.end`.
+    TurnEnd(TurnEndReply),
+    /// To `tool.before` and `shell.before`.
+    Before(Box<BeforeReply>),
+    /// To `tool.after` and `shell.after`.
+    After(AfterReply),
+}
+
+/// A command to be classified.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Classify {
+    /// The command line.
+    pub command: String,
+    /// The directory in which it would run.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+}
+
+/// The answer to `classify`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassifyReply {
+    /// The protection that the command calls for.
+    pub needs: Word<Needs>,
+    /// The degree to which it was understood.
+    pub confidence: Word<Confidence>,
+    /// The effects that it would have.
+    #[serde(deserialize_with = "readable")]
+    pub effects: Vec<Effect>,
+    /// Warnings of effects that bringing files back does not undo.
+    pub warnings: Vec<WarningBlock>,
+}
+
+/// An answer without fields of its own: to `ping` and `shutdown`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::empty_structs_with_brackets, reason = "it is an object on the wire, not `null`")]
+pub struct EmptyReply {}
+
+/// The first line on every connection to the daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Greeting {
+    /// The version of the protocol.
+    pub v: u32,
+    /// The type of the line.
+    pub r#type: GreetingType,
+    /// False when there are too many clients: the connection is closed.
+    pub ok: bool,
+    /// The daemon's build, see [`crate::sys::process::build`].
+    pub build: String,
+    /// The time when it was built, in seconds since the epoch.
+    pub built_at: i64,
+    /// The daemon's process.
+    pub pid: i32,
+    /// The time since when it runs.
+    pub since: String,
+    /// Connected clients, this one among them.
+    pub clients: usize,
+}
+
+/// The type of a daemon's first line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GreetingType {
+    /// The only one.
+    Daemon,
+}

@@ -1,0 +1,351 @@
+//! Going back: previews, restores, rollbacks, undos, and their answers.
+
+use serde::{Deserialize, Serialize};
+
+use super::shapes::{List, StatBlock, WarningBlock};
+use super::words::{Word, is_false};
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::CheckpointKind;
+
+/// One of a codon's checkpoints, by its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckpointType {
+    /// The one where it began.
+    Start,
+    /// The one where it ended.
+    End,
+    /// The one after its rig was set up.
+    RigSetup,
+    /// The one of its success.
+    Completed,
+    /// The one of its failure.
+    Error,
+    /// The one that says that it was skipped.
+    Skipped,
+}
+
+impl CheckpointType {
+    /// Its spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CheckpointType::Start => "start",
+            CheckpointType::End => "end",
+            CheckpointType::RigSetup => "rig-setup",
+            CheckpointType::Completed => "completed",
+            CheckpointType::Error => "error",
+            CheckpointType::Skipped => "skipped",
+        }
+    }
+}
+
+/// A restore, a rollback or its preview, as it stands in a line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct RollbackFields {
+    sha: Option<String>,
+    #[serde(rename = "codonId")]
+    codon_id: Option<String>,
+    #[serde(rename = "checkpointType")]
+    checkpoint_type: Option<CheckpointType>,
+    #[serde(rename = "lastSuccess", skip_serializing_if = "is_false")]
+    last_success: bool,
+    run: Option<String>,
+    paths: Option<Vec<String>>,
+    keep_new: bool,
+    expect: Option<String>,
+    plan: Option<String>,
+    #[serde(rename = "autoRestart")]
+    auto_restart: bool,
+}
+
+/// The target of going back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum To {
+    /// A selector.
+    Checkpoint(String),
+    /// A codon's checkpoint.
+    Codon(String, CheckpointType),
+    /// The newest success of the run.
+    LastSuccess,
+}
+
+/// A restore, a rollback or its preview.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(into = "RollbackFields")]
+pub struct Rollback {
+    /// The target.
+    pub to: To,
+    /// The run that is moved: the session's own when absent.
+    pub run: Option<String>,
+    /// The paths that are brought back: everything when absent.
+    pub paths: Option<Vec<String>>,
+    /// True if files that were created since stay.
+    pub keep_new: bool,
+    /// The newest checkpoint the client has seen; if there is a newer one, nothing is done.
+    pub expect: Option<String>,
+    /// The digest of the plan that was agreed to; if it would be another one now, nothing is done.
+    pub plan: Option<String>,
+    /// Told on to whoever is told that it is done; piton itself starts nothing.
+    pub auto_restart: bool,
+}
+
+impl From<Rollback> for RollbackFields {
+    fn from(rollback: Rollback) -> RollbackFields {
+        let Rollback { to, run, paths, keep_new, expect, plan, auto_restart } = rollback;
+        let fields = RollbackFields { run, paths, keep_new, expect, plan, auto_restart, ..RollbackFields::default() };
+        match to {
+            To::Checkpoint(sha) => RollbackFields { sha: Some(sha), ..fields },
+            To::Codon(id, kind) => RollbackFields { codon_id: Some(id), checkpoint_type: Some(kind), ..fields },
+            To::LastSuccess => RollbackFields { last_success: true, ..fields },
+        }
+    }
+}
+
+impl Rollback {
+    /// A return to a target, without any wish beside it.
+    pub fn to(to: To) -> Rollback {
+        Rollback::of(RollbackFields::default(), to)
+    }
+
+    fn of(fields: RollbackFields, to: To) -> Rollback {
+        let RollbackFields { run, paths, keep_new, expect, plan, auto_restart, .. } = fields;
+        Rollback { to, run, paths, keep_new, expect, plan, auto_restart }
+    }
+
+    /// Reads a rollback to a checkpoint.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
+    pub(super) fn at_checkpoint(mut fields: RollbackFields) -> Result<Rollback> {
+        let sha = fields.sha.take().ok_or_else(|| missing("sha"))?;
+        Ok(Rollback::of(fields, To::Checkpoint(sha)))
+    }
+
+    /// Reads a rollback to a codon.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
+    pub(super) fn at_codon(mut fields: RollbackFields) -> Result<Rollback> {
+        let codon = fields.codon_id.take().ok_or_else(|| missing("codonId"))?;
+        let kind = fields.checkpoint_type.unwrap_or(CheckpointType::End);
+        Ok(Rollback::of(fields, To::Codon(codon, kind)))
+    }
+
+    /// Reads a rollback to the last success.
+    pub(super) fn at_last_success(fields: RollbackFields) -> Rollback {
+        Rollback::of(fields, To::LastSuccess)
+    }
+
+    /// By the one of `sha`, `codonId` and `lastSuccess` that is given.
+    pub(super) fn aimed(fields: RollbackFields) -> Result<Rollback> {
+        match (fields.sha.is_some(), fields.codon_id.is_some(), fields.last_success) {
+            (true, false, false) => Rollback::at_checkpoint(fields),
+            (false, true, false) => Rollback::at_codon(fields),
+            (false, false, true) => Ok(Rollback::at_last_success(fields)),
+            _ => Err(Error::new(
+                Code::BadRequest,
+                "one of `sha`, `codonId` and `lastSuccess` must say what to go back to",
+            )
+            .field("sha")
+            .hint("see docs/PROTOCOL.md")),
+        }
+    }
+}
+
+fn missing(field: &str) -> Error {
+    Error::new(Code::BadRequest, format!("`{field}`: missing field `{field}`"))
+        .field(field)
+        .hint("see docs/PROTOCOL.md")
+}
+
+/// A step back or forth.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Step {
+    /// The run, which counts for nothing in this version.
+    pub run: Option<String>,
+    /// The turn to undo, which this version refuses.
+    pub turn: Option<String>,
+    /// The paths to undo, which this version refuses.
+    pub paths: Option<Vec<String>>,
+    /// The operation that must be the next one, as a preview named it.
+    pub operation: Option<String>,
+    /// True if it is only to be shown.
+    pub preview: bool,
+    /// The digest of the plan that was agreed to; if it would be another one now, nothing is done.
+    pub plan: Option<String>,
+}
+
+/// The target of a restore.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TargetBlock {
+    /// Its id.
+    pub id: String,
+    /// Its permanent number.
+    pub n: u64,
+    /// Its kind.
+    pub kind: Word<CheckpointKind>,
+    /// The time when it was taken.
+    pub time: String,
+    /// The reason for it, for people.
+    pub reason: String,
+    /// The run that it belongs to.
+    pub run: String,
+    /// The codon that it belongs to.
+    #[serde(rename = "codonId", default, skip_serializing_if = "Option::is_none")]
+    pub codon_id: Option<String>,
+    /// The name of that codon.
+    #[serde(rename = "codonName", default, skip_serializing_if = "Option::is_none")]
+    pub codon_name: Option<String>,
+}
+
+/// The kind of an operation that can be undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OperationKind {
+    /// Files were brought back.
+    Restore,
+    /// A run went back.
+    Rollback,
+    /// An operation was undone.
+    Undo,
+    /// An undone operation was done again.
+    Redo,
+}
+
+/// The operation that an undo or redo steps over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepBlock {
+    /// Its name.
+    pub operation: String,
+    /// Its kind.
+    pub kind: Word<OperationKind>,
+    /// The time when it was done.
+    pub time: String,
+    /// The run that moves with it, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+/// The plan of a restore.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanLists {
+    /// Names this plan: a restore that is given it does this plan or nothing.
+    pub digest: String,
+    /// Paths that come back.
+    pub create: List,
+    /// Paths whose content changes.
+    pub replace: List,
+    /// Paths that go.
+    pub delete: List,
+    /// Paths that stay although the target does not have them.
+    pub keep: List,
+    /// Paths whose present content could not be captured first.
+    pub conflict: List,
+}
+
+/// The answer to `rollback.preview`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PreviewReply {
+    /// The checkpoint to go to.
+    pub target: TargetBlock,
+    /// The paths that change.
+    pub plan: PlanLists,
+    /// Files and lines that change.
+    pub stat: StatBlock,
+    /// Always empty in this version.
+    pub outside_edits: List,
+    /// Effects that no restore undoes, and other things to know.
+    pub warnings: Vec<WarningBlock>,
+    /// Selected paths that neither the target nor the workspace has.
+    #[serde(default, skip_serializing_if = "List::is_empty")]
+    pub unheld: List,
+    /// The operation that an undo or redo steps over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<StepBlock>,
+}
+
+impl PreviewReply {
+    /// True if going on would change no file.
+    pub fn changes_nothing(&self) -> bool {
+        [&self.plan.create, &self.plan.replace, &self.plan.delete].iter().all(|list| list.is_empty())
+    }
+}
+
+/// The paths that a restore changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedLists {
+    /// Paths that came back.
+    pub created: List,
+    /// Paths whose content changed.
+    pub replaced: List,
+    /// Paths that went.
+    pub deleted: List,
+    /// Paths that stayed although the target does not have them.
+    pub kept: List,
+    /// Paths that could not be brought back; they are unchanged.
+    pub failed: List,
+    /// Lists the paths of `kept` that are not in the agreed plan.
+    #[serde(default, skip_serializing_if = "List::is_empty")]
+    pub not_agreed: List,
+}
+
+/// The answer to `restore`, to rollbacks, `undo` and `redo`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoreReply {
+    /// The operation; `null`: there was nothing to do.
+    pub operation: Option<String>,
+    /// The checkpoint of what was there before.
+    pub from: Option<String>,
+    /// The checkpoint that was restored.
+    pub to: Option<String>,
+    /// The checkpoint of what was there before.
+    pub pre_restore: Option<String>,
+    /// True after a rollback, until the run records something.
+    pub detached: bool,
+    /// The branch on which the run goes on after a rollback.
+    pub next_branch: Option<String>,
+    /// The run that was moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The checkpoint that was restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetBlock>,
+    /// The operation that was stepped over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<StepBlock>,
+    /// The paths that changed.
+    pub done: ChangedLists,
+    /// Effects that no restore undoes, and other things to know.
+    pub warnings: Vec<WarningBlock>,
+    /// Always empty in this version.
+    pub state: Vec<String>,
+    /// Always `null` in this version.
+    pub rewind_turn: Option<String>,
+    /// Says that there was nothing to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// The answer to `undo` and `redo` where there is nothing to step over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoStep {
+    /// Always `null`.
+    pub operation: Option<String>,
+    /// The reason, for people.
+    pub message: String,
+}
+
+/// The answer to `undo` and `redo`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum StepReply {
+    /// The step is only shown.
+    Preview(Box<PreviewReply>),
+    /// The step was done.
+    Done(Box<RestoreReply>),
+    /// There is nothing to step over.
+    Nothing(NoStep),
+}

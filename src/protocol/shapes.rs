@@ -1,0 +1,257 @@
+//! Shapes that occur in many replies: paths and lists of them, files and lines, checkpoints, warnings.
+
+use serde::{Deserialize, Serialize};
+
+use super::base64;
+use super::words::{Word, is_false};
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::coverage::{Weight, not_held};
+use crate::model::effect::{Class, Severity, Warning};
+use crate::model::path::RelPath;
+
+/// Lists are cut after this many items; `total` says how many there are.
+const MAX_ITEMS: usize = 1000;
+
+/// A path, with its bytes when it is not UTF-8.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PathItem {
+    /// The path, with replacement characters where it is not UTF-8.
+    pub path: String,
+    /// The exact bytes in base64, where the path is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_b64: Option<String>,
+    /// The reason why the path is in the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl PathItem {
+    /// A path with a reason, if there is one.
+    pub fn new(path: &RelPath, why: Option<String>) -> PathItem {
+        let text = String::from_utf8_lossy(path.as_bytes()).into_owned();
+        let exact = std::str::from_utf8(path.as_bytes()).is_ok();
+        PathItem { path: text, path_b64: (!exact).then(|| base64::encode(path.as_bytes())), why }
+    }
+}
+
+/// A list that may be cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct List {
+    /// The number of paths, those that were cut off among them.
+    pub total: usize,
+    /// The first paths.
+    pub items: Vec<PathItem>,
+}
+
+impl List {
+    /// True if nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// Of paths without reasons.
+    pub fn of_paths<'a>(paths: impl Iterator<Item = &'a RelPath>) -> List {
+        List::collect(paths.map(|path| (path, None)))
+    }
+
+    /// Of paths with reasons.
+    pub fn of_reasons<'a>(paths: impl Iterator<Item = (&'a RelPath, String)>) -> List {
+        List::collect(paths.map(|(path, why)| (path, Some(why))))
+    }
+
+    /// The first path, if there is one.
+    pub fn first(&self) -> Option<&str> {
+        self.items.first().map(|item| item.path.as_str())
+    }
+
+    fn collect<'a>(paths: impl Iterator<Item = (&'a RelPath, Option<String>)>) -> List {
+        let mut list = List::default();
+        for (path, why) in paths {
+            list.total += 1;
+            if list.items.len() < MAX_ITEMS {
+                list.items.push(PathItem::new(path, why));
+            }
+        }
+        list
+    }
+}
+
+/// A path that an action names and no checkpoint holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NotHeld {
+    /// The path, and the reason.
+    #[serde(flatten)]
+    pub item: PathItem,
+    /// The size of it; `null` where it was not counted.
+    pub bytes: Option<u64>,
+    /// True if counting ended early: there may be more.
+    #[serde(skip_serializing_if = "is_false")]
+    pub at_least: bool,
+}
+
+impl NotHeld {
+    /// Returns the weight of it, where it was counted.
+    pub fn weight(&self) -> Option<Weight> {
+        self.bytes.map(|bytes| Weight { bytes, is_least: self.at_least })
+    }
+}
+
+/// Says in one sentence what an answer lists as not held.
+pub fn not_held_sentence(items: &[NotHeld]) -> Option<String> {
+    let named = items.iter().map(|gap| {
+        let path = if gap.item.path.is_empty() { "." } else { &gap.item.path };
+        (path.to_owned(), gap.weight())
+    });
+    let sentence = not_held(named)?;
+    Some(format!("{sentence}; if this action deletes that, no checkpoint can bring it back"))
+}
+
+/// Files and lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StatBlock {
+    /// The number of files that differ.
+    pub files: u64,
+    /// Lines that were added.
+    pub plus: u64,
+    /// Lines that were removed.
+    pub minus: u64,
+    /// True if lines were counted in the first files only.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cut: bool,
+}
+
+/// The status of the checkpoint of an event or a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckpointStatus {
+    /// It was taken before the action.
+    Taken,
+    /// Nothing differs from an earlier one.
+    Unchanged,
+    /// The turn's checkpoint holds everything that the action may destroy.
+    Held,
+    /// It was not finished by the deadline, and goes on.
+    Late,
+    /// It could not be taken.
+    Failed,
+    /// It was due, and the guard is off.
+    Off,
+    /// It was not called for.
+    #[default]
+    None,
+    /// A status of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The block of a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CheckpointBlock {
+    /// Its id, where there is one.
+    pub id: Option<String>,
+    /// Its permanent number.
+    pub n: Option<u64>,
+    /// Its kind.
+    pub kind: Option<Word<CheckpointKind>>,
+    /// The outcome.
+    pub status: CheckpointStatus,
+    /// Marks, such as `partial` and `secrets`.
+    pub flags: Vec<String>,
+    /// The name of a checkpoint that is late, by which the notice tells of it.
+    pub pending: Option<String>,
+    /// The reason for the outcome, where it needs one.
+    pub reason: Option<String>,
+    /// The number of files that it holds.
+    pub files: Option<u64>,
+    /// The bytes that it holds.
+    pub bytes: Option<u64>,
+    /// The number of paths that differ from the run's previous checkpoint.
+    pub changed: Option<u64>,
+    /// The paths that were left out.
+    pub skipped: List,
+    /// The time that it took.
+    pub ms: Option<f64>,
+}
+
+/// A warning. Of an effect after a checkpoint, `past` tells more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WarningBlock {
+    /// A stable word: `external-` and the class of an effect, `piton-aimed-at`, `incomplete`, `other-machine`.
+    pub code: String,
+    /// The class of the effect that is warned of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Word<Class>>,
+    /// A sentence for people.
+    pub message: String,
+    /// The weight of it.
+    pub severity: Word<Severity>,
+    /// The action that had the effect.
+    #[serde(flatten)]
+    pub past: Option<PastEffect>,
+}
+
+/// The origin of an effect that happened after a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastEffect {
+    /// The action that had it, if that was recorded.
+    pub action: Option<String>,
+    /// The time when it happened.
+    pub time: String,
+}
+
+impl WarningBlock {
+    /// A warning that something is not as a person would expect.
+    pub fn plain(code: &str, message: String) -> WarningBlock {
+        WarningBlock { code: code.to_owned(), class: None, message, severity: Severity::Medium.into(), past: None }
+    }
+}
+
+impl From<&Warning> for WarningBlock {
+    fn from(warning: &Warning) -> WarningBlock {
+        WarningBlock {
+            code: warning.code.clone(),
+            class: Some(warning.class.into()),
+            message: warning.message.clone(),
+            severity: warning.severity.into(),
+            past: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_cut_and_odd_paths_carry_their_bytes() {
+        let odd = RelPath::parse(b"a\xff").unwrap();
+        let list = List::of_paths(std::iter::repeat_n(&odd, 2000));
+        assert_eq!((list.total, list.items.len()), (2000, 1000));
+        assert_eq!(list.items[0].path_b64.as_deref(), Some("Yf8="));
+    }
+
+    #[test]
+    fn words_of_a_later_version_break_no_reader() {
+        let text = r#"{"id":null,"kind":"frozen","status":"thawing","flags":["new"]}"#;
+        let block: CheckpointBlock = serde_json::from_str(text).unwrap();
+        assert_eq!(
+            (block.status, block.kind.map(|kind| kind.text())),
+            (CheckpointStatus::Unknown, Some("frozen".into()))
+        );
+        let text =
+            r#"{"code":"external-moon","class":"moon","message":"m","severity":"dire","action":null,"time":"t"}"#;
+        let warning: WarningBlock = serde_json::from_str(text).unwrap();
+        assert_eq!(warning.class.as_ref().and_then(Word::known), None);
+        assert_eq!(warning.past.as_ref().map(|past| past.time.as_str()), Some("t"));
+        assert_eq!(serde_json::to_string(&warning).unwrap(), text);
+        let text = r#"{"code":"incomplete","message":"m","severity":"medium"}"#;
+        let warning: WarningBlock = serde_json::from_str(text).unwrap();
+        assert_eq!(warning, WarningBlock::plain("incomplete", "m".into()));
+        assert_eq!(serde_json::to_string(&warning).unwrap(), text);
+    }
+}

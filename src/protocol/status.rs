@@ -1,0 +1,122 @@
+//! The answers of the sidecar about itself.
+
+use serde::{Deserialize, Serialize};
+
+use super::events::{BaselineStatus, Interrupted, WatcherWord, WorkspaceBlock};
+use super::words::Word;
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::cost::Cost;
+use crate::model::policy::Guard;
+
+/// The state of a workspace's protection, as the sidecar and the command line tell it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatusFacts {
+    /// The version of piton.
+    pub piton: String,
+    /// The workspace.
+    pub workspace: WorkspaceBlock,
+    /// The directory of the store.
+    pub store: String,
+    /// The guard in force.
+    pub guard: Word<Guard>,
+    /// The reason why the guard is off, and until when.
+    #[serde(rename = "guardOff")]
+    pub guard_off: Option<String>,
+    /// The way in which changes are noticed.
+    pub watcher: WatcherWord,
+    /// The number of checkpoints.
+    pub checkpoints: usize,
+    /// The cost of the last checkpoint, step by step.
+    pub cost: Option<Cost>,
+    /// The newest checkpoint.
+    pub last: Option<StatusLast>,
+    /// Restores that were cut short.
+    pub interrupted: Vec<Interrupted>,
+    /// Refs that cannot be read, and damaged packs.
+    pub broken: Vec<String>,
+    /// Warnings of the settings.
+    pub warnings: Vec<String>,
+    /// The newest of what went wrong where nobody was there to tell.
+    pub mishaps: Vec<String>,
+}
+
+/// The newest checkpoint of a workspace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StatusLast {
+    /// Its id.
+    pub id: String,
+    /// Its permanent number.
+    pub n: u64,
+    /// Its kind.
+    pub kind: Word<CheckpointKind>,
+    /// The time when it was taken.
+    pub time: String,
+    /// The reason for it, for people.
+    pub reason: String,
+    /// Marks, such as `partial` and `secrets`.
+    pub flags: Vec<String>,
+    /// The number of paths that were left out.
+    pub skipped: u64,
+}
+
+/// The answer to `status`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatusReply {
+    /// Facts about the workspace.
+    #[serde(flatten)]
+    pub facts: StatusFacts,
+    /// The session's run.
+    pub run: String,
+    /// The session's turn.
+    pub turn: Option<String>,
+    /// The state of the first capture.
+    pub baseline: BaselineStatus,
+    /// Facts about the watcher.
+    pub watching: WatchingBlock,
+    /// Sentences about faults of the session.
+    pub faults: Vec<String>,
+}
+
+/// The state and the history of a watcher.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchingBlock {
+    /// The number of directories that are watched.
+    pub directories: usize,
+    /// The directories that are not.
+    pub unwatched: UnwatchedBlock,
+    /// The reason why nothing is watched.
+    pub refused: Option<String>,
+    /// Events that came.
+    pub events: u64,
+    /// The number of times when events were lost.
+    pub overflows: u64,
+    /// The number of times when everything was compared.
+    pub audits: u64,
+    /// Differences that this found.
+    pub divergences: u64,
+}
+
+/// Directories that are not watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnwatchedBlock {
+    /// The number of them.
+    pub count: usize,
+    /// The first of them.
+    pub items: Vec<UnwatchedItem>,
+}
+
+/// A directory that is not watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnwatchedItem {
+    /// The directory.
+    pub path: String,
+    /// The reason.
+    pub reason: String,
+}
+
+/// The answer to `config.reload`, and the body of the notice `config.reloaded`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadReply {
+    /// Warnings of the settings.
+    pub warnings: Vec<String>,
+}

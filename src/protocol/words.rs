@@ -1,0 +1,67 @@
+//! Words of enumerations that other modules own, as a reader of replies takes them.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// A word of an enumeration. One of a later version is kept as it stands, and breaks no reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Word<T> {
+    /// A word of this version.
+    Known(T),
+    /// A word that this version does not have.
+    Later(String),
+}
+
+impl<T> Default for Word<T> {
+    fn default() -> Word<T> {
+        Word::Later(String::new())
+    }
+}
+
+impl<T> From<T> for Word<T> {
+    fn from(known: T) -> Word<T> {
+        Word::Known(known)
+    }
+}
+
+impl<T: Copy> Word<T> {
+    /// Returns the word, if this version has it.
+    pub fn known(&self) -> Option<T> {
+        match self {
+            Word::Known(word) => Some(*word),
+            Word::Later(_) => None,
+        }
+    }
+}
+
+impl<T: Serialize> Word<T> {
+    /// Returns the spelling.
+    pub fn text(&self) -> String {
+        match self {
+            Word::Known(word) => spelling(word),
+            Word::Later(text) => text.clone(),
+        }
+    }
+}
+
+/// Returns the spelling of a word of an enumeration; nothing, of what is no word.
+pub fn spelling(word: &impl Serialize) -> String {
+    match serde_json::to_value(word) {
+        Ok(Value::String(text)) => text,
+        Ok(_) | Err(_) => String::new(),
+    }
+}
+
+/// Reads a list, without the items that only a later version understands.
+pub(super) fn readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(list: D) -> Result<Vec<T>, D::Error> {
+    let items = Vec::<Value>::deserialize(list)?;
+    // An item of a later version says nothing here, and must not hide the rest.
+    Ok(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
+}
+
+/// For fields that stand only where they say something.
+pub(super) fn is_false(value: &bool) -> bool {
+    !value
+}
