@@ -65,3 +65,37 @@ pub(super) fn readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(list: D) 
 pub(super) fn is_false(value: &bool) -> bool {
     !value
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+    use crate::model::checkpoint::CheckpointKind;
+    use crate::model::effect::Class;
+    use crate::protocol::CheckpointType;
+
+    #[test]
+    fn words_are_spelled_in_one_way() {
+        for kind in CheckpointKind::ALL {
+            assert_eq!(spelling(&kind), kind.as_str());
+        }
+        for kind in [CheckpointType::Start, CheckpointType::RigSetup] {
+            assert_eq!(spelling(&kind), kind.as_str());
+        }
+        for code in [Code::BadUtf8, Code::NotACheckpoint, Code::NoMemory, Code::PreRestoreFailed, Code::StalePlan] {
+            assert_eq!(spelling(&code), code.as_str());
+        }
+        for class in [Class::FileDelete, Class::VcsRemote, Class::ExecOpaque, Class::Unknown] {
+            assert_eq!(spelling(&class), class.as_str());
+        }
+        assert_eq!(spelling(&1), "");
+    }
+
+    #[test]
+    fn a_list_lacks_only_the_items_of_a_later_version() {
+        #[derive(Deserialize)]
+        struct Classes(#[serde(deserialize_with = "readable")] Vec<Class>);
+        let read: Classes = serde_json::from_str(r#"["database","moon",{"x":1},"system"]"#).unwrap();
+        assert_eq!(read.0, [Class::Database, Class::System]);
+    }
+}

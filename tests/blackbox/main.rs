@@ -28,6 +28,7 @@ mod mapping;
 mod mcp;
 mod named;
 mod naming;
+mod pages;
 mod peers;
 mod reach;
 mod recall;
