@@ -19,7 +19,7 @@ pub enum Code {
     BadJson,
     /// The line is not UTF-8.
     BadUtf8,
-    /// The line is longer than `limits.line_bytes`, and was skipped to its newline.
+    /// A line is longer than `limits.line_bytes` and was skipped to its newline, or a hook's payload is too long.
     LineTooLong,
     /// A field, argument or option is missing, of the wrong type or out of range.
     BadRequest,

@@ -19,7 +19,7 @@ const MAX_TEXT: usize = 400;
 pub struct RunBegun {
     /// The run's id.
     pub run: String,
-    /// The branch on which its next typed checkpoint goes, without `refs/heads/<workspace>/`.
+    /// The branch on which its next typed checkpoint goes, without `refs/heads/`.
     pub branch: String,
     /// The checkpoint that it was forked from.
     pub from: Option<ForkPoint>,

@@ -38,7 +38,7 @@ pub struct Stamps {
     pub defaults: Option<Defaults>,
     /// The trees that were built from `known`.
     pub built: Option<Built>,
-    /// The facts of every captured file; another shape or root of the tree does not make them wrong.
+    /// The facts of every captured file and link.
     pub known: Arc<KnownPaths>,
 }
 
