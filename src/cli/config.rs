@@ -56,7 +56,7 @@ fn show(context: &Context) -> Result<Exit> {
     let effective = context.settings()?;
     if context.json {
         let settings = effective.settings.iter().map(|setting| SettingItem {
-            key: setting.key.to_string(),
+            key: setting.key.clone(),
             value: setting.value.clone(),
             origin: setting.origin.to_string(),
         });

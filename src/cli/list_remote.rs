@@ -59,7 +59,7 @@ pub(super) fn list(
 fn item(checkpoint: &Checkpoint) -> RemoteItem {
     let record = &checkpoint.record;
     RemoteItem {
-        workspace: record.workspace.to_string(),
+        workspace: record.workspace.clone(),
         id: checkpoint.id.to_string(),
         n: record.ordinal,
         kind: record.kind.into(),

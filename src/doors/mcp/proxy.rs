@@ -38,6 +38,7 @@ pub enum Guarding {
 /// The settings with which the proxy is started.
 #[derive(Clone, Debug)]
 pub struct Proxied {
+    /// The guard of the calls, or the reason why there is none.
     pub guarding: Guarding,
     /// The workspace; if absent, it is found from the working directory, or from the paths of a call.
     pub workspace: Option<PathBuf>,

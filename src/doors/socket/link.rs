@@ -31,6 +31,7 @@ const MAX_LOG: u64 = 1 << 20;
 /// The process that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
+    /// The daemon, with its first line.
     Daemon(Greeting),
     /// A private engine, in a process that stays until nothing is pending.
     Alone,
@@ -47,6 +48,7 @@ pub enum Probe {
     Silent,
     /// Another user.
     Foreign(u32),
+    /// A daemon that greets, of this build or of another.
     Daemon(Greeting),
 }
 

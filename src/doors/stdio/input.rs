@@ -21,6 +21,7 @@ use crate::protocol::LineReader;
 /// The settings with which the sidecar is started.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// piton's own directory.
     pub home: Home,
     /// The session's workspace; absent: found from the working directory, or said by `hello`.
     pub workspace: Option<PathBuf>,
