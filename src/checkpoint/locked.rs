@@ -1,4 +1,4 @@
-//! The guard of a workspace: whatever writes a ref, the log, a number, the state or the journal is a method of it.
+//! The guard of a workspace. Every write of a ref, the log, a number, the state or the journal is a method of it.
 //!
 //! It holds the workspace's lock for its life. A function that needs the lock takes the guard, so that the compiler holds the order:
 //! workspace before store.
@@ -18,7 +18,8 @@ use crate::model::policy::Durability;
 use crate::store::{Batch, BatchStats, Landing};
 use crate::sys::fs::durable::open_private;
 
-/// Bytes of a short log. A process that ends leaves one to the next process: reading it takes less than a millisecond.
+/// The bytes of a short log. A process that ends leaves one to the next process, which reads it in less than a
+/// millisecond.
 const SHORT_LOG: u64 = 256 << 10;
 
 /// The rooms of a timeline while its workspace's lock is held.
@@ -48,12 +49,12 @@ impl Locked<'_> {
         Ok(stats)
     }
 
-    /// Makes durable what is not yet.
+    /// Makes the log's checkpoints durable elsewhere, and empties the log.
     pub(crate) fn flush(&self) -> Result<()> {
         self.catalog.with_log(&self.lock, |log| self.catalog.store.flush(log))
     }
 
-    /// Makes durable what is not yet, unless it is little.
+    /// Makes the log's checkpoints durable elsewhere, unless the log is short.
     pub(crate) fn flush_long(&self) -> Result<()> {
         let store = &self.catalog.store;
         self.catalog.with_log(&self.lock, |log| if log.length() >= SHORT_LOG { store.flush(log) } else { Ok(()) })
@@ -97,7 +98,7 @@ impl Locked<'_> {
             return Ok(());
         }
         let path = self.catalog.workspace.dir.join("ordinal");
-        // As wide as any number: what was there before is covered.
+        // Written as wide as any number, so that it covers the old one.
         open_private(&path)
             .and_then(|mut file| file.write_all(format!("{highest:20}\n").as_bytes()))
             .at("noting the number", &path)

@@ -1,7 +1,7 @@
 //! The checkpoints of one workspace, and everything that acts on them: a facade over the rooms of this folder.
 //!
-//! Reading is [`Timeline::catalog`]. Methods here tie the rooms: they take the workspace's lock where something is written, and hand
-//! the catalog to what captures.
+//! Reading is [`Timeline::catalog`]. Methods here tie the rooms: they take the workspace's lock where something is
+//! written, and pass the catalog to the capturer.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -96,7 +96,7 @@ impl Timeline {
         Ok(Locked { catalog: &mut self.catalog, capturer: &mut self.capturer, codons: &mut self.codons, lock })
     }
 
-    /// Takes the lock if nobody has it now.
+    /// Takes the lock if it is free now.
     fn lock_if_free(&mut self, verb: &str) -> Result<Option<Locked<'_>>> {
         let lock = self.catalog.acquire_if_free(verb)?;
         let Timeline { catalog, capturer, codons } = self;
@@ -112,7 +112,7 @@ impl Timeline {
         if take.draft.kind == CheckpointKind::Manual {
             Selector::check_label(&take.draft.reason)?;
         }
-        // The lock is let go before what was observed is freed.
+        // The lock is released before the observation is freed, which takes time.
         let (taken, observed) = self.lock(take.draft.kind.as_str())?.take(take, control)?;
         let files = observed.totals.0;
         memory::drop_beside(observed, files);
@@ -138,13 +138,14 @@ impl Timeline {
     /// Lists checkpoints.
     ///
     /// # Errors
-    /// `store-damaged`; a workspace that is gone is listed without what happened after the newest.
+    /// `store-damaged`; a missing workspace is listed without the changes after the newest checkpoint.
     pub fn listing(&mut self, query: &ListFilter, control: &dyn Fn() -> Flow) -> Result<CheckpointList> {
         let present = self.present(control);
         self.catalog.listing(query, present)
     }
 
-    /// Returns true if a checkpoint holds everything that stands at `targets` now. True without targets; false for a damaged checkpoint.
+    /// Returns true if a checkpoint holds everything that is at `targets` now. True without targets; false for a
+    /// damaged checkpoint.
     ///
     /// # Errors
     /// Returns the errors of reading.
@@ -154,13 +155,13 @@ impl Timeline {
 
     // The memory between captures.
 
-    /// Keeps what is captured in memory from now on.
+    /// Keeps captures in memory from now on.
     pub fn keep_warm(&mut self) {
         self.capturer.keep_tree();
         self.catalog.store.puts_off();
     }
 
-    /// Returns true if a warm tree is there, so that it is known in which directories changes matter.
+    /// Returns true if there is a warm tree, which tells in which directories changes matter.
     pub fn is_warm(&self) -> bool {
         self.capturer.is_warm()
     }
@@ -170,7 +171,7 @@ impl Timeline {
         self.capturer.is_live()
     }
 
-    /// Returns true if changes are told.
+    /// Returns true if there is a source of changes.
     pub fn has_change_source(&self) -> bool {
         self.capturer.has_source()
     }
@@ -185,12 +186,12 @@ impl Timeline {
         self.capturer.set_source(source);
     }
 
-    /// Asks what changed for a capture that is about to be asked for, while its cause is still being thought about.
+    /// Asks for the changes ahead of a capture, while the action that causes it is still being judged.
     pub fn sync_ahead(&mut self) {
         self.capturer.sync_ahead(&self.catalog.workspace.path);
     }
 
-    /// Lists the paths that changed at or after `since` (the file system's clock, nanoseconds) as far as anybody knows.
+    /// Lists the paths that changed at or after `since` (the file system's clock, nanoseconds), as far as is known.
     pub fn touched_since(&mut self, since: i64) -> Vec<RelPath> {
         self.capturer.touched_since(&self.catalog.workspace.path, since)
     }
@@ -202,8 +203,8 @@ impl Timeline {
 
     // Idle time.
 
-    /// Has the trees of a warm tree ready, and begins to trust what is told, once a look has shown what changed before. `control` may
-    /// stop it; what it has not come to is done the next time.
+    /// Builds the trees of a warm tree. Begins to trust the source of changes, once a look has found the earlier ones.
+    /// `control` may stop it; the next call does the rest.
     ///
     /// # Errors
     /// `shutting-down` when it was stopped; those of looking. Captures scan then, as before.
@@ -211,7 +212,7 @@ impl Timeline {
         self.capturer.warm_up(&self.catalog, control)
     }
 
-    /// Looks at everything and counts what had changed without anybody telling.
+    /// Looks at everything and counts the changes that the source had not reported.
     ///
     /// # Errors
     /// As [`Timeline::warm_up`].
@@ -219,7 +220,7 @@ impl Timeline {
         self.capturer.audit(&self.catalog, control)
     }
 
-    /// Writes what is known where it is newer than its file.
+    /// Writes the stamps if the memory is newer than their file.
     ///
     /// # Errors
     /// Returns the errors of the lock and of writing; the old file stays.
@@ -227,16 +228,16 @@ impl Timeline {
         self.lock("saving stamps")?.save_stamps()
     }
 
-    /// Writes what may be written late: the stamps, the log, and the drops of retention. Called in idle time.
+    /// Does the writes that may be late: the stamps, the log, and the drops of retention. Called in idle time.
     ///
     /// # Errors
-    /// Returns the errors of the lock, the stamps file and the refs; nothing of worth is lost by them.
+    /// Returns the errors of the lock, the stamps file and the refs; no checkpoint is lost by them.
     pub fn settle(&mut self) -> Result<()> {
         self.lock("settling")?.settle()
     }
 
-    /// As [`Timeline::settle`], for a process that is about to end and is waited for: a short log stays, and where somebody
-    /// else is at work all of it is left to them.
+    /// As [`Timeline::settle`], for a process that is about to end while a client waits: a short log stays, and if
+    /// another process is at work, all of it is left to that process.
     ///
     /// # Errors
     /// As [`Timeline::settle`].
@@ -244,7 +245,8 @@ impl Timeline {
         self.lock_if_free("settling")?.map_or(Ok(()), |mut locked| locked.leave())
     }
 
-    /// Compresses what large checkpoints had no time to compress, as much as `slice` says or until `control` stops it.
+    /// Compresses the objects that large checkpoints left uncompressed, as much as `slice` allows or until `control`
+    /// stops it.
     ///
     /// # Errors
     /// As [`Store::recompress`]; nothing is lost by them.
@@ -306,14 +308,15 @@ impl Timeline {
     ///
     /// # Errors
     /// Before anything is touched: `rollback-in-progress` while an interrupted restore waits, `pre-restore-failed`,
-    /// `incomplete-checkpoint` when content of the target is missing, `stale-plan` and `stale-selection` when something else was
-    /// agreed to, and those of [`Timeline::preview`]. Afterwards failures of single paths are part of the result.
+    /// `incomplete-checkpoint` when content of the target is missing, `stale-plan` and `stale-selection` when another
+    /// plan was agreed to, and those of [`Timeline::preview`]. Afterwards failures of single paths are part of the
+    /// result.
     pub fn restore(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Restored> {
         self.lock(RESTORING)?.restore(restore, control)
     }
 
-    /// Goes on with an interrupted restore, or gives it up. Either way the tree is whole afterwards, but for what somebody edited
-    /// or created since: that stays, and is listed.
+    /// Finishes an interrupted restore, or takes it back. Either way the tree is whole afterwards, except for files
+    /// that were edited or created since: these stay, and are listed.
     ///
     /// # Errors
     /// `no-such-checkpoint` when none is interrupted; those of [`Timeline::restore`].
@@ -321,12 +324,12 @@ impl Timeline {
         self.lock(RESTORING)?.resume(go_on, control)
     }
 
-    /// Rolls a run back: restores, and has its next typed checkpoint open a new branch from the target. The run moves even where
-    /// no file has to change.
+    /// Rolls a run back: restores, and notes that its next typed checkpoint opens a new branch from the target. The run
+    /// moves even if no file has to change.
     ///
     /// # Errors
-    /// Before anything is touched: `codon-running` while a codon of the run runs, `rollback-in-progress` while somebody
-    /// restores or an interrupted restore waits, and those of [`Timeline::restore`].
+    /// Before anything is touched: `codon-running` while a codon of the run runs, `rollback-in-progress` while another
+    /// process restores or an interrupted restore waits, and those of [`Timeline::restore`].
     pub fn rollback(
         &mut self,
         restore: &Restore,
@@ -354,7 +357,7 @@ impl Timeline {
         self.catalog.runs(&self.codons)
     }
 
-    /// Notes that a run begins, or goes on.
+    /// Notes that a run begins or continues.
     ///
     /// # Errors
     /// Returns the errors of the lock and of writing.
@@ -362,11 +365,12 @@ impl Timeline {
         self.lock("run.start")?.start_run(begin)
     }
 
-    /// Notes that a run has ended, and returns what was recorded of its end: a codon that still runs as cut off, else what changed
-    /// since the run's last typed checkpoint. A run that nobody began and that has no codons records nothing.
+    /// Notes that a run has ended, and returns the checkpoint of its end. A codon that still runs is recorded as
+    /// `exit`, else changes since the run's last typed checkpoint are. A run that was never begun and has no codons
+    /// records nothing.
     ///
     /// # Errors
-    /// Returns the errors of the lock, of taking the checkpoint and of writing; then the run goes on.
+    /// Returns the errors of the lock, of taking the checkpoint and of writing; then the run stays open.
     pub fn end_run(&mut self, run: &str, status: RunEnding, control: &dyn Fn() -> Flow) -> Result<Option<Taken>> {
         self.lock("run.end")?.end_run(run, status, control)
     }
@@ -393,13 +397,13 @@ impl Timeline {
     /// Records an event of a codon: always, even when no file changed.
     ///
     /// # Errors
-    /// `no-such-codon` when it does not run (only `skipped` may be said of one that never began); `codon-running` when another
-    /// process runs it; those of taking a checkpoint.
+    /// `no-such-codon` when it does not run (only `skipped` is allowed for one that never began); `codon-running` when
+    /// another process runs it; those of taking a checkpoint.
     pub fn mark_codon(&mut self, run: &str, mark: &CodonMark, control: &dyn Fn() -> Flow) -> Result<Taken> {
         self.lock(mark.kind.as_str())?.mark_codon(run, mark, control)
     }
 
-    /// Records that a client of a run went away while a codon that it had begun ran, or while the run was open.
+    /// Records that a client of a run disconnected while its codon ran, or while the run was open.
     ///
     /// # Errors
     /// Returns the errors of taking a checkpoint.
@@ -413,7 +417,7 @@ impl Timeline {
         self.lock(CheckpointKind::Exit.as_str())?.exit(run, departure, turn, control)
     }
 
-    /// Returns the codon that a run is at, if somebody is really at it.
+    /// Returns the running codon of a run, if a process really holds it.
     ///
     /// # Errors
     /// Returns the errors of reading and of the lock.
@@ -429,7 +433,7 @@ impl Timeline {
         self.codons.refuse_running(&self.catalog.workspace.dir, run)
     }
 
-    /// Returns what the patterns in force for a run match now, and what they miss; `None` where everything is tracked.
+    /// Returns the files that a run's patterns match now, and those that they miss; `None` where everything is tracked.
     ///
     /// # Errors
     /// Returns the errors of reading.

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
-/// Waits until a child has ended, and leaves it to be reaped: until then nobody else can have its id.
+/// Waits until a child has ended, without reaping it: until then no other process can get its id.
 ///
 /// # Errors
 /// When it is no child of this process.
@@ -33,7 +33,7 @@ fn pid(id: u32) -> io::Result<Pid> {
     i32::try_from(id).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-/// Closes stdin for whoever writes to it. The descriptor stays taken, so that nothing else gets its number.
+/// Closes stdin, so that its writer notices. The descriptor stays taken, so that no other file gets its number.
 ///
 /// # Errors
 /// Returns the errors of opening `/dev/null`.
@@ -41,7 +41,7 @@ pub fn close_stdin() -> io::Result<()> {
     Ok(dup2_stdin(File::open("/dev/null")?.as_fd())?)
 }
 
-/// Closes stdout for whoever reads it, likewise.
+/// Closes stdout, so that its reader sees the end. The descriptor stays taken, as in [`close_stdin`].
 ///
 /// # Errors
 /// Returns the errors of opening `/dev/null`.

@@ -7,7 +7,8 @@ pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond().saturating_add(test_offset_ms())
 }
 
-/// `PITON_TEST_CLOCK_OFFSET`, in seconds: how far the wall clock is off in tests. Only in builds for debugging.
+/// Returns the offset of the wall clock in tests, from `PITON_TEST_CLOCK_OFFSET` in seconds. Only in builds for
+/// debugging.
 fn test_offset_ms() -> i64 {
     let named = cfg!(debug_assertions).then(|| std::env::var("PITON_TEST_CLOCK_OFFSET").ok()).flatten();
     named.and_then(|text| text.parse::<i64>().ok()).map_or(0, |seconds| seconds.saturating_mul(1000))

@@ -1,4 +1,4 @@
-//! The one way in which long work is told to stop: it asks again and again.
+//! The one way to stop long work: the work itself asks again and again if it should stop.
 
 /// The answer to long work that asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
-//! The memory that this process takes of the machine.
+//! The memory of this process.
 
 pub use super::linux::memory::{give_back, resident};
 
-/// Parts that are freed as fast as a thread is begun.
+/// The number of parts whose freeing takes as long as the start of a thread.
 const FEW: u64 = 4096;
 
-/// Frees something on a thread of its own if it has many parts: nobody waits for it, and where the process ends it need not be
-/// done at all.
+/// Frees a value on a thread of its own if it has many parts, so that the caller need not wait. If the process ends
+/// first, the work is saved.
 pub fn drop_beside(value: impl Send + 'static, parts: u64) {
     if parts > FEW {
         // Without a thread it is freed here.

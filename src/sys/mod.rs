@@ -1,6 +1,6 @@
 //! The operating system: files and directories, locks, processes, clocks (rank 0).
 //!
-//! Everything that only Linux has stands in `linux`, behind plain functions: a port to another system is one more such room.
+//! Calls that only Linux has are in `linux`, behind plain functions: a port to another system is one more such folder.
 
 pub mod child;
 pub mod clock;

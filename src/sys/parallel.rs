@@ -1,7 +1,7 @@
 //! Work on many items, on a few threads that end with it.
 //!
-//! Neighbours are done by the same thread, because those of one directory would wait for each other. A system that has no thread to
-//! give leaves more to the others; the calling thread does what nobody else does.
+//! The same thread does neighbouring items, because those of one directory would wait for each other. If the system has
+//! no thread to give, the others do more; the calling thread does the rest.
 
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -13,15 +13,15 @@ use std::time::Duration;
 use super::interrupt::{Flow, Interrupt};
 use crate::error::Result;
 
-/// Longest time between two questions of a calling thread that watches.
+/// The longest time between two checks of a calling thread that watches.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The part of the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// It takes its share, and asks before each of its own items whether to go on.
+    /// It takes its share, and checks the interrupt before each of its own items.
     Works,
-    /// It asks every few milliseconds whether to go on, because a single item may take long.
+    /// It only checks the interrupt every few milliseconds, because a single item may take long.
     Watches,
 }
 
@@ -30,19 +30,19 @@ pub enum Caller {
 pub struct Threads {
     /// The name of each thread, for debuggers and `ps`; Linux shows 15 bytes of it.
     pub name: &'static str,
-    /// Most threads that work, a calling thread that [`Caller::Works`] among them.
+    /// The most threads that work, including a calling thread that [`Caller::Works`].
     pub most: usize,
-    /// Neighbours that are done by the same thread.
+    /// The number of neighbouring items that the same thread does.
     pub block: usize,
     /// The part that the calling thread takes.
     pub caller: Caller,
 }
 
-/// The results of the items, in their places. `None`: it was not come to.
+/// The results of the items, in their places; `None` for an item that was not reached.
 pub struct Results<R> {
     /// One place for each item; `None` where the work was stopped before it.
     pub done: Vec<Option<R>>,
-    /// True if the work was told to stop.
+    /// True if the work was stopped.
     pub stopped: bool,
 }
 
@@ -52,10 +52,11 @@ pub fn cores(most: usize) -> usize {
 }
 
 impl Threads {
-    /// The calling thread alone: one item after the other, in their order.
+    /// The calling thread alone, which does one item after the other.
     pub const NONE: Threads = Threads { name: "", most: 1, block: 1, caller: Caller::Works };
 
-    /// Does `work` for each number below `count`. A result for which `ends` says so leaves the rest; so does `control`.
+    /// Does `work` for each number below `count`. A result for which `ends` is true ends the work early; so does
+    /// `control`.
     pub fn run<R: Send>(
         &self,
         count: usize,
@@ -83,7 +84,7 @@ impl Threads {
                 Caller::Works | Caller::Watches => shared.share(control),
             };
             for helper in helpers {
-                // A bug in the work is the caller's, on whichever thread it came out.
+                // A panic of the work is raised in the calling thread, whichever thread it came from.
                 helper.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
             stopped
@@ -119,7 +120,7 @@ struct SharedWork<'a, R> {
     ended: Condvar,
 }
 
-/// Says that a helper has ended, however it did.
+/// Counts a helper as ended, also after a panic.
 struct HelperEnd<'s>(&'s Mutex<usize>, &'s Condvar);
 
 impl Drop for HelperEnd<'_> {
@@ -151,7 +152,7 @@ impl<R: Send> SharedWork<'_, R> {
         spawned.ok()
     }
 
-    /// Asks until all helpers have ended; returns true if it was told to stop.
+    /// Checks the interrupt until all helpers have ended. Returns true if the work was stopped.
     fn watch(&self, control: Interrupt<'_>) -> bool {
         let mut running = locked(&self.running);
         while *running > 0 {
@@ -168,7 +169,7 @@ impl<R: Send> SharedWork<'_, R> {
         false
     }
 
-    /// One thread's share; returns true if it was told to stop.
+    /// Does one thread's share. Returns true if the work was stopped.
     fn share(&self, control: Interrupt<'_>) -> bool {
         let mut own = Vec::new();
         let mut stopped = false;
@@ -241,7 +242,7 @@ mod tests {
             let control = || if asked.replace(asked.get() + 1) >= after { Flow::Stop } else { Flow::Continue };
             let each = |item| seen.lock().unwrap().insert(item);
             let Results { done, stopped } = threads.run(1000, &each, &|_| false, &control);
-            // Unless the others were done with everything first.
+            // Not so if the other threads finished everything first.
             assert!(stopped || done.iter().all(Option::is_some), "after {after}");
             let told: BTreeSet<usize> = (0..1000).filter(|item| done[*item].is_some()).collect();
             assert_eq!(told, seen.into_inner().unwrap());

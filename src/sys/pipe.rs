@@ -10,15 +10,15 @@ use rustix::fs::{FileType, fstat};
 
 use super::linux::descriptor;
 
-/// Bytes that a pipe takes as a whole or not at all.
+/// The most bytes that a pipe takes as a whole or not at all.
 const WHOLE: usize = 4096;
 
-/// A pipe's end for writing that nobody else shares, so that it can be told not to wait.
+/// A private writing end of a pipe, which can be set not to wait.
 #[derive(Debug)]
 pub struct Ready(File);
 
 impl Ready {
-    /// A second end of the pipe that `end` leads to; `None` for what is no pipe, or where the system gives none.
+    /// Opens a second writing end of the pipe behind `end`; `None` if it is no pipe, or if the system refuses.
     pub fn of(end: impl AsFd) -> Option<Ready> {
         let end = end.as_fd();
         let is_pipe = fstat(end).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Fifo);
@@ -28,7 +28,7 @@ impl Ready {
         is_pipe.then(open)?.map(Ready)
     }
 
-    /// Writes a short piece whole, if there is room for it now; else nothing of it.
+    /// Writes a short piece if there is room for all of it now; else writes nothing.
     pub fn write(&self, piece: &[u8]) -> bool {
         // On an error the thread that waits meets it again, and reports it.
         piece.len() <= WHOLE && (&self.0).write(piece).is_ok_and(|written| written == piece.len())
@@ -38,8 +38,8 @@ impl Ready {
 /// Bounds a writer's pause before its bytes are examined.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Reads to the end of the input, to `limit` bytes or to `deadline`, whichever comes first; a writer that pauses and has sent what
-/// `is_whole` is not waited for any longer.
+/// Reads to the end of the input, to `limit` bytes or to `deadline`, whichever comes first; a writer that pauses after
+/// it has sent something for which `is_whole` is true is not waited for any longer.
 ///
 /// # Errors
 /// Returns the errors of reading.
@@ -75,13 +75,13 @@ pub fn read_until(
     Ok(bytes)
 }
 
-/// Waits until reading gives something, or the end, or an error; `false` if it does not in time.
+/// Waits until a read gives bytes, the end or an error; `false` if none comes in time.
 #[expect(unsafe_code, reason = "the safe interface would be one more feature of a library")]
 fn is_ready(input: &impl AsFd, wait: Duration) -> io::Result<bool> {
     let mut polled = libc::pollfd { fd: input.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // Rounded up: a wait of nothing would be asked again and again.
+    // Rounded up: a wait of zero would make this a busy loop.
     let wait = i32::try_from(wait.as_millis() + 1).unwrap_or(i32::MAX);
-    // SAFETY: it is given one structure of ours, which it fills before it returns.
+    // SAFETY: it is given one structure of this function, which it fills before it returns.
     let found = unsafe { libc::poll(&raw mut polled, 1, wait) };
     match found {
         0 => Ok(false),

@@ -1,4 +1,4 @@
-//! Processes: which program this is, leaving a terminal, ending another.
+//! Processes: the identity of this program, its terminal and limits, and the end of another process.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub use super::linux::process::{close_inherited, peer};
 /// file.
 pub fn build() -> String {
     let version = env!("CARGO_PKG_VERSION");
-    // A program that was deleted since is not the one that is there now.
+    // A deleted program is not the file that is there now.
     match std::env::current_exe().and_then(std::fs::metadata) {
         Ok(facts) => format!("{version}-{:x}-{:x}-{:x}", facts.ino(), facts.size(), facts.mtime_nsec() ^ facts.mtime()),
         Err(_) => format!("{version}-unknown"),
@@ -31,7 +31,8 @@ pub fn descriptor_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Descriptors that a process which goes on asks for: it keeps files ready, and what it removed until that is freed.
+/// The descriptors that a long-lived process asks for: it keeps new files ready, and removed ones open until they are
+/// freed.
 const DESCRIPTORS: u64 = 16 << 10;
 
 /// Takes as many descriptors as the system grants anyway, up to a bound; the usual 1,024 are for programs that call `select`.
@@ -49,16 +50,16 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Leaves the terminal and the group of whoever started this process, so that neither ends it.
+/// Leaves the terminal and the process group of the parent, so that neither ends this process.
 pub fn leave_session() {
-    // The leader of a group cannot; it has left already then.
+    // It fails for the leader of a group, which needs no change.
     let _ = rustix::process::setsid();
 }
 
 /// Asks a process to end (SIGTERM).
 ///
 /// # Errors
-/// `internal` when there is none of this number, or it is somebody else's.
+/// `internal` when there is none of this number, or it belongs to another user.
 pub fn ask_to_end(pid: i32) -> Result<()> {
     let pid = rustix::process::Pid::from_raw(pid).filter(|pid| pid.as_raw_nonzero().get() > 1);
     let pid = pid.ok_or_else(|| Error::new(crate::error::Code::BadRequest, "not the number of a process"))?;

@@ -1,8 +1,8 @@
-//! The memory of a workspace's captures, and the source that tells what changed since.
+//! The memory of a workspace's captures, and the source that reports the changes since.
 //!
-//! A scan makes the warm tree; a source of changes, once there is one, tells what changed since; a capture looks at that and at nothing
-//! else. Until a look in idle time has shown that nothing was missed between the scan and the first change told, every
-//! capture scans. After any error the memory is dropped, and the next capture scans.
+//! A scan makes the warm tree. A source of changes, once there is one, reports the changes since, and a capture looks
+//! at those alone. Every capture scans until a look in idle time has found the changes between the scan and the first
+//! reported one. After any error the memory is dropped, and the next capture scans.
 //!
 //! *Invariant:* a path that an action names is compared with the disk itself, whatever the watcher reports of it.
 
@@ -21,7 +21,8 @@ use crate::sys::clock::file_clock;
 use crate::sys::memory;
 use crate::worktree::{Warm, probe};
 
-/// Captures whose changes are remembered, for those who were answered before theirs was finished.
+/// The number of captures whose changes are remembered, for clients that were answered before their capture was
+/// finished.
 const TOUCHED: usize = 64;
 
 /// The state of capturing one workspace.
@@ -29,13 +30,13 @@ const TOUCHED: usize = 64;
 pub(crate) struct Capturer {
     /// The memory of the last capture, by which the next one is cheaper.
     pub(super) warmth: Warmth,
-    /// A scan leaves its tree in memory, for changes to be applied to.
+    /// True if a scan keeps its tree in memory, so that changes can be applied to it.
     pub(super) keeps_tree: bool,
     /// The watcher, if one was started; without it every capture scans.
     pub(super) source: Option<TreeSource>,
-    /// The memory is newer than the stamps file.
+    /// True if the memory is newer than the stamps file.
     pub(super) unsaved: bool,
-    /// The moment since which everything that changed is in the memory, if it was asked for ahead of a capture.
+    /// The time of a sync ahead of a capture: all changes before it are in the memory.
     pub(super) synced: Option<Instant>,
     /// The changes that the last captures looked at, and when (the file system's clock).
     touched: VecDeque<(i64, Changes)>,
@@ -49,7 +50,7 @@ pub(crate) struct Capturer {
 pub(super) struct TreeSource {
     /// The watcher as a plain source of changes.
     port: Box<dyn ChangeSource>,
-    /// It was begun for the tree that is warm now.
+    /// True if it was started for the present warm tree.
     pub(super) follows_tree: bool,
 }
 
@@ -63,7 +64,7 @@ pub(super) struct AuditPosition {
 }
 
 impl TreeSource {
-    /// Returns what changed since the last call, under the rules of the tree.
+    /// Returns the changes since the last call, under the rules of the tree.
     pub(super) fn sync(&mut self, root: &Path, tree: &Warm) -> Changes {
         self.port.sync(&|dir| tree.admits(root, dir))
     }
@@ -78,7 +79,7 @@ impl TreeSource {
         self.port.place_watches(&|dir| tree.admits(root, dir))
     }
 
-    /// Names paths of the tree that are told of each time, if these are others than before.
+    /// Gives the source the paths of the tree that it has to report each time, if they are others than before.
     pub(super) fn report_eventless(&mut self, tree: &mut Warm) {
         if let Some(paths) = tree.take_eventless() {
             self.port.always_report(paths);
@@ -87,12 +88,12 @@ impl TreeSource {
 }
 
 impl Capturer {
-    /// Keeps what is captured in memory from now on.
+    /// Keeps captures in memory from now on.
     pub(crate) fn keep_tree(&mut self) {
         self.keeps_tree = true;
     }
 
-    /// Returns true if a tree is there, so that it is known in which directories changes matter.
+    /// Returns true if there is a tree, which tells in which directories changes matter.
     pub(crate) fn is_warm(&self) -> bool {
         self.warmth.tree().is_some()
     }
@@ -102,7 +103,7 @@ impl Capturer {
         self.source.is_some() && matches!(self.warmth, Warmth::Live(..))
     }
 
-    /// Returns true if changes are told.
+    /// Returns true if there is a source of changes.
     pub(crate) fn has_source(&self) -> bool {
         self.source.is_some()
     }
@@ -130,7 +131,7 @@ impl Capturer {
         self.cost = Some(taken.cost);
     }
 
-    /// Asks the source, if there is one and a tree, and adds what it tells to the memory.
+    /// Asks the source, if there is one and a tree, and adds its changes to the memory.
     pub(super) fn sync(&mut self, root: &Path) {
         if let (Some(source), Some(tree)) = (&mut self.source, self.warmth.tree()) {
             let changes = source.sync(root, &tree.warm);
@@ -138,7 +139,7 @@ impl Capturer {
         }
     }
 
-    /// Asks what changed for a capture that is about to be asked for, while its cause is still being thought about.
+    /// Asks for the changes ahead of a capture, while the action that causes it is still being judged.
     pub(crate) fn sync_ahead(&mut self, root: &Path) {
         if self.is_live() {
             self.synced = Some(Instant::now());
@@ -146,8 +147,8 @@ impl Capturer {
         }
     }
 
-    /// Lists the paths that changed at or after `since` (the file system's clock, nanoseconds) as far as anybody knows: told of and
-    /// gone, or with times that say so. Without a source, deleted files leave no trace.
+    /// Lists the paths that changed at or after `since` (the file system's clock, nanoseconds), as far as is known:
+    /// reported and gone, or with newer times. Without a source, deleted files leave no trace.
     pub(crate) fn touched_since(&mut self, root: &Path, since: i64) -> Vec<RelPath> {
         self.sync(root);
         let Some(tree) = self.warmth.tree().map(|tree| &tree.warm) else {
@@ -186,7 +187,7 @@ impl Capturer {
         self.touched.push_back((file_clock(), changes));
     }
 
-    /// Writes what is known where it is newer than its file.
+    /// Writes the stamps if the memory is newer than their file.
     pub(crate) fn save_stamps(&mut self, dir: &Path, _lock: &WorkspaceLock) -> Result<()> {
         let stamps = match &self.warmth {
             _ if !self.unsaved => return Ok(()),

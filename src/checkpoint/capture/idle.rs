@@ -1,4 +1,4 @@
-//! Work for the memory when nobody waits: beginning to trust what is told, and looking whether anything was missed.
+//! Work for the memory in idle time: it begins to trust the source of changes, and checks that the source missed none.
 
 use std::mem;
 
@@ -14,23 +14,24 @@ use crate::sys::clock::file_clock;
 use crate::sys::interrupt::Flow;
 use crate::worktree::{Differences, Warm};
 
-/// Files whose content an audit reads again, the next one behind them; and as many of those that were written a moment ago.
+/// The number of files whose content an audit reads again, each audit the next ones; and as many of those that were
+/// written lately.
 const SAMPLE: usize = 256;
 
-/// The span before the last audit that counts as a moment ago: a store through a mapping moves no time until the kernel has written the page
-/// back, which takes some 35 s.
+/// The span before the last audit that counts as lately: a write through a mapping changes no time until the kernel has
+/// written the page back, which takes some 35 s.
 const MOMENT: i64 = 120_000_000_000;
 
-/// The result of an audit: what was found out by looking, not by being told.
+/// The result of an audit: changes that a scan found and the watcher did not report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Paths that had changed and nobody had told of.
+    /// Changed paths that the watcher had not reported.
     pub missed: usize,
 }
 
 impl Capturer {
-    /// Has the trees of a warm tree ready, and begins to trust what is told, once a look has shown what changed before. `control` may
-    /// stop it; what it has not come to is done the next time.
+    /// Builds the trees of a warm tree. Begins to trust the source of changes, once a look has found the earlier ones.
+    /// `control` may stop it; the next call does the rest.
     pub(crate) fn warm_up(&mut self, catalog: &Catalog, control: &dyn Fn() -> Flow) -> Result<()> {
         let Some(tree) = self.warmth.tree_mut() else { return Ok(()) };
         // The trees built so far stay right, also after an error.
@@ -55,8 +56,8 @@ impl Capturer {
         Ok(())
     }
 
-    /// Has everything watched for a tree that a scan has left, and returns what changed since that scan. `None` where nothing is to be
-    /// trusted: there is no source, it is trusted already, or other rules hold now.
+    /// Places watches for the tree of a scan, and returns the changes since that scan. `None` where there is nothing to
+    /// begin: there is no source, it is trusted already, or other rules hold now.
     fn look_since_scan(&mut self, catalog: &Catalog, control: &dyn Fn() -> Flow) -> Result<Option<Dirty>> {
         let (Some(source), Warmth::Scanned(tree, _)) = (&mut self.source, &self.warmth) else { return Ok(None) };
         let (root, plain) = (&catalog.workspace.path, PlainRequest::new(catalog));
@@ -68,13 +69,13 @@ impl Capturer {
             self.place_watches(catalog, control)?;
         }
         let (Some(source), Warmth::Scanned(tree, _)) = (&mut self.source, &self.warmth) else { return Ok(None) };
-        // From here on changes are told; what came before is seen.
+        // From here on the source reports changes; the look below finds the earlier ones.
         source.sync(root, &tree.warm);
         let Differences { changed, doubtful } = tree.warm.differences(&plain.on(catalog), control)?;
         Ok(Some(changed.and(doubtful)))
     }
 
-    /// Looks at everything and counts what had changed without anybody telling.
+    /// Looks at everything and counts the changes that the source had not reported.
     pub(crate) fn audit(&mut self, catalog: &Catalog, control: &dyn Fn() -> Flow) -> Result<Audit> {
         let (Some(source), Warmth::Live(tree, pending)) = (&mut self.source, &mut self.warmth) else {
             return Ok(Audit::default());
@@ -111,7 +112,7 @@ fn store_trees(catalog: &Catalog, tree: &mut Warm) -> Result<()> {
     });
     match stored {
         Err(error) if error.code() != Code::Conflict => Err(error),
-        // It is built when the next capture stores it.
+        // The tree is built when the next capture stores it.
         Err(_) | Ok(_) => Ok(()),
     }
 }

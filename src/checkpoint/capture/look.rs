@@ -1,4 +1,4 @@
-//! Looking without storing, and comparing with the disk what an action or a restore names.
+//! Looks without storing, and compares the paths that an action or a restore names with the disk.
 
 use std::collections::HashMap;
 use std::mem;
@@ -21,7 +21,7 @@ use crate::model::tree::Mode;
 use crate::sys::interrupt::Flow;
 use crate::worktree::{Target, Warm, rewritten};
 
-/// Lists the paths at `targets` that differ from the tree, whatever the watcher told.
+/// Lists the paths at `targets` that differ from the tree, whatever the watcher reported.
 pub(super) fn inspect(
     catalog: &Catalog,
     tree: &mut Warm,
@@ -38,7 +38,7 @@ impl Catalog {
     /// `workspace-gone`.
     pub(super) fn require_workspace(&self) -> Result<()> {
         let path = &self.workspace.path;
-        // A link in its place would lead piton into somebody else's files.
+        // A link in its place would lead piton to foreign files.
         if path.is_dir() && path.canonicalize().is_ok_and(|real| real == *path) {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl Capturer {
         let held = warmth.stamps()?;
         let before = PriorKnowledge::gather(catalog, &take.selection, &all.checkpoints, held, control)?;
         let observed = Observation::scan(catalog, take, &before, Destination::Nowhere, control);
-        // Only what was known before stays known: content that was merely hashed is not in the store.
+        // Only the earlier knowledge is kept: content that was merely hashed is not in the store.
         self.warmth = match warmth {
             Warmth::Cold(_) => Warmth::Cold(Some(before.stamps)),
             warm => warm,
@@ -88,7 +88,7 @@ impl Capturer {
         Ok(Some(Present { manifest, coverage, root, fresh: HashMap::new(), known: None }))
     }
 
-    /// Asks what changed, and compares `targets` with the disk, where there is a tree.
+    /// Asks for the changes, and compares `targets` with the disk, if there is a tree.
     fn sync_and_compare(&mut self, catalog: &Catalog, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<()> {
         self.sync(&catalog.workspace.path);
         if let (Warmth::Live(tree, _), false) = (&mut self.warmth, targets.is_empty()) {
@@ -98,7 +98,8 @@ impl Capturer {
         Ok(())
     }
 
-    /// Returns true if a checkpoint holds everything that stands at `targets` now. True without targets; false for a damaged checkpoint.
+    /// Returns true if a checkpoint holds everything that is at `targets` now. True without targets; false for a
+    /// damaged checkpoint.
     ///
     /// # Errors
     /// Returns the errors of reading.
@@ -143,7 +144,7 @@ impl Capturer {
         catalog.admits_gaps(&tree, &present.coverage)
     }
 
-    /// Returns true if the tree tells that a checkpoint holds what stands at `targets`.
+    /// Returns true if the tree shows that a checkpoint holds the files at `targets`.
     fn tree_tells_held(
         &mut self,
         catalog: &Catalog,
@@ -164,12 +165,12 @@ impl Capturer {
         if commit == root {
             return Ok(true);
         }
-        // Permissions stand beside the tree. Where those of both differ, the files themselves are compared.
+        // Permissions are recorded beside the tree. If those of both differ, the files themselves are compared.
         if catalog.records_of(&commit)? != catalog.records_of(&root)? {
             return Ok(false);
         }
         for target in targets {
-            // The trees of the root differ, as was seen.
+            // The trees of the root are known to differ.
             if target.path.is_root() {
                 return Ok(false);
             }
@@ -181,8 +182,8 @@ impl Capturer {
         Ok(true)
     }
 
-    /// Compares `targets` with the disk, and has what is not as it was captured looked at again; `known` is what a scan has found,
-    /// `None` where the tree has. Says whether there was any.
+    /// Compares `targets` with the disk, and marks changed files to be looked at again. `known` is the result of a
+    /// scan; `None` means that of the tree. Returns true if there were any.
     pub(crate) fn distrust_moved(
         &mut self,
         catalog: &Catalog,

@@ -1,4 +1,4 @@
-//! Observing the workspace under its rules: what is known, what is there now, and the trees of it.
+//! Observes the workspace under its rules: gathers earlier knowledge, scans, and builds the trees.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use crate::sys::memory;
 use crate::worktree::stamps::{Built, Stamps};
 use crate::worktree::{Capture, Early, Request, Stats, capture, rewritten};
 
-/// The workspace as a capture found it under its rules, before anything names it.
+/// The workspace as a capture found it under its rules, before a commit names it.
 pub(crate) struct Observation {
     /// The rules that the capture kept to, and what it left out.
     pub coverage: Arc<Coverage>,
@@ -36,7 +36,7 @@ pub(crate) struct Observation {
     pub stats: Stats,
     /// Sentences for the user on what could not be captured.
     pub warnings: Vec<String>,
-    /// A name looks like a secret's; scans tell for themselves.
+    /// True if a name looks like a secret's; scans have this in their result.
     pub secrets: bool,
     /// The root tree as a checkpoint would name it, piton's own entry included.
     pub root: ObjectId,
@@ -48,7 +48,7 @@ pub(crate) struct Observation {
     pub scan: Option<Scan>,
 }
 
-/// Returns what looking at names and reading content took.
+/// Returns the time of looking at names and of reading content.
 pub(super) fn cost_of(stats: &Stats) -> Cost {
     Cost {
         stat_us: stats.walk_us,
@@ -74,14 +74,14 @@ impl Scan {
     }
 }
 
-/// Everything that is known before a capture.
+/// The knowledge before a capture.
 #[derive(Clone, Default)]
 pub(super) struct PriorKnowledge {
     /// The stamps of the last capture; empty if there are none that can be used.
     pub(super) stamps: Stamps,
     /// Paths that were captured before, but without stamps.
     sticky: BTreeSet<RelPath>,
-    /// Scouts that are on their way.
+    /// Scouts that were started early.
     early: Option<Arc<Early>>,
 }
 
@@ -90,13 +90,13 @@ pub(super) struct PriorKnowledge {
 pub(super) enum Destination<'b, 's> {
     /// Content becomes objects of this batch.
     Batch(&'b Batch<'s>),
-    /// Content is hashed and forgotten: for looking only.
+    /// Content is hashed and dropped, for looking only.
     Nowhere,
 }
 
 impl PriorKnowledge {
-    /// Gathers what is known from earlier captures, checked against the store when that may have lost objects, and against the content
-    /// of what the capture names. `held` is what was in memory.
+    /// Gathers the knowledge from earlier captures. It is checked against the store if that may have lost objects, and
+    /// against the content of the named files. `held` is the memory's part.
     pub(super) fn gather(
         catalog: &Catalog,
         selection: &Selection,
@@ -140,7 +140,7 @@ impl PriorKnowledge {
         Ok(PriorKnowledge { stamps, sticky, early })
     }
 
-    /// Returns the same paths, but nothing about their content is taken for known.
+    /// Returns the same paths, without knowledge of their content.
     pub(super) fn distrusted(&self) -> PriorKnowledge {
         let mut before = self.clone();
         let known = std::mem::take(&mut before.stamps.known);
@@ -163,8 +163,8 @@ impl PriorKnowledge {
     }
 }
 
-/// Returns what is known after the store may have lost objects: files whose content is gone are read again, and every tree is looked
-/// for.
+/// Returns the knowledge after a possible loss of objects: files whose content is gone are read again, and every tree
+/// is looked up.
 fn doubted(catalog: &Catalog, mut stamps: Stamps, epoch: String) -> Result<Stamps> {
     let missing = catalog.store.missing(&mut stamps.known.entries().iter().map(|(_, known)| known.id))?;
     for known in Arc::make_mut(&mut stamps.known).values_mut().filter(|known| missing.contains(&known.id)) {
@@ -174,8 +174,8 @@ fn doubted(catalog: &Catalog, mut stamps: Stamps, epoch: String) -> Result<Stamp
     Ok(stamps)
 }
 
-/// Lists what stays captured without stamps: what the newest whole checkpoint holds. One that is damaged is passed over for the one
-/// before it.
+/// Lists the paths that stay captured although there are no stamps: those of the newest whole checkpoint. A damaged one
+/// is passed over for the one before it.
 fn sticky_from(catalog: &Catalog, all: &[Checkpoint]) -> BTreeSet<RelPath> {
     let whole = |checkpoint: &&Checkpoint| {
         let record = &checkpoint.record;
@@ -283,7 +283,7 @@ pub(super) fn request<'r>(
     }
 }
 
-/// A request for all that the rules admit, by somebody who knows nothing.
+/// A request for all that the rules admit, without earlier knowledge.
 pub(super) struct PlainRequest {
     selection: Selection,
     before: PriorKnowledge,
@@ -303,8 +303,7 @@ impl PlainRequest {
     }
 }
 
-/// Returns the digest of what trees are built from beside the files that a capture knows: directories, their permissions, and the
-/// coverage.
+/// Returns the digest of the parts of a tree beside the known files: directories, their permissions, and the coverage.
 pub(super) fn shape(manifest: &Manifest, coverage: &Coverage) -> Result<[u8; 20]> {
     let mut text = Vec::new();
     for (names, content) in meta::encode(&Manifest::new(), coverage) {
@@ -320,7 +319,7 @@ pub(super) fn shape(manifest: &Manifest, coverage: &Coverage) -> Result<[u8; 20]
     Ok(*ObjectId::of(ObjectKind::Blob, &text)?.as_bytes())
 }
 
-/// Writes a built object; a tree that is new must not name content the store does not have. Says whether the object was
+/// Writes a built object. A new tree must not name content that the store does not have. Returns true if the object was
 /// there before.
 fn emit(sink: &dyn ObjectSink, kind: ObjectKind, id: ObjectId, bytes: &[u8]) -> Result<bool> {
     if sink.contains(&id)? {

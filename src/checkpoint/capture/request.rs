@@ -20,8 +20,9 @@ pub struct Take {
     pub selection: Selection,
     /// The facts to record beside the content.
     pub draft: Draft,
-    /// The moment when it was asked for: changes that were asked for ahead since then need not be asked for again
-    /// ([`Timeline::sync_ahead`](crate::checkpoint::Timeline::sync_ahead)). Changes after that moment need not be in the checkpoint.
+    /// The time of the request: a sync ahead since then need not be repeated
+    /// ([`Timeline::sync_ahead`](crate::checkpoint::Timeline::sync_ahead)). Changes after that moment need not be in
+    /// the checkpoint.
     pub asked: Option<Instant>,
 }
 
@@ -30,9 +31,9 @@ pub struct Take {
 pub struct Selection {
     /// Paths that are about to be destroyed: captured whatever the rules say.
     pub targets: Vec<Target>,
-    /// Targets know no budget (before a restore).
+    /// True if targets have no budget (before a restore).
     pub unlimited: bool,
-    /// Only these paths; empty means everything.
+    /// The only paths to capture; empty means everything.
     pub only: Vec<RelPath>,
     /// The repositories whose `.git` goes with the targets; others are left alone although the directories around them are emptied.
     pub takes: Takes,
@@ -53,15 +54,16 @@ pub struct Draft {
     pub reason: String,
     /// Classes of the effects of the action that it is taken for; empty if there is none.
     pub effects: Vec<Class>,
-    /// Record it even when nothing changed.
+    /// True if it is recorded even when nothing changed.
     pub always: bool,
     /// True if retention is never to drop it.
     pub pinned: bool,
-    /// The checkpoint that protects the turn already: what equals it, or the workspace's newest, is not recorded again.
+    /// The checkpoint that protects the turn already: a tree equal to it, or to the workspace's newest, is not recorded
+    /// again.
     pub held: Option<ObjectId>,
 }
 
-/// The codon that a checkpoint is of.
+/// The codon of a checkpoint.
 #[derive(Clone, Debug)]
 pub struct CodonTag {
     /// The codon's id in its run: `build`, or `build#2` in a loop.
@@ -85,8 +87,8 @@ impl Selection {
         Selection { targets, ..Selection::default() }
     }
 
-    /// Returns true if it names what an action is about to destroy. A restore names everything that it could touch; what it will touch
-    /// is compared with the disk once that is known.
+    /// Returns true if it names paths that an action is about to destroy. A restore names everything that it could
+    /// touch, and compares with the disk later, when its plan is known.
     pub(super) fn names_targets(&self) -> bool {
         !self.targets.is_empty() && !self.unlimited
     }
@@ -129,7 +131,7 @@ impl Take {
 pub struct Taken {
     /// The checkpoint as it is recorded.
     pub checkpoint: Checkpoint,
-    /// Nothing had changed since `checkpoint`.
+    /// True if nothing had changed since `checkpoint`.
     pub unchanged: bool,
     /// The rules under which the present content was captured, and what was left out.
     pub coverage: Arc<Coverage>,

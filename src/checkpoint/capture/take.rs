@@ -1,6 +1,6 @@
 //! Taking a checkpoint.
 //!
-//! Crash order: objects → ref (compare-and-swap) → state → stamps. Each later thing may be missing and is found again
+//! Crash order: objects → ref (compare-and-swap) → state → stamps. Each later part may be missing and is found again
 //! from the earlier ones: a crash between two of them costs a scan or a number, never a checkpoint.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Flow;
 
 impl Locked<'_> {
-    /// Takes a checkpoint; also gives what was captured.
+    /// Takes a checkpoint, and returns it with the observation.
     pub(crate) fn take(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<(Taken, Observation)> {
         let started = Instant::now();
         let widened = self.catalog.widened(take)?;
@@ -38,12 +38,12 @@ impl Locked<'_> {
         let catalog = &*self.catalog;
         let known = catalog.all()?;
         let list_us = started.elapsed().as_micros() as u64;
-        // Only what succeeds is put back: after an error the next capture scans.
+        // The memory is put back only on success: after an error the next capture scans.
         let mut attempt = self.capturer.begin(catalog, take, control)?;
         let Observed { mut observed, before, batch } = observe(catalog, &mut attempt, take, &known, control)?;
         observed.cost.list_us = list_us;
         let changed = match base(&known, &take.draft, &observed) {
-            // It only says how much changed: a damaged base stops no checkpoint.
+            // The base is only for counting changes: a damaged one stops no checkpoint.
             Some(base) => catalog.count_changes(base.tree, observed.root, &observed.fresh).inspect_err(|error| {
                 tracing::warn!(%error, n = base.record.ordinal, "how much changed is not known: the checkpoint before is damaged");
             }).ok(),
@@ -62,7 +62,7 @@ impl Locked<'_> {
         let checkpoint = self.commit(&take.draft, &mut observed, &known, batch)?;
         match is_gone {
             false => catalog.add(known, &checkpoint),
-            // It went with its pack, and others may have: what is remembered of them is read again.
+            // It is gone with its pack, and others may be too: all commits are read again.
             true => catalog.forget_commits(),
         }
         self.capturer.put_back(catalog, attempt, before, &observed, take)?;
@@ -100,8 +100,8 @@ impl Locked<'_> {
         Ok(Checkpoint { id, tree: observed.root, parents, record: record.into(), name: name.into() })
     }
 
-    /// Notes that a run has its new branch. The checkpoint stands once its ref does: what the state file should say is found again from
-    /// the refs.
+    /// Notes that a run has its new branch. The checkpoint is complete with its ref: an error here is harmless, because
+    /// the refs tell the same.
     fn note_attached(&self, run: &str) {
         if !self.catalog.state().detached.contains_key(run) {
             return;
@@ -112,13 +112,13 @@ impl Locked<'_> {
     }
 }
 
-/// An observation, and what it took to make it.
+/// An observation, and the means by which it was made.
 struct Observed<'s> {
     /// The workspace as it was found.
     observed: Observation,
     /// The knowledge that a scan began with.
     before: Option<PriorKnowledge>,
-    /// The objects that were written, if any could be.
+    /// The written objects; `None` where nothing may be stored.
     batch: Option<Batch<'s>>,
 }
 
@@ -165,7 +165,8 @@ fn same(catalog: &Catalog, known: &AllCheckpoints, draft: &Draft, root: ObjectId
     let (previous, newest) = (known.newest_of_run(&draft.run), known.newest_whole());
     let tip = if draft.kind.is_typed() { catalog.typed_at(catalog.run_tip(&draft.run)?.1)? } else { None };
     let own = draft.held.and_then(|held| known.checkpoints.iter().rev().find(|checkpoint| checkpoint.id == held));
-    // A base capture only keeps objects alive: any checkpoint of the same content does. So does a further one of a turn.
+    // A base capture only keeps objects alive, and any checkpoint of the same content does so. The same goes for a
+    // further one of a turn.
     let measures = match (draft.kind, draft.held) {
         (CheckpointKind::Turn, _) => [None, None, newest],
         (kind, _) if kind.is_typed() => [None, tip.as_ref(), None],
@@ -188,7 +189,7 @@ fn refuse_too_broad(catalog: &Catalog, take: &Take) -> Result<()> {
 
 fn record(catalog: &Catalog, draft: &Draft, observed: &Observation, ordinal: u64) -> Record {
     let (files, bytes) = observed.totals;
-    // One look at the clock: a record's time less its duration is when its codon began.
+    // The clock is read once: a record's time minus its duration has to be the start of its codon.
     let now = now_ms();
     let since = draft.codon.as_ref().and_then(|codon| codon.since);
     Record {
@@ -198,7 +199,7 @@ fn record(catalog: &Catalog, draft: &Draft, observed: &Observation, ordinal: u64
         run: draft.run.clone(),
         turn: draft.turn.as_deref().map(redact),
         codon_id: draft.codon.as_ref().map(|codon| redact(&codon.id)),
-        // The caller may have been less careful: what is recorded may be sent to others.
+        // Redacted here too, whatever the caller did: a recorded name may be sent to other machines.
         codon_name: draft.codon.as_ref().map(|codon| redact(&codon.name)),
         reason: redact(&draft.reason),
         time: rfc3339(now),

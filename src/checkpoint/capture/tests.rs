@@ -1,4 +1,4 @@
-//! Timelines whose changes a source of the test tells.
+//! Timelines with a source of changes that the test controls.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -41,12 +41,12 @@ struct Lab {
 }
 
 impl Lab {
-    /// A warm timeline of a workspace with three files.
+    /// Makes a warm timeline of a workspace with three files.
     fn new() -> Lab {
         Lab::with(|_| ())
     }
 
-    /// The same, with something more that was there from the beginning.
+    /// Makes the same with further files from the beginning.
     fn with(more: impl FnOnce(&std::path::Path)) -> Lab {
         let temp = tempfile::tempdir().unwrap();
         let work = temp.path().join("work");
@@ -93,7 +93,7 @@ impl Lab {
 }
 
 #[test]
-fn what_is_told_is_looked_at_and_nothing_else() {
+fn reported_changes_are_looked_at_and_nothing_else() {
     let mut lab = Lab::new();
     let first = lab.take();
     assert!(first.unchanged && first.cost.dirty == Some(0), "{:?}", first.cost);
@@ -107,19 +107,19 @@ fn what_is_told_is_looked_at_and_nothing_else() {
 }
 
 #[test]
-fn what_was_told_ahead_is_enough_for_who_asked_before() {
+fn changes_synced_ahead_are_enough_for_an_earlier_request() {
     let mut lab = Lab::new();
     let asked = Instant::now();
     lab.write("f", "changed");
     lab.tell(&["f"]);
     lab.timeline.sync_ahead();
-    // Told since, and not asked for any more: what changed after the question may be left to the next one.
+    // Changed after the sync and not asked for again: changes after a request may be left to the next capture.
     lab.write("a/g", "changed");
     lab.tell(&["a/g"]);
     let take = Take { asked: Some(asked), ..Take::of(CheckpointKind::Auto, "r", "test") };
     let first = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
     assert_eq!((first.changed, first.cost.dirty), (Some(1), Some(1)));
-    // It serves once, and nobody who asks later.
+    // A sync ahead serves once, and no later request.
     let second = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
     assert_eq!((second.changed, second.cost.dirty), (Some(1), Some(1)));
     lab.timeline.sync_ahead();
@@ -130,7 +130,7 @@ fn what_was_told_ahead_is_enough_for_who_asked_before() {
 }
 
 #[test]
-fn a_restore_looks_at_what_is_told_and_leaves_the_rest_as_it_is() {
+fn a_restore_looks_at_reported_changes_and_leaves_the_rest_as_it_is() {
     let mut lab = Lab::new();
     let target = lab.take().checkpoint.id;
     lab.write("f", "changed");
@@ -152,7 +152,7 @@ fn a_restore_looks_at_what_is_told_and_leaves_the_rest_as_it_is() {
 }
 
 #[test]
-fn what_changed_meanwhile_is_told_and_what_is_only_told_of_late_is_not() {
+fn later_changes_are_listed_and_late_reports_of_earlier_ones_are_not() {
     let mut lab = Lab::new();
     lab.write("f", "before the question");
     lab.tell(&["f"]);
@@ -170,20 +170,20 @@ fn what_changed_meanwhile_is_told_and_what_is_only_told_of_late_is_not() {
     std::fs::remove_file(lab.at("a/h")).unwrap();
     lab.tell(&["f", "a/g", "a/h"]);
     assert_eq!(lab.timeline.touched_since(asked), [path("a/g"), path("a/h")]);
-    // And once it is captured.
+    // The same after it is captured.
     lab.take();
     assert_eq!(lab.timeline.touched_since(asked), [path("a/g"), path("a/h")]);
 }
 
 #[test]
-fn an_audit_finds_and_counts_what_nobody_told_of() {
+fn an_audit_finds_and_counts_unreported_changes() {
     let mut lab = Lab::new();
     assert_eq!(lab.audit(), 0);
     lab.write("f", "changed");
     lab.write("a/new", "made");
     std::fs::remove_file(lab.at("a/h")).unwrap();
     lab.tell(&["f"]);
-    assert_eq!(lab.audit(), 2, "of three changes one was told of");
+    assert_eq!(lab.audit(), 2, "of three changes one was reported");
     let taken = lab.take();
     assert_eq!((taken.changed, taken.cost.dirty), (Some(3), Some(3)));
     assert_eq!(lab.audit(), 0);
@@ -199,13 +199,13 @@ fn an_audit_that_gives_way_changes_nothing() {
 }
 
 #[test]
-fn what_fails_is_scanned_the_next_time() {
+fn a_failed_capture_is_followed_by_a_scan() {
     let mut lab = Lab::new();
     lab.write("f", "changed");
     lab.tell(&["f"]);
     let stopped = lab.timeline.take(&Take::of(CheckpointKind::Auto, "r", "test"), &|| Flow::Stop);
     assert!(stopped.is_err());
-    assert!(!lab.timeline.is_live(), "what was told is forgotten");
+    assert!(!lab.timeline.is_live(), "reported changes are forgotten");
     let taken = lab.take();
     assert_eq!((taken.changed, taken.cost.dirty), (Some(1), None), "{:?}", taken.cost);
     lab.timeline.warm_up(&|| Flow::Continue).unwrap();
@@ -248,7 +248,7 @@ fn targets_that_rules_leave_out_are_captured_beside_what_is_warm() {
 }
 
 #[test]
-fn a_scan_beside_the_warm_tree_does_not_take_what_was_built_before_it_for_the_present() {
+fn a_scan_beside_the_warm_tree_does_not_take_older_trees_for_the_present() {
     // A target that no checkpoint can hold, so that everything is looked at.
     let mut lab = Lab::with(|work| drop(std::os::unix::net::UnixListener::bind(work.join("socket")).unwrap()));
     lab.write("f", "changed");
@@ -256,7 +256,7 @@ fn a_scan_beside_the_warm_tree_does_not_take_what_was_built_before_it_for_the_pr
         lab.tell(&["f"]);
         let base = lab.timeline.take(&Take::of(CheckpointKind::Turn, "r", "base"), &|| Flow::Continue).unwrap();
         assert_eq!(base.cost.dirty, Some(1));
-        // Until the file's times prove something.
+        // Repeated until the file's times prove something.
         if base.cost.hashed == 0 {
             break base;
         }
@@ -269,14 +269,14 @@ fn a_scan_beside_the_warm_tree_does_not_take_what_was_built_before_it_for_the_pr
 }
 
 #[test]
-fn trees_that_only_idle_time_has_built_are_in_the_store_all_the_same() {
+fn trees_that_were_built_in_idle_time_are_in_the_store_too() {
     let mut lab = Lab::new();
     lab.write("a/.env", "SECRET=1");
     lab.write("a/g", "changed");
     lab.tell(&["a/.env", "a/g"]);
     let target = Target { path: RelPath::parse(b"a/.env").unwrap(), recursive: false };
     let take = Take { selection: Selection::with(vec![target]), ..Take::of(CheckpointKind::Auto, "r", "test") };
-    // The trees of this checkpoint hold the secret; those of the workspace without it are nobody's yet.
+    // The trees of this checkpoint hold the secret; those of the workspace without it belong to no checkpoint yet.
     assert_eq!(lab.timeline.take(&take, &|| Flow::Continue).unwrap().checkpoint.record.files, 4);
     lab.timeline.warm_up(&|| Flow::Continue).unwrap();
     let plain = lab.take();
@@ -305,7 +305,7 @@ fn refs_of_others_are_seen() {
 }
 
 #[test]
-fn what_is_named_is_looked_at_although_nothing_is_told() {
+fn named_paths_are_looked_at_although_nothing_is_reported() {
     for (name, at, recursive) in
         [("f", "f", true), ("a/g", "a/g", false), ("a/g", "a", true), ("a/new", "a", true), ("f", "", true)]
     {
@@ -315,7 +315,7 @@ fn what_is_named_is_looked_at_although_nothing_is_told() {
         assert!(lab.timeline.holds(&held, std::slice::from_ref(&target), &|| Flow::Continue).unwrap());
         lab.write(name, "changed");
         let plain = lab.take();
-        assert!(plain.unchanged && plain.cost.dirty == Some(0), "{name}: nothing is told and nothing named");
+        assert!(plain.unchanged && plain.cost.dirty == Some(0), "{name}: nothing is reported and nothing named");
         assert!(!lab.timeline.holds(&held, std::slice::from_ref(&target), &|| Flow::Continue).unwrap(), "{name}, {at}");
         let take = Take { selection: Selection::with(vec![target]), ..Take::of(CheckpointKind::Auto, "r", "test") };
         let taken = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
@@ -338,14 +338,14 @@ fn a_named_file_that_is_as_it_was_costs_no_capture() {
 }
 
 #[test]
-fn an_audit_finds_a_store_that_moves_no_time() {
+fn an_audit_finds_a_mapped_write_that_changes_no_time() {
     let mut lab =
         Lab::with(|work| (0..600).for_each(|n| std::fs::write(work.join(format!("f{n:03}")), "old").unwrap()));
     lab.audit();
     let mapping = crate::mapping::Mapping::of(&lab.at("f599"));
     mapping.sync();
     mapping.store(0, b'1');
-    // Told of, until its times prove something.
+    // Reported until its times prove something.
     loop {
         lab.tell(&["f599"]);
         if lab.take().cost.hashed == 0 {

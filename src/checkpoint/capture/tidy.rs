@@ -1,4 +1,4 @@
-//! Writing what may be written late, and dropping what retention does not keep.
+//! Does the writes that may be late, and drops the checkpoints that retention does not keep.
 
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::dropped::{self, DroppedCheckpoint};
@@ -10,7 +10,7 @@ use crate::store::BOUNDS;
 use crate::sys::clock::now_ms;
 
 impl Locked<'_> {
-    /// Writes what may be written late: the stamps, the log, and the drops of retention. Called in idle time.
+    /// Does the writes that may be late: the stamps, the log, and the drops of retention. Called in idle time.
     pub(crate) fn settle(&mut self) -> Result<()> {
         // While a watcher reports changes, the stamps are written in idle time or at the end: they are large, and only
         // a scan needs them.
@@ -24,7 +24,7 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Writes what may be written late, for a process that is about to end and is waited for: a short log stays.
+    /// Does the writes that may be late, for a process that is about to end while a client waits: a short log stays.
     pub(crate) fn leave(&mut self) -> Result<()> {
         self.save_stamps()?;
         self.flush_long()?;
@@ -34,19 +34,19 @@ impl Locked<'_> {
         tidied
     }
 
-    /// Writes what is known where it is newer than its file.
+    /// Writes the stamps if the memory is newer than their file.
     pub(crate) fn save_stamps(&mut self) -> Result<()> {
         self.capturer.save_stamps(&self.catalog.workspace.dir, &self.lock)
     }
 
-    /// Drops what retention does not keep, and what killed processes left.
+    /// Applies retention, and removes leftovers of killed processes.
     fn tidy(&mut self) -> Result<()> {
         let catalog = &*self.catalog;
         let known = catalog.all()?;
         let all = known.checkpoints.as_slice();
         self.note_numbers(&known)?;
         let mut needed = catalog.history()?.needed();
-        // A run that is to go on from a checkpoint keeps it.
+        // A run whose next checkpoint follows one keeps it.
         needed.extend(catalog.state().detached.values().flat_map(Detached::points));
         let going = plan(all, &needed, &catalog.policy.retention);
         let going = going.into_iter().filter_map(|(id, why)| all.iter().find(|one| one.id == id).map(|one| (one, why)));

@@ -1,4 +1,4 @@
-//! Captures from the memory: asking what changed, looking at that alone, and keeping what was found out.
+//! Captures from the memory: asks for the changes, looks at those alone, and keeps the result.
 
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
@@ -24,30 +24,31 @@ use crate::sys::interrupt::Flow;
 use crate::worktree::stamps::Stamps;
 use crate::worktree::{Renewed, Stats, Warm};
 
-/// A capture at work. The memory is taken out of the capturer meanwhile and put back once the checkpoint stands.
+/// A capture at work. The memory is taken out of the capturer meanwhile and put back once the checkpoint is recorded.
 pub(super) struct Attempt {
     /// The memory, as it is while the capture works with it.
     pub(super) warmth: Warmth,
-    /// The time that asking what changed took, once it was asked.
+    /// Microseconds of the sync, once it was done.
     sync_us: Option<u64>,
     /// Microseconds of comparing the targets with the disk.
     named_us: u64,
-    /// The directories that came into reach, once the tree was brought up to date. The capture may need more than the tree all the same.
+    /// The directories that rules admit anew, once the tree is up to date. The capture may still need more than the
+    /// tree.
     renewed: Option<NewReach>,
 }
 
 /// Directories whose rules changed.
 #[derive(Default)]
 pub(super) struct NewReach {
-    /// Directories below which other ones are to be watched from now on.
+    /// Directories below which other ones need watches from now on.
     ruled: BTreeSet<RelPath>,
-    /// Directories that are to be watched from now on, and looked at again.
+    /// Directories that need watches from now on, and another look.
     reached: BTreeSet<RelPath>,
 }
 
 impl Capturer {
-    /// Begins a capture: asks what changed, if anybody can tell and it was not done since the capture was asked for, and compares with
-    /// the disk what the capture names.
+    /// Begins a capture: asks for the changes, if there is a source and no sync since the request, and compares the
+    /// named paths with the disk.
     pub(super) fn begin(&mut self, catalog: &Catalog, take: &Take, control: &dyn Fn() -> Flow) -> Result<Attempt> {
         let warmth = mem::take(&mut self.warmth);
         let mut attempt = Attempt { warmth, sync_us: None, named_us: 0, renewed: None };
@@ -77,7 +78,8 @@ impl Capturer {
         Ok(attempt)
     }
 
-    /// Keeps what a capture has found out, once its checkpoint stands. `before` is what a scan began with.
+    /// Keeps the result of a capture, once its checkpoint is recorded. `before` is the knowledge with which a scan
+    /// began.
     pub(super) fn put_back(
         &mut self,
         catalog: &Catalog,
@@ -122,15 +124,15 @@ impl Capturer {
         if let Some(warm) = warm
             && let Warmth::Cold(Some(stamps)) = mem::take(&mut self.warmth)
         {
-            // The tree knows both from now on; what was built of a scan is soon of another moment.
+            // The tree has both from now on; the built trees of a scan would soon be outdated.
             let stamps = Stamps { known: Arc::default(), built: None, ..stamps };
             self.warmth = Warmth::Scanned(Box::new(Tree { warm, stamps }), Why::FirstLook);
         }
         Ok(())
     }
 
-    /// Trusts what is told from now on: has the source watch what came into reach, and what may have changed there meanwhile looked
-    /// at again.
+    /// Trusts the source from now on: has it watch directories that rules admit anew, and marks them for another look,
+    /// because they may have changed meanwhile.
     pub(super) fn trust(&mut self, catalog: &Catalog, mut tree: Box<Tree>, dirty: Dirty, reach: NewReach) {
         let root = &catalog.workspace.path;
         if let Some(source) = &mut self.source {
@@ -142,7 +144,7 @@ impl Capturer {
 }
 
 impl Attempt {
-    /// Returns what the tree holds, if nothing has changed and the capture asks for nothing more.
+    /// Returns the tree's content, if nothing has changed and the capture asks for nothing more.
     pub(super) fn quiet(&mut self, catalog: &Catalog, take: &Take) -> Option<Observation> {
         let (Some(tree), Some(sync_us)) = (self.warmth.unchanged(), self.sync_us) else { return None };
         let (tree, selection) = (&tree.warm, &take.selection);
@@ -162,7 +164,7 @@ impl Attempt {
         Some(observed)
     }
 
-    /// Captures by looking at what changed; `None` where everything has to be looked at.
+    /// Captures by looking at the changes; `None` where everything has to be scanned.
     pub(super) fn changed(
         &mut self,
         catalog: &Catalog,
@@ -210,7 +212,7 @@ impl Attempt {
     }
 }
 
-/// Builds a tree that is up to date, and returns what it holds.
+/// Builds the trees of an up-to-date tree, and returns its content.
 fn build_tree(catalog: &Catalog, take: &Take, tree: &mut Warm, stats: Stats, batch: &Batch<'_>) -> Result<Observation> {
     let building = Instant::now();
     let mut fresh = HashMap::new();
@@ -225,7 +227,7 @@ fn build_tree(catalog: &Catalog, take: &Take, tree: &mut Warm, stats: Stats, bat
     let exists = |path: &RelPath| path.under(&catalog.workspace.path).symlink_metadata().is_ok();
     let (root, totals, coverage) = match catalog.narrowing(&take.draft)?.filter(|narrow| !narrow.spares(&exists)) {
         Some(narrow) => {
-            // The tree itself holds everything, and goes on doing so.
+            // The tree itself is not narrowed.
             let (mut manifest, mut coverage) = (tree.manifest(), Coverage::clone(tree.coverage()));
             narrow.apply(&mut manifest, &mut coverage);
             (build(&manifest, &coverage, &mut emit)?, manifest.totals(), Arc::new(coverage))
@@ -236,7 +238,7 @@ fn build_tree(catalog: &Catalog, take: &Take, tree: &mut Warm, stats: Stats, bat
     Ok(Observation { coverage, totals, stats, fresh, ..observation(tree, root, cost) })
 }
 
-/// Returns what a tree holds, without what a capture adds.
+/// Returns a tree's content, without the additions of a capture.
 fn observation(tree: &Warm, root: ObjectId, cost: Cost) -> Observation {
     Observation {
         coverage: Arc::clone(tree.coverage()),

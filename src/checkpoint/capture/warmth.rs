@@ -1,4 +1,4 @@
-//! The states of what is kept in memory between captures, so that a checkpoint costs what changed.
+//! The states of the memory between captures, by which a checkpoint costs only what changed.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -11,13 +11,13 @@ use crate::model::path::RelPath;
 use crate::worktree::Warm;
 use crate::worktree::stamps::{Built, Stamps};
 
-/// The knowledge that the memory has of the workspace as it is now.
+/// The memory's knowledge of the present workspace.
 pub(super) enum Warmth {
     /// There is no tree: the next capture scans, with the stamps that may be there.
     Cold(Option<Stamps>),
-    /// There is a tree, and it is not known what changed since: the next capture scans.
+    /// There is a tree, but the changes since are not known: the next capture scans.
     Scanned(Box<Tree>, Why),
-    /// There is a tree, and all that changed since is known: the next capture looks at that and at nothing else.
+    /// There is a tree, and all changes since are known: the next capture looks at those alone.
     Live(Box<Tree>, PendingLook),
 }
 
@@ -25,7 +25,7 @@ pub(super) enum Warmth {
 pub(super) struct Tree {
     /// The tree, up to date as of the last capture.
     pub(super) warm: Warm,
-    /// Without the known paths, which the tree holds.
+    /// The stamps without the known paths, which the tree has.
     pub(super) stamps: Stamps,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Tree {
 pub(super) struct PendingLook {
     /// The changes since the tree was brought up to date.
     pub(super) dirty: Dirty,
-    /// Directories that are looked at again because they were not watched when they were looked at before.
+    /// Directories that need another look, because they had no watch at the last one.
     pub(super) again: BTreeSet<RelPath>,
 }
 
@@ -90,7 +90,7 @@ impl Warmth {
         };
     }
 
-    /// Gives up knowing what changed.
+    /// Notes that the changes are not known any more.
     pub(super) fn forget_changes(&mut self, why: Why) {
         self.add(Changes::Everything(why));
     }
@@ -105,7 +105,7 @@ impl Warmth {
 }
 
 impl Tree {
-    /// Returns what the tree knows, with what was built of that very state.
+    /// Returns the tree's knowledge as stamps, with the trees that were built of this very state.
     pub(super) fn as_stamps(&self) -> Result<Stamps> {
         let shape = shape(&self.warm.manifest(), self.warm.coverage())?;
         let built = self.warm.built().map(|root| Built { shape, root });
@@ -119,7 +119,7 @@ impl PendingLook {
         self.dirty.is_empty() && self.again.is_empty()
     }
 
-    /// Returns everything that is to be looked at.
+    /// Returns all paths that the next capture looks at.
     pub(super) fn due(&self) -> Dirty {
         let again = self.again.iter().map(|path| (path.clone(), Reach::Subtree));
         self.dirty.clone().and(Dirty::new(again))

@@ -1,4 +1,5 @@
-//! All checkpoints of a workspace, as its refs name them: listed once, and again only where somebody else has moved one.
+//! All checkpoints of a workspace, as its refs name them. They are listed once, and again only when another process has
+//! moved a ref.
 
 use std::sync::Arc;
 
@@ -24,12 +25,13 @@ impl Catalog {
         Ok(entries)
     }
 
-    /// Returns true if nobody else has moved such refs since they were listed.
+    /// Returns true if no other process has moved such refs since they were listed.
     fn stands(&self, prefix: &str) -> bool {
         self.refs.borrow().standing(prefix).is_some()
     }
 
-    /// Forgets listings that somebody else has made stale: a ref is about to be written.
+    /// Forgets listings that another process has made stale. Must run before our own ref write, which would hide the
+    /// other one.
     pub(crate) fn forget_moved(&self) {
         self.refs.borrow_mut().forget_moved();
     }
@@ -40,7 +42,7 @@ impl Catalog {
         self.refs.borrow_mut().note(self.store.git_dir(), name, target);
     }
 
-    /// Returns all checkpoints, at the price of a few looks where nothing has moved.
+    /// Returns all checkpoints. Costs only a few `stat` calls if no ref has moved.
     ///
     /// # Errors
     /// When the store cannot be listed. Single broken refs are reported, not fatal.
@@ -56,14 +58,14 @@ impl Catalog {
         }
     }
 
-    /// Forgets what was read of commits and refs: objects went.
+    /// Forgets all commits and refs that were read, after a loss of objects.
     pub(crate) fn forget_commits(&self) {
         *self.all.borrow_mut() = None;
         self.refs.borrow_mut().clear();
         *self.commits.borrow_mut() = CommitCache::default();
     }
 
-    /// Adds one that was just recorded to all that were known before it.
+    /// Adds a just recorded checkpoint to those known before it.
     pub(crate) fn add(&self, mut all: Arc<AllCheckpoints>, newest: &Checkpoint) {
         let Checkpoint { id, tree, parents, record, .. } = newest.clone();
         self.commits.borrow_mut().put(id, CommitFacts { tree, parents, record });
@@ -91,7 +93,7 @@ impl AllCheckpoints {
         self.checkpoints.iter().rev().find(|checkpoint| checkpoint.record.is_whole())
     }
 
-    /// Returns the newest checkpoint that `unchanged` is measured by: of this run, base captures left out.
+    /// Returns the newest checkpoint of a run, base captures left out: `unchanged` compares with it.
     pub(crate) fn newest_of_run(&self, run: &str) -> Option<&Checkpoint> {
         let counts = |record: &Record| record.run == run && record.kind != CheckpointKind::Turn && record.is_whole();
         self.checkpoints.iter().rev().find(|checkpoint| counts(&checkpoint.record))

@@ -1,5 +1,5 @@
-//! Bounds of what is read from the store into memory: trees, records and rules may come from anywhere, and a few small objects can
-//! unfold to more than any memory.
+//! Bounds for reading from the store into memory. Trees, records and rules may come from anywhere, and a few small
+//! objects can unfold to more than any memory.
 //!
 //! *Invariant:* a function that lists the paths of a stored tree keeps to `limits.memory_mb`, and fails with
 //! `too-large`. A checkpoint that a capture recorded is never refused.

@@ -1,7 +1,8 @@
-//! The branches of runs: what they hold, and where a run stands.
+//! The branches of runs: their checkpoints, and the place where each run stands.
 //!
-//! A run's checkpoints are a chain on `<run>`; after a rollback it goes on as `<run>.2`, `<run>.3`, …. A branch belongs to the
-//! run whose checkpoint its tip is, so that a run that calls itself `a.2` and the second timeline of `a` keep apart.
+//! A run's checkpoints are a chain on `<run>`; after a rollback it continues as `<run>.2`, `<run>.3`, …. A branch
+//! belongs to the run whose checkpoint its tip is, so that a run that calls itself `a.2` and the second timeline of `a`
+//! keep apart.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ impl Catalog {
             match tip_of(&leaf).and_then(|id| self.read(id, &leaf.name.as_str().into())) {
                 Ok(checkpoint) => all.push(checkpoint),
                 Err(error) => {
-                    // Its name is taken all the same: the next checkpoint needs another number.
+                    // The name of an unreadable ref is still taken: the next checkpoint needs another number.
                     unread = unread.max(number_in(&leaf.name).unwrap_or_default());
                     fault(&leaf.name, &error);
                 }
@@ -46,9 +47,9 @@ impl Catalog {
                 Err(error) => fault(&branch.name, &error),
             }
         }
-        // Where timelines share checkpoints, the one that ended first made them.
+        // If timelines share checkpoints, they belong to the one that ended first.
         tips.sort_by_key(|tip| tip.record.ordinal);
-        // As many as the file told of, mostly.
+        // Most checkpoints are in the file that was read.
         let many = self.commits.borrow().len();
         let mut claimed = HashSet::with_capacity(many);
         all.reserve(many);
@@ -66,7 +67,8 @@ impl Catalog {
         Ok(AllCheckpoints { checkpoints: all, broken, unread })
     }
 
-    /// The next process is spared the reading; if it cannot be, nothing is lost.
+    /// Writes the commits file if the lock is free, so that the next process need not read the commits. A failure loses
+    /// nothing.
     fn keep_commits_if_free(&self, epoch: &str) {
         let kept = self.acquire_if_free("keeping what commits say").and_then(|lock| match lock {
             Some(lock) => self.commits.borrow_mut().save(&self.commits_file(), epoch, &lock),
@@ -77,7 +79,7 @@ impl Catalog {
         }
     }
 
-    /// Keeps what commits of run branches say.
+    /// Writes the facts of the commits of run branches to their file.
     pub(crate) fn keep_commits(&self, lock: &WorkspaceLock) -> Result<()> {
         if self.commits.borrow().unsaved() == 0 {
             return Ok(());
@@ -94,7 +96,7 @@ impl Catalog {
         self.read(id, name)
     }
 
-    /// Follows first parents from a branch's tip, up to what another branch has claimed.
+    /// Follows first parents from a branch's tip, up to the first commit that another branch has claimed.
     fn chain(&self, tip: Checkpoint, claimed: &mut HashSet<ObjectId>, all: &mut Vec<Checkpoint>) -> Result<()> {
         let name = Arc::clone(&tip.name);
         let mut next = Some(tip);
@@ -141,7 +143,8 @@ impl Catalog {
         known.map_or_else(|| Ok(self.store.read_commit(id)?.tree), Ok)
     }
 
-    /// Returns the typed checkpoints from `from` back to the root, the newest first: `from` itself, if it is one, or what it was taken on.
+    /// Returns the typed checkpoints from `from` back to the root, the newest first: `from` itself, if it is one, or
+    /// its parent.
     pub(crate) fn thread(&self, from: Option<ObjectId>) -> Result<Vec<Checkpoint>> {
         let (mut thread, name) = (Vec::new(), Arc::from(""));
         let mut next = from;
@@ -159,14 +162,14 @@ impl Catalog {
     pub(crate) fn run_tip(&self, run: &str) -> Result<(String, Option<ObjectId>)> {
         let refs = self.refs(&self.branch_prefix())?;
         let state = self.state();
-        // Once its branch is there, a run is not detached any more, whatever the state file says.
+        // Once its new branch exists, a run is not detached any more, whatever the state file says.
         if let Some(detached) = state.detached.get(run).filter(|detached| find(&refs, &detached.branch).is_none()) {
             return Ok((detached.branch.clone(), Some(detached.from)));
         }
         let mut newest = None;
         for name in self.branch_names(run) {
             let Some(entry) = find(&refs, &name) else { break };
-            // A branch whose tip is lost stays as it is: the run goes on upon the next one.
+            // A branch with a lost tip stays as it is: the run continues on the next one.
             let Ok(tip) = tip_of(entry) else { continue };
             let is_there = self.store.has(&tip)?;
             if is_there && self.said(tip).is_ok_and(|said| said.record.run == run) {
@@ -189,7 +192,7 @@ impl Catalog {
         std::iter::once(first).chain((2u32..).map(move |n| format!("{later}.{n}")))
     }
 
-    /// Returns the first name that nobody has, or is about to have.
+    /// Returns the first branch name that is neither used nor reserved.
     pub(crate) fn free_branch(&self, run: &str, refs: &[RefEntry], state: &WorkspaceState) -> String {
         let promised = |name: &str| state.detached.iter().any(|(other, next)| other != run && next.branch == name);
         let taken = |name: &String| find(refs, name).is_some() || promised(name);

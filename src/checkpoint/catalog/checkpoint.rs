@@ -1,11 +1,11 @@
-//! A checkpoint, as its commit and the ref that keeps it say.
+//! A checkpoint, read from its commit and its ref.
 
 use std::sync::Arc;
 
 use crate::model::checkpoint::Record;
 use crate::model::id::ObjectId;
 
-/// One checkpoint, as its commit says.
+/// One checkpoint, read from its commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The id of its commit.
@@ -25,7 +25,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::model::checkpoint::CheckpointKind;
 
-    /// Makes a checkpoint up for pure tests.
+    /// Makes a checkpoint for pure tests.
     pub(crate) fn checkpoint(ordinal: u64, kind: CheckpointKind, run: &str) -> Checkpoint {
         let id = ObjectId::of(crate::model::id::ObjectKind::Blob, &ordinal.to_le_bytes()).unwrap();
         let record = Record {

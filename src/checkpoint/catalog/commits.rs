@@ -1,8 +1,8 @@
 //! Facts of commits, in memory and, for those of run branches, in one file of the workspace.
 //!
-//! A commit never changes, so what is kept of one is never wrong; it can only be missing, and is then read from the store. The
-//! file spares a process the reading of thousands of commits: a header with the store's epoch, then a frame for each
-//! commit. It is written without waiting, appended to while the workspace's lock is held, and cut where it is torn.
+//! A commit never changes, so its kept facts are never wrong; missing ones are read from the store. The file spares a
+//! process the reading of thousands of commits. It has a header with the store's epoch, then a frame for each commit.
+//! It is written without a sync, appended to under the workspace's lock, and cut where it is torn.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
@@ -18,7 +18,7 @@ use crate::sys::fs::durable::open_private;
 /// Bytes of an id.
 const ID: usize = 20;
 
-/// The facts that one commit says.
+/// The facts of one commit.
 #[derive(Clone)]
 pub(crate) struct CommitFacts {
     /// The root tree.
@@ -64,7 +64,7 @@ impl CommitCache {
         self.unsaved.len()
     }
 
-    /// Reads the file, the first time. One of another epoch says nothing: the store has lost objects since.
+    /// Reads the file at the first call. A file of another epoch is ignored: the store has lost objects since.
     pub(crate) fn load(&mut self, path: &Path, epoch: &str) -> Result<()> {
         if std::mem::replace(&mut self.loaded, true) {
             return Ok(());
@@ -80,7 +80,7 @@ impl CommitCache {
         Ok(())
     }
 
-    /// Appends what the file lacks.
+    /// Appends the facts that the file lacks.
     pub(crate) fn save(&mut self, path: &Path, epoch: &str, _lock: &WorkspaceLock) -> Result<()> {
         if self.unsaved.is_empty() {
             return Ok(());
@@ -137,7 +137,7 @@ fn frame(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
     (crc32fast::hash(content) == crc).then_some((content, end))
 }
 
-/// Id, tree, number of parents, parents, message.
+/// Encodes id, tree, number of parents, parents and message.
 fn encode(id: &ObjectId, said: &CommitFacts) -> Vec<u8> {
     let parents = said.parents.iter().take(usize::from(u8::MAX));
     let mut content = [id.as_bytes().as_slice(), said.tree.as_bytes(), &[parents.len() as u8]].concat();

@@ -25,7 +25,8 @@ impl Catalog {
         fresh: &HashMap<ObjectId, Vec<u8>>,
     ) -> Result<u64> {
         let mut count = 0_u64;
-        // Level by level, each pair once with how often it stands there: shared trees may stand for more paths than can be visited.
+        // Level by level, each pair once with its number of occurrences: shared trees may stand for more paths than can
+        // be visited.
         let mut level = HashMap::from([((Some(old), Some(new)), 1_u64)]);
         let mut depth = 0;
         while !level.is_empty() && depth <= MAX_DEPTH {

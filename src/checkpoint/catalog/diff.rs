@@ -20,7 +20,7 @@ use crate::model::tree::{self, Mode, TreeEntry};
 use crate::model::weight::{self, Meter};
 use crate::store::FilePatch;
 
-/// A path that differs; never a directory that is one on both sides.
+/// A path that differs, except for directories that are directories on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The path in the workspace.
@@ -40,7 +40,7 @@ pub struct Stat {
     pub plus: u64,
     /// Lines that were removed; binary files have none.
     pub minus: u64,
-    /// Lines were counted in the first [`MAX_COUNTED_FILES`] files only.
+    /// True if lines were counted in the first [`MAX_COUNTED_FILES`] files only.
     pub cut: bool,
 }
 
@@ -53,9 +53,9 @@ pub struct FileDiff {
     pub patch: FilePatch,
 }
 
-/// Files whose lines are counted at most; above it a stat counts files only, so that a list stays quick.
+/// The most files whose lines are counted; with more a stat counts only files, so that a list stays quick.
 pub const MAX_COUNTED_FILES: usize = 400;
-/// Content above this many bytes is not compared line by line.
+/// The size above which content is not compared line by line.
 const MAX_COMPARED_BYTES: u64 = 8_000_000;
 
 /// The present state of a workspace, looked at without storing anything.
@@ -151,7 +151,7 @@ impl Catalog {
         let changes = self.changes(old.tree, present.root, &present.fresh)?;
         let from = self.coverage(&old.tree)?;
         let gone = |error: &std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
-        // In doubt (access refused, a path too long for one call) it may.
+        // In doubt (access refused, a path too long for one call) the path may exist.
         let exists = |path: &RelPath| {
             let looked = path.under(&self.workspace.path).symlink_metadata();
             !looked.is_err_and(|error| gone(&error))
@@ -231,7 +231,7 @@ impl SideContent {
     }
 }
 
-/// The paths that one side looked at, and its patterns, if it has any.
+/// One side's coverage, and its patterns, if it has any.
 type Looked<'c> = (&'c Coverage, Option<Tracked>);
 
 fn looked(coverage: &Coverage) -> Result<Looked<'_>> {
@@ -260,8 +260,8 @@ pub fn is_file_change(change: &Change) -> bool {
     is_file(&change.old) || is_file(&change.new)
 }
 
-/// A directory that is one on both sides, or whose other side is absent, is no change of its own: what is in it is. An
-/// empty one is reported by the side that has nothing.
+/// Returns a side without directories that are no change of their own: those on both sides, and those without another
+/// side. Their entries are the changes. An empty directory is reported by the side that has nothing.
 pub(crate) fn plain(side: Side, other_dir: Option<ObjectId>) -> Side {
     match side {
         Some((Mode::Dir, id)) if other_dir.is_some() || id != ObjectId::EMPTY_TREE => None,

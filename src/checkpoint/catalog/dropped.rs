@@ -1,7 +1,7 @@
-//! Remembers the checkpoints that retention dropped, so that a number, an id or a label that somebody noted is still answered.
+//! Remembers the checkpoints that retention dropped, so that their numbers, ids and labels are still explained.
 //!
-//! One JSON object a line in `dropped` of the workspace's directory, oldest first, written before the ref goes. A lost or torn
-//! line costs an explanation, never a checkpoint, so nothing waits for the disk.
+//! The file `dropped` of the workspace's directory has one JSON object a line, oldest first, written before the ref is
+//! deleted. A lost or torn line costs an explanation, never a checkpoint, so the file is not synced.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{IoContext, Result};
 use crate::sys::fs::durable::{append_private, replace_cache};
 
-/// Size in bytes above which the older half of the file goes.
+/// The size in bytes above which the older half of the file is dropped.
 const MAX_BYTES: u64 = 2 << 20;
 
 const FILE: &str = "dropped";
@@ -29,11 +29,11 @@ pub struct DroppedCheckpoint {
     pub label: Option<String>,
     /// Milliseconds since 1970.
     pub at: i64,
-    /// The rule by which it went, as a setting or in words.
+    /// The rule by which it was dropped, as a setting or in words.
     pub rule: String,
 }
 
-/// Notes checkpoints that are about to go.
+/// Notes checkpoints that are about to be dropped.
 ///
 /// # Errors
 /// `disk-full`, `permission`.
@@ -48,9 +48,9 @@ pub(crate) fn note(dir: &Path, dropped: &[DroppedCheckpoint], _lock: &WorkspaceL
         let whole = newer.iter().position(|byte| *byte == b'\n').map_or(newer.len(), |at| at + 1);
         replace_cache(&path, &newer[whole..])?;
     }
-    let lines = dropped.iter().filter_map(|one| serde_json::to_string(one).ok()); // Text and numbers cannot fail.
+    let lines = dropped.iter().filter_map(|one| serde_json::to_string(one).ok()); // texts and numbers are always valid JSON
     let text: String = lines.map(|line| line + "\n").collect();
-    // One call: a process that is killed leaves whole lines but for the last.
+    // One call, so that a killed process leaves whole lines, but for the last.
     append_private(&path).and_then(|mut file| file.write_all(text.as_bytes())).at("noting what was dropped", &path)
 }
 

@@ -18,7 +18,7 @@ use crate::model::tree::Mode;
 pub enum Presence {
     /// The checkpoint holds it, with this kind and content.
     Held(Mode, ObjectId),
-    /// The checkpoint would hold the path had it been there.
+    /// The checkpoint would hold the path if it had existed.
     Absent,
     /// The checkpoint does not say whether the path was there.
     NotCaptured(Denial),
@@ -36,7 +36,7 @@ pub struct Version {
 }
 
 impl Catalog {
-    /// Returns what stands at `path` in a checkpoint's tree.
+    /// Returns the entry at `path` in a checkpoint's tree.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -71,7 +71,8 @@ impl Catalog {
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
         let held: Vec<_> = all.iter().map(|one| self.entry_at(&one.tree, path)).collect::<Result<_>>()?;
-        // Rules judge a directory, a file and a link differently: what the path was elsewhere stands for what it may have been.
+        // Rules judge a directory, a file and a link differently: the kind that the path has in other checkpoints is
+        // assumed.
         let sample = held.iter().flatten().next_back().map(|(mode, _)| *mode).or_else(|| self.present_mode(path));
         let Some(sample) = sample else { return Ok(Vec::new()) };
         let mut versions: Vec<Version> = Vec::new();
@@ -101,7 +102,7 @@ impl Catalog {
     }
 
     fn present_mode(&self, path: &RelPath) -> Option<Mode> {
-        let facts = path.under(&self.workspace.path).symlink_metadata().ok()?; // Absent, or as good as absent to us.
+        let facts = path.under(&self.workspace.path).symlink_metadata().ok()?; // an unreadable path counts as absent
         Some(match facts.file_type() {
             kind if kind.is_dir() => Mode::Dir,
             kind if kind.is_symlink() => Mode::Link,
@@ -109,10 +110,10 @@ impl Catalog {
         })
     }
 
-    /// Judges why a checkpoint does not hold `path`, by the rules that it recorded.
+    /// Finds out why a checkpoint does not hold `path`, by the rules that it recorded.
     fn absence(&self, checkpoint: &Checkpoint, path: &RelPath, sample: Mode) -> Result<Presence> {
         let coverage = self.coverage(&checkpoint.tree)?;
-        // A file of rules that cannot be read makes the answer one of doubt.
+        // An unreadable file of rules makes the answer uncertain.
         let is_unread = Cell::new(false);
         let held = |path: &RelPath| {
             self.entry_at(&checkpoint.tree, path).unwrap_or_else(|_| {

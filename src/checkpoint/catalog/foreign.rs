@@ -8,7 +8,7 @@ use super::checkpoint::Checkpoint;
 use super::open::{AllCheckpoints, Catalog};
 use crate::error::{Code, Error, Result};
 
-/// Longest history of a run that is taken over.
+/// The longest history of a run that is taken over.
 pub(crate) const LONGEST: usize = 10_000;
 
 impl Catalog {
@@ -17,7 +17,7 @@ impl Catalog {
         format!("refs/piton-remotes/{}/", self.workspace.id)
     }
 
-    /// Returns the checkpoints of other machines, by workspace and number, and what is wrong with refs that could not be read.
+    /// Returns the checkpoints of other machines, by workspace and number, and the faults of unreadable refs.
     ///
     /// # Errors
     /// When refs cannot be listed.
@@ -50,7 +50,7 @@ impl Catalog {
         checkpoint.record.workspace != self.workspace.id
     }
 
-    /// Refuses what would have this workspace's own timeline go on from a checkpoint of another.
+    /// Refuses a foreign checkpoint, from which this workspace's own timeline must not continue.
     ///
     /// # Errors
     /// `other-workspace`.

@@ -15,7 +15,7 @@ use crate::worktree::{Target, is_linked_worktree};
 pub struct Gap {
     /// The path that is missing: the named one, or something below or above it.
     pub path: RelPath,
-    /// Its weight, where that was counted.
+    /// Its weight, if that was counted.
     pub weight: Option<Weight>,
     /// The reason why it was left out.
     pub why: SkipReason,
@@ -26,7 +26,7 @@ pub fn sentence(gaps: &[Gap]) -> Option<String> {
     not_held(gaps.iter().map(|gap| (gap.path.display(), gap.weight)))
 }
 
-/// Lists the paths that an action names and a checkpoint leaves out, as far as somebody may miss them.
+/// Lists the paths that an action names, that a checkpoint leaves out, and that a person may miss.
 pub fn of_targets(coverage: &Coverage, targets: &[Target]) -> Vec<Gap> {
     let mut found = BTreeMap::new();
     for (path, why) in coverage.skipped.iter().filter(|(_, why)| why.is_loss()) {
@@ -35,7 +35,7 @@ pub fn of_targets(coverage: &Coverage, targets: &[Target]) -> Vec<Gap> {
             path.starts_with(&target.path) || (target.path.starts_with(path) && *why != SkipReason::LinkedWorktree)
         };
         let Some(target) = targets.iter().find(is_near) else { continue };
-        // Single files over the budget are many: they are told by what was named.
+        // Single files over the budget are many: they are listed as the path that was named.
         let at = match why {
             SkipReason::OverBudget(_) if target.path.is_root() => top(path),
             SkipReason::OverBudget(_) => target.path.clone(),
@@ -70,12 +70,12 @@ fn top(path: &RelPath) -> RelPath {
 }
 
 impl Catalog {
-    /// Lists what an earlier checkpoint leaves out of what an action names now.
+    /// Lists the paths that an action names now and an earlier checkpoint leaves out.
     ///
     /// # Errors
     /// `store-damaged`.
     pub fn gaps_of(&self, checkpoint: &Checkpoint, targets: &[Target]) -> Result<Vec<Gap>> {
-        // Most checkpoints leave nothing out, and say so in their record.
+        // Most checkpoints leave nothing out, which their record shows without a look at the coverage.
         if checkpoint.record.skipped == 0 {
             return Ok(Vec::new());
         }
@@ -84,7 +84,7 @@ impl Catalog {
         Ok(gaps)
     }
 
-    /// Lists those of some nested repositories of which a checkpoint holds nothing.
+    /// Returns those nested repositories of which a checkpoint holds nothing.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -102,7 +102,7 @@ impl Catalog {
         Ok(gaps)
     }
 
-    /// Lists what the action of a checkpoint named and the checkpoint does not hold.
+    /// Lists the paths that the action of a checkpoint named and the checkpoint does not hold.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -110,7 +110,7 @@ impl Catalog {
         Ok(recorded(&self.coverage_of(&checkpoint.tree)?))
     }
 
-    /// Says what a person should know of a checkpoint before going back to it.
+    /// Returns the warnings for a person before a restore to a checkpoint.
     pub(crate) fn target_warnings(&self, coverage: &Coverage) -> Vec<String> {
         let skips = &coverage.skipped;
         let partial = || skips.iter().filter(|(_, reason)| reason.makes_partial() && !reason.is_of_target());

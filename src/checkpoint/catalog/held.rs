@@ -1,4 +1,4 @@
-//! Paths that somebody asks back and that neither the checkpoint nor the workspace has: slips of the finger, mostly.
+//! Paths that a restore names and that neither the checkpoint nor the workspace has: mostly typing mistakes.
 
 use super::checkpoint::Checkpoint;
 use super::open::Catalog;
@@ -33,7 +33,7 @@ impl Catalog {
     }
 }
 
-/// Says that a checkpoint does not hold a path, as every door does.
+/// Returns the error for a path that a checkpoint does not hold, in the same words for every door.
 pub fn refusal(ordinal: u64, path: &std::path::Path) -> Error {
     Error::new(Code::NoSuchPath, format!("checkpoint {ordinal} does not hold that path"))
         .path(path)

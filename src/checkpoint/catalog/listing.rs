@@ -1,4 +1,4 @@
-//! Lists of checkpoints, with what happened after each.
+//! Lists of checkpoints, with the changes after each.
 
 use std::collections::BTreeMap;
 
@@ -24,11 +24,11 @@ pub struct ListFilter {
     pub before: Option<u64>,
     /// At most this many.
     pub limit: usize,
-    /// Base captures too.
+    /// True if base captures are listed too.
     pub with_base: bool,
 }
 
-/// One checkpoint and what happened after it.
+/// One checkpoint and the changes after it.
 #[derive(Clone, Debug)]
 pub struct ListedCheckpoint {
     /// The checkpoint of this row.
@@ -59,7 +59,7 @@ impl Catalog {
     /// Lists checkpoints. `present` is the workspace as it is now.
     ///
     /// # Errors
-    /// `store-damaged`; a workspace that is gone is listed without what happened after the newest.
+    /// `store-damaged`; a missing workspace is listed without the changes after the newest checkpoint.
     pub(crate) fn listing(&self, query: &ListFilter, present: Result<Present>) -> Result<CheckpointList> {
         let known = self.all()?;
         let (all, mut faults) = (known.checkpoints.as_slice(), known.broken.clone());
@@ -91,7 +91,7 @@ impl Catalog {
             if !wanted(checkpoint, query) || (query.path.is_some() && !everywhere) {
                 continue;
             }
-            // Where that cannot be told, it may have: the row says that it is damaged.
+            // If that is not known, the row is listed: it says that it is damaged.
             if let Some(path) = &query.path
                 && self.touches(checkpoint, next, present.as_ref(), path).is_ok_and(|touches| !touches)
             {
@@ -129,8 +129,8 @@ impl Catalog {
         Ok(CheckpointList { rows, total, faults })
     }
 
-    /// Says what is known to be missing of this workspace's checkpoints and of the store's packs, in sentences. Costs nothing as long as
-    /// nothing went and nothing damaged was read.
+    /// Describes the known damage of this workspace's checkpoints and of the store's packs, in sentences. Costs nothing
+    /// as long as no loss and no damage was noticed.
     ///
     /// # Errors
     /// When the store cannot be listed.
@@ -155,7 +155,7 @@ impl Catalog {
         present: Option<&Present>,
         path: &RelPath,
     ) -> Result<bool> {
-        // Equal entries hold equal trees: most checkpoints are decided without comparing the rest.
+        // Equal entries mean equal trees: this decides most checkpoints without comparing the rest.
         if let Some(next) = next
             && self.entry_at(&from.tree, path)? == self.entry_at(&next.tree, path)?
         {
@@ -176,7 +176,7 @@ impl Catalog {
     }
 }
 
-/// Returns what was there before, `seen` from the newest on; `checkpoint` takes its place if it counts.
+/// Returns the checkpoint seen before this one, from the newest on, and replaces it by this one if it counts.
 fn following<'c>(
     seen: &mut Option<&'c Checkpoint>,
     checkpoint: &'c Checkpoint,

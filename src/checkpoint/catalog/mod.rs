@@ -1,4 +1,4 @@
-//! The catalog: which checkpoints there are, what they hold, and how they are found. Everything here reads.
+//! The catalog lists checkpoints, reads their content and finds them. Nothing here writes.
 
 pub mod all;
 pub(crate) mod bounds;

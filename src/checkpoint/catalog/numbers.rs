@@ -1,8 +1,8 @@
-//! The numbers of checkpoints: none is given twice while its checkpoint is kept, nor after it was dropped.
+//! The numbers of checkpoints. None is used twice, whether its checkpoint is kept or was dropped.
 //!
-//! The checkpoints themselves tell the highest number. Beside it counts what their loss would take away. The state file keeps the
-//! number of a newest one that was dropped, durably. The file `ordinal` keeps the highest one given, without waiting for the disk.
-//! The catalog remembers what it has given itself.
+//! The checkpoints themselves have the highest number. Three other sources cover a loss of checkpoints. The state file
+//! keeps, durably, the number of a dropped newest one. The file `ordinal` keeps the highest one given, without a sync.
+//! The catalog remembers the numbers that it has given itself.
 
 use super::open::{AllCheckpoints, Catalog};
 use crate::error::Result;
@@ -20,7 +20,7 @@ impl Catalog {
         self.state().next_ordinal.max(highest.saturating_add(1))
     }
 
-    /// Remembers a number that was given: its checkpoint may be lost before it is noted.
+    /// Remembers a used number: its checkpoint may be lost before the number is noted on disk.
     pub(crate) fn give(&self, ordinal: u64) {
         self.given.set(ordinal.max(self.given.get()));
     }

@@ -1,4 +1,4 @@
-//! The catalog of one workspace: where its checkpoints are, and what is kept in memory of them.
+//! The catalog of one workspace: its checkpoints, and the caches of them.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -21,14 +21,14 @@ use crate::store::{Log, Store};
 use crate::sys::clock::boot_id;
 use crate::sys::fs::lock::Held;
 
-/// All checkpoints, and what is wrong with refs that could not be read.
+/// All checkpoints, and the faults of unreadable refs.
 #[derive(Clone, Default)]
 pub struct AllCheckpoints {
     /// Ordered by number, the oldest first.
     pub checkpoints: Vec<Checkpoint>,
     /// One sentence for each ref that cannot be read.
     pub broken: Vec<String>,
-    /// The highest number in the name of a ref that cannot be read: it is taken all the same.
+    /// The highest number in the name of an unreadable ref: it still counts as used.
     pub(super) unread: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct Catalog {
     pub(super) commits: RefCell<CommitCache>,
     /// The last listing of each prefix of refs.
     pub(super) refs: RefCell<RefCache>,
-    /// The checkpoints that the listings of refs came to, as long as these stand.
+    /// The checkpoints of the listed refs, as long as those listings hold.
     pub(super) all: RefCell<Option<Arc<AllCheckpoints>>>,
     /// Tree objects that were read lately.
     pub(super) trees: RefCell<RecentTrees>,
@@ -54,7 +54,8 @@ pub struct Catalog {
     history: RefCell<(ReadPosition, Arc<History>)>,
     /// The last holding of the workspace's lock.
     held: RefCell<Held>,
-    /// The log of what is not durable elsewhere yet; open as long as nobody else had the lock.
+    /// The log of checkpoints that are not durable elsewhere yet. It stays open as long as no other process had the
+    /// lock.
     log: RefCell<Option<Log>>,
 }
 
@@ -83,7 +84,7 @@ impl Catalog {
     pub(crate) fn acquire(&self, verb: &str, wait: Duration) -> Result<WorkspaceLock> {
         let lock = WorkspaceLock::acquire(&self.workspace.dir, verb, wait)?;
         if !lock.follows(&self.held.borrow()) {
-            // Somebody else may have moved refs since.
+            // Another process may have moved refs since.
             self.refs.borrow_mut().clear();
             *self.log.borrow_mut() = None;
         }
@@ -91,7 +92,7 @@ impl Catalog {
         Ok(lock)
     }
 
-    /// Takes the workspace's lock if nobody has it now.
+    /// Takes the workspace's lock if it is free now.
     pub(crate) fn acquire_if_free(&self, verb: &str) -> Result<Option<WorkspaceLock>> {
         match self.acquire(verb, Duration::ZERO) {
             Err(error) if error.code() == Code::StoreLocked => Ok(None),

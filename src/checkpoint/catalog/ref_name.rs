@@ -1,6 +1,6 @@
-//! Names of refs, as git takes them.
+//! Names of refs, as git accepts them.
 
-/// Returns true if git takes a ref of this name, after `git check-ref-format`.
+/// Returns true if git accepts a ref of this name, by the rules of `git check-ref-format`.
 pub(crate) fn is_ref_name(name: &str) -> bool {
     let odd = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");

@@ -10,7 +10,7 @@ use crate::store::{RefEntry, RefMarks};
 #[derive(Default)]
 pub(super) struct RefCache(BTreeMap<String, RefListing>);
 
-/// The refs of one prefix, and the marks by which a move by somebody else is noticed.
+/// The refs of one prefix, and the marks that show a move by another process.
 struct RefListing {
     /// The refs in byte order of their names, broken ones among them.
     entries: Vec<RefEntry>,
@@ -19,7 +19,7 @@ struct RefListing {
 }
 
 impl RefCache {
-    /// Returns the refs of a prefix if nobody has moved one since they were listed.
+    /// Returns the refs of a prefix if none has moved since they were listed.
     pub(super) fn standing(&self, prefix: &str) -> Option<&[RefEntry]> {
         self.0.get(prefix).filter(|listing| listing.marks.stand()).map(|listing| listing.entries.as_slice())
     }
@@ -29,8 +29,8 @@ impl RefCache {
         self.0.insert(prefix.to_owned(), RefListing { entries, marks });
     }
 
-    /// Forgets listings that somebody else has made stale. It comes before a ref is written: the marks that are taken afterwards tell
-    /// nothing of what others did before.
+    /// Forgets listings that another process has made stale. Must run before our own ref write: the marks after it
+    /// would hide the other change.
     pub(super) fn forget_moved(&mut self) {
         self.0.retain(|_, listing| listing.marks.stand());
     }

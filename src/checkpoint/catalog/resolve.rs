@@ -10,7 +10,7 @@ use crate::model::id::ObjectKind;
 use crate::sys::clock::local_minute;
 
 impl Catalog {
-    /// Finds the one checkpoint that `selector` names: of this workspace, or one that was fetched, by its id.
+    /// Finds the one checkpoint that `selector` names: one of this workspace, or, by its id, a fetched one.
     ///
     /// # Errors
     /// `no-such-checkpoint`, `ambiguous-checkpoint` with candidates, `pruned`, `not-a-checkpoint` (an id of a file or
@@ -35,7 +35,7 @@ impl Catalog {
         let mut parsed = Selector::parse(selector)?;
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
-        // A number that some checkpoint had is that one's for ever, whatever ids begin with the same digits.
+        // A number that a checkpoint had belongs to it for ever, even if an id begins with the same digits.
         if parsed.ordinal().is_none_or(|n| n >= self.next_ordinal(&known)) {
             parsed = match (&parsed, parsed.as_id()) {
                 (Selector::Digits(_), Some(id)) => id,
@@ -43,7 +43,7 @@ impl Catalog {
             };
         }
         let mut found = matches(&parsed, all);
-        // By its id alone: numbers and labels from elsewhere say nothing here.
+        // A fetched one is found by its id alone: its number and label count only where it was recorded.
         found.extend(parsed.as_id().map_or_else(Vec::new, |id| matches(&id, &foreign)));
         match found.as_slice() {
             [one] => Ok((*one).clone()),

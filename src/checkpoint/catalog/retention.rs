@@ -1,10 +1,11 @@
-//! The choice of checkpoints that go when there are too many. Pure: the plan says what and why, the caller drops the refs.
+//! Chooses the checkpoints to drop when there are too many. Pure: the plan has checkpoints and reasons, and the caller
+//! drops the refs.
 //!
-//! Only leaves are counted and dropped; typed checkpoints are a run's history and are not touched here. Retention is per
-//! workspace: one busy workspace never evicts another's. A turn counts once, however many `auto` checkpoints it has: the first
-//! stands for it, and the *further* ones have a bound of their own, so that one busy turn evicts no other. A turn is what has
-//! its name in its run, whatever came in between; actions without a turn are of one turn without a name. A turn is as old as
-//! its newest checkpoint.
+//! Only leaves are counted and dropped; typed checkpoints are a run's history and are not touched here. Retention is
+//! per workspace: one busy workspace never evicts another's. A turn counts once, however many `auto` checkpoints it
+//! has: the first stands for it, and the *further* ones have a bound of their own, so that one busy turn evicts no
+//! other. All checkpoints of a run with the same turn name belong to one turn, also with others in between. Actions
+//! without a turn count as one turn without a name. A turn is as old as its newest checkpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +15,10 @@ use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::model::policy::Retention;
 
-/// Further `auto` checkpoints that a run keeps for each turn that `retention.auto_per_run` allows.
+/// The number of further `auto` checkpoints that a run keeps for each turn that `retention.auto_per_run` allows.
 const FURTHER_PER_TURN: usize = 5;
 
-/// The reason for which a checkpoint is dropped.
+/// The reason why a checkpoint is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
     /// More turns with `auto` checkpoints in its run than `retention.auto_per_run`.
@@ -31,7 +32,8 @@ pub enum DropReason {
 }
 
 impl DropReason {
-    /// Returns what is remembered of a checkpoint that goes for this reason; `None` for base captures, which nobody was shown.
+    /// Returns the note of a checkpoint that is dropped for this reason; `None` for base captures, which are never
+    /// shown.
     pub fn noted(self, checkpoint: &Checkpoint, at: i64) -> Option<DroppedCheckpoint> {
         let rule = match self {
             DropReason::AutoPerRun | DropReason::Further => "retention.auto_per_run",
@@ -79,7 +81,7 @@ pub fn plan(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<
     for turns in &runs {
         let (gone, kept) = turns.split_at(turns.len().saturating_sub(limits.auto_per_run as usize));
         gone.iter().for_each(|turn| drop_all(turn, DropReason::AutoPerRun));
-        // The oldest first, of whatever turn: what was there a moment ago is asked for most.
+        // The oldest first, of any turn: the latest states are asked for most.
         let mut more: Vec<usize> = kept.iter().flat_map(|turn| &turn[1..]).copied().collect();
         more.sort_unstable();
         let bound = FURTHER_PER_TURN.saturating_mul(limits.auto_per_run as usize);
@@ -97,7 +99,7 @@ pub fn plan(all: &[Checkpoint], needed: &[ObjectId], limits: &Retention) -> Vec<
     let (by_hand, automatic): (Vec<usize>, Vec<usize>) =
         left.into_iter().filter(|at| may_go(&&all[*at])).partition(|at| all[*at].record.kind == CheckpointKind::Manual);
     for at in automatic.into_iter().chain(by_hand).take(over) {
-        // A turn goes as a whole: without its first checkpoint nothing would count the others.
+        // A turn is dropped as a whole: without its first checkpoint the others would count for nothing.
         let whole = of_first.get(&at).map_or(std::slice::from_ref(&at), |turn| turn.as_slice());
         for checkpoint in whole.iter().map(|at| &all[*at]).filter(may_go) {
             dropped.entry(checkpoint.id).or_insert(DropReason::PerWorkspace);
@@ -136,14 +138,14 @@ mod tests {
         all.iter().filter(|c| plan.iter().any(|(id, _)| *id == c.id)).map(|c| c.record.ordinal).collect()
     }
 
-    /// Of a turn of a run.
+    /// Makes an `auto` checkpoint of a turn of a run.
     fn auto(n: u64, run: &str, turn: Option<&str>) -> Checkpoint {
         let mut checkpoint = checkpoint(n, CheckpointKind::Auto, run);
         std::sync::Arc::make_mut(&mut checkpoint.record).turn = turn.map(str::to_owned);
         checkpoint
     }
 
-    /// Of the turn `turn` of run `a`.
+    /// Makes an `auto` checkpoint of a turn of run `a`.
     fn of_turn(n: u64, turn: &str) -> Checkpoint {
         auto(n, "a", Some(turn))
     }
@@ -159,13 +161,13 @@ mod tests {
 
     #[test]
     fn a_turn_counts_once_however_many_checkpoints_it_has() {
-        // Three turns of which the second has 500 checkpoints.
+        // Three turns, the second with 500 checkpoints.
         let mut all = vec![of_turn(1, "t1")];
         all.extend((2..=501).map(|n| of_turn(n, "t2")));
         all.push(of_turn(502, "t3"));
         let gone = dropped(&all, &[], &limits(3, 3));
         assert_eq!(gone, (3..=486).collect::<Vec<_>>(), "the first of each turn stays, and 15 further ones");
-        // A turn goes with all of its checkpoints, by either limit.
+        // A turn is dropped with all of its checkpoints, by either limit.
         assert_eq!(dropped(&all, &[], &limits(1, 50)), (1..=501).collect::<Vec<_>>());
         assert_eq!(dropped(&all, &[], &limits(100, 1)), (1..=501).collect::<Vec<_>>());
         assert_eq!(dropped(&all[..4], &[all[1].id], &limits(1, 50)), [1], "what is needed stays");
@@ -173,20 +175,20 @@ mod tests {
 
     #[test]
     fn a_turn_is_what_has_its_name_whatever_came_in_between() {
-        // A turn a word; `-` has none. The numbers are the dropped checkpoints under limits for the run and the
-        // workspace.
+        // Each word is a turn; `-` means an action without one. The numbers are the dropped checkpoints under limits
+        // for the run and the workspace.
         let table: &[(&str, (u32, u32), &[u64])] = &[
             ("a b a b a b", (2, 50), &[]),
             ("x a b a b a b", (2, 50), &[1]),
             ("a b a b c", (2, 50), &[1, 3]),
-            // The one that was at work last stays, although it began first.
+            // The turn with the latest checkpoint stays, although it began first.
             ("a b c a", (2, 50), &[2]),
             ("a b c a", (50, 2), &[2]),
-            // By its number of further ones, the oldest first, of whatever turn.
+            // Over the number of further ones, the oldest is dropped first, of any turn.
             ("a b a b a b a b", (1, 50), &[1, 3, 5, 7]),
             ("a b a a a a a a b", (1, 50), &[1, 3, 4, 5, 6, 7, 8]),
             ("a b a a a a b a a a a a b b", (2, 50), &[3, 4]),
-            // Without turns: one that is counted, five further ones for each turn of the limit.
+            // Without turns: one counts, with five further ones for each turn of the limit.
             ("- - - - - - -", (1, 50), &[2]),
             ("- - - - - - -", (2, 1), &[]),
             ("- - - - - - - - - - - - - -", (2, 50), &[2, 3, 4]),

@@ -1,9 +1,9 @@
 //! The names that people and agents give to a checkpoint. Pure.
 //!
-//! All digits: the permanent number (`12`, `#12`), or an id where no checkpoint was ever given that number. Four or more hex
-//! digits: the beginning of an id (`id:1234` in any case), or a label. `@{0}` is the newest, `@{1}` the one before; neither
-//! counts what a restore saved first, for that is what `undo` is for. `run:codon[:type]` is a codon's checkpoint (`start` and
-//! `end` are types too). Anything else is a label; of equal labels the newest.
+//! All digits: the permanent number (`12`, `#12`), or an id where no checkpoint was ever given that number. Four or
+//! more hex digits: the beginning of an id (`id:1234` in any case), or a label. `@{0}` is the newest, `@{1}` the one
+//! before; both pass over `pre-restore` checkpoints, which `undo` is for. `run:codon[:type]` is a codon's checkpoint
+//! (`start` and `end` are types too). Anything else is a label; of equal labels the newest.
 
 use super::checkpoint::Checkpoint;
 use crate::error::{Code, Error, Result};
@@ -13,7 +13,7 @@ use crate::model::text::{cut, printable};
 /// One of the checkpoints of a codon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// The one where it began: `rig-setup`, else the first of the others.
+    /// The beginning: `rig-setup`, else the first of the others.
     Start,
     /// Selects `completed`, else `error`, else `skipped`. Never selects `rig-setup`.
     End,
@@ -126,7 +126,7 @@ impl Selector {
             Ok(Selector::Ordinal(_) | Selector::Digits(_) | Selector::Prefix(_) | Selector::Back(_)) => true,
             Ok(Selector::Codon { point, .. }) => point.is_some(),
             Ok(Selector::Hex(_) | Selector::Label(_)) => false,
-            // An empty label is none.
+            // An empty label counts as no label.
             Err(_) => !label.trim().is_empty(),
         };
         if !is_other {
@@ -140,7 +140,7 @@ impl Selector {
         .hint("add a word to it, for example `release 12`"))
     }
 
-    /// Returns the selector by which ids alone are meant; `None` where this one names no id.
+    /// Returns the same selector read as an id only; `None` if it cannot be one.
     pub(super) fn as_id(&self) -> Option<Selector> {
         match self {
             Selector::Digits(digits) => Some(Selector::Prefix(digits.clone())),
@@ -154,7 +154,7 @@ impl Selector {
     pub(super) fn ordinal(&self) -> Option<u64> {
         match self {
             Selector::Ordinal(n) => Some(*n),
-            Selector::Digits(digits) => digits.parse().ok(), // Too many digits for a number: an id.
+            Selector::Digits(digits) => digits.parse().ok(), // too many digits for a number mean an id
             _ => None,
         }
     }

@@ -1,14 +1,14 @@
-//! Tree objects that were read or written lately, up to a bound.
+//! A bounded cache of tree objects that were read or written lately.
 
 use std::collections::HashMap;
 use std::mem;
 
 use crate::model::id::ObjectId;
 
-/// Bytes of one generation of kept trees.
+/// The bytes of one generation of kept trees.
 const GENERATION: usize = 1 << 20;
 
-/// The contents of recent tree objects. Two generations: what was not used in the last one is dropped.
+/// The contents of recent tree objects, in two generations: a tree that was not used during the last one is dropped.
 #[derive(Default)]
 pub(super) struct RecentTrees {
     /// Trees that were used since the generations were swapped.

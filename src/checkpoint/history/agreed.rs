@@ -22,7 +22,7 @@ use crate::worktree::restore::{Agreement, ConflictReason, KeepReason, Plan};
 /// Limits what a restore may do.
 #[derive(Clone, Debug, Default)]
 pub enum Agreed {
-    /// Anything that turns out to be planned at the moment of doing it.
+    /// Any plan that is made at the moment of the restore.
     #[default]
     Anything,
     /// The plan of this digest, or nothing at all.
@@ -60,7 +60,7 @@ impl Agreed {
 }
 
 impl Restore {
-    /// Returns the same restore, to do what this preview showed and nothing else.
+    /// Returns the same restore, limited to the changes of this preview.
     #[must_use]
     pub fn agreeing(self, preview: &Preview) -> Restore {
         Restore { agreed: Agreed::Plan(Arc::clone(&preview.plan)), ..self }
@@ -74,7 +74,7 @@ impl Restore {
         for path in quoted(&self.paths) {
             text.push_str(&format!("path {path}\n"));
         }
-        // It says which paths count, and which run moves along.
+        // The operation decides which paths count, and which run moves along.
         if let Some(over) = &self.over {
             text.push_str(&format!("over {over}\n"));
         }
@@ -124,7 +124,7 @@ impl Rest {
         let is_known = match from {
             None => is_planned,
             _ if self.ends.is_none() => is_planned,
-            // The restore itself makes directories private, and those writable in which it works.
+            // The restore itself makes new directories private, and makes directories writable in which it works.
             Some(dir) if dir.kind == EntryKind::Dir => {
                 is_planned || held().any(|end| end.kind == EntryKind::Dir && dir.perm == end.perm | 0o700)
             }
@@ -141,8 +141,8 @@ impl Rest {
 impl Catalog {
     /// Makes a conflict of each path that was agreed to be deleted, that is still there, and that the fresh plan leaves alone.
     ///
-    /// A rule file or a size that came since hides such a path from the capture. A path that the target holds cannot be hidden: the
-    /// capture before a restore takes it by name.
+    /// A new rule file or a new size may hide such a path from the capture. A path that the target holds cannot be
+    /// hidden: the capture before a restore takes it by name.
     ///
     /// # Errors
     /// When the file system cannot be looked at.
@@ -156,7 +156,7 @@ impl Catalog {
             }
             let kept = plan.keep.binary_search_by(|(at, _)| at.cmp(path)).ok().map(|at| &plan.keep[at].1);
             let stays = match kept {
-                // It stays for the sake of another path, which is told.
+                // It stays because of another path, which is listed.
                 Some(KeepReason::NotEmpty(_) | KeepReason::InsideBlocked(_)) => false,
                 Some(_) => true,
                 None => probe(&self.workspace.path, path)?.is_some(),
@@ -179,7 +179,7 @@ impl Catalog {
             let entries = manifest.iter().filter(|(path, entry)| counts(path, entry));
             Ok::<Manifest, Error>(entries.map(|(path, entry)| (path.clone(), *entry)).collect())
         };
-        // The end that is gone back to is read again, and its error is told then.
+        // The chosen end is read again later, and its error is reported then.
         let ends = end(begin.pre_restore).and_then(|before| Ok([before, end(begin.target)?])).ok();
         Rest { planned, ends }
     }

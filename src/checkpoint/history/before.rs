@@ -1,4 +1,4 @@
-//! Saving what a restore is going to replace or delete, compared with the disk itself.
+//! Saves the files that a restore is going to replace or delete, compared with the disk itself.
 
 use std::collections::HashMap;
 
@@ -20,8 +20,8 @@ use crate::worktree::Target;
 const ATTEMPTS: usize = 3;
 
 impl Locked<'_> {
-    /// Takes the checkpoint before a restore to `target`, with what the restore is going to replace
-    /// or delete compared with the disk itself. If some of it is not what was captured, the checkpoint is taken once more.
+    /// Takes the checkpoint before a restore to `target`. The files that the restore is going to replace or delete are
+    /// compared with the disk itself. If one differs from its captured state, the checkpoint is taken once more.
     pub(super) fn take_before(
         &mut self,
         restore: &Restore,

@@ -49,12 +49,12 @@ fn resolved(dir: &Path) -> Result<PathBuf> {
     Ok(real)
 }
 
-/// Refuses a directory of piton's own, what lies in it, and what it lies in.
+/// Refuses a directory of piton's own, the directories in it, and those around it.
 fn refuse_own(dir: &Path, own: &Path) -> Result<()> {
-    // One that is not there yet has its real name by those above it.
+    // A directory that does not exist yet gets its real name from those above it.
     let home = &resolved(own)?;
     let object = |path: &Path| path.metadata().ok().map(|facts| (facts.dev(), facts.ino()));
-    // By its object too: a bind mount of it or of a part of it, and a file system that ignores case, give it other names.
+    // Compared by device and inode too: bind mounts and file systems that ignore case give it other names.
     let above: HashSet<(u64, u64)> = dir.ancestors().filter_map(object).collect();
     let is_inside =
         dir.starts_with(home) || directories(home).any(|own| object(&own).is_some_and(|own| above.contains(&own)));

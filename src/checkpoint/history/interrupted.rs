@@ -1,5 +1,5 @@
-//! Restores that were interrupted, as somebody sees them who does not hold the workspace's lock: one that is being done right now
-//! was not. And how it is ended: `restore --continue` and `--abort`.
+//! Interrupted restores, as seen without the workspace's lock: a restore at work right now does not count as one. This
+//! file also ends them: `restore --continue` and `--abort`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,14 +26,14 @@ pub(crate) const RESTORING: &str = "restoring";
 pub fn interrupted(dir: &Path) -> Result<Option<OperationStart>> {
     let read = || Journal::in_dir(dir).read().map(|contents| History::of(contents.lines).interrupted);
     let Some(begin) = read()? else { return Ok(None) };
-    // It may have ended since it was read.
+    // It may have ended since the first reading, so it is read again under the lock.
     match while_nobody_writes(dir, read)? {
         Some(still) => Ok(still),
         None => Ok(Some(begin).filter(|_| !is_held_for(dir, RESTORING))),
     }
 }
 
-/// Refuses while somebody restores.
+/// Refuses while another process restores.
 ///
 /// # Errors
 /// `rollback-in-progress`.
@@ -53,7 +53,7 @@ pub(crate) fn refusal(begin: &OperationStart) -> Error {
 }
 
 impl Catalog {
-    /// Refuses while an interrupted restore waits, and says how to end it. It is for those who do not hold the lock.
+    /// Refuses while an interrupted restore waits, and says how to end it. It is for callers that do not hold the lock.
     ///
     /// # Errors
     /// `rollback-in-progress`.
@@ -63,8 +63,8 @@ impl Catalog {
 }
 
 impl Locked<'_> {
-    /// Goes on with an interrupted restore, or gives it up. Either way the tree is whole afterwards, but for what somebody edited
-    /// or created since: that stays, and is listed.
+    /// Finishes an interrupted restore, or takes it back. Either way the tree is whole afterwards, except for files
+    /// that were edited or created since: these stay, and are listed.
     ///
     /// # Errors
     /// `no-such-checkpoint` when none is interrupted; those of [`Locked::restore`].

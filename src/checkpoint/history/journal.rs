@@ -1,8 +1,8 @@
 //! The journal of a workspace: restores, undos, and external effects, one framed JSON line each.
 //!
-//! A line is `{crc32 of the JSON, 8 hex digits} {JSON}\n`, appended and synced before what it announces begins. A torn
-//! tail is a line that was being written when the machine died: readers ignore it, and the next writer cuts it off. A
-//! damaged line elsewhere is passed over and counted, so that one bad sector does not hide the rest.
+//! A line is `{crc32 of the JSON, 8 hex digits} {JSON}\n`, appended and synced before the announced operation begins. A
+//! torn tail is a line that was being written when the machine died: readers ignore it, and the next writer cuts it
+//! off. A damaged line elsewhere is passed over and counted, so that one bad sector does not hide the rest.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -45,7 +45,7 @@ pub struct OperationStart {
     pub run: String,
     /// The checkpoint that it goes to.
     pub target: ObjectId,
-    /// The checkpoint that holds what was there before.
+    /// The checkpoint that holds the files from before.
     pub pre_restore: ObjectId,
     /// Selected paths (percent-quoted); empty means the whole tree.
     pub paths: Vec<String>,
@@ -133,13 +133,13 @@ pub struct Contents {
     pub lines: Vec<Line>,
     /// Damaged lines that were passed over, the torn tail left out.
     pub damaged: u64,
-    /// Bytes up to the end of the last whole line: what the next writer keeps.
+    /// The bytes up to the end of the last whole line, which the next writer keeps.
     pub whole: u64,
     /// The byte at which reading began.
     pub from: u64,
 }
 
-/// The end of what somebody has read of a journal.
+/// The place up to which a reader has read a journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadPosition {
     /// Device and inode.
@@ -167,8 +167,8 @@ impl Journal {
         self.read_on(&mut ReadPosition::default())
     }
 
-    /// Reads what was appended since `position`, and moves that behind it; everything, where the file is another one now or shorter.
-    /// Whole lines are never cut off, so that what was read once stays read.
+    /// Reads what was appended since `position`, and moves that behind it; reads everything if the file is another one
+    /// now or shorter. Whole lines are never cut off, so a line that was read stays valid.
     ///
     /// # Errors
     /// As [`Journal::read`].
@@ -198,7 +198,7 @@ impl Journal {
     /// Appends lines and makes them durable.
     ///
     /// # Errors
-    /// `disk-full`, `permission`, `internal`; nothing that was there before is harmed.
+    /// `disk-full`, `permission`, `internal`; the earlier lines are not harmed.
     pub fn append(&self, lines: &[Line], _lock: &WorkspaceLock) -> Result<()> {
         let mut file = open_private(&self.path).at("opening the journal", &self.path)?;
         let whole = whole_lines(&mut file).at("reading the journal", &self.path)?;
@@ -311,7 +311,7 @@ mod tests {
         journal.append(&[line(&"long".repeat(5000))], &lock).unwrap();
         journal.append(&[line("o-4")], &lock).unwrap();
         assert_eq!(news(), (false, vec![line(&"long".repeat(5000)), line("o-4")]));
-        // Another file, and one that was cut.
+        // The file is replaced by another one, and by one that was cut.
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(dir.path().join("other"), &whole).unwrap();
         std::fs::rename(dir.path().join("other"), &path).unwrap();

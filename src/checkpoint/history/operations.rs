@@ -1,4 +1,4 @@
-//! The sum of the journal: which operation can be undone, which redone, and which was interrupted. Pure.
+//! The sum of the journal: the operations that can be undone or redone, and the interrupted one. Pure.
 
 use super::journal::{External, Line, OpKind, OperationStart};
 use crate::model::id::ObjectId;

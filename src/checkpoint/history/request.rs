@@ -1,4 +1,4 @@
-//! Restores as they are asked for, shown and told.
+//! The requests, previews and results of restores.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;
 use crate::worktree::restore::{Outcome, Plan};
 
-/// A restore that is asked for.
+/// A request for a restore.
 #[derive(Clone, Debug)]
 pub struct Restore {
     /// The checkpoint to go to.
@@ -57,7 +57,7 @@ pub struct Preview {
     pub target: Checkpoint,
     /// The steps that it would do, against the files as they are now.
     pub plan: Arc<Plan>,
-    /// Names the plan: a restore that is given it does this plan or nothing.
+    /// The digest of the plan: a restore that is given it does this plan or nothing.
     pub digest: String,
     /// Files and lines that would change.
     pub stat: Stat,
@@ -98,19 +98,19 @@ pub(super) struct Loaded {
     pub(super) coverage: Coverage,
 }
 
-/// The stages of a restore that are told of.
+/// The reported stages of a restore.
 #[derive(Clone, Copy, Debug)]
 pub enum RestoreStage<'p> {
-    /// The present files are saved, and this is about to be done; to go back to that checkpoint.
+    /// The present files are saved in the checkpoint, and the plan is about to be done.
     Planned(&'p Plan, &'p Checkpoint),
     /// The files are back.
     Applied(&'p Plan),
 }
 
-/// An interrupted operation that is taken up again.
+/// An interrupted operation that is being ended.
 pub(crate) struct Resume {
     /// The announcement, as the journal has it.
     pub(super) begin: OperationStart,
-    /// Finish it; else go back to where it began.
+    /// True to finish it; false to go back to its beginning.
     pub(super) go_on: bool,
 }

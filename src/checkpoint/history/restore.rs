@@ -56,8 +56,9 @@ impl Locked<'_> {
     ///
     /// # Errors
     /// Before anything is touched: `rollback-in-progress` while an interrupted restore waits, `pre-restore-failed`,
-    /// `incomplete-checkpoint` when content of the target is missing, `stale-plan` and `stale-selection` when something else was
-    /// agreed to, and those of [`Capturer::preview`]. Afterwards failures of single paths are part of the result.
+    /// `incomplete-checkpoint` when content of the target is missing, `stale-plan` and `stale-selection` when another
+    /// plan was agreed to, and those of [`Capturer::preview`]. Afterwards failures of single paths are part of the
+    /// result.
     pub(crate) fn restore(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Restored> {
         if let Some(begin) = &self.catalog.history()?.interrupted {
             return Err(refusal(begin));
@@ -124,7 +125,8 @@ impl Locked<'_> {
         let saved = Saved { present: &present, known: &known };
         let applied = apply(&catalog.workspace.path, &plan, &saved, &Blobs(catalog.store.reader()?), control);
         let mut outcome = match applied {
-            // Nothing was touched: the operation never was, unless an interrupted one goes on waiting.
+            // Nothing was changed, so the journal records the operation as aborted, unless an interrupted one is still
+            // open.
             Err(error) => {
                 if resume.is_none() {
                     self.append(&[Line::Aborted { op: begin.op }])?;

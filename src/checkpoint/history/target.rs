@@ -40,8 +40,8 @@ impl Catalog {
         Ok(Loaded { checkpoint, manifest, coverage })
     }
 
-    /// The `pre-restore` checkpoint captures every path that the target holds, whatever ignore rules, secrets and caps
-    /// say: those are the ones that may be replaced.
+    /// Returns the request for the `pre-restore` checkpoint. It captures every path that the target holds, whatever
+    /// ignore rules, secrets and caps say, because these may be replaced.
     pub(super) fn safety_take(&self, restore: &Restore, loaded: &Loaded) -> Take {
         let file = |path: &RelPath| Target { path: path.clone(), recursive: false };
         let held = loaded.manifest.iter().map(|(path, _)| path);
@@ -84,7 +84,8 @@ impl Catalog {
         };
         let exists = |path: &RelPath| loaded.manifest.contains(path);
         let view = CoverageView { gitignore: &gitignore, exists: &exists };
-        // The paths of an undo or redo are those an operation changed: it had proven that what it created was absent.
+        // An undo or redo has the paths that an operation changed. That operation had proven that its new paths did not
+        // exist before.
         let stepping = restore.only.is_some();
         // Without its rules nothing proves that the checkpoint would have captured a path: nothing is deleted then.
         let rules = loaded
@@ -93,11 +94,11 @@ impl Catalog {
             .filter(|(path, entry)| path.name() == b".gitignore" && entry.kind == EntryKind::File);
         let rules_known = self.has_rules(&mut rules.map(|(_, entry)| entry.id))?;
         let judge = CaptureJudge::new(&loaded.coverage, &view);
-        // Inputs that are read-only now are no business of a run's, whatever the target knew of them.
+        // A run's restore leaves inputs alone that are read-only now, even if the target holds them.
         let inputs: &[String] = if loaded.checkpoint.record.kind.is_typed() { &self.policy.read_only } else { &[] };
         let allowed = Tracked::new(&[], inputs)?;
         let made = self.made_since(&loaded.checkpoint, &loaded.coverage, present)?;
-        // A directory that patterns say nothing of goes with what they track in it.
+        // A directory without a pattern of its own is removed with the tracked files in it.
         let holds_files = |dir: &RelPath| present.inside(dir).any(|(_, entry)| entry.kind != EntryKind::Dir);
         let goes_along = |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::Dir && holds_files(path);
         let covered = |path: &RelPath, entry: &ManifestEntry| match judge.verdict(path, entry) {
@@ -132,7 +133,7 @@ impl Catalog {
     pub(super) fn externals_after(&self, target: &Checkpoint) -> Result<Vec<External>> {
         let history = self.history()?;
         if self.is_foreign(target) {
-            // Its number counts elsewhere; times are all that both have.
+            // The number of a foreign checkpoint counts elsewhere, so times are compared.
             let later = history.externals.iter().filter(|external| external.time >= target.record.time);
             return Ok(later.cloned().collect());
         }

@@ -85,7 +85,7 @@ impl Catalog {
         Err(Error::new(Code::StaleSelection, text).hint(hint))
     }
 
-    /// Refuses a step over an operation that is not the next one any more: somebody else was quicker.
+    /// Refuses a step over an operation that is not the next one any more, because another process was quicker.
     ///
     /// # Errors
     /// `stale-selection`; those of [`Catalog::next_step`].

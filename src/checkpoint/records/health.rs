@@ -1,4 +1,4 @@
-//! A look at what can be wrong with the records of all workspaces.
+//! A look for faults in the records of all workspaces.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub struct Records {
     pub unreadable: Vec<PathBuf>,
     /// Restores that were interrupted, and in which workspace.
     pub interrupted: Vec<(Workspace, OperationStart)>,
-    /// Logs of before the machine was started that nobody has applied yet.
+    /// Logs from before the last start of the machine that are not applied yet.
     pub unapplied: Vec<PathBuf>,
 }
 

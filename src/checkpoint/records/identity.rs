@@ -1,9 +1,11 @@
-//! The identity of each workspace, kept twice: it says whose history is whose.
+//! The identity of each workspace, kept twice: it tells to which directory a history belongs.
 //!
-//! `workspaces/<id>/workspace.json` says which directory a history belongs to; `workspaces.index` in piton's home has a line for each
-//! workspace with the same. Both carry a checksum, so that a damaged path is not taken for another workspace's. A record without one, of
-//! an older build or a person, counts if the directory bears it out, and gets one. One that is lost or damaged is written anew from the
-//! other. Where neither is left, the view of an ordinary git may still name the directory ([`is_of`]). *Invariant:* a history is never given to a directory without evidence; what is left without an owner is said.
+//! `workspaces/<id>/workspace.json` names the directory of a history; `workspaces.index` in piton's home has a line
+//! with the same for each workspace. Both have a checksum, so that a damaged path is not taken for another workspace's.
+//! A record without one, from an older build or a person, counts if the directory confirms it, and gets one. A lost or
+//! damaged copy is written anew from the other. If both are lost, the view of an ordinary git may still name the
+//! directory ([`is_of`]). *Invariant:* a history is never given to a directory without evidence; histories without an
+//! owner are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -66,8 +68,8 @@ impl Identity {
         (is_whole && is_id(&identity.id) && identity.path.starts_with('/')).then_some(identity)
     }
 
-    /// Reads the record in a workspace's directory; `None` if it is lost, damaged, or of another. A record without a checksum that is
-    /// borne out is written anew with one.
+    /// Reads the record in a workspace's directory; `None` if it is lost, damaged, or of another. A confirmed record
+    /// without a checksum is written anew with one.
     fn read(dir: &Path) -> Option<Identity> {
         let mut identity = Identity::parse(&std::fs::read(dir.join("workspace.json")).ok()?)?;
         if dir.file_name()? != identity.id.as_str() || (identity.sum.is_none() && !identity.is_borne_out(dir)) {
@@ -82,8 +84,9 @@ impl Identity {
         Some(identity)
     }
 
-    /// True if the directory that the record names is the one that it was written for: by its inode, or by the view of an ordinary git.
-    /// The device plays no part, for its number may change at each start. A person who writes a record gives no inode.
+    /// Returns true if the named directory is the one for which the record was written: by its inode, or by the view of
+    /// an ordinary git. The device is not compared, for its number may change at each start. A record that a person
+    /// wrote has no inode.
     fn is_borne_out(&self, dir: &Path) -> bool {
         let Some(path) = self.path() else { return false };
         let facts = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_dir);
@@ -149,8 +152,8 @@ fn listed(home: &Home) -> Result<Vec<PathBuf>> {
     Ok(dirs)
 }
 
-/// Every record with its directory. Those that are lost are written anew where the index has them. Directories that are gone are noticed
-/// if nothing else is known, or if the look is `thorough`.
+/// Returns every record with its directory. Lost ones are written anew if the index has them. Missing directories are
+/// noticed if nothing else is known, or if the look is `thorough`.
 ///
 /// # Errors
 /// When the directory of workspaces cannot be listed.
@@ -166,7 +169,7 @@ pub(crate) fn all(home: &Home, thorough: bool) -> Result<Vec<(PathBuf, Identity)
         return Ok(found);
     }
     let index = index(home);
-    // The directory itself may be gone, and the history be there.
+    // The directory of records may be gone while the history still exists.
     let known: BTreeSet<PathBuf> = found.iter().map(|(dir, _)| dir.clone()).chain(lost.iter().cloned()).collect();
     let gone = index.keys().map(|id| home.workspaces().join(id)).filter(|dir| !known.contains(dir));
     for dir in lost.into_iter().chain(gone.collect::<Vec<_>>()) {
@@ -185,7 +188,7 @@ pub(crate) fn all(home: &Home, thorough: bool) -> Result<Vec<(PathBuf, Identity)
     Ok(found)
 }
 
-/// Has the index name a workspace whose record is whole.
+/// Adds a workspace with a whole record to the index.
 ///
 /// # Errors
 /// `disk-full`, `permission`.
@@ -204,7 +207,7 @@ pub(crate) fn keep(home: &Home, dir: &Path) -> Result<()> {
     replace_file(&index_file(home), &text)
 }
 
-/// Histories that no record owns: ids of directories and of refs.
+/// Returns the ids of histories without a record, from directories and from refs.
 ///
 /// # Errors
 /// When they cannot be listed.
@@ -231,7 +234,7 @@ pub(crate) fn is_of(dir: &Path, path: &Path) -> bool {
     config.split(|byte| *byte == b'\n').any(|known| known == line)
 }
 
-/// Writes down that a workspace was taken for a new one although there are histories without an owner.
+/// Notes as a mishap that a workspace was taken for a new one although there are histories without an owner.
 pub(crate) fn tell(home: &Home, path: &Path, unowned: &[String]) {
     let have = if unowned.len() == 1 { "a history has" } else { "histories have" };
     let text = format!(
@@ -304,13 +307,13 @@ mod tests {
             }
             assert_eq!(known(&older), std::slice::from_ref(&first));
             assert_eq!(std::fs::read_to_string(&record).unwrap(), whole, "it has a checksum now");
-            // The second copy says what is right; without one nobody can tell.
+            // The second copy decides; without one the right answer is not known.
             assert_eq!(known(&renamed), if has_index { vec![first.clone()] } else { vec![] });
             if has_index {
                 assert_eq!(std::fs::read_to_string(&record).unwrap(), whole);
             }
         }
-        // A directory that was made anew has another inode: the view of an ordinary git bears it out.
+        // A directory that was made anew has another inode: the view of an ordinary git confirms it.
         std::fs::rename(&project, scratch.path().join("old")).unwrap();
         std::fs::create_dir(&project).unwrap();
         assert_eq!(known(&older), []);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::{Code, Result};
 use crate::sys::fs::lock::{FileLock, Held, Mode, holder};
 
-/// The longest wait of an operation for a lock that somebody else holds.
+/// The longest wait of an operation for a lock that another process holds.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_mins(1);
 
 /// The exclusive lock of a workspace, held for the life of the value.
@@ -25,18 +25,18 @@ impl WorkspaceLock {
         FileLock::acquire(&file_in(dir), Mode::Exclusive, verb, wait).map(WorkspaceLock)
     }
 
-    /// Returns true if nobody has held the lock since the holding that gave `earlier`.
+    /// Returns true if no other process has held the lock since the holding that gave `earlier`.
     pub(crate) fn follows(&self, earlier: &Held) -> bool {
         self.0.follows(earlier)
     }
 
-    /// Returns the mark by which a later holder knows that nobody held the lock in between.
+    /// Returns the mark that tells a later holder if another one held the lock in between.
     pub(crate) fn held(&self) -> Held {
         self.0.held()
     }
 }
 
-/// Runs `look` while nobody writes; `None` if somebody does.
+/// Runs `look` while no process writes; `None` if one does.
 ///
 /// # Errors
 /// Returns the errors of `look` and of opening the lock.

@@ -1,4 +1,4 @@
-//! Mishaps that nobody was there to be told of: hooks write it down, `piton status` shows it.
+//! Mishaps of hooks, which have no person to tell: they are written down, and `piton status` shows them.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -10,13 +10,13 @@ use crate::model::text::{cut, printable};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::fs::durable::{append_private, replace_cache};
 
-/// A longer file is cut to its newest entries.
+/// The size from which on the file is cut to its newest entries.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Entries that are kept then, and shown at most.
+/// The number of entries that are kept then, and the most that are shown.
 const KEPT: usize = 50;
 
-/// Longest entry, in characters.
+/// The longest entry, in characters.
 const MAX_TEXT: usize = 500;
 
 /// Writes one sentence down, with the time.
@@ -30,7 +30,7 @@ pub fn note(home: &Home, text: &str) -> Result<()> {
         replace_cache(&path, format!("{kept}\n").as_bytes())?;
     }
     let line = format!("{} {}\n", rfc3339(now_ms()), cut(&printable(&redact(text)), MAX_TEXT));
-    // One call: two processes' entries do not mix.
+    // One call, so that the entries of two processes do not mix.
     append_private(&path).and_then(|mut file| file.write_all(line.as_bytes())).at("writing down what went wrong", &path)
 }
 

@@ -1,4 +1,4 @@
-//! The records of workspaces: whose history is whose, where it lies, and checks of it.
+//! The records of workspaces: the directory of each history, its files, and checks of them.
 
 pub mod health;
 pub mod home;

@@ -1,4 +1,4 @@
-//! Small facts of a workspace that no ref can hold: the next ordinal, the off switch, where runs stand.
+//! Small facts of a workspace that no ref can hold: the next ordinal, the off switch, the places of runs.
 //!
 //! The file may be missing or older than the store: the ordinal is then found again from the checkpoints themselves.
 
@@ -25,7 +25,7 @@ pub struct Detached {
     /// The patterns of the run before it was moved.
     #[serde(default)]
     pub tracked: Option<Vec<String>>,
-    /// The places where it stood before, if nothing was recorded in between: undoing leads there. The oldest first.
+    /// The earlier places, the oldest first, if nothing was recorded in between. Undoing leads there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<EarlierPoint>,
 }
@@ -75,7 +75,8 @@ pub struct WorkspaceState {
     pub next_ordinal: u64,
     /// The guard is switched off until this time (milliseconds since the epoch); `i64::MAX` for good.
     pub off_until: Option<i64>,
-    /// The moment at which it was switched off for a span: a clock that stands before that has jumped, and the span is over.
+    /// The time at which it was switched off for a span: if the clock is before that, it was set back, and the span is
+    /// over.
     pub off_since: Option<i64>,
     /// The runs that were moved and have recorded nothing since, by run id.
     pub detached: BTreeMap<String, Detached>,

@@ -1,8 +1,9 @@
-//! A check that everything that names a checkpoint finds it: refs of all workspaces, state, journals and logs; and which names can
-//! be made again from what the store holds.
+//! Checks that everything that names a checkpoint finds it: refs of all workspaces, state, journals and logs. Finds the
+//! names that can be made again from the store.
 //!
-//! Pins stand in checkpoints themselves: what is pinned is there as long as its ref is. *Invariant:* a check changes nothing; a
-//! repair puts a ref where none can be read, and deletes nothing. *Invariant:* where two answers are possible there is no repair.
+//! Pins are part of checkpoints: a pinned checkpoint exists as long as its ref does. *Invariant:* a check changes
+//! nothing; a repair puts a ref where none can be read, and deletes nothing. *Invariant:* where two answers are
+//! possible there is no repair.
 
 mod derive;
 
@@ -24,7 +25,7 @@ use crate::model::id::ObjectId;
 use crate::store::health::Ailment;
 use crate::store::{Holes, RefEntry, Store, log};
 
-/// The longest wait for somebody who is at work in a workspace.
+/// The longest wait for a process at work in a workspace.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A damage that was found.
@@ -37,7 +38,7 @@ pub enum Damage {
         /// The reason, as the end of a sentence.
         why: String,
     },
-    /// The ref names what is not there, or is no commit.
+    /// The ref names an object that is missing, or is no commit.
     NoCommit {
         /// The ref's full name.
         name: String,
@@ -51,7 +52,7 @@ pub enum Damage {
         /// The contradiction, as a sentence without a full stop.
         why: String,
     },
-    /// Something that a checkpoint comes from is missing.
+    /// An ancestor of a checkpoint is missing.
     Gap {
         /// The full name of the ref from which the history was followed.
         name: String,
@@ -99,7 +100,7 @@ pub enum Damage {
         /// The whole sentence.
         what: String,
     },
-    /// Something of a checkpoint's content is not there.
+    /// A part of a checkpoint's content is missing.
     Hole {
         /// The checkpoint's number.
         ordinal: u64,
@@ -111,12 +112,12 @@ pub enum Damage {
         /// The whole sentence.
         what: String,
     },
-    /// Somebody is at work: not looked at.
+    /// Another process is at work, so this was not looked at.
     Busy,
 }
 
 impl Damage {
-    /// Returns true if something is lost, or will be missed; the rest is only worth knowing.
+    /// Returns true if something is lost, or will be missing; other findings are only for information.
     pub fn is_harm(&self) -> bool {
         !matches!(self, Damage::Orphans { .. } | Damage::OddName { .. } | Damage::Busy)
     }
@@ -171,7 +172,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// A ref that is put where it can be derived to have been.
+/// A ref that is set to the place that can be derived for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// The ref's full name.
@@ -252,7 +253,7 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
             findings.push(Finding { workspace: id.clone(), damage, repair });
         }
     }
-    // Everything was looked at: status and lists need not look for holes any more.
+    // Everything was looked at, so status and lists need not look for holes any more.
     if !findings.iter().any(|finding| finding.damage.is_harm() || finding.damage == Damage::Busy) {
         holes.trust();
     }
@@ -277,7 +278,7 @@ pub fn repair(home: &Home, store: &Store, finding: &Finding) -> Result<()> {
     store.put_ref(&repair.name, repair.to)
 }
 
-/// The workspace that a ref's name says; `None` for names that are none of ours.
+/// Returns the workspace in a ref's name; `None` for names that are not piton's.
 fn owner(name: &str) -> Option<&str> {
     let rest =
         ["refs/heads/", "refs/piton/", "refs/piton-remotes/"].iter().find_map(|start| name.strip_prefix(start))?;
@@ -328,7 +329,7 @@ impl WorkspaceCheck<'_> {
         self.walk(name, id);
     }
 
-    /// Notes what a ref names, and everything it comes from along its run.
+    /// Notes the checkpoint that a ref names, and all its ancestors along the run.
     fn walk(&mut self, name: &str, tip: ObjectId) {
         let is_branch = name.starts_with("refs/heads/") || name.contains("/heads/");
         let mut next = Some(tip);
@@ -345,7 +346,7 @@ impl WorkspaceCheck<'_> {
         }
     }
 
-    /// The runs' checkpoints that leaves stand on: a branch names each. Of another machine's there may be leaves alone.
+    /// Checks the parents of leaves: a branch must name each. Fetched leaves may come without their branch.
     fn at_parents(&mut self) {
         let is_leaf = |record: &Record| record.workspace == self.id && !record.kind.is_typed();
         let leaves = self.named.iter().filter(|(_, record)| is_leaf(record));
@@ -361,7 +362,7 @@ impl WorkspaceCheck<'_> {
         }
     }
 
-    /// Everything that the trees of named checkpoints name.
+    /// Checks everything that the trees of named checkpoints name.
     fn at_contents(&mut self, holes: &mut Holes<'_>) -> Result<()> {
         let mut named: Vec<(u64, ObjectId)> = self.named.iter().map(|(id, record)| (record.ordinal, *id)).collect();
         named.sort_unstable();
@@ -387,7 +388,7 @@ impl WorkspaceCheck<'_> {
         for (name, id) in last {
             let stands = self.store.refs(&name)?.into_iter().any(|entry| entry.name == name && entry.target.is_ok());
             if !stands && owner(&name) == Some(self.id) {
-                // Said once, with what can be done.
+                // Reported once, with the repair.
                 self.found.retain(|(_, about)| about.as_deref() != Some(name.as_str()));
                 self.say(Damage::NotFromLog { name: name.clone(), id }, Some(&name));
             }
@@ -430,7 +431,7 @@ impl WorkspaceCheck<'_> {
             self.must_be("the interrupted restore", begin.target);
             self.must_be("the interrupted restore", begin.pre_restore);
         }
-        // Older steps may be gone by retention; these are kept from it.
+        // Retention may have dropped older steps, but not these.
         for (step, what) in [(history.undo.last(), "the next undo"), (history.redo.last(), "the next redo")] {
             if let Some(step) = step {
                 self.must_be(what, step.to);

@@ -1,4 +1,4 @@
-//! Workspaces: which directory an event belongs to, and its identity.
+//! Workspaces: finds the directory of an event, and its identity.
 //!
 //! A workspace has a random id made at first sight and is looked up by canonical path. Device and inode are recorded as
 //! evidence of "moved" only: a re-clone at the same path is the same workspace.
@@ -42,7 +42,7 @@ const MARKERS: &[&str] = &[
 const SYSTEM: &[&str] =
     &["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr"];
 
-/// Directories that are never captured as trees themselves; what lies inside may be a workspace.
+/// Directories that are never captured as trees themselves; the directories inside may be workspaces.
 const BROAD: &[&str] = &[
     "/",
     "/home",
@@ -110,8 +110,8 @@ impl Workspace {
         }
     }
 
-    /// Lists all workspaces known to this home, the oldest first. A record that is lost or damaged is written anew from its second copy; one
-    /// that has none is passed over (its checkpoints stay in the store).
+    /// Lists all workspaces known to this home, the oldest first. A lost or damaged record is written anew from its
+    /// second copy; without one it is passed over (its checkpoints stay in the store).
     ///
     /// # Errors
     /// When the directory of workspaces cannot be listed.
@@ -157,7 +157,7 @@ fn canonical_dir(path: &Path) -> Result<PathBuf> {
     if canonical.is_dir() { Ok(canonical) } else { Err(no_dir()) }
 }
 
-/// piton never guards its own store: that would be a loop.
+/// Refuses piton's own directories: guarding the store would be a loop.
 fn refuse_own(home: &Home, path: &Path) -> Result<()> {
     if path.starts_with(home.path()) {
         return Err(Error::new(Code::WorkspaceRefused, "this is piton's own store, which is not a workspace")

@@ -1,4 +1,4 @@
-//! Other machines and other tools: sending checkpoints, receiving them, and a view for an ordinary git.
+//! Other machines and other tools: sends and receives checkpoints, and makes a view for an ordinary git.
 
 pub mod receive;
 pub mod send;

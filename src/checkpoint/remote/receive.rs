@@ -1,8 +1,9 @@
 //! Other machines' checkpoints: fetched by an ordinary git, judged, and kept as read-only timelines.
 //!
-//! They stand in `refs/piton-remotes/<workspace>/<theirs>/heads/<run>` and `…/<kind>/<ordinal>`, where `<theirs>` is the id of the
-//! workspace that they were recorded in. An id finds them like one's own; numbers are one's own alone. Nothing here is counted,
-//! dropped or moved by retention, runs or rollbacks; a run's branch goes forward only.
+//! Their refs are `refs/piton-remotes/<workspace>/<theirs>/heads/<run>` and `…/<kind>/<ordinal>`, where `<theirs>` is
+//! the id of the workspace in which they were recorded. They are found by id; numbers belong to this workspace's own
+//! checkpoints alone. Nothing here is counted, dropped or moved by retention, runs or rollbacks; a run's branch goes
+//! forward only.
 //!
 //! *Invariant:* fetched content is untrusted. Only commits that are checkpoints of the workspace under whose name they
 //! came are named, with all that they come from, and only with trees that there is room for. Any other fetched object
@@ -34,13 +35,13 @@ const ASIDE: &str = "fetch-";
 /// The result of a fetch.
 #[derive(Debug, Default)]
 pub struct Received {
-    /// Names that are new or went forward, below the other workspace's id.
+    /// Names that are new or moved forward, below the other workspace's id.
     pub new: Vec<String>,
-    /// The number of those that stood already.
+    /// The number of names that were there already.
     pub known: u64,
     /// Names at the remote that were not taken over, and why.
     pub refused: Vec<(String, String)>,
-    /// Git got through to the end.
+    /// True if git got through to the end.
     pub whole: bool,
 }
 
@@ -73,11 +74,11 @@ impl Catalog {
     /// # Errors
     /// When there is no git; those of locks and of the store.
     pub(crate) fn fetch(&self, remote: &OsStr) -> Result<Fetched> {
-        // One at a time; never waited for by who holds another lock.
+        // One fetch at a time. The lock comes first in the lock order, so its holder waits without another lock.
         let ours = self.workspace.dir.join("fetch.lock");
         let lock = FileLock::acquire(&ours, Mode::Exclusive, "fetching", LOCK_WAIT)?;
         self.sweep_fetches()?;
-        // A git whose piton was killed may still write into its own.
+        // Each fetch has a directory of its own: the git of a killed piton may still write into an older one.
         let dir = self.workspace.dir.join(format!("{ASIDE}{}.git", unique_suffix()));
         let mut quarantine = self.store.quarantine(&dir, &self.known_refs()?)?;
         let whole = fetch(&quarantine, remote, &self.workspace.id)?;
@@ -121,7 +122,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Lists what need not be sent: what was fetched before, and one's own.
+    /// Lists the refs that need not be sent: earlier fetched ones and this workspace's own.
     fn known_refs(&self) -> Result<Vec<(String, ObjectId)>> {
         let mut known = Vec::new();
         for prefix in [self.foreign_prefix(), self.branch_prefix(), self.leaf_prefix()] {
@@ -170,7 +171,7 @@ impl Locked<'_> {
     }
 }
 
-/// Has git fetch every run and checkpoint of others; says whether it got through.
+/// Has git fetch every run and checkpoint of other workspaces. Returns true if it got through.
 fn fetch(quarantine: &Quarantine, remote: &OsStr, own: &str) -> Result<bool> {
     let ignored: Vec<String> = FSCK_IGNORED.iter().map(|name| format!("fetch.fsck.{name}")).collect();
     let mut settings = vec![
@@ -204,7 +205,7 @@ fn parse(name: &str) -> Result<ArrivedRef, String> {
             let kind = CheckpointKind::parse(kind).filter(|kind| !kind.is_typed()).ok_or_else(odd)?;
             let ordinal: u64 = number.parse().map_err(|_| odd())?;
             let rest = format!("{}/{ordinal}", kind.as_str());
-            // `+1` and `01` are numbers, and no names of ours.
+            // `+1` and `01` parse as numbers, but are no names that piton writes.
             if !name.ends_with(&rest) {
                 return Err(odd());
             }
@@ -219,7 +220,7 @@ fn is_run(run: &str) -> bool {
     run.len() <= 80 && run.bytes().all(plain) && !run.ends_with(".lock")
 }
 
-/// Judges what came in.
+/// The judge of arrived refs.
 struct ArrivalReview<'s> {
     /// The quarantine as a store.
     aside: &'s Store,
@@ -232,8 +233,8 @@ struct ArrivalReview<'s> {
 }
 
 impl ArrivalReview<'_> {
-    /// Passes a commit if it, and all that it comes from, are checkpoints of the workspace that its name says, with trees that there
-    /// is room for.
+    /// Passes a commit if it and all its ancestors are checkpoints of the workspace in its name, with trees that fit
+    /// into memory.
     fn vouch(&mut self, named: &ArrivedRef, tip: ObjectId) -> Result<(), String> {
         let mut next = Some(tip);
         let mut passed = Vec::new();
@@ -262,7 +263,7 @@ impl ArrivalReview<'_> {
     }
 }
 
-/// Returns true if `old` is among what `new` comes from.
+/// Returns true if `old` is an ancestor of `new`.
 fn comes_from(quarantine: &Quarantine, new: ObjectId, old: ObjectId) -> Result<bool> {
     let mut merge_base = git::command(quarantine.git_dir(), None, GitReach::Here, &[]);
     merge_base.args(["merge-base", "--is-ancestor", &old.to_string(), &new.to_string()]);

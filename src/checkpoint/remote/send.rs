@@ -1,9 +1,11 @@
-//! The choice of what `piton push` sends: this workspace's runs and checkpoints, under names that several machines can share a remote with.
+//! Chooses the checkpoints that `piton push` sends: this workspace's runs and checkpoints, under names by which several
+//! machines can share a remote.
 //!
-//! A run goes to `refs/heads/piton/<workspace>/<run>`, any other checkpoint to `refs/piton/<workspace>/<kind>/<ordinal>`. A workspace's
-//! id is random: no two machines have the same. *Invariant:* nothing from which a checkpoint with secrets can be reached is
-//! sent without being asked for, be they in its files or in what its message tells of a command. Messages are looked at once more
-//! with what this version knows of secrets: an older one may have recorded them.
+//! A run goes to `refs/heads/piton/<workspace>/<run>`, any other checkpoint to
+//! `refs/piton/<workspace>/<kind>/<ordinal>`. A workspace's id is random: no two machines have the same. *Invariant:*
+//! nothing from which a checkpoint with secrets can be reached is sent unless asked for, whether they are in its files
+//! or in its message. Messages are checked again by this version's table of secrets: an older version may have recorded
+//! them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -43,7 +45,7 @@ impl Catalog {
         let (leaves, branches) = (self.leaf_prefix(), self.branch_prefix());
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
-        // Base captures keep objects alive here, and are nobody's to go back to.
+        // Base captures only keep objects alive here; no person goes back to them.
         let wanted = |record: &Record| record.kind != CheckpointKind::Turn && run.is_none_or(|run| record.run == run);
         let mut found: Vec<(ObjectId, String, String)> = Vec::new();
         for branch in self.refs(&branches)? {
@@ -125,7 +127,7 @@ impl Catalog {
         // A tree that only a capture can have made is let through.
         match admitted.or_else(|_| self.check_size(&commit.tree)) {
             Err(error) if error.code() == Code::TooLarge => return Some(WithholdReason::Large(record.ordinal)),
-            // git says what is missing.
+            // git reports missing objects itself.
             Err(_) | Ok(()) => {}
         }
         if record.holds_secrets() {
@@ -160,9 +162,9 @@ struct SendReview {
 /// The reasons for not sending something, the lesser reasons first; checkpoints by their numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WithholdReason {
-    /// Its message holds a secret.
+    /// The message of this checkpoint holds a secret.
     Told(u64),
-    /// Its files do.
+    /// The files of this checkpoint hold secrets.
     Secrets(u64),
     /// Its trees name more paths than there is memory for.
     Large(u64),

@@ -1,11 +1,12 @@
-//! A workspace as a git repository of its own: what `piton git` and `piton env` show.
+//! A workspace as a git repository of its own, for `piton git` and `piton env`.
 //!
-//! `view.git` in the workspace's records has no objects: its alternates are the store's. Its refs are this workspace's: runs as
-//! branches, every other checkpoint as `refs/piton/<kind>/<ordinal>`, other machines' below `refs/remotes`. HEAD is detached
-//! where the workspace stands. It is derived: each call makes it anew as far as something differs, under a lock of its own.
+//! `view.git` in the workspace's records has no objects: its alternates are the store's. Its refs are this workspace's:
+//! runs as branches, every other checkpoint as `refs/piton/<kind>/<ordinal>`, other machines' below `refs/remotes`.
+//! HEAD is detached where the workspace stands. It is derived: each call updates it where something differs, under a
+//! lock of its own.
 //!
-//! *Invariant:* all refs are one file, replaced by rename: a reader sees them of one moment, whenever the writer is killed.
-//! *Invariant:* nothing is named that the store does not have.
+//! *Invariant:* all refs are one file, replaced by rename: a reader sees the refs of one moment, even if the writer is
+//! killed. *Invariant:* no ref names an object that the store does not have.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,7 +29,8 @@ use crate::sys::fs::lock::{FileLock, Mode};
 /// The first line of a configuration that this version writes.
 const MARK: &str = "# piton view 1\n";
 
-/// No conversion of content, whatever the workspace's `.gitattributes` say: what is stored is what was there.
+/// Attributes that switch off every conversion, whatever the workspace's `.gitattributes` say: stored content is as it
+/// was on the disk.
 const ATTRIBUTES: &[u8] = b"* -text -eol -crlf -ident -filter -working-tree-encoding -export-ignore -export-subst\n";
 
 /// The place of a workspace without checkpoints.
@@ -43,7 +45,7 @@ pub struct View {
     pub work_tree: PathBuf,
     /// The checkpoint at which the workspace stands.
     pub head: Option<Checkpoint>,
-    /// Some checkpoint that it shows holds secrets.
+    /// True if a checkpoint in it holds secrets.
     pub holds_secrets: bool,
     /// Refs that are not shown, and why.
     pub faults: Vec<String>,
@@ -52,7 +54,8 @@ pub struct View {
 impl View {
     /// Returns an ordinary git on it.
     pub fn command(&self, reach: GitReach) -> Command {
-        // On the way to a server paths are those of the caller's directory: git would go to the root of the work tree first.
+        // For a connection to a server no work tree is set: git would change to its root, and relative paths would be
+        // wrong.
         let work_tree = Some(self.work_tree.as_path()).filter(|dir| reach == GitReach::Here && dir.is_dir());
         git::command(&self.git_dir, work_tree, reach, &[])
     }
@@ -64,7 +67,7 @@ impl View {
         self.git_dir.join("index").is_file() && noted.is_ok_and(|known| known == tree)
     }
 
-    /// Makes the private index hold what HEAD holds, so that `status` and `diff` say what changed since.
+    /// Makes the private index equal to HEAD, so that `status` and `diff` show the changes since.
     ///
     /// # Errors
     /// When there is no git, or it fails.
@@ -89,7 +92,7 @@ impl View {
             gone(&aside)?;
             git::printed(&mut git(&["read-tree", &tree]), None)?;
         }
-        // piton's own entry is in no work tree: it is not to look deleted there.
+        // piton's own entry is in no work tree: without this it would look deleted.
         let own = git::printed(&mut git(&["ls-files", "-z", "--", ":(top).piton"]), None)?;
         if !own.is_empty() {
             git::printed(&mut git(&["update-index", "-z", "--skip-worktree", "--stdin"]), Some(&own))?;
@@ -103,7 +106,7 @@ fn lock(git_dir: &Path) -> Result<FileLock> {
     FileLock::acquire(&git_dir.with_extension("lock"), Mode::Exclusive, "making the view", LOCK_WAIT)
 }
 
-/// Removes what killed writers left, and refs that somebody's `--unsafe` put before ours.
+/// Removes leftovers of killed writers, and refs that a `--unsafe` call put before piton's.
 fn tidy_view(git_dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(git_dir).at("listing", git_dir)? {
         let entry = entry.at("listing", git_dir)?;
@@ -139,7 +142,7 @@ impl Catalog {
     /// Returns the errors of listing refs and of writing.
     pub fn view(&self) -> Result<View> {
         let git_dir = self.workspace.dir.join("view.git");
-        // Held from before the refs are listed: who comes later writes what is newer.
+        // Taken before the refs are listed, so that a later writer has newer refs.
         let _lock = lock(&git_dir)?;
         let (refs, faults) = self.view_refs()?;
         let head = self.stands_at()?;
@@ -218,8 +221,8 @@ impl Catalog {
         Ok((refs, faults))
     }
 
-    /// Returns where the workspace stands: the newest checkpoint that looked at all of it, whatever patterns let it record, or what
-    /// a whole restore after it went back to.
+    /// Returns the checkpoint at which the workspace stands: the newest one that looked at all of it, even if patterns
+    /// narrowed it, or the target of a later whole restore.
     ///
     /// # Errors
     /// Returns the errors of reading refs and journal.
@@ -244,7 +247,8 @@ impl Catalog {
             }
         }
         let ordinal = newest.map_or(0, |newest| newest.record.ordinal);
-        // An undo or redo steps over some paths only: all else stands at its target if nothing was recorded between the two.
+        // An undo or redo changes some paths only: all others are as in its target if nothing was recorded between the
+        // two.
         let mut is_whole = |begin: &OperationStart| {
             let before = shown.by_ref().skip_while(|checkpoint| checkpoint.id != begin.pre_restore).nth(1);
             begin.only.is_none() || before.is_some_and(|before| before.id == begin.target)

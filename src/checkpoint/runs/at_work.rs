@@ -1,6 +1,6 @@
 //! The codons at work.
 //!
-//! A codon runs only while somebody holds its run's lock, which the kernel frees with its process.
+//! A codon runs only while a process holds its run's lock, which the kernel frees with that process.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::run::{Run, Running, dir};
 use crate::error::{Code, Error, Result};
 use crate::sys::fs::lock::{FileLock, Mode};
 
-/// The longest wait for somebody who looks whether a codon runs.
+/// The longest wait for another process that only checks for a running codon.
 const LOOKING: Duration = Duration::from_secs(1);
 
 /// The codons that this process has begun, by run.
@@ -43,7 +43,7 @@ impl Codons {
         self.0.remove(run);
     }
 
-    /// Returns the codon that a run is at, if somebody is really at it.
+    /// Returns the running codon of a run, if a process really holds it.
     pub(crate) fn running(&self, workspace: &Path, run: &str) -> Result<Option<Running>> {
         let Some(running) = Run::load(workspace, run)?.and_then(|state| state.running) else { return Ok(None) };
         if self.0.contains_key(run) {

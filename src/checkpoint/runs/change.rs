@@ -18,7 +18,7 @@ impl Locked<'_> {
         Ok(state)
     }
 
-    /// Notes that a run begins, or goes on.
+    /// Notes that a run begins or continues.
     ///
     /// # Errors
     /// Returns the errors of the lock and of writing.
@@ -35,11 +35,12 @@ impl Locked<'_> {
         changed.map(drop)
     }
 
-    /// Notes that a run has ended, and returns what was recorded of its end: a codon that still runs as cut off, else what changed
-    /// since the run's last typed checkpoint. A run that nobody began and that has no codons records nothing.
+    /// Notes that a run has ended, and returns the checkpoint of its end. A codon that still runs is recorded as
+    /// `exit`, else changes since the run's last typed checkpoint are. A run that was never begun and has no codons
+    /// records nothing.
     ///
     /// # Errors
-    /// Returns the errors of the lock, of taking the checkpoint and of writing; then the run goes on.
+    /// Returns the errors of the lock, of taking the checkpoint and of writing; then the run stays open.
     pub(crate) fn end_run(
         &mut self,
         run: &str,
@@ -90,7 +91,7 @@ impl Locked<'_> {
                 .field("run")
                 .hint("name another one, or none: then an id is made"));
         }
-        // Detached first: a run whose file is missing is found again from its first checkpoint.
+        // The run is detached first: if its file is missing after a crash, it is found again from its first checkpoint.
         self.detach(&begin.run, from.id)?;
         let run = Run {
             named: begin.named.clone(),

@@ -1,7 +1,7 @@
 //! Codons: the named steps of a run, each with its typed checkpoints.
 //!
-//! Crash order: objects → ref → run state. A run's file that still names a codon whose checkpoint stands costs nothing: that a
-//! codon runs is believed only while somebody holds the run's lock, which the kernel frees with its process.
+//! Crash order: objects → ref → run state. A run's file may still name a codon that is recorded already, which does no
+//! harm: a codon counts as running only while a process holds the run's lock, which the kernel frees with that process.
 
 use super::run::{NO_CODON, Run, Running, dir};
 use crate::checkpoint::capture::request::{CodonTag, Take, Taken};
@@ -14,10 +14,10 @@ use crate::sys::clock::now_ms;
 use crate::sys::fs::durable::create_private_dir;
 use crate::sys::interrupt::Flow;
 
-/// Longest id of a codon, in bytes.
+/// The longest id of a codon, in bytes.
 const MAX_ID: usize = 128;
 
-/// Longest name of a codon, in characters.
+/// The longest name of a codon, in characters.
 const MAX_NAME: usize = 200;
 
 /// A codon that begins.
@@ -38,7 +38,7 @@ pub struct NewCodon {
 pub struct CodonMark {
     /// `rig-setup`, `completed`, `error` or `skipped`.
     pub kind: CheckpointKind,
-    /// The running one when absent.
+    /// The id; absent for the running one.
     pub id: Option<String>,
     /// The name of a codon that is skipped before it began; `None` has its id stand for it. A running one keeps its own.
     pub name: Option<String>,
@@ -48,17 +48,17 @@ pub struct CodonMark {
     pub turn: Option<String>,
 }
 
-/// A client of a run that goes away.
+/// A client of a run that disconnects.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure {
     /// The client, as [`NewCodon::client`] names it.
     pub client: u64,
-    /// The run was open for it.
+    /// True if it had the run open.
     pub was_open: bool,
 }
 
 impl NewCodon {
-    /// Refuses an id or a pattern that is none.
+    /// Refuses a malformed id or pattern.
     pub(crate) fn check(&self) -> Result<()> {
         checked_id(&self.id)?;
         Tracked::new(&self.tracked, &[]).map_err(|error| error.field("trackedFiles")).map(drop)
@@ -96,11 +96,11 @@ impl Locked<'_> {
         catalog.patterns_of(run, false)
     }
 
-    /// Records what has become of a codon: always, even when no file changed.
+    /// Records an event of a codon, even when no file changed.
     ///
     /// # Errors
-    /// `no-such-codon` when it does not run (only `skipped` may be said of one that never began); `codon-running` when another
-    /// process runs it; those of taking a checkpoint.
+    /// `no-such-codon` when it does not run (only `skipped` is allowed for one that never began); `codon-running` when
+    /// another process runs it; those of taking a checkpoint.
     pub(crate) fn mark_codon(&mut self, run: &str, mark: &CodonMark, control: &dyn Fn() -> Flow) -> Result<Taken> {
         if self.codons.client(run).is_none() {
             self.codons.refuse_running(&self.catalog.workspace.dir, run)?;
@@ -141,7 +141,7 @@ impl Locked<'_> {
         self.change_run(run, |state| state.running = None).map(drop)
     }
 
-    /// Records that a client of a run went away while a codon that it had begun ran, or while the run was open.
+    /// Records that a client of a run disconnected while its codon ran, or while the run was open.
     ///
     /// # Errors
     /// Returns the errors of taking a checkpoint.
@@ -153,7 +153,7 @@ impl Locked<'_> {
         control: &dyn Fn() -> Flow,
     ) -> Result<()> {
         let begun_by = self.codons.client(run);
-        // A codon of another client of the same run goes on.
+        // A codon of another client of the same run keeps running.
         if begun_by == Some(departure.client) || (departure.was_open && begun_by.is_none()) {
             self.record_exit(run, turn, control)?;
         }

@@ -1,4 +1,4 @@
-//! The runs of a workspace, with their timelines and where these come from.
+//! The runs of a workspace, with their timelines and the origins of these.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -30,7 +30,7 @@ pub struct ListedRun {
     pub run: String,
     /// The content of its file; its defaults if there is none.
     pub state: Run,
-    /// The codon that somebody is really at.
+    /// The codon that really runs.
     pub running: Option<Running>,
     /// In the order in which they ended.
     pub branches: Vec<Branch>,
@@ -108,7 +108,7 @@ impl Catalog {
         let mut names = Vec::new();
         for entry in entries {
             let name = entry.at("listing", &path)?.file_name().to_string_lossy().into_owned();
-            // Locks, and what a killed process has left of a replacement.
+            // Locks and leftovers of killed processes are no runs.
             if !name.ends_with(".lock") && !name.contains(".tmp-") {
                 names.push(name);
             }
@@ -130,7 +130,7 @@ impl Catalog {
         let mut runs: BTreeMap<String, Vec<Branch>> = BTreeMap::new();
         let mut tips: Vec<(&Checkpoint, String)> = Vec::new();
         for entry in self.refs(&self.branch_prefix())? {
-            // A broken one is told of by the list of all checkpoints.
+            // A broken one is in the list of all checkpoints.
             let tip = entry.target.ok().and_then(|id| known.get(&id).copied());
             tips.extend(tip.map(|tip| (tip, short(&entry.name).to_owned())));
         }
@@ -156,7 +156,8 @@ impl Catalog {
         Ok(runs)
     }
 
-    /// Returns the checkpoint behind which a branch begins; a checkpoint that is not kept any more is still in the branch's own history.
+    /// Returns the checkpoint that a branch's first one follows. Even if it was dropped, it is still in the branch's
+    /// own history.
     fn origin_of(&self, id: ObjectId, known: Option<&Checkpoint>) -> Option<ForkPoint> {
         let read = known.cloned().map_or_else(|| self.read(id, &"".into()), Ok).ok()?;
         Some(ForkPoint { run: read.record.run.clone(), checkpoint: id, ordinal: read.record.ordinal })

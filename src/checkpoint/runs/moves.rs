@@ -1,4 +1,4 @@
-//! Moves of runs: where the next typed checkpoint of one goes after a rollback or a fork.
+//! Moves of runs: sets the place of a run's next typed checkpoint after a rollback or a fork.
 
 use super::rollback::RolledBack;
 use crate::checkpoint::catalog::branches::find;
@@ -57,7 +57,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Has a run stand at a checkpoint: branch and patterns are those of there.
+    /// Moves a run to a checkpoint, with the branch and the patterns of that place.
     fn move_run(&self, run: &str, target: ObjectId) -> Result<()> {
         self.detach(run, target)?;
         let tracked = self.catalog.tracked_at(Some(target))?;
@@ -73,8 +73,8 @@ impl Locked<'_> {
         self.change_run(run, |state| state.tracked = tracked).map(drop)
     }
 
-    /// Has a run's next typed checkpoint open a new branch from `from`. Its old branch stays. The operation
-    /// that is at work may have done it already, before it was cut off.
+    /// Notes that a run's next typed checkpoint opens a new branch from `from`. Its old branch stays. The present
+    /// operation may have done so already, before it was interrupted.
     pub(super) fn detach(&self, run: &str, from: ObjectId) -> Result<()> {
         let refs = self.catalog.refs(&self.catalog.branch_prefix())?;
         let mut state = self.catalog.state();
@@ -93,8 +93,8 @@ impl Locked<'_> {
         state.save(&self.catalog.workspace.dir, &self.lock)
     }
 
-    /// Takes it back, if nothing was recorded since: the run goes on where it was before. Returns the patterns that it had there,
-    /// if they were noted.
+    /// Takes a move back, if nothing was recorded since: the run continues at its earlier place. Returns the patterns
+    /// that it had there, if they were noted.
     fn reattach(&self, run: &str, from: ObjectId) -> Result<Option<Vec<String>>> {
         let mut state = self.catalog.state();
         let Some(detached) = state.detached.get_mut(run).filter(|detached| detached.from == from) else {

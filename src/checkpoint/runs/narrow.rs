@@ -1,8 +1,8 @@
 //! The files that typed checkpoints record: those that the patterns in force track, and those that were recorded before.
 //!
-//! Nothing else is ever narrowed, so that a narrow pattern loses nothing: `auto`, `manual` and `pre-restore` checkpoints see
-//! the whole workspace. The patterns are recorded with the checkpoint: they say what its absences mean, and what a run goes
-//! on with when its state is lost.
+//! Nothing else is ever narrowed, so that a narrow pattern loses nothing: `auto`, `manual` and `pre-restore`
+//! checkpoints see the whole workspace. The patterns are recorded with the checkpoint: they tell which absences count,
+//! and they are the run's patterns if its state is lost.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
@@ -44,15 +44,15 @@ pub struct TrackedNow {
     pub patterns: Vec<String>,
     /// Files that typed checkpoints record.
     pub matched: Vec<RelPath>,
-    /// Files that came to be during the run and that no pattern covers: no typed checkpoint has them.
+    /// Files that were made during the run and that no pattern covers: no typed checkpoint has them.
     pub missed: Vec<RelPath>,
 }
 
 /// The most by which a file system's times may be behind the clock.
 const TICK_MS: i64 = 10;
 
-/// Returns the checkpoint that shows best what a run found when it began. That is its own first one where that saw everything, else
-/// the last one before it that did, else the run's first one that did.
+/// Returns the checkpoint that shows best which files a run found when it began. That is its own first one if that saw
+/// everything, else the last earlier one that did, else the run's first one that did.
 fn found_by<'a>(run: &str, all: &'a [Checkpoint]) -> Option<&'a Checkpoint> {
     let own = |c: &&Checkpoint| c.record.run == run;
     let first = all.iter().find(own)?;
@@ -61,14 +61,14 @@ fn found_by<'a>(run: &str, all: &'a [Checkpoint]) -> Option<&'a Checkpoint> {
 }
 
 impl Narrowing {
-    /// Returns true if nothing that `exists` could be left out.
+    /// Returns true if the narrowing can leave nothing out; `exists` tells which inputs there are.
     pub(crate) fn spares(&self, exists: &dyn Fn(&RelPath) -> bool) -> bool {
         let there =
             |root: &String| RelPath::parse(root.as_bytes()).map_or(true, |root| root.is_root() || exists(&root));
         self.tracked.is_all_but_inputs() && !literal_roots(&self.read_only).iter().any(there)
     }
 
-    /// Leaves out what is not recorded, with the directories in which nothing is, and says so in the coverage.
+    /// Leaves out files that are not recorded, and directories without recorded ones, and notes that in the coverage.
     pub(crate) fn apply(&self, manifest: &mut Manifest, coverage: &mut Coverage) {
         let recorded = |path: &RelPath| self.tracked.matches(path) || self.kept.contains(path);
         let left_out = |path: &RelPath, entry: &ManifestEntry| entry.kind != EntryKind::Dir && !recorded(path);
@@ -108,7 +108,7 @@ impl Catalog {
         Ok(Some(Narrowing { tracked, patterns, read_only, kept }))
     }
 
-    /// Returns the patterns that a typed checkpoint records by. One that is no codon's is its run's end.
+    /// Returns the patterns that a typed checkpoint records by. A checkpoint without a codon is the end of its run.
     fn patterns_for(&self, draft: &Draft) -> Result<Vec<String>> {
         let at_end =
             draft.codon.as_ref().is_none_or(|codon| draft.kind == CheckpointKind::Exit && codon.id == NO_CODON);
@@ -123,9 +123,9 @@ impl Catalog {
         Ok(self.files_of(&tree)?.into_iter().filter(|path| allowed.matches(path)).collect())
     }
 
-    /// Lists the files of a run that came to be after `target`, although its patterns say nothing of them. A later typed checkpoint of
-    /// its run recorded them, and the last whole checkpoint before it shows that they were not there. Any other file that `target`
-    /// did not look for may be somebody's.
+    /// Lists the files that a run made after `target`, although the patterns of `target` do not cover them. A later
+    /// typed checkpoint of the run recorded them, and the last whole checkpoint before it shows that they were not
+    /// there. Any other file that `target` did not look for may be a person's.
     pub(crate) fn made_since(
         &self,
         target: &Checkpoint,
@@ -154,7 +154,7 @@ impl Catalog {
         }
         let gitignore = |dir: &RelPath| {
             let entry = manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
-            // They are all there.
+            // All of them can be read.
             self.read_record(&entry.id).ok()
         };
         let exists = |path: &RelPath| manifest.contains(path);
@@ -171,8 +171,8 @@ impl Catalog {
         Ok(manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect())
     }
 
-    /// Returns what the patterns in force for a run match now, and what they miss; `None` where everything is tracked. `present` is
-    /// asked only if something is not.
+    /// Returns the files that a run's patterns match now, and those that they miss; `None` where everything is tracked.
+    /// `present` is asked only if something is not.
     pub(crate) fn tracked_now(
         &self,
         run: &str,

@@ -1,8 +1,8 @@
-//! Rollbacks: restores that also move a run's timeline, and how their targets are named.
+//! Rollbacks: restores that also move a run's timeline, and the lookup of their targets.
 //!
-//! Nothing of a run's history is changed: its branch stays, the run is detached, and its next typed checkpoint opens a new
-//! branch from the target. Files come first, then the run's state, then the journal says that it was done; a rollback that
-//! is cut between them counts as interrupted, and finishing it moves the run too.
+//! A run's history is not changed: its branch stays, the run is detached, and its next typed checkpoint opens a new
+//! branch from the target. Files come first, then the run's state, then the last line of the journal. A rollback that
+//! ends between these counts as interrupted, and finishing it moves the run too.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -47,7 +47,7 @@ pub struct RolledBack {
 }
 
 impl Catalog {
-    /// Returns the run that is meant by somebody who names none and is in none: the one that recorded last.
+    /// Returns the run for a caller that names none and is in none: the one that recorded last.
     ///
     /// # Errors
     /// Returns the errors of listing.
@@ -82,7 +82,7 @@ impl Catalog {
     pub fn aim(&self, aim: &Aim, run: &str) -> Result<Checkpoint> {
         match aim {
             Aim::Checkpoint(selector) => self.resolve(selector),
-            // As it was recorded.
+            // Redacted, because the recorded id was too.
             Aim::Codon { id, point } => self.codon_at(run, &redact(id), *point),
             Aim::LastSuccess => self.last_success(run),
         }
@@ -90,7 +90,7 @@ impl Catalog {
 
     fn last_success(&self, run: &str) -> Result<Checkpoint> {
         let thread = self.thread(self.run_tip(run)?.1)?;
-        // A run's own end is recorded as `completed` too, and is no codon's.
+        // The end of a run is recorded as `completed` too, but belongs to no codon.
         let completed = |record: &Record| record.kind == CheckpointKind::Completed && codon_of(record).is_some();
         for checkpoint in thread.into_iter().filter(|checkpoint| completed(&checkpoint.record)) {
             if self.store.has(&checkpoint.tree)? {
@@ -112,7 +112,7 @@ impl Catalog {
         Err(Error::new(Code::NoSuchCheckpoint, text).hint(hint))
     }
 
-    /// Returns a codon's checkpoint: where the run stands if it is on that timeline, else the newest of an old one.
+    /// Returns a codon's checkpoint on the run's present timeline, else the newest one of an older timeline.
     pub(crate) fn codon_at(&self, run: &str, id: &str, point: Point) -> Result<Checkpoint> {
         let thread: HashSet<ObjectId> =
             self.thread(self.run_tip(run)?.1)?.into_iter().map(|checkpoint| checkpoint.id).collect();

@@ -19,7 +19,7 @@ use crate::model::id::ObjectId;
 use crate::sys::clock::ms_of;
 use crate::sys::fs::durable::{create_private_dir, replace_file};
 
-/// The codon of an `exit` checkpoint that no codon was running for.
+/// The codon of an `exit` checkpoint that was taken without a running codon.
 pub const NO_CODON: &str = "session";
 
 /// The end of a run.
@@ -30,7 +30,7 @@ pub enum RunEnding {
     Completed,
     /// Its client says that it failed.
     Error,
-    /// Its client went away while it was open.
+    /// Its client disconnected while it was open.
     Exit,
 }
 
@@ -82,7 +82,7 @@ pub struct Run {
     pub running: Option<Running>,
 }
 
-/// A run that begins, as a client tells of it.
+/// A run that begins, as described by a client.
 #[derive(Clone, Debug, Default)]
 pub struct RunDetails {
     /// The run's id, as refs spell it.
@@ -103,7 +103,7 @@ impl Run {
     /// # Errors
     /// When the file is there and cannot be opened.
     pub fn load(workspace: &Path, run: &str) -> Result<Option<Run>> {
-        // Commits tell of runs too, and they may be anybody's.
+        // Names of runs come from commits too, which may be foreign.
         if run.contains('/') || run.starts_with('.') {
             return Ok(None);
         }
@@ -137,7 +137,7 @@ pub fn codon_of(record: &Record) -> Option<&str> {
 }
 
 impl Catalog {
-    /// Returns a run's state; what its file would say is found again from its checkpoints when it is lost.
+    /// Returns a run's state. If its file is lost, the state is found again from its checkpoints.
     ///
     /// # Errors
     /// Returns the errors of reading.
@@ -148,9 +148,9 @@ impl Catalog {
         }
     }
 
-    /// Returns the patterns that a run's typed checkpoints record by: those that its codons brought, and of the configuration's
-    /// the subtracting ones. All of the configuration's count where no codon brought any, and at the run's end, which is no
-    /// codon's.
+    /// Returns the patterns of a run's typed checkpoints: those of its codons, and the subtracting ones of the
+    /// configuration. All patterns of the configuration count if no codon brought any, and for the end of the run,
+    /// which belongs to no codon.
     pub(crate) fn patterns_of(&self, run: &str, at_end: bool) -> Result<Vec<String>> {
         let mut patterns = self.run_state(run)?.tracked.unwrap_or_default();
         let all_count = at_end || patterns.is_empty();
@@ -175,9 +175,9 @@ impl Catalog {
         Ok(None)
     }
 
-    /// Returns the patterns that had accumulated where a run that goes on from `from` stands. The codon of `from` counts: its
-    /// checkpoints are recorded at or after its start. So does the codon that ran when `from`, a leaf, was taken. `None` where
-    /// there is no codon.
+    /// Returns the accumulated patterns of a run that continues from `from`. The codon of `from` counts, because its
+    /// checkpoints are recorded at or after its start. So does the codon that ran when `from`, a leaf, was taken.
+    /// `None` where there is no codon.
     pub(crate) fn tracked_at(&self, from: Option<ObjectId>) -> Result<Option<Vec<String>>> {
         let (mut next, name) = (from, "".into());
         while let Some(id) = next {
@@ -186,7 +186,7 @@ impl Catalog {
             let at = during.unwrap_or(checkpoint);
             if codon_of(&at.record).is_some() {
                 let mut tracked = self.coverage(&at.tree)?.tracked;
-                // The configuration's are added anew to whatever is recorded next, as it stands then.
+                // The present patterns of the configuration are added anew to each later checkpoint.
                 tracked.retain(|pattern| !subtracts(pattern) || !self.policy.tracked_files.contains(pattern));
                 return Ok(Some(tracked));
             }

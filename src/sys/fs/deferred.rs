@@ -1,8 +1,10 @@
-//! Removals that nobody waits for. The file system frees the content of a file when its last name goes.
+//! Removals without a wait. The file system frees the content of a file when its last name is removed and its last
+//! descriptor is closed.
 //!
-//! That can take longer than everything else. ext4 mounted with `discard` and without a journal tells the disk of each file, and
-//! waits: 0.4 ms on a virtual disk. A large file takes long anywhere. Nobody needs to wait for it: a handle holds the content until one of a few threads closes it. A process that is killed leaves that to the kernel; one that ends by itself
-//! calls [`wait`], for otherwise the kernel would close all that is left one by one.
+//! That can take longer than everything else. ext4 mounted with `discard` and without a journal tells the disk of each
+//! file, and waits: 0.4 ms on a virtual disk. A large file takes long anywhere. So a handle holds the content until one
+//! of a few threads closes it. The kernel does that for a process that is killed. A process that ends by itself calls
+//! [`wait`], for otherwise the kernel would close the remaining handles one by one.
 
 use std::mem;
 use std::os::fd::OwnedFd;
@@ -15,7 +17,7 @@ use crate::error::Result;
 use crate::sys::mount;
 use crate::sys::process::descriptor_limit;
 
-/// Threads that close what was gathered: they wait for the disk, not for processors.
+/// The threads that close gathered handles: they wait for the disk, not for processors.
 const CLOSERS: usize = 4;
 
 /// The part of a process's descriptors that may be held.
@@ -25,11 +27,11 @@ const SHARE: u64 = 4;
 static HELD: Mutex<u64> = Mutex::new(0);
 static LET_GO: Condvar = Condvar::new();
 
-/// Removes names, and leaves what is behind them to be freed on other threads. That begins when this is dropped, so that nothing
-/// that is still to be synced waits behind it; sooner where it is much.
+/// Removes names, and has their contents freed on other threads. That begins when this is dropped, so that pending
+/// syncs do not wait for it; with many handles it begins earlier.
 pub struct DeferredUnlink {
     gathered: Mutex<Vec<Handle>>,
-    /// The file system on which holding on is known to do no harm.
+    /// The device of the file system on which open handles are known to do no harm.
     dev: u64,
     /// The most that this process may hold.
     most: u64,
@@ -40,7 +42,7 @@ struct Handle(Option<OwnedFd>);
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // First the content, then the word that it is gone.
+        // The content is freed first, and counted as freed after that.
         drop(self.0.take());
         *held() -= 1;
         LET_GO.notify_all();
@@ -53,8 +55,8 @@ impl DeferredUnlink {
         DeferredUnlink { gathered: Mutex::default(), dev: 0, most: 0 }
     }
 
-    /// For names on the file system of `root`. Network file systems and the like do not bear it (they give what is held a new
-    /// name); there it is as [`DeferredUnlink::none`].
+    /// For names on the file system of `root`. On network file systems it is as [`DeferredUnlink::none`]: they would
+    /// give an open file a new name.
     pub fn beside(root: &Dir) -> DeferredUnlink {
         let most = descriptor_limit() / SHARE;
         DeferredUnlink::at_most(most, root)
@@ -77,7 +79,7 @@ impl DeferredUnlink {
         dir.unlink(name)?;
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
         gathered.extend(handle);
-        // Half is let go of while the other half is gathered.
+        // One half is closed while the other half is gathered.
         if gathered.len() as u64 > self.most / 2 {
             let much = mem::take(&mut *gathered);
             drop(gathered);
@@ -86,7 +88,7 @@ impl DeferredUnlink {
         Ok(())
     }
 
-    /// `None` where there is nothing to gain, or no descriptor to spare.
+    /// Opens a handle; `None` where there is nothing to gain, or no descriptor to spare.
     fn hold(&self, dir: &Dir, name: &[u8], seen: &Stat) -> Option<Handle> {
         if seen.dev != self.dev || seen.links > 1 {
             return None;
@@ -113,7 +115,7 @@ fn held() -> MutexGuard<'static, u64> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Closes on threads of their own; what no thread can be had for is closed here.
+/// Closes handles on threads of their own. Without a thread they are closed here.
 fn let_go(mut handles: Vec<Handle>) {
     let each = handles.len().div_ceil(CLOSERS);
     while !handles.is_empty() {

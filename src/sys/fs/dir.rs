@@ -27,7 +27,7 @@ mod tests;
 #[derive(Debug)]
 pub struct Dir {
     fd: OwnedFd,
-    /// For messages only.
+    /// The path for messages only.
     path: PathBuf,
     /// True if a component below the root is `.git`.
     in_git: bool,
@@ -87,7 +87,7 @@ impl Dir {
         let path = self.child(name)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = match rustix::fs::openat(&self.fd, name, flags | linux::dir::UNTRACED, Mode::empty()) {
-            // Only the owner may read without a trace.
+            // Only the owner may read without changing the access time.
             Err(Errno::PERM) => rustix::fs::openat(&self.fd, name, flags, Mode::empty()),
             other => other,
         };
@@ -159,7 +159,7 @@ impl Dir {
             let name = entry.file_name().to_bytes();
             let is_dir = match entry.file_type() {
                 FileType::Directory => true,
-                // Not every file system tells; who cannot be asked is gone.
+                // Not every file system gives the kind; an entry that cannot be looked at is gone.
                 FileType::Unknown if name == b"." || name == b".." => false,
                 FileType::Unknown => self.stat(name).ok().flatten().is_some_and(|stat| stat.kind == FileKind::Dir),
                 _ => false,
@@ -217,7 +217,7 @@ impl Dir {
         Ok(File::from(fd))
     }
 
-    /// Renames over whatever has the new name.
+    /// Renames, and replaces a file with the new name.
     ///
     /// # Errors
     /// As [`Dir::create_dir`].
@@ -229,7 +229,7 @@ impl Dir {
     /// Renames to a name that must be free; `false` when it is taken.
     ///
     /// Without `RENAME_NOREPLACE` a hard link does the same for files and links; where there is neither, the name is
-    /// looked at and then renamed over, and whatever appears in between is lost.
+    /// looked at and then renamed over, and a file that appears in between is lost.
     ///
     /// # Errors
     /// As [`Dir::create_dir`].

@@ -1,4 +1,4 @@
-//! Files that survive a crash: written aside, synced, renamed, the directory synced.
+//! Files that survive a crash: they are written aside, synced and renamed, and the directory is synced.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{IoContext, Result};
 
-/// Has everything that this process makes be private, whatever the user's umask; restored files get their modes expressly.
+/// Makes every new file of this process private, whatever the user's umask. Restored files get their modes explicitly.
 pub fn make_private() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
 }
@@ -45,7 +45,8 @@ pub fn replace_with_mode(path: &Path, content: &[u8], mode: u32) -> Result<()> {
     sync_dir(path.parent().unwrap_or(Path::new(".")))
 }
 
-/// As [`replace_file`], for what can be made again: a power cut may leave the old content, the new, or a torn file.
+/// As [`replace_file`], without waiting for the disk, for files that can be made again. A power cut may leave the old
+/// content, the new, or a torn file.
 ///
 /// # Errors
 /// As [`replace_file`].
@@ -60,7 +61,8 @@ fn replace(path: &Path, content: &[u8], mode: u32, synced: bool) -> Result<()> {
     let written =
         write_new(&aside, content, mode, synced).and_then(|()| std::fs::rename(&aside, path).at("renaming", &aside));
     if written.is_err() {
-        // The temporary file is ours alone; if it cannot be removed either, the first error is the one to tell.
+        // No other process uses the temporary file; if it cannot be removed either, the first error is the one to
+        // report.
         let _ = std::fs::remove_file(&aside);
     }
     written

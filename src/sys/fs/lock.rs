@@ -1,4 +1,4 @@
-//! Kernel file locks on files that are never deleted: a dead holder's lock is gone by itself, so none is ever broken.
+//! Kernel file locks on files that are never deleted. The kernel frees a dead holder's lock, so none is ever broken.
 //!
 //! Lock order: workspace before store, never the reverse. The file's text (pid, start time, verb) is for messages only.
 
@@ -16,7 +16,7 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::clock;
 use crate::sys::fs::durable::open_private;
 
-/// Longest text of a lock that is read.
+/// The most bytes of a lock's text that are read.
 const MAX_TEXT: usize = 4096;
 
 /// Shared or exclusive.
@@ -28,7 +28,7 @@ pub enum Mode {
     Exclusive,
 }
 
-/// A held lock; dropping it lets go.
+/// A held lock; it is freed when it is dropped.
 #[derive(Debug)]
 pub struct FileLock {
     _file: File,
@@ -68,8 +68,8 @@ impl Drop for FileLock {
 }
 
 impl FileLock {
-    /// Takes the lock on `path` (created 0600 if missing), waiting at most `wait`. The kernel lets those who wait in by their
-    /// turn; who comes in the moment in which it is free may be first.
+    /// Takes the lock on `path` (created 0600 if missing), waiting at most `wait`. The kernel serves waiting processes
+    /// in their order; a newcomer may still get a lock in the moment in which it is free.
     ///
     /// # Errors
     /// `store-locked` with the holder's text when the wait is over; I/O errors.
@@ -81,7 +81,7 @@ impl FileLock {
         let mut texts = (String::new(), String::new());
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         if mode == Mode::Exclusive {
-            // A lock without its text is still a lock; without it nobody is taken for the last holder.
+            // A lock without its text is still a lock. A later holder then cannot take this one for the last holder.
             texts = describe(&file, verb, number).unwrap_or_default();
             taken().push(HeldLock { number, path: path.to_owned(), thread: std::thread::current().id() });
         }
@@ -116,7 +116,7 @@ fn try_lock(file: &File, mode: Mode, path: &Path) -> Result<bool> {
     }
 }
 
-/// Waits in the kernel's queue, on a thread of its own: the system knows no wait with an end.
+/// Waits in the kernel's queue, on a thread of its own: the system call has no timeout.
 fn wait_for(file: File, mode: Mode, path: &Path, wait: Duration) -> Result<File> {
     if wait.is_zero() {
         return Err(locked(path, wait));
@@ -133,7 +133,7 @@ fn wait_for(file: File, mode: Mode, path: &Path, wait: Duration) -> Result<File>
                 outcome => break outcome,
             }
         };
-        // Nobody waits any more: the file is closed, and the lock is let go with it.
+        // If the caller has given up, the file is closed and the lock is freed with it.
         let _ = send.send(locked.map(|()| file));
     };
     std::thread::Builder::new().name("lock".to_owned()).spawn(queue).at("waiting for the lock", path)?;
@@ -143,14 +143,14 @@ fn wait_for(file: File, mode: Mode, path: &Path, wait: Duration) -> Result<File>
     }
 }
 
-/// One holding of an exclusive lock, told by its text.
+/// One holding of an exclusive lock, known by its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held(String);
 
 /// Numbers the locks of this process, so that no two texts are the same.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Writes who holds the lock; gives the text that was there, and the new one.
+/// Writes the holder's text into the file. Returns the text that was there, and the new one.
 fn describe(file: &File, verb: &str, number: u64) -> std::io::Result<(String, String)> {
     let since = clock::rfc3339(clock::now_ms());
     let text = format!("pid {} since {since} doing {verb} (lock {number})\n", std::process::id());
@@ -200,7 +200,7 @@ mod tests {
             waiters.into_iter().map(|waiter| waiter.join().unwrap()).collect::<Vec<_>>()
         });
         assert!(waiting.iter().all(Result::is_ok), "{waiting:?}");
-        // The impatient one's place in the queue holds nobody up for longer than it takes to let go.
+        // The place of the caller that gave up delays the others only until it is freed.
         FileLock::acquire(&path, Mode::Exclusive, "testing", Duration::from_mins(1)).unwrap();
     }
 

@@ -1,4 +1,4 @@
-//! Marks by which a changed file is noticed without reading it.
+//! Marks of files, which show a change without reading the file.
 
 use std::fs::Metadata;
 use std::io::ErrorKind;
@@ -7,7 +7,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// The facts by which one state of a file is told from another, from a single look. Times in nanoseconds since the epoch.
+/// The facts that distinguish one state of a file from another, from a single `stat`. Times are in nanoseconds since
+/// the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileMark {
     /// The device that the file stands on (`st_dev`).
@@ -26,7 +27,7 @@ impl FileMark {
     /// The mark of no file.
     pub const NONE: FileMark = FileMark { dev: 0, ino: 0, size: 0, mtime: 0, ctime: 0 };
 
-    /// Marks what stands at `path`, or behind the link there; `None` if nothing does.
+    /// Returns the mark of the file at `path`, or of the target of a link there; `None` if there is none.
     ///
     /// # Errors
     /// When it cannot be looked at.
@@ -34,7 +35,7 @@ impl FileMark {
         FileMark::of(path, path.metadata())
     }
 
-    /// Marks what stands at `path` itself, link or not; `None` if nothing does.
+    /// Returns the mark of the file or link at `path` itself; `None` if there is none.
     ///
     /// # Errors
     /// When it cannot be looked at.

@@ -20,7 +20,7 @@ pub struct DiskSpace {
 }
 
 impl DiskSpace {
-    /// Asks the file system on which `path` stands.
+    /// Asks the file system of `path`.
     ///
     /// # Errors
     /// When it cannot be asked.
@@ -30,7 +30,8 @@ impl DiskSpace {
         Ok(DiskSpace { free: facts.f_bavail.saturating_mul(block), total: facts.f_blocks.saturating_mul(block) })
     }
 
-    /// Returns what is to stay free: 256 MiB, or a fiftieth of a smaller file system. File systems that tell no size have none.
+    /// Returns the space that has to stay free: 256 MiB, or a fiftieth of a smaller file system. File systems that tell
+    /// no size have none.
     pub fn floor(&self) -> u64 {
         FLOOR_BYTES.min(self.total / FLOOR_PART)
     }

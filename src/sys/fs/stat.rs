@@ -56,8 +56,8 @@ impl Stat {
         (self.dev, self.ino, self.kind) == (other.dev, other.ino, other.kind)
     }
 
-    /// Tells whether it is the same object with the same content as far as `lstat` can tell. The ctime is left out: a rename
-    /// moves it.
+    /// Tells whether it is the same object with the same content as far as `lstat` can tell. The ctime is left out,
+    /// because a rename changes it.
     pub fn same_state(&self, other: &Stat) -> bool {
         self.same_object(other) && (self.size, self.mtime, self.mode) == (other.size, other.mtime, other.mode)
     }
@@ -70,7 +70,7 @@ impl Stat {
         Ok(Stat::of(&rustix::fs::fstat(file).at("examining", path)?))
     }
 
-    /// Converts what the system says.
+    /// Converts the system's structure.
     #[allow(clippy::unnecessary_cast, reason = "the widths of these fields differ between systems")]
     pub(in crate::sys) fn of(stat: &rustix::fs::Stat) -> Stat {
         let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);

@@ -1,17 +1,17 @@
-//! Read leases, which tell that somebody has a file open for writing.
+//! Read leases, which show that some process has a file open for writing.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Tells whether somebody may be writing to a file, through a descriptor or a mapping. The file's owner can ask for sure; for
-/// others, and where the file system knows no leases, the answer is yes.
+/// Tells whether some process may be writing to a file, through a descriptor or a mapping. Only the file's owner gets a
+/// sure answer; for others, and on file systems without leases, the answer is yes.
 ///
-/// The kernel grants a read lease only where nobody has the file open for writing. It is given back at once; whoever comes to
-/// write in between waits for these microseconds, and the signal that announces them (SIGIO, whose default would end
-/// the process) has to be caught.
+/// The kernel grants a read lease only if no process has the file open for writing. It is given back at once. A writer
+/// that comes in between waits for these microseconds. The kernel then sends SIGIO, which has to be caught: its default
+/// would end the process.
 pub fn is_written(file: BorrowedFd<'_>) -> bool {
     let granted = lease(file, libc::F_RDLCK);
     if granted {
-        // One that is left ends with its descriptor.
+        // A lease that stays ends with its descriptor.
         lease(file, libc::F_UNLCK);
     }
     !granted

@@ -1,4 +1,4 @@
-//! The memory of this process, as the kernel and the C library tell of it.
+//! The memory of this process, as the kernel and the C library report it.
 
 /// Returns the resident bytes; `None` where the system does not tell.
 pub fn resident() -> Option<u64> {
@@ -7,8 +7,8 @@ pub fn resident() -> Option<u64> {
     Some(kilobytes.trim().parse::<u64>().ok()? << 10)
 }
 
-/// Gives what was freed and is kept for later back to the system; for idle times, because it is asked for again page by page.
-/// Where the allocator cannot be told, nothing happens.
+/// Gives freed memory that the allocator keeps back to the system. It is for idle time, because new use has to get it
+/// again page by page. Does nothing for other allocators.
 #[cfg(target_env = "gnu")]
 #[expect(unsafe_code, reason = "glibc's allocator has no safe interface of its own")]
 pub fn give_back() {
@@ -18,7 +18,7 @@ pub fn give_back() {
     }
 }
 
-/// Gives what was freed back to the system, where the allocator can be told.
+/// Does nothing: this allocator has no such call.
 #[cfg(not(target_env = "gnu"))]
 pub fn give_back() {}
 
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn what_is_freed_is_given_back() {
         let pieces: Vec<Vec<u8>> = (0..64 << 10).map(|_| vec![1u8; 1 << 10]).collect();
-        // Keeps the end of the heap in use, so that only what is told gives the middle back.
+        // Keeps the end of the heap in use, so that only the call below can give the middle back.
         let last = std::hint::black_box(vec![1u8; 1 << 10]);
         drop(pieces);
         let before = resident().unwrap();

@@ -1,4 +1,5 @@
-//! The calls that only Linux has. Nothing outside of this directory names its system calls, its `/proc` or its constants.
+//! The calls that only Linux has. No file outside of this directory names its system calls, its `/proc` or its
+//! constants.
 
 pub mod beneath;
 pub(super) mod clock;

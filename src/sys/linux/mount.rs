@@ -1,10 +1,10 @@
-//! The kind of file system that a path stands on, for the kernel does not see every change on each of them.
+//! The kind of a path's file system: on some kinds the kernel does not see every change.
 
 use std::path::Path;
 
 use crate::error::{IoContext, Result};
 
-/// File systems whose files change without this kernel's doing, or that tell of changes unreliably.
+/// File systems whose files can change without this kernel, or that report changes unreliably.
 const FOREIGN: &[(u32, &str)] = &[
     (0x6969, "nfs"),
     (0x517B, "smb"),

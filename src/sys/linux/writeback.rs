@@ -1,9 +1,9 @@
-//! Writing to the disk that begins before anybody waits for it.
+//! Starts writing to the disk early, before a sync has to wait for it.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// Asks the kernel to begin writing a range; nothing waits for it, and nothing is lost when it will not.
+/// Asks the kernel to begin writing a range. It does not wait, and a refusal loses nothing.
 pub fn start(file: &File, from: u64, length: u64) {
     #[expect(unsafe_code, reason = "rustix has no such call")]
     // SAFETY: the descriptor is open for the length of the call; no memory is handed over.

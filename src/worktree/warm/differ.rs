@@ -16,8 +16,8 @@ use crate::worktree::request::Request;
 use crate::worktree::walk::{self, ContentSource, Visited, WalkResult};
 
 impl Warm {
-    /// Compares the content of captured files whose stamps say that they are what was captured, and gives those that are not:
-    /// written in a way that moved no time. They are read whenever they are looked at again.
+    /// Compares the content of captured files whose stamps are unchanged, and returns those whose content is another:
+    /// they were written in a way that changed no time. From then on they are read at every look.
     ///
     /// Up to `count` of those that were written since `since` (the file system's clock), the newest first; and up to `count` from
     /// the `from`-th on.
@@ -51,7 +51,7 @@ impl Warm {
         Ok(wrong)
     }
 
-    /// The paths to look at again for the tree to hold what a whole capture would hold.
+    /// Returns the paths to look at again, so that the tree holds what a whole capture would hold.
     ///
     /// # Errors
     /// As [`crate::worktree::capture`].
@@ -65,7 +65,8 @@ impl Warm {
         Ok(self.compare(found, &known, nodes, &|_| true))
     }
 
-    /// Compares what a walk found with what is known at and below the same paths: `known`, `nodes`, and the gaps that are `within`.
+    /// Compares the result of a walk with the knowledge of the same paths and those below: `known`, `nodes`, and the
+    /// gaps that are `within`.
     pub(super) fn compare(
         &self,
         mut found: WalkResult,
@@ -74,7 +75,7 @@ impl Warm {
         within: &dyn Fn(&RelPath) -> bool,
     ) -> Differences {
         let (mut paths, mut doubtful) = (Vec::<(RelPath, Reach)>::new(), Vec::new());
-        // In order already, but where several directories were looked at one by one.
+        // The files are sorted already, unless several directories were looked at one by one.
         found.files.sort_by(|a, b| a.path.cmp(&b.path));
         let mut expected = known.entries().iter().peekable();
         for file in &found.files {
@@ -84,7 +85,7 @@ impl Warm {
             let known = expected.next_if(|(path, _)| *path == file.path).map(|(_, known)| known);
             let known = known.filter(|_| !self.retained.contains_key(&file.path));
             if matches!(file.source, ContentSource::Known(_)) && known.is_some() {
-                // Its stamp proves that it is what was captured.
+                // Its stamp proves that it is as captured.
             } else if known.is_some_and(|known| known.stamp == file.stamp) {
                 doubtful.push((file.path.clone(), Reach::Entry));
             } else {
@@ -110,10 +111,10 @@ impl Warm {
 
 /// The differences between the tree and the disk.
 pub struct Differences {
-    /// Paths that are not what was captured.
+    /// Paths that are not as they were captured.
     pub changed: Dirty,
-    /// Files that were written so shortly before they were captured that their times prove nothing, or that somebody has open
-    /// for writing without their times telling.
+    /// Files whose times prove nothing: they were written shortly before their capture, or a process has them open for
+    /// writing.
     pub doubtful: Dirty,
 }
 
@@ -121,7 +122,7 @@ fn is_same(node: &DirNode, visited: &Visited) -> bool {
     let root = visited.place.path.is_root();
     let itself = root || (node.perm == visited.perm && node.recorded == visited.recorded);
     let ruled = node.applied == visited.applied && node.marks == visited.marks;
-    // Something that rules leave out has come: the directory cannot be taken for captured as a whole any more.
+    // A path that rules leave out is new: the directory does not count as captured as a whole any more.
     let complete = visited.whole || !node.whole;
     itself && ruled && complete && node.state == visited.place.state
 }

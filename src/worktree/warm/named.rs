@@ -1,4 +1,4 @@
-//! Looking at what an action names, whatever is told of it.
+//! Looks at the paths that an action names, whatever the watcher reports of them.
 //!
 //! A watcher does not tell of a write through a name outside of the workspace, of a store through a mapping, or of a
 //! file system that is mounted over a directory. Targets that are about to be destroyed are therefore compared with the
@@ -26,7 +26,7 @@ use crate::worktree::request::{Request, Target};
 use crate::worktree::walk;
 
 impl Warm {
-    /// Compares what stands at `targets` with what was captured of it, and returns what is to be looked at again.
+    /// Compares the files at `targets` with what was captured of them, and returns the paths to look at again.
     ///
     /// Paths that were not captured are not compared: [`Warm::holds_all`] says that the tree does not hold them.
     ///
@@ -45,7 +45,7 @@ impl Warm {
             let path = &target.path;
             let parent = path.parent().and_then(|parent| self.node(&parent));
             if self.node(path).is_some() {
-                // The permissions of a directory that is named alone are told by every watcher.
+                // A directory without the paths below needs no look: every watcher reports changes of its permissions.
                 tops.extend(target.recursive.then(|| path.clone()));
             } else if let Some(leaf) = parent.and_then(|parent| parent.leaf(path.name())) {
                 match beside.stamp(path) {
@@ -99,7 +99,7 @@ impl Warm {
         Ok(Dirty::new(found.changed.iter().chain(found.doubtful.iter()).map(|(path, r)| (path.clone(), r))))
     }
 
-    /// Doubts what is captured below directories that are named.
+    /// Adds the captured files below named directories to the doubted ones.
     fn doubt_below(&self, tops: &BTreeSet<RelPath>, doubts: &mut Doubts) {
         let matters = Doubts::new();
         for top in tops {
@@ -111,7 +111,7 @@ impl Warm {
     }
 }
 
-/// The directory in which the last file was looked at: neighbours are looked at without opening it again.
+/// The directory of the last file, kept open for its neighbours.
 struct Beside<'r> {
     root: &'r Root,
     open: Option<(RelPath, OwnedFd)>,
@@ -121,7 +121,7 @@ impl Beside<'_> {
     fn stamp(&mut self, path: &RelPath) -> Result<Stamp, Errno> {
         let parent = path.parent().unwrap_or_default();
         if self.open.as_ref().is_none_or(|(open, _)| *open != parent) {
-            // A directory that may be searched but not read is passed through.
+            // A directory that may be searched but not read cannot be opened; its entries can be looked at by path.
             let Ok(dir) = self.root.open_dir(&parent) else { return self.root.lstat(path).map(|stat| stamp_of(&stat)) };
             self.open = Some((parent, dir));
         }

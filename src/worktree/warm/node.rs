@@ -23,7 +23,7 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    /// As a manifest holds it.
+    /// Returns its entry in a manifest.
     pub(super) fn entry(&self) -> ManifestEntry {
         entry_of(&self.known)
     }
@@ -40,7 +40,7 @@ pub(super) fn entry_of(known: &KnownFile) -> ManifestEntry {
 pub(super) enum Built {
     /// Something in it or below may have changed.
     Stale,
-    /// It is not in the checkpoint: it was only passed through, and nothing below is captured.
+    /// It is not in the checkpoint: the walk only passed through it, and nothing below is captured.
     Absent,
     /// Its tree object, as it is now.
     Tree(ObjectId),
@@ -57,7 +57,7 @@ pub(super) struct DirNode {
     pub(super) perm: u16,
     /// True if it is recorded for itself, not only if something below is.
     pub(super) recorded: bool,
-    /// True if nothing that stands in it itself was left out.
+    /// True if nothing directly in it was left out.
     pub(super) whole: bool,
     /// The blob of the ignore file that was applied.
     pub(super) applied: Option<ObjectId>,
@@ -89,9 +89,9 @@ impl DirNode {
         }
     }
 
-    /// Returns where a name stands among the directories, or would.
+    /// Returns the index of a name among the directories, or the one where it would be.
     fn seat(&self, name: &[u8]) -> std::result::Result<usize, usize> {
-        // Mostly the last one: trees are put together in order.
+        // Mostly it is the last one, because trees are built in order.
         match self.dirs.last() {
             Some((last, _)) if **last < *name => Err(self.dirs.len()),
             Some((last, _)) if **last == *name => Ok(self.dirs.len() - 1),
@@ -162,7 +162,7 @@ impl DirNode {
         }
     }
 
-    /// As [`DirNode::visit`], but only those that are `wanted`: the paths of others are not put together.
+    /// As [`DirNode::visit`], but only for `wanted` ones, so that no paths are built for the others.
     pub(super) fn visit_some(
         &self,
         path: &RelPath,
@@ -198,7 +198,7 @@ impl DirNode {
         }
     }
 
-    /// Returns what a checkpoint holds of it, in the order of the names.
+    /// Returns its entries in a checkpoint, in the order of the names.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&[u8], ManifestEntry)> {
         let mut leaves = self.leaves.iter().map(|leaf| (&*leaf.name, leaf.entry())).peekable();
         let dirs = self.dirs.iter().filter(|(_, node)| node.is_in());

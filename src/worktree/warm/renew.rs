@@ -1,4 +1,4 @@
-//! Bringing a warm tree up to date: which names to look at again, and what was found there put in place.
+//! Brings a warm tree up to date: finds the names to look at again, and puts the results in place.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -31,33 +31,34 @@ pub enum Renewed {
     Done {
         /// The cost of looking at what changed.
         stats: Stats,
-        /// Directories whose rules have changed: others below them are to be watched than before.
+        /// Directories whose rules have changed, so that other directories below them need watches.
         ruled: BTreeSet<RelPath>,
-        /// Directories that have come into reach, so that changes in them may have given no event until now.
+        /// Directories that rules admit anew, so that changes in them may have given no event until now.
         reached: BTreeSet<RelPath>,
     },
     /// Everything has to be scanned; the reason, for logs. The tree is still valid, but the caller drops it.
     Rescan(&'static str),
 }
 
-/// The reason why everything has to be looked at.
+/// The reason for a scan.
 const TOO_MANY: &str = "there are more files than a checkpoint may hold";
 
 /// The result of one look again.
 struct Looked {
     started: Instant,
     stats: Stats,
-    /// The highest directories that were looked into and were not within reach before.
+    /// The highest directories that were looked into and were not admitted before.
     reached: BTreeSet<RelPath>,
     /// Devices and inodes of captured files that were not known to have several names.
     linked: HashSet<(u64, u64)>,
 }
 
 impl Warm {
-    /// Looks again at what is dirty; content that is new goes to `sink`.
+    /// Looks again at dirty paths; new content goes to `sink`.
     ///
     /// # Errors
-    /// As [`crate::worktree::capture`]. The tree is to be dropped then, or when what the sink took is not kept.
+    /// As [`crate::worktree::capture`]. The caller drops the tree then, and also when it cannot keep the sink's
+    /// content.
     pub fn renew(
         &mut self,
         request: &Request<'_>,
@@ -100,7 +101,7 @@ impl Warm {
         Ok(Renewed::Done { stats, ruled, reached })
     }
 
-    /// Looks again at what is at and below some paths; `None` where there is too much of it.
+    /// Looks again at some paths and those below; `None` where there are too many.
     fn look_again(
         &mut self,
         request: &Request<'_>,
@@ -150,8 +151,8 @@ impl Warm {
         Ok(())
     }
 
-    /// The highest of the directories looked into of which nobody was told that they matter: rules, or what is captured in them,
-    /// brought them up just now. Where a file beside or inside decides, it may have been there a moment ago.
+    /// Returns the highest of the visited directories that matter only from now on, because of rules or of captured
+    /// files in them. They may have changed without an event.
     fn reached(&self, root: &Path, found: &WalkResult) -> BTreeSet<RelPath> {
         let mut reached: BTreeSet<RelPath> = BTreeSet::new();
         for path in found.visited.iter().map(|visited| &visited.place.path) {
@@ -164,9 +165,9 @@ impl Warm {
         reached
     }
 
-    /// The captured names of files that have come to have several, but for those whose changes are known to go eventless.
+    /// Returns the captured names of files that have got further names, except those that always count as dirty.
     ///
-    /// Nobody is told that a file got another name, nor that it was written through it.
+    /// No event reports a new name of a file, nor a write through it.
     fn other_names(&self, linked: &HashSet<(u64, u64)>) -> BTreeSet<RelPath> {
         let mut others = BTreeSet::new();
         if !linked.is_empty() {
@@ -179,12 +180,13 @@ impl Warm {
         others
     }
 
-    /// Tells whether no repository's rules have moved: these files are looked at each time, wherever they lie.
+    /// Tells whether no repository's rules have changed. Their files are looked at each time, because they may be
+    /// outside of the workspace.
     pub fn is_settled(&self) -> bool {
         self.repos.values().all(|repo| repo.own.git.marks() == repo.own.marks)
     }
 
-    /// The paths to look at again, none below another, and those of them that rules brought up.
+    /// Returns the paths to look at again, none below another, and those of them that are there because of rules.
     fn paths(&mut self, root: &Root, dirty: &Dirty) -> Result<(BTreeSet<RelPath>, BTreeSet<RelPath>), &'static str> {
         let (mut paths, mut ruled) = (BTreeSet::new(), BTreeSet::new());
         for (path, reach) in dirty.iter() {
@@ -215,10 +217,11 @@ impl Warm {
         Ok((paths.iter().filter(highest).cloned().collect(), ruled.iter().filter(highest).cloned().collect()))
     }
 
-    /// The directory that a path rules, if it has changed in a way that may show or hide what is in there.
+    /// Returns the directory that a rule file rules, if the file has changed so that it may show or hide paths in
+    /// there.
     ///
-    /// It is compared with what was applied, not with what was captured: a file that changes between the two would hide
-    /// for good that the rules are old.
+    /// The file is compared with the rules that were applied, not with the captured file: a change between the two
+    /// would hide for good that the rules are old.
     fn ruled(&self, root: &Root, path: &RelPath) -> Option<RelPath> {
         let dir = path.parent()?;
         let node = self.node(&dir)?;
@@ -244,7 +247,7 @@ impl Warm {
         changed.then_some(dir)
     }
 
-    /// The path itself, or the highest directory above it that was not looked into.
+    /// Returns the path itself, or the highest directory above it that was not looked into.
     fn reachable(&self, path: &RelPath) -> RelPath {
         let mut node = &self.root;
         let mut at = RelPath::root();
@@ -258,7 +261,8 @@ impl Warm {
         at
     }
 
-    /// Reads again what git tracks where that may have changed; wherever they lie, these files are looked at each time.
+    /// Reads git's tracked paths again where they may have changed. These files are looked at each time, because they
+    /// may be outside of the workspace.
     fn follow_repositories(&mut self, paths: &mut BTreeSet<RelPath>) {
         let moved = self.repos.values().filter(|repo| repo.own.git.marks() != repo.own.marks);
         let moved: Vec<Arc<Repo>> = moved.cloned().collect();
@@ -280,7 +284,7 @@ impl Warm {
         }
     }
 
-    /// Has every repository know the one around it.
+    /// Links every repository to the one around it.
     fn rechain(&mut self) {
         let bases: Vec<RelPath> = self.repos.keys().cloned().collect();
         for base in bases {
@@ -292,7 +296,7 @@ impl Warm {
         }
     }
 
-    /// Returns what is known at and below the paths.
+    /// Returns the known facts of the paths and those below.
     pub(super) fn known_at(&self, paths: &BTreeSet<RelPath>) -> KnownPaths {
         let mut known: Vec<(RelPath, KnownFile)> = Vec::new();
         for path in paths {
@@ -315,7 +319,7 @@ impl Warm {
         names.into_iter().filter_map(|(dir, names)| Some(Again { place: self.place(&dir)?, names })).collect()
     }
 
-    /// Puts what was found at and below `paths` in the place of what was there.
+    /// Replaces the knowledge of `paths` and those below by the new result.
     fn put(&mut self, paths: &BTreeSet<RelPath>, gathered: Gathered, found: WalkResult) {
         for path in paths {
             self.stale(path);
@@ -344,7 +348,7 @@ impl Warm {
             coverage.unstable.extend(gathered.unstable);
             coverage.unstable.sort_unstable();
             coverage.excludes.extend(found.excludes);
-            // As the walk meets them: a directory stands where the paths below it stand.
+            // Sorted as the walk meets them: a directory comes where the paths below it come.
             coverage.excludes.sort_by_cached_key(|pattern| [pattern.base.as_bytes(), b"/"].concat());
             self.own = None;
         }
@@ -404,7 +408,7 @@ fn at_or_below<'m, V>(map: &'m BTreeMap<RelPath, V>, top: &RelPath) -> impl Iter
     near.filter(move |(path, _)| path.starts_with(&top))
 }
 
-/// Drops what stands at and below a path; says whether there was anything.
+/// Drops the entries of a path and those below; returns true if there were any.
 fn drop_below<V>(map: &mut BTreeMap<RelPath, V>, top: &RelPath) -> bool {
     let inside: Vec<RelPath> = at_or_below(map, top).map(|(path, _)| path.clone()).collect();
     for path in &inside {

@@ -1,4 +1,4 @@
-//! The warm tree itself: what it is made from, and what it answers.
+//! The warm tree itself: how it is made, and its queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,13 +26,13 @@ pub struct Warm {
     /// Device and inode of the root.
     pub(super) identity: (u64, u64),
     pub(super) rules: CaptureRules,
-    /// Repositories by where their work trees begin.
+    /// Repositories by the beginning of their work trees.
     pub(super) repos: BTreeMap<RelPath, Arc<Repo>>,
     /// The coverage of the whole, as of the last capture.
     pub(super) coverage: Arc<Coverage>,
-    /// The knowledge of paths that could not be taken the last time.
+    /// The known facts of paths that could not be captured the last time.
     pub(super) retained: BTreeMap<RelPath, KnownFile>,
-    /// Captured files whose changes may go eventless: with several names, or written through mappings.
+    /// Captured files whose changes may give no event: with several names, or written through mappings.
     pub(super) eventless: BTreeSet<RelPath>,
     /// True if `eventless` has changed since it was asked for.
     pub(super) moved: bool,
@@ -70,7 +70,8 @@ impl CaptureRules {
 }
 
 impl Warm {
-    /// From a capture of the whole workspace for no targets; `None` when it left out files because there are too many.
+    /// Makes a tree from a capture of the whole workspace without targets; `None` when that left out files because
+    /// there are too many.
     ///
     /// # Errors
     /// When the root cannot be looked at any more.
@@ -113,7 +114,7 @@ impl Warm {
         Ok(Some(warm))
     }
 
-    /// Tells whether a request asks for what this tree holds.
+    /// Tells whether this tree holds the answer to a request.
     pub fn serves(&self, request: &Request<'_>) -> bool {
         request.extent == Extent::Tree && request.targets.is_empty() && self.rules.are_of(request)
     }
@@ -143,7 +144,7 @@ impl Warm {
         self.secrets > 0
     }
 
-    /// Returns what the tree objects, which must be built, say of a path.
+    /// Returns mode and id of a path from the tree objects, which must be built.
     pub fn side(&self, path: &RelPath) -> Option<(Mode, ObjectId)> {
         match self.node(path).map(|node| node.built) {
             Some(Built::Tree(id)) => return Some((Mode::Dir, id)),
@@ -165,7 +166,7 @@ impl Warm {
         entries.into_iter().collect()
     }
 
-    /// Returns what is known, for the next capture and for the stamps file.
+    /// Returns the known facts, for the next capture and for the stamps file.
     pub fn known(&self) -> KnownPaths {
         let mut known = Vec::with_capacity(self.files as usize);
         self.root.visit(&RelPath::root(), &mut |path, leaf| known.push((path, leaf.known)));
@@ -185,15 +186,15 @@ impl Warm {
         self.coverage.defaults
     }
 
-    /// Returns what is captured at a path; the root is not.
+    /// Returns the captured entry of a path; the root has none.
     pub fn entry(&self, path: &RelPath) -> Option<ManifestEntry> {
         let node = self.node(&path.parent()?)?;
         let dir = node.dir(path.name()).filter(|dir| dir.is_in()).map(|dir| ManifestEntry::dir(dir.perm));
         dir.or_else(|| node.leaf(path.name()).map(super::node::Leaf::entry))
     }
 
-    /// Tells whether a capture for this target holds nothing more than the tree does: it is a captured file, a directory of which
-    /// nothing was left out, or not there.
+    /// Tells whether a capture for this target would hold no more than the tree does. That is so for a captured file,
+    /// for a directory of which nothing was left out, and for a missing path.
     pub fn holds(&self, root: &Path, target: &Target) -> bool {
         let path = &target.path;
         if let Some(node) = self.node(path) {
@@ -203,7 +204,7 @@ impl Warm {
         captured.is_some() || probe(root, path).is_ok_and(|found| found.is_none())
     }
 
-    /// Tells whether [`Warm::holds`] is so of all; neighbours in the same directory are found together.
+    /// Tells whether [`Warm::holds`] is true for all; neighbours in the same directory are looked up together.
     pub fn holds_all(&self, root: &Path, targets: &[Target]) -> bool {
         let mut beside: Option<(&[u8], &DirNode)> = None;
         targets.iter().all(|target| {
@@ -222,7 +223,7 @@ impl Warm {
         })
     }
 
-    /// Has files read when they are looked at again, whatever their stamps say.
+    /// Marks files to be read at the next look, whatever their stamps say.
     pub fn distrust(&mut self, paths: &[RelPath]) {
         for path in paths {
             let parent = path.parent().and_then(|parent| self.node_mut(&parent));
@@ -232,7 +233,7 @@ impl Warm {
         }
     }
 
-    /// Tells whether changes in a directory matter: one that was looked into, or a new one that the rules leave open.
+    /// Tells whether changes in a directory matter: it was looked into, or it is new and the rules admit it.
     pub fn admits(&self, root: &Path, dir: &RelPath) -> bool {
         if dir.is_root() || self.node(dir).is_some() {
             return true;
@@ -251,7 +252,7 @@ impl Warm {
         node.state.is_open() && matches!(rule, DirRule::Open | DirRule::Forced)
     }
 
-    /// Tells whether the nearest directory that is known, above one that is not, is open.
+    /// Tells whether the rules admit the nearest known directory above an unknown one.
     pub(super) fn is_open_above(&self, dir: &RelPath) -> bool {
         let mut above = Some(dir.clone());
         while let Some(dir) = above {
@@ -275,7 +276,7 @@ impl Warm {
         components.try_fold(&mut self.root, |node, name| node.dir_mut(name))
     }
 
-    /// A directory with the rules that hold in it, as the walk knew it.
+    /// Returns a directory with the rules that hold in it, as the walk knew it.
     pub(super) fn place(&self, dir: &RelPath) -> Option<WalkDir> {
         let node = self.node(dir)?;
         Some(WalkDir {
@@ -302,7 +303,7 @@ impl Warm {
         None
     }
 
-    /// Puts a directory in its place; one whose parent is not there is nowhere, which the walk never does.
+    /// Puts a directory in its place. One without a parent is dropped, which never happens after a walk.
     pub(super) fn put_dir(&mut self, visited: &Visited) {
         let path = &visited.place.path;
         if let Some(repo) = visited.place.repo.as_ref().filter(|repo| repo.own.base == *path) {

@@ -1,4 +1,4 @@
-//! The tree objects of a warm tree: only those above something that changed are built.
+//! The tree objects of a warm tree: only those above a change are built.
 
 use super::node::Built;
 use super::tree::Warm;
@@ -11,7 +11,7 @@ use crate::model::path::RelPath;
 use crate::model::tree::TreeEntry;
 
 impl Warm {
-    /// The root tree; builds what is stale and hands it over, children before parents.
+    /// Returns the root tree. Builds stale trees and gives them to `emit`, children before parents.
     ///
     /// # Errors
     /// Returns the errors of `emit`. Trees that it took before an error count as built, and no others do.
@@ -31,7 +31,7 @@ impl Warm {
         Ok(tree)
     }
 
-    /// The root tree, if nothing has changed since it was built.
+    /// Returns the root tree, if nothing has changed since it was built.
     pub fn built(&self) -> Option<ObjectId> {
         self.tree.filter(|_| self.own.is_some() && self.unsure.is_empty())
     }
@@ -63,7 +63,7 @@ impl Warm {
         Ok(())
     }
 
-    /// Returns what is listed as left out in a directory itself.
+    /// Returns the paths directly in a directory that are listed as left out.
     fn skipped_in(&self, dir: &RelPath) -> Vec<(&RelPath, SkipReason)> {
         let below = self
             .coverage
@@ -87,7 +87,7 @@ impl Warm {
         Ok((info, entry))
     }
 
-    /// Has the trees above a path, and the shard beside it, built anew.
+    /// Marks the trees above a path, and the record of its directory, to be built anew.
     pub(super) fn stale(&mut self, path: &RelPath) {
         self.tree = None;
         let Some(parent) = path.parent() else { return };
@@ -98,7 +98,7 @@ impl Warm {
             let Some(next) = node.dir_mut(name) else { break };
             next.built = Built::Stale;
             if !next.recorded {
-                // Whether it is there at all may have changed.
+                // The directory itself may be new or gone.
                 self.unsure.insert(at.clone());
             }
             at = at.join(name);

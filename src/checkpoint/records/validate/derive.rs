@@ -1,4 +1,4 @@
-//! The place where a ref that is lost must have been, from the commits that the store holds.
+//! Derives the place of a lost ref from the commits in the store.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -19,7 +19,7 @@ struct StoredCommit {
 }
 
 impl StoredCommits {
-    /// Returns what mends a damage, if there is one answer. `broken` are the refs that cannot be read.
+    /// Returns the repair of a damage, if there is only one answer. `broken` are the refs that cannot be read.
     ///
     /// # Errors
     /// When the store cannot be listed.
@@ -102,7 +102,7 @@ fn name_of(store: &Store, workspace: &str, id: ObjectId, broken: &BTreeSet<Strin
     }
     let first = format!("refs/heads/{workspace}/{}", record.run);
     if broken.contains(&first) {
-        // That one is mended first, and may name this.
+        // The broken one is repaired first, and may name this checkpoint.
         return Ok(None);
     }
     let later = (2u32..100).map(|n| format!("{first}.{n}"));

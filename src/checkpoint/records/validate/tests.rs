@@ -10,7 +10,7 @@ struct Place {
     _scratch: tempfile::TempDir,
 }
 
-/// A codon's chain of two, two leaves on top, one of them pinned; everything flushed.
+/// Makes a codon's chain of two with two leaves on top, one of them pinned; everything is flushed.
 fn place() -> Place {
     let scratch = tempfile::tempdir().unwrap();
     let home = Home::at(&scratch.path().join("home")).unwrap();
@@ -56,7 +56,7 @@ impl Place {
     }
 }
 
-/// A harm to a whole place, what is found then, and if a repair makes it whole again.
+/// Each row has a damage to a whole place, the expected findings, and `true` if a repair makes it whole again.
 #[test]
 fn damages_are_named_and_what_can_be_derived_is_repaired() {
     type Harm = fn(&Place);
@@ -184,7 +184,7 @@ fn detach(place: &Place, from: ObjectId) {
 }
 
 #[test]
-fn what_the_log_holds_is_put_back() {
+fn checkpoints_of_the_log_are_put_back() {
     let mut place = place();
     std::fs::write(place.timeline.workspace().path.join("file"), "logged\n").unwrap();
     place.timeline.take(&Take::of(CheckpointKind::Manual, "local", "logged"), &|| Flow::Continue).unwrap();
