@@ -38,8 +38,8 @@ impl Ready {
 /// Bounds a writer's pause before its bytes are examined.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Reads to the end of the input, to `limit` bytes or to `deadline`, whichever comes first; a writer that pauses after
-/// it has sent something for which `is_whole` is true is not waited for any longer.
+/// Reads to the end of the input, to `limit` bytes or to `deadline`, whichever comes first. A writer that pauses is not
+/// waited for any longer if `is_whole` is true for its bytes.
 ///
 /// # Errors
 /// Returns the errors of reading.

@@ -1,7 +1,7 @@
 //! Codons: the named steps of a run, each with its typed checkpoints.
 //!
 //! Crash order: objects → ref → run state. A run's file may still name a codon that is recorded already, which does no
-//! harm: a codon counts as running only while a process holds the run's lock, which the kernel frees with that process.
+//! harm. A codon counts as running only while a process holds the run's lock, which the kernel frees with that process.
 
 use super::run::{NO_CODON, Run, Running, dir};
 use crate::checkpoint::capture::request::{CodonTag, Take, Taken};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::{Code, Error, IoContext, Result};
 
-/// Space that is left to everybody else: below it piton writes no new content.
+/// The free space that is left to other programs: with less, piton writes no new content.
 const FLOOR_BYTES: u64 = 256 << 20;
 
 /// On small file systems, the floor is this part of the whole.
