@@ -86,7 +86,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The spelling on the protocol and in `--json`.
+    /// Returns the spelling on the protocol and in `--json`.
     pub fn as_str(self) -> &'static str {
         match self {
             Code::BadJson => "bad-json",
@@ -147,7 +147,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with a code and a sentence; further facts by the builder methods below.
+    /// Returns an error with a code and a sentence; further facts by the builder methods below.
     pub fn new(code: Code, message: impl Into<String>) -> Error {
         Error {
             code,
@@ -162,7 +162,7 @@ impl Error {
         }
     }
 
-    /// A failed system call: `doing` is a participle ("reading", "renaming"), `path` what it was done to.
+    /// Returns a failed system call: `doing` is a participle ("reading", "renaming"), `path` what it was done to.
     ///
     /// Full disks and quotas become `disk-full`, refused memory `no-memory`, refused access and read-only file systems `permission`, paths
     /// that no file can have `bad-path`.
@@ -245,7 +245,7 @@ impl Error {
         self
     }
 
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> Code {
         self.code
     }
@@ -255,7 +255,7 @@ impl Error {
         &self.message
     }
 
-    /// The whole text for a person: message, path and hint.
+    /// Returns the whole text for a person: message, path and hint.
     pub fn text(&self) -> String {
         let mut text = self.message.clone();
         if let Some(path) = &self.path {
@@ -273,13 +273,13 @@ impl Error {
         self.hint.as_deref()
     }
 
-    /// The field concerned, if any.
+    /// Returns the field concerned, if any.
     #[must_use]
     pub fn field_name(&self) -> Option<&str> {
         self.field.as_deref()
     }
 
-    /// The 1-based input line concerned, if any.
+    /// Returns the 1-based input line concerned, if any.
     #[must_use]
     pub fn line_number(&self) -> Option<u64> {
         self.line
@@ -295,7 +295,7 @@ impl Error {
         self.preview.as_deref()
     }
 
-    /// The path concerned, if any.
+    /// Returns the path concerned, if any.
     #[must_use]
     pub fn path_ref(&self) -> Option<&Path> {
         self.path.as_deref()

@@ -59,7 +59,7 @@ impl Ask {
     }
 }
 
-/// The first word and what follows it.
+/// Returns the first word and what follows it.
 fn split(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim())

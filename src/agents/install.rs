@@ -29,7 +29,7 @@ pub struct Spot {
 }
 
 impl Spot {
-    /// The full path, `root` being the home directory or the project.
+    /// Returns the full path, `root` being the home directory or the project.
     pub fn below(&self, root: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
         let named = self.env.and_then(variable).filter(|named| named.is_absolute());
         let dir = named.unwrap_or_else(|| root.join(self.dir));
@@ -96,7 +96,7 @@ impl HookFile {
         matches!(self.content, FileContent::Script { .. })
     }
 
-    /// The file's text with the hooks in it. The text as it was if they are all there.
+    /// Returns the file's text with the hooks in it. The text as it was if they are all there.
     ///
     /// # Errors
     /// `bad-json`, `bad-request`: the file is not what the client writes. `conflict`: it is somebody else's, or written in a way
@@ -112,7 +112,7 @@ impl HookFile {
         }
     }
 
-    /// The file's text without the hooks; nothing if nothing else was in it, and the file is to go.
+    /// Returns the file's text without the hooks; nothing if nothing else was in it, and the file is to go.
     ///
     /// # Errors
     /// As [`HookFile::merge`].
@@ -158,7 +158,7 @@ pub(super) fn is_own(text: &str) -> bool {
     text.lines().take(8).any(|line| line.contains(OWN))
 }
 
-/// The command of a hook: one line for a shell, and as well for clients that only split it into words.
+/// Returns the command of a hook: one line for a shell, and as well for clients that only split it into words.
 pub fn command(program: &str, client: Client, event: &str) -> String {
     format!("{} hook {} {event}", shell_word(program), client.name())
 }
@@ -168,7 +168,7 @@ pub(super) fn ours(client: Client) -> impl Fn(&str) -> bool {
     move |command: &str| separated(client, command).is_some()
 }
 
-/// The program and the event of a command that is ours.
+/// Returns the program and the event of a command that is ours.
 pub(super) fn separated(client: Client, command: &str) -> Option<(String, &str)> {
     let (program, event) = command.rsplit_once(&format!(" hook {} ", client.name()))?;
     let (program, event) = (program.trim(), event.trim());
@@ -181,7 +181,7 @@ pub(super) fn separated(client: Client, command: &str) -> Option<(String, &str)>
 }
 
 impl Hooks {
-    /// Each event with what is to stand in its list.
+    /// Returns each event with what is to stand in its list.
     fn wanted(&self, client: Client, program: &str) -> Vec<(&'static str, NewValue)> {
         self.hooks.iter().map(|hook| (hook.event, self.node(hook, command(program, client, hook.event)))).collect()
     }

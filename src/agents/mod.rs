@@ -104,7 +104,7 @@ impl Client {
         profile(self).shape.read(self, event, &Payload::read(payload)?)
     }
 
-    /// True if an action waits for the reply to this event.
+    /// Returns true if an action waits for the reply to this event.
     pub fn is_before(self, event: &str) -> bool {
         profile(self).shape.step(event) == Some(Moment::Before)
     }

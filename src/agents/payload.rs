@@ -44,22 +44,22 @@ impl Payload {
         Payload { value: json::read(bytes).value, is_doubtful: true }
     }
 
-    /// True if not everything in it is known as it was meant.
+    /// Returns true if not everything in it is known as it was meant.
     pub(super) fn is_doubtful(&self) -> bool {
         self.is_doubtful
     }
 
-    /// A part of a payload that was read.
+    /// Returns a part of a payload that was read.
     pub(super) fn of(value: Value) -> Payload {
         Payload { value, is_doubtful: false }
     }
 
-    /// The first of these places (JSON pointers) that holds anything.
+    /// Returns the first of these places (JSON pointers) that holds anything.
     pub(super) fn at(&self, places: &[&str]) -> Option<&Value> {
         places.iter().filter_map(|place| self.value.pointer(place)).find(|value| !value.is_null())
     }
 
-    /// The text at the first of these places that holds anything.
+    /// Returns the text at the first of these places that holds anything.
     ///
     /// # Errors
     /// `bad-request` if something else than text is there.

@@ -48,7 +48,7 @@ impl HookFile {
         Ok(if current { Presence::Current(calls) } else { Presence::Stale(calls) })
     }
 
-    /// The places that call piton.
+    /// Returns the places that call piton.
     fn calls(&self, client: Client, text: &str) -> Result<Vec<HookCall>> {
         let heard: RefCell<Vec<HookCall>> = RefCell::default();
         let is_ours = ours(client);
@@ -79,7 +79,7 @@ fn call(client: Client, command: &str) -> Option<HookCall> {
     Some(HookCall { program, event: Some(event.to_owned()), command: Some(command.to_owned()) })
 }
 
-/// The program that a shim spawns: the literal in the line where its template has the place for one.
+/// Returns the program that a shim spawns: the literal in the line where its template has the place for one.
 fn spawned(shim: &str, text: &str) -> Option<HookCall> {
     let before = shim.lines().find_map(|line| Some(line.split_once(PLACE)?.0))?;
     let rest = text.lines().find_map(|line| line.strip_prefix(before))?;

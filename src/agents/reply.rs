@@ -19,7 +19,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// All that is for the model, as one text.
+    /// Returns all that is for the model, as one text.
     pub fn notes(&self) -> Option<String> {
         (!self.context.is_empty()).then(|| self.context.join("\n"))
     }
@@ -37,7 +37,7 @@ pub fn claude_reaches_model(step: Moment) -> bool {
     matches!(step, Moment::Before | Moment::After | Moment::Failed | Moment::TurnStart | Moment::SessionStart)
 }
 
-/// The reply of Claude Code, which several clients understand.
+/// Returns the reply of Claude Code, which several clients understand.
 pub fn claude(event: &str, step: Moment, decision: &Decision) -> Option<Value> {
     let before = step == Moment::Before;
     let deny = decision.deny.as_ref().filter(|_| before);
@@ -67,7 +67,7 @@ pub fn shim_reaches_model(step: Moment) -> bool {
     matches!(step, Moment::After | Moment::TurnStart)
 }
 
-/// The reply to a shim of piton's own, which knows no client's words.
+/// Returns the reply to a shim of piton's own, which knows no client's words.
 pub fn shim(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
     let text = |text: &Option<String>| text.clone().map(Value::String);
     object([

@@ -184,7 +184,7 @@ impl Shape {
     }
 }
 
-/// A patch as the classifier knows it, wherever its text is, with the paths it names.
+/// Returns a patch as the classifier knows it, wherever its text is, with the paths it names.
 fn patch(tool: &str, input: Value) -> (Value, Vec<String>) {
     let text = ["command", "patch", "patchText", "input"].iter().find_map(|field| input.get(field)?.as_str());
     match text.or(input.as_str()).filter(|_| tool == "apply_patch") {
@@ -197,7 +197,7 @@ fn patch(tool: &str, input: Value) -> (Value, Vec<String>) {
     }
 }
 
-/// The command lines of a shell tool's input. An array is several lines, and so is an array written as text.
+/// Returns the command lines of a shell tool's input. An array is several lines, and so is an array written as text.
 fn commands(input: &Value) -> Vec<String> {
     let lines = |value: &Value| match value {
         Value::Array(items) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>(),

@@ -67,7 +67,7 @@ fn parsed(asked: &TrustQuestion<'_>, spot: &Spot) -> Value {
     (asked.read)(spot).and_then(|text| Some(scan(&text).ok()?.value())).unwrap_or_default()
 }
 
-/// A switch that turns all hooks off.
+/// Returns a switch that turns all hooks off.
 fn switches(asked: &TrustQuestion<'_>, spots: &[Spot], pointer: &str) -> Vec<Doubt> {
     let name = pointer.trim_start_matches('/').replace('/', ".");
     let off = spots.iter().filter(|spot| parsed(asked, spot).pointer(pointer) == Some(&Value::Bool(true)));
@@ -162,7 +162,7 @@ fn codex(asked: &TrustQuestion<'_>, config: &Spot) -> Vec<Doubt> {
     doubts
 }
 
-/// The keys of one table, a line each, as Codex writes them.
+/// Returns the keys of one table, a line each, as Codex writes them.
 fn toml<'t>(text: &'t str, table: &str) -> impl Iterator<Item = (&'t str, &'t str)> {
     let head = format!("[{table}]");
     let lines = text.lines().map(str::trim).skip_while(move |line| *line != head).skip(1);

@@ -12,7 +12,7 @@ enum Atom {
     Fixed(Chunk),
 }
 
-/// The words that one word's braces make, in order.
+/// Returns the words that one word's braces make, in order.
 pub(super) fn expand(chunks: Vec<Chunk>) -> Vec<Vec<Chunk>> {
     let plain = |chunk: &Chunk| !chunk.quoted && !chunk.splits && chunk.known;
     if !chunks.iter().any(|chunk| plain(chunk) && chunk.text.contains('{')) {
@@ -81,7 +81,7 @@ struct Group {
     commas: Vec<usize>,
 }
 
-/// The leftmost brace pair with a comma of its own.
+/// Returns the leftmost brace pair with a comma of its own.
 fn first_group(atoms: &[Atom]) -> Option<Group> {
     let mut stack: Vec<(usize, Vec<usize>)> = Vec::new();
     let mut best: Option<Group> = None;

@@ -38,19 +38,19 @@ pub enum Whereabouts {
 }
 
 impl Context {
-    /// A path that leads into the workspace, by its name there.
+    /// Returns a path that leads into the workspace, by its name there.
     pub fn own_name(&self, path: PathBuf) -> PathBuf {
         let mut found = self.aliases.iter().filter_map(|(alias, real)| Some((real, path.strip_prefix(alias).ok()?)));
         let own = found.next().map(|(real, rest)| real.components().chain(rest.components()).collect());
         own.unwrap_or(path)
     }
 
-    /// True if something below a path outside of the workspace leads into it.
+    /// Returns true if something below a path outside of the workspace leads into it.
     pub fn leads_below(&self, path: &Path) -> bool {
         self.aliases.iter().any(|(alias, _)| alias.starts_with(path))
     }
 
-    /// The place of an absolute path.
+    /// Returns the place of an absolute path.
     pub fn whereabouts(&self, path: &Path) -> Whereabouts {
         if is_device(path) {
             return Whereabouts::Plain(Scope::Device);
@@ -84,7 +84,7 @@ impl Context {
         if in_git && !harmless { Whereabouts::Repository } else { Whereabouts::Plain(Scope::Workspace) }
     }
 
-    /// A temporary directory, for `mktemp`.
+    /// Returns a temporary directory, for `mktemp`.
     pub fn temp_dir(&self) -> PathBuf {
         self.temp_dirs.first().cloned().unwrap_or_else(|| PathBuf::from("/tmp"))
     }

@@ -41,13 +41,13 @@ pub(super) struct Arg {
 }
 
 impl Arg {
-    /// An argument that is wholly known.
+    /// Returns an argument that is wholly known.
     pub(super) fn literal(text: impl Into<String>, span: Span) -> Arg {
         let text = text.into();
         Arg { known: text.len(), text, span, glob: false, origin: TextOrigin::Plain }
     }
 
-    /// An argument of which nothing is known.
+    /// Returns an argument of which nothing is known.
     pub(super) fn unknown(text: &str, span: Span) -> Arg {
         Arg { text: text.to_owned(), span, known: 0, glob: false, origin: TextOrigin::Plain }
     }
@@ -57,7 +57,7 @@ impl Arg {
         self.known == self.text.len() && !self.glob
     }
 
-    /// The text, if it is certain.
+    /// Returns the text, if it is certain.
     pub(super) fn exact(&self) -> Option<&str> {
         self.is_exact().then_some(self.text.as_str())
     }
@@ -67,7 +67,7 @@ impl Arg {
         self.known == 0 && !self.text.is_empty() && !self.text.contains(char::is_whitespace)
     }
 
-    /// The argument without its first bytes (an option's name in front of its value).
+    /// Returns the argument without its first bytes (an option's name in front of its value).
     pub(super) fn skip(&self, bytes: usize) -> Arg {
         let mut rest = self.clone();
         rest.text = self.text.get(bytes..).unwrap_or_default().to_owned();

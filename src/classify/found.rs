@@ -37,7 +37,7 @@ pub(super) struct FoundEffect {
 }
 
 impl FoundEffect {
-    /// An effect without a target.
+    /// Returns an effect without a target.
     pub(super) fn new(class: Class, verb: impl Into<String>, rule: impl Into<String>, span: Span) -> FoundEffect {
         FoundEffect {
             class,
@@ -133,7 +133,8 @@ pub(super) fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) ->
     Placed { path: arg.is_exact().then_some(path), near: Some(near), whereabouts }
 }
 
-/// An argument as a pattern that the shell will expand here: certain but for its wildcards, which stand behind a directory.
+/// Returns an argument as a pattern that the shell will expand here: certain but for its wildcards, which stand behind
+/// a directory.
 pub(super) fn pattern(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Option<PathBuf> {
     if !arg.glob || site.elsewhere || arg.origin == TextOrigin::Temporary {
         return None;
@@ -143,7 +144,8 @@ pub(super) fn pattern(arg: &Arg, shell: &Shell, site: &Site, context: &Context) 
     Some(context.own_name(locate(dir, shell, site, context)?.0).join(rest))
 }
 
-/// A path, and the directory outside of the workspace that a `..` in it leaves: only the disk knows whether that is a link.
+/// Returns a path, and the directory outside of the workspace that a `..` in it leaves: only the disk knows whether
+/// that is a link.
 fn locate(text: &str, shell: &Shell, site: &Site, context: &Context) -> Option<(PathBuf, Option<PathBuf>)> {
     if !text.starts_with('/') {
         let cwd = shell.cwd.as_deref()?;

@@ -42,12 +42,13 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// The table that comes with piton. Costs next to nothing: a rule is compiled when its program is first met.
+    /// Returns the table that comes with piton. Costs next to nothing: a rule is compiled when its program is first
+    /// met.
     pub fn embedded() -> Classifier {
         Classifier { rules: RuleSet::embedded() }
     }
 
-    /// The table that comes with piton, with a user's rules in front of it.
+    /// Returns the table that comes with piton, with a user's rules in front of it.
     ///
     /// # Errors
     /// `bad-request` with line and column.
@@ -55,8 +56,9 @@ impl Classifier {
         Ok(Classifier { rules: RuleSet::with_user(yaml)? })
     }
 
-    /// The table that comes with piton, with what is sound of a user's rules in front of it. `json` is a list of rules or a map of
-    /// sections, `before` what was in force. Returns what is in force now too, and what was dropped.
+    /// Returns the table that comes with piton, with what is sound of a user's rules in front of it. `json` is a list
+    /// of rules or a map of sections, `before` what was in force. Returns what is in force now too, and what was
+    /// dropped.
     pub fn with_sound_rules(json: &str, before: Option<&str>) -> (Classifier, String, Vec<Dropped>) {
         let (sound, dropped) = rules::sound(json, before);
         // It was read once already.

@@ -44,7 +44,7 @@ pub(super) fn alarming(name: &str) -> bool {
     words.iter().any(|word| ALARMING.contains(word)) && !words.iter().any(|word| CALMING.contains(word))
 }
 
-/// The program's own name: no directory, no `.exe`, lower case, no version.
+/// Returns the program's own name: no directory, no `.exe`, lower case, no version.
 pub(super) fn program(text: &str) -> String {
     let base = text.rsplit(['/', '\\']).next().unwrap_or(text);
     let base = if base.is_empty() { text } else { base };
@@ -61,7 +61,7 @@ pub(super) fn program(text: &str) -> String {
     lower.to_owned()
 }
 
-/// The verb shown for a script: its name without directories.
+/// Returns the verb shown for a script: its name without directories.
 pub(super) fn script(text: &str) -> &str {
     text.rsplit('/').next().unwrap_or(text)
 }

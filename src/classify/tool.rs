@@ -233,7 +233,7 @@ fn leads(name: &str, verb: &str) -> bool {
     head && name[verb.len()..].starts_with(|next: char| next == '_' || next == '-' || next.is_ascii_uppercase())
 }
 
-/// The effects of a tool call.
+/// Returns the effects of a tool call.
 pub(super) fn effects(
     classifier: &Classifier,
     call: &ToolCall<'_>,
@@ -270,7 +270,7 @@ fn acts(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec
     }
 }
 
-/// A tool nobody told us about: its hints count, and without any it may do anything to files.
+/// Returns a tool nobody told us about: its hints count, and without any it may do anything to files.
 fn unknown(call: &ToolCall<'_>, context: &Context) -> (Vec<FoundEffect>, Understanding) {
     match call.writes {
         Some(false) => Default::default(),
@@ -313,7 +313,7 @@ fn in_directory(
     }
 }
 
-/// The command line of a shell tool: a string, or an argument vector.
+/// Returns the command line of a shell tool: a string, or an argument vector.
 fn command_line(input: &Value) -> Option<String> {
     let value = ["command", "cmd", "script", "commands", "CommandLine"].iter().find_map(|name| input.get(name))?;
     match value {

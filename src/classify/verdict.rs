@@ -94,7 +94,7 @@ fn reversible(class: Class, scope: Scope) -> bool {
     }
 }
 
-/// The sentence for people when a rule has none of its own.
+/// Returns the sentence for people when a rule has none of its own.
 fn sentence(class: Class, scope: Scope, verb: &str) -> String {
     let undo = "bringing files back will not undo that";
     match class {
@@ -136,7 +136,7 @@ fn sentence(class: Class, scope: Scope, verb: &str) -> String {
     }
 }
 
-/// The verdict over everything that was found.
+/// Returns the verdict over everything that was found.
 pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, policy: &Policy) -> Verdict {
     let (mut checkpoint, mut warn, mut targets, mut held) = (false, false, HashSet::new(), Stance::Allow);
     let mut verdict = Verdict {
@@ -260,7 +260,7 @@ fn is_destroyed(found: &FoundEffect) -> bool {
     found.scope != Scope::Temp && found.class != Class::FileWrite
 }
 
-/// True if all that stands at the path goes, ignored files too. `git checkout .` replaces tracked files alone.
+/// Returns true if all that stands at the path goes, ignored files too. `git checkout .` replaces tracked files alone.
 fn is_wiped(found: &FoundEffect) -> bool {
     match found.class {
         Class::FileDelete | Class::FileMove => true,

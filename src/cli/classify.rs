@@ -117,7 +117,7 @@ fn explained(command: &str, verdict: &Verdict) -> String {
     text
 }
 
-/// The command as it is printed, with a line of `^` below the places of the effects.
+/// Returns the command as it is printed, with a line of `^` below the places of the effects.
 fn marked(command: &str, effects: &[Effect]) -> String {
     let mut text = String::new();
     let mut start = 0;

@@ -128,7 +128,7 @@ fn tracked(context: &Context, effective: &Effective, run: Option<&str>) -> Resul
     Ok(timeline.tracked_now(&run, &|| Flow::Continue)?.map(|now| (run, now)))
 }
 
-/// The first of some paths, and how many there are.
+/// Returns the first of some paths, and how many there are.
 fn some_of(paths: &[RelPath]) -> String {
     let first: Vec<String> = paths.iter().take(SHOWN).map(RelPath::display).collect();
     let more = if paths.len() > SHOWN { format!(", and {} more", paths.len() - SHOWN) } else { String::new() };

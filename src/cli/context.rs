@@ -48,7 +48,7 @@ impl Context {
         Ok(Context { home: Home::locate()?, json: global.json, flags, named, cwd })
     }
 
-    /// The directory named with `--workspace`.
+    /// Returns the directory named with `--workspace`.
     pub(super) fn named_workspace(&self) -> Option<PathBuf> {
         self.named.clone()
     }
@@ -59,7 +59,7 @@ impl Context {
         })
     }
 
-    /// The root of the workspace in question.
+    /// Returns the root of the workspace in question.
     ///
     /// # Errors
     /// When the known workspaces cannot be listed; `workspace-gone` when the working directory is gone and none is named.
@@ -70,7 +70,7 @@ impl Context {
         }
     }
 
-    /// The workspace, if it is known already; nothing is made.
+    /// Returns the workspace, if it is known already; nothing is made.
     ///
     /// # Errors
     /// When the known workspaces cannot be listed.
@@ -80,7 +80,7 @@ impl Context {
         Ok(Workspace::known(&self.home)?.into_iter().find(|workspace| workspace.path == path))
     }
 
-    /// The workspace; one that is gone is found by its path among the known ones.
+    /// Returns the workspace; one that is gone is found by its path among the known ones.
     ///
     /// # Errors
     /// `workspace-gone` for an unknown directory that does not exist; `workspace-refused`, `bad-path`.
@@ -92,7 +92,7 @@ impl Context {
         }
     }
 
-    /// The settings in force.
+    /// Returns the settings in force.
     ///
     /// # Errors
     /// Mistakes on the command line. Those of files and of the environment are part of what is returned: a net that could not
@@ -107,7 +107,7 @@ impl Context {
         }
     }
 
-    /// The timeline of the workspace.
+    /// Returns the timeline of the workspace.
     ///
     /// # Errors
     /// As [`Context::workspace`] and [`Context::settings`], and those of the store.
@@ -156,7 +156,7 @@ pub(super) fn flags(global: &GlobalArgs) -> Result<Vec<(String, String)>> {
     global.set.iter().map(|text| pair(text)).collect()
 }
 
-/// The directory named with `--workspace`.
+/// Returns the directory named with `--workspace`.
 pub(super) fn named(global: &GlobalArgs, cwd: Option<&Path>) -> Option<PathBuf> {
     global.workspace.as_ref().map(|path| cwd.unwrap_or(Path::new("")).join(path))
 }

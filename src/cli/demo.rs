@@ -98,7 +98,7 @@ fn bring_back(scratch: &Scratch, before: &Tree, after: &Tree) -> Result<Exit> {
     Ok(if exact && undone && redone { Exit::Done } else { Exit::Failed })
 }
 
-/// The number of the checkpoint that was taken before `rm -rf`.
+/// Returns the number of the checkpoint that was taken before `rm -rf`.
 fn before_loss(scratch: &Scratch) -> Result<String> {
     let output = scratch.command(&["list", "--json"])?.output().at("running", "piton")?;
     let list: ListReply = serde_json::from_slice(&output.stdout)

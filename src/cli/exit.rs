@@ -26,7 +26,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The exit code that an error calls for.
+/// Returns the exit code that an error calls for.
 pub(super) fn exit_of(error: &Error) -> Exit {
     match error.code() {
         Code::NoSuchCheckpoint

@@ -201,12 +201,12 @@ impl Exchange<'_> {
         self.link.reply(id, self.deadline)?.ok_or_else(|| late().into())
     }
 
-    /// The client that the event came from.
+    /// Returns the client that the event came from.
     pub(super) fn client(&self) -> Client {
         self.event.client
     }
 
-    /// The directory that the event is about.
+    /// Returns the directory that the event is about.
     pub(super) fn cwd(&self) -> Option<PathBuf> {
         self.event.cwd.clone()
     }
@@ -217,7 +217,7 @@ impl Exchange<'_> {
         Ok(Decision { context: reply.notices, ..Decision::default() })
     }
 
-    /// A checkpoint before what destroys something, and what is to be said of it.
+    /// Returns a checkpoint before what destroys something, and what is to be said of it.
     fn before(&mut self, action: Option<&str>, act: &Act) -> Result<Decision> {
         if let Some(name) = &self.event.turn {
             // The same open turn again is nothing.
@@ -304,7 +304,7 @@ fn add(decision: &mut Decision, reply: BeforeReply, reaches_model: bool) {
     }
 }
 
-/// A tool's input without what is long: contents are not judged, and a line of the protocol has a limit.
+/// Returns a tool's input without what is long: contents are not judged, and a line of the protocol has a limit.
 fn shortened(input: &Value) -> Value {
     match input {
         // A patch names its files in its text.

@@ -100,7 +100,7 @@ pub fn main() -> ExitCode {
     exit
 }
 
-/// True for a process that goes on behind the one that started it.
+/// Returns true for a process that goes on behind the one that started it.
 fn is_detached(cli: &Cli) -> bool {
     match &cli.verb {
         Some(Verb::Sidecar(args)) => args.detached,

@@ -21,7 +21,7 @@ pub(super) fn data(text: &str) -> Result<()> {
     }
 }
 
-/// A path on one line of talk or text.
+/// Returns a path on one line of talk or text.
 pub(super) fn path(path: &Path) -> String {
     printable(&path.to_string_lossy())
 }
@@ -94,7 +94,7 @@ pub(super) fn faint(text: &str) -> String {
     if coloured() { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// A diff's lines in colours, on a terminal.
+/// Returns a diff's lines in colours, on a terminal.
 pub(super) fn patch(text: &str) -> String {
     if !coloured() {
         return text.to_owned();
@@ -139,7 +139,7 @@ pub(super) fn ask(question: &str) -> Consent {
     if read.is_ok() && yes { Consent::Yes } else { Consent::No }
 }
 
-/// A time for people, in the local zone, to the minute.
+/// Returns a time for people, in the local zone, to the minute.
 pub(super) fn local_time(rfc3339: &str) -> String {
     match rfc3339.parse::<jiff::Timestamp>() {
         Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),

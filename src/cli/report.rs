@@ -50,7 +50,7 @@ impl Words {
         Words { restore: "/rollback N", file: "/rollback N FILE", diff: "/rollback diff N", undo, asks: false }
     }
 
-    /// The command that takes a restore back.
+    /// Returns the command that takes a restore back.
     pub(super) fn undo(&self) -> &'static str {
         self.undo
     }

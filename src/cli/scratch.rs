@@ -29,12 +29,12 @@ impl Scratch {
         Ok(Scratch { dir, name, keep })
     }
 
-    /// The workspace in it.
+    /// Returns the workspace in it.
     pub(super) fn workspace(&self) -> PathBuf {
         self.dir.join(self.name)
     }
 
-    /// The program itself, in the workspace, with a store and settings of its own.
+    /// Returns the program itself, in the workspace, with a store and settings of its own.
     ///
     /// # Errors
     /// When the program does not know where it is.
@@ -42,7 +42,7 @@ impl Scratch {
         self.command_in(&self.workspace(), args)
     }
 
-    /// The same in another directory.
+    /// Returns the same in another directory.
     ///
     /// # Errors
     /// As [`Scratch::command`].

@@ -56,7 +56,7 @@ impl Turns {
         self.slots.clear();
     }
 
-    /// The open turn.
+    /// Returns the open turn.
     pub fn current(&self) -> Option<&str> {
         self.current.as_deref()
     }

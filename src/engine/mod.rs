@@ -102,7 +102,8 @@ impl Engine {
         Ok(OpenWorkspace { workspace, worker, rules })
     }
 
-    /// Returns the root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the client's own.
+    /// Returns the root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the
+    /// client's own.
     pub fn root_of(&self, session: &Path, cwd: &Path) -> PathBuf {
         if cwd == session || reach::belongs(session, cwd) {
             return session.to_owned();

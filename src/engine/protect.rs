@@ -128,13 +128,13 @@ impl Wanted {
         }
     }
 
-    /// Returns the moment at which the named paths of an action are captured by themselves: late enough for a scan that is about to
-    /// end, and early enough for the answer.
+    /// Returns the moment at which the named paths of an action are captured by themselves: late enough for a scan that
+    /// is about to end, and early enough for the answer.
     pub fn press_at(asked: Instant, wait: Duration) -> Instant {
         asked + wait / 4 * 3
     }
 
-    /// True if one capture serves both.
+    /// Returns true if one capture serves both.
     pub fn joins(&self, other: &Wanted) -> bool {
         let all_wait = self.is_of_turn && other.is_of_turn && self.waits && other.waits;
         let (one, two) = (&self.take, &other.take);
@@ -144,7 +144,7 @@ impl Wanted {
             && one.selection.takes == two.selection.takes
     }
 
-    /// True if its deadline comes near and it names paths that were not captured yet.
+    /// Returns true if its deadline comes near and it names paths that were not captured yet.
     pub fn is_pressing(&self, now: Instant) -> bool {
         self.press_at.is_some_and(|at| at <= now) && named(&self.take).next().is_some() && self.named.is_open()
     }

@@ -157,7 +157,7 @@ impl Queue {
         std::mem::take(&mut state.bases)
     }
 
-    /// True if the deadline of an action that waits comes near.
+    /// Returns true if the deadline of an action that waits comes near.
     pub(super) fn is_pressed(&self, now: Instant) -> bool {
         self.captures.load(Ordering::SeqCst) > 0 && captures(&self.lock()).any(|wanted| wanted.is_pressing(now))
     }
@@ -172,13 +172,13 @@ impl Queue {
         self.lock().is_at_work = false;
     }
 
-    /// True if something waits or is at work, base captures aside.
+    /// Returns true if something waits or is at work, base captures aside.
     pub(super) fn is_busy(&self) -> bool {
         let state = self.lock();
         state.is_at_work || !state.items.is_empty()
     }
 
-    /// True if something waits for the worker.
+    /// Returns true if something waits for the worker.
     pub(super) fn is_awaited(&self) -> bool {
         let state = self.lock();
         !state.items.is_empty() || !state.bases.is_empty()

@@ -9,7 +9,8 @@ use crate::model::effect::Verdict;
 use crate::model::path::RelPath;
 use crate::worktree::{Target, is_linked_worktree};
 
-/// Returns true if `cwd` belongs to the workspace rooted at `session`: inside it, and not in a linked worktree of its own.
+/// Returns true if `cwd` belongs to the workspace rooted at `session`: inside it, and not in a linked worktree of its
+/// own.
 pub fn belongs(session: &Path, cwd: &Path) -> bool {
     if !cwd.starts_with(session) {
         return false;
@@ -58,7 +59,7 @@ fn learn(context: &mut Context, verdict: &Verdict) {
     }
 }
 
-/// The path, or the directory above it, that a link leads into the workspace; and where it leads.
+/// Returns the path, or the directory above it, that a link leads into the workspace; and where it leads.
 fn leads_into(workspace: &Path, path: &Path) -> Option<(PathBuf, PathBuf)> {
     let inside = |dir: &Path| dir.canonicalize().ok().filter(|real| real.starts_with(workspace));
     path.ancestors().find_map(|dir| Some((dir.to_owned(), inside(dir)?)))
@@ -74,7 +75,7 @@ pub struct ActionReach {
 }
 
 impl ActionReach {
-    /// True if the action reaches nothing in the workspace.
+    /// Returns true if the action reaches nothing in the workspace.
     pub fn is_nothing(&self) -> bool {
         self.targets.is_empty() && !self.is_everything
     }
@@ -118,12 +119,12 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     reach
 }
 
-/// True if a program could take a path for a pattern or a pathspec of its own.
+/// Returns true if a program could take a path for a pattern or a pathspec of its own.
 fn has_magic(path: &str) -> bool {
     path.contains(['*', '?', '[', '{']) || path.split('/').any(|name| name.starts_with([':', '^']))
 }
 
-/// A path as the action will follow it: through links up to its last directory.
+/// Returns a path as the action will follow it: through links up to its last directory.
 fn resolved(path: &Path) -> PathBuf {
     let normal = normalise(path);
     let parent = normal.parent().and_then(|parent| parent.canonicalize().ok());
@@ -163,8 +164,9 @@ const MAX_MATCHES: usize = 20_000;
 /// The most directories that are searched for the names of a `find`, the nearest first.
 const MAX_SEARCHED: usize = 50_000;
 
-/// Returns what patterns match on the disk, as a shell would expand them: names that begin with a dot only where the pattern does.
-/// `**` stands for every directory below, as `find` goes through them: what is behind it matches any name.
+/// Returns what patterns match on the disk, as a shell would expand them: names that begin with a dot only where the
+/// pattern does. `**` stands for every directory below, as `find` goes through them: what is behind it matches any
+/// name.
 pub fn expanded(patterns: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for pattern in patterns {
@@ -188,7 +190,7 @@ pub fn expanded(patterns: &[String]) -> Vec<String> {
     found
 }
 
-/// Some directories and all below them. Links are not followed.
+/// Returns some directories and all below them. Links are not followed.
 fn all_below(mut dirs: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut next = 0;
     while next < dirs.len() && dirs.len() < MAX_SEARCHED {
@@ -200,7 +202,7 @@ fn all_below(mut dirs: Vec<PathBuf>) -> Vec<PathBuf> {
     dirs
 }
 
-/// The names in a directory that one part of a pattern matches.
+/// Returns the names in a directory that one part of a pattern matches.
 fn matching(dir: &Path, part: &str, is_search: bool) -> Vec<PathBuf> {
     // The shell takes a word literally if it is no valid pattern. Such a name is rare, and the rules see it anyway.
     let Ok(glob) = globset::Glob::new(part) else { return Vec::new() };

@@ -66,7 +66,7 @@ impl InForce {
         found.map_or_else(|| key.to_owned(), |setting| setting.origin.to_string())
     }
 
-    /// True if another reading gave the same configuration.
+    /// Returns true if another reading gave the same configuration.
     fn says_the_same(&self, other: &InForce) -> bool {
         // Only the heads are compared: a running process words the value in force differently, but the mistake is the
         // same.
@@ -140,7 +140,8 @@ impl FollowedSettings {
     }
 }
 
-/// Returns the rules in force. A rule that cannot be is a mistake of the settings; the one of its id in `before` takes its place.
+/// Returns the rules in force. A rule that cannot be is a mistake of the settings; the one of its id in `before` takes
+/// its place.
 pub fn classifier(effective: &mut Effective, before: Option<&str>) -> Classifier {
     if effective.policy.rules_yaml.is_empty() {
         return Classifier::embedded();

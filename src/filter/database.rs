@@ -2,8 +2,8 @@
 
 use crate::model::words::DATABASE_ENDINGS;
 
-/// Returns whether a file's name is a database's. Such a file is read again, whatever its times say, as long as somebody has it open
-/// for writing.
+/// Returns whether a file's name is a database's. Such a file is read again, whatever its times say, as long as
+/// somebody has it open for writing.
 pub fn is_database(name: &[u8]) -> bool {
     // Asked of every file of a scan: most names are told by their last few bytes.
     let tail = &name[name.len().saturating_sub(LONGEST)..];

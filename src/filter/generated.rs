@@ -82,8 +82,8 @@ pub fn made_beside(name: &[u8], beside: &dyn Fn(&[u8]) -> bool) -> bool {
     })
 }
 
-/// Returns whether a directory of this name is generated, given what it holds. [`CACHE_TAG`] is the caller's to check, because
-/// its content counts.
+/// Returns whether a directory of this name is generated, given what it holds. [`CACHE_TAG`] is the caller's to check,
+/// because its content counts.
 pub fn made_inside(name: &[u8], inside: &dyn Fn(&[u8]) -> bool) -> bool {
     rows(name).any(|maker| match maker {
         Inside(makers) => makers.iter().any(|maker| inside(maker.as_bytes())),

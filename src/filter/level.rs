@@ -48,8 +48,8 @@ impl Level {
         }
     }
 
-    /// Returns what the nearest matching rule says of `path`, which must lie below `base`. Its parents must have been asked
-    /// before: below an ignored directory nothing is included again.
+    /// Returns what the nearest matching rule says of `path`, which must lie below `base`. Its parents must have been
+    /// asked before: below an ignored directory nothing is included again.
     pub fn ruling(level: Option<&Arc<Level>>, path: &RelPath, is_dir: bool) -> Ruling {
         let mut current = level;
         while let Some(level) = current {
@@ -90,7 +90,7 @@ pub fn fault(pattern: &str) -> Option<String> {
     }
 }
 
-/// The effective lines of an ignore file: without byte-order mark, comments, blank lines and carriage returns.
+/// Returns the effective lines of an ignore file: without byte-order mark, comments, blank lines and carriage returns.
 /// Bytes that are not UTF-8 are replaced.
 pub fn lines(content: &[u8]) -> Vec<String> {
     let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);

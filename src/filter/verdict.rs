@@ -75,8 +75,8 @@ pub fn is_never_captured(name: &[u8]) -> bool {
     name == b".git" || name.starts_with(TEMPORARY_PREFIX)
 }
 
-/// Returns whether a checkpoint with this coverage would have captured `path`, had it existed then as `entry`. For more than a
-/// few paths use one [`CaptureJudge`].
+/// Returns whether a checkpoint with this coverage would have captured `path`, had it existed then as `entry`. For more
+/// than a few paths use one [`CaptureJudge`].
 pub fn would_capture(path: &RelPath, entry: &ManifestEntry, coverage: &Coverage, tree: &CoverageView<'_>) -> Verdict {
     CaptureJudge::new(coverage, tree).verdict(path, entry)
 }
@@ -95,7 +95,7 @@ pub struct CaptureJudge<'a> {
 type Inside = Result<Option<Arc<Level>>, Denial>;
 
 impl<'a> CaptureJudge<'a> {
-    /// A judge that knows nothing yet.
+    /// Returns a judge that knows nothing yet.
     pub fn new(coverage: &'a Coverage, tree: &'a CoverageView<'a>) -> CaptureJudge<'a> {
         CaptureJudge {
             coverage,
@@ -182,8 +182,8 @@ impl<'a> CaptureJudge<'a> {
         }
     }
 
-    /// Returns whether a maker's mark may have stood there: the checkpoint has it, or would not have it if it had. `level` are the
-    /// rules of its directory.
+    /// Returns whether a maker's mark may have stood there: the checkpoint has it, or would not have it if it had.
+    /// `level` are the rules of its directory.
     fn may_stand(&self, level: Option<&Arc<Level>>, mark: &RelPath) -> bool {
         (self.tree.exists)(mark) || self.coverage.skip_of(mark).is_some() || self.file_denial(level, mark).is_some()
     }

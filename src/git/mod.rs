@@ -75,7 +75,7 @@ pub enum GitReach {
     Server,
 }
 
-/// A git on a repository of ours, with further settings that win over all configuration.
+/// Returns a git on a repository of ours, with further settings that win over all configuration.
 pub fn command(git_dir: &Path, work_tree: Option<&Path>, reach: GitReach, settings: &[(&str, &str)]) -> Command {
     let mut command = Command::new("git");
     let caller: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();

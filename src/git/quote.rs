@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// A word for `sh`, `bash` and `zsh`: nothing in it is expanded. Bytes that are not text stay as they are.
+/// Returns a word for `sh`, `bash` and `zsh`: nothing in it is expanded. Bytes that are not text stay as they are.
 pub fn sh(word: &OsStr) -> Vec<u8> {
     quoted(word, |byte| match byte {
         b'\'' => b"'\\''".to_vec(),
@@ -11,7 +11,7 @@ pub fn sh(word: &OsStr) -> Vec<u8> {
     })
 }
 
-/// A word for `fish`.
+/// Returns a word for `fish`.
 pub fn fish(word: &OsStr) -> Vec<u8> {
     quoted(word, |byte| match byte {
         b'\'' | b'\\' => vec![b'\\', byte],
@@ -24,7 +24,7 @@ fn quoted(word: &OsStr, each: impl Fn(u8) -> Vec<u8>) -> Vec<u8> {
     std::iter::once(b'\'').chain(inner).chain([b'\'']).collect()
 }
 
-/// A value in a configuration file of git.
+/// Returns a value in a configuration file of git.
 pub fn config_value(value: &OsStr) -> Vec<u8> {
     let escaped = value.as_bytes().iter().flat_map(|byte| match byte {
         b'"' | b'\\' => vec![b'\\', *byte],

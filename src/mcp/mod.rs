@@ -124,7 +124,7 @@ impl Tools {
     }
 }
 
-/// The messages of a line: one, or those of a batch; none of what is no JSON.
+/// Returns the messages of a line: one, or those of a batch; none of what is no JSON.
 fn messages(line: &[u8]) -> Vec<Map<String, Value>> {
     let read = json::read(line);
     if read.fault.is_none() { messages_of(read.value) } else { Vec::new() }
@@ -142,8 +142,8 @@ fn messages_of(value: Value) -> Vec<Map<String, Value>> {
     }
 }
 
-/// The answer to a line of the client that is not passed on: as a tool's own failure, so that the model reads the reason.
-/// `None` where the client wants none.
+/// Returns the answer to a line of the client that is not passed on: as a tool's own failure, so that the model reads
+/// the reason. `None` where the client wants none.
 pub fn refusal(line: &[u8], reason: &str) -> Option<Vec<u8>> {
     let is_batch = line.trim_ascii_start().starts_with(b"[");
     let answers: Vec<Value> = messages_of(json::read(line).value)

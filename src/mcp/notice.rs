@@ -11,7 +11,7 @@ pub fn announces_logging(line: &[u8]) -> bool {
     answer.is_some_and(|answer| answer.pointer("/result/capabilities/logging").is_some_and(Value::is_object))
 }
 
-/// A log message of piton's, with its newline.
+/// Returns a log message of piton's, with its newline.
 pub fn log_message(text: &str) -> Vec<u8> {
     let message = json!({ "jsonrpc": "2.0", "method": "notifications/message",
         "params": { "level": "alert", "logger": "piton", "data": text } });

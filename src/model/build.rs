@@ -47,7 +47,7 @@ pub fn build(manifest: &Manifest, coverage: &Coverage, emit: Emit<'_>) -> Result
     forest.emit(own, emit)
 }
 
-/// The root's entry for piton's own records, from where their blobs stand; `None` without any.
+/// Returns the root's entry for piton's own records, from where their blobs stand; `None` without any.
 ///
 /// # Errors
 /// Returns the errors of `emit`.
@@ -101,7 +101,7 @@ impl<'m> Forest<'m> {
         }
     }
 
-    /// The place of a directory; one that the manifest leaves out is made.
+    /// Returns the place of a directory; one that the manifest leaves out is made.
     fn place(&mut self, dir: &'m [u8]) -> usize {
         if self.last.0 == dir {
             return self.last.1;
@@ -144,12 +144,12 @@ pub fn emit_tree(entries: Vec<TreeEntry>, emit: Emit<'_>) -> Result<ObjectId> {
     Ok(id)
 }
 
-/// The stored names of a path's components.
+/// Returns the stored names of a path's components.
 fn stored_components(path: &RelPath) -> Vec<Vec<u8>> {
     path.components().enumerate().map(|(i, component)| name::to_stored(component, i == 0)).collect()
 }
 
-/// The path under which the content of `path` stands in a checkpoint's tree, for `git show ID:PATH`.
+/// Returns the path under which the content of `path` stands in a checkpoint's tree, for `git show ID:PATH`.
 pub fn stored_path(path: &RelPath) -> Vec<u8> {
     stored_components(path).join(&b'/')
 }
@@ -241,7 +241,7 @@ pub fn load(
     Ok((manifest, coverage))
 }
 
-/// An entry with standard permissions.
+/// Returns an entry with standard permissions.
 fn plain_entry(entry: &TreeEntry) -> ManifestEntry {
     let (kind, perm) = match entry.mode {
         Mode::File => (EntryKind::File, 0o644),

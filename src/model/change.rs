@@ -13,12 +13,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A moment of the watcher with this number, which is never 0 and never used twice.
+    /// Returns a moment of the watcher with this number, which is never 0 and never used twice.
     pub fn new(watcher: u64, tick: u64) -> Clock {
         Clock { watcher, tick }
     }
 
-    /// The tick, if the clock is one of this watcher; else why nothing can be said since then.
+    /// Returns the tick, if the clock is one of this watcher; else why nothing can be said since then.
     ///
     /// # Errors
     /// `FirstLook` for the default, `OtherWatcher` for a clock of any other.
@@ -82,7 +82,7 @@ impl Dirty {
         self.covers(dir) || self.paths.range(dir.inside_bound()..).next().is_some_and(|(path, _)| path.starts_with(dir))
     }
 
-    /// The paths in byte order.
+    /// Returns the paths in byte order.
     pub fn iter(&self) -> impl Iterator<Item = (&RelPath, Reach)> {
         self.paths.iter().map(|(path, reach)| (path, *reach))
     }
@@ -110,8 +110,8 @@ impl Dirty {
         Dirty { rule_files, ..Dirty::new(self.paths.into_iter().chain(later.paths)) }
     }
 
-    /// The files that changed and rule what a capture looks at: ignore files, and what git says beside them. Listed inside
-    /// of dirty subtrees too, but not where the whole directory is new.
+    /// Returns the files that changed and rule what a capture looks at: ignore files, and what git says beside them.
+    /// Listed inside of dirty subtrees too, but not where the whole directory is new.
     pub fn rule_files(&self) -> impl Iterator<Item = &RelPath> {
         self.rule_files.iter()
     }
@@ -189,7 +189,7 @@ impl Changes {
         Changes::Paths(Dirty::default())
     }
 
-    /// Both together. In doubt it is everything, for the reason that was there first.
+    /// Returns both together. In doubt it is everything, for the reason that was there first.
     #[must_use]
     pub fn and(self, later: Changes) -> Changes {
         match (self, later) {

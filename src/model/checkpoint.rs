@@ -50,7 +50,7 @@ impl CheckpointKind {
         CheckpointKind::Exit,
     ];
 
-    /// The spelling in refs, messages and on the protocol.
+    /// Returns the spelling in refs, messages and on the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             CheckpointKind::Auto => "auto",
@@ -127,7 +127,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The commit message.
+    /// Returns the commit message.
     pub fn message(&self) -> String {
         let subject = self.codon_id.as_deref().or(self.turn.as_deref()).unwrap_or("-");
         let title =
@@ -180,7 +180,7 @@ impl Record {
         !self.flags.iter().any(|flag| flag == "paths" || flag == "tracked")
     }
 
-    /// True if the capture looked at the whole workspace, also where patterns then narrowed what it recorded.
+    /// Returns true if the capture looked at the whole workspace, also where patterns then narrowed what it recorded.
     pub fn looked_everywhere(&self) -> bool {
         !self.flags.iter().any(|flag| flag == "paths")
     }
@@ -230,7 +230,8 @@ impl Record {
 /// The number of fields for which a message is read.
 const FIELDS: usize = 16;
 
-/// The place of a field in what [`Record::parse`] takes apart. Thousands of messages are read at once: no list is searched.
+/// Returns the place of a field in what [`Record::parse`] takes apart. Thousands of messages are read at once: no list
+/// is searched.
 fn field(name: &str) -> Option<usize> {
     Some(match name {
         "Kind" => 0,

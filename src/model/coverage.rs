@@ -15,12 +15,12 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// All of a file.
+    /// Returns all of a file.
     pub fn whole(bytes: u64) -> Weight {
         Weight { bytes, is_least: false }
     }
 
-    /// The sum of both.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Weight) -> Weight {
         Weight { bytes: self.bytes.saturating_add(other.bytes), is_least: self.is_least || other.is_least }
@@ -79,7 +79,7 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    /// The stable word for it.
+    /// Returns the stable word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             SkipReason::TooLarge(_) => "too-large",
@@ -115,12 +115,12 @@ impl SkipReason {
         }
     }
 
-    /// True if an action named the path, or a directory above it, and it was left out all the same.
+    /// Returns true if an action named the path, or a directory above it, and it was left out all the same.
     pub fn is_of_target(self) -> bool {
         matches!(self, SkipReason::OverBudget(_) | SkipReason::Generated(_) | SkipReason::Repository(_))
     }
 
-    /// True if what an action destroys there is in no checkpoint, and somebody may miss it.
+    /// Returns true if what an action destroys there is in no checkpoint, and somebody may miss it.
     pub fn is_loss(self) -> bool {
         !matches!(self, SkipReason::Special | SkipReason::Vanished)
     }
@@ -263,7 +263,7 @@ impl Coverage {
         self.extent != Extent::Tree || self.skipped.values().any(|reason| reason.makes_partial())
     }
 
-    /// The reason why `path`, or a directory above it, was skipped.
+    /// Returns the reason why `path`, or a directory above it, was skipped.
     pub fn skip_of(&self, path: &RelPath) -> Option<SkipReason> {
         let mut current = Some(path.clone());
         while let Some(candidate) = current {

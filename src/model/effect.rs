@@ -49,7 +49,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The kebab-case spelling used in rules, on the protocol and in commit trailers.
+    /// Returns the kebab-case spelling used in rules, on the protocol and in commit trailers.
     pub fn as_str(self) -> &'static str {
         match self {
             Class::FileDelete => "file-delete",

@@ -48,12 +48,12 @@ impl ObjectId {
         ObjectId(bytes)
     }
 
-    /// The raw bytes.
+    /// Returns the raw bytes.
     pub fn as_bytes(&self) -> &[u8; 20] {
         &self.0
     }
 
-    /// The first seven hex digits, as lists show them.
+    /// Returns the first seven hex digits, as lists show them.
     pub fn short(&self) -> String {
         self.to_string()[..7].to_owned()
     }
@@ -139,7 +139,7 @@ impl ObjectHasher {
         self.0.update(bytes);
     }
 
-    /// The id of what was added.
+    /// Returns the id of what was added.
     ///
     /// # Errors
     /// `conflict` when the content carries a SHA-1 collision attack.

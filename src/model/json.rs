@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8]) -> ParsedJson {
     ParsedJson { value, is_doubtful: reader.is_doubtful || !is_utf8, is_utf8, fault: reader.fault }
 }
 
-/// True if the bytes are a whole JSON object, so that nothing more needs to come.
+/// Returns true if the bytes are a whole JSON object, so that nothing more needs to come.
 pub fn is_whole(bytes: &[u8]) -> bool {
     let is_object = bytes.trim_ascii_end().ends_with(b"}");
     is_object && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
@@ -240,7 +240,7 @@ impl<'t> LooseReader<'t> {
         out.push(plain);
     }
 
-    /// The character behind `\u`, or U+FFFD for half of a pair.
+    /// Returns the character behind `\u`, or U+FFFD for half of a pair.
     fn unicode(&mut self) -> char {
         let Some(first) = self.hex() else {
             self.is_doubtful = true;
@@ -304,7 +304,7 @@ impl<'t> LooseReader<'t> {
     }
 }
 
-/// True if the text is a number by the grammar of JSON, of any size.
+/// Returns true if the text is a number by the grammar of JSON, of any size.
 fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let text = text.strip_prefix('-').unwrap_or(text);

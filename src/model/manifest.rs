@@ -33,12 +33,12 @@ pub struct ManifestEntry {
 }
 
 impl ManifestEntry {
-    /// A directory with these permission bits.
+    /// Returns a directory with these permission bits.
     pub fn dir(perm: u16) -> ManifestEntry {
         ManifestEntry { kind: EntryKind::Dir, perm, id: ObjectId::EMPTY_TREE, size: 0 }
     }
 
-    /// The mode under which a tree object records it.
+    /// Returns the mode under which a tree object records it.
     pub fn mode(&self) -> Mode {
         match self.kind {
             EntryKind::Dir => Mode::Dir,
@@ -90,7 +90,7 @@ impl Manifest {
         self.0.remove(path)
     }
 
-    /// The entry of a path.
+    /// Returns the entry of a path.
     pub fn get(&self, path: &RelPath) -> Option<&ManifestEntry> {
         self.0.get(path)
     }
@@ -100,7 +100,7 @@ impl Manifest {
         self.0.contains_key(path)
     }
 
-    /// All entries in byte order of their paths.
+    /// Returns all entries in byte order of their paths.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&RelPath, &ManifestEntry)> {
         self.0.iter()
     }
@@ -132,7 +132,7 @@ impl Manifest {
         }
     }
 
-    /// Number of entries, directories included.
+    /// Returns number of entries, directories included.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -142,7 +142,7 @@ impl Manifest {
         self.0.is_empty()
     }
 
-    /// Number of files and links, and their bytes.
+    /// Returns number of files and links, and their bytes.
     pub fn totals(&self) -> (u64, u64) {
         let files = self.0.values().filter(|entry| entry.kind != EntryKind::Dir);
         files.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.size))

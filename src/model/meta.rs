@@ -35,7 +35,7 @@ const A_RECORD: usize = 96;
 /// A path below the checkpoint's root, as stored names, and the blob that stands there.
 pub type StoredBlob = (Vec<Vec<u8>>, Vec<u8>);
 
-/// All blobs of `.piton`; empty when there is nothing to hold.
+/// Returns all blobs of `.piton`; empty when there is nothing to hold.
 pub fn encode(manifest: &Manifest, coverage: &Coverage) -> Vec<StoredBlob> {
     let mut shards: BTreeMap<RelPath, Vec<String>> = BTreeMap::new();
     let mut add = |path: &RelPath, record: String| {
@@ -56,7 +56,8 @@ pub fn encode(manifest: &Manifest, coverage: &Coverage) -> Vec<StoredBlob> {
     blobs
 }
 
-/// The shard of one directory, from its entries and its skipped names, each in byte order; `None` when nothing deviates.
+/// Returns the shard of one directory, from its entries and its skipped names, each in byte order; `None` when nothing
+/// deviates.
 pub fn shard<'a>(
     entries: impl Iterator<Item = (&'a [u8], ManifestEntry)>,
     skipped: impl Iterator<Item = (&'a [u8], SkipReason)>,
@@ -89,7 +90,7 @@ pub fn info_names() -> Vec<Vec<u8>> {
     vec![name::RESERVED_ROOT.to_vec(), b"info".to_vec()]
 }
 
-/// The permission bits an entry has when nothing is recorded.
+/// Returns the permission bits an entry has when nothing is recorded.
 fn usual(entry: &ManifestEntry, defaults: &Defaults) -> u16 {
     match entry.mode() {
         Mode::File => defaults.file,
@@ -310,7 +311,7 @@ pub fn quote(bytes: &[u8]) -> String {
     out
 }
 
-/// The inverse of [`quote`].
+/// Returns the inverse of [`quote`].
 ///
 /// # Errors
 /// `store-damaged` for text [`quote`] would not have made.

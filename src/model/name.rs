@@ -14,7 +14,7 @@ pub const PREFIX: &str = "~piton~";
 /// piton's own entry in a checkpoint's root tree.
 pub const RESERVED_ROOT: &[u8] = b".piton";
 
-/// The name under which `name` is stored; `at_root` for entries of the workspace's root.
+/// Returns the name under which `name` is stored; `at_root` for entries of the workspace's root.
 pub fn to_stored(name: &[u8], at_root: bool) -> Vec<u8> {
     if at_root && is_reserved_root(name) {
         return [name, b"~"].concat();
@@ -33,8 +33,8 @@ pub fn to_stored(name: &[u8], at_root: bool) -> Vec<u8> {
     stored
 }
 
-/// The user's name of a stored one; the inverse of [`to_stored`]. A name that [`to_stored`] would never have made is
-/// given back as it is. Must not be asked for [`RESERVED_ROOT`] at the root.
+/// Returns the user's name of a stored one; the inverse of [`to_stored`]. A name that [`to_stored`] would never have
+/// made is given back as it is. Must not be asked for [`RESERVED_ROOT`] at the root.
 pub fn from_stored(stored: &[u8], at_root: bool) -> Vec<u8> {
     let name = decoded(stored, at_root);
     let plain = !matches!(name.as_slice(), b"" | b"." | b"..") && to_stored(&name, at_root) == stored;

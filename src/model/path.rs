@@ -16,7 +16,7 @@ pub struct RelPath(Arc<[u8]>);
 const SHORT: usize = 256;
 
 impl RelPath {
-    /// The workspace's root.
+    /// Returns the workspace's root.
     pub fn root() -> RelPath {
         RelPath::default()
     }
@@ -64,7 +64,7 @@ impl RelPath {
         RelPath::parse(path.as_os_str().as_bytes())
     }
 
-    /// The path of `name` inside this directory. `name` must be one component.
+    /// Returns the path of `name` inside this directory. `name` must be one component.
     #[must_use]
     pub fn join(&self, name: &[u8]) -> RelPath {
         debug_assert!(!name.is_empty() && !name.contains(&b'/') && name != b"." && name != b"..");
@@ -87,12 +87,12 @@ impl RelPath {
         self.0.is_empty()
     }
 
-    /// The raw bytes.
+    /// Returns the raw bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The directory that holds this path; `None` for the root.
+    /// Returns the directory that holds this path; `None` for the root.
     pub fn parent(&self) -> Option<RelPath> {
         if self.is_root() {
             return None;
@@ -101,12 +101,12 @@ impl RelPath {
         Some(RelPath(self.0[..cut].into()))
     }
 
-    /// The last component; empty for the root.
+    /// Returns the last component; empty for the root.
     pub fn name(&self) -> &[u8] {
         self.0.iter().rposition(|byte| *byte == b'/').map_or(&self.0[..], |slash| &self.0[slash + 1..])
     }
 
-    /// The components from the root down.
+    /// Returns the components from the root down.
     pub fn components(&self) -> impl Iterator<Item = &[u8]> {
         self.0.split(|byte| *byte == b'/').filter(|component| !component.is_empty())
     }
@@ -117,7 +117,7 @@ impl RelPath {
             || (self.0.starts_with(&ancestor.0) && matches!(self.0.get(ancestor.0.len()), None | Some(b'/')))
     }
 
-    /// A bound for ordered sets: everything inside this directory is greater, with nothing else in between.
+    /// Returns a bound for ordered sets: everything inside this directory is greater, with nothing else in between.
     #[must_use]
     pub fn inside_bound(&self) -> RelPath {
         if self.is_root() {

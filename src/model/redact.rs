@@ -22,7 +22,7 @@ pub const MASK: &str = "***";
 /// Bytes of a text that are looked at. No command is shown as long as this; what follows is left out.
 const LONGEST: usize = 32 << 10;
 
-/// The text without its secrets.
+/// Returns the text without its secrets.
 pub fn redact(text: &str) -> String {
     let head = bounded(text);
     let mut out = String::with_capacity(head.len());
@@ -39,7 +39,7 @@ pub fn redact(text: &str) -> String {
     out
 }
 
-/// True if the text holds what [`redact`] would take out.
+/// Returns true if the text holds what [`redact`] would take out.
 pub fn holds_secret(text: &str) -> bool {
     !found(bounded(text)).is_empty()
 }
@@ -48,7 +48,7 @@ fn bounded(text: &str) -> &str {
     if text.len() <= LONGEST { text } else { &text[..text.floor_char_boundary(LONGEST)] }
 }
 
-/// The secrets, in order; none touches another.
+/// Returns the secrets, in order; none touches another.
 fn found(text: &str) -> Spans {
     let mut spans = Spans::new();
     position::find(text, 0, &mut spans);

@@ -84,19 +84,19 @@ impl KnownPaths {
         Some(&self.0[at].1)
     }
 
-    /// All of it, in byte order of the paths.
+    /// Returns all of it, in byte order of the paths.
     pub fn entries(&self) -> &[(RelPath, KnownFile)] {
         &self.0
     }
 
-    /// The stretch in which `top` and everything below it stand; other paths may stand between them.
+    /// Returns the stretch in which `top` and everything below it stand; other paths may stand between them.
     pub fn below(&self, top: &RelPath) -> &[(RelPath, KnownFile)] {
         let from = self.0.partition_point(|(path, _)| path < top);
         let length = self.0[from..].partition_point(|(path, _)| path.as_bytes().starts_with(top.as_bytes()));
         &self.0[from..from + length]
     }
 
-    /// The same, to be changed.
+    /// Returns the same, to be changed.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut KnownFile> {
         self.0.iter_mut().map(|(_, known)| known)
     }

@@ -30,8 +30,8 @@ pub fn cut(text: &str, max: usize) -> String {
     }
 }
 
-/// A word for a shell: as it is where no shell, and no client that only splits at blanks, reads anything into it; else in single
-/// quotes.
+/// Returns a word for a shell: as it is where no shell, and no client that only splits at blanks, reads anything into
+/// it; else in single quotes.
 pub fn shell_word(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./+,@%".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
@@ -46,7 +46,7 @@ pub fn count(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// Bytes for people: `812 B`, `1.5 MB` (powers of 1,000).
+/// Returns bytes for people: `812 B`, `1.5 MB` (powers of 1,000).
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if n < 1000 {

@@ -34,7 +34,7 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// Bytes of memory that a list of them takes.
+    /// Returns bytes of memory that a list of them takes.
     pub fn bytes(&self) -> u64 {
         self.names.saturating_add(self.paths.saturating_mul(A_PATH))
     }

@@ -19,12 +19,12 @@ pub struct LineReader<R> {
 }
 
 impl<R: BufRead> LineReader<R> {
-    /// A reader that keeps at most `limit` bytes of a line.
+    /// Returns a reader that keeps at most `limit` bytes of a line.
     pub fn new(input: R, limit: usize) -> LineReader<R> {
         LineReader { input, limit, number: 0 }
     }
 
-    /// The next line; `None` at the end. Blank lines are passed over.
+    /// Returns the next line; `None` at the end. Blank lines are passed over.
     ///
     /// # Errors
     /// Returns the errors of the input.

@@ -156,7 +156,7 @@ const TYPES: &[&str] = &[
 const LATER: &[&str] = &["state.put", "state.get"];
 
 impl Body {
-    /// True if it changes the user's files.
+    /// Returns true if it changes the user's files.
     fn brings_back(&self) -> bool {
         matches!(
             self,
@@ -169,7 +169,7 @@ impl Body {
         )
     }
 
-    /// The `type` that replies carry.
+    /// Returns the `type` that replies carry.
     pub fn name(&self) -> &'static str {
         let at = match self {
             Body::Hello(_) => 0,

@@ -206,13 +206,13 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 impl Key {
-    /// True if a mistake in one part of the value costs that part alone. `tracked_files` is not among them: fewer patterns
-    /// would record less than none.
+    /// Returns true if a mistake in one part of the value costs that part alone. `tracked_files` is not among them:
+    /// fewer patterns would record less than none.
     pub(super) fn in_parts(&self) -> bool {
         matches!(self.name, "rules" | "policy" | "exclude" | "read_only")
     }
 
-    /// The environment variable of a key that has one: lists and maps have none.
+    /// Returns the environment variable of a key that has one: lists and maps have none.
     pub(super) fn environment(&self) -> Option<String> {
         let plain = !matches!(self.name, "rules" | "policy" | "exclude" | "tracked_files" | "read_only");
         plain.then(|| format!("PITON_{}", self.name.to_uppercase().replace('.', "_")))
@@ -235,7 +235,7 @@ impl Key {
     }
 }
 
-/// A policy before the defaults are applied; every field is set by `config/default.yaml`.
+/// Returns a policy before the defaults are applied; every field is set by `config/default.yaml`.
 pub(super) fn blank_policy() -> Policy {
     Policy {
         guard: Guard::Turn,

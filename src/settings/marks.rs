@@ -31,8 +31,8 @@ impl SettingsMarks {
         SettingsMarks { at, files: files.map(|path| found(&path)) }
     }
 
-    /// Returns whether `now` proves that what was read then would be read now. A file that was written just before it was read may
-    /// have been written again without a trace.
+    /// Returns whether `now` proves that what was read then would be read now. A file that was written just before it
+    /// was read may have been written again without a trace.
     pub fn stand(&self, now: &SettingsMarks) -> bool {
         let proven = |file: &FoundFile| match file {
             FoundFile::File(mark) => times_prove(mark.mtime, mark.ctime, self.at),

@@ -36,7 +36,7 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// A mistake at a place in a file.
+    /// Returns a mistake at a place in a file.
     pub(super) fn in_file(path: &Path, text: &str, wrong: Wrong) -> Mistake {
         let Wrong { key, meant, why, line, column } = wrong;
         let excerpt = super::yaml::excerpt(text, line, column);
@@ -44,7 +44,7 @@ impl Mistake {
         Mistake { origin, column, key: Some(key), meant, why, instead: String::new(), excerpt, hint: None }
     }
 
-    /// A file that is no YAML.
+    /// Returns a file that is no YAML.
     pub(super) fn broken(path: &Path, broken: Broken) -> Mistake {
         let hint = Some(broken.hint());
         let Broken { message, line, column, excerpt } = broken;
@@ -52,21 +52,21 @@ impl Mistake {
         Mistake { origin, column, key: None, meant: None, why: message, instead: String::new(), excerpt, hint }
     }
 
-    /// A file that cannot be read.
+    /// Returns a file that cannot be read.
     pub(super) fn unread(path: &Path, why: String) -> Mistake {
         let origin = SettingOrigin::File(path.to_owned(), 0);
         let (instead, excerpt) = (String::new(), String::new());
         Mistake { origin, column: 0, key: None, meant: None, why, instead, excerpt, hint: None }
     }
 
-    /// A value from outside of files.
+    /// Returns a value from outside of files.
     pub(super) fn outside(origin: SettingOrigin, wrong: Wrong) -> Mistake {
         let Wrong { key, meant, why, .. } = wrong;
         let (instead, excerpt) = (String::new(), String::new());
         Mistake { origin, column: 0, key: Some(key), meant, why, instead, excerpt, hint: Some("see docs/CONFIG.md") }
     }
 
-    /// True if it was typed on the command line.
+    /// Returns true if it was typed on the command line.
     pub fn is_typed(&self) -> bool {
         self.origin == SettingOrigin::Flag
     }
@@ -154,8 +154,8 @@ impl Wrong {
     }
 }
 
-/// Returns what is sound of a list or map, and what is wrong with the rest. `before` was in force for the same layer: parts of it
-/// stay in the place of those that are wrong now.
+/// Returns what is sound of a list or map, and what is wrong with the rest. `before` was in force for the same layer:
+/// parts of it stay in the place of those that are wrong now.
 pub(super) fn sound(key: &'static Key, leaf: &Leaf, before: Option<&Value>) -> (Value, Vec<Wrong>) {
     let mut wrong = Vec::new();
     let value = match &leaf.value {
@@ -229,7 +229,7 @@ fn sound_entry(
     ((!kept.is_empty()).then_some(Value::Object(kept)), wrong)
 }
 
-/// The value that a key has by a layer that was in force.
+/// Returns the value that a key has by a layer that was in force.
 pub(super) fn in_force<'s>(settings: &'s [Setting], key: &str, path: &Path) -> Option<&'s Setting> {
     settings
         .iter()

@@ -221,7 +221,7 @@ pub fn load_over(
     Ok(effective)
 }
 
-/// The user's file: `$XDG_CONFIG_HOME/piton/config.yaml`, else `~/.config/piton/config.yaml`.
+/// Returns the user's file: `$XDG_CONFIG_HOME/piton/config.yaml`, else `~/.config/piton/config.yaml`.
 pub fn user_file() -> Option<PathBuf> {
     let base = std::env::var_os("XDG_CONFIG_HOME").filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".config")))?;
@@ -235,7 +235,7 @@ fn environment() -> Vec<(String, String)> {
     pairs.filter(|(name, _)| name.starts_with("PITON_")).collect()
 }
 
-/// The text of a configuration file; `None` when there is none.
+/// Returns the text of a configuration file; `None` when there is none.
 fn read(path: &Path) -> Result<Option<String>> {
     let facts = match path.metadata() {
         Ok(facts) => facts,
@@ -344,7 +344,7 @@ fn set(effective: &mut Effective, key: &Key, value: &Value, origin: &SettingOrig
     Ok(())
 }
 
-/// The key of that name, or what is wrong with the name and which key may be meant.
+/// Returns the key of that name, or what is wrong with the name and which key may be meant.
 fn find(name: &str) -> Result<&'static Key, (String, Option<&'static str>)> {
     if let Some(key) = KEYS.iter().find(|key| key.name == name) {
         return Ok(key);
@@ -368,7 +368,7 @@ fn find(name: &str) -> Result<&'static Key, (String, Option<&'static str>)> {
     }
 }
 
-/// A variable that is almost one of ours; others may be anybody's.
+/// Returns a variable that is almost one of ours; others may be anybody's.
 fn misspelt(name: &str) -> Option<Mistake> {
     let names = || KEYS.iter().filter_map(|key| Some((key, key.environment()?)));
     if names().any(|(_, known)| known == name) {
@@ -425,12 +425,12 @@ fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sourc
     effective.policy.sources.push(path.to_owned());
 }
 
-/// A value of the environment or a flag: YAML scalars and flow lists.
+/// Returns a value of the environment or a flag: YAML scalars and flow lists.
 fn scalar(text: &str) -> Value {
     yaml::value(text).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// The word that was probably meant: few letters of it differ, measured by its length.
+/// Returns the word that was probably meant: few letters of it differ, measured by its length.
 fn nearest<'w>(name: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let most = |word: &str| ((word.len().max(name.len()) + 2) / 4).min(3);
     // Words are at least as many edits apart as their lengths differ.

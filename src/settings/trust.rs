@@ -21,7 +21,7 @@ fn line_of(file: &Path, content: &[u8]) -> Result<String> {
     Ok(format!("{id} {}", quote(file.as_os_str().as_bytes())))
 }
 
-/// The file that holds them.
+/// Returns the file that holds them.
 pub(super) fn place(home: &Path) -> PathBuf {
     home.join("trusted")
 }

@@ -171,7 +171,7 @@ fn parse(text: &str) -> Result<Spanned<YamlNode>, Broken> {
     })
 }
 
-/// All leaves in the order of the file. An empty text has none.
+/// Returns all leaves in the order of the file. An empty text has none.
 pub(super) fn leaves(text: &str) -> Result<Vec<Leaf>, Broken> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Vec::new());
@@ -201,12 +201,12 @@ fn collect(prefix: &str, entries: &[(String, Spanned<YamlNode>)], leaves: &mut V
     }
 }
 
-/// A single value.
+/// Returns a single value.
 pub(super) fn value(text: &str) -> Option<Value> {
     parse(text).ok().map(|node| node.value.value())
 }
 
-/// The line with a caret under the column; nothing where that lies too far out to be seen.
+/// Returns the line with a caret under the column; nothing where that lies too far out to be seen.
 pub(super) fn excerpt(text: &str, line: u64, column: u64) -> String {
     let source = text.lines().nth((line as usize).saturating_sub(1));
     let Some(source) = source.filter(|_| column <= 120) else {

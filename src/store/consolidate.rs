@@ -120,7 +120,7 @@ fn is_plain(name: &str) -> bool {
     name.split_once('/').is_some_and(|(dir, file)| word(dir) && word(file))
 }
 
-/// The packs that may be merged: light ones are waiting to be compressed.
+/// Returns the packs that may be merged: light ones are waiting to be compressed.
 fn dense(git_dir: &Path) -> Result<Vec<PackFile>> {
     let mut packs = packs(git_dir)?;
     packs.retain(|found| !found.is_light());
@@ -152,7 +152,7 @@ fn merge(place: &StorePaths, packs: Vec<PackFile>, bounds: Bounds) -> Result<Vec
     Ok(superseded)
 }
 
-/// The entries of a pack in their order; `None` when there are deltas among them, or one is damaged.
+/// Returns the entries of a pack in their order; `None` when there are deltas among them, or one is damaged.
 fn readable(found: &PackFile) -> Result<Option<Vec<(PackEntry, u64)>>> {
     let Some(spans) = spans(found)? else {
         return Ok(None);

@@ -80,7 +80,7 @@ fn stored(content: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&libdeflater::adler32(content).to_be_bytes());
 }
 
-/// The content of `size` bytes that `bytes` hold; `None` when they do not, or hold more or less.
+/// Returns the content of `size` bytes that `bytes` hold; `None` when they do not, or hold more or less.
 pub(super) fn inflate(bytes: &[u8], size: usize) -> Option<Vec<u8>> {
     if size / RATIO > bytes.len() {
         return None;

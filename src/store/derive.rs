@@ -83,7 +83,7 @@ fn nowhere(_: &ObjectId) -> Result<(ObjectKind, Vec<u8>), Fault> {
     Err(Fault::Damaged("its base is missing"))
 }
 
-/// The object at `at` and where it ends; `None` for a delta, whose object is not known yet.
+/// Returns the object at `at` and where it ends; `None` for a delta, whose object is not known yet.
 fn one(file: &File, length: u64, at: u64) -> Result<(Option<ObjectId>, u64), Fault> {
     let source = PackSource { file, length, find: &|_| None, other: &nowhere };
     let head = source.head(at)?;
@@ -157,7 +157,7 @@ fn resolve(file: &File, length: u64, mut deltas: Vec<(u64, u32)>, found: &mut Ve
     }
 }
 
-/// The objects of a whole index that its pack does not hold as they were written.
+/// Returns the objects of a whole index that its pack does not hold as they were written.
 pub(super) fn missing(file: &File, length: u64, index: &Index) -> std::io::Result<BTreeSet<ObjectId>> {
     let mut entries: Vec<PackEntry> = index.entries().collect();
     entries.sort_by_key(|entry| entry.offset);

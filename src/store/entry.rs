@@ -152,7 +152,7 @@ impl Read for Stream<'_> {
 }
 
 impl PackSource<'_> {
-    /// The head of the entry at `at`.
+    /// Returns the head of the entry at `at`.
     pub(super) fn head(&self, at: u64) -> Result<Head, Fault> {
         let mut bytes = [0; HEADER];
         let read = read_some(self.file, &mut bytes, at)?;
@@ -183,7 +183,7 @@ impl PackSource<'_> {
         Ok(Head { form, size, begin })
     }
 
-    /// The bytes that an entry holds compressed.
+    /// Returns the bytes that an entry holds compressed.
     fn inflated(&self, head: &Head) -> Result<Vec<u8>, Fault> {
         if head.size <= AT_ONCE {
             let mut bytes =
@@ -291,7 +291,8 @@ fn made_by(delta: &[u8]) -> Option<u64> {
     Some(varint(&delta[used..])?.0)
 }
 
-/// Returns how far before a delta its base begins: seven bits a byte, the most significant first, each further byte one more.
+/// Returns how far before a delta its base begins: seven bits a byte, the most significant first, each further byte one
+/// more.
 fn distance(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut last = *bytes.first()?;
     let (mut back, mut at) = (u64::from(last & 0x7f), 1);
@@ -303,7 +304,7 @@ fn distance(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((back, at))
 }
 
-/// A size as deltas begin with: seven bits a byte, the least significant first.
+/// Returns a size as deltas begin with: seven bits a byte, the least significant first.
 fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let (mut value, mut shift, mut at) = (0_u64, 0, 0);
     loop {
@@ -329,7 +330,7 @@ fn apply(base: &[u8], delta: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
     Ok(follow(base, instructions, size, out))
 }
 
-/// The size that a delta makes, and its instructions; `None` when it is a delta on something else.
+/// Returns the size that a delta makes, and its instructions; `None` when it is a delta on something else.
 fn sizes<'d>(base: &[u8], delta: &'d [u8]) -> Option<(usize, &'d [u8])> {
     let (from, used) = varint(delta)?;
     let (size, more) = varint(&delta[used..])?;

@@ -7,7 +7,7 @@ use sha1_checked::{Digest, Sha1};
 
 use crate::model::id::{ObjectId, ObjectKind};
 
-/// The id of content that was looked at for collisions when it was stored.
+/// Returns the id of content that was looked at for collisions when it was stored.
 pub(super) fn plain_id(kind: ObjectKind, content: &[u8]) -> ObjectId {
     let mut hasher = PlainHasher::new(kind, content.len() as u64);
     hasher.update(content);
@@ -30,7 +30,7 @@ impl PlainHasher {
         self.0.update(bytes);
     }
 
-    /// The id of what was added.
+    /// Returns the id of what was added.
     pub(super) fn finish(self) -> ObjectId {
         ObjectId::from_bytes(digest(self.0))
     }
@@ -54,7 +54,7 @@ pub(super) fn checksum_of(file: &mut File) -> std::io::Result<[u8; 20]> {
     }
 }
 
-/// The SHA-1 of bytes of our own.
+/// Returns the SHA-1 of bytes of our own.
 pub(super) fn checksum(bytes: &[u8]) -> [u8; 20] {
     let mut hasher = plain_sha1();
     hasher.update(bytes);

@@ -2,7 +2,8 @@
 
 use crate::model::id::ObjectKind;
 
-/// Returns the header: type in bits 4-6 of the first byte, size in its low four bits and then seven bits a byte, least significant first.
+/// Returns the header: type in bits 4-6 of the first byte, size in its low four bits and then seven bits a byte, least
+/// significant first.
 pub(super) fn entry_header(kind: ObjectKind, size: u64) -> Vec<u8> {
     let number = match kind {
         ObjectKind::Commit => 1u8,

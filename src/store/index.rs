@@ -91,7 +91,7 @@ impl Index {
         self.bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
     }
 
-    /// The places of ids that begin with `first`.
+    /// Returns the places of ids that begin with `first`.
     fn span(&self, first: usize) -> (usize, usize) {
         let from = if first == 0 { 0 } else { self.word(4 + 4 * first) as usize };
         (from.min(self.count), (self.word(8 + 4 * first) as usize).min(self.count))
@@ -139,19 +139,20 @@ impl Index {
         None
     }
 
-    /// All objects, in the order of their ids.
+    /// Returns all objects, in the order of their ids.
     pub(super) fn entries(&self) -> impl Iterator<Item = PackEntry> + '_ {
         (0..self.count).filter_map(|at| self.entry(at))
     }
 
-    /// The checksum of the pack that it was made for.
+    /// Returns the checksum of the pack that it was made for.
     pub(super) fn of_pack(&self) -> &[u8] {
         let end = self.bytes.len() - 20;
         &self.bytes[end - 20..end]
     }
 }
 
-/// All entries of an index that is verified here, in the order of their ids; `None` for anything that is not a whole index of version 2.
+/// Returns all entries of an index that is verified here, in the order of their ids; `None` for anything that is not a
+/// whole index of version 2.
 pub(super) fn parse(bytes: Vec<u8>) -> Option<Vec<PackEntry>> {
     Index::verified(bytes).ok().map(|index| index.entries().collect())
 }

@@ -44,7 +44,7 @@ pub const FSCK_IGNORED: &[&str] = &[
     "largePathname",
 ];
 
-/// The store's whole configuration.
+/// Returns the store's whole configuration.
 fn config_text() -> String {
     let mut text = format!(
         "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\tlogAllRefUpdates = false\n\
@@ -97,7 +97,7 @@ fn configure(git_dir: &Path) -> Result<()> {
     replace_file(&path, wanted.as_bytes())
 }
 
-/// The bytes of a small file; `None` if nothing can be read in its place.
+/// Returns the bytes of a small file; `None` if nothing can be read in its place.
 fn content(path: &Path) -> Result<Option<Vec<u8>>> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -182,7 +182,7 @@ fn new_epoch() -> Result<String> {
     Ok(format!("{:016x}\n", u64::from_le_bytes(bytes)))
 }
 
-/// The store's epoch.
+/// Returns the store's epoch.
 pub(super) fn epoch(git_dir: &Path) -> Result<String> {
     let path = git_dir.join("piton-epoch");
     let bytes = std::fs::read(&path).at("reading", &path)?;

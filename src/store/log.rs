@@ -54,7 +54,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The record as it is appended.
+    /// Returns the record as it is appended.
     pub fn encode(&self) -> Vec<u8> {
         let size: usize = self.objects.iter().map(|(_, bytes)| bytes.len() + 24).sum();
         let mut body = Vec::with_capacity(HEAD + 48 + self.name.len() + size);
@@ -180,7 +180,7 @@ impl Log {
         self.length == 0
     }
 
-    /// Bytes of what waits in it.
+    /// Returns bytes of what waits in it.
     pub fn length(&self) -> u64 {
         self.length
     }

@@ -106,7 +106,8 @@ impl Drop for Temporary {
     }
 }
 
-/// True if a file does not hold the object of an id. One that cannot be read is not judged. Takes constant memory.
+/// Returns true if a file does not hold the object of an id. One that cannot be read is not judged. Takes constant
+/// memory.
 pub(super) fn is_damaged(path: &Path, id: &ObjectId) -> bool {
     let is_of_id = with(path, |kind, size, content| Ok(proven_id(content, kind, size)? == Some(*id)));
     match is_of_id {
@@ -129,7 +130,7 @@ pub(super) fn with<T>(
     take(kind, size, &mut content)
 }
 
-/// The id of content; `None` when it has another size than its header says.
+/// Returns the id of content; `None` when it has another size than its header says.
 fn proven_id(content: &mut dyn Read, kind: ObjectKind, size: u64) -> std::io::Result<Option<ObjectId>> {
     let (mut hasher, mut piece, mut total) = (hash::PlainHasher::new(kind, size), vec![0; 1 << 16], 0);
     loop {
@@ -231,12 +232,12 @@ pub(super) fn sample(git_dir: &Path) -> Result<usize> {
     }
 }
 
-/// The ids of all loose objects.
+/// Returns the ids of all loose objects.
 pub(super) fn list(git_dir: &Path) -> Result<Vec<ObjectId>> {
     list_in(&git_dir.join("objects"))
 }
 
-/// The ids of all loose objects below a directory of objects.
+/// Returns the ids of all loose objects below a directory of objects.
 pub(super) fn list_in(objects: &Path) -> Result<Vec<ObjectId>> {
     let mut ids = Vec::new();
     for dir in std::fs::read_dir(objects).at("listing", objects)? {
@@ -290,14 +291,14 @@ pub(super) fn read(path: &Path, id: &ObjectId, most: u64) -> Result<(ObjectKind,
     if hash::plain_id(kind, &plain) == *id { Ok((kind, plain)) } else { Err(OTHER_BYTES) }
 }
 
-/// The `whole` bytes that `compressed` holds; `None` when it holds more or fewer.
+/// Returns the `whole` bytes that `compressed` holds; `None` when it holds more or fewer.
 fn inflated_in_pieces(compressed: &[u8], whole: usize) -> std::io::Result<Option<Vec<u8>>> {
     let mut plain = Vec::new();
     ZlibDecoder::new(compressed).take((whole as u64).saturating_add(1)).read_to_end(&mut plain)?;
     Ok((plain.len() == whole).then_some(plain))
 }
 
-/// True if an error says that there is no such file.
+/// Returns true if an error says that there is no such file.
 pub(super) fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

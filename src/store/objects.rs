@@ -99,7 +99,7 @@ impl Objects {
         self.noted = git_dir.join(NOTED);
     }
 
-    /// True if it borrows from others.
+    /// Returns true if it borrows from others.
     pub(super) fn borrows(&self) -> bool {
         self.dirs.len() > 1
     }
@@ -110,7 +110,7 @@ impl Objects {
         Set::load(&dirs, old, known).map(Arc::new)
     }
 
-    /// The packs as they were listed last.
+    /// Returns the packs as they were listed last.
     ///
     /// # Errors
     /// When they cannot be listed.
@@ -123,7 +123,7 @@ impl Objects {
         Ok(Arc::clone(set.insert(loaded)))
     }
 
-    /// The packs as they are now.
+    /// Returns the packs as they are now.
     ///
     /// # Errors
     /// As [`Objects::set`].
@@ -137,7 +137,7 @@ impl Objects {
         Ok(Arc::clone(set.insert(loaded)))
     }
 
-    /// The packs as they are now, those too that were changed in their place.
+    /// Returns the packs as they are now, those too that were changed in their place.
     ///
     /// # Errors
     /// As [`Objects::set`].
@@ -177,7 +177,7 @@ impl Objects {
         self.dirs.iter().any(|dir| loose::path_in(dir, id).symlink_metadata().is_ok_and(|facts| facts.len() > 0))
     }
 
-    /// True if an object is there.
+    /// Returns true if an object is there.
     ///
     /// # Errors
     /// As [`Objects::set`].
@@ -186,8 +186,8 @@ impl Objects {
         Ok(set.has(id) || self.is_loose(id) || (!set.is_current() && self.refresh()?.has(id)))
     }
 
-    /// True if an object is there that a checkpoint names. A missing one is noted, so that the next writer stores it
-    /// anew.
+    /// Returns true if an object is there that a checkpoint names. A missing one is noted, so that the next writer
+    /// stores it anew.
     ///
     /// # Errors
     /// As [`Objects::set`].
@@ -347,7 +347,7 @@ impl Objects {
         self.stream(place, steps, &mut |kind, size, content| proved(id, kind, size, content, &mut |_| Ok(())))
     }
 
-    /// True if a copy of an object is whole.
+    /// Returns true if a copy of an object is whole.
     pub(super) fn proves(&self, id: &ObjectId) -> bool {
         let steps = Cell::new(STEPS);
         self.tried(id, &mut |place| self.prove(place, id, &steps)).is_ok()

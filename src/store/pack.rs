@@ -35,7 +35,8 @@ pub(super) fn compress(kind: ObjectKind, id: ObjectId, content: &[u8], effort: E
     Ok(Packed { id, bytes })
 }
 
-/// True if an open pack is the one that ends with `checksum`, from its first byte to its last as far as its ends tell.
+/// Returns true if an open pack is the one that ends with `checksum`, from its first byte to its last as far as its
+/// ends tell.
 pub(super) fn ends_as(file: &File, length: u64, checksum: &[u8]) -> std::io::Result<bool> {
     let (mut begin, mut end) = ([0; 8], [0; 20]);
     if length < 32 {
@@ -58,7 +59,7 @@ pub(super) fn counted(file: &File) -> std::io::Result<Option<u32>> {
     Ok((begin[..8] == header(0)[..8]).then(|| u32::from_be_bytes([a, b, c, d])))
 }
 
-/// True if a pack is there and is the one that an index was made for, as far as its ends tell.
+/// Returns true if a pack is there and is the one that an index was made for, as far as its ends tell.
 pub(super) fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
     let Some(checksum) = index.len().checked_sub(40).map(|at| &index[at..at + 20]) else { return Ok(false) };
     let file = match File::open(path) {
@@ -264,7 +265,7 @@ fn header(count: u32) -> [u8; 12] {
     header
 }
 
-/// An index of version 2; `objects` are sorted by id.
+/// Returns an index of version 2; `objects` are sorted by id.
 pub(super) fn index_bytes(objects: &[PackEntry], pack_checksum: &[u8; 20]) -> Vec<u8> {
     let mut out = b"\xfftOc\0\0\0\x02".to_vec();
     let mut at = 0;

@@ -52,7 +52,7 @@ impl PackFile {
         now.duration_since(self.modified?).ok()
     }
 
-    /// The error of one that is not whole.
+    /// Returns the error of one that is not whole.
     pub(super) fn damaged(&self) -> Error {
         Error::new(Code::StoreDamaged, "a pack is damaged")
             .path(self.file("pack"))
@@ -82,7 +82,7 @@ pub(super) fn packs(git_dir: &Path) -> Result<Vec<PackFile>> {
     Ok(found)
 }
 
-/// The entries of a pack in their order, each with where the next begins; `None` when its index is damaged.
+/// Returns the entries of a pack in their order, each with where the next begins; `None` when its index is damaged.
 pub(super) fn spans(found: &PackFile) -> Result<Option<Vec<(PackEntry, u64)>>> {
     let path = found.path.with_extension("idx");
     let bytes = std::fs::read(&path).at("reading", &path)?;
@@ -96,7 +96,7 @@ pub(super) fn spans(found: &PackFile) -> Result<Option<Vec<(PackEntry, u64)>>> {
     Ok(Some(entries.into_iter().zip(ends).collect()))
 }
 
-/// An entry's bytes; `None` when they are not what the index says.
+/// Returns an entry's bytes; `None` when they are not what the index says.
 pub(super) fn read(file: &File, entry: &PackEntry, end: u64, path: &Path) -> Result<Option<Vec<u8>>> {
     let length = end.checked_sub(entry.offset).filter(|length| (1..=u64::from(u32::MAX)).contains(length));
     let Some(length) = length else {

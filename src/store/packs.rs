@@ -55,7 +55,7 @@ pub(super) struct Pack {
 static IN_MEMORY: Mutex<Vec<Weak<Pack>>> = Mutex::new(Vec::new());
 
 impl Pack {
-    /// The name without directory and extension.
+    /// Returns the name without directory and extension.
     pub(super) fn name(&self) -> String {
         self.stem.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -82,7 +82,7 @@ impl Pack {
         (self.index.len() - self.bad.len().min(self.index.len())) as u64
     }
 
-    /// True if index and pack are the files that were looked at.
+    /// Returns true if index and pack are the files that were looked at.
     fn stands(&self) -> bool {
         let same = |kind: &str, known: Option<FileMark>| {
             FileMark::behind(&self.stem.with_extension(kind)).is_ok_and(|now| now == known)
@@ -90,7 +90,7 @@ impl Pack {
         same("pack", Some(self.pack)) && same("idx", self.idx)
     }
 
-    /// True if the pack begins and ends as its index says.
+    /// Returns true if the pack begins and ends as its index says.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -173,7 +173,7 @@ impl Set {
         Ok(Set { packs, marks, listed })
     }
 
-    /// True if no pack came or went since.
+    /// Returns true if no pack came or went since.
     pub(super) fn is_current(&self) -> bool {
         self.marks.iter().all(|(dir, mark)| {
             // A time far ahead is not recent: the next change sets another one.
@@ -182,12 +182,12 @@ impl Set {
         })
     }
 
-    /// True if every file is the one that was looked at, and no pack came or went.
+    /// Returns true if every file is the one that was looked at, and no pack came or went.
     pub(super) fn stands(&self) -> bool {
         self.is_current() && self.packs.iter().all(|pack| pack.stands())
     }
 
-    /// True if some pack holds an object.
+    /// Returns true if some pack holds an object.
     pub(super) fn has(&self, id: &ObjectId) -> bool {
         self.packs.iter().any(|pack| pack.find(id).is_some())
     }
@@ -207,7 +207,7 @@ impl Set {
     }
 }
 
-/// True if the process lacks memory or descriptors, so that no pack can be looked at.
+/// Returns true if the process lacks memory or descriptors, so that no pack can be looked at.
 fn is_shortage(error: &Error) -> bool {
     let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
     let number = source.and_then(std::io::Error::raw_os_error);
@@ -287,8 +287,8 @@ fn look(stem: &Path, old: Option<&[Arc<Pack>]>, known: Option<&Inventory>, now: 
     Ok(made(index, derived.bad, Some(derived.bytes)))
 }
 
-/// The objects that an index names and its pack does not hold; `None` if the pack is another one than the index was made for, and has
-/// more objects.
+/// Returns the objects that an index names and its pack does not hold; `None` if the pack is another one than the index
+/// was made for, and has more objects.
 fn missing(
     file: &File,
     index: &Index,

@@ -17,7 +17,7 @@ pub struct FilePatch {
     pub text: String,
 }
 
-/// The patch from `old` to `new`; `None` is an absent file.
+/// Returns the patch from `old` to `new`; `None` is an absent file.
 ///
 /// # Errors
 /// `internal` when libgit2 cannot compare them.
@@ -48,7 +48,7 @@ fn git_error(error: git2::Error) -> Error {
     Error::new(Code::Internal, format!("comparing texts failed: {}", error.message())).caused_by(error)
 }
 
-/// The patch without libgit2's own header, whose blob ids would name objects that do not exist.
+/// Returns the patch without libgit2's own header, whose blob ids would name objects that do not exist.
 fn body(text: &str) -> &str {
     let at = text.find("--- ").filter(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n');
     at.map_or("", |at| &text[at..])

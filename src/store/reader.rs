@@ -46,7 +46,7 @@ impl<'s> BlobReader<'s> {
         }
     }
 
-    /// The length of a blob, from its header alone; `None` when it cannot be told.
+    /// Returns the length of a blob, from its header alone; `None` when it cannot be told.
     pub fn blob_size(&self, id: &ObjectId) -> Option<u64> {
         // Damage is reported when the blob itself is read.
         let described = self.objects.describe(id).ok();
@@ -72,7 +72,7 @@ impl Store {
         Ok(BlobReader::new(&self.objects))
     }
 
-    /// The entries of a tree object of at most so many bytes.
+    /// Returns the entries of a tree object of at most so many bytes.
     ///
     /// # Errors
     /// `too-large`; `store-damaged`.
@@ -81,7 +81,7 @@ impl Store {
         tree::decode(&content).map_err(|error| error.context(format!("tree {id}")))
     }
 
-    /// The bytes of a tree object of at most so many bytes.
+    /// Returns the bytes of a tree object of at most so many bytes.
     ///
     /// # Errors
     /// `too-large`; `store-damaged` when it is missing.
@@ -92,7 +92,7 @@ impl Store {
         read_kind(&self.objects, id, ObjectKind::Tree, most)
     }
 
-    /// The bytes of a blob of at most so many bytes, in memory.
+    /// Returns the bytes of a blob of at most so many bytes, in memory.
     ///
     /// # Errors
     /// `too-large`; `store-damaged` when it is missing, cut or of another kind.

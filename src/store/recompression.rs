@@ -122,7 +122,7 @@ impl Recompression {
         Ok(true)
     }
 
-    /// An entry, proved and compressed, and the bytes of its content; `None` when it is damaged.
+    /// Returns an entry, proved and compressed, and the bytes of its content; `None` when it is damaged.
     pub(super) fn dense(&self, entry: &PackEntry, end: u64) -> Result<Option<(pack::Packed, u64)>> {
         let Some(bytes) = pack_files::read(&self.file, entry, end, &self.light.file("pack"))? else {
             return Ok(None);

@@ -76,7 +76,8 @@ impl Store {
         Ok((self.refs(prefix)?, RefMarks(marks)))
     }
 
-    /// All refs whose name begins with `prefix`, by name. Loose ones win over packed ones; lock files are no refs.
+    /// Returns all refs whose name begins with `prefix`, by name. Loose ones win over packed ones; lock files are no
+    /// refs.
     ///
     /// # Errors
     /// When the directories cannot be listed; a single broken ref is reported in its entry.
@@ -340,7 +341,7 @@ fn collect(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<Object
     Ok(())
 }
 
-/// The content of a ref's file. There may be thousands: a short one, as all are, takes one read.
+/// Returns the content of a ref's file. There may be thousands: a short one, as all are, takes one read.
 fn content(path: &Path) -> std::io::Result<Vec<u8>> {
     let (mut file, mut start) = (std::fs::File::open(path)?, [0; 256]);
     let length = file.read(&mut start)?;

@@ -74,7 +74,7 @@ impl Store {
         &self.home
     }
 
-    /// The bare repository.
+    /// Returns the bare repository.
     pub fn git_dir(&self) -> &Path {
         &self.git_dir
     }
@@ -116,7 +116,7 @@ impl Store {
         self.light_from = LIGHT_SOON;
     }
 
-    /// True if an object is there, as far as names tell.
+    /// Returns true if an object is there, as far as names tell.
     ///
     /// # Errors
     /// When packs cannot be listed.
@@ -146,7 +146,7 @@ impl Store {
         Ok(self.objects.describe(id).ok().and_then(|(kind, _)| kind))
     }
 
-    /// The length of a blob.
+    /// Returns the length of a blob.
     ///
     /// # Errors
     /// `store-damaged` when it is missing.
@@ -163,7 +163,7 @@ impl Store {
         self.objects.copy(id, out)
     }
 
-    /// A commit.
+    /// Returns a commit.
     ///
     /// # Errors
     /// `no-such-checkpoint` when absent, `not-a-checkpoint` for other kinds of object, `too-large`.
@@ -187,7 +187,7 @@ impl Store {
         }
     }
 
-    /// All objects whose id begins with these hex digits, at most fifty.
+    /// Returns all objects whose id begins with these hex digits, at most fifty.
     ///
     /// # Errors
     /// When the object database cannot be listed.
@@ -202,7 +202,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Every commit in the store, named or not.
+    /// Returns every commit in the store, named or not.
     ///
     /// # Errors
     /// When the objects cannot be listed.

@@ -45,7 +45,7 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// The user whose rights this process has.
+/// Returns the user whose rights this process has.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }

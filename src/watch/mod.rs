@@ -71,7 +71,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults, with a directory for cookies.
+    /// Returns the defaults, with a directory for cookies.
     pub fn new(cookies: impl Into<PathBuf>) -> Options {
         Options {
             cookies: cookies.into(),

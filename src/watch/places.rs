@@ -360,7 +360,7 @@ fn patience(watches: usize) -> usize {
     (CHEAP_LOOKS / watches.max(1)).max(MANY)
 }
 
-/// The path and those below it, as far as they are in the map.
+/// Returns the path and those below it, as far as they are in the map.
 fn keys_below<T>(map: &BTreeMap<RelPath, T>, path: &RelPath) -> Vec<RelPath> {
     let inside = map.range(path.inside_bound()..).map(|(below, _)| below);
     let inside = inside.take_while(|below| below.starts_with(path)).filter(|below| *below != path);

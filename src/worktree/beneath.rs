@@ -33,7 +33,7 @@ impl Root {
         Ok((facts.st_dev, facts.st_ino))
     }
 
-    /// The path it was opened by.
+    /// Returns the path it was opened by.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

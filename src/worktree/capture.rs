@@ -246,7 +246,7 @@ impl Gathered {
         })
     }
 
-    /// All but what is known.
+    /// Returns all but what is known.
     fn put_together(mut self, request: &Request<'_>, found: WalkResult) -> Capture {
         let dir = |visited: &Visited| (visited.place.path.clone(), ManifestEntry::dir(visited.perm));
         let (recorded, passed): (Vec<_>, Vec<_>) =
@@ -308,7 +308,7 @@ impl Gathered {
     }
 }
 
-/// The permission bits that most entries of each kind have; git's own where there is no majority.
+/// Returns the permission bits that most entries of each kind have; git's own where there is no majority.
 fn usual(manifest: &Manifest) -> Defaults {
     let mut counts: [BTreeMap<u16, u64>; 3] = Default::default();
     for (_, entry) in manifest.iter() {
@@ -329,7 +329,7 @@ fn usual(manifest: &Manifest) -> Defaults {
     }
 }
 
-/// The one value that is more frequent than every other.
+/// Returns the one value that is more frequent than every other.
 fn most_frequent(counts: &BTreeMap<u16, u64>) -> Option<u16> {
     let most = counts.values().max()?;
     let mut best = counts.iter().filter(|(_, count)| *count == most);

@@ -86,7 +86,7 @@ impl Doubts {
         }
     }
 
-    /// True if a file of this name is doubted below a named directory.
+    /// Returns true if a file of this name is doubted below a named directory.
     pub(super) fn matters_below(&self, name: &[u8], known: &KnownFile) -> bool {
         (self.is_recent(known) || database::is_database(name)) && is_doubtful(known)
     }
@@ -103,7 +103,7 @@ impl Doubts {
         newest(known).saturating_add(DIRTY_FOR) > self.now
     }
 
-    /// The files that are not what was captured, or may not be.
+    /// Returns the files that are not what was captured, or may not be.
     ///
     /// # Errors
     /// `shutting-down` when `control` said so.
@@ -140,17 +140,17 @@ impl Doubts {
     }
 }
 
-/// True if only a stamp speaks for a file's content. A link's content moves with its inode.
+/// Returns true if only a stamp speaks for a file's content. A link's content moves with its inode.
 fn is_doubtful(known: &KnownFile) -> bool {
     known.proven && known.stamp.mode & libc::S_IFMT == libc::S_IFREG && known.stamp.size > 0
 }
 
-/// The newest of a file's times.
+/// Returns the newest of a file's times.
 pub(super) fn newest(known: &KnownFile) -> i64 {
     known.stamp.mtime.max(known.stamp.ctime)
 }
 
-/// True if a file differs from its captured content, or cannot be read.
+/// Returns true if a file differs from its captured content, or cannot be read.
 ///
 /// # Errors
 /// `shutting-down` when `control` said so; a large file is read piece by piece.
@@ -181,8 +181,8 @@ pub(super) fn is_other(root: &Root, path: &RelPath, known: &KnownFile, control: 
     }
 }
 
-/// The files at and below `targets` of which `known` holds something else than the disk although their times prove it, as far as
-/// that is looked for.
+/// Returns the files at and below `targets` of which `known` holds something else than the disk although their times
+/// prove it, as far as that is looked for.
 ///
 /// # Errors
 /// When the root cannot be opened; `shutting-down` when `control` said so.

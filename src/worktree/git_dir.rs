@@ -36,14 +36,15 @@ impl GitDir {
         })
     }
 
-    /// Returns what the file system says of the files that rule a capture, whether they lie in the workspace or elsewhere.
+    /// Returns what the file system says of the files that rule a capture, whether they lie in the workspace or
+    /// elsewhere.
     pub(super) fn marks(&self) -> GitMarks {
         // A file that cannot be looked at counts as missing.
         let mark = |path: PathBuf| FileMark::behind(&path).ok().flatten();
         GitMarks { index: mark(self.dir.join("index")), exclude: mark(self.common.join("info/exclude")) }
     }
 
-    /// The content of `info/exclude`; empty when there is none.
+    /// Returns the content of `info/exclude`; empty when there is none.
     pub(super) fn exclude(&self) -> std::io::Result<Vec<u8>> {
         Ok(read_regular(&self.common.join("info/exclude"), SMALL)?.unwrap_or_default())
     }

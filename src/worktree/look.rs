@@ -24,8 +24,8 @@ pub fn is_linked_worktree(dir: &Path) -> bool {
     GitDir::of(dir).is_some_and(|git| git.linked)
 }
 
-/// The files and links at and below a path, whatever ignore rules say; in nothing that a tool made and can make again, and in
-/// nothing that is never captured.
+/// Returns the files and links at and below a path, whatever ignore rules say; in nothing that a tool made and can make
+/// again, and in nothing that is never captured.
 ///
 /// # Errors
 /// When the root cannot be opened. Unreadable paths below it are passed over: the capture reports them.
@@ -50,7 +50,7 @@ pub fn files_below(root: &Path, path: &RelPath) -> Result<Vec<RelPath>> {
     Ok(found)
 }
 
-/// The content of a small file or link as it is now, `None` above `max` bytes; an absent one is empty.
+/// Returns the content of a small file or link as it is now, `None` above `max` bytes; an absent one is empty.
 ///
 /// # Errors
 /// I/O errors of opening and reading.

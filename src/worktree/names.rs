@@ -53,7 +53,7 @@ impl Names {
         self.spans.iter().map(|span| span.of(&self.bytes))
     }
 
-    /// Each name, with the inode of what the listing said is a directory.
+    /// Returns each name, with the inode of what the listing said is a directory.
     pub(super) fn with_dirs(&self) -> impl Iterator<Item = (&[u8], Option<u64>)> {
         self.spans.iter().map(|span| (span.of(&self.bytes), Some(span.dir).filter(|dir| *dir != 0)))
     }

@@ -44,7 +44,7 @@ pub fn probe(root: &Path, path: &RelPath) -> Result<Option<Probe>> {
     }
 }
 
-/// The probe of a `stat` result.
+/// Returns the probe of a `stat` result.
 pub(super) fn probe_of(stat: &Stat) -> Probe {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => ProbeKind::Entry(EntryKind::File),
@@ -55,7 +55,7 @@ pub(super) fn probe_of(stat: &Stat) -> Probe {
     Probe { kind, stamp: stamp_of(stat), perm: perm_of(stat.st_mode) }
 }
 
-/// The permission bits a manifest records for an `st_mode`.
+/// Returns the permission bits a manifest records for an `st_mode`.
 pub(super) fn perm_of(mode: u32) -> u16 {
     if FileType::from_raw_mode(mode) == FileType::Symlink {
         return 0o777;
@@ -63,7 +63,7 @@ pub(super) fn perm_of(mode: u32) -> u16 {
     (mode & 0o7777) as u16
 }
 
-/// The stamp of a `stat` result.
+/// Returns the stamp of a `stat` result.
 pub fn stamp_of(stat: &Stat) -> Stamp {
     let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
     Stamp {

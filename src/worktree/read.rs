@@ -167,7 +167,7 @@ impl Opened {
         Ok(Opened { file: file.into(), before, read_at })
     }
 
-    /// The content, cut to the length that `fstat` told; `None` when it moved and there is another attempt.
+    /// Returns the content, cut to the length that `fstat` told; `None` when it moved and there is another attempt.
     fn whole(mut self, last: bool) -> Result<Option<Content>, Refusal> {
         let size = self.before.size;
         let mut bytes = Vec::with_capacity(size as usize + 1);

@@ -78,7 +78,7 @@ fn list(found: &mut WalkResult) {
     }
 }
 
-/// The highest directory at or above `dir` below which nothing was taken.
+/// Returns the highest directory at or above `dir` below which nothing was taken.
 fn highest_untouched(dir: &RelPath, taken: &PathList<'_, &RelPath>) -> Option<RelPath> {
     let mut highest = None;
     let mut current = Some(dir.clone());

@@ -98,7 +98,7 @@ pub fn save(file: &Path, stamps: &Stamps) -> Result<()> {
     durable::replace_cache(file, &encode(stamps))
 }
 
-/// The bytes of a stamps file.
+/// Returns the bytes of a stamps file.
 pub fn encode(stamps: &Stamps) -> Vec<u8> {
     let mut body = Vec::with_capacity(64 + stamps.known.entries().len() * 90);
     put_bytes(&mut body, stamps.epoch.as_bytes());
@@ -173,7 +173,7 @@ fn put_bytes(body: &mut Vec<u8>, bytes: &[u8]) {
 const CUT: &str = "is cut";
 const BAD: &str = "holds impossible values";
 
-/// The inverse of [`encode`].
+/// Returns the inverse of [`encode`].
 ///
 /// # Errors
 /// Why they are of no use, for logs.
@@ -262,7 +262,7 @@ impl<'a> StampReader<'a> {
         String::from_utf8(self.bytes()?.to_vec()).map_err(|_| BAD)
     }
 
-    /// The next path; `name` holds the one before, and then this one.
+    /// Returns the next path; `name` holds the one before, and then this one.
     fn path(&mut self, name: &mut Vec<u8>) -> Result<RelPath, &'static str> {
         let shared = self.number()? as usize;
         if shared > name.len() {

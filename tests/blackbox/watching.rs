@@ -179,8 +179,8 @@ fn unwatched(guarded: &Guarded) -> Vec<PathBuf> {
     found
 }
 
-/// Returns what helps to find out where faults come from: how the checkpoint was taken, whether the next ones hold the same, and
-/// the files that rule.
+/// Returns what helps to find out where faults come from: how the checkpoint was taken, whether the next ones hold the
+/// same, and the files that rule.
 fn explain(guarded: &mut Guarded, faults: &[String]) -> String {
     let (cost, blind) = (guarded.status(), unwatched(guarded));
     let mut text = format!("{faults:#?}\ntaken: {}\ncost: {}\n", guarded.last, cost["cost"]);

@@ -10,7 +10,8 @@ use super::tables::{CIRCLE, MAX_CIRCLE};
 /// The files that each file uses.
 type Arrows<'s> = BTreeMap<&'s str, BTreeSet<&'s str>>;
 
-/// Returns the files of circles that are too large. A circle counts within one top folder: ranks hold the folders apart.
+/// Returns the files of circles that are too large. A circle counts within one top folder: ranks hold the folders
+/// apart.
 pub(crate) fn knots(sources: &[Source]) -> Vec<Finding> {
     let arrows = arrows(sources);
     let tops: BTreeSet<&str> = arrows.keys().filter_map(|path| top(path)).collect();

@@ -68,7 +68,7 @@ fn reply(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
     ])
 }
 
-/// The status, and the exit code out of the result, which is JSON in a text.
+/// Returns the status, and the exit code out of the result, which is JSON in a text.
 fn outcome(payload: &Payload) -> ActionOutcome {
     let status = payload.at(&["/extra/status"]).and_then(Value::as_str);
     let result = payload.at(&["/extra/result"]).and_then(Value::as_str).unwrap_or_default();

@@ -28,7 +28,7 @@ pub(crate) enum NewValue {
 }
 
 impl NewValue {
-    /// The value a parser would read.
+    /// Returns the value a parser would read.
     pub(crate) fn value(&self) -> Value {
         match self {
             NewValue::Text(text) => Value::from(text.as_str()),
@@ -90,7 +90,7 @@ fn bracketed(open: char, items: Vec<String>, close: char, layout: &Layout) -> St
     format!("{open}{gap}{}{}{close}", items.join(&format!(",{gap}")), layout.gap())
 }
 
-/// The text with these entries, each in its event's list.
+/// Returns the text with these entries, each in its event's list.
 ///
 /// # Errors
 /// `bad-json`, `conflict`.
@@ -133,7 +133,7 @@ fn wrong(what: &str) -> Error {
     Error::new(Code::Conflict, format!("the file has {what}")).hint("mend the file first; it was not touched")
 }
 
-/// The root, if what piton edits has the form it knows.
+/// Returns the root, if what piton edits has the form it knows.
 fn checked(text: &str) -> Result<ParsedValue> {
     let root = scan(text)?;
     let members = root.members().ok_or_else(|| wrong("no object at its root"))?;
@@ -152,7 +152,7 @@ fn checked(text: &str) -> Result<ParsedValue> {
     Ok(root)
 }
 
-/// The command of a handler.
+/// Returns the command of a handler.
 fn command(handler: &ParsedValue, style: Style) -> Option<&str> {
     handler.get(if style == Style::Copilot { "bash" } else { "command" })?.text()
 }
@@ -184,7 +184,7 @@ fn present(root: &ParsedValue, wanted: &[(&'static str, NewValue)], style: Style
     left.is_empty()
 }
 
-/// The ways from an entry to what is ours in it: the entry itself, or handlers in it.
+/// Returns the ways from an entry to what is ours in it: the entry itself, or handlers in it.
 fn ours_in(entry: &ParsedItem, style: Style, ours: &dyn Fn(&str) -> bool) -> Vec<Option<usize>> {
     if is_ours(&entry.value, style, ours) {
         return vec![None];
@@ -196,7 +196,7 @@ fn ours_in(entry: &ParsedItem, style: Style, ours: &dyn Fn(&str) -> bool) -> Vec
     handlers.filter(|(_, handler)| command(&handler.value, style).is_some_and(ours)).map(|(at, _)| Some(at)).collect()
 }
 
-/// The text without our entries; nothing if nothing else was in it.
+/// Returns the text without our entries; nothing if nothing else was in it.
 ///
 /// # Errors
 /// `bad-json`, `conflict`.
@@ -315,7 +315,8 @@ fn put(text: &str, root: &ParsedValue, container: &ParsedValue, item: &dyn Fn(&L
     format!("{}{lead}{},{}", &text[..at], item(&layout), &text[at..])
 }
 
-/// The end of the last comment that begins in the same line after an opening bracket; the bracket's own end without one.
+/// Returns the end of the last comment that begins in the same line after an opening bracket; the bracket's own end
+/// without one.
 fn same_line_comment_end(text: &str, bracket: usize) -> usize {
     let mut at = bracket;
     loop {
@@ -329,7 +330,7 @@ fn same_line_comment_end(text: &str, bracket: usize) -> usize {
     }
 }
 
-/// The indentation of the first level, two spaces where there is none.
+/// Returns the indentation of the first level, two spaces where there is none.
 fn unit(text: &str, root: &ParsedValue) -> String {
     let first = root.items().first().map(|item| &text[..item.start]);
     let indent = first.and_then(|before| before.rsplit_once('\n')).map(|(_, indent)| indent);

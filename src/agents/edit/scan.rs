@@ -39,7 +39,7 @@ pub(crate) struct ParsedItem {
 }
 
 impl ParsedValue {
-    /// The members of an object.
+    /// Returns the members of an object.
     pub(crate) fn members(&self) -> Option<&[ParsedItem]> {
         match &self.form {
             ParsedForm::Map(items) => Some(items),
@@ -47,7 +47,7 @@ impl ParsedValue {
         }
     }
 
-    /// The elements of a list.
+    /// Returns the elements of a list.
     pub(crate) fn elements(&self) -> Option<&[ParsedItem]> {
         match &self.form {
             ParsedForm::List(items) => Some(items),
@@ -55,7 +55,7 @@ impl ParsedValue {
         }
     }
 
-    /// The members or elements.
+    /// Returns the members or elements.
     pub(crate) fn items(&self) -> &[ParsedItem] {
         match &self.form {
             ParsedForm::List(items) | ParsedForm::Map(items) => items,
@@ -63,12 +63,12 @@ impl ParsedValue {
         }
     }
 
-    /// The value of a member.
+    /// Returns the value of a member.
     pub(crate) fn get(&self, key: &str) -> Option<&ParsedValue> {
         self.members()?.iter().find(|member| member.key == key).map(|member| &member.value)
     }
 
-    /// The text, if it is text.
+    /// Returns the text, if it is text.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.form {
             ParsedForm::Leaf(value) => value.as_str(),
@@ -76,7 +76,7 @@ impl ParsedValue {
         }
     }
 
-    /// The value without its places.
+    /// Returns the value without its places.
     pub(crate) fn value(&self) -> Value {
         match &self.form {
             ParsedForm::Leaf(value) => value.clone(),
@@ -100,13 +100,13 @@ pub(crate) fn scan(text: &str) -> Result<ParsedValue> {
     if scanner.at < text.len() { Err(scanner.wrong("something follows the end")) } else { Ok(root) }
 }
 
-/// The end of white space from `at` on.
+/// Returns the end of white space from `at` on.
 pub(crate) fn space_end(text: &str, at: usize) -> usize {
     let rest = &text[at..];
     at + rest.find(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')).unwrap_or(rest.len())
 }
 
-/// The end of a comment that begins at `at`; `at` where none does, nothing where it has no end.
+/// Returns the end of a comment that begins at `at`; `at` where none does, nothing where it has no end.
 pub(crate) fn comment_end(text: &str, at: usize) -> Option<usize> {
     let rest = &text[at..];
     if rest.starts_with("//") {

@@ -9,7 +9,7 @@ use crate::error::{Code, Error, Result};
 /// Stands after a colon, and makes a comment of the empty value that was there.
 const MARK: &str = " #piton#";
 
-/// The text with these entries.
+/// Returns the text with these entries.
 ///
 /// # Errors
 /// `bad-request`: not YAML; `conflict`: not in a form that is edited.
@@ -35,7 +35,7 @@ pub(crate) fn merge(
     Err(refused("a form that is not edited here", &by_hand()))
 }
 
-/// The text without our entries; nothing if nothing else was in it.
+/// Returns the text without our entries; nothing if nothing else was in it.
 ///
 /// # Errors
 /// As [`merge`].
@@ -187,13 +187,13 @@ impl HookFile {
         text
     }
 
-    /// The line of `key` at an indentation within a range.
+    /// Returns the line of `key` at an indentation within a range.
     fn find(&self, key: &str, depth: usize, within: std::ops::Range<usize>) -> Option<usize> {
         within.into_iter().find(|at| after_key(&self.lines[*at], depth, key).is_some())
     }
 
-    /// The end of the block below a line: the next line of the same indentation or less that tells something. A list may stand at
-    /// its name's own indentation.
+    /// Returns the end of the block below a line: the next line of the same indentation or less that tells something. A
+    /// list may stand at its name's own indentation.
     fn block_end(&self, at: usize) -> usize {
         let depth = indent(&self.lines[at]);
         let inside = |line: &str| !tells(line) || indent(line) > depth || indent(line) == depth && is_item(line);
@@ -202,7 +202,7 @@ impl HookFile {
         (at + 1..end).rev().find(|at| tells(&self.lines[*at])).map_or(at + 1, |last| last + 1)
     }
 
-    /// The indentation of the first line below one.
+    /// Returns the indentation of the first line below one.
     fn inner(&self, at: usize) -> Option<usize> {
         (at + 1..self.block_end(at)).map(|at| &self.lines[at]).find(|line| tells(line)).map(|line| indent(line))
     }
@@ -321,7 +321,7 @@ fn is_item(line: &str) -> bool {
     line == "-" || line.starts_with("- ")
 }
 
-/// The lines of one list item.
+/// Returns the lines of one list item.
 fn item(node: &NewValue, depth: usize) -> Vec<String> {
     let NewValue::Map(fields) = node else {
         return Vec::new();

@@ -10,7 +10,7 @@ use crate::agents::event::ActionOutcome;
 use crate::agents::payload::Payload;
 use crate::agents::shape::{CLAUDE, Shape};
 
-/// The stream of a client, if it has one that is known.
+/// Returns the stream of a client, if it has one that is known.
 pub(super) fn stream(client: Client) -> Option<&'static StreamFormat> {
     match client {
         Client::ClaudeCode => Some(&CLAUDE_CODE),

@@ -63,7 +63,7 @@ impl StreamFormat {
         self.frames.iter().find(|(known, _)| fits(known)).map(|(_, means)| *means)
     }
 
-    /// The name of a frame's type; empty when it has none.
+    /// Returns the name of a frame's type; empty when it has none.
     fn name(&self, frame: &Payload) -> String {
         let words = self.name.iter().map(|place| frame.at(&[place]).and_then(Value::as_str));
         // The first place that is empty ends the name.
@@ -83,7 +83,7 @@ pub enum FrameFault {
 }
 
 impl FrameFault {
-    /// The name in counts.
+    /// Returns the name in counts.
     pub fn as_str(self) -> &'static str {
         match self {
             FrameFault::Malformed => "malformed",
@@ -108,7 +108,8 @@ pub struct StreamReader {
 }
 
 impl StreamReader {
-    /// A reader of the stream of one client. `seed` begins the names of turns, and is to be another one for every stream.
+    /// Returns a reader of the stream of one client. `seed` begins the names of turns, and is to be another one for
+    /// every stream.
     ///
     /// # Errors
     /// `bad-request` for a client whose stream is not known, with those that are.
@@ -131,7 +132,7 @@ impl StreamReader {
         })
     }
 
-    /// The names of the clients whose streams are known.
+    /// Returns the names of the clients whose streams are known.
     pub fn names() -> Vec<&'static str> {
         Client::ALL.into_iter().filter(|client| clients::stream(*client).is_some()).map(Client::name).collect()
     }
@@ -223,7 +224,7 @@ impl StreamReader {
         Ok(kinds.into_iter().map(|kind| self.told(kind)).collect())
     }
 
-    /// The end of the open turn; a client may tell of it twice.
+    /// Returns the end of the open turn; a client may tell of it twice.
     fn turn_end(&mut self) -> Vec<Event> {
         if self.turn.is_none() {
             return Vec::new();

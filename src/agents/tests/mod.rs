@@ -7,7 +7,7 @@ mod replies;
 
 use super::*;
 
-/// An event in one line: session, turn, directory, what happened.
+/// Returns an event in one line: session, turn, directory, what happened.
 pub(super) fn told(event: &Event) -> String {
     let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let id = |action: &Option<String>| action.as_ref().map(|id| format!(" {id}")).unwrap_or_default();

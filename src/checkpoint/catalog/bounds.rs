@@ -16,7 +16,7 @@ const A_TREE: u64 = 3;
 /// The part that one record or one file of rules may take.
 const A_RECORD: u64 = 4;
 
-/// The most that one tree object may take under a limit.
+/// Returns the most that one tree object may take under a limit.
 pub(crate) fn tree_bound(memory: u64) -> u64 {
     memory / A_TREE
 }
@@ -27,22 +27,22 @@ impl Catalog {
         self.policy.limits.memory
     }
 
-    /// The entries of a tree.
+    /// Returns the entries of a tree.
     pub(crate) fn read_tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
         self.store.read_tree_within(id, tree_bound(self.memory()))
     }
 
-    /// The bytes of a tree.
+    /// Returns the bytes of a tree.
     pub(crate) fn tree_content(&self, id: &ObjectId) -> Result<Vec<u8>> {
         self.store.tree_content_within(id, tree_bound(self.memory()))
     }
 
-    /// The bytes of one of piton's own records in a checkpoint, or of a file of rules.
+    /// Returns the bytes of one of piton's own records in a checkpoint, or of a file of rules.
     pub(crate) fn read_record(&self, id: &ObjectId) -> Result<Vec<u8>> {
         self.store.read_blob_within(id, self.memory() / A_RECORD)
     }
 
-    /// True if all these files of rules are there, and none is too large to be read.
+    /// Returns true if all these files of rules are there, and none is too large to be read.
     pub(crate) fn has_rules(&self, rules: &mut dyn Iterator<Item = ObjectId>) -> Result<bool> {
         let rules: Vec<ObjectId> = rules.collect();
         if !self.store.missing(&mut rules.iter().copied())?.is_empty() {

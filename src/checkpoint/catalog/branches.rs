@@ -208,7 +208,7 @@ impl Catalog {
     }
 }
 
-/// A branch's name as it is shown.
+/// Returns a branch's name as it is shown.
 pub(crate) fn short(name: &str) -> &str {
     name.strip_prefix("refs/heads/").unwrap_or(name)
 }

@@ -114,7 +114,7 @@ fn header(epoch: &str) -> Vec<u8> {
     format!("piton commits 1 {}\n", epoch.trim()).into_bytes()
 }
 
-/// The contents of all whole frames, and where they end; nothing if the header is not that of this epoch.
+/// Returns the contents of all whole frames, and where they end; nothing if the header is not that of this epoch.
 fn frames<'b>(bytes: &'b [u8], epoch: &str) -> (Vec<&'b [u8]>, usize) {
     let (mut found, start) = (Vec::new(), header(epoch));
     if !bytes.starts_with(&start) {
@@ -128,7 +128,7 @@ fn frames<'b>(bytes: &'b [u8], epoch: &str) -> (Vec<&'b [u8]>, usize) {
     (found, at)
 }
 
-/// The frame at `at`, if it is whole, and where the next one begins.
+/// Returns the frame at `at`, if it is whole, and where the next one begins.
 fn frame(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (crc, length) = (word(at)?, word(at + 4)? as usize);

@@ -240,7 +240,8 @@ fn looked(coverage: &Coverage) -> Result<Looked<'_>> {
     Ok((coverage, tracked))
 }
 
-/// Returns true if a path differs only because one side looked at it and the other did not: a target of one, a skip of the other.
+/// Returns true if a path differs only because one side looked at it and the other did not: a target of one, a skip of
+/// the other.
 fn is_capture_gap(change: &Change, from: &Looked, to: &Looked, may_exist: &dyn Fn(&RelPath) -> bool) -> bool {
     let path = &change.path;
     match (change.old, change.new) {

@@ -61,9 +61,9 @@ impl Catalog {
         Ok(entries.into_iter().find(|entry| entry.name == RESERVED_ROOT).map(|entry| entry.id))
     }
 
-    /// Returns the versions of a path over all checkpoints, newest version first; equal neighbours are one version. Narrowed
-    /// checkpoints that did not look at the path are passed over. Nothing is returned for a path that no checkpoint holds and
-    /// that is not there now.
+    /// Returns the versions of a path over all checkpoints, newest version first; equal neighbours are one version.
+    /// Narrowed checkpoints that did not look at the path are passed over. Nothing is returned for a path that no
+    /// checkpoint holds and that is not there now.
     ///
     /// # Errors
     /// `store-damaged`.

@@ -64,7 +64,7 @@ fn add(found: &mut BTreeMap<RelPath, Gap>, path: RelPath, why: SkipReason) {
     }
 }
 
-/// The first component of a path.
+/// Returns the first component of a path.
 fn top(path: &RelPath) -> RelPath {
     path.components().next().map_or_else(RelPath::root, |name| RelPath::root().join(name))
 }
@@ -128,7 +128,7 @@ impl Catalog {
         warnings
     }
 
-    /// True if a checkpoint records each of these gaps.
+    /// Returns true if a checkpoint records each of these gaps.
     pub(crate) fn admits_gaps(&self, tree: &ObjectId, present: &Coverage) -> Result<bool> {
         let mut gaps = present.skipped.iter().filter(|(_, why)| why.is_of_target()).peekable();
         if gaps.peek().is_none() {
@@ -138,7 +138,7 @@ impl Catalog {
         Ok(gaps.all(|(path, why)| recorded.skipped.get(path).is_some_and(|known| known.as_str() == why.as_str())))
     }
 
-    /// The coverage of a checkpoint, without what it holds.
+    /// Returns the coverage of a checkpoint, without what it holds.
     fn coverage_of(&self, tree: &ObjectId) -> Result<Coverage> {
         Ok(self.load(tree, &|_| false)?.1)
     }

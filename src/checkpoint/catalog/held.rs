@@ -24,7 +24,7 @@ impl Catalog {
         Ok(unheld)
     }
 
-    /// True if a checkpoint holds something at `path`.
+    /// Returns true if a checkpoint holds something at `path`.
     ///
     /// # Errors
     /// `store-damaged`.

@@ -134,7 +134,7 @@ impl Catalog {
         WorkspaceState::load(&self.workspace.dir)
     }
 
-    /// The file in which commits of run branches are kept.
+    /// Returns the file in which commits of run branches are kept.
     pub(super) fn commits_file(&self) -> PathBuf {
         self.workspace.dir.join("commits")
     }

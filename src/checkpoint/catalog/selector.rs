@@ -43,7 +43,7 @@ impl Point {
         }
     }
 
-    /// The kinds that it can mean, the preferred one first.
+    /// Returns the kinds that it can mean, the preferred one first.
     pub(crate) fn kinds(self) -> Vec<CheckpointKind> {
         match self {
             Point::Start => vec![
@@ -160,7 +160,7 @@ impl Selector {
     }
 }
 
-/// A selector as messages repeat it.
+/// Returns a selector as messages repeat it.
 pub fn shown(text: &str) -> String {
     cut(&printable(text), 80)
 }
@@ -181,7 +181,7 @@ fn named(text: &str) -> Selector {
     }
 }
 
-/// The checkpoints that match, `all` being ordered from oldest to newest; the result keeps that order.
+/// Returns the checkpoints that match, `all` being ordered from oldest to newest; the result keeps that order.
 pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkpoint> {
     match selector {
         Selector::Ordinal(_) | Selector::Digits(_) => {

@@ -66,7 +66,8 @@ impl Restore {
         Restore { agreed: Agreed::Plan(Arc::clone(&preview.plan)), ..self }
     }
 
-    /// Returns the digest of a plan: of the target, the options, and each path that it changes, with what is there and what comes.
+    /// Returns the digest of a plan: of the target, the options, and each path that it changes, with what is there and
+    /// what comes.
     ///
     /// Leaves out the paths that stay: otherwise every new line in a log file would make another plan.
     pub(crate) fn digest(&self, plan: &Plan) -> Result<String> {

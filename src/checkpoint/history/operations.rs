@@ -112,7 +112,8 @@ impl History {
         self.externals.iter().filter(move |external| external.after >= ordinal)
     }
 
-    /// Returns the checkpoints that pruning must not drop: the ends of an interrupted operation, and the next undo and redo.
+    /// Returns the checkpoints that pruning must not drop: the ends of an interrupted operation, and the next undo and
+    /// redo.
     pub fn needed(&self) -> Vec<ObjectId> {
         let ends = self.interrupted.iter().flat_map(|begin| [begin.target, begin.pre_restore]);
         ends.chain(self.undo.last().map(|step| step.to)).chain(self.redo.last().map(|step| step.to)).collect()

@@ -33,7 +33,7 @@ impl Home {
         std::iter::once(self.0.clone()).chain(settings.filter(|dir| dir.is_absolute())).collect()
     }
 
-    /// A given directory; created when missing.
+    /// Returns a given directory; created when missing.
     ///
     /// # Errors
     /// As [`Home::locate`].
@@ -52,12 +52,12 @@ impl Home {
         Ok(Home(path.canonicalize().at("resolving", path)?))
     }
 
-    /// The directory itself, canonical.
+    /// Returns the directory itself, canonical.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The directory of all workspaces' records.
+    /// Returns the directory of all workspaces' records.
     pub fn workspaces(&self) -> PathBuf {
         self.0.join("workspaces")
     }

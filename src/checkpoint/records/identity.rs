@@ -111,7 +111,7 @@ impl Identity {
         replace_file(&dir.join("workspace.json"), &text)
     }
 
-    /// The workspace whose records stand in `dir`.
+    /// Returns the workspace whose records stand in `dir`.
     pub(crate) fn workspace(self, dir: PathBuf) -> Option<Workspace> {
         let path = self.path()?;
         let scope = scope_of(&path);
@@ -131,14 +131,14 @@ fn index_file(home: &Home) -> PathBuf {
     home.path().join("workspaces.index")
 }
 
-/// The whole lines of the index, by id.
+/// Returns the whole lines of the index, by id.
 fn index(home: &Home) -> BTreeMap<String, Identity> {
     let bytes = std::fs::read(index_file(home)).unwrap_or_default();
     let lines = bytes.split(|byte| *byte == b'\n').filter_map(Identity::parse);
     lines.filter(|line| line.sum.is_some()).map(|line| (line.id.clone(), line)).collect()
 }
 
-/// The names of the directories of records.
+/// Returns the names of the directories of records.
 fn listed(home: &Home) -> Result<Vec<PathBuf>> {
     let dir = home.workspaces();
     let listing = match std::fs::read_dir(&dir) {
@@ -226,7 +226,7 @@ pub(crate) fn unowned(home: &Home) -> Result<Vec<String>> {
     Ok(ids.into_iter().filter(|id| !owned.contains(id)).collect())
 }
 
-/// True if the view of an ordinary git in a workspace's directory of records names `path` as its work tree.
+/// Returns true if the view of an ordinary git in a workspace's directory of records names `path` as its work tree.
 pub(crate) fn is_of(dir: &Path, path: &Path) -> bool {
     let mut line = b"\tworktree = ".to_vec();
     line.extend(crate::git::config_value(path.as_os_str()));

@@ -34,7 +34,7 @@ pub fn note(home: &Home, text: &str) -> Result<()> {
     append_private(&path).and_then(|mut file| file.write_all(line.as_bytes())).at("writing down what went wrong", &path)
 }
 
-/// The newest entries, oldest first.
+/// Returns the newest entries, oldest first.
 pub fn newest(home: &Home) -> Vec<String> {
     let text = std::fs::read(home.path().join("mishaps")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -122,7 +122,7 @@ impl Damage {
         !matches!(self, Damage::Orphans { .. } | Damage::OddName { .. } | Damage::Busy)
     }
 
-    /// A word for programs.
+    /// Returns a word for programs.
     pub fn word(&self) -> &'static str {
         match self {
             Damage::TornRef { .. } => "torn-ref",

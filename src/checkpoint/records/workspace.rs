@@ -188,8 +188,8 @@ pub fn scope_of(path: &Path) -> Scope {
     }
 }
 
-/// Returns the root of the workspace that contains `start`: the nearest known workspace, else the nearest ancestor with a
-/// project marker (never the home directory or above), else `start` itself.
+/// Returns the root of the workspace that contains `start`: the nearest known workspace, else the nearest ancestor with
+/// a project marker (never the home directory or above), else `start` itself.
 pub fn root_for(start: &Path, known: &[Workspace]) -> PathBuf {
     let canonical = start.canonicalize().unwrap_or_else(|_| start.to_owned());
     for dir in canonical.ancestors() {

@@ -206,7 +206,8 @@ impl Catalog {
         Ok(Some(now))
     }
 
-    /// Returns the same request with the ignored files that patterns track, where the settings say that patterns beat ignore rules.
+    /// Returns the same request with the ignored files that patterns track, where the settings say that patterns beat
+    /// ignore rules.
     pub(crate) fn widened(&self, take: &Take) -> Result<Option<Take>> {
         if !take.draft.kind.is_typed() || !self.policy.tracked_override {
             return Ok(None);

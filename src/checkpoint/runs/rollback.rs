@@ -78,7 +78,8 @@ impl Catalog {
     /// Returns the checkpoint that is aimed at, seen from where `run` stands.
     ///
     /// # Errors
-    /// Returns the errors of [`Catalog::resolve`]; `no-such-codon`, `no-such-type`, and `no-such-checkpoint` where no codon was completed.
+    /// Returns the errors of [`Catalog::resolve`]; `no-such-codon`, `no-such-type`, and `no-such-checkpoint` where no
+    /// codon was completed.
     pub fn aim(&self, aim: &Aim, run: &str) -> Result<Checkpoint> {
         match aim {
             Aim::Checkpoint(selector) => self.resolve(selector),

@@ -195,8 +195,8 @@ impl Catalog {
         Ok(None)
     }
 
-    /// Returns the first checkpoint of the codon that ran when a leaf was taken: it was recorded on the same tip, after the leaf,
-    /// and its codon began before the leaf.
+    /// Returns the first checkpoint of the codon that ran when a leaf was taken: it was recorded on the same tip, after
+    /// the leaf, and its codon began before the leaf.
     fn codon_during(&self, leaf: &Checkpoint) -> Result<Option<Checkpoint>> {
         let Some(taken) = ms_of(&leaf.record.time) else { return Ok(None) };
         let ran = |other: &&Checkpoint| {

@@ -36,12 +36,12 @@ pub(crate) struct Parsed {
 }
 
 impl Parsed {
-    /// The value of the last of some options.
+    /// Returns the value of the last of some options.
     pub(crate) fn value(&self, names: &[&str]) -> Option<&Arg> {
         self.flags.iter().rev().find(|flag| names.contains(&flag.name.as_str())).and_then(|flag| flag.value.as_ref())
     }
 
-    /// All values of some options.
+    /// Returns all values of some options.
     pub(crate) fn values<'p>(&'p self, names: &'p [String]) -> impl Iterator<Item = &'p Arg> {
         self.flags.iter().filter(|flag| names.contains(&flag.name)).filter_map(|flag| flag.value.as_ref())
     }

@@ -21,7 +21,7 @@ fn grammar(values: &str, attached: &str, single: bool) -> Grammar {
     }
 }
 
-/// The option grammar of programs.
+/// Returns the option grammar of programs.
 pub(super) fn program(spec: &ProgramSpec) -> Grammar {
     Grammar { fold: spec.fold, ..grammar(&spec.values, &spec.attached, spec.single) }
 }
@@ -79,13 +79,13 @@ pub(super) fn interpreter(spec: &InterpreterSpec) -> Interpreter {
     }
 }
 
-/// A call to look for.
+/// Returns a call to look for.
 pub(super) fn call(spec: &CallSpec) -> CallRule {
     let CallSpec { language, pattern, class, severity } = spec.clone();
     CallRule { languages: language, pattern: Pattern::new(pattern), class, severity }
 }
 
-/// A rule; errors are sentences without a place.
+/// Returns a rule; errors are sentences without a place.
 pub(super) fn rule(spec: &RuleSpec) -> Result<Rule, String> {
     if spec.program.trim().is_empty() {
         return Err(format!("rule `{}` names no program", &*spec.id));

@@ -136,7 +136,7 @@ impl Pattern {
         build(false).or_else(|_| build(true))
     }
 
-    /// The compiled expression; tests and the reader of users' rules see to it that there is one.
+    /// Returns the compiled expression; tests and the reader of users' rules see to it that there is one.
     pub(crate) fn get(&self) -> Option<&Regex> {
         self.compiled.get_or_init(|| self.regex().ok()).as_ref()
     }

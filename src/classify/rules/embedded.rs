@@ -15,7 +15,7 @@ use crate::model::effect::{Class::*, Severity::*};
 
 include!(concat!(env!("OUT_DIR"), "/rules.rs"));
 
-/// The embedded document.
+/// Returns the embedded document.
 pub(super) fn specs() -> Specs {
     Specs {
         disable: Text::default(),

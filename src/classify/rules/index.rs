@@ -96,7 +96,7 @@ impl Index {
         &[]
     }
 
-    /// The rules for programs that begin like this one.
+    /// Returns the rules for programs that begin like this one.
     pub(crate) fn prefixed(&self, program: &str) -> impl Iterator<Item = u16> {
         self.prefixes.iter().filter(|prefix| program.starts_with(&*prefix.text)).map(|prefix| prefix.item)
     }

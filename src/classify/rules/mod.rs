@@ -39,12 +39,12 @@ pub(super) struct RuleSet {
 }
 
 impl RuleSet {
-    /// The table that comes with piton.
+    /// Returns the table that comes with piton.
     pub(super) fn embedded() -> RuleSet {
         RuleSet { tables: vec![Table::new(embedded::specs())], plain: Grammar::default() }
     }
 
-    /// The table that comes with piton, with a user's rules in front of it.
+    /// Returns the table that comes with piton, with a user's rules in front of it.
     pub(super) fn with_user(yaml: &str) -> Result<RuleSet> {
         let own = document::document(yaml)?;
         let (ids, disabled) = own.ids();
@@ -84,7 +84,7 @@ impl RuleSet {
         self.tables.iter().flat_map(move |table| table.interpreters(program))
     }
 
-    /// The calls of a language to look for in code.
+    /// Returns the calls of a language to look for in code.
     pub(super) fn calls(&self, language: CodeLanguage) -> impl Iterator<Item = &CallRule> {
         self.tables.iter().flat_map(Table::calls).filter(move |call| call.languages.contains(&language))
     }
@@ -94,7 +94,7 @@ impl RuleSet {
         self.tables.iter().find_map(|table| table.grammar(program, first)).unwrap_or(&self.plain)
     }
 
-    /// The first rule that holds for a command line (arguments without the program).
+    /// Returns the first rule that holds for a command line (arguments without the program).
     pub(super) fn find(&self, program: &str, args: &[Arg], run: Run) -> Option<Hit<'_>> {
         let mut parsed = None;
         let mut items = Vec::new();

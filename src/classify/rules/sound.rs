@@ -19,8 +19,8 @@ pub struct Dropped {
     pub stays: bool,
 }
 
-/// Returns the sound part of rules, as a document, and what was dropped. `json` is a list of rules or a map of sections;
-/// `before` is what was in force.
+/// Returns the sound part of rules, as a document, and what was dropped. `json` is a list of rules or a map of
+/// sections; `before` is what was in force.
 pub(crate) fn sound(json: &str, before: Option<&str>) -> (String, Vec<Dropped>) {
     let (sections, is_list) = sections(json);
     let whole = text(&sections);
@@ -55,7 +55,7 @@ pub(crate) fn sound(json: &str, before: Option<&str>) -> (String, Vec<Dropped>) 
 /// A fault of a section: its entry (`None`: the whole section), the reason, and whether the section that was in force stays.
 type Fault = (Option<String>, String, bool);
 
-/// The sound part of a section, if there is any, and what is wrong with the rest.
+/// Returns the sound part of a section, if there is any, and what is wrong with the rest.
 fn sound_section(section: &str, content: &Value, before: Option<&Value>) -> (Option<Value>, Vec<Fault>) {
     let Err(why) = test(section, content.clone()) else { return (Some(content.clone()), Vec::new()) };
     let items = match content {
@@ -82,7 +82,7 @@ fn text(sections: &Map<String, Value>) -> String {
     if sections.is_empty() { String::new() } else { Value::Object(sections.clone()).to_string() }
 }
 
-/// The sections of a document, and whether it is a list of rules alone.
+/// Returns the sections of a document, and whether it is a list of rules alone.
 fn sections(json: &str) -> (Map<String, Value>, bool) {
     match serde_json::from_str(json) {
         Ok(Value::Object(sections)) => (sections, false),
@@ -96,7 +96,7 @@ fn test(section: &str, content: Value) -> Result<(), String> {
     document(&text(&alone)).map(drop).map_err(|error| plain(error.message()))
 }
 
-/// A message without the place, which is of the JSON that was made of the user's text.
+/// Returns a message without the place, which is of the JSON that was made of the user's text.
 fn plain(message: &str) -> String {
     let said = message.split_once(": ").map_or(message, |(_, rest)| rest);
     let said = said.rsplit_once(" at line ").map_or(said, |(said, _)| said);

@@ -47,7 +47,7 @@ fn lazy<T>(length: usize) -> Lazy<T> {
 }
 
 impl Table {
-    /// A table of which nothing is compiled.
+    /// Returns a table of which nothing is compiled.
     pub(super) fn new(specs: Specs) -> Table {
         Table {
             grammars: lazy(specs.programs.len()),
@@ -71,7 +71,7 @@ impl Table {
         self
     }
 
-    /// The ids of its rules, and those that it disables.
+    /// Returns the ids of its rules, and those that it disables.
     pub(super) fn ids(&self) -> (impl Iterator<Item = Text>, impl Iterator<Item = Text>) {
         let disabled = self.specs.disable.split_whitespace().map(|id| Text::from(id.to_owned()));
         (self.specs.rules.iter().map(|rule| rule.id.clone()), disabled)
@@ -93,7 +93,7 @@ impl Table {
         entries.filter(move |entry| entry.section == section).map(|entry| usize::from(entry.item))
     }
 
-    /// The grammar of a program's options, of the subcommand `first` where that has its own.
+    /// Returns the grammar of a program's options, of the subcommand `first` where that has its own.
     pub(super) fn grammar(&self, program: &str, first: Option<&str>) -> Option<&Grammar> {
         let fits = |item: &usize| {
             let sub = &self.specs.programs[*item].sub;
@@ -132,7 +132,7 @@ impl Table {
         self.items(program, Section::Interpreters).map(made).map(Box::as_ref)
     }
 
-    /// The calls to look for.
+    /// Returns the calls to look for.
     pub(super) fn calls(&self) -> impl Iterator<Item = &CallRule> {
         let made = |(spec, call)| {
             let call: &OnceLock<Box<CallRule>> = call;
@@ -148,7 +148,7 @@ impl Table {
         found.sort_unstable();
     }
 
-    /// A rule; `None` if it was disabled.
+    /// Returns a rule; `None` if it was disabled.
     pub(super) fn rule(&self, item: usize) -> Option<&Rule> {
         let made = || Box::new(compile::rule(&self.specs.rules[item]).ok());
         self.rules[item].get_or_init(made).as_ref().as_ref()

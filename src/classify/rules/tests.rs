@@ -45,7 +45,7 @@ fn the_embedded_table_is_the_document() {
     assert!(names > 2000 && table.knows("rm") && !table.knows("frobnicate"), "{names}");
 }
 
-/// The rule that decides about a line of plain words, if one does; without what carries a command in it.
+/// Returns the rule that decides about a line of plain words, if one does; without what carries a command in it.
 fn decides(rules: &RuleSet, line: &str) -> Option<String> {
     let words: Vec<Arg> = shlex(line).into_iter().map(|word| Arg::literal(word, (0, 0))).collect();
     let (first, args) = words.split_first()?;

@@ -17,7 +17,7 @@ pub(crate) struct Text(Cow<'static, str>);
 pub(crate) struct List<T: Clone + 'static>(Cow<'static, [T]>);
 
 impl Text {
-    /// A text of the program itself.
+    /// Returns a text of the program itself.
     #[allow(dead_code, reason = "only what build.rs printed calls it, and build.rs reads this file too")]
     pub(crate) const fn of(text: &'static str) -> Text {
         Text(Cow::Borrowed(text))
@@ -25,7 +25,7 @@ impl Text {
 }
 
 impl<T: Clone> List<T> {
-    /// A list of the program itself.
+    /// Returns a list of the program itself.
     #[allow(dead_code, reason = "only what build.rs printed calls it, and build.rs reads this file too")]
     pub(crate) const fn of(items: &'static [T]) -> List<T> {
         List(Cow::Borrowed(items))

@@ -197,7 +197,7 @@ impl Scanner<'_, '_> {
         self.function_body(name)
     }
 
-    /// The body of a function, taken as reachable.
+    /// Returns the body of a function, taken as reachable.
     pub(super) fn function_body(&mut self, name: String) -> PipelineStage {
         self.space();
         let stages: Vec<PipelineStage> = self.command().into_iter().collect();

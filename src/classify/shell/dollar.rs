@@ -63,7 +63,7 @@ impl Scanner<'_, '_> {
         parts.push(Part::Command { script, quoted });
     }
 
-    /// The commands up to the closing parenthesis; the opening one has been read.
+    /// Returns the commands up to the closing parenthesis; the opening one has been read.
     pub(super) fn substitution(&mut self) -> Script {
         if !self.enter() {
             return Script::default();

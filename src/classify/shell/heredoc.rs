@@ -87,13 +87,13 @@ impl Scanner<'_, '_> {
 }
 
 impl Bounds {
-    /// The body of a heredoc.
+    /// Returns the body of a heredoc.
     pub(crate) fn heredoc(&self, index: usize) -> Option<&Word> {
         self.heredocs.get(index)
     }
 }
 
-/// The text of a delimiter, whatever its quoting.
+/// Returns the text of a delimiter, whatever its quoting.
 fn plain_text(word: &Word) -> String {
     let mut text = String::new();
     for part in &word.parts {

@@ -103,7 +103,7 @@ impl<'a, 'b> Scanner<'a, 'b> {
         Scanner { source, bytes, position: 0, place, bounds, open, pending }
     }
 
-    /// The byte at the position, if any is left.
+    /// Returns the byte at the position, if any is left.
     pub(super) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.position).copied()
     }
@@ -210,7 +210,7 @@ impl<'a, 'b> Scanner<'a, 'b> {
         }
     }
 
-    /// The end (after it) of `((…))` that starts at the position, if it is one and is near.
+    /// Returns the end (after it) of `((…))` that starts at the position, if it is one and is near.
     pub(super) fn arithmetic_end(&self) -> Option<usize> {
         let limit = self.bytes.len().min(self.position + LOOKAHEAD);
         let mut depth = 0usize;

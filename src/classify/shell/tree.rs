@@ -143,7 +143,7 @@ pub(crate) enum Part {
 }
 
 impl Word {
-    /// The text if the word is wholly literal and unquoted: the only form in which keywords and names count.
+    /// Returns the text if the word is wholly literal and unquoted: the only form in which keywords and names count.
     pub(crate) fn bare(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [Part::Literal { text, quoted: false }] => Some(text),

@@ -114,8 +114,8 @@ fn is_data_change(word: &str) -> bool {
     matches!(word, "insert" | "update" | "delete" | "merge" | "replace")
 }
 
-/// Returns whether a changing statement stands in parentheses or behind them: `WITH d AS (DELETE …)`, `WITH d AS (…) DELETE …`,
-/// but not `… FOR UPDATE` or a column of that name.
+/// Returns whether a changing statement stands in parentheses or behind them: `WITH d AS (DELETE …)`,
+/// `WITH d AS (…) DELETE …`, but not `… FOR UPDATE` or a column of that name.
 fn changes_inside(statement: &str) -> bool {
     statement.split(['(', ')']).skip(1).any(|piece| {
         let Some(word) = words(piece).next().filter(|word| is_data_change(word)) else { return false };

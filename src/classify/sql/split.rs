@@ -2,8 +2,8 @@
 
 use crate::classify::rules::dialect::SqlDialect;
 
-/// Returns the statements of a text, in lower case and with a blank for each comment and literal, and the client's own commands
-/// that stand between them.
+/// Returns the statements of a text, in lower case and with a blank for each comment and literal, and the client's own
+/// commands that stand between them.
 pub(super) fn split(text: &str, dialect: SqlDialect) -> (Vec<String>, Vec<&str>) {
     let (mut statements, mut commands) = (Vec::new(), Vec::new());
     let (mut bare, mut at, mut fresh) = (String::new(), 0, true);
@@ -35,7 +35,7 @@ pub(super) fn split(text: &str, dialect: SqlDialect) -> (Vec<String>, Vec<&str>)
     (statements, commands)
 }
 
-/// The length of a comment or literal at the start of a text, if one begins there.
+/// Returns the length of a comment or literal at the start of a text, if one begins there.
 fn literal(rest: &str, before: &str, dialect: SqlDialect) -> usize {
     use SqlDialect::{Bigquery, Clickhouse, Mssql, Mysql, Postgres, Snowflake, Sqlite};
     let line_end = || rest.find('\n').unwrap_or(rest.len());

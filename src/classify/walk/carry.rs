@@ -272,7 +272,7 @@ impl Walk<'_> {
     }
 }
 
-/// The arguments that come in: those of a known text, else one that is unknown.
+/// Returns the arguments that come in: those of a known text, else one that is unknown.
 fn fed(input: &Stream, span: Span) -> Vec<Arg> {
     match input {
         Stream::Text(text) => text.split_ascii_whitespace().take(64).map(|word| Arg::literal(word, span)).collect(),

@@ -159,7 +159,7 @@ fn after(args: &[Arg], value: &Arg) -> usize {
     args.iter().position(|arg| arg == value).map_or(args.len(), |at| at + 1)
 }
 
-/// The calls of a piece of code that do something, each class once per target.
+/// Returns the calls of a piece of code that do something, each class once per target.
 pub(super) fn find_calls(rules: &RuleSet, language: CodeLanguage, code: &str) -> Vec<CodeCall> {
     let blanked = blank(code, language);
     let mut calls: Vec<CodeCall> = Vec::new();
@@ -183,7 +183,7 @@ pub(super) fn find_calls(rules: &RuleSet, language: CodeLanguage, code: &str) ->
     calls
 }
 
-/// The command line a call is given: one string, a list of strings, or a program and a list.
+/// Returns the command line a call is given: one string, a list of strings, or a program and a list.
 fn command_at(code: &str, from: usize) -> Option<String> {
     let rest = code.get(from..)?.trim_start_matches(['(', ' ', '\n']);
     let first = string_at(rest, 0)?;
@@ -205,7 +205,7 @@ fn command_at(code: &str, from: usize) -> Option<String> {
     Some(line)
 }
 
-/// The string that begins at or shortly after a place.
+/// Returns the string that begins at or shortly after a place.
 fn string_at(code: &str, from: usize) -> Option<String> {
     let rest = code.get(from..)?;
     let opening = rest.find(['\'', '"', '`', ')', ';', '\n'])?;
@@ -216,7 +216,7 @@ fn string_at(code: &str, from: usize) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// The code with comments and the inside of long strings blanked; every other byte stays in its place.
+/// Returns the code with comments and the inside of long strings blanked; every other byte stays in its place.
 fn blank(code: &str, language: CodeLanguage) -> String {
     let bytes = code.as_bytes();
     let mut blanked = bytes.to_vec();

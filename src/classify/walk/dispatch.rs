@@ -127,7 +127,7 @@ impl Walk<'_> {
             .or_else(|| self.database(call, shell))
     }
 
-    /// An alias of the same line; it does not call itself.
+    /// Returns an alias of the same line; it does not call itself.
     fn alias(&mut self, mut code: Arg, call: &Invocation<'_>, shell: &mut Shell) -> Stream {
         let own = self.aliases.remove_entry(call.program);
         for arg in call.args {
@@ -224,7 +224,7 @@ impl Walk<'_> {
     }
 }
 
-/// The host of an address, if an argument looks like one.
+/// Returns the host of an address, if an argument looks like one.
 fn host(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
     let bare =
@@ -254,7 +254,7 @@ const SLASHED: [&str; 13] = [
     "del", "erase", "rd", "rmdir", "copy", "xcopy", "robocopy", "move", "ren", "attrib", "icacls", "takeown", "format",
 ];
 
-/// The arguments without what is no operand though it looks like one: `cargo +nightly`, `del /s /q`.
+/// Returns the arguments without what is no operand though it looks like one: `cargo +nightly`, `del /s /q`.
 fn own_arguments<'a>(program: &str, args: &'a [Arg]) -> Cow<'a, [Arg]> {
     let toolchain = matches!(program, "cargo" | "rustc" | "rustfmt" | "rustdoc" | "clippy-driver");
     if toolchain && args.first().is_some_and(|arg| arg.text.starts_with('+')) {

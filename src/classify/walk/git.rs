@@ -233,7 +233,7 @@ impl Walk<'_> {
     }
 }
 
-/// The arguments of a verb with the options that write or run something under their whole names.
+/// Returns the arguments of a verb with the options that write or run something under their whole names.
 fn spelled_out(args: &[Arg]) -> Vec<Arg> {
     let sub = args[0].text.as_str();
     let known: Vec<&str> = RUNNING

@@ -49,7 +49,7 @@ pub(super) fn is_of_git(name: &str) -> bool {
     name.starts_with("GIT_") || VARIABLES.iter().any(|(variable, _)| *variable == name)
 }
 
-/// The settings that hold for one git: of its own options, and of numbered variables.
+/// Returns the settings that hold for one git: of its own options, and of numbered variables.
 pub(super) fn given(options: &Parsed, shell: &Shell) -> Vec<(String, Arg)> {
     let mut settings = Vec::new();
     for flag in &options.flags {
@@ -69,7 +69,7 @@ pub(super) fn given(options: &Parsed, shell: &Shell) -> Vec<(String, Arg)> {
     settings
 }
 
-/// The settings that a verb takes: `git config KEY VALUE`, `git clone -c KEY=VALUE`.
+/// Returns the settings that a verb takes: `git config KEY VALUE`, `git clone -c KEY=VALUE`.
 pub(super) fn on_the_line(args: &[Arg]) -> Vec<(String, Arg)> {
     let pair = |arg: &Arg| arg.text.split_once('=').map(|(key, _)| (key.to_owned(), arg.skip(key.len() + 1)));
     match args {
@@ -86,7 +86,8 @@ pub(super) fn on_the_line(args: &[Arg]) -> Vec<(String, Arg)> {
     }
 }
 
-/// The option of a verb that a setting stands for: `clean.requireForce=false` lets `git clean` delete without `-f`.
+/// Returns the option of a verb that a setting stands for: `clean.requireForce=false` lets `git clean` delete without
+/// `-f`.
 pub(super) fn option_of(verb: &str, key: &str, value: &Arg) -> Option<&'static str> {
     let is_off = matches!(value.text.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "");
     match (verb, key.to_ascii_lowercase().as_str()) {

@@ -181,7 +181,7 @@ impl<'a> Walk<'a> {
         self.payloads = payloads;
     }
 
-    /// The shell a line starts in.
+    /// Returns the shell a line starts in.
     pub(super) fn shell(&self) -> Shell {
         let mut shell = Shell { variables: HashMap::new(), cwd: Some(self.context.cwd.clone()) };
         if let Some(home) = &self.context.home {

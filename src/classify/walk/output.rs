@@ -160,7 +160,7 @@ fn tainted(args: &[Arg]) -> Option<Stream> {
     })
 }
 
-/// The escapes of `printf` and `echo -e`: letters, octal and hexadecimal numbers.
+/// Returns the escapes of `printf` and `echo -e`: letters, octal and hexadecimal numbers.
 fn unescaped(text: &str) -> String {
     let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('\\') {

@@ -183,13 +183,14 @@ impl Sought {
     }
 }
 
-/// True for what a `find` does, as opposed to what it asks.
+/// Returns true for what a `find` does, as opposed to what it asks.
 fn is_action(word: &str) -> bool {
     let is_print = word.starts_with("-print") || word.starts_with("-fprint") || matches!(word, "-ls" | "-fls");
     is_print || matches!(word, "-delete" | "-exec" | "-execdir" | "-ok" | "-okdir")
 }
 
-/// The only names that the tests of a `find` let through to what it does, as one pattern; `None` if others may come through.
+/// Returns the only names that the tests of a `find` let through to what it does, as one pattern; `None` if others may
+/// come through.
 ///
 /// Each side of an `-o` must name one before it does something. Tests that are not plain are left alone.
 fn names(tests: &[Arg]) -> Option<String> {
@@ -236,7 +237,7 @@ fn names(tests: &[Arg]) -> Option<String> {
     }
 }
 
-/// True if the tests let through only what is empty.
+/// Returns true if the tests let through only what is empty.
 fn is_empty(tests: &[Arg]) -> bool {
     let text = |at: usize| tests.get(at).map_or("", |arg| arg.text.as_str());
     let acts = tests.iter().position(|arg| is_action(&arg.text)).unwrap_or(tests.len());
@@ -244,7 +245,7 @@ fn is_empty(tests: &[Arg]) -> bool {
     is_asked && !tests.iter().any(|arg| matches!(arg.text.as_str(), "(" | "," | "-o" | "-or"))
 }
 
-/// A pattern for the names that are the same but for their case.
+/// Returns a pattern for the names that are the same but for their case.
 fn in_any_case(pattern: &str) -> String {
     let letter = |c: char| match c.is_ascii_alphabetic() {
         true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
@@ -253,13 +254,13 @@ fn in_any_case(pattern: &str) -> String {
     pattern.chars().map(letter).collect()
 }
 
-/// True if the names may be that of the directory itself.
+/// Returns true if the names may be that of the directory itself.
 fn is_among(root: &Arg, names: &str) -> bool {
     let name = root.text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     globset::Glob::new(names).map_or(true, |names| names.compile_matcher().is_match(name))
 }
 
-/// A name in a directory.
+/// Returns a name in a directory.
 fn joined(root: &Arg, name: &str) -> Arg {
     let text = format!("{}/{name}", root.text.trim_end_matches('/'));
     let known = if root.is_exact() { text.len() } else { root.known };

@@ -5,7 +5,7 @@ use crate::classify::expand::{Arg, Chunk, Shell, TextOrigin, Value, arguments, m
 use crate::classify::shell::{Assignment, Part, Script, Word};
 
 impl Walk<'_> {
-    /// The arguments a word becomes.
+    /// Returns the arguments a word becomes.
     pub(crate) fn expand(&mut self, word: &Word, shell: &mut Shell) -> Vec<Arg> {
         let mut args = elements(word, shell).unwrap_or_default();
         let chunks = if args.is_empty() { self.chunks(word, shell) } else { Vec::new() };
@@ -19,7 +19,7 @@ impl Walk<'_> {
         args
     }
 
-    /// A word as one text: of an assignment, a here-document, a redirect's target.
+    /// Returns a word as one text: of an assignment, a here-document, a redirect's target.
     pub(crate) fn joined(&mut self, word: &Word, shell: &mut Shell) -> Arg {
         let mut chunks = self.chunks(word, shell).into_iter().next().unwrap_or_default();
         for chunk in &mut chunks {

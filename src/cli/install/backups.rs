@@ -38,7 +38,7 @@ pub(super) fn keep(home: &Home, file: &Path, text: &str, now_ms: i64) -> Result<
     Ok(())
 }
 
-/// The copies of a file, oldest first.
+/// Returns the copies of a file, oldest first.
 fn copies(dir: &Path, inner: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).at("listing", dir)? {

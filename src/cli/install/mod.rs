@@ -100,7 +100,7 @@ impl InstallScope {
         Ok(InstallScope { root, project })
     }
 
-    /// The clients that have files here.
+    /// Returns the clients that have files here.
     fn clients(&self) -> impl Iterator<Item = Client> {
         let project = self.project;
         Client::ALL.into_iter().filter(move |client| !client.files(project).is_empty())
@@ -127,7 +127,7 @@ pub(super) fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The programs of that name on the path.
+/// Returns the programs of that name on the path.
 fn on_path(name: &str) -> impl Iterator<Item = PathBuf> {
     let dirs = std::env::var_os("PATH").unwrap_or_default();
     let dirs: Vec<PathBuf> = std::env::split_paths(&dirs).filter(|dir| dir.is_absolute()).collect();
@@ -140,7 +140,7 @@ pub(super) fn is_there(client: Client, home: &Path) -> bool {
     client.directory().below(home, variable).is_dir() || on_path(client.program()).next().is_some()
 }
 
-/// The path that hooks call: the one on the path if it leads here, which stays right when piton is renewed.
+/// Returns the path that hooks call: the one on the path if it leads here, which stays right when piton is renewed.
 pub(super) fn program() -> Result<String> {
     let here = std::env::current_exe().at("finding", "piton itself")?;
     let same = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == here);

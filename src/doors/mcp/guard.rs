@@ -150,7 +150,8 @@ fn refused(stance: &Stance, tool: &str) -> Option<String> {
     }
 }
 
-/// Returns the directory of a call, where its arguments name paths: its own workspace is guarded, not only the session's.
+/// Returns the directory of a call, where its arguments name paths: its own workspace is guarded, not only the
+/// session's.
 fn place(arguments: &Value, root: Option<&Path>) -> Option<PathBuf> {
     let mut paths = Vec::new();
     collect(arguments, "", &mut paths, &mut 0);

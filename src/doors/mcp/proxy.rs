@@ -95,7 +95,7 @@ pub fn proxy(options: Proxied) -> Result<u8> {
     Ok(status.map_or(1, code))
 }
 
-/// The code by which a shell tells how a process ended.
+/// Returns the code by which a shell tells how a process ended.
 fn code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)

@@ -155,7 +155,7 @@ const LONG_RUN: usize = 18;
 /// The shortest token.
 const RUN: usize = 13;
 
-/// The longest run of letters, digits, `_`, `-` and `.`.
+/// Returns the longest run of letters, digits, `_`, `-` and `.`.
 fn longest_run(text: &str) -> usize {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     text.as_bytes().split(|byte| !is_part(*byte)).map(<[u8]>::len).max().unwrap_or(0)

@@ -68,7 +68,7 @@ pub(super) fn find(text: &str, spans: &mut Spans) {
     }
 }
 
-/// The name before a sign: quotes and blanks may stand between.
+/// Returns the name before a sign: quotes and blanks may stand between.
 fn name_before(bytes: &[u8], sign: usize) -> Option<std::ops::Range<usize>> {
     let mut end = sign;
     while end > 0 && sign - end < GAP && bytes[end - 1] == b' ' {
@@ -85,7 +85,7 @@ fn name_before(bytes: &[u8], sign: usize) -> Option<std::ops::Range<usize>> {
     Some(start..end)
 }
 
-/// The value behind a sign, with the quotes around it.
+/// Returns the value behind a sign, with the quotes around it.
 fn value_after(
     bytes: &[u8],
     from: usize,
@@ -116,7 +116,7 @@ fn value_after(
     (start < end).then_some(start..end)
 }
 
-/// True for a literal, in code: no call, no subscript, no environment.
+/// Returns true for a literal, in code: no call, no subscript, no environment.
 fn is_literal(value: &str) -> bool {
     // Text before a command substitution is as literal as any: `PASSWORD=hunter2-$(date)`.
     let head = value.split("$(").next().unwrap_or(value).trim_matches(['\'', '"', '\\']);
@@ -134,7 +134,7 @@ fn may_be_secret(name: &str) -> bool {
     SECRET_SIGNS.iter().any(|sign| small.contains(sign))
 }
 
-/// True if a value of this name is a secret.
+/// Returns true if a value of this name is a secret.
 pub(super) fn is_secret(name: &str, value: &str, in_query: bool) -> bool {
     if is_reference(value) || is_path(value) {
         return false;
@@ -176,13 +176,13 @@ fn says_key(name: &str, value: &str, in_query: bool) -> bool {
     }
 }
 
-/// True for an option that says what is to be done about a secret, and takes none.
+/// Returns true for an option that says what is to be done about a secret, and takes none.
 pub(super) fn is_verb(option: &str) -> bool {
     let first = option.trim_start_matches('-').split(['-', '_']).next().unwrap_or_default();
     SECRET_VERBS.contains(&first)
 }
 
-/// True for a name that says secret.
+/// Returns true for a name that says secret.
 pub(super) fn says_secret(name: &str) -> bool {
     let small = name.to_ascii_lowercase();
     let signs = ["pass", "pwd", "secret", "token", "key", "auth", "cred", "pw", "pat", "jwt", "psk"];
@@ -217,7 +217,7 @@ pub(super) fn says_secret(name: &str) -> bool {
     at_the_end || parts.iter().any(anywhere)
 }
 
-/// The parts of a name, in small letters: `npmAuthToken` and `npm_auth-token` have three.
+/// Returns the parts of a name, in small letters: `npmAuthToken` and `npm_auth-token` have three.
 fn parts(name: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut before = ' ';

@@ -397,20 +397,20 @@ impl CommandReader<'_> {
     }
 }
 
-/// The name at the end of a text.
+/// Returns the name at the end of a text.
 fn last_name(text: &str) -> &str {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     text.rfind(|c| !is_name(c)).map_or(text, |at| text[at..].trim_start_matches(|c| !is_name(c)))
 }
 
-/// True for a name whose value is a command that prints a secret.
+/// Returns true for a name whose value is a command that prints a secret.
 fn is_source(name: &str) -> bool {
     let small = name.to_ascii_lowercase();
     let says = ["pass", "secret", "token"].iter().any(|sign| small.contains(sign));
     says && ["command", "cmd", "eval", "askpass"].iter().any(|end| small.ends_with(end))
 }
 
-/// True for the name of a server, or its address.
+/// Returns true for the name of a server, or its address.
 fn is_host(word: &str) -> bool {
     let is_setting = ["build.", "mirror.", "local.", "-"].iter().any(|start| word.starts_with(start));
     !is_setting && word.contains('.') && word.chars().any(|c| c.is_ascii_alphabetic())
@@ -421,7 +421,8 @@ fn base_name(word: &str) -> &str {
     name.strip_suffix(".exe").unwrap_or(name)
 }
 
-/// True if one of the subcommands is the first word that is no option; what an option takes may stand before it.
+/// Returns true if one of the subcommands is the first word that is no option; what an option takes may stand before
+/// it.
 fn has_sub(words: &[&str], subs: &str) -> bool {
     let mut before = "";
     for word in words {
@@ -438,7 +439,7 @@ fn has_sub(words: &[&str], subs: &str) -> bool {
     false
 }
 
-/// True for a command that reads a secret from its standard input.
+/// Returns true for a command that reads a secret from its standard input.
 fn reads_secret(words: &[&str]) -> bool {
     let has = |word: &str| words.contains(&word);
     let is_reader = |word: &&str| SECRET_READERS.contains(&base_name(word));

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A shape as the table writes it: what it is, and what becomes of it.
+/// Returns a shape as the table writes it: what it is, and what becomes of it.
 fn shape(line: &str) -> (String, String) {
     let text = line.replace('⏎', "\n");
     let (mut expected, mut inside) = (String::new(), false);

@@ -15,7 +15,7 @@ pub(super) enum Token {
     HereDoc,
 }
 
-/// The tokens of a text, in one pass.
+/// Returns the tokens of a text, in one pass.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut out = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn closing(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
     None
 }
 
-/// A word without the quotes around it.
+/// Returns a word without the quotes around it.
 pub(super) fn inner(text: &str, word: &Range<usize>) -> Range<usize> {
     let raw = text[word.clone()].as_bytes();
     match raw {

@@ -244,7 +244,7 @@ impl Objects {
         }
     }
 
-    /// True if objects may be missing that checkpoints name.
+    /// Returns true if objects may be missing that checkpoints name.
     pub(crate) fn is_suspect(&self) -> bool {
         if self.noted.symlink_metadata().is_ok() {
             return true;

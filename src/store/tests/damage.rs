@@ -171,7 +171,7 @@ fn a_loss_changes_the_epoch_and_a_consolidation_does_not() {
     assert!(cold.is_suspect(), "until everything was looked at");
 }
 
-/// The blobs of a commit that [`fill`] wrote, and the id of its tree.
+/// Returns the blobs of a commit that [`fill`] wrote, and the id of its tree.
 fn content_of(store: &Store, id: &ObjectId) -> (Vec<ObjectId>, ObjectId) {
     let tree = store.read_commit(id).unwrap().tree;
     (store.read_tree(&tree).unwrap().iter().map(|entry| entry.id).collect(), tree)

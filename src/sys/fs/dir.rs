@@ -121,7 +121,7 @@ impl Dir {
         Ok(Stat::of(&rustix::fs::fstat(&self.fd).at("examining", &self.path)?))
     }
 
-    /// The bytes of a symbolic link.
+    /// Returns the bytes of a symbolic link.
     ///
     /// # Errors
     /// I/O errors; not being a link is one.
@@ -131,7 +131,7 @@ impl Dir {
         Ok(target.into_bytes())
     }
 
-    /// The names inside, sorted.
+    /// Returns the names inside, sorted.
     ///
     /// # Errors
     /// I/O errors.
@@ -148,7 +148,7 @@ impl Dir {
         Ok(names)
     }
 
-    /// The names in this directory that stand for directories, in no order.
+    /// Returns the names in this directory that stand for directories, in no order.
     ///
     /// # Errors
     /// I/O errors.
@@ -268,7 +268,7 @@ impl Dir {
         }
     }
 
-    /// A handle that keeps what a name stands for; no permission on it is needed.
+    /// Returns a handle that keeps what a name stands for; no permission on it is needed.
     ///
     /// # Errors
     /// I/O errors.

@@ -15,7 +15,7 @@ pub fn make_private() {
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-/// A name for a temporary file that no other thread or process uses at the same time.
+/// Returns a name for a temporary file that no other thread or process uses at the same time.
 pub fn unique_suffix() -> String {
     format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
 }

@@ -55,7 +55,7 @@ fn taken() -> MutexGuard<'static, Vec<HeldLock>> {
     TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// True if the calling thread itself has taken the lock on `path` exclusively and holds it still.
+/// Returns true if the calling thread itself has taken the lock on `path` exclusively and holds it still.
 pub fn is_held_here(path: &Path) -> bool {
     let here = std::thread::current().id();
     taken().iter().any(|entry| entry.thread == here && entry.path == path)
@@ -98,7 +98,7 @@ impl FileLock {
         Held(self.texts.1.clone())
     }
 
-    /// The lock file.
+    /// Returns the lock file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -8,7 +8,8 @@ pub fn file_clock() -> i64 {
     now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
 }
 
-/// Returns the kernel's boot id, which tells a file kept over a reboot from one of this boot; empty where there is none.
+/// Returns the kernel's boot id, which tells a file kept over a reboot from one of this boot; empty where there is
+/// none.
 pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }

@@ -3,7 +3,8 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 
-/// Returns a path that leads to what a descriptor has open, whatever its name is by now; it holds while the descriptor is open.
+/// Returns a path that leads to what a descriptor has open, whatever its name is by now; it holds while the descriptor
+/// is open.
 pub fn path(fd: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }

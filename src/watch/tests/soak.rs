@@ -105,8 +105,8 @@ fn watched_inodes() -> BTreeSet<u64> {
     found
 }
 
-/// Returns the admitted directories that the kernel does not watch and that the watcher does not list as uncovered. There must be
-/// none once all events are handled.
+/// Returns the admitted directories that the kernel does not watch and that the watcher does not list as uncovered.
+/// There must be none once all events are handled.
 fn without_watch(scene: &Scene, truth: &Look) -> Vec<String> {
     let inodes = watched_inodes();
     let uncovered = scene.watcher.stats().uncovered;

@@ -17,8 +17,8 @@ use crate::model::path::RelPath;
 /// Largest index file that is read.
 const CAP: u64 = 256 << 20;
 
-/// The paths that the index of `git_dir` tracks, sorted, each once. Submodules and sparse directories are left out;
-/// unmerged, intent-to-add and skip-worktree entries count. No index means no paths.
+/// Returns the paths that the index of `git_dir` tracks, sorted, each once. Submodules and sparse directories are left
+/// out; unmerged, intent-to-add and skip-worktree entries count. No index means no paths.
 ///
 /// # Errors
 /// `conflict` for an index that is damaged or of a kind this reader does not know; I/O errors.

@@ -127,7 +127,7 @@ fn unmerged_paths_count_once() {
     assert_eq!(listed(dir), ["f", "same"]);
 }
 
-/// A version 2 index with these names, checksum left zero (`index.skipHash`).
+/// Returns a version 2 index with these names, checksum left zero (`index.skipHash`).
 fn index_of(names: &[&str]) -> Vec<u8> {
     let mut bytes = b"DIRC\0\0\0\x02".to_vec();
     bytes.extend((names.len() as u32).to_be_bytes());

@@ -33,7 +33,7 @@ impl SharedFiles {
         Ok(SharedFiles(shared))
     }
 
-    /// True if a change only sets the permissions of the very file or directory that is there.
+    /// Returns true if a change only sets the permissions of the very file or directory that is there.
     pub(super) fn is_in_place(&self, path: &RelPath, from: &ManifestEntry, to: &ManifestEntry) -> bool {
         is_permissions_only(from, to) && !self.0.contains(path)
     }
@@ -63,12 +63,12 @@ fn arrivals<'p>(plan: &'p Plan, shared: &SharedFiles) -> impl Iterator<Item = (&
     created.chain(replaced.map(|(path, _, to)| (path, to)))
 }
 
-/// True if nothing but permission bits changes.
+/// Returns true if nothing but permission bits changes.
 fn is_permissions_only(from: &ManifestEntry, to: &ManifestEntry) -> bool {
     from.kind == to.kind && from.id == to.id
 }
 
-/// The deepest real directory above `path`, and where it is.
+/// Returns the deepest real directory above `path`, and where it is.
 pub(super) fn deepest_dir(root: &Dir, path: &RelPath) -> Result<(RelPath, Dir)> {
     let mut above = path.parent().unwrap_or_default();
     loop {
@@ -123,7 +123,7 @@ impl Loosened {
         Ok(loosened)
     }
 
-    /// The permissions that a directory had before it was loosened.
+    /// Returns the permissions that a directory had before it was loosened.
     pub(super) fn original(&self, path: &RelPath) -> Option<u16> {
         self.0.get(path).copied()
     }

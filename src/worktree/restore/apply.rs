@@ -77,7 +77,7 @@ fn deferred(root: &Dir, plan: &Plan) -> DeferredUnlink {
     }
 }
 
-/// Every file and link that gets new content: what is not there first.
+/// Returns every file and link that gets new content: what is not there first.
 fn files_of<'p>(plan: &'p Plan, shared: &SharedFiles) -> Vec<Arrival<'p>> {
     let created = plan.create.iter().map(|(path, to)| Arrival { path, from: None, to });
     let replaced = plan.replace.iter().filter(|(path, from, to)| !shared.is_in_place(path, from, to));

@@ -12,7 +12,7 @@ use crate::sys::fs::stat::FileKind;
 /// The beginning of every name that a restore creates for a moment in the user's tree. Scans leave such names out.
 pub const TEMPORARY_PREFIX: &str = ".piton-tmp-";
 
-/// A name that neither this process nor a dead one with the same pid has used.
+/// Returns a name that neither this process nor a dead one with the same pid has used.
 pub(super) fn temporary_name() -> Vec<u8> {
     format!("{TEMPORARY_PREFIX}{}-{:x}", unique_suffix(), clock::file_clock()).into_bytes()
 }

@@ -297,7 +297,7 @@ impl Commit<'_> {
         Ok(None)
     }
 
-    /// A directory above that stays although a file was to take its place.
+    /// Returns a directory above that stays although a file was to take its place.
     fn held_above(&self, path: &RelPath) -> Option<&RelPath> {
         self.held.iter().find(|held| path.starts_with(held))
     }

@@ -23,14 +23,14 @@ pub trait BlobSource: Sync {
     /// When it is missing or damaged; those of `out`.
     fn copy(&self, id: &ObjectId, out: &mut dyn Write) -> Result<u64>;
 
-    /// The blob's whole content, proved to be that of its id, if it is small enough to be held in memory. `size` is what
-    /// the manifest says of it.
+    /// Returns the blob's whole content, proved to be that of its id, if it is small enough to be held in memory.
+    /// `size` is what the manifest says of it.
     ///
     /// # Errors
     /// As [`BlobSource::copy`].
     fn read(&self, id: &ObjectId, size: u64) -> Result<Option<Vec<u8>>>;
 
-    /// The length of the blob, where the source can tell it: what is copied is hashed on its way then.
+    /// Returns the length of the blob, where the source can tell it: what is copied is hashed on its way then.
     ///
     /// # Errors
     /// When the source cannot answer.
@@ -76,7 +76,7 @@ impl Outcome {
         self.failed.is_empty() && !self.stopped
     }
 
-    /// Every path that was changed.
+    /// Returns every path that was changed.
     pub fn changed(&self) -> impl Iterator<Item = &RelPath> {
         self.created.iter().chain(&self.replaced).chain(&self.deleted)
     }

@@ -65,8 +65,8 @@ impl<'a> ParallelSwap<'a> {
         self.root.open_dir(path.parent().unwrap_or_default().to_path())
     }
 
-    /// The proof without which nothing is replaced or deleted: `from` is what the pre-restore checkpoint holds, and it is
-    /// what is there now.
+    /// Returns the proof without which nothing is replaced or deleted: `from` is what the pre-restore checkpoint holds,
+    /// and it is what is there now.
     pub(super) fn prove(&self, dir: &Dir, path: &RelPath, from: &ManifestEntry) -> Result<Proved<'a>> {
         if !self.saved.present.get(path).is_some_and(|saved| saved.same(from)) {
             return Ok((Proof::Differs, None));
@@ -123,7 +123,7 @@ impl<'a> ParallelSwap<'a> {
         Ok(if swapped { StepOutcome::Changed } else { StepOutcome::Moved })
     }
 
-    /// The directory in which a staged file waits, where that is not the one of its place.
+    /// Returns the directory in which a staged file waits, where that is not the one of its place.
     fn waiting(&self, path: &RelPath, staged: &Staged) -> Result<Option<Dir>> {
         if path.parent().is_some_and(|parent| parent == staged.dir) {
             return Ok(None);

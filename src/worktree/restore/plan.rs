@@ -29,7 +29,7 @@ impl Plan {
         self.create.is_empty() && self.replace.is_empty() && self.delete.is_empty()
     }
 
-    /// Every path that it changes.
+    /// Returns every path that it changes.
     pub fn touched(&self) -> impl Iterator<Item = &RelPath> {
         let replaced = self.replace.iter().map(|(path, _, _)| path);
         self.create.iter().map(|(path, _)| path).chain(replaced).chain(self.delete.iter().map(|(path, _)| path))
@@ -67,7 +67,7 @@ impl Plan {
         }
     }
 
-    /// Number of paths it changes.
+    /// Returns number of paths it changes.
     pub fn changes(&self) -> usize {
         self.create.len() + self.replace.len() + self.delete.len()
     }
@@ -159,7 +159,7 @@ struct Planner<'a> {
     blocked: BTreeSet<RelPath>,
 }
 
-/// The path itself, then the directories above it, the root last.
+/// Returns the path itself, then the directories above it, the root last.
 fn upwards(path: &RelPath) -> impl Iterator<Item = RelPath> {
     std::iter::successors(Some(path.clone()), RelPath::parent)
 }
@@ -257,7 +257,7 @@ impl Planner<'_> {
         (!agreed).then_some(KeepReason::NotAgreed)
     }
 
-    /// A file that is in the manifest and was skipped all the same: its content is not the one saved.
+    /// Returns a file that is in the manifest and was skipped all the same: its content is not the one saved.
     fn unsaved(&self, path: &RelPath, from: &ManifestEntry) -> Option<ConflictReason> {
         let reason = self.input.present_skipped.get(path)?;
         (from.kind != EntryKind::Dir && *reason != SkipReason::Vanished).then(|| not_saved(*reason))

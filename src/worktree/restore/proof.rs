@@ -71,7 +71,7 @@ fn content_is(dir: &Dir, path: &RelPath, entry: &ManifestEntry, seen: &Stat) -> 
     Ok(equal && Stat::of_file(&file, &at)? == opened)
 }
 
-/// The id of a file's content; `None` when it does not have `size` bytes or is not storable at all.
+/// Returns the id of a file's content; `None` when it does not have `size` bytes or is not storable at all.
 pub(super) fn file_id(mut file: &File, size: u64) -> Result<Option<ObjectId>> {
     match hash_stream(size, &mut file, &mut |_| Ok(())) {
         Ok(id) => Ok(Some(id)),

@@ -23,7 +23,7 @@ pub enum KeepReason {
 }
 
 impl KeepReason {
-    /// The stable word for it.
+    /// Returns the stable word for it.
     pub fn as_str(&self) -> &'static str {
         match self {
             KeepReason::NotCovered(_) => "not-covered",
@@ -68,7 +68,7 @@ pub enum ConflictReason {
 }
 
 impl ConflictReason {
-    /// The stable word for it.
+    /// Returns the stable word for it.
     pub fn as_str(&self) -> &'static str {
         match self {
             ConflictReason::NotSaved(_) => "not-saved",

@@ -98,8 +98,8 @@ impl Ahead {
         }
     }
 
-    /// Returns what was read ahead of a directory, if a scout has read it or is at it. `control` is called while a scout is
-    /// waited for.
+    /// Returns what was read ahead of a directory, if a scout has read it or is at it. `control` is called while a
+    /// scout is waited for.
     ///
     /// # Errors
     /// `shutting-down` when `control` said so.

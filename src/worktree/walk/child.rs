@@ -210,7 +210,8 @@ impl Walker<'_> {
         self.stack.push(WalkItem::File(Candidate { path, stamp, source, class, targeted }));
     }
 
-    /// Returns the class that the rules give a file or link; `None` when they leave it out. Size and secrecy are not their business.
+    /// Returns the class that the rules give a file or link; `None` when they leave it out. Size and secrecy are not
+    /// their business.
     fn class(&self, place: &WalkDir, path: &RelPath, known: bool) -> Option<Class> {
         if place.state == DirState::Excluded || !(place.in_extent || self.in_extent(path)) {
             return None;
@@ -258,7 +259,7 @@ fn is_tracked(place: &WalkDir, path: &RelPath) -> bool {
     Repo::chain(place.repo.as_ref()).any(|tracked| tracked.contains(path))
 }
 
-/// The content of a file whose stamp proves it unchanged.
+/// Returns the content of a file whose stamp proves it unchanged.
 fn reused(known: Option<&KnownFile>, stamp: &Stamp) -> Option<ContentSource> {
     known.filter(|known| known.proven && known.stamp == *stamp).map(|known| ContentSource::Known(known.id))
 }

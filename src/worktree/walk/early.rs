@@ -37,7 +37,8 @@ impl Early {
         Some(Early { ahead, root, begun: AtomicBool::new(false) })
     }
 
-    /// Returns what was read ahead, for one walk of the same directory: a later one would see what was there before it began.
+    /// Returns what was read ahead, for one walk of the same directory: a later one would see what was there before it
+    /// began.
     pub(super) fn begin(&self, root: &Root) -> Option<&Ahead> {
         let same = matches!((self.root.identity(), root.identity()), (Ok(mine), Ok(other)) if mine == other);
         (same && !self.begun.swap(true, SeqCst)).then_some(&*self.ahead)

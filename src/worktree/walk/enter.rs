@@ -103,7 +103,7 @@ pub(crate) fn tracked(git: &GitDir, base: &RelPath) -> Result<Tracked> {
     Ok(Tracked::new(paths.into_iter().map(|path| below(base, path))))
 }
 
-/// The path of something in the repository at `base`.
+/// Returns the path of something in the repository at `base`.
 fn below(base: &RelPath, path: RelPath) -> RelPath {
     if base.is_root() {
         return path;

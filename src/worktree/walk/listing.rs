@@ -73,7 +73,7 @@ impl<'w> Here<'w> {
         lstat_in(self.dir()?, name)
     }
 
-    /// The target of a symbolic link in it.
+    /// Returns the target of a symbolic link in it.
     pub(super) fn read_link(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
         readlinkat(self.dir()?, name, Vec::new()).map(CString::into_bytes)
     }

@@ -52,7 +52,7 @@ fn walk_order(a: &RelPath, b: &RelPath) -> Ordering {
     })
 }
 
-/// The directories in which `known` has files, in the order of the walk; the root is none of them.
+/// Returns the directories in which `known` has files, in the order of the walk; the root is none of them.
 pub(crate) fn dirs_of(known: &KnownPaths) -> Vec<RelPath> {
     let mut dirs: Vec<RelPath> = Vec::new();
     let mut last: &[u8] = b"";
@@ -92,7 +92,7 @@ impl ReadPlan {
         self.next.load(SeqCst).max(self.passed.load(SeqCst)) < self.dirs.len()
     }
 
-    /// A directory for the caller to read, and to [`ReadPlan::publish`].
+    /// Returns a directory for the caller to read, and to [`ReadPlan::publish`].
     pub(super) fn claim(&self) -> Option<(usize, &RelPath)> {
         loop {
             self.next.fetch_max(self.passed.load(SeqCst), SeqCst);

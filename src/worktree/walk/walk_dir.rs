@@ -65,7 +65,7 @@ impl DirState {
 }
 
 impl WalkDir {
-    /// The root, to which no rule applies.
+    /// Returns the root, to which no rule applies.
     pub(super) fn root(in_extent: bool, forced: bool) -> WalkDir {
         WalkDir {
             path: RelPath::root(),

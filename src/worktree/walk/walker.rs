@@ -36,7 +36,7 @@ const SPARE_DIRS: u64 = 100_000;
 /// Most entries that one walk looks at to say how much it leaves out; what lies beyond is "or more".
 const MAX_WEIGHED: u32 = 5000;
 
-/// The configured excludes of a request, compiled.
+/// Returns the configured excludes of a request, compiled.
 pub(crate) fn configured(request: &Request<'_>) -> Option<Arc<Level>> {
     Level::push(None, &RelPath::root(), request.exclude.iter().map(String::as_str))
 }
@@ -220,7 +220,8 @@ impl<'a> Walker<'a> {
         self.ahead.offer(later.map(|place| place.path.clone()));
     }
 
-    /// Returns what is known of a name in a directory. The walk asks in nearly rising order: looking goes on from the last place.
+    /// Returns what is known of a name in a directory. The walk asks in nearly rising order: looking goes on from the
+    /// last place.
     pub(super) fn known(&mut self, dir: &RelPath, name: &[u8]) -> Option<&'a (RelPath, KnownFile)> {
         let list = self.request.known.entries();
         let order = |at: usize| order_of(&list[at].0, dir, name);
@@ -269,7 +270,7 @@ impl<'a> Walker<'a> {
         outside || self.holds_kept(place) || wanted.any_below(path) || wanted.contains(path)
     }
 
-    /// True if a directory that is not shown holds anything that stays captured.
+    /// Returns true if a directory that is not shown holds anything that stays captured.
     pub(super) fn holds_kept(&self, place: &WalkDir) -> bool {
         let path = &place.path;
         place.in_extent

@@ -227,7 +227,7 @@ impl DirNode {
         Ok(Some(id))
     }
 
-    /// The entries of its tree object, the trees below built.
+    /// Returns the entries of its tree object, the trees below built.
     pub(super) fn tree_entries(&mut self, is_root: bool, emit: Emit<'_>) -> Result<Vec<TreeEntry>> {
         let mut entries = Vec::with_capacity(self.leaves.len() + self.dirs.len() + 1);
         for (name, node) in &mut self.dirs {

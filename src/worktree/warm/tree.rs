@@ -129,7 +129,7 @@ impl Warm {
         &self.warnings
     }
 
-    /// Number of captured files and links, and their bytes.
+    /// Returns number of captured files and links, and their bytes.
     pub fn totals(&self) -> (u64, u64) {
         (self.files, self.bytes)
     }
@@ -181,7 +181,7 @@ impl Warm {
         leaf.map(|leaf| leaf.known).or_else(|| self.retained.get(path).copied())
     }
 
-    /// The usual permission bits, which the next capture keeps.
+    /// Returns the usual permission bits, which the next capture keeps.
     pub fn defaults(&self) -> Defaults {
         self.coverage.defaults
     }
@@ -291,7 +291,7 @@ impl Warm {
         })
     }
 
-    /// The innermost repository to which a directory belongs.
+    /// Returns the innermost repository to which a directory belongs.
     pub(super) fn repo_of(&self, dir: &RelPath) -> Option<Arc<Repo>> {
         let mut at = Some(dir.clone());
         while let Some(dir) = at {

@@ -25,7 +25,7 @@ fn shape() -> impl Strategy<Value = Shape> {
     prop::collection::btree_map((names, 0..4u8), entry(), 0..14)
 }
 
-/// The entries of a shape whose parents are directories, and those parents.
+/// Returns the entries of a shape whose parents are directories, and those parents.
 fn manifest_of(shape: &Shape) -> Manifest {
     let mut manifest = Manifest::new();
     for ((names, _), entry) in shape {
@@ -69,7 +69,7 @@ fn before(shape: &Shape, (gone, other): &(Vec<usize>, Option<(usize, ManifestEnt
     manifest_of(&before)
 }
 
-/// A plan without its reasons: what would have gone and was held is not agreed to when it is planned again.
+/// Returns a plan without its reasons: what would have gone and was held is not agreed to when it is planned again.
 fn outline(mut plan: Plan) -> (Plan, Vec<RelPath>, Vec<RelPath>) {
     let kept = std::mem::take(&mut plan.keep).into_iter().map(|(at, _)| at).collect();
     let conflicts = std::mem::take(&mut plan.conflict).into_iter().map(|(at, _)| at).collect();

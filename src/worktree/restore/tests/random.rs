@@ -41,7 +41,7 @@ fn build(world: &World, dir: &str, nodes: &BTreeMap<&'static str, Node>) {
     }
 }
 
-/// A choice by path that needs no generator: stable, and different for each seed.
+/// Returns a choice by path that needs no generator: stable, and different for each seed.
 fn chance(seed: u8, at: &RelPath, percent: u8) -> bool {
     let id = ObjectId::of(ObjectKind::Blob, &[&[seed], at.as_bytes()].concat()).unwrap();
     id.as_bytes()[0] % 100 < percent
