@@ -63,8 +63,10 @@ impl Locked<'_> {
     /// Deletes a ref. The log is flushed first, or a power cut could bring the ref back. Its number is kept, so that no
     /// later checkpoint takes it.
     pub(crate) fn drop_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
+        // Durable before the ref is gone: the number must never be used again.
         self.keep_number(name)?;
         self.flush()?;
+        // Before the ref changes: afterwards another process's change would look like this one.
         self.catalog.forget_moved();
         self.catalog.store.delete_ref(name, expect)?;
         self.catalog.note_ref(name, None);

@@ -79,6 +79,7 @@ pub(super) fn hook(arguments: &[String]) -> Exit {
             return Exit::Done;
         }
     };
+    // A panic would end with a code that some clients take for a veto.
     let caught = catch_unwind(AssertUnwindSafe(|| decide(&asked)));
     let decided = caught.unwrap_or_else(|_| Err(Error::new(Code::Internal, "a bug in piton; please report it")));
     let decision = decided.unwrap_or_else(|error| {

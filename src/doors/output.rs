@@ -41,6 +41,7 @@ impl Output {
                 if open {
                     open = write_line(&mut out, &line);
                 }
+                // Counted down after the write, so that `send` does not write into the middle of a line.
                 counter.fetch_sub(line.len(), Ordering::SeqCst);
             }
         });
@@ -55,6 +56,7 @@ impl Output {
     /// Sends a whole line.
     pub fn send(&self, line: Vec<u8>) {
         let queued = self.queued.load(Ordering::SeqCst);
+        // Only with an empty queue, or this line would overtake the waiting ones.
         if queued == 0 && self.ready.as_ref().is_some_and(|ready| ready.write(&line)) {
             return;
         }
@@ -81,6 +83,7 @@ impl Output {
     pub fn close(&self, deadline: Instant) {
         locked(&self.sender).take();
         let deadline = deadline.max(Instant::now() + LEAST);
+        // A join would wait without an end for a client that does not read.
         while !self.thread.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -91,6 +91,7 @@ impl Session {
         let root = self.engine.root_of(&own.workspace.path, &cwd);
         let open = if root == own.workspace.path { Arc::clone(&own) } else { self.engine.open(&root)? };
         if !Arc::ptr_eq(&own, &open) {
+            // The session's own workspace was followed before the event; this one was not.
             self.follow_settings(&open);
         }
         let (rules, record) = (open.in_force(), &open.workspace);
@@ -138,6 +139,7 @@ impl Session {
         let mut take = Take { asked: Some(asked), ..Take::of(CheckpointKind::Auto, &run, &reason) };
         take.selection = Selection { takes: verdict.takes, ..Selection::with(reach.targets) };
         (take.draft.turn, take.draft.effects) = (turn, protect::classes(&verdict));
+        // An external effect gets a checkpoint even without changes: lists show the effect after it.
         take.draft.always = verdict.warnings.iter().any(|warning| warning.class.is_external());
         let task = Task {
             take,
@@ -186,6 +188,7 @@ impl Session {
     ) {
         let longest = rules.policy.deadline;
         let wait = task.wait.map_or(longest, |wait| wait.min(longest));
+        // Two clocks: deadlines need a steady one, and files carry the file system's.
         let (now, since) = (Instant::now(), file_clock());
         let deadline = now + wait;
         let named = NamedCapture::default();
@@ -199,6 +202,7 @@ impl Session {
             turn: task.take.draft.turn.clone(),
             named: named.clone(),
         };
+        // Only looked up for the closure: `add` gives the ticket below, once the job is queued.
         let ticket = self.deadlines.next_ticket();
         let (take, path) = (task.take.clone(), open.workspace.path.clone());
         let (later, judged) = (Arc::clone(&self.later), task.judged);

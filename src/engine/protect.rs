@@ -99,6 +99,7 @@ impl NamedCapture {
     /// Returns the checkpoint if no client was answered with it and no other request shares it.
     pub fn forget(&self) -> Option<Checkpoint> {
         let NamedState::Taken(leaf) = self.set(NamedState::GivenUp) else { return None };
+        // Another request still shares the checkpoint: the last one drops it.
         let leaf = Arc::into_inner(leaf)?;
         (!leaf.is_told.load(Ordering::SeqCst)).then_some(leaf.taken.checkpoint)
     }
@@ -131,6 +132,7 @@ impl Wanted {
     /// Returns the moment at which the named paths of an action are captured by themselves: late enough for a scan that
     /// is about to end, and early enough for the answer.
     pub fn press_at(asked: Instant, wait: Duration) -> Instant {
+        // The last quarter of the wait is left for the capture of the named paths.
         asked + wait / 4 * 3
     }
 
@@ -325,6 +327,7 @@ pub fn note_externals(
     if external.is_empty() {
         return Ok(());
     }
+    // Read before the action runs: its effect comes after this checkpoint.
     let after = timeline.catalog().newest_ordinal()?;
     let time = rfc3339(now_ms());
     let lines: Vec<Line> = external

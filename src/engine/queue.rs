@@ -93,6 +93,7 @@ impl Queue {
     /// Puts a base capture aside. It is done before the next job, unless an action's checkpoint comes first and serves as well.
     pub(super) fn push_base(&self, base: Wanted) {
         let mut state = self.lock();
+        // The oldest base decides, so that further sessions do not put it off.
         state.since.get_or_insert_with(Instant::now);
         state.bases.push(base);
         drop(state);
@@ -111,10 +112,12 @@ impl Queue {
             }
             if let Some(item) = state.items.pop_front() {
                 self.captures.fetch_sub(usize::from(matches!(item, Item::Capture(_))), Ordering::SeqCst);
+                // A sync ahead is short, and an action that follows must not count the worker as busy.
                 state.is_at_work = !matches!(item, Item::SyncAhead);
                 return Next::Item(item);
             }
             let base_at = state.since.map(|since| if warm { since + BASE_WAIT } else { since });
+            // A closed queue does not wait for an action that could serve the bases as well.
             if base_at.is_some_and(|at| at <= now || state.is_closed) {
                 return state.bases();
             }
@@ -159,6 +162,7 @@ impl Queue {
 
     /// Returns true if the deadline of an action that waits comes near.
     pub(super) fn is_pressed(&self, now: Instant) -> bool {
+        // The counter spares a running scan, which asks this for every few files, the lock.
         self.captures.load(Ordering::SeqCst) > 0 && captures(&self.lock()).any(|wanted| wanted.is_pressing(now))
     }
 

@@ -120,6 +120,7 @@ impl FollowedSettings {
         deliver: impl Fn(Policy) -> bool,
     ) -> Result<Followed> {
         let mut current = self.lock();
+        // The worker's queue was full the last time.
         if !current.delivered {
             current.delivered = deliver(current.in_force.policy.clone());
         }
@@ -128,6 +129,7 @@ impl FollowedSettings {
             return Ok(Followed { mistakes: current.untold(), ..Followed::default() });
         }
         let read = Arc::new(InForce::load(root, home, flags, Some(&current.in_force))?);
+        // The marks from before the reading: a file that changes during it is read again at the next event.
         current.marks = marks;
         if asked {
             current.told.clear();

@@ -209,6 +209,7 @@ impl Session {
         work: impl FnOnce(&mut Timeline, Interrupt<'_>) -> Result<T> + Send + 'static,
         then: impl FnOnce(&mut Session, Result<T>) + Send + 'static,
     ) {
+        // Shared, because a full queue drops the job, and the caller still has to be answered.
         let then: Arc<Mutex<Option<Reply<T>>>> = Arc::new(Mutex::new(Some(Box::new(then))));
         let (later, kept) = (Arc::clone(&self.later), Arc::clone(&then));
         let job = move |timeline: &mut Timeline, control: Interrupt<'_>| -> Answer {
@@ -266,9 +267,11 @@ impl Session {
                 return Err(Error::new(Code::WorkspaceGone, text).hint("say `hello` with `workspace` or `cwd` first"));
             }
         };
+        // Kept even if opening fails, so that the next event reports the same workspace.
         self.root = Root::Known(root.clone());
         let open = self.engine.open(&root)?;
         self.root = Root::Known(open.workspace.path.clone());
+        // Once per session: each look reads the journal.
         if !std::mem::replace(&mut self.is_inspected, true) {
             if !interrupted_in(&open.workspace.dir).is_empty() {
                 self.interrupted_in = Some(open.workspace.dir.clone());
@@ -374,6 +377,7 @@ impl Session {
             })
         };
         workspace.worker.capture_base(Wanted::base(take, Box::new(done)));
+        // In time, because the worker's answer waits for the session's lock, which is held here.
         self.is_base_running = true;
         self.jobs += 1;
     }

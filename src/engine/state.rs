@@ -72,6 +72,7 @@ impl SessionState {
         if let Err(error) = replace_cache(file, &text) {
             tracing::warn!(%error, "the turn is remembered by this process only");
         }
+        // Marked after our own write, which is no change by another process.
         self.mark = mark(file);
     }
 
@@ -87,6 +88,7 @@ impl SessionState {
     fn refresh(&mut self) {
         let Some(file) = self.file.clone().filter(|file| mark(file) != self.mark) else { return };
         if let Some(newer) = SessionState::load(&self.run, &file) {
+            // An open run belongs to this process's connection, which the file does not know.
             *self = SessionState { open_run: self.open_run, ..newer };
         }
     }
@@ -116,6 +118,7 @@ impl Sessions {
             state.lock().unwrap_or_else(PoisonError::into_inner).refresh();
             return (Arc::clone(state), true);
         }
+        // A state that no connection holds can be read from its file again.
         if known.len() >= MANY {
             known.retain(|_, state| Arc::strong_count(state) > 1);
         }

@@ -148,6 +148,7 @@ impl WorkerLoop {
                         let give_way = || if queue.is_awaited() { Flow::Stop } else { Flow::Continue };
                         self.idle.run(now, &mut self.timeline, &self.watcher, &give_way);
                         task = now.next(self.timeline.policy().watching);
+                        // Idle times count from the last job, but a repeated poll counts from the last poll.
                         since = if now == IdleTask::Poll { Instant::now() } else { since };
                     }
                     continue;
@@ -178,6 +179,7 @@ impl WorkerLoop {
         let stop = Arc::clone(&self.stop);
         let control = move || if stop.load(Ordering::SeqCst) { Flow::Stop } else { Flow::Continue };
         let timeline = &mut self.timeline;
+        // A bug in one job must not end the thread: later actions still need their checkpoints.
         let caught = catch_unwind(AssertUnwindSafe(|| job(timeline, &control)));
         self.done(caught.ok().into_iter().collect());
     }
@@ -193,7 +195,9 @@ impl WorkerLoop {
             Protected::Taken(taken) if self.timeline.workspace().scope == Scope::Tree => Some(taken.checkpoint.clone()),
             _ => None,
         });
+        // A checkpoint of the whole workspace serves the waiting base captures too.
         let bases = if whole.is_some() { self.queue.take_bases() } else { Vec::new() };
+        // Before `done` takes the requests. A capture that a late answer has named stays.
         self.forget_named(&group, results.iter().all(Result::is_ok));
         let mut answers = Vec::new();
         for (wanted, result) in group.into_iter().zip(results) {

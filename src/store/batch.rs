@@ -178,6 +178,7 @@ impl<'s> Batch<'s> {
         let synced = synced || expect.is_some();
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
         let stats = BatchStats { objects: inner.ids.len() as u64, bytes: self.bytes.into_inner() };
+        // Before the append: a flush empties the log, and must not run between this record and its ref.
         if log.length() > log::FULL {
             store.flush(log)?;
         }
@@ -193,6 +194,7 @@ impl<'s> Batch<'s> {
         } else {
             lazy::announce(&store.home, log.path())?;
         }
+        // The record comes first: from here on the checkpoint survives, and all below can be made again from it.
         let begin = log.append(&record, synced)?;
         let git_dir = &self.git_dir;
         let written = record.objects.iter().try_for_each(|(id, bytes)| {
@@ -239,7 +241,9 @@ impl<'s> Batch<'s> {
             return Ok(true);
         }
         inner.packing = true;
+        // The objects kept so far go into the pack too, so that the batch is one pack and not both.
         let waiting = std::mem::take(&mut inner.waiting);
+        // Packed without the lock: compressing is slow, and other threads would wait for it.
         drop(inner);
         waiting.iter().try_for_each(|(id, kind, content)| self.pack(*kind, *id, content))?;
         Ok(false)
@@ -275,6 +279,7 @@ impl ObjectSink for Batch<'_> {
         if self.lock().ids.contains(id) {
             return Ok(true);
         }
+        // Packs first: they are in memory, while a loose object costs a system call.
         Ok(self.set.has(id)
             || match self.present.get() {
                 Some(present) => present.contains(id),

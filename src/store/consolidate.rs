@@ -59,8 +59,10 @@ impl Store {
             if superseded.is_empty() {
                 return Ok(false);
             }
+            // Durable before anything is removed: after a kill the next call removes the rest.
             replace_file(&superseded_file(place), superseded.join("\n").as_bytes())?;
         }
+        // Never waited for: a consolidation must not hold up a checkpoint. The list stays for the next call.
         let Some(alone) = try_lock(&place.home.join("store.lock"))? else {
             return Ok(false);
         };
@@ -101,6 +103,7 @@ fn remove(place: &StorePaths, superseded: &[String]) -> Result<()> {
         && objects.join(format!("{new}.pack")).is_file()
     {
         let packs: Vec<&str> = old.iter().filter_map(|name| name.strip_prefix("pack/")).collect();
+        // First, or a killed removal would look like a loss of objects.
         Inventory::forget(&place.git_dir, &packs)?;
         for name in old.iter().filter(|name| *name != new && is_plain(name)) {
             if name.starts_with("pack/") {
@@ -164,6 +167,7 @@ fn readable(found: &PackFile) -> Result<Option<Vec<(PackEntry, u64)>>> {
             tracing::warn!(path = %path.display(), id = %entry.id, "a pack is damaged");
             return Ok(None);
         };
+        // Types 1 to 4 are whole objects; others are deltas.
         if !matches!(bytes[0] >> 4 & 7, 1..=4) {
             return Ok(None);
         }
@@ -175,6 +179,7 @@ fn copy(found: &PackFile, entries: &[(PackEntry, u64)], writer: &mut PackWriter)
     let path = found.path.with_extension("pack");
     let file = File::open(&path).at("opening", &path)?;
     for (entry, end) in entries {
+        // Two packs may hold the same object.
         if writer.contains(&entry.id) {
             continue;
         }
@@ -209,6 +214,7 @@ fn pack_loose(place: &StorePaths, bounds: Bounds) -> Result<Vec<String>> {
         return Ok(old);
     }
     old.insert(0, format!("pack/{}", writer.finish()?));
+    // The pack's name has to be durable before its loose objects are removed.
     sync_dir(&place.git_dir.join("objects/pack"))?;
     Ok(old)
 }

@@ -78,6 +78,7 @@ impl Record {
         let old = take_id(&mut body)?;
         let new = take_id(&mut body)?;
         let name = String::from_utf8(take(&mut body)?.to_vec()).ok()?;
+        // The name becomes a path below the repository, so a damaged log must not lead out of it.
         let plain = name.split('/').all(|part| !part.is_empty() && !part.starts_with('.'));
         if !(name.starts_with("refs/") && plain) || name.contains('\0') {
             return None;
@@ -148,6 +149,7 @@ impl Log {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let file = options(true).open(path).at("creating the log", path)?;
+                // Without this a power cut could take the name of the log, and its synced records with it.
                 sync_dir(path.parent().unwrap_or(Path::new(".")))?;
                 file
             }
@@ -159,6 +161,7 @@ impl Log {
             let (_, whole) = log.records()?;
             log.length = whole as u64;
             if log.length < size {
+                // A torn tail has to go before the next append, or readers would stop at it.
                 log.cut(log.length)?;
             }
         }
@@ -248,6 +251,7 @@ impl Store {
             files.extend(record.objects.iter().map(|(id, _)| loose::path_of(self.git_dir(), id)));
             files.insert(self.git_dir().join(&record.name));
         }
+        // Files before their directories, and the log is emptied last: until then it can replace each of them.
         loose::sync_files(&files)?;
         // The directories up to the repository: each may be new.
         let above = |path: &PathBuf| {
@@ -271,6 +275,7 @@ impl Store {
         }
         // Every process passes here before it takes a workspace's lock, so nobody writes to a log now.
         let _lock = FileLock::acquire(&self.home.join("store.lock"), Mode::Exclusive, "recovering", PATIENCE)?;
+        // Another process may have recovered while this one waited for the lock.
         if is_known() {
             return Ok(());
         }
@@ -280,6 +285,7 @@ impl Store {
             Err(error) => return Err(Error::io(error, "listing", workspaces)),
         };
         let torn = !lazy::marked(&self.home)?.is_empty();
+        // A torn file would count as the object. Without it a log or the next checkpoint writes the object again.
         self.drop_damaged_objects(torn)?;
         for workspace in listing {
             let path = workspace.path().join("log");
@@ -291,6 +297,7 @@ impl Store {
             self.drop_torn_refs()?;
         }
         lazy::forget(&self.home)?;
+        // Last: if this process dies before, the next one recovers again.
         replace_file(&mark, format!("{boot}\n").as_bytes())
     }
 
@@ -318,6 +325,7 @@ impl Store {
             *last = record.new;
         }
         for (name, (passed, last)) in moves {
+            // A ref that cannot be read counts as missing: it was torn by the power cut.
             let now = self.target(name).unwrap_or(None);
             // A ref that is at another commit was moved after all of these records.
             if now != Some(last) && (now.is_none() || passed.contains(&now)) {

@@ -58,6 +58,7 @@ impl Quarantine {
     pub fn set_refs(&self, refs: &[(String, ObjectId)]) -> Result<()> {
         let dir = self.git_dir();
         let loose = dir.join("refs");
+        // Loose refs win over packed ones, so they have to go.
         std::fs::remove_dir_all(&loose).at("removing", &loose)?;
         create_private_dir(&loose.join("heads"))?;
         let mut sorted: Vec<String> = refs.iter().map(|(name, id)| format!("{name} {id}")).collect();
@@ -132,9 +133,11 @@ impl Store {
                 // A pack is named by its content: a different file of this name was damaged since.
                 if is_same(&from, &to)? { Ok(()) } else { std::fs::rename(&from, &to).at("renaming", &from) }
             };
+            // The pack before its index: git finds packs by their indexes.
             place("pack")?;
             place("idx")?;
         }
+        // The names have to be durable before a ref is.
         sync_dir(&dir)?;
         self.objects.account()?;
         arrivals.iter().try_for_each(|arrival| self.update_ref(&arrival.name, arrival.old, arrival.new))

@@ -197,6 +197,7 @@ impl Store {
         }
         self.remove_stale_lock("packed-refs")?;
         let mut lock = Locked::create(&path)?;
+        // Read again under the lock: another process may have changed the file before.
         let bytes = std::fs::read(&path).at("reading", &path)?;
         let (mut kept, mut is_out) = (Vec::with_capacity(bytes.len()), false);
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -268,6 +269,7 @@ impl Locked {
         });
         match file {
             Ok(file) => Ok(Locked { path: path.to_owned(), lock, file: Some(file), put: false }),
+            // A git took the lock after the wait above: the caller sees a conflict and tries again.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(moved(&path.to_string_lossy())),
             Err(error) => Err(Error::io(error, "moving the ref", path)),
         }

@@ -156,6 +156,7 @@ impl<R: Send> SharedWork<'_, R> {
     fn watch(&self, control: Interrupt<'_>) -> bool {
         let mut running = locked(&self.running);
         while *running > 0 {
+            // Unlocked for the check: it may take long, and helpers need the lock to end.
             drop(running);
             if control() == Flow::Stop {
                 self.halt.store(true, Ordering::Relaxed);
@@ -176,6 +177,7 @@ impl<R: Send> SharedWork<'_, R> {
         while !stopped && let Some(block) = self.next_block() {
             stopped = self.do_block(block, control, &mut own);
         }
+        // Once at the end, so that threads do not wait for each other at every item.
         locked(&self.done).append(&mut own);
         stopped
     }

@@ -21,6 +21,7 @@ impl Ready {
     /// Opens a second writing end of the pipe behind `end`; `None` if it is no pipe, or if the system refuses.
     pub fn of(end: impl AsFd) -> Option<Ready> {
         let end = end.as_fd();
+        // Opened anew: `O_NONBLOCK` on the inherited end would hold for every process that shares it.
         let is_pipe = fstat(end).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Fifo);
         let path = descriptor::path(end);
         // A pipe that cannot be opened again is written to through `end` alone.
@@ -58,6 +59,7 @@ pub fn read_until(
         }
         let is_new = bytes.len() > looked_at;
         if !is_ready(&input, if is_new { left.min(PAUSE) } else { left })? {
+            // Not every client closes the pipe after its payload.
             if is_new && is_whole(&bytes) {
                 break;
             }

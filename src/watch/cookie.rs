@@ -66,6 +66,8 @@ impl Cookies {
         }
         {
             let mut pending = shared.lock();
+            // Each deleted directory costs notify a look at all watches; starting afresh is faster than to wait for
+            // that.
             if pending.deleted > FEW {
                 pending.lose(Why::ManyGone);
                 return Ok(());
@@ -92,6 +94,7 @@ impl Cookies {
                 options.write(true).create_new(true).open(&path).at("making the cookie", &path)?
             }
         };
+        // Read before the write: the event may come before this thread continues.
         let before = shared.lock().cookie.1;
         file.write_all_at(b".", 0).at("writing the cookie", &path)?;
         self.file = Some(file);

@@ -157,7 +157,9 @@ impl Watcher {
             (Err(why), _) | (Ok(_), Err(why)) => Err(why),
             (Ok(tick), Ok(())) => pending.marks.since(tick),
         };
+        // Directories without their watch yet may change without an event, so they count as changed.
         let waiting: Vec<RelPath> = pending.came.union(&pending.left).cloned().collect();
+        // Cut under the same lock as the answer: no event may fall between both.
         let clock = Clock::new(self.id, pending.marks.cut());
         drop(pending);
         (clock, found.map_or_else(Changes::Everything, |paths| self.changes(paths, waiting)))
@@ -194,6 +196,7 @@ impl Watcher {
 
     /// Makes sure that all changes before now are marked.
     fn catch_up(&mut self, rules: WatchRules<'_>, deadline: Instant) -> Result<(), Why> {
+        // A move of a parent directory gives no event in here.
         if self.places.as_ref().is_some_and(|places| !places.root_stands()) {
             self.shared.lock().lose(Why::RootMoved);
         }
@@ -223,10 +226,12 @@ impl Watcher {
     fn begin_afresh(&mut self) -> Result<(), Refusal> {
         self.restarts += u64::from(self.shared.lock().instance > 0);
         self.places = None;
+        // An event of the old cookie must not end a wait in the new instance.
         self.cookies.forget();
         let instance = {
             let mut pending = self.shared.lock();
             pending.lose(Why::Failed);
+            // Events of the old instance may still come on its thread: their number is refused.
             pending.instance += 1;
             pending.instance
         };
@@ -244,6 +249,7 @@ impl Watcher {
         self.places = Some(Places::new(notify, &self.root, self.cookies.dir(), self.options.max_watches)?);
         let mut pending = self.shared.lock();
         pending.afresh = false;
+        // All watches have to be placed anew, from the root on.
         pending.left.insert(RelPath::root());
         Ok(())
     }

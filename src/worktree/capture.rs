@@ -42,6 +42,7 @@ pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: Interrupt<
     let root = open_root(request.root)?;
     let started = Instant::now();
     let mut found = walk::walk(request, &root, control)?;
+    // Before any content is read: a capture over the limit must not first read all of it.
     select::guard(&mut found, request.limits.files);
     let walked = Instant::now();
     let files = std::mem::take(&mut found.files);
@@ -49,6 +50,7 @@ pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: Interrupt<
     gathered.read(request, &root, &files, sink, control)?;
     gathered.skipped.append(&mut found.skipped);
     let count = files.len() as u64;
+    // Freed on another thread: the list of a large workspace takes milliseconds.
     memory::drop_beside(files, count);
     let mut capture = gathered.finish(request, found);
     capture.stats.walk_us = (walked - started).as_micros() as u64;
@@ -172,6 +174,7 @@ impl Gathered {
     fn reuse_in_turn(&mut self, files: &[Candidate], control: Interrupt<'_>) -> Result<Vec<usize>> {
         let mut others = Vec::new();
         for (index, file) in files.iter().enumerate() {
+            // The interrupt may take a lock, so it is not checked for every file.
             if index % 64 == 0 {
                 unless_stopped(control)?;
             }

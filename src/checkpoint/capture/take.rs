@@ -33,7 +33,9 @@ impl Locked<'_> {
         let take = widened.as_ref().unwrap_or(take);
         self.catalog.require_workspace()?;
         refuse_too_broad(self.catalog, take)?;
+        // Held until the ref has moved: no object that counts as "already there" may be deleted before.
         let _shared = self.catalog.store.lock_shared(take.draft.kind.as_str(), LOCK_WAIT)?;
+        // Under the lock, and before any object counts as stored: packs may be gone since the last capture.
         self.catalog.store.renew()?;
         let catalog = &*self.catalog;
         let known = catalog.all()?;
@@ -52,6 +54,7 @@ impl Locked<'_> {
         let same = same(catalog, &known, &take.draft, observed.root)?;
         let is_gone = same.as_ref().map_or(Ok(false), |same| catalog.store.has(&same.id).map(|has| !has))?;
         if let Some(same) = same.filter(|_| !is_gone) {
+            // Objects of an unchanged capture are kept too: the warm tree takes them for stored.
             batch.map(Batch::finish).transpose()?;
             self.capturer.put_back(catalog, attempt, before, &observed, take)?;
             let taken = taken(same, true, Some(0), &observed, started);
@@ -92,6 +95,7 @@ impl Locked<'_> {
             false => (format!("{}{}/{ordinal}", catalog.leaf_prefix(), draft.kind.as_str()), None),
         };
         observed.cost.objects = self.land(batch, &name, expect, id)?.objects;
+        // After the ref: a failed attempt uses up no number.
         catalog.give(ordinal);
         observed.cost.write_us = writing.elapsed().as_micros() as u64;
         if draft.kind.is_typed() {
@@ -141,6 +145,7 @@ fn observe<'s>(
     let before = PriorKnowledge::gather(catalog, &take.selection, &known.checkpoints, held, control)?;
     let observed = match Observation::scan(catalog, take, &before, Destination::Batch(&batch), control) {
         Err(error) if error.code() == Code::StoreDamaged => {
+            // The stamps promised content that the store does not have: one more scan reads all of it again.
             tracing::warn!(%error, "the store lost objects that stamps name; scanning everything");
             Observation::scan(catalog, take, &before.distrusted(), Destination::Batch(&batch), control)?
         }

@@ -17,6 +17,7 @@ impl Locked<'_> {
         if !self.capturer.is_live() {
             self.save_stamps()?;
         }
+        // Before the drops: a ref that a record could bring back must not be deleted.
         self.flush()?;
         self.tidy()?;
         self.catalog.keep_commits(&self.lock)?;
@@ -52,6 +53,7 @@ impl Locked<'_> {
         let going = going.into_iter().filter_map(|(id, why)| all.iter().find(|one| one.id == id).map(|one| (one, why)));
         let going: Vec<(&Checkpoint, DropReason)> = going.collect();
         let noted: Vec<DroppedCheckpoint> = going.iter().filter_map(|(one, why)| why.noted(one, now_ms())).collect();
+        // Before the refs are deleted: a killed process must not leave an unexplained gap.
         dropped::note(&catalog.workspace.dir, &noted, &self.lock)?;
         for (checkpoint, reason) in going {
             tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");

@@ -52,9 +52,11 @@ impl Capturer {
     pub(super) fn begin(&mut self, catalog: &Catalog, take: &Take, control: &dyn Fn() -> Flow) -> Result<Attempt> {
         let warmth = mem::take(&mut self.warmth);
         let mut attempt = Attempt { warmth, sync_us: None, named_us: 0, renewed: None };
+        // A sync from before the request may lack changes that the action depends on.
         let ahead = self.synced.take().filter(|synced| take.asked.is_some_and(|asked| *synced >= asked));
         let epoch = catalog.store.epoch()?;
         let warmth = &mut attempt.warmth;
+        // After a change of the epoch the tree may name lost objects, so it is not used.
         let (Some(source), Some(tree)) = (&mut self.source, warmth.tree().filter(|tree| tree.stamps.epoch == epoch))
         else {
             return Ok(attempt);
@@ -69,6 +71,7 @@ impl Capturer {
         if !selection.names_targets() || selection.extent(catalog.workspace.scope) != Extent::Tree {
             return Ok(attempt);
         }
+        // Only a live tree is compared: without one the capture scans anyway.
         if let Warmth::Live(tree, _) = warmth {
             let started = Instant::now();
             let named = inspect(catalog, &mut tree.warm, &selection.targets, control)?;
@@ -108,6 +111,7 @@ impl Capturer {
         let is_whole = take.selection.extent(catalog.workspace.scope) == Extent::Tree;
         let plain = is_whole && take.selection.targets.is_empty() && !take.draft.kind.is_typed();
         let scan = observed.scan.as_ref().filter(|_| plain && self.keeps_tree);
+        // A narrowed or targeted capture must not replace the memory of the whole workspace.
         if scan.is_none() && self.is_warm() {
             return Ok(());
         }
@@ -119,6 +123,7 @@ impl Capturer {
         let plain = PlainRequest::new(catalog);
         let warm = Warm::new(&plain.on(catalog), &scan.capture)?;
         if let Some(source) = &mut self.source {
+            // The source was started for another tree: it has to place its watches anew before it is trusted.
             source.follows_tree = false;
         }
         if let Some(warm) = warm
@@ -154,6 +159,7 @@ impl Attempt {
         if !tree.serves(&PlainRequest::new(catalog).on(catalog)) || !tree.is_settled() {
             return None;
         }
+        // A root that the store lost is not used; the full way below finds out more.
         let root = tree.built().filter(|root| catalog.store.has(root).unwrap_or(false))?;
         if !tree.holds_all(&catalog.workspace.path, &selection.targets) {
             return None;
@@ -198,6 +204,7 @@ impl Attempt {
             return Ok(None);
         }
         let mut observed = build_tree(catalog, take, tree, stats, batch)?;
+        // One lookup guards against a tree that was built but never stored.
         if !batch.contains(&observed.root)? {
             tracing::error!(root = %observed.root, "the store lost a tree that was built; scanning everything");
             self.renewed = None;

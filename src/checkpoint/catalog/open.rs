@@ -63,6 +63,7 @@ impl Catalog {
     /// Opens the catalog of a workspace; the store is made when it does not exist.
     pub(crate) fn open(home: &Home, workspace: Workspace, policy: Policy) -> Result<Catalog> {
         let store = Store::open(home.path())?;
+        // Before anything is read: after a power cut refs and objects may be missing until the logs are applied.
         store.recover(&home.workspaces(), &boot_id())?;
         Ok(Catalog {
             home: home.clone(),
@@ -103,6 +104,7 @@ impl Catalog {
     /// Works on the log, which is opened if it is not yet.
     pub(crate) fn with_log<T>(&self, _lock: &WorkspaceLock, work: impl FnOnce(&mut Log) -> Result<T>) -> Result<T> {
         let mut log = self.log.borrow_mut();
+        // A log of another length was written through another handle: it is opened anew.
         let open = match log.take().filter(Log::is_current) {
             Some(open) => open,
             None => Log::open(&self.workspace.dir.join("log"))?,
@@ -120,6 +122,7 @@ impl Catalog {
         if contents.damaged > 0 {
             tracing::warn!(lines = contents.damaged, "the journal has damaged lines, which are passed over");
         }
+        // The journal was read from its beginning, because it is another file now.
         if contents.from == 0 {
             *history = Arc::default();
         }

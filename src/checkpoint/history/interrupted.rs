@@ -29,6 +29,7 @@ pub fn interrupted(dir: &Path) -> Result<Option<OperationStart>> {
     // It may have ended since the first reading, so it is read again under the lock.
     match while_nobody_writes(dir, read)? {
         Some(still) => Ok(still),
+        // The lock is taken. If its holder restores, this is the restore at work and not an interrupted one.
         None => Ok(Some(begin).filter(|_| !is_held_for(dir, RESTORING))),
     }
 }
@@ -74,6 +75,7 @@ impl Locked<'_> {
         })?;
         let only = begin.only.as_deref().map(unquoted).transpose()?;
         let planned = unquoted(&begin.planned)?;
+        // First, or the leftovers would be captured and planned as the user's files.
         self.catalog.clean_up_after(&planned)?;
         let rest = self.catalog.rest_of(&begin, planned.clone());
         // A directory above that was made writable gets its permissions back.

@@ -91,6 +91,7 @@ impl Locked<'_> {
         };
         let mut plan = catalog.plan_for(restore, &loaded, &present, &observed.coverage, &restore.agreed)?;
         catalog.name_left_out(&mut plan, &restore.agreed, &loaded.manifest)?;
+        // Checked only now, under the lock and with the plan that would really be done.
         if let Err(stale) = restore.refuse_stale(&plan) {
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             return Err(stale);
@@ -100,6 +101,7 @@ impl Locked<'_> {
             plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
         let not_agreed = not_agreed(&plan, &restore.agreed);
         if plan.changes_nothing() && resume.is_none() && !catalog.moves_run(restore)? {
+            // Nothing has to be undone, so the safety checkpoint would only fill the list.
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             let outcome = Outcome { kept: kept(&plan), ..Outcome::default() };
             let target = loaded.checkpoint;
@@ -125,8 +127,7 @@ impl Locked<'_> {
         let saved = Saved { present: &present, known: &known };
         let applied = apply(&catalog.workspace.path, &plan, &saved, &Blobs(catalog.store.reader()?), control);
         let mut outcome = match applied {
-            // Nothing was changed, so the journal records the operation as aborted, unless an interrupted one is still
-            // open.
+            // Nothing was changed: the operation is noted as aborted, unless an interrupted one is still open.
             Err(error) => {
                 if resume.is_none() {
                     self.append(&[Line::Aborted { op: begin.op }])?;
@@ -146,6 +147,7 @@ impl Locked<'_> {
             Cow::Borrowed(_) => Manifest::default(),
         };
         let parts = manifest.len() as u64;
+        // Freeing millions of entries takes long, and the client waits for the reply.
         memory::drop_beside((present, manifest, take, observed), parts);
         Ok(Restored { operation, target, pre_restore, outcome, conflicts, not_agreed, externals, warnings })
     }
@@ -164,6 +166,7 @@ impl Locked<'_> {
             over: restore.over.clone(),
             time: rfc3339(now_ms()),
         };
+        // Durable before the first file changes: an interrupted restore has to be known.
         self.append(&[Line::Restoring(begin.clone())])?;
         Ok(begin)
     }
@@ -178,6 +181,8 @@ impl Locked<'_> {
             // The changes of the interrupted attempt are part of the operation too.
             changed.extend(unquoted(&begin.planned)?);
         }
+        // The run moves before the last line: a restore that dies in between is still open, and `--continue` moves it
+        // again.
         self.move_with(begin, false)?;
         let end = OperationEnd {
             op: begin.op.clone(),

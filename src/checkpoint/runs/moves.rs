@@ -27,6 +27,7 @@ impl Locked<'_> {
         if let Some(begin) = &self.catalog.history()?.interrupted {
             return Err(refusal(begin));
         }
+        // A running codon belongs to the present timeline: its end would be recorded on the new one.
         self.codons.refuse_running(&self.catalog.workspace.dir, &restore.run)?;
         let foreign = self.catalog.foreign()?;
         if let Some(target) = foreign.checkpoints.iter().find(|checkpoint| checkpoint.id == restore.target) {
@@ -80,6 +81,8 @@ impl Locked<'_> {
         let mut state = self.catalog.state();
         let op = self.catalog.history()?.interrupted.as_ref().map(|begin| begin.op.clone());
         let old = state.detached.get(run).filter(|old| find(&refs, &old.branch).is_none()).cloned();
+        // `--continue` calls this once more for the same operation: a second move would lose the place before the
+        // first.
         if op.is_some() && old.as_ref().is_some_and(|old| old.op == op && old.from == from) {
             return Ok(());
         }

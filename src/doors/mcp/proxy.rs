@@ -139,6 +139,7 @@ impl Server {
     /// Passes a signal on; `false` when the server has ended.
     fn signal(&self, number: i32) -> bool {
         let mut child = locked(&self.child);
+        // Under the lock and before the signal: the id of a reaped child may belong to another process.
         if !matches!(child.try_wait(), Ok(None)) {
             return false;
         }
@@ -191,6 +192,7 @@ fn down(output: ChildStdout, tools: &Mutex<Tools>, out: &Mutex<()>, mut notice: 
         if message.whole {
             locked(tools).from_server(&message.bytes);
         }
+        // Held for the whole message: a refusal by the other thread must not come into its middle.
         let alone = locked(out);
         let mut client = stdout().lock();
         let mut passed = client.write_all(&message.bytes).and_then(|()| client.flush());
@@ -242,6 +244,7 @@ impl Up {
         let calls = if message.whole {
             locked(&self.tools).from_client(&message.bytes)
         } else {
+            // Such a message cannot be parsed, so the worst is assumed: a call that may write anything.
             let tool = "a message too long to be read".to_owned();
             vec![Call { id: None, tool, arguments: serde_json::Value::Null, external: false, doubt: true }]
         };

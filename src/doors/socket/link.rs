@@ -148,6 +148,7 @@ impl Link {
         loop {
             let connected = address(&dir, "socket").and_then(|(_open, path)| UnixStream::connect(path));
             if let Ok(stream) = connected {
+                // The socket is private, but a home on a shared directory may have been prepared by another user.
                 if process::peer(&stream)? != process::user() {
                     return Err(Error::new(Code::Permission, "the daemon's socket is another user's").path(&dir));
                 }
@@ -155,6 +156,7 @@ impl Link {
                 let Some(greeting) = link.greeting(until)?.filter(|greeting| greeting.ok) else {
                     return Ok(None);
                 };
+                // A newer daemon serves an older client too; else two builds would end each other in turn.
                 if greeting.build == process::build() || greeting.built_at > process::built_at() {
                     link.served = Served::Daemon(greeting);
                     return Ok(Some(link));
@@ -230,6 +232,7 @@ fn detached(home: &Home, args: &[&str]) -> Result<Command> {
     let program = std::env::current_exe()
         .map_err(|error| Error::new(Code::Internal, format!("piton's own program is not known: {error}")))?;
     let mut command = Command::new(program);
+    // In `/`, so that it keeps no file system busy; in its own group, so that Ctrl-C in the terminal does not end it.
     command.args(args).env("PITON_HOME", home.path()).current_dir("/").stderr(log).process_group(0);
     Ok(command)
 }

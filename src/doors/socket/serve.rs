@@ -125,6 +125,7 @@ fn lock(dir: &Path) -> Result<Option<FileLock>> {
     loop {
         match FileLock::acquire(&dir.join("lock"), Mode::Exclusive, "serving", LOOK_AGAIN) {
             Err(error) if error.code() != Code::StoreLocked || Instant::now() >= until => return Err(error),
+            // A locked daemon without a socket is starting or ending: it is waited for.
             Err(_) if is_served(dir) => return Ok(None),
             Err(_) => {}
             Ok(lock) => return Ok(Some(lock)),
@@ -147,6 +148,7 @@ fn bind(dir: &Path) -> Result<std::os::unix::net::UnixListener> {
     }
     let (_open, path) = address(dir, "socket.new").at("opening", dir)?;
     let listener = std::os::unix::net::UnixListener::bind(path).at("making the socket", &aside)?;
+    // Before the socket gets its name: no other user may connect even for a moment.
     std::fs::set_permissions(&aside, std::fs::Permissions::from_mode(0o600)).at("protecting", &aside)?;
     listener.set_nonblocking(true).at("making the socket", &aside)?;
     std::fs::rename(&aside, dir.join("socket")).at("renaming", &aside)?;
@@ -217,6 +219,7 @@ fn welcome(stream: tokio::net::UnixStream, engine: &Arc<Engine>, clients: &Arc<C
             open.streams.insert(number, kept);
             number
         };
+        // Made before the thread: if it cannot be started, dropping the closure takes the client off the list.
         let (engine, leaving) = (Arc::clone(engine), Leaving(Arc::clone(clients), number));
         std::thread::Builder::new().name("client".to_owned()).spawn(move || {
             let _leaving = leaving;

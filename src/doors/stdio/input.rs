@@ -54,12 +54,14 @@ pub fn attend(
     let engine = Arc::new(Engine::new(options.home.clone(), options.flags.clone()));
     let (connection, wakes) = Connection::new(Arc::clone(&engine), Root::of_process(options.workspace), tell);
     watch_signals(connection.waker())?;
+    // The limit is asked for before the reader starts, because the first line needs it.
     if let Some(limit) = connection.with(|session| session.line_limit()) {
         read(Arc::clone(&connection), limit);
     }
     connection.serve(&wakes);
     let deadline = Instant::now() + options.grace;
     let closed = connection.finish(&wakes, deadline) && engine.close(deadline);
+    // Closed before the output, so that no worker sends an answer after its end.
     connection.close();
     end();
     output.close(deadline);

@@ -75,6 +75,7 @@ impl DeferredUnlink {
     /// # Errors
     /// As [`Dir::unlink`].
     pub fn unlink(&self, dir: &Dir, name: &[u8], seen: &Stat) -> Result<()> {
+        // Opened before the name is removed: afterwards the file cannot be reached.
         let handle = self.hold(dir, name, seen);
         dir.unlink(name)?;
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,6 +91,7 @@ impl DeferredUnlink {
 
     /// Opens a handle; `None` where there is nothing to gain, or no descriptor to spare.
     fn hold(&self, dir: &Dir, name: &[u8], seen: &Stat) -> Option<Handle> {
+        // A file with other names is not freed by this removal.
         if seen.dev != self.dev || seen.links > 1 {
             return None;
         }

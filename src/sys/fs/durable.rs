@@ -87,6 +87,7 @@ pub fn append_private(path: &Path) -> std::io::Result<File> {
 fn write_new(path: &Path, content: &[u8], mode: u32, synced: bool) -> Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).at("creating", path)?;
     file.write_all(content).at("writing", path)?;
+    // Set explicitly, because the umask limits the mode of a new file.
     if mode != 0o600 {
         file.set_permissions(Permissions::from_mode(mode)).at("setting the mode of", path)?;
     }

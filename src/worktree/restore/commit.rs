@@ -89,11 +89,13 @@ fn steps<'p>(plan: &'p Plan, shared: &SharedFiles) -> Steps<'p> {
     }
     dirs.sort_by_key(RestoreStep::path);
     files.sort_by_key(RestoreStep::path);
+    // Children before parents: a directory may lose the write permission that steps inside of it need.
     modes.sort_by_key(|step| std::cmp::Reverse(step.path()));
     let removals = plan.delete.iter().rev().map(|(path, from)| match from.kind {
         EntryKind::Dir => RestoreStep::RemoveDir(path, from),
         EntryKind::File | EntryKind::Link => RestoreStep::Remove(path, from),
     });
+    // A directory that becomes a file is checked as a whole before anything in it is deleted.
     let mut rest: Vec<RestoreStep<'_>> = vacated.iter().map(|(path, _)| RestoreStep::Vacate(path)).collect();
     rest.extend(removals);
     rest.extend(vacated.iter().map(|(path, from)| RestoreStep::Replace(path, from)));
@@ -105,6 +107,7 @@ impl Commit<'_> {
     /// Takes every step; none stops the others.
     pub(super) fn run(&mut self) {
         let Steps { dirs, files, rest } = steps(self.plan, self.shared);
+        // Directories first, parents before children: files need them.
         self.one_by_one(dirs);
         self.together(files);
         self.one_by_one(rest);
@@ -219,6 +222,7 @@ impl Commit<'_> {
 
     fn make_dir(&mut self, path: &RelPath, to: &ManifestEntry) -> Result<StepOutcome> {
         let dir = self.parent(path)?;
+        // Private and writable until its files are there; `FinishDir` sets the permissions of the target.
         if dir.create_dir(path.name(), 0o700)? {
             self.made.insert(path.clone());
             return Ok(StepOutcome::Changed);
@@ -271,6 +275,7 @@ impl Commit<'_> {
             Ok(Some(obstacle)) => format!("it holds {obstacle}"),
             Err(error) => error.to_string(),
         };
+        // Noted, so that the steps inside of it leave its files where they are.
         self.held.insert(path.clone());
         Ok(StepOutcome::Failed(format!("stays a directory: {obstacle}")))
     }

@@ -142,6 +142,7 @@ impl StagingArea<'_> {
             None => Vec::new(),
         };
         let permissions = std::fs::Permissions::from_mode(u32::from(to.perm));
+        // After the attributes: a change of the owner clears setuid and setgid bits.
         file.set_permissions(permissions).at("setting the permissions of", &path)?;
         let seen = Stat::of_file(&file, &path)?;
         if seen.perm() != to.perm {

@@ -34,8 +34,10 @@ pub(super) fn swap(deferred: &DeferredUnlink, new: NameIn<'_>, old: NameIn<'_>, 
     if matches!(dropped, Ok(true)) {
         return dropped;
     }
+    // The displaced file is not the proved one, so a writer was faster: it gets its place back.
     let back = from.exchange(new, dir, name);
     match (back, from.stat(new), ours) {
+        // Only if our own file came back, nobody took the name in between.
         (Ok(true), Ok(Some(there)), Some(ours)) if there.same_object(&ours) => dropped,
         _ => Err(stranded(from, new)),
     }
@@ -56,6 +58,7 @@ fn drop_displaced(deferred: &DeferredUnlink, dir: &Dir, name: &[u8], seen: &Stat
 pub(super) fn swap_plainly(deferred: &DeferredUnlink, new: NameIn<'_>, old: NameIn<'_>, seen: &Stat) -> Result<bool> {
     let (NameIn { dir: from, name: new }, NameIn { dir, name }) = (new, old);
     let new_is_dir = from.stat(new)?.is_some_and(|stat| stat.kind == FileKind::Dir);
+    // A rename cannot replace a directory by a file, so the empty one is removed first.
     if seen.kind == FileKind::Dir {
         return Ok(dir.rmdir(name)? && from.rename_new(new, dir, name)?);
     }
