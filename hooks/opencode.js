@@ -1,6 +1,6 @@
 // Written by `piton install opencode`, and taken away by `piton uninstall opencode`.
 //
-// Tells piton what opencode is about to do, and waits for the answer. Whatever goes wrong here, opencode goes on: only an
+// Tells piton what opencode is about to do, and waits for the answer. After any error here, opencode continues: only an
 // answer that says no stops a tool.
 
 import { spawn } from "node:child_process"

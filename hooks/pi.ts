@@ -1,6 +1,6 @@
 // Written by `piton install pi`, and taken away by `piton uninstall pi`.
 //
-// Tells piton what pi is about to do, and waits for the answer. Whatever goes wrong here, pi goes on: only an answer that says
+// Tells piton what pi is about to do, and waits for the answer. After any error here, pi continues: only an answer that says
 // no stops a tool. (A handler that throws would stop every one.)
 
 import { spawn } from "node:child_process"

@@ -16,9 +16,9 @@ pub struct Event {
     pub session: Option<String>,
     /// The client's own id of the turn. Without one, the turn is whatever lies between two [`EventKind::TurnStart`]s.
     pub turn: Option<String>,
-    /// Absolute. Without one, the hook process's own directory is meant: clients start hooks where they stand.
+    /// Absolute. Without one, the hook process's own directory counts: clients start hooks in their own directory.
     pub cwd: Option<PathBuf>,
-    /// True if not everything that was told is known as it was meant.
+    /// True if some of the payload may have another meaning than the one that was read.
     pub doubt: bool,
     /// The step of the client's work, with its facts.
     pub kind: EventKind,
@@ -27,7 +27,7 @@ pub struct Event {
 /// The kinds of events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
-    /// A session begins or goes on.
+    /// A session begins or continues.
     SessionStart,
     /// A session has ended.
     SessionEnd,

@@ -87,7 +87,7 @@ pub struct Hook {
 /// The placeholder for the program's path in a shim, as a literal with its quotes.
 pub(super) const PLACE: &str = "\"@PITON@\"";
 
-/// Every file of ours alone has this in one of its first lines.
+/// The text in one of the first lines of every file that is piton's alone.
 const OWN: &str = "Written by `piton install";
 
 impl HookFile {
@@ -120,7 +120,7 @@ impl HookFile {
         match self.content {
             FileContent::Json(hooks) => json::remove(text, hooks.style, &ours(client)),
             FileContent::Yaml(_) => yaml::remove(text, &ours(client)),
-            // Somebody else's stays.
+            // A foreign file stays.
             FileContent::Whole(_) | FileContent::Shim(_) | FileContent::Script { .. } => {
                 Ok(refuse_foreign(Some(text)).is_err().then(|| text.to_owned()))
             }
@@ -163,7 +163,7 @@ pub fn command(program: &str, client: Client, event: &str) -> String {
     format!("{} hook {} {event}", shell_word(program), client.name())
 }
 
-/// Tells whether a command is one of ours, also one that an older piton wrote, with another path.
+/// Tells whether a command is piton's, also one that an older piton wrote, with another path.
 pub(super) fn ours(client: Client) -> impl Fn(&str) -> bool {
     move |command: &str| separated(client, command).is_some()
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::error::{Code, Error, Result};
 use crate::model::json;
 
-/// Longest payload. A tool that writes a file sends its whole content; what is longer was not meant to be read.
+/// The longest payload. A tool that writes a file sends its whole content; a longer payload is cut.
 pub const MAX_PAYLOAD: usize = 32 << 20;
 
 /// A payload's object.
@@ -44,7 +44,7 @@ impl Payload {
         Payload { value: json::read(bytes).value, is_doubtful: true }
     }
 
-    /// Returns true if not everything in it is known as it was meant.
+    /// Returns true if some of it may have another meaning than the one that was read.
     pub(super) fn is_doubtful(&self) -> bool {
         self.is_doubtful
     }

@@ -35,7 +35,7 @@ pub struct TrustQuestion<'a> {
 }
 
 impl Client {
-    /// Returns what stands between the client and the hooks; nothing for clients that ask nobody.
+    /// Returns the settings that keep the client from running the hooks; none for clients without such settings.
     pub fn doubts(self, asked: &TrustQuestion<'_>) -> Vec<Doubt> {
         let place = clients::profile(self).directory;
         let below = |path: &'static str| Spot { path, ..place };

@@ -17,7 +17,7 @@ pub struct Context {
     pub tops: Vec<(PathBuf, PathBuf)>,
     /// The user's home.
     pub home: Option<PathBuf>,
-    /// Directories whose content nobody misses.
+    /// Directories of temporary files, whose loss does not matter.
     pub temp_dirs: Vec<PathBuf>,
     /// The directories of piton's store and of the user's settings.
     pub piton: Vec<PathBuf>,

@@ -270,7 +270,7 @@ fn acts(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec
     }
 }
 
-/// Returns a tool nobody told us about: its hints count, and without any it may do anything to files.
+/// Judges an unknown tool: its hints count, and without any it may do anything to files.
 fn unknown(call: &ToolCall<'_>, context: &Context) -> (Vec<FoundEffect>, Understanding) {
     match call.writes {
         Some(false) => Default::default(),

@@ -11,7 +11,7 @@ use crate::model::policy::{ClassRule, Opaque, Policy};
 
 /// Most effects that an answer lists; what they call for counts beyond it.
 const MAX_EFFECTS: usize = 1000;
-/// Most paths outside of the workspace that are told, to be looked at for links.
+/// The most paths outside of the workspace that are listed, to be looked at for links.
 const MAX_OUTSIDE: usize = 200;
 
 /// The degree to which a line was understood.
@@ -255,7 +255,7 @@ fn add_warning(warnings: &mut Vec<Warning>, found: &FoundEffect, severity: Sever
     }
 }
 
-/// Returns whether what is found destroys what stands at its path, and somebody would miss that.
+/// Tells whether an effect destroys the file at its path, and the loss would matter.
 fn is_destroyed(found: &FoundEffect) -> bool {
     found.scope != Scope::Temp && found.class != Class::FileWrite
 }

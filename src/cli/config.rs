@@ -29,7 +29,7 @@ pub(super) enum ConfigAction {
     Show,
     /// Read all layers and report mistakes; list what patterns of tracked files match, and outputs that they miss
     Check {
-        /// The run whose patterns are meant [default: the one that recorded a codon last]
+        /// The run whose patterns are shown [default: the one that recorded a codon last]
         #[arg(long)]
         run: Option<String>,
     },

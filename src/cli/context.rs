@@ -42,7 +42,7 @@ impl Context {
     /// # Errors
     /// When piton's own directory cannot be made.
     pub(super) fn new(global: &GlobalArgs) -> Result<Context> {
-        // Gone, mostly; who needs it says so.
+        // Mostly it is gone; a verb that needs it reports that.
         let cwd = std::env::current_dir().ok();
         let (flags, named) = (flags(global)?, named(global, cwd.as_deref()));
         Ok(Context { home: Home::locate()?, json: global.json, flags, named, cwd })

@@ -55,6 +55,6 @@ pub(super) fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit> {
 
 fn got_through(whole: bool) {
     if !whole {
-        print::say("piton: git did not get through; what it said stands above.");
+        print::say("piton: git failed before it had fetched everything; its message is above.");
     }
 }

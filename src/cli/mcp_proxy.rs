@@ -1,5 +1,5 @@
-//! The verb `mcp-proxy`. Without a place for checkpoints the server is reached all the same: unguarded and aloud, unless a policy says
-//! that nothing is to pass then.
+//! The verb `mcp-proxy`. Without a place for checkpoints the server is still reached, unguarded and with a line on
+//! stderr, unless a policy forbids that.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -68,7 +68,8 @@ fn heed_file_limit() {
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|verb| verb == "hook") {
-        // Clients take a failing hook for a veto: nothing may go wrong aloud from here on, not even the grammar.
+        // Clients take a failing hook for a veto, so from here on no error may end the process, not even one of the
+        // grammar.
         let rest: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
         if !hook::is_asked_by_person(&rest) {
             return hook::hook(&rest).into();
@@ -100,7 +101,7 @@ pub fn main() -> ExitCode {
     exit
 }
 
-/// Returns true for a process that goes on behind the one that started it.
+/// Returns true for a process that outlives the one that started it.
 fn is_detached(cli: &Cli) -> bool {
     match &cli.verb {
         Some(Verb::Sidecar(args)) => args.detached,
@@ -154,7 +155,7 @@ fn trace() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("PITON_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
     let started = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
-    // Talk that nobody can be told is dropped: complaining of a closed stderr on stderr would end the thread.
+    // Log lines for a closed stderr are dropped: an error about stderr on stderr would end the thread.
     let started = started.log_internal_errors(false).try_init();
     if let Err(error) = started {
         eprintln!("piton: logging could not be started: {error}");

@@ -54,7 +54,7 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
                 print::local_time(&last.record.time),
                 printable(&last.record.reason)
             );
-            // A damaged one is told below.
+            // A damaged one is reported below.
             let contents = timeline.catalog().contents(last);
             let skips = contents.map(|(_, coverage)| listed_skips(&coverage)).unwrap_or_default();
             if !skips.is_empty() {

@@ -10,7 +10,7 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::text::{count, printable, printable_lines};
 use crate::protocol::{FailedVerb, StatBlock, VerbError};
 
-/// Prints data. A closed pipe ends the program quietly: whoever read has seen enough.
+/// Prints data. A closed pipe ends the program quietly, because its reader wants no more.
 ///
 /// # Errors
 /// Other I/O errors of stdout.
@@ -67,13 +67,13 @@ pub(super) fn warning(text: &str) {
 /// Warns that tidying up failed; what was done stands, and the next command tidies up again.
 pub(super) fn settled(outcome: Result<()>) {
     if let Err(error) = outcome {
-        warning(&format!("what was done stands, but tidying up behind it failed: {}", error.text()));
+        warning(&format!("the command succeeded, but tidying up after it failed: {}", error.text()));
     }
 }
 
 /// Prints talk to stderr, harmlessly.
 pub(super) fn say(text: &str) {
-    // There is nobody left to tell when stderr is closed.
+    // If stderr is closed, no reader is left.
     let _ = writeln!(stderr(), "{}", printable_lines(text));
 }
 
@@ -122,7 +122,7 @@ pub(super) fn harmless(text: &str) -> String {
 pub(super) enum Consent {
     Yes,
     No,
-    /// There is nobody to ask.
+    /// There is no person to ask.
     Nobody,
 }
 
@@ -131,7 +131,7 @@ pub(super) fn ask(question: &str) -> Consent {
     if !stdin().is_terminal() || !stderr().is_terminal() {
         return Consent::Nobody;
     }
-    // There is nobody left to ask when stderr is closed; the answer is no then.
+    // If stderr is closed, no person can be asked, and the answer is no.
     let _ = write!(stderr(), "{question} [y/N] ");
     let mut line = String::new();
     let read = stdin().read_line(&mut line);

@@ -125,10 +125,10 @@ fn say_sent(
         new => format!("{verb} {}; {} there already", count(new, "ref"), sent.known),
     };
     if sent.unsent > 0 {
-        let why = "git did not get through, what it said stands above";
+        let why = "git failed, and its message is above";
         add!(text, ": {} not sent, {why}. `piton push` again sends what is missing", count(sent.unsent, "ref"));
     } else if !sent.whole && sent.new == 0 {
-        text.push_str(": the remote took nothing, what git said stands above");
+        text.push_str(": the remote took nothing, and git's message is above");
     }
     text.push_str(".\n");
     for it in withheld {

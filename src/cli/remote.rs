@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::{Code, Error, IoContext, Result};
 
-/// Returns a remote as git is to be told of it: a path is made absolute, since git has a working directory of its own.
+/// Returns a remote as git needs it: a path is made absolute, since git runs in another working directory.
 pub(super) fn remote(typed: &OsStr) -> Result<OsString> {
     if typed.is_empty() || typed.to_string_lossy().starts_with('-') {
         return Err(Error::new(Code::BadRequest, "this is not a remote")

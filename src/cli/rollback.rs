@@ -57,7 +57,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exi
         }
     } else {
         let n = preview.target.record.ordinal;
-        let what = format!("Back to checkpoint {n}: no file changes, the run goes on from there.");
+        let what = format!("Back to checkpoint {n}: no file changes, the run continues from there.");
         if let Some(exit) = ask_to_move(context, &what, args.yes, &question)? {
             return Ok(exit);
         }
@@ -71,7 +71,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exi
         return Ok(if part { Exit::Part } else { Exit::Done });
     }
     let exit = finished(context, &rolled.restored, "Rolled back")?;
-    print::data(&format!("Run {} goes on upon {}; its old timeline stays.\n", rolled.run, rolled.next_branch))?;
+    print::data(&format!("Run {} continues on {}; its old timeline stays.\n", rolled.run, rolled.next_branch))?;
     // The run has moved, even where no file had to.
     Ok(if exit == Exit::Nothing { Exit::Done } else { exit })
 }

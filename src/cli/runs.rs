@@ -122,7 +122,7 @@ fn branch_lines(text: &mut String, depth: usize, row: &ListedRun) {
 fn timeline_line(branch: &Branch) -> String {
     let own = count(branch.checkpoints.len() as u64, "checkpoint");
     let from =
-        branch.from.as_ref().map(|origin| format!(", goes on from checkpoint {} of {}", origin.ordinal, origin.run));
+        branch.from.as_ref().map(|origin| format!(", continues from checkpoint {} of {}", origin.ordinal, origin.run));
     let name = branch.name.rsplit('/').next().unwrap_or_default();
     format!("timeline {name}: {own}{}", from.unwrap_or_default())
 }

@@ -19,7 +19,7 @@ pub(super) struct SidecarArgs {
     /// Seconds that pending work may take once the input has ended
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     pub grace: u64,
-    /// Keep nothing of whoever started this but the standard streams
+    /// Keep nothing of the parent process but the standard streams
     #[arg(long, hide = true)]
     pub detached: bool,
     /// Read this client's own JSON stream instead of the protocol

@@ -144,7 +144,7 @@ impl Protection {
 }
 
 /// Says that a checkpoint is late.
-pub const LATE: &str = "the checkpoint was not finished by the deadline and goes on behind";
+pub const LATE: &str = "the checkpoint was not finished by the deadline and continues in the background";
 
 /// Facts of a session that was opened.
 #[derive(Clone, Debug)]

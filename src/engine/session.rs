@@ -263,7 +263,7 @@ impl Session {
             Root::Known(root) => root.clone(),
             Root::Around(dir) => self.engine.root_around(dir)?,
             Root::Unknown => {
-                let text = "no workspace: the working directory is gone, or was not told";
+                let text = "no workspace: the working directory is gone, or the client named none";
                 return Err(Error::new(Code::WorkspaceGone, text).hint("say `hello` with `workspace` or `cwd` first"));
             }
         };

@@ -2,10 +2,10 @@
 
 use crate::model::words::DATABASE_ENDINGS;
 
-/// Returns whether a file's name is a database's. Such a file is read again, whatever its times say, as long as
-/// somebody has it open for writing.
+/// Tells whether a file's name is a database's. Such a file is read again, whatever its times say, while a process has
+/// it open for writing.
 pub fn is_database(name: &[u8]) -> bool {
-    // Asked of every file of a scan: most names are told by their last few bytes.
+    // Called for every file of a scan: for most names the last few bytes decide.
     let tail = &name[name.len().saturating_sub(LONGEST)..];
     let Some(at) = tail.iter().rposition(|byte| matches!(byte, b'.' | b'-')) else { return false };
     let ending = &tail[at..];

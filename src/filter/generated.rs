@@ -73,7 +73,7 @@ pub const CACHE_TAG: &[u8] = b"CACHEDIR.TAG";
 /// The first bytes of a valid [`CACHE_TAG`] file.
 pub const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
-/// Returns whether a directory of this name is generated, given what stands beside it.
+/// Tells whether a directory of this name is generated, given the names beside it.
 pub fn made_beside(name: &[u8], beside: &dyn Fn(&[u8]) -> bool) -> bool {
     rows(name).any(|maker| match maker {
         Itself => true,

@@ -64,8 +64,8 @@ pub fn subtracts(pattern: &str) -> bool {
     strip(pattern).starts_with('!')
 }
 
-/// Returns the directories (or files) below which everything lies that the positive ones of `patterns` can match: what
-/// stands before their first special character. The root, an empty text, where a pattern begins with one.
+/// Returns the directories (or files) that contain everything that the positive ones of `patterns` can match: their
+/// parts before the first special character. That is the root, an empty text, if a pattern begins with one.
 pub fn literal_roots(patterns: &[String]) -> Vec<String> {
     let positive = patterns.iter().map(|pattern| strip(pattern)).filter(|pattern| !pattern.starts_with('!'));
     let literal = |component: &&str| !component.contains(['*', '?', '[', '{', '\\']);

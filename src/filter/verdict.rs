@@ -27,7 +27,7 @@ pub struct CoverageView<'a> {
 pub enum Verdict {
     /// The checkpoint would hold it: its absence says that it was not there.
     Yes,
-    /// The checkpoint would not hold it, or nobody can know.
+    /// The checkpoint would not hold it, or that is not known.
     No(Denial),
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Denial {
 /// Names that begin so are a restore's temporary files.
 pub const TEMPORARY_PREFIX: &[u8] = b".piton-tmp-";
 
-/// Returns whether a capture never takes an entry of this name, at any depth and whoever asks for it.
+/// Tells whether a capture never takes an entry of this name, at any depth and even as a target.
 pub fn is_never_captured(name: &[u8]) -> bool {
     name == b".git" || name.starts_with(TEMPORARY_PREFIX)
 }

@@ -75,7 +75,7 @@ pub enum GitReach {
     Server,
 }
 
-/// Returns a git on a repository of ours, with further settings that win over all configuration.
+/// Returns a git on a repository of piton's, with further settings that win over all configuration.
 pub fn command(git_dir: &Path, work_tree: Option<&Path>, reach: GitReach, settings: &[(&str, &str)]) -> Command {
     let mut command = Command::new("git");
     let caller: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
@@ -135,7 +135,7 @@ pub fn printed(command: &mut Command, input: Option<&[u8]>) -> Result<Vec<u8>> {
         (text, true) => Ok(text),
         (_, false) => {
             let verb = command.get_args().next().unwrap_or_default().to_string_lossy().into_owned();
-            Err(Error::new(Code::Internal, format!("`git {verb}` failed")).hint("what it said stands above"))
+            Err(Error::new(Code::Internal, format!("`git {verb}` failed")).hint("its message is above"))
         }
     }
 }

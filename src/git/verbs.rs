@@ -85,7 +85,7 @@ pub fn needs_index(verb: &str) -> bool {
     WITH_INDEX.contains(&verb)
 }
 
-/// Judges what stands behind `piton git`.
+/// Judges the words after `piton git`.
 ///
 /// # Errors
 /// Why it is refused.
@@ -162,7 +162,8 @@ fn takes(verb: &str, option: &str) -> Next {
     let taking = TAKING.iter().find(|(of, _)| *of == verb).map_or("", |(_, letters)| letters);
     let letters = &option[1..];
     match letters.find(|letter| taking.contains(letter)) {
-        // The last letter takes the next word, any other what stands behind it; those before it must be known.
+        // The last letter takes the next word as its value, any other the letters after it. The letters before must be
+        // known.
         Some(at) if letters[..at].chars().all(|letter| verb == "grep" && GREP_PLAIN.contains(letter)) => {
             if at + 1 == letters.len() { Next::Value } else { Next::Itself }
         }

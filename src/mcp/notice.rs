@@ -1,5 +1,5 @@
-//! Telling a client's person something that the server did not say: one log message, where the server has said that it logs. A client
-//! is not told otherwise: it may take what nobody announced for an error.
+//! Tells a client's person something that the server did not say. It is one log message, if the server has announced
+//! that it logs: a client may take an unannounced message for an error.
 
 use serde_json::{Value, json};
 

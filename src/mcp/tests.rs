@@ -36,7 +36,7 @@ fn word(tools: &mut Tools, tool: &str) -> &'static str {
 fn tools_write_until_the_server_says_otherwise() {
     let mut tools = Tools::default();
     assert_eq!(word(&mut tools, "read"), "w");
-    // Nobody asked for this list.
+    // No request asked for this list.
     tools.from_server(&listed(1, json!([{"name": "read", "annotations": {"readOnlyHint": true}}])));
     assert_eq!(word(&mut tools, "read"), "w");
     assert_eq!(tools.from_client(&list(1, None)), []);

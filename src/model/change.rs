@@ -151,7 +151,7 @@ pub enum Why {
     Late,
     /// piton's own directory of cookies cannot be used.
     NoCookie,
-    /// The operating system refused to go on.
+    /// The operating system refused to continue.
     Failed,
 }
 
@@ -217,15 +217,15 @@ pub trait ChangeSource: Send {
     /// Returns what changed since the last call. Every change from before the call is covered.
     fn sync(&mut self, admits: Admits<'_>) -> Changes;
 
-    /// Watches `dir` and what lies below it from now on, wherever `admits` has come to say so; what changed there before may not be
-    /// told.
+    /// Watches `dir` and the directories below it from now on, as far as `admits` allows. Earlier changes there may not
+    /// be reported.
     fn watch(&mut self, dir: &RelPath, admits: Admits<'_>);
 
-    /// Goes on for a moment with placing watches, which takes long in a large tree. Returns true while some are left; until then
-    /// [`ChangeSource::sync`] names what they are for as changed.
+    /// Places watches for a moment, which takes long in a large tree. Returns true while some are missing; until then
+    /// [`ChangeSource::sync`] names their directories as changed.
     fn place_watches(&mut self, admits: Admits<'_>) -> bool;
 
-    /// Names paths that are told of each time, because the watcher may miss their changes.
+    /// Sets the paths that are reported each time, because the watcher may miss their changes.
     fn always_report(&mut self, paths: &BTreeSet<RelPath>);
 }
 

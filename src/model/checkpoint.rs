@@ -190,8 +190,8 @@ impl Record {
         self.flags.iter().any(|flag| flag == "secrets")
     }
 
-    /// Reads a message back; `None` when it is not one of ours. Of a field that stands twice the last one counts: trailers come
-    /// after everything else.
+    /// Reads a message back; `None` when it is not piton's. Of two fields of the same name the last one counts, because
+    /// trailers come last.
     pub fn parse(message: &str) -> Option<Record> {
         let (_, body) = message.split_once("\n\n")?;
         let mut fields = [None; FIELDS];

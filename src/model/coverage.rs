@@ -120,7 +120,7 @@ impl SkipReason {
         matches!(self, SkipReason::OverBudget(_) | SkipReason::Generated(_) | SkipReason::Repository(_))
     }
 
-    /// Returns true if what an action destroys there is in no checkpoint, and somebody may miss it.
+    /// Returns true if files that an action destroys there are in no checkpoint, and the loss may matter.
     pub fn is_loss(self) -> bool {
         !matches!(self, SkipReason::Special | SkipReason::Vanished)
     }

@@ -158,7 +158,7 @@ pub enum Stance {
     Allow,
     /// A warning.
     Warn,
-    /// The action is held until somebody agrees.
+    /// The action is held until a person agrees.
     Ask,
     /// The action is held.
     Deny,
@@ -318,7 +318,7 @@ pub struct Verdict {
     /// those in which something without a target happens.
     #[serde(skip)]
     pub outside: Vec<String>,
-    /// Directories in which something happens of which nobody can say what it destroys there.
+    /// Directories in which an action destroys files that cannot be named in advance.
     #[serde(skip)]
     pub dirs: Vec<String>,
     /// Directories from which git is asked for the top of its repository.

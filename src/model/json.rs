@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 120;
 pub struct ParsedJson {
     /// As far as it could be read.
     pub value: Value,
-    /// True if something of it is not known as it was meant.
+    /// True if some of it may have another meaning than the one that was read.
     pub is_doubtful: bool,
     /// False if bytes of it are not UTF-8.
     pub is_utf8: bool,
@@ -231,7 +231,7 @@ impl<'t> LooseReader<'t> {
             't' => '\t',
             'u' => self.unicode(),
             other => {
-                // Of a path that nobody escaped, mostly.
+                // Mostly it comes from a path that was not escaped.
                 self.is_doubtful = true;
                 out.push('\\');
                 other
@@ -281,7 +281,7 @@ impl<'t> LooseReader<'t> {
             return Value::Null;
         }
         self.at += end;
-        // Out of range: nobody reckons with it here.
+        // Out of range, and no reader here computes with it.
         serde_json::from_str(&text).unwrap_or(Value::Null)
     }
 

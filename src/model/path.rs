@@ -21,12 +21,12 @@ impl RelPath {
         RelPath::default()
     }
 
-    /// Returns whether one is a clone of the other, which is told without reading them.
+    /// Tells whether one is a clone of the other, without reading them.
     pub fn shares_bytes(&self, other: &RelPath) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Parses a relative path as somebody wrote it: `./` and trailing `/` are dropped.
+    /// Parses a relative path as a person wrote it: `./` and trailing `/` are dropped.
     ///
     /// # Errors
     /// `bad-path` for absolute paths, `..` components and NUL bytes.

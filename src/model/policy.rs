@@ -22,7 +22,7 @@ pub enum Guard {
 /// The effect of a failed or late checkpoint on the agent's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
-    /// The agent goes on (`proceed` stays true).
+    /// The agent continues (`proceed` stays true).
     Proceed,
     /// The reply says `proceed: false`.
     Hold,

@@ -13,7 +13,7 @@ pub trait ObjectSink: Sync {
     /// When the store cannot answer.
     fn contains(&self, id: &ObjectId) -> Result<bool>;
 
-    /// Is told how many objects, of how many bytes altogether, may come, before many of them do.
+    /// Announces how many objects, of how many bytes altogether, may come, before many of them do.
     ///
     /// # Errors
     /// When the store cannot be looked at.
@@ -56,7 +56,7 @@ impl ObjectSink for HashOnly {
 /// Hashes a blob of exactly `size` bytes from `source`, handing each piece to `take`.
 ///
 /// # Errors
-/// `conflict` when the source ends early or goes on after `size` bytes; I/O errors of the source and of `take`.
+/// `conflict` when the source ends early or continues after `size` bytes; I/O errors of the source and of `take`.
 pub fn hash_stream(size: u64, source: &mut dyn Read, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<ObjectId> {
     let mut hasher = ObjectHasher::new(ObjectKind::Blob, size);
     // Clearing a large buffer for a small file would cost more than hashing it.

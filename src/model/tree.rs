@@ -115,8 +115,8 @@ pub fn decode(mut bytes: &[u8]) -> Result<Vec<TreeEntry>> {
 /// One side of a name: what it is, if it is there.
 pub type Side = Option<(Mode, ObjectId)>;
 
-/// Returns the names that differ between the contents of two tree objects, with both sides. Whether they are in git's
-/// order is for [`decode`] to say: in a tree that is not, a name may be told of that does not differ.
+/// Returns the names that differ between the contents of two tree objects, with both sides. Only [`decode`] checks
+/// git's order: in a tree without it, a name may be listed that does not differ.
 ///
 /// # Errors
 /// `store-damaged` for entries that piton would not have written.

@@ -228,7 +228,7 @@ pub fn parse(line: &[u8], number: u64) -> Result<Request, Box<Failure>> {
         return Err(fail(None, error));
     };
     if let Some(fault) = read.fault {
-        // The client is told which of its requests it was, if that much could be read.
+        // The error names the request's id, if that could be read.
         let id = read_id(&map, line).ok().flatten();
         let error = if read.is_utf8 { bad_json(&format!("the line is not JSON: {fault}")) } else { not_utf8() };
         return Err(fail(id, error));

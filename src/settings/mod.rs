@@ -256,7 +256,7 @@ fn read(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// A workspace's file counts only when it is a real file of that workspace: a link could name somebody else's.
+/// Reads a workspace's file, if it is a real file of that workspace: a link could lead to a foreign one.
 fn workspace_text(path: &Path) -> Result<Option<String>> {
     match path.symlink_metadata() {
         Ok(facts) if facts.file_type().is_symlink() => {
@@ -368,7 +368,7 @@ fn find(name: &str) -> Result<&'static Key, (String, Option<&'static str>)> {
     }
 }
 
-/// Returns a variable that is almost one of ours; others may be anybody's.
+/// Returns a variable whose name is almost one of piton's; others may belong to other programs.
 fn misspelt(name: &str) -> Option<Mistake> {
     let names = || KEYS.iter().filter_map(|key| Some((key, key.environment()?)));
     if names().any(|(_, known)| known == name) {
@@ -385,7 +385,8 @@ fn misspelt(name: &str) -> Option<Mistake> {
     Some(Mistake::outside(SettingOrigin::Environment(name.to_owned()), wrong))
 }
 
-/// The workspace's layer: what widens counts, what narrows counts only when trusted, what is wrong is told.
+/// Reads the workspace's layer. Settings that widen the protection count; those that narrow it count only if trusted;
+/// mistakes are reported.
 fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sources) {
     let (trusted, in_force) = (sources.workspace_trusted, &sources.in_force);
     let leaves = match yaml::leaves(text) {
@@ -430,7 +431,7 @@ fn scalar(text: &str) -> Value {
     yaml::value(text).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Returns the word that was probably meant: few letters of it differ, measured by its length.
+/// Returns the word that is probably meant: few of its letters differ, measured by its length.
 fn nearest<'w>(name: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let most = |word: &str| ((word.len().max(name.len()) + 2) / 4).min(3);
     // Words are at least as many edits apart as their lengths differ.

@@ -134,7 +134,7 @@ fn in_a_process_that_runs_what_was_in_force_stays() {
     let again = |text: &str| resolve(&Sources { in_force: before.settings.clone(), ..user(text) }).unwrap();
     for (text, guard, deadline) in [
         ("guard: of\ndeadline_ms: 600\n", Guard::Action, 600),
-        // It was meant to be the guard; what is not spoken of has its default again.
+        // The value was for the guard; keys without a line have their defaults again.
         ("gaurd: action\n", Guard::Action, 3000),
         ("gaurd: action\nguard: turn\n", Guard::Turn, 3000),
         ("guard: [\n", Guard::Action, 500),

@@ -13,7 +13,7 @@ use crate::model::meta::quote;
 use crate::sys::fs::durable::replace_file;
 use crate::sys::fs::lock::{FileLock, Mode};
 
-/// The time to wait for somebody else who trusts.
+/// The time to wait for another process that writes the list.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn line_of(file: &Path, content: &[u8]) -> Result<String> {
@@ -39,7 +39,7 @@ pub fn is_trusted(home: &Path, file: &Path, content: &[u8]) -> bool {
 /// Trusts this very content of the file.
 ///
 /// # Errors
-/// I/O errors of writing; `store-locked` if somebody else does not come to an end.
+/// I/O errors of writing; `store-locked` if another process holds the lock for too long.
 pub fn trust(home: &Path, file: &Path, content: &[u8]) -> Result<()> {
     let line = line_of(file, content)?;
     // Two that trust at the same time both have what the other one wrote.

@@ -24,7 +24,7 @@ const STREAM: u64 = 2 << 20;
 pub(super) struct Budget {
     /// The bytes that all files together may take.
     total: u64,
-    /// The bytes that nobody has taken.
+    /// The bytes that are free.
     left: Mutex<u64>,
     /// Woken when bytes come back.
     freed: Condvar,

@@ -34,7 +34,7 @@ const COMPARED_BYTES: u64 = 1 << 20;
 /// Most files that are compared for one action.
 const COMPARED_FILES: usize = 64;
 
-/// Most files of which one action asks whether somebody has them open for writing.
+/// The most files that one action checks for a process that has them open for writing.
 const ASKED_FILES: usize = 64;
 
 /// The time after its last change for which a file may have a dirty page: the kernel writes pages back within some 35 s, and the next
@@ -243,7 +243,7 @@ mod tests {
         let mut same = all();
         same.push(known(root, "b", b"now"));
         assert_eq!(found(root, same.clone(), &[("a", true), ("b", false), ("gone", true)]), ["a"]);
-        // Nobody has `d/a` open for writing, which the kernel tells the owner where it knows leases.
+        // No process has `d/a` open for writing, which the kernel tells the owner on file systems with leases.
         let alone = !lease::is_written(std::fs::File::open(root.join("d/a")).unwrap().as_fd());
         let _writer = std::fs::File::options().append(true).open(root.join("d/w")).unwrap();
         let expected: &[&str] = if alone { &["d/w", "d/x.db"] } else { &["d/a", "d/w", "d/x.db"] };

@@ -57,7 +57,7 @@ pub(super) fn run(
         let admitted = budget.admit(job.size.min(job.cap));
         read::store(root, job.path, SizeLimits { cap: job.cap, whole: admitted.whole }, sink)
     };
-    // A single large file takes long: the calling thread only asks whether to go on.
+    // A single large file takes long, so the calling thread only checks the interrupt.
     let threads = Threads { name: "capture", most: cores(MAX_WORKERS), block: 1, caller: Caller::Watches };
     on(threads, jobs, &read_admitted, control)
 }
@@ -75,7 +75,7 @@ fn on(
         match outcome {
             Some(Err(Refusal::Fatal(error))) => return Err(error),
             Some(outcome) => all.push(Hashed { index: job.index, outcome }),
-            // After a fatal one, or when it was told to stop.
+            // Missing after a fatal error or an interrupt.
             None => {}
         }
     }

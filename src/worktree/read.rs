@@ -64,7 +64,7 @@ pub(super) enum Refusal {
     Skip(SkipReason),
     /// It is not there any more.
     Gone,
-    /// The sink failed, or this process has run out of something: the capture cannot go on.
+    /// The sink failed, or this process has run out of a resource: the capture ends.
     Fatal(Error),
 }
 
@@ -254,7 +254,7 @@ impl<R: Read> Read for StableSource<R> {
 pub(super) fn refusal(errno: Errno) -> Refusal {
     match errno {
         Errno::NOENT => Refusal::Gone,
-        // A link or something else stands there, or above it, since it was listed.
+        // A link or something else took its place, or that of a parent, since it was listed.
         Errno::LOOP | Errno::NOTDIR => Refusal::Skip(SkipReason::Vanished),
         // Sockets, and devices without a driver.
         Errno::NXIO | Errno::NODEV => Refusal::Skip(SkipReason::Special),

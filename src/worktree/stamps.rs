@@ -56,7 +56,7 @@ pub struct Built {
 pub enum StampsRead {
     /// The file was whole, and of this version.
     Found(Stamps),
-    /// There is no such file: the first capture, or somebody removed it.
+    /// There is no such file: this is the first capture, or the file was removed.
     Missing,
     /// Torn, damaged or of another version; the reason, for logs.
     Unusable(&'static str),

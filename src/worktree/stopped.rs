@@ -1,9 +1,9 @@
-//! The end of a capture that was told to stop.
+//! The end of an interrupted capture.
 
 use crate::error::{Code, Error, Result};
 use crate::sys::interrupt::{Flow, Interrupt};
 
-/// Returns the error of a capture that was told to stop.
+/// Returns the error of an interrupted capture.
 pub(super) fn stopped() -> Error {
     Error::new(Code::ShuttingDown, "the capture was stopped before it was complete")
 }

@@ -70,8 +70,8 @@ fn the_page_three_codons_an_error_and_three_timelines() {
     let shown = lab.piton(&["runs", "--tree"]).stdout;
     for line in [
         "timeline 20240115-abc: 5 checkpoints",
-        "timeline 20240115-abc.2: 1 checkpoint, goes on from checkpoint",
-        "timeline 20240115-abc.3: 2 checkpoints, goes on from",
+        "timeline 20240115-abc.2: 1 checkpoint, continues from checkpoint",
+        "timeline 20240115-abc.3: 2 checkpoints, continues from",
     ] {
         assert!(shown.contains(line), "{line}: {shown}");
     }

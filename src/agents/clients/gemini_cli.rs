@@ -73,7 +73,7 @@ fn reply(event: &str, step: Moment, decision: &Decision) -> Option<Value> {
     let says_no = deny.or(answer);
     let (reaches_model, notes) = ((PROFILE.reaches_model)(step), decision.notes());
     let context = notes.clone().filter(|_| reaches_model && answer.is_none());
-    // A refusal reaches the model by its reason; else the person at least is told what the model is not.
+    // A refusal reaches the model by its reason. Other notes at least reach the person.
     let shown: Vec<String> = decision
         .message
         .clone()

@@ -1,5 +1,5 @@
-//! goose. **From documentation alone.** Its hooks are a plugin; only a refusal is heard, and anything else on stdout counts as a
-//! broken hook.
+//! goose. **From documentation alone.** Its hooks are a plugin. It only understands a refusal; anything else on stdout
+//! counts as a broken hook.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! pi (0.74.2, payloads captured): what the extension `hooks/pi.ts` sends. A turn of pi is one call of the model; a turn of
-//! ours lasts from `before_agent_start` to `agent_end`.
+//! pi (0.74.2, payloads captured): the payloads of the extension `hooks/pi.ts`. A turn of pi is one call of the model;
+//! a turn of piton lasts from `before_agent_start` to `agent_end`.
 
 use serde_json::Value;
 

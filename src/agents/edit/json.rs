@@ -47,7 +47,7 @@ enum Layout {
 }
 
 impl Layout {
-    /// Returns what stands between the elements, and before a closing bracket.
+    /// Returns the text between the elements, and before a closing bracket.
     fn gap(&self) -> String {
         match self {
             Layout::Lines { newline, indent, .. } => format!("{newline}{indent}"),
@@ -236,7 +236,8 @@ fn first_of_ours<'s>(root: &'s ParsedValue, style: Style, ours: &dyn Fn(&str) ->
     None
 }
 
-/// Takes one of ours out, and what piton made around it that is empty then; nothing if that is the whole file.
+/// Takes one of piton's entries out, and the lists that piton made around it if they are empty then. Returns `None` if
+/// that is the whole file.
 fn cut(text: &str, root: &ParsedValue, way: &Way<'_>, style: Style) -> Option<String> {
     let mut way = way.as_slice();
     while let Some(((container, at), outer)) = way.split_last() {

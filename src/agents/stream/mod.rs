@@ -1,6 +1,8 @@
-//! The JSON streams that clients print: a frame becomes [`Event`]s, the same that hooks tell. Pure: bytes in, values out.
+//! The JSON streams that clients print. A frame becomes the same [`Event`]s that hooks give. Pure: bytes in, values
+//! out.
 //!
-//! Nobody waits for whoever reads a stream, so a [`EventKind::Before`] read here may be of an action that has run already.
+//! A client does not wait for the reader of its stream, so an [`EventKind::Before`] read here may be of an action that
+//! has run already.
 //!
 //! Invariant: any bytes are read without a panic, and a frame that is not understood is a [`FrameFault`] that ends nothing.
 
@@ -38,7 +40,7 @@ enum FrameMeaning {
     TurnEnd,
     Before,
     After,
-    /// An action of which nothing is told before it is over.
+    /// An action that the stream names only when it is over.
     Done,
     /// Holds several frames, in the array at this place.
     Parts(&'static str),
@@ -204,7 +206,7 @@ impl StreamReader {
                 let told =
                     frame.at(shape.turn).and_then(Value::as_str).filter(|id| !id.is_empty() && id.len() <= MAX_ID);
                 self.turns += 1;
-                // An id may come again, in a session that goes on: each start of a turn is a turn.
+                // An id may come again in a continued session: each start of a turn is a turn.
                 self.turn = Some(format!(
                     "{}-{}{}",
                     self.seed,

@@ -1,4 +1,4 @@
-//! The clients: what they send, what they are told, and what no client sends.
+//! The clients: their payloads, the replies to them, and payloads that no client sends.
 
 mod conversations;
 mod hostile;

@@ -58,8 +58,10 @@ impl Catalog {
         if !self.is_foreign(checkpoint) {
             return Ok(());
         }
-        let text =
-            format!("checkpoint {} was fetched from another machine: no run goes on from it", checkpoint.id.short());
+        let text = format!(
+            "checkpoint {} was fetched from another machine: no run can continue from it",
+            checkpoint.id.short()
+        );
         Err(Error::new(Code::OtherWorkspace, text).hint("restore it instead of rolling back to it"))
     }
 }

@@ -157,7 +157,9 @@ impl Locked<'_> {
                     let why = format!("it does not come from {}, which was fetched before and stays", old.short());
                     received.refused.push((shown, why));
                 }
-                Some(Err(why)) => received.refused.push((shown, format!("what was fetched before is damaged: {why}"))),
+                Some(Err(why)) => {
+                    received.refused.push((shown, format!("an earlier fetched checkpoint is damaged: {why}")))
+                }
                 old => {
                     let old = old.and_then(|old| old.as_ref().ok().copied());
                     arrivals.push(Arrival { name, old, new });

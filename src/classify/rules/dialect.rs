@@ -10,7 +10,7 @@ use crate::model::effect::{Class, Severity, Stance};
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Document {
-    /// Programs that only read, or whose writing nobody minds.
+    /// Programs that only read, or whose writes do not matter.
     pub quiet: Text,
     /// Ids of rules that do not apply.
     pub disable: Text,

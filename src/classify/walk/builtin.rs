@@ -62,7 +62,7 @@ impl Walk<'_> {
         };
     }
 
-    /// Returns the shell in which a program runs that is told to begin in another directory (`make -C DIR`).
+    /// Returns the shell of a program that starts in another directory (`make -C DIR`).
     pub(crate) fn directed(&mut self, call: &Invocation<'_>, shell: &Shell) -> Option<Shell> {
         let (_, options) = DIRECTED.iter().find(|(programs, _)| programs.contains(&call.program))?;
         let grammar = Grammar { values: options.iter().map(|name| (*name).to_owned()).collect(), ..Grammar::default() };

@@ -1,4 +1,5 @@
-//! Functions of the line: walked when they are called, with the arguments of the call, and at the end if nobody called them.
+//! Functions of the line. They are walked when they are called, with the arguments of the call, and at the end if no
+//! call was found.
 
 use std::rc::Rc;
 
@@ -46,7 +47,7 @@ impl Walk<'_> {
         Some(output)
     }
 
-    /// Functions defined since there were so many, which nobody called: a later line may.
+    /// Walks the functions defined since there were so many and not called: a later line may call them.
     pub(crate) fn uncalled(&mut self, since: usize, shell: &Shell) {
         let mut at = since;
         while let Some(function) = self.functions.get_mut(at) {

@@ -89,7 +89,7 @@ fn directories(at: &Surroundings<'_>) -> Option<u64> {
     Some(1 + manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir).count() as u64)
 }
 
-/// Piton has nothing in this place; whoever looks for why git is slow should see who has.
+/// Piton has nothing in this place. A person who wonders why git is slow should see whose hook it is.
 fn fsmonitor(root: &Path, report: &mut DoctorReport) {
     match crate::store::foreign::setting(root, "core.fsmonitor").as_deref() {
         None | Some("false" | "") => {}

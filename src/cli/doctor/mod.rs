@@ -29,7 +29,7 @@ pub(super) struct DoctorArgs {
     pub repair: bool,
 }
 
-/// The checks, in the order in which they are made: what rests on what stands behind it.
+/// The checks in their order: a check comes after those that it depends on.
 const CHECKS: &[(&str, Check)] = &[
     ("ground", ground::check),
     ("store", store::check),

@@ -8,10 +8,10 @@ use crate::model::text::count;
 use crate::store::Store;
 use crate::store::health::Ailment;
 
-/// Refs and packs that are told one by one.
+/// The most refs and packs that are listed one by one.
 const SHOWN: usize = 20;
 
-/// Mishaps that are told.
+/// The most mishaps that are listed.
 const NEWEST: usize = 3;
 
 /// Looks at the store.
@@ -29,13 +29,13 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         report.note("mishap", line);
     }
     if !told.is_empty() {
-        let text = format!("{} of hooks stand in the record", count(told.len() as u64, "mishap"));
+        let text = format!("{} of hooks are in the record", count(told.len() as u64, "mishap"));
         let command = format!("rm {}", quoted_path(&home.path().join("mishaps")));
         report.wrong("mishaps", format!("{text}; once they are understood, it can go"), command);
     }
 }
 
-/// Returns whether a power cut has left logs that nobody has applied yet.
+/// Tells whether a power cut has left logs that are not applied yet.
 pub(super) fn waits(home: &Home) -> bool {
     health::records(home).is_ok_and(|records| !records.unapplied.is_empty())
 }

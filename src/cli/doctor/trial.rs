@@ -143,7 +143,7 @@ fn run(mut command: Command, input: &[u8], patience: Duration) -> Result<String>
     if let Some(mut stdout) = child.stdout.take() {
         std::thread::spawn(move || {
             let mut text = Vec::new();
-            // Read as far as it goes; nobody waits any more when the hook was given up.
+            // The output is read to its end; without a receiver, the caller has given the hook up.
             let _ = stdout.read_to_end(&mut text).map(|_| sender.send(text));
         });
     }

@@ -11,7 +11,7 @@ use crate::sys::fs::durable::{create_private_dir, replace_file};
 /// Copies of a file that are kept beside the first one.
 const NEWEST: usize = 5;
 
-/// Copies a file's text, and lets go of copies of it that nobody needs any more.
+/// Copies a file's text, and removes old copies of it.
 ///
 /// # Errors
 /// `disk-full`, `permission`. That old copies cannot be removed is none.
@@ -24,7 +24,7 @@ pub(super) fn keep(home: &Home, file: &Path, text: &str, now_ms: i64) -> Result<
     let mut copies = copies(&dir, inner)?;
     let newest = copies.len().saturating_sub(NEWEST);
     for old in copies.drain(..newest).skip(1) {
-        // A copy too many is no reason not to go on.
+        // A copy too many does no harm.
         if std::fs::remove_file(&old).is_err() {
             continue;
         }

@@ -155,7 +155,7 @@ impl Made {
             return Ok(());
         }
         noted.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
-        // One that cannot be removed is not empty, or is somebody else's by now.
+        // A directory that cannot be removed is not empty, or belongs to another program by now.
         noted.retain(|dir| std::fs::remove_dir(dir).is_err() && dir.exists());
         self.note(&noted)
     }

@@ -143,7 +143,7 @@ fn refused(stance: &Stance, tool: &str) -> Option<String> {
     match stance {
         Stance::Proceed => None,
         Stance::Ask(_) => {
-            say(&format!("`{tool}` passes all the same: nobody can be asked here"));
+            say(&format!("`{tool}` passes, because no person can be asked here"));
             None
         }
         Stance::Deny(reason) => Some(format!("piton: {reason}")),

@@ -249,7 +249,7 @@ impl Up {
             vec![Call { id: None, tool, arguments: serde_json::Value::Null, external: false, doubt: true }]
         };
         let Some(guard) = &mut self.guard else {
-            calls.iter().for_each(|call| say(&format!("nobody guards: `{}` passes without a checkpoint", call.tool)));
+            calls.iter().for_each(|call| say(&format!("not guarded: `{}` passes without a checkpoint", call.tool)));
             return None;
         };
         calls.iter().find_map(|call| guard.refusal(call))

@@ -24,8 +24,8 @@ const LARGE: u64 = 16 << 20;
 /// Applies a plan below `root`. `control` is asked before every step; `Break` ends the restore there.
 ///
 /// Until every new content is staged and durable, any error leaves the tree as it was. From then on a failing step is
-/// listed in the outcome and the others go on. Arrivals come first and deletions later, so that a cut restore has too
-/// much rather than too little.
+/// listed in the outcome, and the other steps are still done. Arrivals come first and deletions later, so that a cut
+/// restore has too much rather than too little.
 ///
 /// # Errors
 /// `incomplete-checkpoint`, `store-damaged`, `permission`, `disk-full`, `shutting-down`; nothing has changed then.
@@ -68,7 +68,7 @@ pub fn apply(
     Ok(finish(&root, commit))
 }
 
-/// Nobody waits until the file system has freed many displaced files, or a large one.
+/// The caller does not wait until the file system has freed many displaced files, or a large one.
 fn deferred(root: &Dir, plan: &Plan) -> DeferredUnlink {
     let displaced = || plan.replace.iter().map(|(_, from, _)| from).chain(plan.delete.iter().map(|(_, from)| from));
     match displaced().count() > BULK || displaced().any(|from| from.size >= LARGE) {

@@ -346,7 +346,7 @@ impl Planner<'_> {
     ) {
         let is_dir = |entry: &ManifestEntry| entry.kind == EntryKind::Dir;
         if is_dir(to) {
-            // A directory that was not agreed to get other permissions is in nobody's way.
+            // A directory that was not agreed to get other permissions blocks no other path.
             if reason != ConflictReason::Moved || !from.is_some_and(is_dir) {
                 self.blocked.insert(path.clone());
             }

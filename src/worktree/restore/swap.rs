@@ -1,4 +1,4 @@
-//! Replacing and deleting in two moves, so that what is dropped has been looked at after it left its place.
+//! Replaces and deletes in two moves, so that a dropped file was looked at after it left its place.
 //!
 //! Between the proof and a plain `rename` somebody else may save a file, and it would be lost. So the old file is first
 //! moved to a temporary name (in the same call that puts the new one in its place) and looked at there. It is dropped
@@ -37,7 +37,7 @@ pub(super) fn swap(deferred: &DeferredUnlink, new: NameIn<'_>, old: NameIn<'_>, 
     // The displaced file is not the proved one, so a writer was faster: it gets its place back.
     let back = from.exchange(new, dir, name);
     match (back, from.stat(new), ours) {
-        // Only if our own file came back, nobody took the name in between.
+        // Only if our own file came back, no other process took the name in between.
         (Ok(true), Ok(Some(there)), Some(ours)) if there.same_object(&ours) => dropped,
         _ => Err(stranded(from, new)),
     }
@@ -81,7 +81,7 @@ pub(super) fn set_aside(deferred: &DeferredUnlink, dir: &Dir, name: &[u8], seen:
     if dir.rename_new(&aside, dir, name)? { dropped } else { Err(stranded(dir, &aside)) }
 }
 
-/// Somebody took the name while their file was set aside. It gets a name that no clean-up removes.
+/// Handles a file whose name was taken while it was set aside: it gets a name that no clean-up removes.
 fn stranded(dir: &Dir, name: &[u8]) -> Error {
     let kept = [KEPT_PREFIX, &String::from_utf8_lossy(name)].concat();
     let renamed = dir.rename_new(name, dir, kept.as_bytes());

@@ -121,7 +121,7 @@ impl Ahead {
         self.take_offered(path, control)
     }
 
-    /// Reads one planned directory, if there is one that nobody reads.
+    /// Reads one planned directory, if there is one that no thread reads.
     fn read_planned(&self, root: &Root, buffer: &mut [MaybeUninit<u8>]) -> bool {
         let Some((at, path)) = self.plan.claim() else {
             return false;

@@ -71,7 +71,7 @@ impl Walker<'_> {
     fn unseen(&mut self, place: &WalkDir, path: &RelPath, errno: Errno) {
         let targeted = place.forced || self.targets.contains(path);
         match errno {
-            // A name that was listed and is gone; names from lists of ours need not exist.
+            // A name that was listed and is gone; names from piton's own lists need not exist.
             Errno::NOENT if place.shown() && targeted => self.skip(path, SkipReason::Vanished),
             Errno::NOENT => {}
             _ => self.skip(path, SkipReason::Unreadable),

@@ -16,7 +16,7 @@ const SPINS: usize = 1_000;
 
 /// The progress of a directory.
 enum PlanSlot {
-    /// Nobody reads it yet.
+    /// No thread reads it yet.
     Waiting,
     /// A scout is reading it.
     Claimed,
@@ -32,7 +32,7 @@ pub(super) struct ReadPlan {
     /// In the walk's order.
     dirs: Vec<RelPath>,
     slots: Vec<Mutex<PlanSlot>>,
-    /// The next that nobody has claimed.
+    /// The next unclaimed one.
     next: AtomicUsize,
     /// Directories before it are passed.
     passed: AtomicUsize,
@@ -87,7 +87,7 @@ impl ReadPlan {
         self.names.load(SeqCst)
     }
 
-    /// Tells whether some directory has been claimed by nobody.
+    /// Tells whether some directory is unclaimed.
     pub(super) fn is_open(&self) -> bool {
         self.next.load(SeqCst).max(self.passed.load(SeqCst)) < self.dirs.len()
     }
@@ -188,7 +188,7 @@ mod tests {
         let plan = plan(&["a/x", "b/x", "c/x", "d/x"]);
         let (first, _) = plan.claim().unwrap();
         assert_eq!(first, 0);
-        // The walk never came to `a`, and comes to `b` before anybody has begun with it.
+        // The walk never came to `a`, and comes to `b` before a scout has begun with it.
         assert!(plan.take(1, &mut || panic!("nothing to wait for")).is_none());
         plan.publish(first, None);
         assert_eq!(plan.names(), 0);
@@ -204,7 +204,7 @@ mod tests {
         assert!(listing.is_none() && helped == 3);
         assert_eq!(plan.claim().map(|(at, _)| at), Some(3));
         assert!(plan.claim().is_none() && plan.claim().is_none());
-        // Nobody publishes: the walk goes on by itself.
+        // No scout publishes: the walk reads the directory itself.
         assert!(plan.take(3, &mut || false).is_none());
     }
 }

@@ -209,7 +209,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Lets scouts read what will be visited soon; the very next one is the walk's own.
+    /// Lets scouts read directories that will be visited soon; the walk reads the next one itself.
     pub(super) fn offer(&self, first: usize) {
         let dirs = self.stack[first..].iter().filter_map(|item| match item {
             WalkItem::Dir(place) => Some(place),
@@ -220,8 +220,8 @@ impl<'a> Walker<'a> {
         self.ahead.offer(later.map(|place| place.path.clone()));
     }
 
-    /// Returns what is known of a name in a directory. The walk asks in nearly rising order: looking goes on from the
-    /// last place.
+    /// Returns the known facts of a name in a directory. The walk asks in nearly rising order, so the search starts at
+    /// the last place.
     pub(super) fn known(&mut self, dir: &RelPath, name: &[u8]) -> Option<&'a (RelPath, KnownFile)> {
         let list = self.request.known.entries();
         let order = |at: usize| order_of(&list[at].0, dir, name);

@@ -1,4 +1,4 @@
-//! A warm tree that is told what changed holds what a whole capture holds.
+//! A warm tree that gets all changes holds what a whole capture holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -57,7 +57,7 @@ fn rounds() -> u64 {
     std::env::var("PITON_ROUNDS").map_or(12, |text| text.parse().unwrap_or(1000))
 }
 
-/// One edit; what cannot be done is no matter.
+/// Makes one random edit; some cannot be done.
 fn edit(dice: &mut Dice, root: &Path, step: u64) {
     let dir = dice.of(&["", "", "a", "a/b", "c", "c/node_modules", "c/venv", "a/target", "ig", "ig/deep", "n"]);
     let file = dice.of(&[
@@ -137,7 +137,7 @@ fn soak(seed: u64, steps: u64, git: bool) -> (u64, u64) {
             edit(&mut dice, bench.temp.path(), step);
         }
         if git && dice.roll(4) == 0 {
-            // A directory that git cannot read into is no matter.
+            // A directory that git cannot read does not matter here.
             let path = dice.of(&["f", "a", "ig", "c", "n"]);
             let mut add = Command::new("git");
             let _ = add.args(["add", "-f", "--ignore-errors", path]).current_dir(bench.temp.path()).output();
@@ -203,7 +203,7 @@ fn a_second_name_has_the_first_looked_at_too() {
     let mut bench = Bench::with(&["a/f", "a/g", "b/f"]);
     let mut warm = start(&mut bench);
     assert_eq!(warm.take_eventless().map(BTreeSet::len), Some(0));
-    // Nobody is told of the first name, neither that it has company nor that its content has changed.
+    // No event comes for the first name, neither for the new name nor for the changed content.
     fs::hard_link(bench.at("a/f"), bench.at("b/name")).unwrap();
     bench.write("b/name", "through the second name");
     let dirty = Dirty::new([(path("b/name"), Reach::Entry)]);

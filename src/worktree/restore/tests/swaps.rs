@@ -9,7 +9,7 @@ fn content(world: &World, name: &str) -> String {
     String::from_utf8(std::fs::read(world.at(name)).unwrap()).unwrap()
 }
 
-/// `name` was seen as `old`; then somebody did `meddle`.
+/// `name` was seen as `old`; then another process does `meddle`.
 fn seen_then(meddle: impl Fn(&World)) -> (World, Dir, crate::sys::fs::stat::Stat) {
     let world = World::new();
     world.file("name", "old", 0o644);
