@@ -183,7 +183,7 @@ fn snake(event: &str) -> String {
     out
 }
 
-/// Each pair of event and command is accepted once, or all are by a switch.
+/// Finds pairs of event and command that are not accepted. Each is accepted by itself, or all are by a switch.
 fn hermes(asked: &TrustQuestion<'_>, config: &Spot, list: &Spot) -> Vec<Doubt> {
     let text = (asked.read)(config).unwrap_or_default();
     let switch = text.lines().find_map(|line| line.strip_prefix("hooks_auto_accept:"));

@@ -156,7 +156,7 @@ fn tool(input: &Value, workspace: &Path) -> Result<()> {
     Ok(())
 }
 
-/// An event in a few words.
+/// Returns an event in a few words.
 fn described(event: &Body) -> String {
     let detail = match event {
         Body::Hello(hello) => hello.client.clone(),
@@ -191,7 +191,7 @@ fn ok() -> String {
     "< ok\n".to_owned()
 }
 
-/// The reply to an event before an action.
+/// Returns the reply to an event before an action.
 fn before(reply: BeforeReply) -> String {
     let mut text = format!("< needs {}; {}", reply.needs.text(), taken(&reply.checkpoint));
     for warning in reply.warnings {
@@ -200,7 +200,7 @@ fn before(reply: BeforeReply) -> String {
     text
 }
 
-/// A checkpoint on one line.
+/// Returns a checkpoint on one line.
 fn taken(block: &CheckpointBlock) -> String {
     let mut text = format!("checkpoint {}", spelling(&block.status));
     if let (Some(n), Some(id)) = (block.n, &block.id) {

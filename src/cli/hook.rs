@@ -195,10 +195,10 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// The reply to a request.
+    /// Returns the reply to a request.
     pub(super) fn ask<T: DeserializeOwned>(&mut self, body: &Body) -> Result<T, ErrorBody> {
         let id = self.link.send(body)?;
-        let late = || Error::new(Code::Busy, "piton did not answer in time; what it was asked goes on behind");
+        let late = || Error::new(Code::Busy, "piton did not answer in time; it continues in the background");
         self.link.reply(id, self.deadline)?.ok_or_else(|| late().into())
     }
 
@@ -265,7 +265,7 @@ impl Exchange<'_> {
     }
 }
 
-/// A turn by its name.
+/// Returns a turn by its name.
 fn turn(name: String) -> Turn {
     Turn { turn: name, ..Turn::default() }
 }

@@ -52,7 +52,7 @@ pub(super) fn error(error: &Error, as_json: bool) {
     if as_json {
         let (code, message) = (error.code().into(), error.text());
         let error = VerbError { code, message, candidates: error.candidate_list().to_vec() };
-        // The exit code tells of the failure even when nobody reads.
+        // The exit code shows the failure even without a reader.
         let _ = json(&FailedVerb { error });
         return;
     }

@@ -167,7 +167,7 @@ pub(super) fn answer(before: &PreviewReply, after: &RestoreReply, verb: &str, ba
     text
 }
 
-/// A list of checkpoints below a title.
+/// Returns a list of checkpoints below a title.
 pub(super) fn list(title: &str, listing: &ListReply, words: &Words) -> String {
     let (rows, total) = (&listing.checkpoints, listing.total);
     let mut text = format!("{}\n\n", print::bold(title));

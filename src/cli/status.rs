@@ -57,7 +57,7 @@ fn text(facts: &StatusFacts, settings: &Effective) -> String {
     if let Some(why) = &facts.guard_off {
         add_line!(text, "{:<12} {}", "guard off", printable(why));
     }
-    // A mistake that still stands is told among the settings, and not once more as what happened.
+    // A mistake that is not corrected is listed among the settings, and not once more as a fault.
     let known: Vec<String> = settings.mistakes.iter().map(Mistake::noted).collect();
     let is_told = |line: &String| known.iter().any(|head| line.contains(head));
     let shown = |restore: &Interrupted| serde_json::to_value(restore).unwrap_or_default().to_string();

@@ -74,6 +74,7 @@ impl Output {
 
     /// Sends a notice with the next sequence number.
     pub fn notice(&self, body: NoticeBody) {
+        // Held until the line is sent: numbers have to arrive in their order.
         let mut sequence = locked(&self.sequence);
         *sequence += 1;
         self.send(notice_line(*sequence, body));

@@ -136,7 +136,7 @@ pub enum Certainty {
     Named,
 }
 
-/// The weight of an effect that was not meant; ordered.
+/// The weight of an unintended effect; ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {

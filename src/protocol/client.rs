@@ -37,7 +37,7 @@ struct LineHead {
 }
 
 impl<S: Read + Write> ProtocolClient<S> {
-    /// A client that has said nothing yet.
+    /// Returns a client that has said nothing yet.
     pub fn new(stream: S) -> ProtocolClient<S> {
         let (waiting, notices, errors) = (Vec::new(), Vec::new(), Vec::new());
         ProtocolClient { stream, unread: Vec::new(), next: 0, waiting, notices, errors }

@@ -34,7 +34,7 @@ pub struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// True if the code is this one.
+    /// Returns true if the code is this one.
     pub fn is(&self, code: Code) -> bool {
         self.code.known() == Some(code)
     }
@@ -76,7 +76,7 @@ pub struct ErrorReply {
 }
 
 impl ErrorReply {
-    /// The whole line.
+    /// Returns the whole line.
     pub fn line(id: Option<&Id>, error: &Error) -> Vec<u8> {
         line("error", id, Some(false), &ErrorReply { error: error.into() })
     }

@@ -26,7 +26,7 @@ pub(super) fn line(name: &str, id: Option<&Id>, ok: Option<bool>, body: &impl Se
     write(name, id, ok, &fields(body))
 }
 
-/// The line of a reply. As long as a restore waits to be ended, every reply says so.
+/// Returns the line of a reply. As long as a restore waits to be ended, every reply says so.
 pub fn reply_line(name: &str, id: &Id, body: &impl Serialize, waiting: &[Interrupted]) -> Vec<u8> {
     let mut body = fields(body);
     if !waiting.is_empty() {
@@ -35,19 +35,19 @@ pub fn reply_line(name: &str, id: &Id, body: &impl Serialize, waiting: &[Interru
     write(name, Some(id), Some(true), &body)
 }
 
-/// The line of a notice.
+/// Returns the line of a notice.
 pub fn notice_line(seq: u64, body: NoticeBody) -> Vec<u8> {
     line("notice", None, None, &NoticeLine { seq, body })
 }
 
-/// The line of a request, or of an event if it has no id. Absent fields are left out.
+/// Returns the line of a request, or of an event if it has no id. Absent fields are left out.
 pub fn request_line(id: Option<&Id>, body: &Body) -> Vec<u8> {
     let mut own = fields(body);
     own.retain(|_, value| !value.is_null());
     write(body.name(), id, None, &own)
 }
 
-/// The fields of a message. Every one is a struct, or stands for no field: it serialises to an object, or to `null`.
+/// Returns the fields of a message. Every one is a struct, or stands for no field: it serialises to an object, or to `null`.
 fn fields(body: &impl Serialize) -> Map<String, Value> {
     match fields_of(body) {
         Value::Object(fields) => fields,

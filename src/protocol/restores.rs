@@ -103,7 +103,7 @@ impl From<Rollback> for RollbackFields {
 }
 
 impl Rollback {
-    /// A return to a target, without any wish beside it.
+    /// Returns a return to a target, without any wish beside it.
     pub fn to(to: To) -> Rollback {
         Rollback::of(RollbackFields::default(), to)
     }
@@ -267,7 +267,7 @@ pub struct PreviewReply {
 }
 
 impl PreviewReply {
-    /// True if going on would change no file.
+    /// Returns true if the restore would change no file.
     pub fn changes_nothing(&self) -> bool {
         [&self.plan.create, &self.plan.replace, &self.plan.delete].iter().all(|list| list.is_empty())
     }

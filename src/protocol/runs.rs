@@ -69,7 +69,7 @@ pub struct RunEndReply {
     pub checkpoint: Option<CheckpointBlock>,
 }
 
-/// A run is to be made that goes on from a checkpoint.
+/// A request to make a run that continues from a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunFork {
     /// A selector.

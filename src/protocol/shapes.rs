@@ -27,7 +27,7 @@ pub struct PathItem {
 }
 
 impl PathItem {
-    /// A path with a reason, if there is one.
+    /// Returns a path with a reason, if there is one.
     pub fn new(path: &RelPath, why: Option<String>) -> PathItem {
         let text = String::from_utf8_lossy(path.as_bytes()).into_owned();
         let exact = std::str::from_utf8(path.as_bytes()).is_ok();
@@ -46,7 +46,7 @@ pub struct List {
 }
 
 impl List {
-    /// True if nothing is in it.
+    /// Returns true if nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }
@@ -61,7 +61,7 @@ impl List {
         List::collect(paths.map(|(path, why)| (path, Some(why))))
     }
 
-    /// The first path, if there is one.
+    /// Returns the first path, if there is one.
     pub fn first(&self) -> Option<&str> {
         self.items.first().map(|item| item.path.as_str())
     }
@@ -205,7 +205,7 @@ pub struct PastEffect {
 }
 
 impl WarningBlock {
-    /// A warning that something is not as a person would expect.
+    /// Returns a warning that something is not as a person would expect.
     pub fn plain(code: &str, message: String) -> WarningBlock {
         WarningBlock { code: code.to_owned(), class: None, message, severity: Severity::Medium.into(), past: None }
     }

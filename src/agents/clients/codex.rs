@@ -47,7 +47,7 @@ pub(crate) const PROFILE: Profile = Profile {
     advice: Some("Codex runs no hook before you trust it, and says nothing: open `/hooks` in Codex and trust piton's."),
 };
 
-/// The first line of the text for the model has the exit code.
+/// Reads the exit code from the first line of the text for the model.
 fn outcome(payload: &Payload) -> ActionOutcome {
     let text = payload.at(&["/tool_response"]).and_then(Value::as_str).unwrap_or_default();
     let exit = text.strip_prefix("Exit code: ").and_then(|text| text.lines().next()?.trim().parse().ok());

@@ -26,7 +26,7 @@ pub const IDLE: Duration = Duration::from_mins(10);
 /// The longest path of a socket that every system takes.
 const MAX_SOCKET_PATH: usize = 100;
 
-/// The daemon's own directory.
+/// Returns the daemon's own directory.
 pub fn dir(home: &Home) -> PathBuf {
     home.path().join("daemon")
 }

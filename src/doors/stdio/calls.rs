@@ -352,7 +352,7 @@ fn told(stage: RestoreStage<'_>, (run, branch): (&str, &str), tell: &dyn Fn(Noti
                 checkpoint_type: record.kind.into(),
                 paths: plan.changes(),
             })));
-            progress(plan, 1, "what is there is saved; bringing files back");
+            progress(plan, 1, "the present files are saved; bringing files back");
         }
         RestoreStage::Applied(plan) => progress(plan, 2, "files are back"),
     }

@@ -103,7 +103,7 @@ fn value_after(
         [b'"' | b'\'', behind, ..] if start > from && behind.is_ascii_whitespace() => return None,
         [b'"' | b'\''] if start > from => return None,
         [quote @ (b'"' | b'\''), ..] => closing(bytes, start + 1, *quote).map_or(bytes.len(), |close| close + 1),
-        // A header or a line goes on behind a blank; an address is no value.
+        // A header or a line may continue after a blank; an address is no value.
         [b'/', b'/', ..] if sign == b':' => return None,
         _ => {
             let ends = |byte: &u8| byte.is_ascii_whitespace() || b"'\"&;|,<>)}`".contains(byte);

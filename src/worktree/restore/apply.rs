@@ -68,7 +68,8 @@ pub fn apply(
     Ok(finish(&root, commit))
 }
 
-/// The caller does not wait until the file system has freed many displaced files, or a large one.
+/// Returns the deferred removals of a plan: the caller does not wait until the file system has freed many displaced
+/// files, or a large one.
 fn deferred(root: &Dir, plan: &Plan) -> DeferredUnlink {
     let displaced = || plan.replace.iter().map(|(_, from, _)| from).chain(plan.delete.iter().map(|(_, from)| from));
     match displaced().count() > BULK || displaced().any(|from| from.size >= LARGE) {

@@ -119,8 +119,8 @@ impl ReadPlan {
         }
     }
 
-    /// The walk comes to directory `at`; what was read of it. `help` reads another one meanwhile, and says whether it
-    /// did.
+    /// Takes the listing of directory `at`, at which the walk has arrived. `help` reads another one meanwhile, and says
+    /// whether it did.
     pub(super) fn take(&self, at: usize, help: &mut dyn FnMut() -> bool) -> Option<DirListing> {
         for passed in self.passed.load(SeqCst)..at {
             self.pass(passed);
