@@ -259,7 +259,11 @@ impl Error {
     pub fn text(&self) -> String {
         let mut text = self.message.clone();
         if let Some(path) = &self.path {
-            text.push_str(&format!(": `{}`", path.display().to_string().replace('\n', "\\n")));
+            let shown = path.to_string_lossy();
+            // Quoted, and once, where it holds what ends a quotation or a line.
+            let is_odd =
+                path.to_str().is_none() || shown.chars().any(|c| c.is_control() || matches!(c, '"' | '\\' | '`'));
+            text.push_str(&if is_odd { format!(": {path:?}") } else { format!(": `{shown}`") });
         }
         if let Some(hint) = &self.hint {
             text.push_str(&format!("; {hint}"));

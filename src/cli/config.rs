@@ -10,7 +10,7 @@ use crate::checkpoint::runs::narrow::TrackedNow;
 use crate::engine::names::run_id;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::path::RelPath;
-use crate::model::text::{count, printable};
+use crate::model::text::{count, padded, printable};
 use crate::protocol::{CheckedDocument, List, SettingItem, SettingsDocument, TrackedBlock, TrustDocument};
 use crate::settings::{Effective, WORKSPACE_FILE, trust, user_file};
 use crate::sys::interrupt::Flow;
@@ -67,7 +67,7 @@ fn show(context: &Context) -> Result<Exit> {
     for setting in &effective.settings {
         let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
         let origin = print::faint(&printable(&setting.origin.to_string()));
-        add_line!(text, "{:<26} {:<32} {origin}", setting.key, printable(&value));
+        add_line!(text, "{:<26} {} {origin}", setting.key, padded(&printable(&value), 32));
     }
     print::data(&text)?;
     effective.faults().iter().for_each(|fault| print::warning(fault));

@@ -62,19 +62,25 @@ pub(super) fn agreed(question: &str) -> Option<Exit> {
     }
 }
 
-/// Prints the result of a verb that changed files, and returns its exit code.
+/// Prints the result of a verb that changed files, and returns its exit code. The words of the preview that was shown are
+/// not repeated.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub(super) fn finished(context: &Context, restored: &Restored, verb: &str) -> Result<Exit> {
+pub(super) fn finished(context: &Context, restored: &Restored, verb: &str, shown: Option<&Preview>) -> Result<Exit> {
     let outcome = &restored.outcome;
     let part = !outcome.failed.is_empty() || !restored.conflicts.is_empty();
     if context.json {
         print::json_as_declared(&replies::restored(restored))?;
     } else {
         let back = if verb == "Undone" { "piton redo" } else { Words::TERMINAL.undo() };
-        print::data(&report::outcome(&replies::restored(restored), verb, back))?;
-        restored.warnings.iter().for_each(|warning| print::warning(warning));
+        let said = shown.map(|shown| report::preview(&replies::preview(shown))).unwrap_or_default();
+        let text = report::outcome(&replies::restored(restored), verb, back);
+        let news = text.lines().filter(|line| !said.lines().any(|said| said == *line));
+        print::data(&news.map(|line| format!("{line}\n")).collect::<String>())?;
+        let known = shown.map(|preview| preview.warnings.as_slice()).unwrap_or_default();
+        let news = restored.warnings.iter().filter(|warning| !known.contains(warning));
+        news.for_each(|warning| print::warning(warning));
         outcome.warnings.iter().for_each(|(path, why)| print::warning(&format!("{}: {why}", path.display())));
     }
     Ok(if part {

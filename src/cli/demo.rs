@@ -55,7 +55,7 @@ type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 pub(super) fn demo(args: &DemoArgs) -> Result<Exit> {
     let scratch = Scratch::create(&std::env::temp_dir(), "piton-demo", "notes", args.keep)?;
     lay_out(&scratch.workspace())?;
-    print::data(&format!("A scratch copy of examples/workspace is in {}\n", scratch.workspace().display()))?;
+    print::data(&format!("A scratch copy of examples/workspace is in {}\n", print::path(&scratch.workspace())))?;
     let mut before_loss = Tree::new();
     let mut sidecar = Sidecar::start(scratch.command(&["sidecar"])?)?;
     for text in SESSION.lines() {

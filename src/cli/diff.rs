@@ -9,12 +9,12 @@ use super::context::Context;
 use super::exit::Exit;
 use super::named::{checkpoint, is_known, unknown_path};
 use super::print::{self, stat_text};
-use crate::checkpoint::catalog::diff::is_file_change;
+use crate::checkpoint::catalog::diff::{Change, is_file_change};
 use crate::checkpoint::{Checkpoint, Timeline};
-use crate::doors::replies;
+use crate::doors::{contents, replies};
 use crate::error::Result;
 use crate::model::path::RelPath;
-use crate::protocol::{DiffDocument, List};
+use crate::model::text::{padded, width};
 use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton diff`.
@@ -95,13 +95,13 @@ pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
             timeline.catalog().changes_to_present(&from, &present)?
         }
     };
-    changes.retain(|change| {
-        is_file_change(change) && (paths.is_empty() || paths.iter().any(|path| change.path.starts_with(path)))
-    });
-    let stat = timeline.catalog().stat(&changes)?;
+    changes.retain(|change| paths.is_empty() || paths.iter().any(|path| change.path.starts_with(path)));
     if context.json {
-        let files = List::of_paths(changes.iter().map(|change| &change.path));
-        print::json(&DiffDocument { stat: replies::stat(&stat), files })?;
+        let mut reply = contents::diff(&timeline, &from, to.as_ref(), &changes)?;
+        if args.stat {
+            reply.patch.clear();
+        }
+        print::json(&reply)?;
         return Ok(Exit::Done);
     }
     if changes.is_empty() {
@@ -110,19 +110,27 @@ pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     }
     let mut text = String::new();
     let mut patches = String::new();
-    let width = changes.iter().map(|change| change.path.display().chars().count()).max().unwrap_or(0).min(60);
-    for change in &changes {
+    let (files, directories): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(|change| is_file_change(change));
+    let columns = changes.iter().map(|change| width(&change.path.display())).max().unwrap_or(0).min(60);
+    for change in files {
         let patch = timeline.catalog().patch_of(change)?;
-        let how = match (&change.old, &change.new) {
-            (None, _) => " (new)",
-            (_, None) => " (deleted)",
-            _ => "",
+        let how = match contents::fate(change) {
+            "changed" => String::new(),
+            fate => format!(" ({fate})"),
         };
         let numbers = if patch.binary { "binary".to_owned() } else { format!("+{}/-{}", patch.plus, patch.minus) };
-        add_line!(text, " {:<width$} | {numbers}{how}", change.path.display());
+        add_line!(text, " {} | {numbers}{how}", padded(&change.path.display(), columns));
         patches.push_str(&patch.text);
     }
-    add_line!(text, " {}", stat_text(&replies::stat(&stat)));
+    for change in &directories {
+        add_line!(text, " {} | directory ({})", padded(&change.path.display(), columns), contents::fate(change));
+    }
+    let apart = match directories.len() {
+        0 => String::new(),
+        1 => ", 1 directory".to_owned(),
+        many => format!(", {many} directories"),
+    };
+    add_line!(text, " {}{apart}", stat_text(&replies::stat(&timeline.catalog().stat(&changes)?)));
     if !args.stat {
         text.push('\n');
         text.push_str(&print::patch(&print::harmless(&patches)));

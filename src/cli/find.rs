@@ -1,5 +1,6 @@
 //! `piton find`: the versions of a path in all checkpoints.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -9,7 +10,7 @@ use super::exit::Exit;
 use super::print;
 use crate::checkpoint::catalog::find::{Presence, Version};
 use crate::error::Result;
-use crate::model::text::bytes;
+use crate::model::text::{bytes, padded, shell_name, width};
 use crate::model::tree::Mode;
 use crate::protocol::{FindDocument, PathItem, PresenceWord, VersionItem};
 
@@ -44,7 +45,12 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
             let numbers: Vec<String> = version.checkpoints.iter().map(|c| c.record.ordinal.to_string()).collect();
             add_line!(text, "  {what}  in checkpoint {}", numbers.join(", "));
         }
-        add!(text, "\n  piton show N:{0}      print it\n  piton restore N {0}   bring it back\n", path.display());
+        // Relative to the working directory, as it was typed, and as a shell takes it.
+        let typed = args.path.as_os_str().as_bytes();
+        let back = shell_name(typed);
+        let columns = width("restore N ") + width(&back);
+        add!(text, "\n  piton {}  print it\n", padded(&format!("show N:{back}"), columns));
+        add!(text, "  piton restore N {back}  bring it back\n");
         print::data(&text)?;
     } else {
         let mut text = format!("No checkpoint holds {}", path.display());

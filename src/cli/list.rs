@@ -71,12 +71,12 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
         }
     }
     if context.json {
-        print::json_as_declared(&list_reply(listing, timeline.catalog().branch_of("local")?))?;
+        print::json_as_declared(&list_reply(listing, current_branch(&timeline)?))?;
     } else if empty {
         print::data(&none_text(&timeline, &query))?;
     } else {
-        let title = format!("Checkpoints for {}", printable(&timeline.workspace().path.to_string_lossy()));
-        let listing = list_reply(listing, String::new());
+        let title = format!("Checkpoints for {}", print::path(&timeline.workspace().path));
+        let listing = list_reply(listing, None);
         print::data(&report::list(&title, &listing, &Words::TERMINAL))?;
     }
     Context::leave(timeline);
@@ -87,6 +87,12 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     } else {
         Exit::Done
     })
+}
+
+/// Returns the branch of the run that recorded a codon last.
+fn current_branch(timeline: &Timeline) -> Result<Option<String>> {
+    let run = timeline.catalog().newest_run()?;
+    run.map_or(Ok(None), |run| timeline.catalog().current_branch(&run))
 }
 
 /// Says that no checkpoint is as it was asked for.

@@ -48,7 +48,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::sys::fs::deferred;
 use crate::sys::process;
 use context::Context;
@@ -78,7 +78,11 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            print::say(error.render().to_string().trim_end());
+            let text = error.render().to_string();
+            match std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json") {
+                true => print::error(&Error::new(Code::BadRequest, text.trim().trim_start_matches("error: ")), true),
+                false => print::say(text.trim_end()),
+            }
             return Exit::Usage.into();
         }
         Err(help) => {

@@ -1,13 +1,30 @@
 //! `piton` alone: the state of the protection in a few lines.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use super::context::Context;
+use super::doctor::clients;
 use super::exit::Exit;
 use super::print;
 use crate::checkpoint::capture::request::listed_skips;
+use crate::checkpoint::records::guarded::{Guarding, guarding};
+use crate::checkpoint::records::workspace::{Scope, scope_of};
+use crate::checkpoint::{Checkpoint, Timeline, Workspace};
 use crate::engine::workspace::why_off;
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::{count, printable};
+use crate::sys::clock::local_minute;
+
+/// The time for which a workspace counts as guarded after the last sidecar or daemon has begun there.
+const LATELY: Duration = Duration::from_secs(24 * 3600);
+
+/// The step where nothing guards.
+const INSTALL: &str = "  piton install --all                   guard the agent clients of this machine\n";
+
+/// Says what is done in a directory that is too broad to be captured as a whole.
+const BROAD: &str = "It is too broad for whole checkpoints: one holds only the files that an action is about to destroy, or \
+                     that you name (`piton checkpoint LABEL -- PATH`). In a project below it checkpoints are whole.\n";
 
 /// `piton` alone: a few lines.
 pub(super) fn overview(context: &mut Context) -> Result<Exit> {
@@ -15,60 +32,22 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
         return super::status::status(context);
     }
     let Some(workspace) = context.known_workspace()? else {
-        let root = context.root()?;
-        context.settings()?.faults().iter().for_each(|fault| print::warning(fault));
-        print::data(&format!(
-            "{} is not protected yet: no agent was guarded here and no checkpoint taken.\n\n\
-             \x20 piton checkpoint \"before the agent\"   take one now\n\
-             \x20 piton sidecar                         guard an agent (docs/PROTOCOL.md)\n\
-             \x20 piton demo                            see it at work\n",
-            printable(&root.to_string_lossy())
-        ))?;
-        return Ok(Exit::Nothing);
+        return unknown(context);
     };
     let timeline = context.timeline()?;
     let known = timeline.catalog().all()?;
-    let (all, mut broken) = (known.checkpoints.as_slice(), known.broken.clone());
-    broken.extend(timeline.catalog().damages()?);
-    let shown: Vec<_> = all.iter().filter(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn).collect();
-    let settings = context.settings()?;
-    let off = why_off(settings.policy.guard, &workspace.dir, &settings.origin("guard"));
-    let mut text = String::new();
-    let state = if off.is_some() { "is known, but NOT protected now" } else { "is protected" };
-    let root = printable(&workspace.path.to_string_lossy());
-    add_line!(text, "{} {state}, since {}.", print::bold(&root), print::local_time(&workspace.since));
-    if let Some(why) = off {
-        add_line!(text, "No checkpoint is taken before a loss: {}.", printable(&why));
+    let mut broken = known.broken.clone();
+    for damage in timeline.catalog().look_for_damages()? {
+        if !broken.contains(&damage) {
+            broken.push(damage);
+        }
     }
-    for mistake in &settings.mistakes {
-        add_line!(text, "Settings: {}.", printable(&mistake.text()));
-    }
+    let shown: Vec<_> =
+        known.checkpoints.iter().filter(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn).collect();
+    let mut text = state(context, &workspace)?;
     match shown.last() {
         None => text.push_str("No checkpoint yet.\n"),
-        Some(last) => {
-            add_line!(
-                text,
-                "{}; the last: {} ({}, {}).",
-                count(shown.len() as u64, "checkpoint"),
-                last.record.ordinal,
-                print::local_time(&last.record.time),
-                printable(&last.record.reason)
-            );
-            // A damaged one is reported below.
-            let contents = timeline.catalog().contents(last);
-            let skips = contents.map(|(_, coverage)| listed_skips(&coverage)).unwrap_or_default();
-            if !skips.is_empty() {
-                let names: Vec<String> =
-                    skips.iter().take(3).map(|(path, why)| format!("{} ({why})", path.display())).collect();
-                add_line!(
-                    text,
-                    "Left out: {}: {}{}",
-                    count(skips.len() as u64, "path"),
-                    names.join(", "),
-                    if skips.len() > 3 { ", …" } else { "" }
-                );
-            }
-        }
+        Some(last) => text.push_str(&newest(&timeline, last, shown.len())),
     }
     if let Err(error) = timeline.catalog().refuse_interrupted() {
         add_line!(text, "{}", error.text());
@@ -77,4 +56,92 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
     text.push_str("\n  piton list · piton diff N · piton restore N · piton undo\n");
     print::data(&text)?;
     Ok(if broken.is_empty() { Exit::Done } else { Exit::Damaged })
+}
+
+fn unknown(context: &Context) -> Result<Exit> {
+    let root = context.root()?;
+    context.settings()?.faults().iter().for_each(|fault| print::warning(fault));
+    let (shown, clients) = (print::path(&root), clients::guarding(context, &root));
+    let is_broad = scope_of(&root) == Scope::TargetsOnly;
+    let mut text = match clients.as_slice() {
+        [] => format!("{shown} is not protected: no agent client has hooks of piton's, and no checkpoint was taken.\n"),
+        clients => format!(
+            "{shown} is guarded by the hooks of {} from their first action here on; no checkpoint was taken yet.\n",
+            clients.join(", ")
+        ),
+    };
+    if is_broad {
+        text.push_str(BROAD);
+    }
+    if clients.is_empty() {
+        add!(text, "\n{INSTALL}");
+    }
+    if !is_broad {
+        text.push_str("  piton checkpoint \"before the agent\"   take one now\n");
+    }
+    text.push_str("  piton demo                            see it at work\n");
+    print::data(&text)?;
+    Ok(Exit::Nothing)
+}
+
+/// Says whether the workspace is protected, and by whom.
+fn state(context: &Context, workspace: &Workspace) -> Result<String> {
+    let settings = context.settings()?;
+    let off = why_off(settings.policy.guard, &workspace.dir, &settings.origin("guard"));
+    let clients = clients::guarding(context, &workspace.path);
+    let at_work = match guarding(&workspace.dir)? {
+        Guarding::Now => Some("a sidecar, proxy or daemon of piton's is at work here".to_owned()),
+        Guarding::Since(time) if time.elapsed().is_ok_and(|since| since < LATELY) => {
+            let ms = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+            Some(format!("a sidecar or daemon of piton's began work here on {}", local_minute(ms as i64)))
+        }
+        Guarding::Since(_) | Guarding::Never => None,
+    };
+    let by = match clients.as_slice() {
+        [] => at_work,
+        clients => Some(format!("the hooks of {}", clients.join(", "))),
+    };
+    let root = print::bold(&print::path(&workspace.path));
+    let since = print::local_time(&workspace.since);
+    let mut text = match (&off, &by) {
+        (Some(why), _) => format!(
+            "{root} is known since {since}, but NOT protected now.\n\
+             No checkpoint is taken before a loss: {}.\n",
+            printable(why)
+        ),
+        (None, Some(by)) => format!("{root} is protected, known since {since}: {by}.\n"),
+        (None, None) => format!(
+            "{root} is known since {since}, but NOT protected now: no agent client has working hooks of piton's, and \
+             no sidecar is at work.\n{INSTALL}"
+        ),
+    };
+    if workspace.scope == Scope::TargetsOnly {
+        text.push_str(BROAD);
+    }
+    for mistake in &settings.mistakes {
+        add_line!(text, "Settings: {}.", printable(&mistake.text()));
+    }
+    Ok(text)
+}
+
+fn newest(timeline: &Timeline, last: &Checkpoint, number: usize) -> String {
+    let mut text = String::new();
+    add_line!(
+        text,
+        "{}; the last: {} ({}, {}).",
+        count(number as u64, "checkpoint"),
+        last.record.ordinal,
+        print::local_time(&last.record.time),
+        printable(&last.record.reason)
+    );
+    // A damaged one is told among the damages.
+    let contents = timeline.catalog().contents(last);
+    let skips = contents.map(|(_, coverage)| listed_skips(&coverage)).unwrap_or_default();
+    if !skips.is_empty() {
+        let names: Vec<String> =
+            skips.iter().take(3).map(|(path, why)| format!("{} ({why})", path.display())).collect();
+        let more = if skips.len() > 3 { ", …" } else { "" };
+        add_line!(text, "Left out: {}: {}{more}", count(skips.len() as u64, "path"), names.join(", "));
+    }
+    text
 }

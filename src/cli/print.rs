@@ -1,13 +1,14 @@
 //! Printing: data to stdout, talk to stderr, colours on a terminal only.
 
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdin, stdout};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::checkpoint::catalog::diff::MAX_COUNTED_FILES;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::text::{count, printable, printable_lines};
+use crate::model::text::{count, git_quoted, printable, printable_lines};
 use crate::protocol::{FailedVerb, StatBlock, VerbError};
 
 /// Prints data. A closed pipe ends the program quietly, because its reader wants no more.
@@ -23,7 +24,7 @@ pub(super) fn data(text: &str) -> Result<()> {
 
 /// Returns a path on one line of talk or text.
 pub(super) fn path(path: &Path) -> String {
-    printable(&path.to_string_lossy())
+    git_quoted(path.as_os_str().as_bytes())
 }
 
 /// Prints a value as one JSON document, its fields in the order of the alphabet.
@@ -145,6 +146,14 @@ pub(super) fn local_time(rfc3339: &str) -> String {
         Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
         // The time comes from a record that may be foreign, so it is made printable.
         Err(_) => printable(rfc3339),
+    }
+}
+
+/// A line of the record of mishaps, which begins with its time.
+pub(super) fn mishap(line: &str) -> String {
+    match line.split_once(' ') {
+        Some((time, text)) => format!("{} {}", local_time(time), printable(text)),
+        None => printable(line),
     }
 }
 

@@ -111,15 +111,21 @@ fn section(text: &mut String, title: &str, paths: &List) {
     add_line!(text, "  {title}:");
     for item in paths.items.iter().take(SHOWN) {
         let why = item.why.as_ref().map(|why| format!("  ({})", printable(why))).unwrap_or_default();
-        add_line!(text, "    {}{why}", shown(&item.path));
+        add_line!(text, "    {}{why}", item.shown());
     }
     if paths.total > SHOWN {
         add_line!(text, "    … and {} more", paths.total - SHOWN);
     }
 }
 
-fn shown(path: &str) -> String {
-    if path.is_empty() { ".".to_owned() } else { printable(path) }
+/// Counts the files of a list; its directories are said apart.
+fn counted(paths: &List) -> String {
+    let files = paths.total - paths.directories.min(paths.total);
+    match paths.directories {
+        0 => files.to_string(),
+        1 => format!("{files} (and 1 directory)"),
+        many => format!("{files} (and {many} directories)"),
+    }
 }
 
 /// Renders the result of a restore. `verb` is `Restored`, `Undone` and the like; `back` is the command that takes it back.
@@ -128,14 +134,14 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
     let mut text = format!(
         "{verb}: checkpoint {}. {} brought back, {} changed, {} deleted, {} kept.\n",
         outcome.target.as_ref().map_or(0, |target| target.n),
-        done.created.total,
-        done.replaced.total,
-        done.deleted.total,
-        done.kept.total
+        counted(&done.created),
+        counted(&done.replaced),
+        counted(&done.deleted),
+        counted(&done.kept)
     );
     for item in &done.failed.items {
         let why = item.why.as_deref().unwrap_or_default();
-        add_line!(text, "  not changed: {}  ({})", shown(&item.path), printable(why));
+        add_line!(text, "  not changed: {}  ({})", item.shown(), printable(why));
     }
     section(&mut text, "left as it is", &done.not_agreed);
     for line in outcome.warnings.iter().filter_map(not_undone) {
@@ -207,7 +213,7 @@ pub(super) fn list(title: &str, listing: &ListReply, words: &Words) -> String {
 
 /// "[not held: cache (30 MB), vendor/.git]"; `None` where everything is held.
 fn not_held(gaps: &[NotHeld]) -> Option<String> {
-    let sentence = coverage::not_held(gaps.iter().map(|gap| (printable(&gap.item.path), gap.weight())))?;
+    let sentence = coverage::not_held(gaps.iter().map(|gap| (gap.item.shown(), gap.weight())))?;
     Some(format!("[{sentence}]"))
 }
 
@@ -242,7 +248,8 @@ mod tests {
         };
         let plain = |text: &str| WarningBlock::plain("incomplete", text.to_owned());
         let target = TargetBlock { n: 5, time: time(), reason: "r".into(), ..TargetBlock::default() };
-        let some = List { total: 1, items: vec![PathItem { path: "a\u{1b}".into(), ..PathItem::default() }] };
+        let some =
+            List { total: 1, directories: 0, items: vec![PathItem { path: "a\u{1b}".into(), ..PathItem::default() }] };
         let before = PreviewReply {
             target: target.clone(),
             plan: PlanLists { create: some.clone(), ..PlanLists::default() },
@@ -258,7 +265,7 @@ mod tests {
             ..RestoreReply::default()
         };
         let said = answer(&before, &after, "Restored", "/undo");
-        for line in ["    a\\u{1b}\n", "  1 file, +2/-0\n", "[shell: psql -c x]", "left out", "note: late"] {
+        for line in ["    \"a\\033\"\n", "  1 file, +2/-0\n", "[shell: psql -c x]", "left out", "note: late"] {
             assert_eq!(said.matches(line).count(), 1, "{line}: {said}");
         }
         assert!(said.contains("Restored: checkpoint 5. 1 brought back, 0 changed") && said.contains("`/undo` takes"));

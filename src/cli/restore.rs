@@ -56,7 +56,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     if args.go_on || args.abort {
         let restored = timeline.resume(args.go_on, &|| Flow::Continue)?;
         print::settled(timeline.leave());
-        return finished(context, &restored, if args.go_on { "Finished" } else { "Given up" });
+        return finished(context, &restored, if args.go_on { "Finished" } else { "Given up" }, None);
     }
     let checkpoint = checkpoint(&mut timeline, args.checkpoint.as_deref())?;
     let paths = context.paths(timeline.workspace(), &args.paths)?;
@@ -78,7 +78,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let restore = if args.yes { restore } else { restore.agreeing(&preview) };
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
-    finished(context, &restored, "Restored")
+    finished(context, &restored, "Restored", Some(&preview))
 }
 
 fn export(

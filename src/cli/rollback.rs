@@ -11,7 +11,7 @@ use crate::checkpoint::history::request::Restore;
 use crate::checkpoint::runs::rollback::Aim;
 use crate::doors::replies;
 use crate::error::{Code, Error, Result};
-use crate::model::text::printable;
+use crate::model::text::{printable, shell_name};
 use crate::sys::interrupt::Flow;
 use clap::Args;
 
@@ -70,7 +70,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exi
         let part = !rolled.restored.outcome.failed.is_empty() || !rolled.restored.conflicts.is_empty();
         return Ok(if part { Exit::Part } else { Exit::Done });
     }
-    let exit = finished(context, &rolled.restored, "Rolled back")?;
+    let exit = finished(context, &rolled.restored, "Rolled back", Some(&preview))?;
     print::data(&format!("Run {} continues on {}; its old timeline stays.\n", rolled.run, rolled.next_branch))?;
     // The run has moved, even where no file had to.
     Ok(if exit == Exit::Nothing { Exit::Done } else { exit })
@@ -88,11 +88,13 @@ fn aim(words: &[String]) -> Result<Aim> {
         },
         [] => Ok(Aim::Checkpoint(NEWEST.to_owned())),
         [selector] => Ok(Aim::Checkpoint((*selector).to_owned())),
-        [selector, path, ..] => Err(Error::new(
-            Code::BadRequest,
-            "a rollback brings everything back, not single paths",
-        )
-        .hint(format!("`piton restore {} {}` brings one file back", printable(selector), printable(path)))),
+        [selector, path, ..] => {
+            Err(Error::new(Code::BadRequest, "a rollback brings everything back, not single paths").hint(format!(
+                "`piton restore {} {}` brings one file back",
+                shell_name(selector.as_bytes()),
+                shell_name(path.as_bytes())
+            )))
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
     let (rows, faults) = timeline.runs()?;
     let shown = &rows[rows.len().saturating_sub(args.limit)..];
     if context.json {
-        print::json(&replies::runs(shown, faults.clone()))?;
+        print::json(&replies::runs(shown, faults.clone(), &context.home))?;
     } else if rows.is_empty() {
         print::data("No runs yet.\n")?;
     } else {

@@ -9,14 +9,15 @@ use super::print;
 use crate::checkpoint::capture::request::listed_skips;
 use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::{Checkpoint, Timeline};
-use crate::doors::replies;
+use crate::doors::{contents, replies};
 use crate::error::{Error, Result};
 use crate::model::build::stored_path;
 use crate::model::checkpoint::Record;
+use crate::model::manifest::ManifestEntry;
 use crate::model::path::RelPath;
 use crate::model::text::{bytes, printable};
 use crate::model::tree::Mode;
-use crate::protocol::{List, ShowDocument, ShowFileDocument};
+use crate::protocol::{List, PathItem, ShowDirectoryDocument, ShowDocument, ShowFileDocument};
 
 /// The arguments of `piton show`.
 #[derive(Debug, Args)]
@@ -57,8 +58,8 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     let skips = listed_skips(&coverage);
     let record = &checkpoint.record;
     if context.json {
-        let facts = replies::facts(checkpoint, &coverage);
-        print::json(&ShowDocument { facts, paths: List::of_paths(manifest.iter().map(|(path, _)| path)) })?;
+        let shown = contents::shown(checkpoint, &manifest, &coverage);
+        print::json(&ShowDocument { checkpoint: shown, paths: entries(manifest.iter()) })?;
         return Ok(Exit::Done);
     }
     let mut text = print::bold(&format!("Checkpoint {} ({})", record.ordinal, checkpoint.id));
@@ -82,7 +83,12 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
             add_line!(text, "{name:<8} {}", printable(&value));
         }
     }
-    add!(text, "reason   {}\nfiles    {} ({})\n", printable(&record.reason), record.files, bytes(record.bytes));
+    add!(text, "reason   {}\nfiles    {} ({})", printable(&record.reason), record.files, bytes(record.bytes));
+    match replies::directories(&manifest) {
+        0 => text.push('\n'),
+        1 => text.push_str(", and 1 directory\n"),
+        many => add_line!(text, ", and {many} directories"),
+    }
     for (path, why) in &skips {
         add_line!(text, "left out {}  {why}", path.display());
     }
@@ -90,11 +96,18 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     for (path, entry) in
         manifest.iter().filter(|(path, entry)| entry.mode() != Mode::Dir || manifest.inside(path).next().is_none())
     {
-        let slash = if entry.mode() == Mode::Dir { "/" } else { "" };
-        add_line!(text, "{:04o}  {}{slash}", entry.perm, path.display());
+        add_line!(text, "{:04o}  {}", entry.perm, shown(path, entry.mode()));
     }
     print::data(&text)?;
     Ok(Exit::Done)
+}
+
+fn shown(path: &RelPath, mode: Mode) -> String {
+    PathItem { dir: mode == Mode::Dir, ..PathItem::new(path, None) }.shown()
+}
+
+fn entries<'m>(entries: impl Iterator<Item = (&'m RelPath, &'m ManifestEntry)>) -> List {
+    List::of_entries(entries.map(|(path, entry)| (path, entry.mode() == Mode::Dir)))
 }
 
 fn codon_text(record: &Record) -> String {
@@ -110,14 +123,21 @@ fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, pa
     };
     if mode == Mode::Dir {
         let (manifest, _) = timeline.catalog().contents(checkpoint)?;
-        let inside = manifest.inside(path).map(|(path, _)| format!("{}\n", path.display()));
-        print::data(&inside.collect::<String>())?;
+        if context.json {
+            let of = PathItem { dir: true, ..PathItem::new(path, None) };
+            let n = checkpoint.record.ordinal;
+            print::json(&ShowDirectoryDocument { n, of, paths: entries(manifest.inside(path)) })?;
+        } else {
+            let inside = manifest.inside(path).map(|(path, entry)| format!("{}\n", shown(path, entry.mode())));
+            print::data(&inside.collect::<String>())?;
+        }
         return Ok(Exit::Done);
     }
     if context.json {
         let stored = String::from_utf8_lossy(&stored_path(path)).into_owned();
         let bytes = timeline.store().blob_size(&id)?;
-        print::json(&ShowFileDocument { id: id.to_string(), stored_path: stored, bytes })?;
+        let (n, of) = (checkpoint.record.ordinal, PathItem::new(path, None));
+        print::json(&ShowFileDocument { n, of, id: id.to_string(), stored_path: stored, bytes })?;
         return Ok(Exit::Done);
     }
     match timeline.store().copy_blob(&id, &mut std::io::stdout().lock()) {

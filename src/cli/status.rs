@@ -1,17 +1,49 @@
 //! `piton status`.
 
+use std::time::{Duration, Instant};
+
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
+use crate::checkpoint::Workspace;
+use crate::checkpoint::records::guarded::{Guarding, guarding};
 use crate::doors::replies;
+use crate::doors::socket::Link;
 use crate::engine::workspace::why_off;
 use crate::error::Result;
 use crate::model::text::printable;
-use crate::protocol::{Interrupted, StatusDocument, StatusFacts, spelling};
+use crate::protocol::{
+    Body, Interrupted, OpenReply, StatusDocument, StatusFacts, WatcherWord, WatchingQuery, spelling,
+};
 use crate::settings::{Effective, Mistake};
 
 /// Of each list, the newest that are shown.
 const SHOWN: usize = 10;
+
+/// The time that a daemon may take to tell of its watcher.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Returns the state of the watcher of a workspace: that of the daemon, if it has it open.
+fn watcher(context: &Context, workspace: &Workspace) -> Result<WatcherWord> {
+    if guarding(&workspace.dir)? != Guarding::Now {
+        return Ok(WatcherWord::None);
+    }
+    let told = Link::to_running(&context.home).ok().flatten().and_then(|mut link| {
+        let query = WatchingQuery { workspace: workspace.path.to_string_lossy().into_owned() };
+        let id = link.send(&Body::Watching(query)).ok()?;
+        link.reply::<OpenReply>(id, Instant::now() + PATIENCE).ok().flatten()
+    });
+    // A daemon that cannot be asked is one process among others.
+    Ok(told.filter(|reply| reply.open).map_or(WatcherWord::Elsewhere, |reply| reply.watcher))
+}
+
+fn watcher_text(watcher: WatcherWord) -> String {
+    match watcher {
+        WatcherWord::None => "none at work".to_owned(),
+        WatcherWord::Elsewhere => "in the process of a sidecar or proxy, which cannot be asked from here".to_owned(),
+        word => format!("{} (the daemon's)", spelling(&word)),
+    }
+}
 
 /// Prints the state of the protection.
 ///
@@ -19,11 +51,13 @@ const SHOWN: usize = 10;
 /// Returns the error of what could not be done.
 pub(super) fn status(context: &mut Context) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    let facts = replies::status(&mut timeline)?;
+    let damages = timeline.catalog().look_for_damages()?;
+    let facts = replies::status(&mut timeline, damages)?;
     let settings = context.settings()?;
     let facts = StatusFacts {
         guard_off: why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard")),
         warnings: settings.faults(),
+        watcher: watcher(context, timeline.workspace())?,
         ..facts
     };
     let exit = if facts.broken.is_empty() { Exit::Done } else { Exit::Damaged };
@@ -44,11 +78,15 @@ fn text(facts: &StatusFacts, settings: &Effective) -> String {
         ("scope", spelling(&workspace.scope)),
         ("since", print::local_time(workspace.since.as_deref().unwrap_or_default())),
         ("guard", facts.guard.text()),
-        ("watcher", spelling(&facts.watcher)),
+        ("watcher", watcher_text(facts.watcher)),
         ("store", printable(&facts.store)),
         ("checkpoints", facts.checkpoints.to_string()),
     ] {
         add_line!(text, "{name:<12} {value}");
+    }
+    if facts.broken.is_empty() {
+        let looked = "refs, directories and the ends of packs; `piton doctor` reads all contents";
+        add_line!(text, "{:<12} {looked}", "looked at");
     }
     if let Some(last) = &facts.last {
         let (time, reason) = (print::local_time(&last.time), printable(&last.reason));
@@ -70,7 +108,8 @@ fn text(facts: &StatusFacts, settings: &Effective) -> String {
     ];
     for (name, list) in lists {
         for item in list.iter().filter(|item| !is_told(item)).rev().take(SHOWN) {
-            add_line!(text, "{name:<12} {}", printable(item));
+            let shown = if name == "mishap" { print::mishap(item) } else { printable(item) };
+            add_line!(text, "{name:<12} {shown}");
         }
     }
     text

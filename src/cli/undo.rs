@@ -73,5 +73,5 @@ fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<
     let restore = if args.yes { restore } else { restore.agreeing(&preview) };
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
-    finished(context, &restored, if direction == Direction::Undo { "Undone" } else { "Redone" })
+    finished(context, &restored, if direction == Direction::Undo { "Undone" } else { "Redone" }, Some(&preview))
 }

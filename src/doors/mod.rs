@@ -1,6 +1,7 @@
 //! The doors: each translates one client's language into events, and decisions into its answers (rank 5).
 
 mod aloud;
+pub mod contents;
 pub mod mcp;
 mod output;
 pub mod replies;

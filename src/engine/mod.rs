@@ -31,7 +31,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::checkpoint::{Home, Timeline, Workspace, records::mishaps};
+use crate::checkpoint::records::{guarded::GuardMark, mishaps};
+use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::error::Result;
 use rules::{Followed, FollowedSettings};
 use state::Sessions;
@@ -99,7 +100,9 @@ impl Engine {
         let rules = FollowedSettings::load(root, &self.home, &self.flags)?;
         let timeline = Timeline::open(&self.home, workspace.clone(), rules.in_force().policy.clone())?;
         let worker = Worker::start(timeline);
-        Ok(OpenWorkspace { workspace, worker, rules })
+        // Without the mark it is guarded all the same; only `piton` alone would not say so.
+        let mark = GuardMark::set(&workspace.dir).inspect_err(|error| tracing::warn!(%error, "no mark")).ok();
+        Ok(OpenWorkspace { workspace, worker, rules, _mark: mark })
     }
 
     /// Returns the root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the

@@ -176,7 +176,13 @@ impl Session {
         self.client = opening.client.as_deref().map(|client| recorded(client, 64)).or(self.client.take());
         self.reaches_model = opening.reaches_model.unwrap_or(true);
         self.waits = opening.waits.unwrap_or(self.waits);
-        let known = opening.session.as_deref().is_some_and(|session| self.go_on_with(&run_id(session)));
+        let known = opening.session.as_deref().is_some_and(|session| {
+            let run = run_id(session);
+            let known = self.go_on_with(&run);
+            let named = (run != session).then(|| recorded(session, 64));
+            self.state().tell_client(self.client.clone(), named);
+            known
+        });
         let workspace = self.workspace()?;
         // For a client that does not wait, the turn's own checkpoint has to come first.
         if !known && self.waits {
@@ -252,6 +258,11 @@ impl Session {
                 session.tell(Notice::JobFailed { reason: error.text(), is_base: false });
             }
         });
+    }
+
+    /// Returns the workspace with exactly this root, if anybody has it open.
+    pub fn opened(&self, root: &Path) -> Option<Arc<OpenWorkspace>> {
+        self.engine.opened(root)
     }
 
     /// Returns the session's workspace, open.

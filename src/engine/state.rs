@@ -42,6 +42,10 @@ pub struct SessionState {
     pub notes: Vec<String>,
     /// The length up to which the journal of each workspace was reported, by workspace id.
     pub told: BTreeMap<String, JournalMark>,
+    /// The name by which the session's client calls itself.
+    pub client: Option<String>,
+    /// The client's own name of the session, where that is no id of piton's.
+    pub named: Option<String>,
     /// The open run, which ends with its connection.
     #[serde(skip)]
     pub open_run: bool,
@@ -63,6 +67,16 @@ impl SessionState {
     /// Makes the state of a session without a name, which ends with its connection.
     pub fn unnamed() -> SessionState {
         SessionState { run: "local".to_owned(), ..SessionState::default() }
+    }
+
+    /// Notes by which names the client calls itself and the session; kept where that is news.
+    pub fn tell_client(&mut self, client: Option<String>, named: Option<String>) {
+        let is_news = |told: &Option<String>, known: &Option<String>| told.is_some() && told != known;
+        if is_news(&client, &self.client) || is_news(&named, &self.named) {
+            self.client = client.or(self.client.take());
+            self.named = named.or(self.named.take());
+            self.keep();
+        }
     }
 
     /// Writes the state to its file, if the session has a name.
@@ -94,6 +108,16 @@ impl SessionState {
     }
 }
 
+/// Returns the names that the session of a run has given its client and itself, as far as they are kept.
+pub fn told_names(home: &Home, run: &str) -> (Option<String>, Option<String>) {
+    let state = SessionState::load(run, &dir(home).join(run)).unwrap_or_default();
+    (state.client, state.named)
+}
+
+fn dir(home: &Home) -> PathBuf {
+    home.path().join("sessions")
+}
+
 /// A session that connections share.
 pub type SharedState = Arc<Mutex<SessionState>>;
 
@@ -108,7 +132,7 @@ pub struct Sessions {
 impl Sessions {
     /// Makes the sessions of a home.
     pub fn of(home: &Home) -> Sessions {
-        Sessions { dir: home.path().join("sessions"), known: Mutex::default() }
+        Sessions { dir: dir(home), known: Mutex::default() }
     }
 
     /// Returns the session of a run; `true` when it was known before, here or in another process.

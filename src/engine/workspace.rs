@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::reach;
 use super::rules::{FollowedSettings, InForce};
 use super::worker::Worker;
+use crate::checkpoint::records::guarded::GuardMark;
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::{Home, Workspace};
 use crate::classify::Context;
@@ -19,6 +20,8 @@ pub struct OpenWorkspace {
     /// The thread that works on its timeline.
     pub worker: Worker,
     pub(super) rules: FollowedSettings,
+    /// Tells others that somebody guards it.
+    pub(super) _mark: Option<GuardMark>,
 }
 
 impl OpenWorkspace {

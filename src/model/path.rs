@@ -136,12 +136,12 @@ impl RelPath {
         if self.is_root() { root.to_owned() } else { root.join(self.to_path()) }
     }
 
-    /// For people: lossy UTF-8, control characters escaped, `.` for the root.
+    /// For people: quoted as git does where it must be, `.` for the root.
     pub fn display(&self) -> String {
         if self.is_root() {
             return ".".to_owned();
         }
-        crate::model::text::printable(&String::from_utf8_lossy(&self.0))
+        crate::model::text::git_quoted(&self.0)
     }
 }
 

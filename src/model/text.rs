@@ -6,14 +6,73 @@ pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-                out.extend(c.escape_unicode());
-            }
             c if c.is_control() => out.extend(c.escape_default()),
+            c if is_format(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
     out
+}
+
+/// True for characters that change how a terminal shows others, and are not seen themselves.
+fn is_format(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Returns a file's name as git quotes it: as it is, or, if it holds what no line shows, in double quotes with git's escapes.
+pub fn git_quoted(name: &[u8]) -> String {
+    let mut out = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' | '\\' => out.extend(['\\', c]),
+                '\u{7}' => out.push_str("\\a"),
+                '\u{8}' => out.push_str("\\b"),
+                '\t' => out.push_str("\\t"),
+                '\n' => out.push_str("\\n"),
+                '\u{b}' => out.push_str("\\v"),
+                '\u{c}' => out.push_str("\\f"),
+                '\r' => out.push_str("\\r"),
+                c if c.is_control() || is_format(c) => octal(&mut out, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                c => out.push(c),
+            }
+        }
+        octal(&mut out, chunk.invalid());
+    }
+    if out.as_bytes() == name { out } else { format!("\"{out}\"") }
+}
+
+fn octal(out: &mut String, bytes: &[u8]) {
+    bytes.iter().for_each(|byte| out.push_str(&format!("\\{byte:03o}")));
+}
+
+/// Returns a file's name as one word that a person copies into a shell; one that no line shows is written with escapes (`$'…'`).
+pub fn shell_name(name: &[u8]) -> String {
+    let plain = std::str::from_utf8(name).ok().filter(|text| !text.chars().any(|c| c.is_control() || is_format(c)));
+    if let Some(text) = plain {
+        return shell_word(text);
+    }
+    let escaped: String = name
+        .iter()
+        .map(|byte| match byte {
+            b'\'' | b'\\' => format!("\\{}", *byte as char),
+            b'\n' => "\\n".to_owned(),
+            b'\t' => "\\t".to_owned(),
+            b' '..=b'~' => (*byte as char).to_string(),
+            byte => format!("\\{byte:03o}"),
+        })
+        .collect();
+    format!("$'{escaped}'")
+}
+
+/// Returns the columns that a text takes on a terminal.
+pub fn width(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(text)
+}
+
+/// Fills a text with blanks up to so many columns of a terminal.
+pub fn padded(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
 /// As [`printable`], but lines stay lines and tabs tabs.
@@ -73,6 +132,28 @@ mod tests {
         assert_eq!(printable("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\nc");
         assert_eq!(printable("naïve 日本"), "naïve 日本");
         assert_eq!(printable("a\u{202e}b"), "a\\u{202e}b");
+    }
+
+    #[test]
+    fn names_are_quoted_as_git_does_and_only_where_they_must() {
+        let table: [(&[u8], &str, &str); 7] = [
+            (b"a b.txt", "a b.txt", "'a b.txt'"),
+            ("日本.txt".as_bytes(), "日本.txt", "'日本.txt'"),
+            (b"it's", "it's", "'it'\\''s'"),
+            (b"q\"u", "\"q\\\"u\"", "'q\"u'"),
+            (b"n\nl\\", "\"n\\nl\\\\\"", "$'n\\nl\\\\'"),
+            (b"\xff'\x1b", "\"\\377'\\033\"", "$'\\377\\'\\033'"),
+            ("a\u{202e}b".as_bytes(), "\"a\\342\\200\\256b\"", "$'a\\342\\200\\256b'"),
+        ];
+        for (name, quoted, word) in table {
+            assert_eq!((git_quoted(name).as_str(), shell_name(name).as_str()), (quoted, word));
+        }
+    }
+
+    #[test]
+    fn columns_count_as_a_terminal_shows_them() {
+        assert_eq!((width("日本.txt"), width("e\u{301}")), (8, 1));
+        assert_eq!(padded("日本", 6), "日本  ");
     }
 
     #[test]

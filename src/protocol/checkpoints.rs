@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::restores::TargetBlock;
 use super::shapes::{CheckpointBlock, List, NotHeld, StatBlock};
 use super::words::Word;
 use crate::model::checkpoint::CheckpointKind;
@@ -93,8 +94,8 @@ pub struct ListItem {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListReply {
-    /// The branch of the session's run.
-    pub current_branch: String,
+    /// The branch on which the run's next typed checkpoint goes, if it is there or a rollback has named it.
+    pub current_branch: Option<String>,
     /// The number of checkpoints, those that were cut off among them.
     pub total: usize,
     /// The newest first.
@@ -137,6 +138,8 @@ pub struct CheckpointFacts {
     pub reason: String,
     /// The number of files that it holds.
     pub files: u64,
+    /// The number of directories that it holds.
+    pub directories: u64,
     /// The bytes that it holds.
     pub bytes: u64,
     /// Marks, such as `partial` and `secrets`.
@@ -186,10 +189,17 @@ pub struct Diff {
 /// The answer to `checkpoint.diff`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiffReply {
+    /// The older side.
+    pub from: TargetBlock,
+    /// The newer side; `null` for the files as they are now.
+    pub to: Option<TargetBlock>,
     /// Files and lines.
     pub stat: StatBlock,
-    /// The files that differ.
+    /// The files that differ, each `new`, `deleted` or `changed`.
     pub files: List,
+    /// The directories that came or went without a file in them.
+    #[serde(default, skip_serializing_if = "List::is_empty")]
+    pub directories: List,
     /// A unified diff.
     pub patch: String,
     /// True if the patch was cut.

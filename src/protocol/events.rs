@@ -58,8 +58,10 @@ pub enum WatcherWord {
     Cold,
     /// No watcher is possible, or polling is wanted.
     Scan,
-    /// None is wanted.
+    /// None is wanted, or none is at work.
     None,
+    /// A sidecar or proxy has it, which the command line cannot ask.
+    Elsewhere,
     /// A way of a later version.
     #[serde(other)]
     Unknown,

@@ -48,12 +48,15 @@ pub use runs::{
 pub use shapes::{
     CheckpointBlock, CheckpointStatus, List, NotHeld, PastEffect, PathItem, StatBlock, WarningBlock, not_held_sentence,
 };
-pub use status::{ReloadReply, StatusFacts, StatusLast, StatusReply, UnwatchedBlock, UnwatchedItem, WatchingBlock};
+pub use status::{
+    OpenReply, ReloadReply, StatusFacts, StatusLast, StatusReply, UnwatchedBlock, UnwatchedItem, WatchingBlock,
+    WatchingQuery,
+};
 pub use verbs::{
-    CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DiffDocument, DoctorDocument,
-    DoctorRow, ExportDocument, FailedVerb, FetchDocument, FindDocument, InstallDocument, InstallItem, InstallOutcome,
-    MendBlock, OffDocument, OnDocument, PresenceWord, PushDocument, RefFinding, RefsDocument, RefusedRef, RemoteItem,
-    RemoteListDocument, RowState, SettingItem, SettingsDocument, ShowDocument, ShowFileDocument, StatusDocument,
-    StopDocument, TrackedBlock, TrustDocument, VerbError, VersionItem, WithheldItem,
+    CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DoctorDocument, DoctorRow,
+    ExportDocument, FailedVerb, FetchDocument, FindDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock,
+    OffDocument, OnDocument, PresenceWord, PushDocument, RefFinding, RefsDocument, RefusedRef, RemoteItem,
+    RemoteListDocument, RowState, SettingItem, SettingsDocument, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
+    StatusDocument, StopDocument, TrackedBlock, TrustDocument, VerbError, VersionItem, WithheldItem,
 };
 pub use words::{Word, spelling};

@@ -9,6 +9,7 @@ use super::checkpoints::{Create, Diff, ListQuery, Show};
 use super::events::{After, Classify, Hello, ShellBefore, ToolBefore, Turn};
 use super::restores::{Rollback, Step};
 use super::runs::{CodonEnd, CodonStart, RunEnd, RunFork, RunStart};
+use super::status::WatchingQuery;
 use crate::error::{Code, Error};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::json;
@@ -108,6 +109,8 @@ pub enum Body {
     Classify(Classify),
     /// The state of the protection is asked for.
     Status,
+    /// The watcher of a workspace is asked for, if it is open.
+    Watching(WatchingQuery),
     /// An answer is asked for.
     Ping,
     /// The settings are to be read anew.
@@ -150,6 +153,7 @@ const TYPES: &[&str] = &[
     "codon.skip",
     "rollback.toCodon",
     "rollback.toLastSuccess",
+    "watching",
 ];
 
 /// Types that later versions bring.
@@ -204,6 +208,7 @@ impl Body {
             Body::CodonSkip(_) => 29,
             Body::ToCodon(_) => 30,
             Body::ToLastSuccess(_) => 31,
+            Body::Watching(_) => 32,
         };
         TYPES[at]
     }
@@ -310,6 +315,7 @@ fn read_body(mut map: Map<String, Value>) -> Result<Body, Error> {
         "redo" => Body::Redo(fields(map)?),
         "classify" => Body::Classify(fields(map)?),
         "status" => Body::Status,
+        "watching" => Body::Watching(fields(map)?),
         "ping" => Body::Ping,
         "config.reload" => Body::ConfigReload,
         "shutdown" => Body::Shutdown,

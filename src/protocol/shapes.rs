@@ -8,6 +8,7 @@ use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::{Weight, not_held};
 use crate::model::effect::{Class, Severity, Warning};
 use crate::model::path::RelPath;
+use crate::model::text::git_quoted;
 
 /// Lists are cut after this many items; `total` says how many there are.
 const MAX_ITEMS: usize = 1000;
@@ -24,6 +25,9 @@ pub struct PathItem {
     /// The reason why the path is in the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// True for a directory, where that is known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dir: bool,
 }
 
 impl PathItem {
@@ -31,8 +35,24 @@ impl PathItem {
     pub fn new(path: &RelPath, why: Option<String>) -> PathItem {
         let text = String::from_utf8_lossy(path.as_bytes()).into_owned();
         let exact = std::str::from_utf8(path.as_bytes()).is_ok();
-        PathItem { path: text, path_b64: (!exact).then(|| base64::encode(path.as_bytes())), why }
+        PathItem { path: text, path_b64: (!exact).then(|| base64::encode(path.as_bytes())), why, dir: false }
     }
+
+    /// Returns the path for people: quoted as git does, `.` for the root, a directory with a slash.
+    pub fn shown(&self) -> String {
+        let bytes = self.path_b64.as_deref().and_then(base64::decode);
+        let bytes = bytes.unwrap_or_else(|| self.path.clone().into_bytes());
+        match bytes.as_slice() {
+            b"" => ".".to_owned(),
+            bytes if self.dir => git_quoted(&[bytes, b"/"].concat()),
+            bytes => git_quoted(bytes),
+        }
+    }
+}
+
+/// For counts that stand only where there is something to count.
+fn is_none_of(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A list that may be cut.
@@ -41,6 +61,9 @@ impl PathItem {
 pub struct List {
     /// The number of paths, those that were cut off among them.
     pub total: usize,
+    /// The number of directories among them, where that is known.
+    #[serde(skip_serializing_if = "is_none_of")]
+    pub directories: usize,
     /// The first paths.
     pub items: Vec<PathItem>,
 }
@@ -53,12 +76,17 @@ impl List {
 
     /// Of paths without reasons.
     pub fn of_paths<'a>(paths: impl Iterator<Item = &'a RelPath>) -> List {
-        List::collect(paths.map(|path| (path, None)))
+        List::collect(paths.map(|path| (path, None, false)))
+    }
+
+    /// Of paths that are directories or not.
+    pub fn of_entries<'a>(entries: impl Iterator<Item = (&'a RelPath, bool)>) -> List {
+        List::collect(entries.map(|(path, is_dir)| (path, None, is_dir)))
     }
 
     /// Of paths with reasons.
     pub fn of_reasons<'a>(paths: impl Iterator<Item = (&'a RelPath, String)>) -> List {
-        List::collect(paths.map(|(path, why)| (path, Some(why))))
+        List::collect(paths.map(|(path, why)| (path, Some(why), false)))
     }
 
     /// Returns the first path, if there is one.
@@ -66,12 +94,13 @@ impl List {
         self.items.first().map(|item| item.path.as_str())
     }
 
-    fn collect<'a>(paths: impl Iterator<Item = (&'a RelPath, Option<String>)>) -> List {
+    fn collect<'a>(paths: impl Iterator<Item = (&'a RelPath, Option<String>, bool)>) -> List {
         let mut list = List::default();
-        for (path, why) in paths {
+        for (path, why, dir) in paths {
             list.total += 1;
+            list.directories += usize::from(dir);
             if list.items.len() < MAX_ITEMS {
-                list.items.push(PathItem::new(path, why));
+                list.items.push(PathItem { dir, ..PathItem::new(path, why) });
             }
         }
         list
@@ -101,11 +130,7 @@ impl NotHeld {
 
 /// Says in one sentence what an answer lists as not held.
 pub fn not_held_sentence(items: &[NotHeld]) -> Option<String> {
-    let named = items.iter().map(|gap| {
-        let path = if gap.item.path.is_empty() { "." } else { &gap.item.path };
-        (path.to_owned(), gap.weight())
-    });
-    let sentence = not_held(named)?;
+    let sentence = not_held(items.iter().map(|gap| (gap.item.shown(), gap.weight())))?;
     Some(format!("{sentence}; if this action deletes that, no checkpoint can bring it back"))
 }
 

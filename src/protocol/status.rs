@@ -77,6 +77,22 @@ pub struct StatusReply {
     pub faults: Vec<String>,
 }
 
+/// A question for the watcher of a workspace that may be open or not. Nothing is opened for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchingQuery {
+    /// The root of the workspace.
+    pub workspace: String,
+}
+
+/// The answer to `watching`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenReply {
+    /// True if this engine has the workspace open.
+    pub open: bool,
+    /// The way in which its changes are noticed.
+    pub watcher: WatcherWord,
+}
+
 /// The state and the history of a watcher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchingBlock {

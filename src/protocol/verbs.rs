@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::checkpoints::CheckpointFacts;
+use super::checkpoints::ShownCheckpoint;
 use super::events::{ClassifyReply, Greeting};
-use super::shapes::{List, PathItem, StatBlock};
+use super::shapes::{List, PathItem};
 use super::status::StatusFacts;
 use super::words::Word;
 use crate::error::Code;
@@ -45,29 +45,35 @@ pub struct StatusDocument {
 pub struct ShowDocument {
     /// Facts about the checkpoint.
     #[serde(flatten)]
-    pub facts: CheckpointFacts,
+    pub checkpoint: ShownCheckpoint,
     /// The paths that it holds.
+    pub paths: List,
+}
+
+/// `piton show N:PATH`, of a directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShowDirectoryDocument {
+    /// The number of the checkpoint.
+    pub n: u64,
+    /// The directory.
+    pub of: PathItem,
+    /// The paths in it.
     pub paths: List,
 }
 
 /// `piton show N:PATH`, of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShowFileDocument {
+    /// The number of the checkpoint.
+    pub n: u64,
+    /// The file.
+    pub of: PathItem,
     /// The id of its content.
     pub id: String,
     /// The path under which it is stored.
     pub stored_path: String,
     /// The size of it.
     pub bytes: u64,
-}
-
-/// `piton diff`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiffDocument {
-    /// Files and lines.
-    pub stat: StatBlock,
-    /// The files that differ.
-    pub files: List,
 }
 
 /// `piton find`.

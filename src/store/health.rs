@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::holes::Holes;
-use super::packs;
 use super::repository::Store;
+use super::{loose, packs};
 use crate::error::{IoContext, Result};
-use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::id::ObjectId;
 use crate::sys::fs::lock::{FileLock, Mode};
 
 /// One thing that is wrong.
@@ -55,6 +55,30 @@ impl fmt::Display for Ailment {
     }
 }
 
+/// The objects of a store that were read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProvenObjects {
+    /// The number of objects. One with two copies counts twice.
+    pub objects: u64,
+    /// Objects of which no copy is whole.
+    pub damaged: BTreeSet<ObjectId>,
+}
+
+impl ProvenObjects {
+    /// Says which objects are damaged; `None` where none is.
+    pub fn sentence(&self) -> Option<String> {
+        let first = self.damaged.first()?;
+        let more = match self.damaged.len() - 1 {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        Some(format!("the content of object {first}{more} is damaged"))
+    }
+}
+
+/// The longest wait for somebody who deletes objects.
+const DELETING: Duration = Duration::from_secs(5);
+
 impl Store {
     /// Looks at all packs and their indexes, without trust in earlier results. Halves are passed over while another
     /// process writes.
@@ -86,29 +110,53 @@ impl Store {
         Ok(found)
     }
 
+    /// Reads every object and proves it by its id. Damage is noted, so that lists and the next writer know.
+    ///
+    /// # Errors
+    /// When directories cannot be listed; `store-locked` while another process deletes objects.
+    pub fn read_everything(&self) -> Result<ProvenObjects> {
+        let _shared = self.lock_shared("reading all objects", DELETING)?;
+        let mut proven = ProvenObjects::default();
+        self.objects.each(&mut |id| {
+            proven.objects += 1;
+            if !self.objects.proves(&id) {
+                proven.damaged.insert(id);
+            }
+            true
+        })?;
+        Ok(proven)
+    }
+
+    /// Writes a file beside the objects and removes it again.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`: then no checkpoint can be taken.
+    pub fn try_writing(&self) -> Result<()> {
+        loose::try_writing(&self.git_dir)
+    }
+
     /// Looks at all packs and all refs. Packs are passed over while another process writes, since a new pack appears
     /// before its index. If nothing is wrong, the suspicion that objects are missing is taken back.
     ///
     /// # Errors
     /// When the directories cannot be listed.
     pub fn ailments(&self) -> Result<Vec<Ailment>> {
-        let mut holes = self.is_suspect().then(|| self.holes());
+        let mut holes = self.holes();
         let mut found = self.pack_ailments()?;
         for entry in self.refs("refs/")? {
             let path = self.git_dir.join(&entry.name);
             match entry.target {
                 Err(why) => found.push(Ailment::BrokenRef(path, why)),
-                Ok(id) if self.kind_of(&id)? != Some(ObjectKind::Commit) => {
+                Ok(id) if !self.has(&id)? => {
                     found.push(Ailment::BrokenRef(path, format!("the commit {} is not there", id.short())));
                 }
-                Ok(id) => {
-                    if let Some(holes) = &mut holes {
-                        found.extend(self.hole_behind(id, holes)?.map(|what| Ailment::Hole(path, what)));
-                    }
-                }
+                Ok(id) => match self.read_commit(&id) {
+                    Err(error) => found.push(Ailment::BrokenRef(path, error.message().to_owned())),
+                    Ok(_) => found.extend(self.hole_behind(id, &mut holes)?.map(|what| Ailment::Hole(path, what))),
+                },
             }
         }
-        if let Some(holes) = holes.filter(|_| found.is_empty()) {
+        if found.is_empty() {
             holes.trust();
         }
         Ok(found)

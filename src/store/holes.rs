@@ -15,6 +15,8 @@ pub struct Holes<'s> {
     store: &'s Store,
     /// The store's epoch when the look began; `None` if it could not be read.
     epoch: Option<String>,
+    /// Objects that are there and were read as damaged.
+    rotten: HashSet<ObjectId>,
     /// Trees below which nothing is missing.
     whole: HashSet<ObjectId>,
     /// Trees below which something is missing, with a sentence on the first hole.
@@ -24,7 +26,16 @@ pub struct Holes<'s> {
 impl Store {
     /// Begins to look for holes.
     pub fn holes(&self) -> Holes<'_> {
-        Holes { store: self, epoch: self.epoch().ok(), whole: HashSet::new(), torn: HashMap::new() }
+        // Notes that cannot be read are none: what is damaged is noted again when it is read.
+        let noted = self.objects.noted().unwrap_or_default();
+        let rotten = noted.into_iter().filter(|id| self.objects.has(id).unwrap_or(false) && !self.objects.proves(id));
+        Holes {
+            store: self,
+            epoch: self.epoch().ok(),
+            rotten: rotten.collect(),
+            whole: HashSet::new(),
+            torn: HashMap::new(),
+        }
     }
 
     /// Returns true if objects may be missing that checkpoints name: packs disappeared, or objects were found damaged.
@@ -87,6 +98,9 @@ impl Holes<'_> {
                     pending.push((entry.id, shown(&name), false));
                 } else if !self.store.objects.has_expected(&entry.id)? {
                     hole = Some(format!("`{}`: object {} is not there", shown(&name), entry.id));
+                    break;
+                } else if self.rotten.contains(&entry.id) {
+                    hole = Some(format!("`{}`: object {} is damaged", shown(&name), entry.id));
                     break;
                 }
             }

@@ -48,7 +48,7 @@ pub use consolidate::BOUNDS;
 pub use holes::Holes;
 pub use layout::FSCK_IGNORED;
 pub use log::Log;
-pub use patch::{FilePatch, between};
+pub use patch::{FilePatch, between, patch_header};
 pub use quarantine::{Arrival, Quarantine};
 pub use reader::BlobReader;
 pub use recompress::{COMMAND, IDLE, Slice};

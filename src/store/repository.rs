@@ -222,7 +222,7 @@ impl Store {
     ///
     /// # Errors
     /// `internal` when libgit2 fails.
-    pub fn patch(&self, old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> Result<FilePatch> {
+    pub fn patch(&self, old: Option<&[u8]>, new: Option<&[u8]>, path: &[u8]) -> Result<FilePatch> {
         patch::between(old, new, path)
     }
 

@@ -209,11 +209,11 @@ fn prefixes_and_patches() {
     let id = fill(&store, 2);
     assert_eq!(store.resolve_prefix(&id.to_string()[..12]).unwrap(), [id]);
     assert_eq!(store.kind_of(&id).unwrap(), Some(ObjectKind::Commit));
-    let patch = store.patch(Some(b"a\nb\n"), Some(b"a\nc\nd\n"), "f.txt").unwrap();
+    let patch = store.patch(Some(b"a\nb\n"), Some(b"a\nc\nd\n"), b"f.txt").unwrap();
     assert_eq!((patch.plus, patch.minus, patch.binary), (2, 1, false));
     assert!(patch.text.starts_with("diff --git a/f.txt b/f.txt\n--- a/f.txt\n+++ b/f.txt\n@@"), "{}", patch.text);
-    assert!(store.patch(Some(b"a\0b"), Some(b"a\0c"), "f").unwrap().binary);
-    assert_eq!(store.patch(None, Some(b"x\n"), "f").unwrap().plus, 1);
+    assert!(store.patch(Some(b"a\0b"), Some(b"a\0c"), b"f").unwrap().binary);
+    assert_eq!(store.patch(None, Some(b"x\n"), b"f").unwrap().plus, 1);
 }
 
 fn packs(store: &Store) -> usize {

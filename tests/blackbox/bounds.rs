@@ -150,8 +150,8 @@ fn a_commit_of_many_megabytes_is_not_unpacked() {
         // It counts as damaged: what is whole is listed.
         (&["list"][..], 6),
         (&["show", "1"], 0),
-        (&["show", "2"], 3),
-        (&["restore", "2", "--yes"], 3),
+        (&["show", "2"], 6),
+        (&["restore", "2", "--yes"], 6),
         (&["doctor", "--refs"], 6),
         (&["status"], 6),
     ] {

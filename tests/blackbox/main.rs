@@ -43,3 +43,4 @@ mod store;
 mod streams;
 mod support;
 mod watching;
+mod words;

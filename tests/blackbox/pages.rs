@@ -17,18 +17,18 @@ use piton::protocol::{
     After, AfterReply, BaselineStatus, Before, BeforeReply, BranchItem, BranchOrigin, BranchType, ChangedLists,
     CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus, CheckpointType, Classify, ClassifyDocument,
     ClassifyReply, ClientItem, ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, Create, CreateReply,
-    DaemonDocument, Diff, DiffDocument, DiffReply, DoctorDocument, DoctorRow, EmptyReply, ErrorBody, ExportDocument,
-    FailedNotice, FetchDocument, FindDocument, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem,
+    DaemonDocument, Diff, DiffReply, DoctorDocument, DoctorRow, EmptyReply, ErrorBody, ExportDocument, FailedNotice,
+    FetchDocument, FindDocument, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem,
     InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice,
-    MendBlock, NoStep, NotHeld, OffDocument, OnDocument, OperationKind, OriginBlock, PastEffect, PathItem, PlanLists,
-    PresenceWord, PreviewReply, PushDocument, RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem,
+    MendBlock, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock, PastEffect, PathItem,
+    PlanLists, PresenceWord, PreviewReply, PushDocument, RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem,
     RemoteListDocument, RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice,
     RowState, RunEnd, RunEndReply, RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus,
-    ScopeWord, SettingItem, SettingsDocument, SettledNotice, ShellBefore, Show, ShowDocument, ShowFileDocument,
-    ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step,
-    StepBlock, StopDocument, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnEndReply,
-    TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock,
-    WithheldItem, Word, WorkspaceBlock,
+    ScopeWord, SettingItem, SettingsDocument, SettledNotice, ShellBefore, Show, ShowDirectoryDocument, ShowDocument,
+    ShowFileDocument, ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast,
+    StatusReply, Step, StepBlock, StopDocument, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument,
+    Turn, TurnEndReply, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord,
+    WatchingBlock, WatchingQuery, WithheldItem, Word, WorkspaceBlock,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -60,11 +60,11 @@ fn kind() -> Word<CheckpointKind> {
 }
 
 fn path_item() -> PathItem {
-    PathItem { path: s(), path_b64: o(), why: o() }
+    PathItem { path: s(), path_b64: o(), why: o(), dir: true }
 }
 
 fn list() -> List {
-    List { total: 1, items: vec![path_item()] }
+    List { total: 1, directories: 1, items: vec![path_item()] }
 }
 
 fn stat() -> StatBlock {
@@ -204,11 +204,24 @@ fn facts() -> CheckpointFacts {
         time: s(),
         reason: s(),
         files: 1,
+        directories: 1,
         bytes: 1,
         flags: words(),
         pinned: true,
         effects: vec![Class::Database.into()],
         skipped: list(),
+    }
+}
+
+fn diff() -> DiffReply {
+    DiffReply {
+        from: target(),
+        to: Some(target()),
+        stat: stat(),
+        files: list(),
+        directories: list(),
+        patch: s(),
+        cut: true,
     }
 }
 
@@ -415,6 +428,7 @@ fn requests() -> Vec<Example> {
         example("undo", &step),
         example("redo", &step),
         example("status", nothing()),
+        example("watching", WatchingQuery { workspace: s() }),
         example("ping", nothing()),
         example("config.reload", nothing()),
         example("shutdown", nothing()),
@@ -457,7 +471,7 @@ fn replies() -> Vec<Example> {
     let begun = RunReply { run: s(), branch: s(), from: Some(origin()) };
     let after = AfterReply { notices: words() };
     let codon = CodonReply { run: s(), codon_id: o(), checkpoint: block() };
-    let listed = ListReply { current_branch: s(), total: 1, checkpoints: vec![item()], faults: words() };
+    let listed = ListReply { current_branch: o(), total: 1, checkpoints: vec![item()], faults: words() };
     vec![
         example("hello", hello),
         example("run.start", &begun),
@@ -474,7 +488,7 @@ fn replies() -> Vec<Example> {
         example("checkpoint.create", CreateReply { checkpoint: block() }),
         example("checkpoint.list", listed),
         example("checkpoint.show", ShowReply { checkpoint: shown(), paths: list() }),
-        example("checkpoint.diff", DiffReply { stat: stat(), files: list(), patch: s(), cut: true }),
+        example("checkpoint.diff", diff()),
         example("codon.start", CodonStartReply { run: s(), codon_id: s(), tracked_files: words() }),
         example("codon.rigSetup", &codon),
         example("codon.complete", &codon),
@@ -488,6 +502,7 @@ fn replies() -> Vec<Example> {
         example("undo", restored()),
         example("redo", restored()),
         example("status", status),
+        example("watching", OpenReply { open: true, watcher: WatcherWord::Warm }),
         example("ping", EmptyReply {}),
         example("config.reload", ReloadReply { warnings: words() }),
         example("shutdown", EmptyReply {}),
@@ -616,9 +631,10 @@ fn documents() -> Vec<Example> {
     vec![
         example("`error` of a verb that failed", error),
         example("`status`", StatusDocument { facts: status_facts(), settings: words() }),
-        example("`show N`", ShowDocument { facts: facts(), paths: list() }),
-        example("`show N:PATH`", ShowFileDocument { id: s(), stored_path: s(), bytes: 1 }),
-        example("`diff`", DiffDocument { stat: stat(), files: list() }),
+        example("`show N`", ShowDocument { checkpoint: shown(), paths: list() }),
+        example("`show N:PATH`", ShowFileDocument { n: 1, of: path_item(), id: s(), stored_path: s(), bytes: 1 }),
+        example("`show N:DIR`", ShowDirectoryDocument { n: 1, of: path_item(), paths: list() }),
+        example("`diff`", diff()),
         example("`find`", FindDocument { path: path_item(), versions: vec![version.clone()] }),
         example("an item of `versions`", version),
         example("`restore --to`", ExportDocument { to: s(), created: list(), failed: list() }),

@@ -199,6 +199,16 @@ impl Catalog {
         self.branch_names(run).find(|name| !taken(name)).unwrap_or_default()
     }
 
+    /// Returns the branch that a run stands on, without `refs/heads/`: one that is there, or the one that a rollback has named for what comes
+    /// next. `None` for a run without typed checkpoints.
+    ///
+    /// # Errors
+    /// Returns the errors of listing refs.
+    pub fn current_branch(&self, run: &str) -> Result<Option<String>> {
+        let (name, tip) = self.run_tip(run)?;
+        Ok(tip.map(|_| short(&name).to_owned()))
+    }
+
     /// Returns the name of the branch on which a run's next typed checkpoint goes, without `refs/heads/`.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use crate::model::stamp::KnownPaths;
 pub use crate::model::tree::Side;
 use crate::model::tree::{self, Mode, TreeEntry};
 use crate::model::weight::{self, Meter};
-use crate::store::FilePatch;
+use crate::store::{FilePatch, patch_header};
 
 /// A path that differs, except for directories that are directories on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,15 +184,12 @@ impl Catalog {
     pub fn patch_of(&self, change: &Change) -> Result<FilePatch> {
         let old = self.content(change, &change.old)?;
         let new = self.content(change, &change.new)?;
-        let path = change.path.display();
+        let path = change.path.as_bytes();
         match (old, new) {
-            (SideContent::TooLarge, _) | (_, SideContent::TooLarge) => Ok(FilePatch {
-                plus: 0,
-                minus: 0,
-                binary: true,
-                text: format!("diff --git a/{path} b/{path}\nLarge files differ\n"),
-            }),
-            (old, new) => self.store.patch(old.bytes(), new.bytes(), &path),
+            (SideContent::TooLarge, _) | (_, SideContent::TooLarge) => {
+                Ok(FilePatch { plus: 0, minus: 0, binary: true, text: patch_header(path, "Large files differ\n") })
+            }
+            (old, new) => self.store.patch(old.bytes(), new.bytes(), path),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::error::{Code, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::Class;
 use crate::model::path::RelPath;
+use crate::store::RefEntry;
 
 /// A choice of checkpoints to list.
 #[derive(Clone, Debug, Default)]
@@ -135,10 +136,23 @@ impl Catalog {
     /// # Errors
     /// When the store cannot be listed.
     pub fn damages(&self) -> Result<Vec<String>> {
-        if !self.store.is_suspect() {
-            return Ok(Vec::new());
-        }
+        if self.store.is_suspect() { self.look_for_damages() } else { Ok(Vec::new()) }
+    }
+
+    /// As [`Catalog::damages`], whatever is known: looks at the ends of packs, at the commits of refs, and for everything that checkpoints
+    /// name. Contents are not read.
+    ///
+    /// # Errors
+    /// When refs or packs cannot be listed.
+    pub fn look_for_damages(&self) -> Result<Vec<String>> {
         let mut said: Vec<String> = self.store.pack_ailments()?.iter().map(ToString::to_string).collect();
+        for prefix in [self.leaf_prefix(), self.branch_prefix()] {
+            for RefEntry { name, target } in self.refs(&prefix)? {
+                // One that is not there at all is told where refs are read. The cache of commits may know this one although it is damaged.
+                let Some(id) = target.ok().filter(|id| self.store.has(id).unwrap_or(false)) else { continue };
+                said.extend(self.store.read_commit(&id).err().map(|error| format!("{name}: {}", error.text())));
+            }
+        }
         let mut holes = self.store.holes();
         for checkpoint in &self.all()?.checkpoints {
             let what = holes.below(checkpoint.tree)?;

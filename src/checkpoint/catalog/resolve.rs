@@ -2,6 +2,7 @@
 
 use super::checkpoint::Checkpoint;
 use super::dropped::{self, DroppedCheckpoint};
+use super::numbers::number_in;
 use super::open::{AllCheckpoints, Catalog};
 use super::selector::{Selector, matches, shown};
 use crate::error::{Code, Error, Result};
@@ -73,7 +74,15 @@ impl Catalog {
                 format!("checkpoint {}{label} was dropped on {time} by `{}`", gone.n, gone.rule),
             );
         }
+        if let Some(lost) = self.lost_with(parsed, known) {
+            let text = format!("checkpoint `{selector}` may be one that cannot be read any more: {lost}");
+            return Error::new(Code::StoreDamaged, text).hint("`piton doctor` says what is damaged and how to mend it");
+        }
         match parsed {
+            Selector::Back(_) if all.is_empty() => {
+                Error::new(Code::NoSuchCheckpoint, "there is no checkpoint in this workspace yet")
+                    .hint("`piton checkpoint` takes one")
+            }
             Selector::Ordinal(_) | Selector::Digits(_) => match parsed.ordinal() {
                 Some(n) if n > 0 && n < self.next_ordinal(known) => {
                     none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
@@ -96,6 +105,28 @@ impl Catalog {
             }
             _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
         }
+    }
+
+    /// Returns the ref that cannot be read and may have kept what a selector names.
+    fn lost_with<'k>(&self, parsed: &Selector, known: &'k AllCheckpoints) -> Option<&'k str> {
+        let branches = self.branch_prefix();
+        known.broken.iter().map(String::as_str).find(|line| {
+            let name = line.split(": ").next().unwrap_or_default();
+            // A leaf says its number in its name; a branch is of a run, and holds whatever that recorded.
+            let run = name.strip_prefix(&branches);
+            match parsed {
+                Selector::Ordinal(_) | Selector::Digits(_) => match parsed.ordinal() {
+                    Some(n) if n < self.next_ordinal(known) => run.is_some() || number_in(name) == Some(n),
+                    _ => false,
+                },
+                Selector::Codon { run: wanted, .. } => {
+                    let later = run.and_then(|run| run.strip_prefix(wanted.as_str()));
+                    later.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                }
+                Selector::Prefix(hex) => line.contains(&format!(" {}", hex.to_lowercase())),
+                Selector::Hex(_) | Selector::Label(_) | Selector::Back(_) => true,
+            }
+        })
     }
 
     /// Returns the checkpoint that a selector would name if retention had not dropped it.

@@ -78,6 +78,8 @@ pub struct Restored {
     pub pre_restore: Option<Checkpoint>,
     /// The paths that changed, stayed or failed.
     pub outcome: Outcome,
+    /// The directories among the paths that were to change.
+    pub directories: BTreeSet<RelPath>,
     /// Paths that should have changed and could not safely, with the reason.
     pub conflicts: Vec<(RelPath, String)>,
     /// Paths that stay because the plan that was agreed to does not have them.

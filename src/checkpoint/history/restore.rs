@@ -11,7 +11,7 @@ use super::agreed::Agreed;
 use super::blobs::Blobs;
 use super::interrupted::refusal;
 use super::journal::{Line, OperationEnd, OperationStart, quoted, unquoted};
-use super::request::{Loaded, Preview, Restore, RestoreStage, Restored, Resume};
+use super::request::{Preview, Restore, RestoreStage, Restored, Resume};
 use crate::checkpoint::capture::capturer::Capturer;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::locked::Locked;
@@ -97,24 +97,22 @@ impl Locked<'_> {
             return Err(stale);
         }
         tell(RestoreStage::Planned(&plan, &loaded.checkpoint));
-        let conflicts: Vec<(RelPath, String)> =
-            plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect();
-        let not_agreed = not_agreed(&plan, &restore.agreed);
+        let mut restored = Restored {
+            operation: None,
+            target: loaded.checkpoint,
+            pre_restore: None,
+            outcome: Outcome::default(),
+            directories: plan.directories().cloned().collect(),
+            conflicts: plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect(),
+            not_agreed: not_agreed(&plan, &restore.agreed),
+            externals,
+            warnings,
+        };
         if plan.changes_nothing() && resume.is_none() && !catalog.moves_run(restore)? {
             // Nothing has to be undone, so the safety checkpoint would only fill the list.
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
-            let outcome = Outcome { kept: kept(&plan), ..Outcome::default() };
-            let target = loaded.checkpoint;
-            return Ok(Restored {
-                operation: None,
-                target,
-                pre_restore: None,
-                outcome,
-                conflicts,
-                not_agreed,
-                externals,
-                warnings,
-            });
+            restored.outcome.kept = kept(&plan);
+            return Ok(restored);
         }
         let begin = match &resume {
             Some(resume) => resume.begin.clone(),
@@ -139,9 +137,10 @@ impl Locked<'_> {
         tell(RestoreStage::Applied(&plan));
         outcome.kept.splice(0..0, kept(&plan));
         self.conclude(&begin, resume.as_ref(), &outcome)?;
-        let operation = Some(begin.op);
-        let pre_restore = Some(safety.checkpoint);
-        let Loaded { checkpoint: target, manifest, .. } = loaded;
+        restored.operation = Some(begin.op);
+        restored.pre_restore = Some(safety.checkpoint);
+        restored.outcome = outcome;
+        let manifest = loaded.manifest;
         let present = match present {
             Cow::Owned(present) => present,
             Cow::Borrowed(_) => Manifest::default(),
@@ -149,7 +148,7 @@ impl Locked<'_> {
         let parts = manifest.len() as u64;
         // Freeing millions of entries takes long, and the client waits for the reply.
         memory::drop_beside((present, manifest, take, observed), parts);
-        Ok(Restored { operation, target, pre_restore, outcome, conflicts, not_agreed, externals, warnings })
+        Ok(restored)
     }
 
     fn announce(&self, restore: &Restore, plan: &Plan, pre_restore: ObjectId) -> Result<OperationStart> {

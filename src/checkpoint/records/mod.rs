@@ -1,5 +1,6 @@
 //! The records of workspaces: the directory of each history, its files, and checks of them.
 
+pub mod guarded;
 pub mod health;
 pub mod home;
 mod identity;

@@ -107,7 +107,7 @@ pub enum Damage {
         /// The first path or object that is missing, with the reason.
         what: String,
     },
-    /// A pack or an index is damaged, or half of it is gone.
+    /// A pack, an index or an object is damaged, or half of a pack is gone.
     Pack {
         /// The whole sentence.
         what: String,
@@ -221,8 +221,10 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
         findings.push(Finding { workspace: id.clone(), damage, repair: None });
     }
     let pack = |ailment: Ailment| Damage::Pack { what: ailment.to_string() };
+    let proven = store.read_everything()?;
     let (mut every, mut holes) = (derive::StoredCommits::default(), store.holes());
     let packs = store.pack_ailments()?.into_iter().map(pack);
+    let packs = packs.chain(proven.sentence().map(|what| Damage::Pack { what }));
     findings.extend(packs.map(|damage| Finding { workspace: String::new(), damage, repair: None }));
     for id in known {
         let dir = home.workspaces().join(&id);

@@ -4,14 +4,16 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::report::{DoctorReport, Surroundings, quoted_path};
+use super::report::{CheckState, DoctorReport, Mend, Surroundings, quoted_path};
 use super::trial::{Called, Scratch};
 use crate::agents::Client;
 use crate::agents::install::{HookFile, Spot};
 use crate::agents::presence::{HookCall, Presence};
 use crate::agents::trust::TrustQuestion;
+use crate::cli::context::Context;
 use crate::cli::install::client_file::ClientFile;
 use crate::cli::install::{InstallScope, home, is_there, program, variable};
+use crate::cli::print;
 use crate::error::Result;
 use crate::model::text::count;
 
@@ -45,6 +47,21 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     if !any {
         report.note("clients", "none of the clients piton knows was found here");
     }
+}
+
+/// Returns the clients whose hooks guard what happens below `root`, as far as files tell: none is tried.
+pub(crate) fn guarding(context: &Context, root: &Path) -> Vec<&'static str> {
+    // Without a home or a program there are no hooks that this piton could tell of.
+    let (Ok(program), Ok(home)) = (program(), home()) else { return Vec::new() };
+    let at = Surroundings { context, root: Some(root.to_owned()) };
+    let user = InstallScope { root: home.clone(), project: false };
+    let project = InstallScope { root: root.to_owned(), project: true };
+    let scopes = if root == home { vec![&user] } else { vec![&user, &project] };
+    let guards = |client: &Client| {
+        let all = scopes.iter().map(|scope| InstalledHooks::read(*client, scope, &program));
+        all.into_iter().any(|hooks| hooks.any() && hooks.fault().is_none() && hooks.doubts(&at).is_empty())
+    };
+    Client::ALL.into_iter().filter(guards).map(Client::title).collect()
 }
 
 /// The hooks in one client's files of one scope.
@@ -83,30 +100,39 @@ impl InstalledHooks<'_> {
         }
     }
 
-    fn judge(&self, at: &Surroundings<'_>, scratch: &mut Option<Scratch>, report: &mut DoctorReport) {
-        for (_, path, presence) in &self.rows {
-            if let Err(error) = presence {
-                let text = format!("{}: {}", path.display(), error.text());
-                return report.open(self.name(), text, format!("mend that file, then: {}", self.install()));
-            }
+    /// Returns what is wrong with them, and how to mend it; `None` where they call this program.
+    fn fault(&self) -> Option<(String, Mend)> {
+        let broken = self.rows.iter().find_map(|(_, path, presence)| Some((path, presence.as_ref().err()?)));
+        if let Some((path, error)) = broken {
+            let text = format!("{}: {}", print::path(path), error.text());
+            return Some((text, Mend::Step(format!("mend that file, then: {}", self.install()))));
         }
-        let calls: Vec<&HookCall> = self.rows.iter().flat_map(|(_, _, presence)| calls(presence)).collect();
-        if let Some(call) = calls.iter().find(|call| !is_program(Path::new(&call.program))) {
+        let mut calls = self.calls().into_iter();
+        if let Some(call) = calls.find(|call| !is_program(Path::new(&call.program))) {
             let text = format!("its hooks call {}, which is not there or cannot be run", call.program);
-            return report.wrong(self.name(), text, self.install());
+            return Some((text, Mend::Command(self.install())));
         }
         let stale = |presence: &Result<Presence>| matches!(presence, Ok(Presence::None | Presence::Stale(_)));
         if let Some((_, path, _)) = self.rows.iter().find(|(_, _, presence)| stale(presence)) {
-            let text =
-                format!("{} is not as this piton writes it: some hooks lack, or call another one", path.display());
-            return report.wrong(self.name(), text, self.install());
+            let path = print::path(path);
+            let text = format!("{path} is not as this piton writes it: some hooks lack, or call another one");
+            return Some((text, Mend::Command(self.install())));
         }
-        for (file, path, _) in &self.rows {
+        let (_, path, _) = self.rows.iter().find(|(file, path, _)| {
             let runs = path.metadata().is_ok_and(|facts| facts.permissions().mode() & 0o100 != 0);
-            if file.executable() && !runs {
-                let text = format!("{} is not executable, so the client passes over it", path.display());
-                return report.wrong(self.name(), text, format!("chmod u+x {}", quoted_path(path)));
-            }
+            file.executable() && !runs
+        })?;
+        let text = format!("{} is not executable, so the client passes over it", print::path(path));
+        Some((text, Mend::Command(format!("chmod u+x {}", quoted_path(path)))))
+    }
+
+    fn calls(&self) -> Vec<&HookCall> {
+        self.rows.iter().flat_map(|(_, _, presence)| calls(presence)).collect()
+    }
+
+    fn judge(&self, at: &Surroundings<'_>, scratch: &mut Option<Scratch>, report: &mut DoctorReport) {
+        if let Some((text, mend)) = self.fault() {
+            return report.row(self.name(), CheckState::Wrong(mend), text);
         }
         let doubts = self.doubts(at);
         let trusted = doubts.is_empty();
@@ -114,7 +140,7 @@ impl InstalledHooks<'_> {
             report.open(self.name(), doubt.what, doubt.step);
         }
         if let Some(called) = self.called() {
-            self.attempt(&called, calls.len(), trusted, scratch, report);
+            self.attempt(&called, self.calls().len(), trusted, scratch, report);
         }
     }
 

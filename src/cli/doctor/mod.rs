@@ -1,6 +1,6 @@
 //! `piton doctor`: looks at each door from end to end, and says of what is wrong how to mend it. It mends nothing itself.
 
-mod clients;
+pub(super) mod clients;
 mod daemon;
 mod ground;
 mod refs;
@@ -93,9 +93,9 @@ fn document(report: &DoctorReport) -> DoctorDocument {
 }
 
 fn text(report: &DoctorReport) -> String {
-    use crate::model::text::printable;
+    use crate::model::text::{padded, printable, width};
     let mut text = String::new();
-    let width = report.rows.iter().map(|row| row.about.chars().count()).max().unwrap_or(0).min(30);
+    let columns = report.rows.iter().map(|row| width(&row.about)).max().unwrap_or(0).min(30);
     for row in &report.rows {
         let (word, mend) = match &row.state {
             CheckState::Well => ("well ", None),
@@ -103,9 +103,9 @@ fn text(report: &DoctorReport) -> String {
             CheckState::Wrong(Mend::Command(command)) => ("WRONG", Some(format!("mend it:  {}", printable(command)))),
             CheckState::Wrong(Mend::Step(step)) => ("WRONG", Some(format!("to do:  {}", printable(step)))),
         };
-        add_line!(text, "{word}  {:<width$}  {}", printable(&row.about), printable(&row.text));
+        add_line!(text, "{word}  {}  {}", padded(&printable(&row.about), columns), printable(&row.text));
         if let Some(mend) = mend {
-            add_line!(text, "       {:<width$}  {}", "", print::bold(&mend));
+            add_line!(text, "       {:<columns$}  {}", "", print::bold(&mend));
         }
     }
     let wrong = report.rows.iter().filter(|row| matches!(row.state, CheckState::Wrong(_))).count();

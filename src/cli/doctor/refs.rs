@@ -63,7 +63,8 @@ fn item(finding: &Finding) -> RefFinding {
 
 fn text(findings: &[Finding]) -> String {
     if findings.is_empty() {
-        return "Every checkpoint that something names is there.\n".to_owned();
+        return "Every checkpoint that something names is there; every object of the store was read and is whole.\n"
+            .to_owned();
     }
     let mut text = String::new();
     for finding in findings {

@@ -1,9 +1,10 @@
 //! The findings of `piton doctor`.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::cli::context::Context;
-use crate::model::text::shell_word;
+use crate::model::text::shell_name;
 
 /// The surroundings of every check.
 pub(super) struct Surroundings<'c> {
@@ -80,5 +81,5 @@ impl DoctorReport {
 
 /// Returns a path as one word for a shell.
 pub(super) fn quoted_path(path: &Path) -> String {
-    shell_word(&path.to_string_lossy())
+    shell_name(path.as_os_str().as_bytes())
 }

@@ -2,7 +2,9 @@
 
 use super::ground::private;
 use super::report::{DoctorReport, Surroundings, quoted_path};
+use crate::checkpoint::records::validate::{Damage, Finding, check as check_refs};
 use crate::checkpoint::{Home, records::health, records::mishaps};
+use crate::cli::print::{mishap, path};
 use crate::error::Code;
 use crate::model::text::count;
 use crate::store::Store;
@@ -10,6 +12,13 @@ use crate::store::health::Ailment;
 
 /// The most refs and packs that are listed one by one.
 const SHOWN: usize = 20;
+
+/// The step after a loss of content.
+const BRING_BACK: &str =
+    "bring the store back from a backup, or take a checkpoint: what the workspace still has is stored again";
+
+/// The step where nothing can be stored.
+const CANNOT_WRITE: &str = "make room, or have the directory writable again; until then no checkpoint is taken";
 
 /// The most mishaps that are listed.
 const NEWEST: usize = 3;
@@ -26,7 +35,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     records(home, report);
     let told = mishaps::newest(home);
     for line in told.iter().rev().take(NEWEST).rev() {
-        report.note("mishap", line);
+        report.note("mishap", mishap(line));
     }
     if !told.is_empty() {
         let text = format!("{} of hooks are in the record", count(told.len() as u64, "mishap"));
@@ -48,14 +57,28 @@ fn examine(home: &Home, report: &mut DoctorReport) {
             return report.open("store", error.text(), "see the message; nothing was changed");
         }
     };
-    let ailments = match store.ailments() {
-        Ok(ailments) => ailments,
+    let looked = store.read_everything().and_then(|proven| Ok((proven, store.ailments()?, check_refs(home, &store)?)));
+    let (proven, ailments, findings) = match looked {
+        Ok(looked) => looked,
         Err(error) => {
             report.damaged |= error.code() == Code::StoreDamaged;
             return report.open("store", error.text(), "mend what the message names, and ask again");
         }
     };
-    report.damaged |= !ailments.is_empty();
+    let (rotten, harms) = (proven.sentence(), findings.iter().filter(|finding| is_own(&finding.damage)));
+    let harms: Vec<&Finding> = harms.collect();
+    let is_whole = ailments.is_empty() && rotten.is_none() && harms.is_empty();
+    report.damaged |= !is_whole;
+    if let Some(text) = rotten {
+        report.open("store", text, BRING_BACK);
+    }
+    for finding in harms.iter().take(SHOWN) {
+        let text = format!("workspace {}: {}", finding.workspace, finding.damage);
+        match &finding.repair {
+            Some(_) => report.wrong("store", text, "piton doctor --refs --repair"),
+            None => report.open("store", text, "see `piton doctor --refs` (docs/FAULTS.md)"),
+        }
+    }
     let is_of_ref = |ailment: &Ailment| matches!(ailment, Ailment::BrokenRef(..) | Ailment::Hole(..));
     let lacks_packs = !ailments.iter().all(is_of_ref);
     for ailment in ailments.iter().take(SHOWN) {
@@ -71,17 +94,34 @@ fn examine(home: &Home, report: &mut DoctorReport) {
             }
             Ailment::DamagedIndex(..) => report.wrong("store", text, "piton checkpoint"),
             Ailment::TornPack(..) | Ailment::Hole(..) => {
-                let step = "bring the store back from a backup, or take a checkpoint: what the workspace still has is stored again";
-                report.open("store", text, step);
+                report.open("store", text, BRING_BACK);
             }
         }
     }
     if ailments.len() > SHOWN {
         report.note("store", format!("and {} more", ailments.len() - SHOWN));
     }
-    if ailments.is_empty() {
-        report.well("store", store.git_dir().to_string_lossy());
+    match store.try_writing() {
+        Err(error) => report.open("store", format!("it cannot be written: {}", error.text()), CANNOT_WRITE),
+        Ok(()) if is_whole => {
+            let read = count(proven.objects, "object");
+            report.well("store", format!("{}: {read} read and whole; it can be written", path(store.git_dir())));
+        }
+        Ok(()) => {}
     }
+}
+
+/// True for what no ailment of the store tells.
+fn is_own(damage: &Damage) -> bool {
+    let is_told = matches!(
+        damage,
+        Damage::TornRef { .. }
+            | Damage::NoCommit { .. }
+            | Damage::Gap { .. }
+            | Damage::Hole { .. }
+            | Damage::Pack { .. }
+    );
+    damage.is_harm() && !is_told
 }
 
 fn records(home: &Home, report: &mut DoctorReport) {

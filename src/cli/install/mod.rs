@@ -287,7 +287,7 @@ fn show(context: &Context, step: &FileChange) -> Result<()> {
     }
     let name = step.there.path().to_string_lossy().into_owned();
     let (before, after) = (step.there.text().map(str::as_bytes), step.after.as_deref().map(str::as_bytes));
-    let patch = between(before, after, name.trim_start_matches('/'))?;
+    let patch = between(before, after, name.trim_start_matches('/').as_bytes())?;
     print::data(&print::patch(&print::harmless(&patch.text)))
 }
 

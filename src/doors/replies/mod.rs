@@ -12,13 +12,14 @@ use crate::engine::decision::{ActionDecision, BaseCapture, Decision, LATE, Notic
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
 use crate::model::effect::Verdict;
+use crate::model::manifest::{EntryKind, Manifest};
 use crate::protocol::{
     AfterReply, BaselineStatus, BeforeReply, CheckpointBlock, CheckpointFacts, CheckpointStatus, ClassifyReply,
     EventReply, FailedNotice, HelloReply, Interrupted, InterruptedNotice, LimitsBlock, List, LowDiskNotice, NotHeld,
     NoticeBody, PathItem, ReloadReply, ScopeWord, SettledNotice, TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
 };
 
-pub use restores::{over, preview, restored, rolled_back, stat};
+pub use restores::{over, preview, restored, rolled_back, stat, target};
 pub use status::{origin, run_state, runs, status, watcher_word, watching};
 
 /// The most paths that an answer lists as not held.
@@ -49,8 +50,13 @@ fn skipped(coverage: &Coverage) -> List {
     List::of_reasons(skips.iter().map(|(path, why)| (path, why.to_string())))
 }
 
+/// Counts the directories that a checkpoint holds.
+pub fn directories(manifest: &Manifest) -> u64 {
+    manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir).count() as u64
+}
+
 /// Returns facts about a checkpoint.
-pub fn facts(checkpoint: &Checkpoint, coverage: &Coverage) -> CheckpointFacts {
+pub fn facts(checkpoint: &Checkpoint, manifest: &Manifest, coverage: &Coverage) -> CheckpointFacts {
     let record = &checkpoint.record;
     CheckpointFacts {
         n: record.ordinal,
@@ -64,6 +70,7 @@ pub fn facts(checkpoint: &Checkpoint, coverage: &Coverage) -> CheckpointFacts {
         time: record.time.clone(),
         reason: record.reason.clone(),
         files: record.files,
+        directories: directories(manifest),
         bytes: record.bytes,
         flags: record.flags.clone(),
         pinned: record.pinned,

@@ -6,13 +6,15 @@ use crate::checkpoint::history::journal::{External, OpKind};
 use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::request::{Preview, Restored};
 use crate::checkpoint::runs::rollback::RolledBack;
+use crate::model::manifest::{EntryKind, ManifestEntry};
+use crate::model::path::RelPath;
 use crate::protocol::{
     ChangedLists, List, OperationKind, PastEffect, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock,
     TargetBlock, WarningBlock,
 };
 
 /// Returns the target of a restore.
-fn target(checkpoint: &Checkpoint) -> TargetBlock {
+pub fn target(checkpoint: &Checkpoint) -> TargetBlock {
     TargetBlock {
         id: checkpoint.id.to_string(),
         n: checkpoint.record.ordinal,
@@ -62,9 +64,9 @@ pub fn preview(preview: &Preview) -> PreviewReply {
         target: target(&preview.target),
         plan: PlanLists {
             digest: preview.digest.clone(),
-            create: List::of_paths(plan.create.iter().map(|(path, _)| path)),
-            replace: List::of_paths(plan.replace.iter().map(|(path, _, _)| path)),
-            delete: List::of_paths(plan.delete.iter().map(|(path, _)| path)),
+            create: List::of_entries(plan.create.iter().map(|(path, entry)| (path, is_dir(entry)))),
+            replace: List::of_entries(plan.replace.iter().map(|(path, _, entry)| (path, is_dir(entry)))),
+            delete: List::of_entries(plan.delete.iter().map(|(path, entry)| (path, is_dir(entry)))),
             keep: List::of_reasons(plan.keep.iter().map(|(path, why)| (path, why.to_string()))),
             conflict: List::of_reasons(plan.conflict.iter().map(|(path, why)| (path, why.to_string()))),
         },
@@ -76,9 +78,15 @@ pub fn preview(preview: &Preview) -> PreviewReply {
     }
 }
 
+fn is_dir(entry: &ManifestEntry) -> bool {
+    entry.kind == EntryKind::Dir
+}
+
 /// Returns a restore's body.
 pub fn restored(restored: &Restored) -> RestoreReply {
     let outcome = &restored.outcome;
+    let entries =
+        |paths: &[RelPath]| List::of_entries(paths.iter().map(|path| (path, restored.directories.contains(path))));
     let failed = outcome.failed.iter().chain(&restored.conflicts);
     let lost = outcome.warnings.iter().map(|(path, why)| format!("{}: {why}", path.display()));
     let texts: Vec<String> = restored.warnings.iter().cloned().chain(lost).collect();
@@ -90,9 +98,9 @@ pub fn restored(restored: &Restored) -> RestoreReply {
         target: Some(target(&restored.target)),
         pre_restore,
         done: ChangedLists {
-            created: List::of_paths(outcome.created.iter()),
-            replaced: List::of_paths(outcome.replaced.iter()),
-            deleted: List::of_paths(outcome.deleted.iter()),
+            created: entries(&outcome.created),
+            replaced: entries(&outcome.replaced),
+            deleted: entries(&outcome.deleted),
             kept: List::of_reasons(outcome.kept.iter().map(|(path, why)| (path, why.clone()))),
             failed: List::of_reasons(failed.map(|(path, why)| (path, why.clone()))),
             not_agreed: List::of_paths(restored.not_agreed.iter()),

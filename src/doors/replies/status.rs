@@ -2,13 +2,14 @@
 
 use super::{interrupted, scope};
 use crate::checkpoint::Checkpoint;
-use crate::checkpoint::Timeline;
 use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::runs::list::{Branch, ListedRun};
 use crate::checkpoint::runs::run::{ForkPoint, RunEnding};
+use crate::checkpoint::{Home, Timeline};
 use crate::engine::names::guard_in_force;
 use crate::engine::session::interrupted_in;
+use crate::engine::state::told_names;
 use crate::engine::watcher::WatcherStatus;
 use crate::error::Error;
 use crate::model::checkpoint::CheckpointKind;
@@ -46,14 +47,19 @@ pub fn watching(watcher: &WatcherStatus) -> WatchingBlock {
     }
 }
 
-/// Returns what `status` tells of a workspace. Of watchers, settings and the switch, the caller knows.
+/// Returns what `status` tells of a workspace. Of watchers, settings and the switch, the caller knows. `damages` are those of
+/// its store beside refs that cannot be read.
 ///
 /// # Errors
 /// Those of listing the checkpoints.
-pub fn status(timeline: &mut Timeline) -> Result<StatusFacts, Error> {
+pub fn status(timeline: &mut Timeline, damages: Vec<String>) -> Result<StatusFacts, Error> {
     let known = timeline.catalog().all()?;
     let (all, mut broken) = (known.checkpoints.as_slice(), known.broken.clone());
-    broken.extend(timeline.catalog().damages()?);
+    for damage in damages {
+        if !broken.contains(&damage) {
+            broken.push(damage);
+        }
+    }
     let workspace = timeline.workspace().clone();
     let last = all.iter().rev().find(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn);
     let kept = all.iter().filter(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn).count();
@@ -101,9 +107,9 @@ pub fn origin(origin: &ForkPoint) -> OriginBlock {
     OriginBlock { run: origin.run.clone(), checkpoint: origin.checkpoint.to_string(), n: origin.ordinal }
 }
 
-/// Returns a list of runs, as replies and `--json` carry it.
-pub fn runs(rows: &[ListedRun], faults: Vec<String>) -> RunListReply {
-    RunListReply { total: rows.len(), runs: rows.iter().map(run).collect(), faults }
+/// Returns a list of runs, as replies and `--json` carry it. A session fills in names that its run lacks.
+pub fn runs(rows: &[ListedRun], faults: Vec<String>, home: &Home) -> RunListReply {
+    RunListReply { total: rows.len(), runs: rows.iter().map(|row| run(row, home)).collect(), faults }
 }
 
 /// Returns the state of a run.
@@ -117,12 +123,16 @@ pub fn run_state(row: &ListedRun) -> RunState {
     }
 }
 
-fn run(row: &ListedRun) -> RunItem {
+fn run(row: &ListedRun, home: &Home) -> RunItem {
     let state = &row.state;
+    let (client, named) = match state.client {
+        Some(_) => (None, None),
+        None => told_names(home, &row.run),
+    };
     RunItem {
         run: row.run.clone(),
-        named: state.named.clone(),
-        client: state.client.clone(),
+        named: state.named.clone().or(named),
+        client: state.client.clone().or(client),
         parent: state.parent.clone(),
         goal: state.goal.clone(),
         status: run_state(row),

@@ -57,20 +57,29 @@ pub enum Probe {
 /// # Errors
 /// Returns the errors of the system.
 pub fn probe(home: &Home) -> Result<Probe> {
+    Ok(met(home)?.0)
+}
+
+/// Looks which process is at the socket, and keeps the connection to a daemon that takes one more client.
+fn met(home: &Home) -> Result<(Probe, Option<Link>)> {
     let dir = dir(home);
     if dir.join("socket").symlink_metadata().is_err() {
-        return Ok(Probe::Nobody);
+        return Ok((Probe::Nobody, None));
     }
     let Ok(stream) = address(&dir, "socket").and_then(|(_open, path)| UnixStream::connect(path)) else {
-        return Ok(Probe::Dead);
+        return Ok((Probe::Dead, None));
     };
     let peer = process::peer(&stream)?;
     if peer != process::user() {
-        return Ok(Probe::Foreign(peer));
+        return Ok((Probe::Foreign(peer), None));
     }
     // A daemon that hangs up counts as silent.
-    let greeting = Link::over(stream).greeting(Instant::now() + HANDSHAKE * 10).ok().flatten();
-    Ok(greeting.map_or(Probe::Silent, Probe::Daemon))
+    let mut link = Link::over(stream);
+    let greeting = link.greeting(Instant::now() + HANDSHAKE * 10).ok().flatten();
+    let Some(greeting) = greeting else { return Ok((Probe::Silent, None)) };
+    link.served = Served::Daemon(greeting.clone());
+    let link = greeting.ok.then_some(link);
+    Ok((Probe::Daemon(greeting), link))
 }
 
 /// A connection that speaks the line protocol.
@@ -135,6 +144,14 @@ impl Link {
                 Link::alone(home)
             }
         }
+    }
+
+    /// Connects to the daemon that runs, of whichever build; `None` where none greets. Starts no daemon, and asks none to end.
+    ///
+    /// # Errors
+    /// Returns the errors of the system.
+    pub fn to_running(home: &Home) -> Result<Option<Link>> {
+        Ok(met(home)?.1)
     }
 
     /// Connects to the daemon; `None` when there is none, or none that greets in time.

@@ -1,10 +1,10 @@
 //! Requests that the worker answers. Each is a function of the timeline.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::checkpoint::capture::request::Take;
-use crate::checkpoint::catalog::diff::is_file_change;
 use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::catalog::listing::{CheckpointList, ListFilter};
 use crate::checkpoint::catalog::selector::Point;
@@ -13,25 +13,23 @@ use crate::checkpoint::history::request::{Restore, RestoreStage, Restored};
 use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::runs::rollback::Aim;
 use crate::checkpoint::{Checkpoint, Selection, Timeline};
-use crate::doors::replies;
+use crate::doors::{contents, replies};
 use crate::engine::names::run_id;
 use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
-use crate::model::text::printable;
+use crate::model::text::{git_quoted, printable};
 use crate::protocol::{
     Before, Create, CreateReply, Diff, DiffReply, List, ListItem, ListQuery, ListReply, NoStep, NoticeBody,
     PreviewReply, RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice,
-    RunListReply, ShowReply, ShownCheckpoint, Step, StepReply, To, WarningBlock,
+    RunListReply, ShowReply, Step, StepReply, To, WarningBlock,
 };
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::Target;
 use crate::worktree::restore::Plan;
 
-/// The longest patch in a reply, in bytes.
-const MAX_PATCH: usize = 256 << 10;
 /// The number of checkpoints in a list, unless more are asked for.
 const DEFAULT_LIMIT: u64 = 50;
 
@@ -85,7 +83,7 @@ pub fn inside(root: &Path, full: &Path, typed: &Path) -> Result<RelPath> {
         Ok(relative) => RelPath::from_path(&relative),
         Err(_) => Err(Error::new(Code::BadPath, "the path lies outside of the workspace")
             .path(typed)
-            .hint(format!("the workspace is {}", root.display()))),
+            .hint(format!("the workspace is {}", git_quoted(root.as_os_str().as_bytes())))),
     }
 }
 
@@ -129,12 +127,12 @@ pub(super) fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, contro
         with_base: false,
     };
     let listing = timeline.listing(&query, control)?;
-    let branch = timeline.catalog().branch_of(run)?;
+    let branch = timeline.catalog().current_branch(run)?;
     Ok(list_reply(listing, branch))
 }
 
 /// Makes a listing as replies and `--json` carry it.
-pub fn list_reply(listing: CheckpointList, current_branch: String) -> ListReply {
+pub fn list_reply(listing: CheckpointList, current_branch: Option<String>) -> ListReply {
     let items = listing.rows.into_iter().map(|row| {
         let record = Arc::unwrap_or_clone(row.checkpoint.record);
         let stat = row.stat.unwrap_or_default();
@@ -162,7 +160,7 @@ pub fn list_reply(listing: CheckpointList, current_branch: String) -> ListReply 
 /// Lists the runs.
 pub(super) fn runs(timeline: &mut Timeline) -> Result<RunListReply> {
     let (rows, faults) = timeline.runs()?;
-    Ok(replies::runs(&rows, faults))
+    Ok(replies::runs(&rows, faults, timeline.home()))
 }
 
 /// Answers `checkpoint.show`.
@@ -174,11 +172,7 @@ pub(super) fn show(timeline: &mut Timeline, sha: &str) -> Result<ShowReply> {
     let (manifest, coverage) = timeline.catalog().contents(&checkpoint)?;
     let files = manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir);
     Ok(ShowReply {
-        checkpoint: ShownCheckpoint {
-            facts: replies::facts(&checkpoint, &coverage),
-            parents: checkpoint.parents.iter().map(ToString::to_string).collect(),
-            tree: checkpoint.tree.to_string(),
-        },
+        checkpoint: contents::shown(&checkpoint, &manifest, &coverage),
         paths: List::of_paths(files.map(|(path, _)| path)),
     })
 }
@@ -190,36 +184,16 @@ pub(super) fn show(timeline: &mut Timeline, sha: &str) -> Result<ShowReply> {
 pub(super) fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>) -> Result<DiffReply> {
     let select = paths(timeline, diff.paths.as_deref())?;
     let from = timeline.catalog().resolve(&diff.from)?;
-    let mut changes = match &diff.to {
-        Some(to) => {
-            let to = timeline.catalog().resolve(to)?;
-            timeline.catalog().changes_between(&from, &to)?
-        }
+    let to = diff.to.as_deref().map(|to| timeline.catalog().resolve(to)).transpose()?;
+    let mut changes = match &to {
+        Some(to) => timeline.catalog().changes_between(&from, to)?,
         None => {
             let present = timeline.present(control)?;
             timeline.catalog().changes_to_present(&from, &present)?
         }
     };
-    changes.retain(|change| {
-        is_file_change(change) && (select.is_empty() || select.iter().any(|p| change.path.starts_with(p)))
-    });
-    let stat = timeline.catalog().stat(&changes)?;
-    let mut patch = String::new();
-    let mut cut = false;
-    for change in &changes {
-        if patch.len() > MAX_PATCH {
-            cut = true;
-            break;
-        }
-        patch.push_str(&timeline.catalog().patch_of(change)?.text);
-    }
-    if patch.len() > MAX_PATCH {
-        let end = (0..=MAX_PATCH).rev().find(|at| patch.is_char_boundary(*at)).unwrap_or(0);
-        patch.truncate(end);
-        cut = true;
-    }
-    let files = List::of_paths(changes.iter().map(|change| &change.path));
-    Ok(DiffReply { stat: replies::stat(&stat), files, patch, cut })
+    changes.retain(|change| select.is_empty() || select.iter().any(|path| change.path.starts_with(path)));
+    contents::diff(timeline, &from, to.as_ref(), &changes)
 }
 
 /// Answers `rollback.preview`.

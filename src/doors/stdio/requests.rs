@@ -1,5 +1,6 @@
 //! Lines of a client. Each becomes an event or a request, and is answered by a line.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::protocol::{
     BaselineStatus, Body, Classify, ClassifyReply, CodonEnd, CodonReply, CodonStart, CodonStartReply, EmptyReply,
-    ErrorReply, Hello, Id, Line, NoticeBody, ReloadReply, Rollback, RunEndReply, RunReply, RunStatus, ShellBefore,
-    StatusFacts, StatusReply, Step, ToolBefore, parse, reply_line,
+    ErrorReply, Hello, Id, Line, NoticeBody, OpenReply, ReloadReply, Rollback, RunEndReply, RunReply, RunStatus,
+    ShellBefore, StatusFacts, StatusReply, Step, ToolBefore, WatcherWord, parse, reply_line,
 };
 use crate::sys::interrupt::Interrupt;
 
@@ -168,6 +169,10 @@ fn act(session: &mut Session, body: Body, to: Answerer) {
             to.send(session, verdict);
         }
         Body::Status => status(session, to),
+        Body::Watching(query) => {
+            let body = if_open(session, Path::new(&query.workspace));
+            to.send(session, Ok(body));
+        }
         Body::ConfigReload => match session.reload() {
             Ok(warnings) => {
                 let reloaded = ReloadReply { warnings };
@@ -260,6 +265,13 @@ fn classified(session: &mut Session, classify: &Classify) -> Result<ClassifyRepl
     Ok(replies::classified(&verdict))
 }
 
+/// Tells how the changes of a workspace are noticed, if it is open.
+fn if_open(session: &Session, root: &Path) -> OpenReply {
+    let Some(open) = session.opened(root) else { return OpenReply { open: false, watcher: WatcherWord::None } };
+    let watcher = replies::watcher_word(open.in_force().policy.watching, &open.worker.watcher());
+    OpenReply { open: true, watcher }
+}
+
 fn status(session: &mut Session, to: Answerer) {
     let open = match session.workspace() {
         Ok(open) => open,
@@ -270,11 +282,12 @@ fn status(session: &mut Session, to: Answerer) {
     let (rules, watcher) = (open.in_force(), open.worker.watcher());
     faults.extend(watcher.fault.clone().into_iter().chain(rules.warnings.clone()));
     let work = move |timeline: &mut Timeline, _: Interrupt<'_>| {
+        let damages = timeline.catalog().damages()?;
         let facts = StatusFacts {
             guard_off: why_off(rules.policy.guard, &timeline.workspace().dir, &rules.origin("guard")),
             watcher: replies::watcher_word(rules.policy.watching, &watcher),
             warnings: rules.warnings.clone(),
-            ..replies::status(timeline)?
+            ..replies::status(timeline, damages)?
         };
         Ok(StatusReply { facts, run, turn, baseline, watching: replies::watching(&watcher), faults })
     };

@@ -141,6 +141,14 @@ impl Objects {
         Ok(Some(Notes { ids: ids.into_iter().collect(), length: text.len() }))
     }
 
+    /// Returns the objects that readers have found damaged or missing since somebody wrote last.
+    ///
+    /// # Errors
+    /// When the notes cannot be read.
+    pub(crate) fn noted(&self) -> Result<Vec<ObjectId>> {
+        Ok(self.notes()?.map(|notes| notes.ids).unwrap_or_default())
+    }
+
     /// Removes notes that were acted on. If a reader has added some meanwhile, all stay for the next writer.
     fn take_back(&self, notes: &Notes) -> Result<()> {
         if self.noted.metadata().is_ok_and(|facts| facts.len() > notes.length as u64) {

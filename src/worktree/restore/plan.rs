@@ -29,6 +29,13 @@ impl Plan {
         self.create.is_empty() && self.replace.is_empty() && self.delete.is_empty()
     }
 
+    /// Returns the directories that it makes, changes or deletes.
+    pub fn directories(&self) -> impl Iterator<Item = &RelPath> {
+        let replaced = self.replace.iter().map(|(path, _, to)| (path, to));
+        let all = self.create.iter().chain(&self.delete).map(|(path, entry)| (path, entry)).chain(replaced);
+        all.filter(|(_, entry)| entry.kind == EntryKind::Dir).map(|(path, _)| path)
+    }
+
     /// Returns every path that it changes.
     pub fn touched(&self) -> impl Iterator<Item = &RelPath> {
         let replaced = self.replace.iter().map(|(path, _, _)| path);

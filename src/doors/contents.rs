@@ -1,0 +1,65 @@
+//! From checkpoints to replies: what one holds, and how two differ. `--json` of the command line is the same.
+
+use super::replies;
+use crate::checkpoint::catalog::diff::{Change, is_file_change};
+use crate::checkpoint::{Checkpoint, Timeline};
+use crate::error::Result;
+use crate::model::coverage::Coverage;
+use crate::model::manifest::Manifest;
+use crate::protocol::{DiffReply, List, ShownCheckpoint};
+
+/// The longest patch in a reply, in bytes.
+const MAX_PATCH: usize = 256 << 10;
+
+/// Returns a checkpoint with its place in the store.
+pub fn shown(checkpoint: &Checkpoint, manifest: &Manifest, coverage: &Coverage) -> ShownCheckpoint {
+    ShownCheckpoint {
+        facts: replies::facts(checkpoint, manifest, coverage),
+        parents: checkpoint.parents.iter().map(ToString::to_string).collect(),
+        tree: checkpoint.tree.to_string(),
+    }
+}
+
+/// Returns what became of a path, in a word.
+pub fn fate(change: &Change) -> &'static str {
+    match (&change.old, &change.new) {
+        (None, _) => "new",
+        (_, None) => "deleted",
+        _ => "changed",
+    }
+}
+
+/// Compares two checkpoints; without `to`, one with the files as they are now.
+///
+/// # Errors
+/// `store-damaged`; I/O errors of the work tree.
+pub fn diff(timeline: &Timeline, from: &Checkpoint, to: Option<&Checkpoint>, changes: &[Change]) -> Result<DiffReply> {
+    let (mut patch, mut cut) = (String::new(), false);
+    for change in changes.iter().filter(|change| is_file_change(change)) {
+        if patch.len() > MAX_PATCH {
+            cut = true;
+            break;
+        }
+        patch.push_str(&timeline.catalog().patch_of(change)?.text);
+    }
+    if patch.len() > MAX_PATCH {
+        let end = (0..=MAX_PATCH).rev().find(|at| patch.is_char_boundary(*at)).unwrap_or(0);
+        patch.truncate(end);
+        cut = true;
+    }
+    let of = |is_file: bool| {
+        let wanted = changes.iter().filter(move |change| is_file_change(change) == is_file);
+        let mut list = List::of_reasons(wanted.map(|change| (&change.path, fate(change).to_owned())));
+        list.items.iter_mut().for_each(|item| item.dir = !is_file);
+        list
+    };
+    Ok(DiffReply {
+        from: replies::target(from),
+        to: to.map(replies::target),
+        stat: replies::stat(&timeline.catalog().stat(changes)?),
+        files: of(true),
+        directories: of(false),
+        patch,
+        cut,
+    })
+}
