@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(parse(br#"{"type":"ping"}"#, 1).unwrap().id, None);
         for name in TYPES {
             let full = serde_json::json!({"type": name, "turn": "t", "tool": "x", "command": "c", "sha": "1", "from": "1",
-                "codonId": "c"});
+                "codonId": "c", "workspace": "/w"});
             let mut full = full;
             if *name == "rollback.preview" {
                 full["codonId"] = Value::Null;
