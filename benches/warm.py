@@ -5,8 +5,9 @@ usage: warm.py TREE [--reps 40] [--changes 1,10,1000] [--beside 5] [--idle 2] [-
 
 One `piton sidecar` guards TREE. For each row a turn is opened, files are edited (mutate.py), and the time from sending
 `shell.before` to its reply is taken: with edits since the last checkpoint, with none (after a rest, and at once), and for later
-actions of a turn that has its checkpoint; a `ping` shows what of it is the pipe's. Medians, and the 95th percentile. `--beside N`: in the first N rounds of a row git and hermes (baseline.py)
-record the same edits, in the same run. `--old PITON`: another binary guards the same tree in the same run, the two in turn. Shared machines drift by 2-4x: compare rows of one run only.
+actions of a turn that has its checkpoint; a `ping` shows what of it is the pipe's. "With its turn": `turn.start` and the action are
+sent together, so the action comes before anything was done for the turn. Medians, and the 95th percentile.
+`--beside N`: in the first N rounds of a row git and hermes (baseline.py) record the same edits, in the same run. `--old PITON`: another binary guards the same tree in the same run, the two in turn. Shared machines drift by 2-4x: compare rows of one run only.
 """
 import argparse, json, os, select, statistics, subprocess, sys, tempfile, time
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -39,10 +40,12 @@ class Sidecar:
         line, self.rest = self.rest.split(b"\n", 1)
         return json.loads(line), came
 
-    def ask(self, body):
-        """Sends a request; gives its reply and the milliseconds in between."""
-        self.number += 1
-        text = json.dumps({"id": self.number, **body}).encode() + b"\n"
+    def ask(self, *bodies):
+        """Sends requests at once; gives the last one's reply and the milliseconds in between."""
+        text = b""
+        for body in bodies:
+            self.number += 1
+            text += json.dumps({"id": self.number, **body}).encode() + b"\n"
         started = time.perf_counter()
         self.process.stdin.write(text)
         while True:
@@ -110,13 +113,18 @@ class Side:
         self.sidecar.until(lambda status: status["watcher"] in ("warm", "scan", "none") and status["baseline"] == "ready")
         time.sleep(rest)
 
-    def before(self, row, expected, command):
-        """Times one action, which must be answered with one of `expected`."""
-        reply, ms = self.sidecar.ask({"type": "shell.before", "command": command})
+    def before(self, row, expected, command, *ahead):
+        """Times one action, which must be answered with one of `expected`; `ahead` are requests that are sent with it."""
+        reply, ms = self.sidecar.ask(*ahead, {"type": "shell.before", "command": command})
         status = reply["checkpoint"]["status"]
         if status not in expected:
             raise SystemExit(f"`{command}` was answered {status} where {expected} is right: {reply}")
         self.samples.setdefault(row, []).append(ms)
+
+    def with_turn(self, row, command):
+        """Times an action that is sent together with the start of its turn."""
+        start = {"type": "turn.start", "turn": f"t{next(self.turns)}"}
+        self.before(row, ("taken",), command, start)
 
     def ping(self):
         self.samples.setdefault("ping", []).append(self.sidecar.ask({"type": "ping"})[1])
@@ -174,6 +182,11 @@ def measure(binaries, tree, changes, reps, home, settings="", rounds=0, idle=0):
         repeat, row = reps if count < 100 else max(5, reps // 5), f"changed {count}"
         for i in range(repeat):
             changed(f"{row}, at once", count, 6_000_000 + 1000 * count + i, 0, i)
+        for i in range(repeat):
+            for side in sides:
+                side.turn()
+            mutate(files, min(count, len(files)), 7_000_000 + 1000 * count + i)
+            each(i, lambda side: side.with_turn(f"{row}, with its turn", f"rm {name}"))
         beside.record(0, {})
         for i in range(repeat):
             changed(row, count, 5_000_000 + 1000 * count + i, REST, i)
@@ -215,7 +228,7 @@ def main():
         print(json.dumps(rows))
         return
     for name, row in rows.items():
-        print(f"{name:22}", "  ".join(f"{key} {value:.3f}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()))
+        print(f"{name:26}", "  ".join(f"{key} {value:.3f}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()))
 
 
 if __name__ == "__main__":
