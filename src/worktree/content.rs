@@ -4,7 +4,7 @@
 //! content, and for as long as the mapping stands, a lease that the kernel refuses. Both cost more than a look, so they are asked
 //! of few files: those that an action names, databases, and files that were written a moment ago.
 //!
-//! *Invariant:* a stamp that has moved is the caller's business; here are only files whose stamp proves their content. *Invariant:*
+//! *Invariant:* a stamp that has moved is the caller's business; here are only files whose stamp is the captured one. *Invariant:*
 //! in doubt a file is named, and the next capture reads it.
 //!
 //! Limits: nothing here finds such a store in a file above [`COMPARED_BYTES`] once its mapping is gone.
@@ -72,6 +72,16 @@ impl Doubts {
         } else if self.asked.len() < ASKED_FILES {
             self.asked.push((i64::MAX, path.clone(), *known));
         }
+    }
+
+    /// Doubts a file that is named by itself, and whose stamp proves nothing because it was read too shortly after its last change.
+    /// `false` if it is not compared: then it has to be captured again.
+    pub(super) fn unproven(&mut self, path: &RelPath, known: &KnownFile) -> bool {
+        let is_compared = is_file(known) && known.stamp.size <= COMPARED_BYTES && self.compared.len() < COMPARED_FILES;
+        if is_compared {
+            self.compared.push((path.clone(), *known));
+        }
+        is_compared
     }
 
     /// Doubts a file below a directory that is named, if it is a database's or was written a moment ago.
@@ -142,7 +152,11 @@ impl Doubts {
 
 /// Returns true if only a stamp speaks for a file's content. A link's content moves with its inode.
 fn is_doubtful(known: &KnownFile) -> bool {
-    known.proven && known.stamp.mode & libc::S_IFMT == libc::S_IFREG && known.stamp.size > 0
+    known.proven && is_file(known) && known.stamp.size > 0
+}
+
+fn is_file(known: &KnownFile) -> bool {
+    known.stamp.mode & libc::S_IFMT == libc::S_IFREG
 }
 
 /// Returns the newest of a file's times.

@@ -60,7 +60,7 @@ impl Capturer {
         }
         let all = catalog.all()?;
         let warmth = mem::take(&mut self.warmth);
-        let held = warmth.stamps()?;
+        let held = warmth.stamps_at(&take.selection.only)?;
         let before = PriorKnowledge::gather(catalog, &take.selection, &all.checkpoints, held, control)?;
         let observed = Observation::scan(catalog, take, &before, Destination::Nowhere, control);
         // Only the earlier knowledge is kept: content that was merely hashed is not in the store.

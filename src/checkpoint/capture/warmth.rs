@@ -70,6 +70,20 @@ impl Warmth {
         }
     }
 
+    /// Returns the stamps for a scan of just some paths; of a tree only what is known there, since all of it is a large copy.
+    pub(super) fn stamps_at(&self, only: &[RelPath]) -> Result<Option<Stamps>> {
+        match self {
+            Warmth::Scanned(tree, _) | Warmth::Live(tree, _)
+                if !only.is_empty() && !only.iter().any(RelPath::is_root) =>
+            {
+                let known = Arc::new(tree.warm.known_at(&only.iter().cloned().collect()));
+                let defaults = Some(tree.warm.defaults());
+                Ok(Some(Stamps { known, defaults, built: None, ..tree.stamps.clone() }))
+            }
+            warmth => warmth.stamps(),
+        }
+    }
+
     /// Returns what changed since the tree was brought up to date.
     pub(super) fn changes(&self) -> Changes {
         match self {

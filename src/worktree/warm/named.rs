@@ -50,6 +50,8 @@ impl Warm {
             } else if let Some(leaf) = parent.and_then(|parent| parent.leaf(path.name())) {
                 match beside.stamp(path) {
                     Ok(stamp) if stamp == leaf.known.stamp && leaf.known.proven => doubts.named(path, &leaf.known),
+                    // An agent's actions on a file follow each other within the step of the clock.
+                    Ok(stamp) if stamp == leaf.known.stamp && doubts.unproven(path, &leaf.known) => {}
                     Ok(_) | Err(_) => moved.push((path.clone(), Reach::Entry)),
                 }
             }

@@ -296,8 +296,8 @@ impl Warm {
         }
     }
 
-    /// Returns the known facts of the paths and those below.
-    pub(super) fn known_at(&self, paths: &BTreeSet<RelPath>) -> KnownPaths {
+    /// Returns the known facts of the paths and those below. None of the paths is the root.
+    pub fn known_at(&self, paths: &BTreeSet<RelPath>) -> KnownPaths {
         let mut known: Vec<(RelPath, KnownFile)> = Vec::new();
         for path in paths {
             let Some(parent) = path.parent().and_then(|parent| self.node(&parent)) else { continue };
