@@ -47,114 +47,107 @@ pub struct Failure {
     pub error: Error,
 }
 
-/// The content of a message.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Body {
-    /// A session begins.
-    Hello(Hello),
-    /// A run begins.
-    RunStart(RunStart),
-    /// The session's run ends.
-    RunEnd(RunEnd),
-    /// A turn begins.
-    TurnStart(Turn),
-    /// A turn ends.
-    TurnEnd(Turn),
-    /// A tool is about to run.
-    ToolBefore(ToolBefore),
-    /// A tool has run.
-    ToolAfter(After),
-    /// A command is about to run.
-    ShellBefore(ShellBefore),
-    /// A command has run.
-    ShellAfter(After),
-    /// A run is to be made from a checkpoint.
-    RunFork(RunFork),
-    /// The runs are asked for.
-    RunList,
-    /// A codon begins.
-    CodonStart(CodonStart),
-    /// A codon's rig is set up.
-    CodonRigSetup(CodonEnd),
-    /// A codon did its work.
-    CodonComplete(CodonEnd),
-    /// A codon failed.
-    CodonFail(CodonEnd),
-    /// A codon is skipped.
-    CodonSkip(CodonEnd),
-    /// A checkpoint is to be taken.
-    Create(Create),
-    /// Checkpoints are asked for.
-    List(ListQuery),
-    /// One checkpoint is asked for.
-    Show(Show),
-    /// A comparison is asked for.
-    Diff(Diff),
-    /// The plan of a return is asked for.
-    Preview(Rollback),
-    /// A run goes back to a checkpoint.
-    Rollback(Rollback),
-    /// A run goes back to a codon.
-    ToCodon(Rollback),
-    /// A run goes back to its last success.
-    ToLastSuccess(Rollback),
-    /// Files are to be brought back.
-    Restore(Rollback),
-    /// The newest operation is to be undone.
-    Undo(Step),
-    /// The newest undo is to be taken back.
-    Redo(Step),
-    /// A command is to be judged.
-    Classify(Classify),
-    /// The state of the protection is asked for.
-    Status,
-    /// The watcher of a workspace is asked for, if it is open.
-    Watching(WatchingQuery),
-    /// An answer is asked for.
-    Ping,
-    /// The settings are to be read anew.
-    ConfigReload,
-    /// The sidecar is to end.
-    Shutdown,
+/// Makes the content of messages from one table: of each its name on the wire, its variant with the fields, and their
+/// reader.
+macro_rules! messages {
+    ($($(#[$doc:meta])* $name:literal $variant:ident $(($fields:ty) by $read:ident)?;)*) => {
+        /// The content of a message.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum Body {
+            $($(#[$doc])* $variant $(($fields))?,)*
+        }
+
+        /// Types of this version.
+        const TYPES: &[&str] = &[$($name),*];
+
+        impl Body {
+            /// Returns the `type` that lines carry.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Body::$variant { .. } => $name,)*
+                }
+            }
+        }
+
+        /// Reads the fields of a message of a type.
+        fn read_fields(name: &str, map: Map<String, Value>) -> Result<Body, Error> {
+            match name {
+                $($name => Ok(Body::$variant $(($read(map)?))?),)*
+                other => Err(unknown(other)),
+            }
+        }
+    };
 }
 
-/// Types of this version.
-const TYPES: &[&str] = &[
-    "hello",
-    "run.start",
-    "run.end",
-    "turn.start",
-    "turn.end",
-    "tool.before",
-    "tool.after",
-    "shell.before",
-    "shell.after",
-    "checkpoint.create",
-    "checkpoint.list",
-    "checkpoint.show",
-    "checkpoint.diff",
-    "rollback.preview",
-    "rollback.toCheckpoint",
-    "restore",
-    "undo",
-    "redo",
-    "classify",
-    "status",
-    "ping",
-    "config.reload",
-    "shutdown",
-    "run.fork",
-    "run.list",
-    "codon.start",
-    "codon.rigSetup",
-    "codon.complete",
-    "codon.fail",
-    "codon.skip",
-    "rollback.toCodon",
-    "rollback.toLastSuccess",
-    "watching",
-];
+messages! {
+    /// A session begins.
+    "hello" Hello(Hello) by fields;
+    /// A run begins.
+    "run.start" RunStart(RunStart) by fields;
+    /// The session's run ends.
+    "run.end" RunEnd(RunEnd) by fields;
+    /// A turn begins.
+    "turn.start" TurnStart(Turn) by fields;
+    /// A turn ends.
+    "turn.end" TurnEnd(Turn) by fields;
+    /// A tool is about to run.
+    "tool.before" ToolBefore(ToolBefore) by fields;
+    /// A tool has run.
+    "tool.after" ToolAfter(After) by fields;
+    /// A command is about to run.
+    "shell.before" ShellBefore(ShellBefore) by fields;
+    /// A command has run.
+    "shell.after" ShellAfter(After) by fields;
+    /// A checkpoint is to be taken.
+    "checkpoint.create" Create(Create) by fields;
+    /// Checkpoints are asked for.
+    "checkpoint.list" List(ListQuery) by list_query;
+    /// One checkpoint is asked for.
+    "checkpoint.show" Show(Show) by fields;
+    /// A comparison is asked for.
+    "checkpoint.diff" Diff(Diff) by fields;
+    /// The plan of a return is asked for.
+    "rollback.preview" Preview(Rollback) by aimed;
+    /// A run goes back to a checkpoint.
+    "rollback.toCheckpoint" Rollback(Rollback) by at_checkpoint;
+    /// Files are to be brought back.
+    "restore" Restore(Rollback) by at_checkpoint;
+    /// The newest operation is to be undone.
+    "undo" Undo(Step) by fields;
+    /// The newest undo is to be taken back.
+    "redo" Redo(Step) by fields;
+    /// A command is to be judged.
+    "classify" Classify(Classify) by fields;
+    /// The state of the protection is asked for.
+    "status" Status;
+    /// An answer is asked for.
+    "ping" Ping;
+    /// The settings are to be read anew.
+    "config.reload" ConfigReload;
+    /// The sidecar is to end.
+    "shutdown" Shutdown;
+    /// A run is to be made from a checkpoint.
+    "run.fork" RunFork(RunFork) by fields;
+    /// The runs are asked for.
+    "run.list" RunList;
+    /// A codon begins.
+    "codon.start" CodonStart(CodonStart) by fields;
+    /// A codon's rig is set up.
+    "codon.rigSetup" CodonRigSetup(CodonEnd) by fields;
+    /// A codon did its work.
+    "codon.complete" CodonComplete(CodonEnd) by fields;
+    /// A codon failed.
+    "codon.fail" CodonFail(CodonEnd) by fields;
+    /// A codon is skipped.
+    "codon.skip" CodonSkip(CodonEnd) by fields;
+    /// A run goes back to a codon.
+    "rollback.toCodon" ToCodon(Rollback) by at_codon;
+    /// A run goes back to its last success.
+    "rollback.toLastSuccess" ToLastSuccess(Rollback) by at_last_success;
+    /// The watcher of a workspace is asked for, if it is open.
+    "watching" Watching(WatchingQuery) by fields;
+}
 
 /// Types that later versions bring.
 const LATER: &[&str] = &["state.put", "state.get"];
@@ -171,46 +164,6 @@ impl Body {
                 | Body::Undo(_)
                 | Body::Redo(_)
         )
-    }
-
-    /// Returns the `type` that replies carry.
-    pub fn name(&self) -> &'static str {
-        let at = match self {
-            Body::Hello(_) => 0,
-            Body::RunStart(_) => 1,
-            Body::RunEnd(_) => 2,
-            Body::TurnStart(_) => 3,
-            Body::TurnEnd(_) => 4,
-            Body::ToolBefore(_) => 5,
-            Body::ToolAfter(_) => 6,
-            Body::ShellBefore(_) => 7,
-            Body::ShellAfter(_) => 8,
-            Body::Create(_) => 9,
-            Body::List(_) => 10,
-            Body::Show(_) => 11,
-            Body::Diff(_) => 12,
-            Body::Preview(_) => 13,
-            Body::Rollback(_) => 14,
-            Body::Restore(_) => 15,
-            Body::Undo(_) => 16,
-            Body::Redo(_) => 17,
-            Body::Classify(_) => 18,
-            Body::Status => 19,
-            Body::Ping => 20,
-            Body::ConfigReload => 21,
-            Body::Shutdown => 22,
-            Body::RunFork(_) => 23,
-            Body::RunList => 24,
-            Body::CodonStart(_) => 25,
-            Body::CodonRigSetup(_) => 26,
-            Body::CodonComplete(_) => 27,
-            Body::CodonFail(_) => 28,
-            Body::CodonSkip(_) => 29,
-            Body::ToCodon(_) => 30,
-            Body::ToLastSuccess(_) => 31,
-            Body::Watching(_) => 32,
-        };
-        TYPES[at]
     }
 }
 
@@ -285,42 +238,23 @@ fn read_body(mut map: Map<String, Value>) -> Result<Body, Error> {
     let Some(Value::String(name)) = map.remove("type") else {
         return Err(Error::new(Code::UnknownType, "`type` is missing or not a string").field("type"));
     };
-    Ok(match name.as_str() {
-        "hello" => Body::Hello(fields(map)?),
-        "run.start" => Body::RunStart(fields(map)?),
-        "run.end" => Body::RunEnd(fields(map)?),
-        "turn.start" => Body::TurnStart(fields(map)?),
-        "turn.end" => Body::TurnEnd(fields(map)?),
-        "tool.before" => Body::ToolBefore(fields(map)?),
-        "tool.after" => Body::ToolAfter(fields(map)?),
-        "shell.before" => Body::ShellBefore(fields(map)?),
-        "shell.after" => Body::ShellAfter(fields(map)?),
-        "checkpoint.create" => Body::Create(fields(map)?),
-        "checkpoint.list" => Body::List(list_query(map)?),
-        "checkpoint.show" => Body::Show(fields(map)?),
-        "checkpoint.diff" => Body::Diff(fields(map)?),
-        "run.fork" => Body::RunFork(fields(map)?),
-        "run.list" => Body::RunList,
-        "codon.start" => Body::CodonStart(fields(map)?),
-        "codon.rigSetup" => Body::CodonRigSetup(fields(map)?),
-        "codon.complete" => Body::CodonComplete(fields(map)?),
-        "codon.fail" => Body::CodonFail(fields(map)?),
-        "codon.skip" => Body::CodonSkip(fields(map)?),
-        "rollback.preview" => Body::Preview(Rollback::aimed(fields(map)?)?),
-        "rollback.toCheckpoint" => Body::Rollback(Rollback::at_checkpoint(fields(map)?)?),
-        "rollback.toCodon" => Body::ToCodon(Rollback::at_codon(fields(map)?)?),
-        "rollback.toLastSuccess" => Body::ToLastSuccess(Rollback::at_last_success(fields(map)?)),
-        "restore" => Body::Restore(Rollback::at_checkpoint(fields(map)?)?),
-        "undo" => Body::Undo(fields(map)?),
-        "redo" => Body::Redo(fields(map)?),
-        "classify" => Body::Classify(fields(map)?),
-        "status" => Body::Status,
-        "watching" => Body::Watching(fields(map)?),
-        "ping" => Body::Ping,
-        "config.reload" => Body::ConfigReload,
-        "shutdown" => Body::Shutdown,
-        other => return Err(unknown(other)),
-    })
+    read_fields(&name, map)
+}
+
+fn aimed(map: Map<String, Value>) -> Result<Rollback, Error> {
+    Rollback::aimed(fields(map)?)
+}
+
+fn at_checkpoint(map: Map<String, Value>) -> Result<Rollback, Error> {
+    Rollback::at_checkpoint(fields(map)?)
+}
+
+fn at_codon(map: Map<String, Value>) -> Result<Rollback, Error> {
+    Rollback::at_codon(fields(map)?)
+}
+
+fn at_last_success(map: Map<String, Value>) -> Result<Rollback, Error> {
+    Ok(Rollback::at_last_success(fields(map)?))
 }
 
 fn unknown(name: &str) -> Error {

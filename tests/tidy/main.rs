@@ -110,7 +110,7 @@ fn the_protocol_is_specified() {
         let part = text.split_once(from).unwrap().1.split_once(to).unwrap().0;
         part.split('"').skip(1).step_by(2).map(str::to_owned).collect()
     };
-    let mut names = between(request, "const TYPES: &[&str] = &[", "];");
+    let mut names = between(request, "\nmessages! {", "\n}\n");
     names.extend(between(request, "const LATER: &[&str] = &[", "];"));
     names.extend(between(error, "pub fn as_str", "\n    }"));
     assert!(names.len() > 60, "{names:?}");
