@@ -47,6 +47,8 @@ impl Names {
                 pattern(r"\b\d+(\.\d+)? (ms|µs|s)\b", "SPAN"),
                 pattern(r#""(n|line|ms|pid|events|[a-z]+_us)":( ?)[0-9.]+"#, r#""$1":${2}0"#),
                 pattern(r"\bpid \d+", "pid PID"),
+                // The watcher warms up while the base capture runs: which of them comes first hangs on the clock.
+                pattern(r#"("baseline":"running".*"watcher":)"(cold|warm)""#, r#"$1"cold""#),
                 pattern(r"(?i)\b(checkpoint|restore|rollback)( --yes)? #?\d+\b", "$1$2 N"),
                 pattern(r"(?m)(^|\\n) +\d+  ([0-9a-f]{7,})", "$1 N  $2"),
             ],
