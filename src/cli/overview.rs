@@ -17,7 +17,7 @@ use crate::model::text::{count, printable};
 use crate::sys::clock::local_minute;
 
 /// The time for which a workspace counts as guarded after the last sidecar or daemon has begun there.
-const LATELY: Duration = Duration::from_secs(24 * 3600);
+const LATELY: Duration = Duration::from_hours(24);
 
 /// The step where nothing guards.
 const INSTALL: &str = "  piton install --all                   guard the agent clients of this machine\n";

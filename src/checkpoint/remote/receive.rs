@@ -158,7 +158,7 @@ impl Locked<'_> {
                     received.refused.push((shown, why));
                 }
                 Some(Err(why)) => {
-                    received.refused.push((shown, format!("an earlier fetched checkpoint is damaged: {why}")))
+                    received.refused.push((shown, format!("an earlier fetched checkpoint is damaged: {why}")));
                 }
                 old => {
                     let old = old.and_then(|old| old.as_ref().ok().copied());
