@@ -256,6 +256,7 @@ impl Error {
     }
 
     /// Returns the whole text for a person: message, path and hint.
+    #[expect(clippy::unnecessary_debug_formatting, reason = "it quotes and escapes")]
     pub fn text(&self) -> String {
         let mut text = self.message.clone();
         if let Some(path) = &self.path {
@@ -263,11 +264,7 @@ impl Error {
             // Quoted, and once, where it holds what ends a quotation or a line.
             let is_odd =
                 path.to_str().is_none() || shown.chars().any(|c| c.is_control() || matches!(c, '"' | '\\' | '`'));
-            match is_odd {
-                // Rust's escapes: git's own stand in a module above.
-                true => text.push_str(&format!(": \"{}\"", path.as_os_str().as_encoded_bytes().escape_ascii())),
-                false => text.push_str(&format!(": `{shown}`")),
-            }
+            text.push_str(&if is_odd { format!(": {path:?}") } else { format!(": `{shown}`") });
         }
         if let Some(hint) = &self.hint {
             text.push_str(&format!("; {hint}"));

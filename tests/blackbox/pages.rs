@@ -47,6 +47,7 @@ fn s() -> String {
     "x".to_owned()
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "an example has every optional field")]
 fn o() -> Option<String> {
     Some(s())
 }

@@ -168,8 +168,8 @@ impl Ruin {
 
 #[test]
 fn those_who_look_at_a_damaged_store_agree() {
-    let ruin = Ruin::new();
     type Harm = fn(&Ruin);
+    let ruin = Ruin::new();
     let table: [(&str, Harm); 8] = [
         ("pack removed", |at| std::fs::remove_file(at.only("objects/pack", ".pack")).unwrap()),
         ("index removed", |at| std::fs::remove_file(at.only("objects/pack", ".idx")).unwrap()),
