@@ -124,6 +124,14 @@ impl Store {
         self.objects.has(id)
     }
 
+    /// Returns true if packs went since somebody wrote last, and objects with them. Costs one look while no pack came or went.
+    ///
+    /// # Errors
+    /// When packs cannot be listed.
+    pub fn lacks_packs(&self) -> Result<bool> {
+        self.objects.lacks_packs()
+    }
+
     /// Returns the `ids` that are not there.
     ///
     /// # Errors

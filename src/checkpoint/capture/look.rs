@@ -123,7 +123,8 @@ impl Capturer {
         targets: &[Target],
         control: &dyn Fn() -> Flow,
     ) -> Result<bool> {
-        if !catalog.store.has(held)? {
+        // Neither the tree in memory nor a commit in a file of its own tells that the contents went with a pack.
+        if catalog.store.lacks_packs()? || !catalog.store.has(held)? {
             return Ok(false);
         }
         if targets.is_empty() || self.tree_tells_held(catalog, held, targets, control)? {

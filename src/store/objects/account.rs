@@ -157,6 +157,21 @@ impl Objects {
         std::fs::remove_file(&self.noted).at("removing", &self.noted)
     }
 
+    /// Returns true if packs that were there at the last comparison, of this process or another, are gone with objects. Changes
+    /// nothing; the next writer acts on it.
+    ///
+    /// # Errors
+    /// When the packs cannot be listed.
+    pub(crate) fn lacks_packs(&self) -> Result<bool> {
+        let before = self.accounted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if before.as_ref().is_some_and(|before| before.set.is_current()) {
+            return Ok(false);
+        }
+        let now = self.refresh()?;
+        let before = before.as_deref().map(|before| &*before.set);
+        Ok(self.has_lost(before, Inventory::load(&self.git_dir).as_ref(), &now))
+    }
+
     /// Returns true if an object of a pack is gone, or may be gone.
     fn has_lost(&self, before: Option<&Set>, known: Option<&Inventory>, now: &Set) -> bool {
         let old = |name: &str| before.and_then(|before| before.packs.iter().find(|pack| pack.name() == name));
