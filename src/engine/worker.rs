@@ -53,7 +53,14 @@ impl Worker {
             idle: Idle::default(),
             last: None,
         };
-        let thread = std::thread::spawn(move || worker.run());
+        let thread = std::thread::spawn(move || {
+            // A bug in an idle task must not end the thread either: nothing would be captured any more.
+            while catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
+                tracing::error!("a bug ended the work at hand; please report it");
+                worker.queue.done();
+            }
+            idle::finish(&mut worker.timeline);
+        });
         Worker { queue, stop, watcher, thread }
     }
 
@@ -132,6 +139,7 @@ struct WorkerLoop {
 }
 
 impl WorkerLoop {
+    /// Does jobs and idle tasks until the queue is closed and empty.
     fn run(&mut self) {
         let (mut since, mut task) = (Instant::now(), None);
         loop {
@@ -164,7 +172,6 @@ impl WorkerLoop {
             }
             (since, task) = (Instant::now(), Some(IdleTask::Watch));
         }
-        idle::finish(&mut self.timeline);
     }
 
     /// Notes that the work is done, and then delivers the answers.
@@ -293,7 +300,9 @@ impl WorkerLoop {
         let mut named: Vec<_> = open.iter().filter_map(|wanted| wanted.pressing(now)).collect();
         named.extend(self.queue.pressing(now));
         let Some(take) = protect::only_named(&named) else { return };
-        match self.timeline.take(&take, &|| Flow::Continue) {
+        let stop = Arc::clone(&self.stop);
+        let control = move || if stop.load(Ordering::SeqCst) { Flow::Stop } else { Flow::Continue };
+        match self.timeline.take(&take, &control) {
             Ok(taken) => protect::hand_out(named, taken),
             Err(error) => {
                 tracing::warn!(%error, "the capture of the named paths failed");
