@@ -54,7 +54,10 @@ impl Locked<'_> {
         let going: Vec<(&Checkpoint, DropReason)> = going.collect();
         let noted: Vec<DroppedCheckpoint> = going.iter().filter_map(|(one, why)| why.noted(one, now_ms())).collect();
         // Before the refs are deleted: a killed process must not leave an unexplained gap.
-        dropped::note(&catalog.workspace.dir, &noted, &self.lock)?;
+        if let Err(error) = dropped::note(&catalog.workspace.dir, &noted, &self.lock) {
+            // An explanation is lost by that; a full disk must not keep retention from making room.
+            tracing::warn!(%error, "which checkpoints were dropped could not be written down");
+        }
         for (checkpoint, reason) in going {
             tracing::info!(ordinal = checkpoint.record.ordinal, ?reason, "dropping a checkpoint");
             self.drop_ref(&checkpoint.name, checkpoint.id)?;
