@@ -17,7 +17,7 @@ use super::exit::Exit;
 use super::hook_answer::answer;
 use crate::agents::{Act, Client, Decision, Event, EventKind, MAX_PAYLOAD};
 use crate::checkpoint::{Home, records::mishaps};
-use crate::doors::socket::Link;
+use crate::doors::socket::{Link, Served};
 use crate::error::{Code, Error, Result};
 use crate::model::json;
 use crate::protocol::{
@@ -137,8 +137,14 @@ fn decide(asked: &HookCall) -> Result<Decision> {
     }
     let home = Home::locate()?;
     let link = if asked.alone { Link::alone(&home)? } else { Link::open(&home)? };
-    let mut decision =
-        Exchange { link, event: &event, deadline, reaches_model: asked.client.reaches_model(&asked.event) }.have()?;
+    let reaches_model = asked.client.reaches_model(&asked.event);
+    let have = |link: Link| Exchange { link, event: &event, deadline, reaches_model }.have();
+    let is_daemons = matches!(link.served(), Served::Daemon(_));
+    let mut decision = match have(link) {
+        // The daemon ended meanwhile. An event may be told twice: a turn that is open already and a path that is held change nothing.
+        Err(error) if is_daemons && error.code() == Code::ShuttingDown => have(Link::alone(&home)?)?,
+        had => had?,
+    };
     if let Some(error) = torn {
         let told = format!("piton: {}; the action was guarded by what could be read of it", error.text());
         decision.message = Some(decision.message.map_or(told.clone(), |message| format!("{told}\n{message}")));

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -188,6 +188,32 @@ fn a_socket_of_another_user_is_not_spoken_to() {
     assert!(doctor.code == 1 && doctor.stdout.contains(&format!("the user {NOBODY} answers")), "{doctor:?}");
     other.kill().unwrap();
     other.wait().unwrap();
+}
+
+#[test]
+fn a_hook_whose_daemon_ends_meanwhile_gets_an_engine_of_its_own() {
+    let place = Place::new();
+    place.lab.take("first");
+    std::fs::create_dir(place.dir()).unwrap();
+    // A daemon that greets and then ends: at once, or after so many lines.
+    for lines in 0..3 {
+        let content = format!("content {lines}");
+        place.lab.write("a", &content);
+        let daemon = UnixListener::bind(place.socket()).unwrap();
+        let ending = std::thread::spawn(move || {
+            let (mut client, _) = daemon.accept().unwrap();
+            let greeting = json!({ "v": 1, "type": "daemon", "ok": true, "build": "another", "built_at": i64::MAX,
+                "pid": i32::MAX, "since": "2026-01-01T00:00:00.000Z", "clients": 1 });
+            writeln!(client, "{greeting}").unwrap();
+            let mut said = BufReader::new(client).lines();
+            (0..lines).for_each(|_| assert!(said.next().unwrap().unwrap().contains("type")));
+        });
+        assert_eq!(place.hook(&format!("t{lines}"), |_| {}), "", "{}", place.mishaps());
+        ending.join().unwrap();
+        assert!(place.held(&content), "after {lines} lines");
+        std::fs::remove_file(place.socket()).unwrap();
+    }
+    assert_eq!(place.mishaps(), json!([]));
 }
 
 #[test]
