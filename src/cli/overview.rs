@@ -37,7 +37,7 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
     let timeline = context.timeline()?;
     let known = timeline.catalog().all()?;
     let mut broken = known.broken.clone();
-    for damage in timeline.catalog().look_for_damages()? {
+    for damage in timeline.catalog().look_for_damages()?.found {
         if !broken.contains(&damage) {
             broken.push(damage);
         }

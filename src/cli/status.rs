@@ -51,8 +51,9 @@ fn watcher_text(watcher: WatcherWord) -> String {
 /// Returns the error of what could not be done.
 pub(super) fn status(context: &mut Context) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    let damages = timeline.catalog().look_for_damages()?;
-    let facts = replies::status(&mut timeline, damages)?;
+    let look = timeline.catalog().look_for_damages()?;
+    let extent = look.extent();
+    let facts = replies::status(&mut timeline, look.found)?;
     let settings = context.settings()?;
     let facts = StatusFacts {
         guard_off: why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard")),
@@ -65,12 +66,12 @@ pub(super) fn status(context: &mut Context) -> Result<Exit> {
         let settings = settings.policy.sources.iter().map(|path| path.display().to_string()).collect();
         print::json(&StatusDocument { facts, settings })?;
     } else {
-        print::data(&text(&facts, &settings))?;
+        print::data(&text(&facts, &settings, &extent))?;
     }
     Ok(exit)
 }
 
-fn text(facts: &StatusFacts, settings: &Effective) -> String {
+fn text(facts: &StatusFacts, settings: &Effective, looked: &str) -> String {
     let mut text = String::new();
     let workspace = &facts.workspace;
     for (name, value) in [
@@ -85,7 +86,6 @@ fn text(facts: &StatusFacts, settings: &Effective) -> String {
         add_line!(text, "{name:<12} {value}");
     }
     if facts.broken.is_empty() {
-        let looked = "refs, directories and the ends of packs; `piton doctor` reads all contents";
         add_line!(text, "{:<12} {looked}", "looked at");
     }
     if let Some(last) = &facts.last {
@@ -98,7 +98,7 @@ fn text(facts: &StatusFacts, settings: &Effective) -> String {
     // A mistake that is not corrected is listed among the settings, and not once more as a fault.
     let known: Vec<String> = settings.mistakes.iter().map(Mistake::noted).collect();
     let is_told = |line: &String| known.iter().any(|head| line.contains(head));
-    let shown = |restore: &Interrupted| serde_json::to_value(restore).unwrap_or_default().to_string();
+    let shown = |restore: &Interrupted| format!("restore {} was cut short: {}", restore.operation, restore.next);
     let interrupted: Vec<String> = facts.interrupted.iter().map(shown).collect();
     let lists = [
         ("interrupted", &interrupted),

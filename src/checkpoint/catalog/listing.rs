@@ -1,6 +1,7 @@
 //! Lists of checkpoints, with the changes after each.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use super::checkpoint::Checkpoint;
 use super::diff::{Change, Present, Stat, is_file_change};
@@ -11,6 +12,34 @@ use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::Class;
 use crate::model::path::RelPath;
 use crate::store::RefEntry;
+
+/// The newest checkpoints that a look for damage always includes.
+const ALWAYS: usize = 20;
+
+/// The time after which a look for damage includes no further ones.
+const LOOKING: Duration = Duration::from_millis(250);
+
+/// The result of a look for damage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DamageLook {
+    /// Sentences about what is damaged; those about checkpoints by their numbers.
+    pub found: Vec<String>,
+    /// The number of checkpoints that were looked at, the newest ones.
+    pub looked: usize,
+    /// The number of all checkpoints.
+    pub of: usize,
+}
+
+impl DamageLook {
+    /// Returns the extent of the look, for a person.
+    pub fn extent(&self) -> String {
+        let trees = match self.looked < self.of {
+            true => format!("directories of the newest {} of {} checkpoints", self.looked, self.of),
+            false => "directories".to_owned(),
+        };
+        format!("refs, {trees} and the ends of packs; `piton doctor` reads all contents")
+    }
+}
 
 /// A choice of checkpoints to list.
 #[derive(Clone, Debug, Default)]
@@ -136,29 +165,37 @@ impl Catalog {
     /// # Errors
     /// When the store cannot be listed.
     pub fn damages(&self) -> Result<Vec<String>> {
-        if self.store.is_suspect() { self.look_for_damages() } else { Ok(Vec::new()) }
+        if self.store.is_suspect() { Ok(self.look_for_damages()?.found) } else { Ok(Vec::new()) }
     }
 
-    /// As [`Catalog::damages`], whatever is known: looks at the ends of packs, at the commits of refs, and for everything that checkpoints
-    /// name. Contents are not read.
+    /// As [`Catalog::damages`], whatever is known: looks at the ends of packs, at the commits of refs, and for everything that the
+    /// newest checkpoints name. Contents are not read. Wide directories and many checkpoints would take seconds: after [`ALWAYS`]
+    /// checkpoints it ends with [`LOOKING`].
     ///
     /// # Errors
     /// When refs or packs cannot be listed.
-    pub fn look_for_damages(&self) -> Result<Vec<String>> {
-        let mut said: Vec<String> = self.store.pack_ailments()?.iter().map(ToString::to_string).collect();
+    pub fn look_for_damages(&self) -> Result<DamageLook> {
+        let began = Instant::now();
+        let mut found: Vec<String> = self.store.pack_ailments()?.iter().map(ToString::to_string).collect();
         for prefix in [self.leaf_prefix(), self.branch_prefix()] {
             for RefEntry { name, target } in self.refs(&prefix)? {
                 // One that is not there at all is told where refs are read. The cache of commits may know this one although it is damaged.
                 let Some(id) = target.ok().filter(|id| self.store.has(id).unwrap_or(false)) else { continue };
-                said.extend(self.store.read_commit(&id).err().map(|error| format!("{name}: {}", error.text())));
+                found.extend(self.store.read_commit(&id).err().map(|error| format!("{name}: {}", error.text())));
             }
         }
-        let mut holes = self.store.holes();
-        for checkpoint in &self.all()?.checkpoints {
+        let (mut holes, known) = (self.store.holes(), self.all()?);
+        let (mut looked, mut damaged) = (0, Vec::new());
+        for checkpoint in known.checkpoints.iter().rev() {
+            if looked >= ALWAYS && began.elapsed() >= LOOKING {
+                break;
+            }
             let what = holes.below(checkpoint.tree)?;
-            said.extend(what.map(|what| format!("checkpoint {} is damaged: {what}", checkpoint.record.ordinal)));
+            damaged.extend(what.map(|what| format!("checkpoint {} is damaged: {what}", checkpoint.record.ordinal)));
+            looked += 1;
         }
-        Ok(said)
+        found.extend(damaged.into_iter().rev());
+        Ok(DamageLook { found, looked, of: known.checkpoints.len() })
     }
 
     /// Returns true if `path`, or something below it, changed between a checkpoint and the next one, or now.

@@ -6,6 +6,7 @@ use super::numbers::number_in;
 use super::open::{AllCheckpoints, Catalog};
 use super::selector::{Selector, matches, shown};
 use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::checkpoint::Record;
 use crate::model::id::ObjectKind;
 use crate::sys::clock::local_minute;
@@ -47,7 +48,15 @@ impl Catalog {
         // A fetched one is found by its id alone: its number and label count only where it was recorded.
         found.extend(parsed.as_id().map_or_else(Vec::new, |id| matches(&id, &foreign)));
         match found.as_slice() {
-            [one] => Ok((*one).clone()),
+            [one] => match self.lost_after(&parsed, one, &known) {
+                Some(lost) => {
+                    let text =
+                        format!("a newer checkpoint than {} cannot be read any more: {lost}", one.record.ordinal);
+                    Err(Error::new(Code::StoreDamaged, text)
+                        .hint("name a checkpoint by its number; `piton doctor` says what is damaged"))
+                }
+                None => Ok((*one).clone()),
+            },
             [] => Err(self.explain_missing(&parsed, selector, &known)),
             many => {
                 let candidates: Vec<String> = many.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
@@ -126,6 +135,19 @@ impl Catalog {
                 Selector::Prefix(hex) => line.contains(&format!(" {}", hex.to_lowercase())),
                 Selector::Hex(_) | Selector::Label(_) | Selector::Back(_) => true,
             }
+        })
+    }
+
+    /// Returns the ref that cannot be read and may have kept a newer checkpoint than the one that so many steps back leads to.
+    fn lost_after<'k>(&self, parsed: &Selector, found: &Checkpoint, known: &'k AllCheckpoints) -> Option<&'k str> {
+        let Selector::Back(_) = parsed else { return None };
+        let passed_over = [CheckpointKind::PreRestore, CheckpointKind::Turn];
+        let prefixes = passed_over.map(|kind| format!("{}{}/", self.leaf_prefix(), kind.as_str()));
+        known.broken.iter().map(String::as_str).find(|line| {
+            let name = line.split(": ").next().unwrap_or_default();
+            let counts = !prefixes.iter().any(|prefix| name.starts_with(prefix));
+            // A branch holds whatever its run recorded.
+            counts && (name.starts_with(&self.branch_prefix()) || number_in(name) > Some(found.record.ordinal))
         })
     }
 
