@@ -1,7 +1,7 @@
 //! One thread per workspace: it owns the timeline and does one job after another.
 //!
 //! Actions that wait for a checkpoint at the same time share one. When nothing waits, the worker does the tasks of
-//! [`IdleTask`] in their order, at their times. Then it sleeps until the next job. An idle task that looks at the
+//! `engine/idle` in their order, at their times. Then it sleeps until the next job. An idle task that looks at the
 //! workspace gives way to a job.
 
 use std::cell::Cell;

@@ -169,8 +169,8 @@ impl Catalog {
     }
 
     /// As [`Catalog::damages`], whatever is known: looks at the ends of packs, at the commits of refs, and for everything that the
-    /// newest checkpoints name. Contents are not read. Wide directories and many checkpoints would take seconds: after [`ALWAYS`]
-    /// checkpoints it ends with [`LOOKING`].
+    /// newest checkpoints name. Contents are not read. Wide directories and many checkpoints would take seconds: after `ALWAYS`
+    /// checkpoints it ends with `LOOKING`.
     ///
     /// # Errors
     /// When refs or packs cannot be listed.

@@ -33,7 +33,7 @@ pub struct AllCheckpoints {
 }
 
 /// The checkpoints of one workspace for reading. Every writer is a method of
-/// [`Locked`](crate::checkpoint::locked::Locked).
+/// `Locked` (`checkpoint/locked`).
 pub struct Catalog {
     pub(crate) home: Home,
     pub(crate) workspace: Workspace,
