@@ -259,6 +259,7 @@ pub fn answered(wanted: &Wanted, taken: &Taken, (is_first, last): (bool, Option<
     let standing = wanted.standing(last).filter(|_| wanted.reaches_all);
     let is_held = match standing {
         Some(turn) => {
+            // The state of a session may be damaged: an id that is none equals no checkpoint's.
             let own: Option<ObjectId> = turn.id.parse().ok();
             taken.unchanged && (wanted.waits || Some(taken.checkpoint.id) == own)
         }

@@ -156,6 +156,7 @@ impl Session {
             }
             Event::Before(action) => self.before(action, reply),
             Event::After => {
+                // The action has run already. If its workspace cannot be opened, only the notes of a workspace are left out.
                 let workspace = self.workspace().ok();
                 let notices = self.notices(workspace.as_deref());
                 reply(self, Ok(Decision::After { notices }));

@@ -99,7 +99,7 @@ impl Threads {
     /// Does `each` for each number below `count`; the first error ends it.
     ///
     /// # Errors
-    /// Those of `each`.
+    /// Returns the first error of `each`.
     pub fn try_each(&self, count: usize, each: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
         let results = self.run(count, each, &Result::is_err, &|| Flow::Continue);
         results.done.into_iter().flatten().collect()

@@ -51,7 +51,7 @@ pub fn watching(watcher: &WatcherStatus) -> WatchingBlock {
 /// its store beside refs that cannot be read.
 ///
 /// # Errors
-/// Those of listing the checkpoints.
+/// Returns the errors of listing the checkpoints.
 pub fn status(timeline: &mut Timeline, damages: Vec<String>) -> Result<StatusFacts, Error> {
     let known = timeline.catalog().all()?;
     let (all, mut broken) = (known.checkpoints.as_slice(), known.broken.clone());

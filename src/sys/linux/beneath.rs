@@ -14,7 +14,7 @@ pub const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 /// Opens a plain relative path (no `.`, no `..`) below a directory; an empty one is the directory itself, opened again.
 ///
 /// # Errors
-/// Those of `openat2`: `ELOOP` for a symbolic link, `EXDEV` for a path that leads out.
+/// Returns the errors of `openat2`: `ELOOP` for a symbolic link, `EXDEV` for a path that leads out.
 pub fn open(dir: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     if path.is_empty() {

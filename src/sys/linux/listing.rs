@@ -9,7 +9,7 @@ use rustix::io::Errno;
 /// Calls `each` with name, kind and inode of every entry but `.` and `..`, in the order of the file system.
 ///
 /// # Errors
-/// Those of `getdents64`; the entries before it were given to `each`.
+/// Returns the errors of `getdents64`; the entries before it were given to `each`.
 pub fn read(
     dir: BorrowedFd<'_>,
     buffer: &mut [MaybeUninit<u8>],
