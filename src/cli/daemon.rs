@@ -27,7 +27,7 @@ pub(super) enum DaemonVerb {
     Run {
         /// Seconds without a connection until it ends
         #[arg(long, default_value_t = 600, value_name = "SECONDS")]
-        idle: u64,
+        idle: u32,
         /// Leave the terminal first
         #[arg(long)]
         detached: bool,
@@ -60,7 +60,7 @@ pub(super) fn daemon(context: &Context, verb: &DaemonVerb) -> Result<Exit> {
                 process::leave_session();
             }
             process::raise_descriptor_limit();
-            Ok(match daemon::run(&context.home, Duration::from_secs(*idle))? {
+            Ok(match daemon::run(&context.home, Duration::from_secs(u64::from(*idle)))? {
                 Ended::Clean => Exit::Done,
                 Ended::Served => {
                     print::say("piton: a daemon serves this home already");

@@ -141,7 +141,7 @@ fn decide(asked: &HookCall) -> Result<Decision> {
     let have = |link: Link| Exchange { link, event: &event, deadline, reaches_model }.have();
     let is_daemons = matches!(link.served(), Served::Daemon(_));
     let mut decision = match have(link) {
-        // The daemon ended meanwhile. An event may be told twice: a turn that is open already and a path that is held change nothing.
+        // The daemon ended meanwhile, or does not read. An event may be told twice: a turn that is open already and a path that is held change nothing.
         Err(error) if is_daemons && error.code() == Code::ShuttingDown => have(Link::alone(&home)?)?,
         had => had?,
     };
@@ -191,7 +191,7 @@ impl Exchange<'_> {
         let cwd = self.event.cwd.clone().or_else(|| std::env::current_dir().ok());
         let cwd_text = cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned());
         let session = self.event.session.as_deref().or(cwd_text.as_deref()).unwrap_or_default();
-        self.link.send(&Body::Hello(Hello {
+        self.send(&Body::Hello(Hello {
             client: Some(client.to_owned()),
             session: Some(format!("{client}.{session}")),
             cwd: cwd_text.map(PathBuf::from),
@@ -201,9 +201,19 @@ impl Exchange<'_> {
         Ok(())
     }
 
+    /// Sends a request. A daemon that does not read has half of the time that is left: the rest is for an engine of its
+    /// own.
+    fn send(&mut self, body: &Body) -> Result<u64> {
+        let until = match self.link.served() {
+            Served::Daemon(_) => Instant::now() + self.deadline.saturating_duration_since(Instant::now()) / 2,
+            Served::Alone => self.deadline,
+        };
+        self.link.send(body, until)
+    }
+
     /// Returns the reply to a request.
     pub(super) fn ask<T: DeserializeOwned>(&mut self, body: &Body) -> Result<T, ErrorBody> {
-        let id = self.link.send(body)?;
+        let id = self.send(body)?;
         let late = || Error::new(Code::Busy, "piton did not answer in time; it continues in the background");
         self.link.reply(id, self.deadline)?.ok_or_else(|| late().into())
     }
@@ -228,7 +238,7 @@ impl Exchange<'_> {
     fn before(&mut self, action: Option<&str>, act: &Act) -> Result<Decision> {
         if let Some(name) = &self.event.turn {
             // The same open turn again is nothing.
-            self.link.send(&Body::TurnStart(turn(name.clone())))?;
+            self.send(&Body::TurnStart(turn(name.clone())))?;
         }
         let mut decision = Decision::default();
         for request in self.requests(action, act) {

@@ -18,7 +18,7 @@ use crate::sys::process;
 pub(super) struct SidecarArgs {
     /// Seconds that pending work may take once the input has ended
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
-    pub grace: u64,
+    pub grace: u32,
     /// Keep nothing of the parent process but the standard streams
     #[arg(long, hide = true)]
     pub detached: bool,
@@ -46,7 +46,7 @@ pub(super) fn sidecar(context: &Context, args: &SidecarArgs) -> Result<Exit> {
         home: context.home.clone(),
         workspace: context.named_workspace(),
         flags: context.flags.clone(),
-        grace: Duration::from_secs(args.grace),
+        grace: Duration::from_secs(u64::from(args.grace)),
     };
     let ended = match &args.from {
         Some(client) => stream::follow(options, Client::named(client)?, args.tee)?,

@@ -30,8 +30,9 @@ fn watcher(context: &Context, workspace: &Workspace) -> Result<WatcherWord> {
     }
     let told = Link::to_running(&context.home).ok().flatten().and_then(|mut link| {
         let query = WatchingQuery { workspace: workspace.path.to_string_lossy().into_owned() };
-        let id = link.send(&Body::Watching(query)).ok()?;
-        link.reply::<OpenReply>(id, Instant::now() + PATIENCE).ok().flatten()
+        let until = Instant::now() + PATIENCE;
+        let id = link.send(&Body::Watching(query), until).ok()?;
+        link.reply::<OpenReply>(id, until).ok().flatten()
     });
     // A daemon that cannot be asked is one process among others.
     Ok(told.filter(|reply| reply.open).map_or(WatcherWord::Elsewhere, |reply| reply.watcher))

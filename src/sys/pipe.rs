@@ -1,12 +1,17 @@
-//! Pipes whose other end may be slow: writing without waiting for the reader, reading without waiting for the end.
+//! Pipes and sockets whose other end may be slow: writing without waiting for the reader, reading without waiting for
+//! the end, connecting without waiting for a process that is stopped.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, fstat};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use super::linux::descriptor;
 
@@ -34,6 +39,19 @@ impl Ready {
         // On an error the thread that waits meets it again, and reports it.
         piece.len() <= WHOLE && (&self.0).write(piece).is_ok_and(|written| written == piece.len())
     }
+}
+
+/// Connects to the socket at `path`, at most for `wait`. A process that accepts nobody lets its queue fill up, and a
+/// client of a full queue would wait without an end.
+///
+/// # Errors
+/// Returns the errors of the system; `WouldBlock` at the end of the wait.
+pub fn connect(path: &Path, wait: Duration) -> io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // The time-out of sending is that of connecting too.
+    set_socket_timeout(&socket, Timeout::Send, Some(wait))?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
 }
 
 /// Bounds a writer's pause before its bytes are examined.
@@ -132,5 +150,27 @@ mod tests {
         assert_eq!(all.len(), pieces * 1000);
         let file = tempfile::tempfile().unwrap();
         assert!(Ready::of(&file).is_none());
+    }
+
+    #[test]
+    fn a_process_that_accepts_nobody_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 1).unwrap();
+        let wait = Duration::from_millis(20);
+        // They stay open, and so in the queue.
+        let mut waiting = Vec::new();
+        let refused = loop {
+            match connect(&path, wait) {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused.kind(), ErrorKind::WouldBlock, "after {}", waiting.len());
+        listener.accept().unwrap();
+        connect(&path, wait).unwrap();
+        drop(listener);
+        assert_eq!(connect(&path, wait).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     }
 }

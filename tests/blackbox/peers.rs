@@ -80,8 +80,12 @@ impl Place {
     }
 
     fn hook_of(&self, program: &Path, turn: &str, change: impl FnOnce(&mut Command)) -> String {
+        self.hook_before(program, (turn, "rm a"), change)
+    }
+
+    fn hook_before(&self, program: &Path, (turn, line): (&str, &str), change: impl FnOnce(&mut Command)) -> String {
         let payload = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "prompt_id": turn, "cwd": self.lab.work,
-            "tool_name": "Bash", "tool_input": { "command": "rm a" }, "tool_use_id": "u" });
+            "tool_name": "Bash", "tool_input": { "command": line }, "tool_use_id": "u" });
         let mut command = self.lab.command(program.to_str().unwrap(), &self.lab.work);
         command.args(["hook", "claude-code", "PreToolUse"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         change(&mut command);
@@ -214,6 +218,31 @@ fn a_hook_whose_daemon_ends_meanwhile_gets_an_engine_of_its_own() {
         std::fs::remove_file(place.socket()).unwrap();
     }
     assert_eq!(place.mishaps(), json!([]));
+}
+
+#[test]
+fn a_hook_whose_daemon_does_not_read_gets_an_engine_of_its_own() {
+    let place = Place::new();
+    place.lab.take("first");
+    std::fs::create_dir(place.dir()).unwrap();
+    place.lab.write("a", "to be held");
+    let daemon = UnixListener::bind(place.socket()).unwrap();
+    let greeting = json!({ "v": 1, "type": "daemon", "ok": true, "build": "another", "built_at": i64::MAX,
+        "pid": i32::MAX, "since": "2026-01-01T00:00:00.000Z", "clients": 1 });
+    let stopped = std::thread::spawn(move || {
+        let (mut client, _) = daemon.accept().unwrap();
+        writeln!(client, "{greeting}").unwrap();
+        (daemon, client)
+    });
+    // More than the socket takes.
+    let line = format!("rm a # {}", "x".repeat(1 << 20));
+    let began = Instant::now();
+    let said = place.hook_before(Path::new(env!("CARGO_BIN_EXE_piton")), ("t", &line), |_| {});
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(place.held("to be held"), "{said} {}", place.mishaps());
+    let (daemon, _client) = stopped.join().unwrap();
+    std::fs::remove_file(place.socket()).unwrap();
+    drop(daemon);
 }
 
 #[test]

@@ -101,14 +101,15 @@ impl Scratch {
         let until = Instant::now() + PATIENCE;
         let mut link = Link::open(&self.home)?;
         let name = client.name();
-        link.send(&Body::Hello(Hello {
+        let hello = Hello {
             client: Some(name.to_owned()),
             session: Some(format!("{name}.{session}")),
             cwd: Some(work.to_owned()),
             ..Hello::default()
-        }))?;
+        };
+        link.send(&Body::Hello(hello), until)?;
         let kind = Some(CheckpointKind::Auto);
-        let id = link.send(&Body::List(ListQuery { kind, ..ListQuery::default() }))?;
+        let id = link.send(&Body::List(ListQuery { kind, ..ListQuery::default() }), until)?;
         let listed: Option<ListReply> = link.reply(id, until)?;
         if listed.is_some_and(|listed| listed.total > 0) {
             return Ok(());

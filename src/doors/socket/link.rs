@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use super::{address, dir};
+use super::{HANDSHAKE, connect, dir};
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::protocol::{Body, ErrorBody, Greeting, ProtocolClient};
 use crate::sys::fs::durable::create_private_dir;
 use crate::sys::process;
 
-/// The time to wait for a greeting, also of a daemon that is just starting.
-const HANDSHAKE: Duration = Duration::from_millis(50);
-
 /// The time between two looks for a daemon that is being started.
 const RETRY: Duration = Duration::from_millis(2);
+
+/// The least time for writing.
+const LEAST: Duration = Duration::from_millis(1);
 
 /// The time in seconds that a private engine may take for pending work after its client has left.
 const BEHIND: &str = "3600";
@@ -66,8 +66,10 @@ fn met(home: &Home) -> Result<(Probe, Option<Link>)> {
     if dir.join("socket").symlink_metadata().is_err() {
         return Ok((Probe::Nobody, None));
     }
-    let Ok(stream) = address(&dir, "socket").and_then(|(_open, path)| UnixStream::connect(path)) else {
-        return Ok((Probe::Dead, None));
+    let stream = match connect(&dir) {
+        Ok(stream) => stream,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok((Probe::Silent, None)),
+        Err(_) => return Ok((Probe::Dead, None)),
     };
     let peer = process::peer(&stream)?;
     if peer != process::user() {
@@ -88,7 +90,7 @@ pub struct Link {
     served: Served,
 }
 
-/// A stream that is waited for until a deadline.
+/// A stream that is waited for until a deadline, for reading and for writing.
 struct Timed {
     stream: UnixStream,
     deadline: Instant,
@@ -107,7 +109,13 @@ impl Read for Timed {
 
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.stream.write(bytes)
+        // A request that comes too late for an answer is sent all the same, where there is room: a checkpoint comes of it.
+        let left = self.deadline.saturating_duration_since(Instant::now()).max(LEAST);
+        self.stream.set_write_timeout(Some(left))?;
+        self.stream.write(bytes).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
+            _ => error,
+        })
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -163,8 +171,7 @@ impl Link {
         let until = Instant::now() + HANDSHAKE;
         let mut started = !start;
         loop {
-            let connected = address(&dir, "socket").and_then(|(_open, path)| UnixStream::connect(path));
-            if let Ok(stream) = connected {
+            if let Ok(stream) = connect(&dir) {
                 // The socket is private, but a home on a shared directory may have been prepared by another user.
                 if process::peer(&stream)? != process::user() {
                     return Err(Error::new(Code::Permission, "the daemon's socket is another user's").path(&dir));
@@ -216,11 +223,12 @@ impl Link {
         &self.served
     }
 
-    /// Sends a request, and returns the id that its reply will carry.
+    /// Sends a request, and returns the id that its reply will carry. After an error the connection is of no more use.
     ///
     /// # Errors
-    /// When the other side is gone.
-    pub fn send(&mut self, body: &Body) -> Result<u64> {
+    /// `shutting-down` when the other side is gone, or has not taken all of it by `deadline`.
+    pub fn send(&mut self, body: &Body, deadline: Instant) -> Result<u64> {
+        self.client.stream().deadline = deadline;
         self.client.send(body)
     }
 
@@ -261,4 +269,35 @@ fn log(home: &Home) -> Result<std::fs::File> {
     let long = path.metadata().is_ok_and(|facts| facts.len() > MAX_LOG);
     let mut options = std::fs::OpenOptions::new();
     options.create(true).write(true).append(!long).truncate(long).open(&path).at("opening the log", &path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::ShellBefore;
+
+    #[test]
+    fn a_process_that_does_not_read_is_not_waited_for() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut link = Link::over(ours);
+        let command = "x".repeat(4 << 20);
+        let large = Body::ShellBefore(ShellBefore { command, ..ShellBefore::default() });
+        let began = Instant::now();
+        let refused = link.send(&large, began + Duration::from_millis(50)).unwrap_err();
+        assert!(refused.code() == Code::ShuttingDown && began.elapsed() < Duration::from_secs(5), "{refused:?}");
+        // One that reads slowly gets all of it.
+        let (ours, mut reader) = UnixStream::pair().unwrap();
+        let slow = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let mut piece = vec![0; 1 << 20];
+            while let Ok(read @ 1..) = reader.read(&mut piece) {
+                bytes.extend_from_slice(&piece[..read]);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            bytes
+        });
+        Link::over(ours).send(&large, Instant::now() + Duration::from_mins(1)).unwrap();
+        assert_eq!(slow.join().unwrap().last(), Some(&b'\n'));
+        drop(theirs);
+    }
 }

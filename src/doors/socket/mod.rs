@@ -15,13 +15,18 @@ pub use link::{Link, Probe, Served, probe};
 pub use serve::{Ended, run};
 
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::checkpoint::Home;
+use crate::sys::pipe;
 
 /// The time for which the daemon stays without a client, unless another time is given.
 pub const IDLE: Duration = Duration::from_mins(10);
+
+/// The time to wait for a daemon: for its greeting, also while it is just starting, and for a place in its queue.
+const HANDSHAKE: Duration = Duration::from_millis(50);
 
 /// The longest path of a socket that every system takes.
 const MAX_SOCKET_PATH: usize = 100;
@@ -41,4 +46,10 @@ fn address(dir: &Path, name: &str) -> std::io::Result<(Option<std::fs::File>, Pa
     let open = std::fs::File::open(dir)?;
     let short = crate::sys::descriptor::path(open.as_fd()).join(name);
     Ok((Some(open), short))
+}
+
+/// Connects to the daemon's socket.
+fn connect(dir: &Path) -> std::io::Result<UnixStream> {
+    let (_open, path) = address(dir, "socket")?;
+    pipe::connect(&path, HANDSHAKE)
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{address, dir};
+use super::{address, connect, dir};
 use crate::checkpoint::Home;
 use crate::doors::stdio::{GRACE, converse};
 use crate::engine::Engine;
@@ -134,7 +134,7 @@ fn lock(dir: &Path) -> Result<Option<FileLock>> {
 }
 
 fn is_served(dir: &Path) -> bool {
-    address(dir, "socket").and_then(|(_open, path)| UnixStream::connect(path)).is_ok()
+    connect(dir).is_ok()
 }
 
 /// Makes the socket under another name and renames it over a dead one's, so that no client finds a half-made socket.
@@ -238,7 +238,38 @@ struct Leaving(Arc<Clients>, u64);
 impl Drop for Leaving {
     fn drop(&mut self) {
         let mut open = self.0.lock();
-        open.streams.remove(&self.1);
+        if let Some(stream) = open.streams.remove(&self.1) {
+            // After a bug in its session, the thread that reads its lines would keep the connection open, and the client
+            // would wait for ever. For a client that is gone already it fails, and is not needed.
+            let _ = stream.shutdown(Shutdown::Read);
+        }
         open.left = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn a_client_whose_session_has_ended_is_told_so_although_its_lines_are_still_waited_for() {
+        let connections = Connections { next: 0, streams: HashMap::new(), left: Instant::now() };
+        let clients = Arc::new(Clients {
+            open: Mutex::new(connections),
+            build: String::new(),
+            built_at: 0,
+            since: String::new(),
+        });
+        let (ours, mut client) = UnixStream::pair().unwrap();
+        let mut reader = ours.try_clone().unwrap();
+        clients.lock().streams.insert(1, ours);
+        let reading = std::thread::spawn(move || reader.read(&mut [0; 8]).unwrap());
+        drop(Leaving(Arc::clone(&clients), 1));
+        assert_eq!(reading.join().unwrap(), 0);
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        assert_eq!(client.read(&mut [0; 8]).unwrap(), 0);
+        assert!(clients.lock().streams.is_empty());
     }
 }
