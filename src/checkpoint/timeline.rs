@@ -4,6 +4,8 @@
 //! written, and pass the catalog to the capturer.
 
 use std::ffi::OsStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::capture::Audit;
@@ -169,6 +171,12 @@ impl Timeline {
     /// Returns true if the next capture looks only at what changed.
     pub fn is_live(&self) -> bool {
         self.capturer.is_live()
+    }
+
+    /// Returns the flag that a capture sets when it begins to scan, which a live tree may turn out to need. It can be
+    /// read while the capture runs.
+    pub fn scanning(&self) -> Arc<AtomicBool> {
+        self.capturer.scanning()
     }
 
     /// Returns true if there is a source of changes.

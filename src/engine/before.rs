@@ -207,8 +207,8 @@ impl Session {
         let (take, path) = (task.take.clone(), open.workspace.path.clone());
         let (later, judged) = (Arc::clone(&self.later), task.judged);
         let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
-            let repositories = judged.as_ref().map(|(verdict, cwd)| reach::repositories(&path, cwd, verdict));
             let finish = AssertUnwindSafe(|| {
+                let repositories = judged.as_ref().map(|(verdict, cwd)| reach::repositories(&path, cwd, verdict));
                 if let Some((verdict, _)) = &judged {
                     let draft = &take.draft;
                     note(timeline, verdict, (&draft.run, draft.turn.as_deref()), &draft.reason);

@@ -90,14 +90,19 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts a base capture aside. It is done before the next job, unless an action's checkpoint comes first and serves as well.
-    pub(super) fn push_base(&self, base: Wanted) {
+    /// Puts a base capture aside; `false` when the queue is closed. It is done before the next job, unless an action's
+    /// checkpoint comes first and serves as well.
+    pub(super) fn push_base(&self, base: Wanted) -> bool {
         let mut state = self.lock();
+        if state.is_closed {
+            return false;
+        }
         // The oldest base decides, so that further sessions do not put it off.
         state.since.get_or_insert_with(Instant::now);
         state.bases.push(base);
         drop(state);
         self.changed.notify_one();
+        true
     }
 
     /// Waits for what is next, at most until `idle_at`. Bases wait a moment for an action where the tree is `warm`.

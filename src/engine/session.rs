@@ -388,10 +388,12 @@ impl Session {
                 }));
             })
         };
-        workspace.worker.capture_base(Wanted::base(take, Box::new(done)));
-        // In time, because the worker's answer waits for the session's lock, which is held here.
-        self.is_base_running = true;
-        self.jobs += 1;
+        // A worker that ends takes none, and the first action gets its checkpoint all the same.
+        if workspace.worker.capture_base(Wanted::base(take, Box::new(done))) {
+            // In time, because the worker's answer waits for the session's lock, which is held here.
+            self.is_base_running = true;
+            self.jobs += 1;
+        }
     }
 
     fn base_captured(&mut self, done: Result<()>) {

@@ -4,6 +4,7 @@
 //! `engine/idle` in their order, at their times. Then it sleeps until the next job. An idle task that looks at the
 //! workspace gives way to a job.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use super::queue::{Item, Next, Queue};
 use super::watcher::{self, SharedStatus, WatcherStatus, note};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::{Take, Taken};
+use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::model::policy::Policy;
@@ -54,12 +56,10 @@ impl Worker {
             last: None,
         };
         let thread = std::thread::spawn(move || {
-            // A bug in an idle task must not end the thread either: nothing would be captured any more.
-            while catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
-                tracing::error!("a bug ended the work at hand; please report it");
+            while worker.guarded(WorkerLoop::run).is_none() {
                 worker.queue.done();
             }
-            idle::finish(&mut worker.timeline);
+            worker.guarded(|worker| idle::finish(&mut worker.timeline));
         });
         Worker { queue, stop, watcher, thread }
     }
@@ -86,9 +86,10 @@ impl Worker {
         }
     }
 
-    /// Asks for a capture of everything once nothing else waits, so that the first action need not wait for it.
-    pub fn capture_base(&self, wanted: Wanted) {
-        self.queue.push_base(wanted);
+    /// Asks for a capture of everything once nothing else waits, so that the first action need not wait for it; `false`
+    /// when the worker ends.
+    pub fn capture_base(&self, wanted: Wanted) -> bool {
+        self.queue.push_base(wanted)
     }
 
     /// Asks the watcher ahead of an action that is being judged. Where jobs wait, theirs comes first.
@@ -147,14 +148,12 @@ impl WorkerLoop {
             match self.queue.next(idle_at, self.timeline.is_live()) {
                 // This is no job, so the idle time is not counted anew.
                 Next::Item(Item::SyncAhead) => {
-                    self.timeline.sync_ahead();
+                    self.guarded(|worker| worker.timeline.sync_ahead());
                     continue;
                 }
                 Next::Idle => {
                     if let Some(now) = task {
-                        let queue = &self.queue;
-                        let give_way = || if queue.is_awaited() { Flow::Stop } else { Flow::Continue };
-                        self.idle.run(now, &mut self.timeline, &self.watcher, &give_way);
+                        self.guarded(|worker| worker.idle(now));
                         task = now.next(self.timeline.policy().watching);
                         // Idle times count from the last job, but a repeated poll counts from the last poll.
                         since = if now == IdleTask::Poll { Instant::now() } else { since };
@@ -174,21 +173,49 @@ impl WorkerLoop {
         }
     }
 
+    /// Does some work; `None` if a bug ended it, which is written down. The thread goes on, because later actions still
+    /// need their checkpoints.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut WorkerLoop) -> T) -> Option<T> {
+        let panic = match catch_unwind(AssertUnwindSafe(|| work(self))) {
+            Ok(done) => return Some(done),
+            Err(panic) => panic,
+        };
+        let root = self.timeline.workspace().path.display();
+        let text = format!("a bug ended some work on {root} ({}); please report it", words(&*panic));
+        tracing::error!("{text}");
+        if let Err(error) = mishaps::note_once(self.timeline.home(), &text) {
+            tracing::warn!(%error, "the bug could not be written down");
+        }
+        None
+    }
+
+    /// Does an idle task, which gives way to a job.
+    fn idle(&mut self, task: IdleTask) {
+        let queue = &self.queue;
+        let give_way = || if queue.is_awaited() { Flow::Stop } else { Flow::Continue };
+        self.idle.run(task, &mut self.timeline, &self.watcher, &give_way);
+    }
+
     /// Notes that the work is done, and then delivers the answers.
     fn done(&mut self, answers: Vec<Answer>) {
         let warm = self.timeline.is_live();
         note(&self.watcher, |status| status.warm = warm);
         self.queue.done();
-        answers.into_iter().for_each(|answer| answer());
+        for answer in answers {
+            self.guarded(|_| answer());
+        }
+    }
+
+    /// Finishes a request. A bug in it costs no other request its answer.
+    fn finish(&mut self, wanted: Wanted, result: Result<Protected>) -> Option<Answer> {
+        self.guarded(|worker| (wanted.done)(&mut worker.timeline, result))
     }
 
     fn job(&mut self, job: Job) {
         let stop = Arc::clone(&self.stop);
         let control = move || if stop.load(Ordering::SeqCst) { Flow::Stop } else { Flow::Continue };
-        let timeline = &mut self.timeline;
-        // A bug in one job must not end the thread: later actions still need their checkpoints.
-        let caught = catch_unwind(AssertUnwindSafe(|| job(timeline, &control)));
-        self.done(caught.ok().into_iter().collect());
+        let answer = self.guarded(|worker| job(&mut worker.timeline, &control));
+        self.done(answer.into_iter().collect());
     }
 
     /// Answers an action, and those behind it that one checkpoint serves as well.
@@ -196,8 +223,8 @@ impl WorkerLoop {
         let mut group = vec![first];
         let joining = self.queue.joining(&group[0]);
         group.extend(joining);
-        let caught = catch_unwind(AssertUnwindSafe(|| self.protect(&group)));
-        let results = caught.unwrap_or_else(|_| group.iter().map(|_| Err(bug())).collect());
+        let results = self.guarded(|worker| worker.protect(&group));
+        let results = results.unwrap_or_else(|| group.iter().map(|_| Err(bug())).collect());
         let whole = results.iter().flatten().find_map(|protected| match protected {
             Protected::Taken(taken) if self.timeline.workspace().scope == Scope::Tree => Some(taken.checkpoint.clone()),
             _ => None,
@@ -205,14 +232,14 @@ impl WorkerLoop {
         // A checkpoint of the whole workspace serves the waiting base captures too.
         let bases = if whole.is_some() { self.queue.take_bases() } else { Vec::new() };
         // Before `done` takes the requests. A capture that a late answer has named stays.
-        self.forget_named(&group, results.iter().all(Result::is_ok));
+        self.guarded(|worker| worker.forget_named(&group, results.iter().all(Result::is_ok)));
         let mut answers = Vec::new();
         for (wanted, result) in group.into_iter().zip(results) {
-            answers.push((wanted.done)(&mut self.timeline, result));
+            answers.extend(self.finish(wanted, result));
         }
         for base in bases {
             let held = whole.clone().map(Protected::Held).ok_or_else(bug);
-            answers.push((base.done)(&mut self.timeline, held));
+            answers.extend(self.finish(base, held));
         }
         self.done(answers);
     }
@@ -220,12 +247,11 @@ impl WorkerLoop {
     /// Takes the base captures of sessions, one for all of them.
     fn bases(&mut self, bases: Vec<Wanted>) {
         let Some(take) = bases.first().map(|base| base.take.clone()) else { return self.queue.done() };
-        let caught = catch_unwind(AssertUnwindSafe(|| self.take(&take, &[])));
-        let taken = caught.unwrap_or_else(|_| Err(bug()));
+        let taken = self.guarded(|worker| worker.take(&take, &[])).unwrap_or_else(|| Err(bug()));
         let mut answers = Vec::new();
         for base in bases {
             let result = taken.as_ref().map(|taken| Protected::Held(taken.checkpoint.clone())).map_err(again);
-            answers.push((base.done)(&mut self.timeline, result));
+            answers.extend(self.finish(base, result));
         }
         self.done(answers);
     }
@@ -266,22 +292,22 @@ impl WorkerLoop {
     /// and the scan begins again. Each time it may run longer before that, so that it comes to its end.
     fn take(&mut self, take: &Take, open: &[&Wanted]) -> Result<Taken> {
         let mut patience = Duration::ZERO;
-        // A capture that looks only at changes is not begun again: that would cost a scan.
-        let is_scan = !self.timeline.is_live();
+        // Asked again and again: a capture that begins with the changes alone may find that it has to scan.
+        let is_scanning = self.timeline.scanning();
         loop {
             let (began, gave_way) = (Instant::now(), Cell::new(false));
             let (stop, queue) = (Arc::clone(&self.stop), Arc::clone(&self.queue));
             let control = || {
                 let is_pressed = || {
                     let now = Instant::now();
-                    is_scan
-                        && now >= began + patience
+                    now >= began + patience
                         && (open.iter().any(|wanted| wanted.is_pressing(now)) || queue.is_pressed(now))
                 };
                 if stop.load(Ordering::SeqCst) {
                     return Flow::Stop;
                 }
-                gave_way.set(gave_way.get() || is_pressed());
+                // A capture that looks only at changes is not begun again: that would cost a scan.
+                gave_way.set(gave_way.get() || (is_scanning.load(Ordering::SeqCst) && is_pressed()));
                 if gave_way.get() { Flow::Stop } else { Flow::Continue }
             };
             match self.timeline.take(take, &control) {
@@ -321,7 +347,16 @@ impl WorkerLoop {
     }
 }
 
+/// Returns the words of a panic.
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without words")
+}
+
 /// Makes an error for each of those who share its cause.
 fn again(error: &Error) -> Error {
     Error::new(error.code(), error.text())
 }
+
+#[cfg(test)]
+mod tests;

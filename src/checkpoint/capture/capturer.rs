@@ -8,6 +8,8 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::request::Taken;
@@ -34,6 +36,8 @@ pub(crate) struct Capturer {
     pub(super) keeps_tree: bool,
     /// The watcher, if one was started; without it every capture scans.
     pub(super) source: Option<TreeSource>,
+    /// True while the capture at work scans, whatever the memory promised before it. Read by whoever may stop it.
+    pub(super) is_scanning: Arc<AtomicBool>,
     /// True if the memory is newer than the stamps file.
     pub(super) unsaved: bool,
     /// The time of a sync ahead of a capture: all changes before it are in the memory.
@@ -101,6 +105,16 @@ impl Capturer {
     /// Returns true if the next capture looks only at what changed.
     pub(crate) fn is_live(&self) -> bool {
         self.source.is_some() && matches!(self.warmth, Warmth::Live(..))
+    }
+
+    /// Returns the flag that a capture sets when it begins to scan; it can be read meanwhile.
+    pub(crate) fn scanning(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_scanning)
+    }
+
+    /// Notes that the capture at work scans, or that the next one does not yet.
+    pub(super) fn note_scanning(&self, is_scanning: bool) {
+        self.is_scanning.store(is_scanning, Ordering::SeqCst);
     }
 
     /// Returns true if there is a source of changes.

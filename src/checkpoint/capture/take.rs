@@ -41,8 +41,11 @@ impl Locked<'_> {
         let known = catalog.all()?;
         let list_us = started.elapsed().as_micros() as u64;
         // The memory is put back only on success: after an error the next capture scans.
+        self.capturer.note_scanning(false);
         let mut attempt = self.capturer.begin(catalog, take, control)?;
-        let Observed { mut observed, before, batch } = observe(catalog, &mut attempt, take, &known, control)?;
+        let begins_scan = || self.capturer.note_scanning(true);
+        let Observed { mut observed, before, batch } =
+            observe(catalog, &mut attempt, take, &known, (&begins_scan, control))?;
         observed.cost.list_us = list_us;
         let changed = match base(&known, &take.draft, &observed) {
             // The base is only for counting changes: a damaged one stops no checkpoint.
@@ -126,13 +129,13 @@ struct Observed<'s> {
     batch: Option<Batch<'s>>,
 }
 
-/// Observes the workspace, as cheaply as the memory allows.
+/// Observes the workspace, as cheaply as the memory allows. Calls `begins_scan` where that is not enough.
 fn observe<'s>(
     catalog: &'s Catalog,
     attempt: &mut Attempt,
     take: &Take,
     known: &AllCheckpoints,
-    control: &dyn Fn() -> Flow,
+    (begins_scan, control): (&dyn Fn(), &dyn Fn() -> Flow),
 ) -> Result<Observed<'s>> {
     if let Some(observed) = attempt.quiet(catalog, take) {
         return Ok(Observed { observed, before: None, batch: None });
@@ -141,6 +144,7 @@ fn observe<'s>(
     if let Some(observed) = attempt.changed(catalog, take, &batch, control)? {
         return Ok(Observed { observed, before: None, batch: Some(batch) });
     }
+    begins_scan();
     let held = attempt.warmth.stamps()?;
     let before = PriorKnowledge::gather(catalog, &take.selection, &known.checkpoints, held, control)?;
     let observed = match Observation::scan(catalog, take, &before, Destination::Batch(&batch), control) {

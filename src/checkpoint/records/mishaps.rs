@@ -1,4 +1,4 @@
-//! Mishaps of hooks, which have no person to tell: they are written down, and `piton status` shows them.
+//! Mishaps of hooks and workers, which have no person to tell: they are written down, and `piton status` shows them.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -29,9 +29,24 @@ pub fn note(home: &Home, text: &str) -> Result<()> {
         let kept = newest(home).join("\n");
         replace_cache(&path, format!("{kept}\n").as_bytes())?;
     }
-    let line = format!("{} {}\n", rfc3339(now_ms()), cut(&printable(&redact(text)), MAX_TEXT));
+    let line = format!("{} {}\n", rfc3339(now_ms()), told(text));
     // One call, so that the entries of two processes do not mix.
     append_private(&path).and_then(|mut file| file.write_all(line.as_bytes())).at("writing down what went wrong", &path)
+}
+
+/// As [`note`], but for a sentence that is among the newest already.
+///
+/// # Errors
+/// As [`note`].
+pub fn note_once(home: &Home, text: &str) -> Result<()> {
+    let told = told(text);
+    let is_known = newest(home).iter().any(|known| known.split_once(' ').is_some_and(|(_, known)| known == told));
+    if is_known { Ok(()) } else { note(home, text) }
+}
+
+/// Returns a sentence as it is written down.
+fn told(text: &str) -> String {
+    cut(&printable(&redact(text)), MAX_TEXT)
 }
 
 /// Returns the newest entries, oldest first.
@@ -63,5 +78,8 @@ mod tests {
         let kept = newest(&home);
         assert!(kept.len() == KEPT && kept[KEPT - 1].contains("number 1999"));
         assert!(std::fs::metadata(dir.path().join("mishaps")).unwrap().len() < MAX_BYTES + 1000);
+        let long = format!("a long one\n{}", "y".repeat(MAX_TEXT));
+        (0..3).for_each(|_| note_once(&home, &long).unwrap());
+        assert_eq!(newest(&home).iter().filter(|entry| entry.contains("a long one")).count(), 1);
     }
 }
