@@ -71,7 +71,7 @@ impl Capturer {
         let (Some(source), Warmth::Scanned(tree, _)) = (&mut self.source, &self.warmth) else { return Ok(None) };
         // From here on the source reports changes; the look below finds the earlier ones.
         source.sync(root, &tree.warm);
-        let Differences { changed, doubtful } = tree.warm.differences(&plain.on(catalog), control)?;
+        let Differences { changed, doubtful, .. } = tree.warm.differences(&plain.on(catalog), control)?;
         Ok(Some(changed.and(doubtful)))
     }
 
@@ -87,16 +87,28 @@ impl Capturer {
         let found = tree.warm.differences(&request, control).and_then(|found| {
             let rewritten = tree.warm.recheck(&request, (since, from, SAMPLE), control)?;
             let rewritten = Dirty::new(rewritten.into_iter().map(|path| (path, Reach::Entry)));
-            Ok((found.changed.and(rewritten), found.doubtful))
+            Ok((found, rewritten))
         });
         // Facts found about single files stay right, also after an error.
         let told = source.sync(&catalog.workspace.path, &tree.warm);
         let told = Changes::Paths(pending.dirty.clone()).and(told);
-        let untold = |path: &RelPath| !told.covers(path) && !pending.again.contains(path);
-        let missed = found.as_ref().map_or(0, |(changed, _)| changed.iter().filter(|(path, _)| untold(path)).count());
+        let missed = match &found {
+            Ok((found, rewritten)) => {
+                let is_told = |path: &RelPath| told.covers(path) || pending.again.contains(path);
+                // No event reports a file's further name under its first one. A capture finds it through the new name.
+                let untold = |path: &RelPath| !is_told(path) && !found.other_names(path).any(is_told);
+                let mut missed = rewritten.iter().filter(|(path, _)| untold(path)).count();
+                for (path, _) in found.changed.iter().filter(|(path, _)| untold(path)) {
+                    // A further name that rules leave out only moves a time.
+                    missed += usize::from(tree.warm.has_changed(request.root, path, control).unwrap_or(true)); // in doubt, missed
+                }
+                missed
+            }
+            Err(_) => 0,
+        };
         self.warmth.add(told);
-        let (changed, doubtful) = found?;
-        self.warmth.add(Changes::Paths(changed.and(doubtful)));
+        let (Differences { changed, doubtful, .. }, rewritten) = found?;
+        self.warmth.add(Changes::Paths(changed.and(doubtful).and(rewritten)));
         self.audits.files += SAMPLE as u64;
         self.audits.began = Some(now);
         Ok(Audit { missed })

@@ -190,6 +190,25 @@ fn an_audit_finds_and_counts_unreported_changes() {
 }
 
 #[test]
+fn a_new_name_of_a_file_is_reported_for_all_of_its_names() {
+    let mut lab = Lab::new();
+    std::fs::hard_link(lab.at("f"), lab.at("a/name")).unwrap();
+    lab.write("a/name", "written through the new name");
+    lab.tell(&["a/name"]);
+    assert_eq!(lab.audit(), 0, "a capture would have looked at both");
+    assert_eq!(lab.take().changed, Some(2));
+    std::fs::hard_link(lab.at("a/h"), lab.temp.path().join("elsewhere")).unwrap();
+    lab.tell(&[]);
+    assert_eq!(lab.audit(), 0, "only a time has moved");
+    let outside = lab.temp.path().join("outside");
+    std::fs::hard_link(lab.at("a/g"), &outside).unwrap();
+    std::fs::write(&outside, "written through a name outside").unwrap();
+    lab.tell(&[]);
+    assert_eq!(lab.audit(), 1, "nobody could report it");
+    assert_eq!(lab.take().changed, Some(1));
+}
+
+#[test]
 fn an_audit_that_gives_way_changes_nothing() {
     let mut lab = Lab::new();
     lab.write("f", "changed");

@@ -1,19 +1,20 @@
 //! Compares a warm tree with the disk: by names, kinds and stamps, and in idle time by content.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 
 use super::node::DirNode;
 use super::tree::Warm;
 use crate::error::Result;
 use crate::model::change::{Dirty, Reach};
 use crate::model::path::RelPath;
-use crate::model::stamp::KnownPaths;
+use crate::model::stamp::{KnownPaths, Stamp};
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::capture::{open_root, refuse_never};
 use crate::worktree::content::{is_other, newest};
 use crate::worktree::probe::stamp_of;
 use crate::worktree::request::Request;
-use crate::worktree::walk::{self, ContentSource, Visited, WalkResult};
+use crate::worktree::walk::{self, Candidate, ContentSource, Visited, WalkResult};
 
 impl Warm {
     /// Compares the content of captured files whose stamps are unchanged, and returns those whose content is another:
@@ -51,6 +52,19 @@ impl Warm {
         Ok(wrong)
     }
 
+    /// Returns true if a path is not what was captured: for a file, by its mode and content and not by its times.
+    ///
+    /// # Errors
+    /// As [`Warm::recheck`].
+    pub fn has_changed(&self, root: &Path, path: &RelPath, control: Interrupt<'_>) -> Result<bool> {
+        let root = open_root(root)?;
+        let Some(known) = self.known_of(path) else { return Ok(true) };
+        let is_same = |now: Stamp| (now.mode, now.size) == (known.stamp.mode, known.stamp.size);
+        let is_file = known.stamp.mode & libc::S_IFMT == libc::S_IFREG;
+        let may_be_same = is_file && root.lstat(path).is_ok_and(|stat| is_same(stamp_of(&stat)));
+        Ok(!may_be_same || is_other(&root, path, &known, control)?)
+    }
+
     /// Returns the paths to look at again, so that the tree holds what a whole capture would hold.
     ///
     /// # Errors
@@ -75,6 +89,7 @@ impl Warm {
         within: &dyn Fn(&RelPath) -> bool,
     ) -> Differences {
         let (mut paths, mut doubtful) = (Vec::<(RelPath, Reach)>::new(), Vec::new());
+        let names = names_of(&found);
         // The files are sorted already, unless several directories were looked at one by one.
         found.files.sort_by(|a, b| a.path.cmp(&b.path));
         let mut expected = known.entries().iter().peekable();
@@ -105,8 +120,22 @@ impl Warm {
         let appeared = found.skipped.iter().filter(|(path, why)| skipped.get(*path) != Some(*why));
         let gone = skipped.iter().filter(|(path, _)| within(path) && !found.skipped.contains_key(*path));
         paths.extend(appeared.chain(gone).map(|(path, _)| (path.clone(), Reach::Entry)));
-        Differences { changed: Dirty::new(paths), doubtful: Dirty::new(doubtful) }
+        Differences { changed: Dirty::new(paths), doubtful: Dirty::new(doubtful), names }
     }
+}
+
+/// The names that the same file has, for files with several: `(device, inode)` to paths.
+type Names = HashMap<(u64, u64), Vec<RelPath>>;
+
+/// Returns the names of the files with several that a walk met.
+fn names_of(found: &WalkResult) -> Names {
+    let mut names = Names::new();
+    for Candidate { path, stamp, .. } in &found.files {
+        if stamp.links > 1 && stamp.mode & libc::S_IFMT == libc::S_IFREG {
+            names.entry((stamp.dev, stamp.ino)).or_default().push(path.clone());
+        }
+    }
+    names
 }
 
 /// The differences between the tree and the disk.
@@ -116,6 +145,16 @@ pub struct Differences {
     /// Files whose times prove nothing: they were written shortly before their capture, or a process has them open for
     /// writing.
     pub doubtful: Dirty,
+    /// The files with several names.
+    names: Names,
+}
+
+impl Differences {
+    /// Returns the other names of the file at `path`: a change of it may have been reported for one of them only.
+    pub fn other_names<'d>(&'d self, path: &'d RelPath) -> impl Iterator<Item = &'d RelPath> {
+        let all = self.names.values().filter(|names| names.contains(path));
+        all.flatten().filter(move |name| *name != path)
+    }
 }
 
 fn is_same(node: &DirNode, visited: &Visited) -> bool {
