@@ -55,6 +55,10 @@ impl Output {
 
     /// Sends a whole line.
     pub fn send(&self, line: Vec<u8>) {
+        // Held to the end, or a line of another thread could be queued between the look and the write, and this one would
+        // land in the middle of it.
+        let sender = locked(&self.sender);
+        let Some(sender) = &*sender else { return };
         let queued = self.queued.load(Ordering::SeqCst);
         // Only with an empty queue, or this line would overtake the waiting ones.
         if queued == 0 && self.ready.as_ref().is_some_and(|ready| ready.write(&line)) {
@@ -65,9 +69,7 @@ impl Output {
             return;
         }
         self.queued.fetch_add(line.len(), Ordering::SeqCst);
-        if let Some(sender) = &*locked(&self.sender)
-            && sender.send(line).is_err()
-        {
+        if sender.send(line).is_err() {
             tracing::warn!("the writer has ended");
         }
     }
@@ -105,5 +107,44 @@ fn write_line(out: &mut impl Write, line: &[u8]) -> bool {
             }
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, pipe};
+
+    use super::*;
+
+    #[test]
+    fn lines_of_two_threads_come_whole() {
+        let (reader, writer) = pipe().unwrap();
+        let output = Arc::new(Output { ready: Ready::of(&writer), ..Output::start(writer) });
+        const LINES: usize = 2000;
+        // Long lines fill the pipe, and short ones are written at once where there is room.
+        let threads: Vec<_> = [(b'l', 30_000), (b's', 20)]
+            .into_iter()
+            .map(|(byte, length)| {
+                let output = Arc::clone(&output);
+                std::thread::spawn(move || {
+                    for _ in 0..LINES {
+                        let mut line = vec![byte; length];
+                        line.push(b'\n');
+                        output.send(line);
+                    }
+                })
+            })
+            .collect();
+        let mut lines = BufReader::with_capacity(1 << 12, reader).split(b'\n');
+        for _ in 0..2 * LINES {
+            let line = lines.next().unwrap().unwrap();
+            let length = if line.first() == Some(&b'l') { 30_000 } else { 20 };
+            assert!(line.len() == length && line.iter().all(|byte| *byte == line[0]), "a torn line");
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        output.close(Instant::now());
+        output.send(b"after the end\n".to_vec());
+        drop(output);
+        assert!(lines.next().is_none());
     }
 }
