@@ -240,16 +240,35 @@ impl Exchange<'_> {
             // The same open turn again is nothing.
             self.send(&Body::TurnStart(turn(name.clone())))?;
         }
-        let mut decision = Decision::default();
+        let (mut decision, mut failure) = (Decision::default(), None);
         for request in self.requests(action, act) {
-            let reply: BeforeReply = self.ask(&request)?;
-            add(&mut decision, reply, self.reaches_model);
+            match self.ask(&self.timed(request)) {
+                Ok(reply) => add(&mut decision, reply, self.reaches_model),
+                // An engine of its own is asked for all of them.
+                Err(error) if error.is(Code::ShuttingDown) => return Err(error.into()),
+                Err(error) => failure = Some(error),
+            }
         }
-        Ok(decision)
+        match failure {
+            // An action that is denied for one of its commands stays so, whatever became of the others.
+            Some(error) if decision.deny.is_none() => Err(error.into()),
+            _ => Ok(decision),
+        }
+    }
+
+    /// Returns a request with the time that its answer may take from now on. `late` has to be here before the hook gives
+    /// up, because it carries what the policy wants then.
+    fn timed(&self, mut request: Body) -> Body {
+        let left = self.deadline.saturating_duration_since(Instant::now()) / 8 * 7;
+        if let Body::ShellBefore(ShellBefore { deadline_ms, .. }) | Body::ToolBefore(ToolBefore { deadline_ms, .. }) =
+            &mut request
+        {
+            *deadline_ms = Some(left.as_millis() as u64);
+        }
+        request
     }
 
     fn requests(&self, action: Option<&str>, act: &Act) -> Vec<Body> {
-        let deadline_ms = Some(self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64);
         let (action, doubt) = (action.map(str::to_owned), self.event.doubt);
         let directory = |cwd: Option<&PathBuf>| {
             let cwd = match (cwd, &self.event.cwd) {
@@ -262,7 +281,7 @@ impl Exchange<'_> {
             Act::Shell { commands, cwd, cwd_told: _ } => {
                 let one = |command: &String| {
                     let (action, command, cwd) = (action.clone(), command.clone(), directory(cwd.as_ref()));
-                    Body::ShellBefore(ShellBefore { action, command, shell: None, cwd, deadline_ms, doubt })
+                    Body::ShellBefore(ShellBefore { action, command, shell: None, cwd, deadline_ms: None, doubt })
                 };
                 commands.iter().map(one).collect()
             }
@@ -274,7 +293,7 @@ impl Exchange<'_> {
                 writes: *writes,
                 external: None,
                 cwd: directory(None),
-                deadline_ms,
+                deadline_ms: None,
                 doubt,
             })],
         }

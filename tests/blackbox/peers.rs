@@ -246,6 +246,27 @@ fn a_hook_whose_daemon_does_not_read_gets_an_engine_of_its_own() {
 }
 
 #[test]
+fn a_late_checkpoint_is_answered_before_the_hook_gives_up() {
+    let place = Place::new();
+    place.lab.set("on_failure: hold\n");
+    place.lab.take("first");
+    let workspace = std::fs::read_dir(place.lab.home.join("piton/workspaces")).unwrap().next().unwrap().unwrap();
+    let lock = FileLock::acquire(&workspace.path().join("lock"), Mode::Exclusive, "testing", Duration::ZERO).unwrap();
+    // The settings would wait longer than the client does.
+    let alone = |command: &mut Command| {
+        command.arg("--no-daemon");
+    };
+    let said = place.hook("t", alone);
+    assert!(said.contains("the policy holds the action then"), "{said} {}", place.mishaps());
+    // What is denied stays so, although another command of the action finds no time left.
+    place.lab.set("policy:\n  cloud: deny\n");
+    let program = Path::new(env!("CARGO_BIN_EXE_piton"));
+    let said = place.hook_before(program, ("u", r#"["terraform destroy", "rm a"]"#), alone);
+    drop(lock);
+    assert!(said.contains("\"deny\""), "{said} {}", place.mishaps());
+}
+
+#[test]
 fn a_daemon_of_another_version_makes_room_for_the_newer_one() {
     let place = Place::new();
     let day = Duration::from_hours(24);
