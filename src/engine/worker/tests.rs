@@ -163,25 +163,50 @@ fn a_bug_in_one_continuation_costs_no_other_client_its_answer() {
 }
 
 #[test]
-fn a_bug_between_jobs_is_written_down_once_and_the_next_job_is_done() {
+fn a_bug_in_idle_time_is_written_down_once_and_the_next_job_is_done() {
+    let (lab, mut timeline) = Lab::live();
+    // The watches have to be placed anew, in the idle task after each job.
+    timeline.set_change_source(Some(Box::new(lab.told.clone())));
+    lab.told.put(None);
+    let worker = Worker::start(timeline);
+    let (to, answers) = channel();
+    (0..3).for_each(|_| next_job(&worker, &to, &answers));
+    let until = Instant::now() + WAIT;
+    while lab.bugs().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    lab.told.put(Some(Changes::none()));
+    next_job(&worker, &to, &answers);
+    while !worker.watcher().warm && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let bugs = lab.bugs();
+    assert!(bugs.len() == 1 && bugs[0].contains("a bug of the source"), "{bugs:?}");
+    assert!(worker.watcher().warm);
+}
+
+#[test]
+fn changes_that_a_bug_between_jobs_has_lost_are_found_by_a_scan() {
     let (lab, timeline) = Lab::live();
     let worker = Worker::start(timeline);
     let (to, answers) = channel();
     next_job(&worker, &to, &answers);
+    std::fs::write(lab.temp.path().join("work/f"), "changed").unwrap();
     lab.told.put(None);
-    for _ in 0..3 {
-        // In a sync ahead of an action, and in the idle task after each job.
-        worker.sync_ahead();
-        next_job(&worker, &to, &answers);
+    worker.sync_ahead();
+    let until = Instant::now() + WAIT;
+    while lab.bugs().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
     }
-    // The capture itself meets the bug: its client is told so, and does not wait.
-    assert!(worker.capture(action(&["f"], told(&to, "taken"))).is_ok());
-    assert_eq!(answers.recv_timeout(WAIT), Ok("failed"));
     lab.told.put(Some(Changes::none()));
-    assert!(worker.capture(action(&["f"], told(&to, "taken"))).is_ok());
-    assert_eq!(answers.recv_timeout(WAIT), Ok("taken"));
-    let bugs = lab.bugs();
-    assert!(bugs.len() == 1 && bugs[0].contains("a bug of the source"), "{bugs:?}");
+    let to_here = to.clone();
+    let taken = Box::new(move |_: &mut Timeline, result: Result<Protected>| -> Answer {
+        let changed = matches!(result, Ok(Protected::Taken(taken)) if taken.changed == Some(1));
+        Box::new(move || to_here.send(if changed { "changed" } else { "lost" }).unwrap())
+    });
+    assert!(worker.capture(action(&[], taken)).is_ok());
+    assert_eq!(answers.recv_timeout(WAIT), Ok("changed"));
+    assert_eq!(lab.bugs().len(), 1);
 }
 
 #[test]
