@@ -4,7 +4,8 @@
 use super::session::Session;
 use super::state::JournalMark;
 use super::workspace::OpenWorkspace;
-use crate::checkpoint::history::journal::{Journal, Line, OpKind, unquoted};
+use crate::checkpoint::history::journal::{Journal, Line, unquoted};
+use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::model::redact::redact;
 use crate::model::text::count;
@@ -80,10 +81,10 @@ fn notes_of(lines: &[Line], before: usize) -> Vec<String> {
                 _ => None,
             });
             let what = match begin {
-                Some(OpKind::Undo) => "a restore was undone",
-                Some(OpKind::Redo) => "a restore was done again",
-                Some(OpKind::Rollback) => "the work was rolled back",
-                Some(OpKind::Restore) | None => "files were restored",
+                Some(OperationKind::Undo) => "a restore was undone",
+                Some(OperationKind::Redo) => "a restore was done again",
+                Some(OperationKind::Rollback) => "the work was rolled back",
+                Some(OperationKind::Restore) | None => "files were restored",
             };
             let paths = unquoted(&end.changed).unwrap_or_default();
             let named: Vec<String> = paths.iter().take(NAMED).map(RelPath::display).collect();

@@ -11,6 +11,7 @@ pub mod json;
 pub mod manifest;
 pub mod meta;
 pub mod name;
+pub mod operation;
 pub mod path;
 pub mod policy;
 pub mod redact;

@@ -38,8 +38,8 @@ pub use notices::{
 };
 pub use request::{Body, Failure, Id, Request, VERSION, parse};
 pub use restores::{
-    ChangedLists, CheckpointType, NoStep, OperationKind, PlanLists, PreviewReply, RestoreReply, Rollback, Step,
-    StepBlock, StepReply, TargetBlock, To,
+    ChangedLists, CheckpointType, NoStep, PlanLists, PreviewReply, RestoreReply, Rollback, Step, StepBlock, StepReply,
+    TargetBlock, To,
 };
 pub use runs::{
     BranchItem, BranchOrigin, BranchType, CodonEnd, CodonReply, CodonStart, CodonStartReply, OriginBlock, RunEnd,
@@ -60,3 +60,5 @@ pub use verbs::{
     StatusDocument, StopDocument, TrackedBlock, TrustDocument, VerbError, VersionItem, WithheldItem,
 };
 pub use words::{Word, spelling};
+
+pub use crate::model::operation::OperationKind;

@@ -6,6 +6,7 @@ use super::shapes::{List, StatBlock, WarningBlock};
 use super::words::{Word, is_false};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
+use crate::model::operation::OperationKind;
 
 /// One of a codon's checkpoints, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,20 +24,6 @@ pub enum CheckpointType {
     Error,
     /// The one that says that it was skipped.
     Skipped,
-}
-
-impl CheckpointType {
-    /// Its spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CheckpointType::Start => "start",
-            CheckpointType::End => "end",
-            CheckpointType::RigSetup => "rig-setup",
-            CheckpointType::Completed => "completed",
-            CheckpointType::Error => "error",
-            CheckpointType::Skipped => "skipped",
-        }
-    }
 }
 
 /// A restore, a rollback or its preview, as it stands in a line.
@@ -198,20 +185,6 @@ pub struct TargetBlock {
     /// The name of that codon.
     #[serde(rename = "codonName", default, skip_serializing_if = "Option::is_none")]
     pub codon_name: Option<String>,
-}
-
-/// The kind of an operation that can be undone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OperationKind {
-    /// Files were brought back.
-    Restore,
-    /// A run went back.
-    Rollback,
-    /// An operation was undone.
-    Undo,
-    /// An undone operation was done again.
-    Redo,
 }
 
 /// The operation that an undo or redo steps over.

@@ -79,8 +79,8 @@ mod tests {
         for kind in CheckpointKind::ALL {
             assert_eq!(spelling(&kind), kind.as_str());
         }
-        for kind in [CheckpointType::Start, CheckpointType::RigSetup] {
-            assert_eq!(spelling(&kind), kind.as_str());
+        for (kind, word) in [(CheckpointType::Start, "start"), (CheckpointType::RigSetup, "rig-setup")] {
+            assert_eq!(spelling(&kind), word);
         }
         for code in [Code::BadUtf8, Code::NotACheckpoint, Code::NoMemory, Code::PreRestoreFailed, Code::StalePlan] {
             assert_eq!(spelling(&code), code.as_str());

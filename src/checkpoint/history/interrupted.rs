@@ -110,10 +110,11 @@ impl Catalog {
 mod tests {
     use std::time::Duration;
 
-    use super::super::journal::{Line, OpKind};
+    use super::super::journal::Line;
     use super::*;
     use crate::checkpoint::records::lock::WorkspaceLock;
     use crate::model::id::{ObjectId, ObjectKind};
+    use crate::model::operation::OperationKind;
 
     #[test]
     fn who_restores_now_is_not_interrupted() {
@@ -121,7 +122,7 @@ mod tests {
         let id = ObjectId::of(ObjectKind::Blob, b"x").unwrap();
         let begin = OperationStart {
             op: "o-1".into(),
-            kind: OpKind::Restore,
+            kind: OperationKind::Restore,
             run: "local".into(),
             target: id,
             pre_restore: id,

@@ -17,22 +17,9 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::effect::{Class, Severity};
 use crate::model::id::ObjectId;
 use crate::model::meta::{quote, unquote};
+use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::sys::fs::durable::open_private;
-
-/// The kinds of operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OpKind {
-    /// Brings files back; the run stays where it is.
-    Restore,
-    /// Brings files back and moves the run.
-    Rollback,
-    /// Takes an operation back.
-    Undo,
-    /// Does again what an undo took back.
-    Redo,
-}
 
 /// The announcement of an operation: all that `--continue` and `--abort` need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +27,7 @@ pub struct OperationStart {
     /// `o-1`, `o-2`, … in the order of the journal.
     pub op: String,
     /// The kind, which decides what moves beside the files.
-    pub kind: OpKind,
+    pub kind: OperationKind,
     /// The id of the run that asked for it; a rollback moves this run.
     pub run: String,
     /// The checkpoint that it goes to.

@@ -1,7 +1,8 @@
 //! The sum of the journal: the operations that can be undone or redone, and the interrupted one. Pure.
 
-use super::journal::{External, Line, OpKind, OperationStart};
+use super::journal::{External, Line, OperationStart};
 use crate::model::id::ObjectId;
+use crate::model::operation::OperationKind;
 
 /// One step that undo or redo can take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +10,7 @@ pub struct UndoStep {
     /// The operation it steps over.
     pub op: String,
     /// The kind of the journal's entry that made the step: `undo` for a step of redo.
-    pub kind: OpKind,
+    pub kind: OperationKind,
     /// The run that a rollback moved, and where to.
     pub moved: Option<(String, ObjectId)>,
     /// The checkpoint to go to.
@@ -75,7 +76,7 @@ impl History {
                 let Some(begin) = self.interrupted.take_if(|begin| begin.op == end.op) else {
                     return;
                 };
-                let own = (begin.kind == OpKind::Rollback).then(|| (begin.run.clone(), begin.target));
+                let own = (begin.kind == OperationKind::Rollback).then(|| (begin.run.clone(), begin.target));
                 let step = UndoStep {
                     moved: own,
                     op: begin.over.clone().unwrap_or_else(|| begin.op.clone()),
@@ -90,17 +91,17 @@ impl History {
         }
     }
 
-    fn finish(&mut self, kind: OpKind, mut step: UndoStep) {
+    fn finish(&mut self, kind: OperationKind, mut step: UndoStep) {
         match kind {
-            OpKind::Restore | OpKind::Rollback => {
+            OperationKind::Restore | OperationKind::Rollback => {
                 self.redo.clear();
                 self.undo.push(step);
             }
-            OpKind::Undo => {
+            OperationKind::Undo => {
                 step.moved = self.undo.pop().and_then(|undone| undone.moved);
                 self.redo.push(step);
             }
-            OpKind::Redo => {
+            OperationKind::Redo => {
                 step.moved = self.redo.pop().and_then(|redone| redone.moved);
                 self.undo.push(step);
             }
@@ -130,7 +131,7 @@ mod tests {
         ObjectId::of(ObjectKind::Blob, &[n]).unwrap()
     }
 
-    fn begin(op: u8, kind: OpKind, over: Option<&str>) -> Line {
+    fn begin(op: u8, kind: OperationKind, over: Option<&str>) -> Line {
         Line::Restoring(OperationStart {
             op: format!("o-{op}"),
             kind,
@@ -157,7 +158,8 @@ mod tests {
 
     #[test]
     fn undo_and_redo_walk_the_stack() {
-        let mut lines = vec![begin(1, OpKind::Restore, None), end(1), begin(2, OpKind::Restore, None), end(2)];
+        let mut lines =
+            vec![begin(1, OperationKind::Restore, None), end(1), begin(2, OperationKind::Restore, None), end(2)];
         let top = |lines: &[Line]| {
             let history = History::of(lines.to_vec());
             let name = |step: Option<&UndoStep>| step.map(|step| (step.op.clone(), step.to));
@@ -165,19 +167,19 @@ mod tests {
         };
         let op = |n: u8, to: u8| Some((format!("o-{n}"), id(to)));
         assert_eq!(top(&lines), (op(2, 2), None, 3));
-        lines.extend([begin(3, OpKind::Undo, Some("o-2")), end(3)]);
+        lines.extend([begin(3, OperationKind::Undo, Some("o-2")), end(3)]);
         assert_eq!(top(&lines), (op(1, 1), op(2, 3), 4));
-        lines.extend([begin(4, OpKind::Undo, Some("o-1")), end(4)]);
+        lines.extend([begin(4, OperationKind::Undo, Some("o-1")), end(4)]);
         assert_eq!(top(&lines), (None, op(1, 4), 5));
-        lines.extend([begin(5, OpKind::Redo, Some("o-1")), end(5)]);
+        lines.extend([begin(5, OperationKind::Redo, Some("o-1")), end(5)]);
         assert_eq!(top(&lines), (op(1, 5), op(2, 3), 6));
-        lines.extend([begin(6, OpKind::Restore, None), end(6)]);
+        lines.extend([begin(6, OperationKind::Restore, None), end(6)]);
         assert_eq!(top(&lines), (op(6, 6), None, 7));
     }
 
     #[test]
     fn what_began_and_did_not_end_is_interrupted() {
-        let mut lines = vec![begin(1, OpKind::Restore, None)];
+        let mut lines = vec![begin(1, OperationKind::Restore, None)];
         assert_eq!(History::of(lines.clone()).interrupted.map(|begin| begin.op), Some("o-1".into()));
         lines.push(Line::Aborted { op: "o-1".into() });
         let history = History::of(lines);

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::agreed::Agreed;
-use super::journal::{External, OpKind, OperationStart};
+use super::journal::{External, OperationStart};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::diff::Stat;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::Manifest;
+use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::worktree::restore::{Outcome, Plan};
 
@@ -19,7 +20,7 @@ pub struct Restore {
     /// The checkpoint to go to.
     pub target: ObjectId,
     /// The kind of operation that the journal gets.
-    pub kind: OpKind,
+    pub kind: OperationKind,
     /// The id of the run that asks for it; a rollback moves this run.
     pub run: String,
     /// Paths with all that lies below them; empty means the whole tree.
@@ -38,7 +39,7 @@ impl Restore {
     /// Returns a restore of the whole tree or of some paths.
     pub fn to(target: ObjectId, run: &str, paths: Vec<RelPath>, keep_new: bool) -> Restore {
         let (only, over, agreed) = (None, None, Agreed::Anything);
-        Restore { target, kind: OpKind::Restore, run: run.to_owned(), paths, only, keep_new, over, agreed }
+        Restore { target, kind: OperationKind::Restore, run: run.to_owned(), paths, only, keep_new, over, agreed }
     }
 
     /// Returns true if a path is among those that are brought back.

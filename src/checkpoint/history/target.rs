@@ -1,7 +1,7 @@
 //! The target of a restore, and the plan to get there. Nothing is written.
 
 use super::agreed::Agreed;
-use super::journal::{External, OpKind};
+use super::journal::External;
 use super::request::{Loaded, Restore};
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -12,6 +12,7 @@ use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
+use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::worktree::Target;
 use crate::worktree::restore::{Plan, PlanInput, plan};
@@ -50,10 +51,10 @@ impl Catalog {
         let created = restore.only.iter().flatten();
         targets.extend(created.filter(|path| !loaded.manifest.contains(path)).map(file));
         let verb = match restore.kind {
-            OpKind::Restore => "restore to",
-            OpKind::Rollback => "rollback to",
-            OpKind::Undo => "undo, back to",
-            OpKind::Redo => "redo, to",
+            OperationKind::Restore => "restore to",
+            OperationKind::Rollback => "rollback to",
+            OperationKind::Undo => "undo, back to",
+            OperationKind::Redo => "redo, to",
         };
         let target = match self.is_foreign(&loaded.checkpoint) {
             true => format!("{} of another machine", loaded.checkpoint.id.short()),

@@ -1,12 +1,13 @@
 //! Undo and redo: steps over the operations of the journal.
 
 use super::agreed::Agreed;
-use super::journal::{OpKind, unquoted};
+use super::journal::unquoted;
 use super::operations::UndoStep;
 use super::request::Restore;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
+use crate::model::operation::OperationKind;
 
 /// The ways to step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Catalog {
         let (last, was_undone) = (history.undo.last().map(|step| step.kind), !history.redo.is_empty());
         let text = match (direction, last) {
             (Direction::Redo, None) => "nothing to redo: nothing was undone in this workspace",
-            (Direction::Redo, Some(OpKind::Redo)) => "nothing to redo: what was undone last is redone already",
+            (Direction::Redo, Some(OperationKind::Redo)) => "nothing to redo: what was undone last is redone already",
             (Direction::Redo, Some(_)) => "nothing to redo: nothing was undone since the last restore",
             (Direction::Undo, _) if was_undone => {
                 "nothing to undo: every restore is undone already; `piton redo` takes that back"
@@ -91,9 +92,9 @@ impl Catalog {
     /// `stale-selection`; those of [`Catalog::next_step`].
     pub(crate) fn refuse_other_step(&self, restore: &Restore) -> Result<()> {
         let (direction, word) = match restore.kind {
-            OpKind::Undo => (Direction::Undo, "undo"),
-            OpKind::Redo => (Direction::Redo, "redo"),
-            OpKind::Restore | OpKind::Rollback => return Ok(()),
+            OperationKind::Undo => (Direction::Undo, "undo"),
+            OperationKind::Redo => (Direction::Redo, "redo"),
+            OperationKind::Restore | OperationKind::Rollback => return Ok(()),
         };
         let next = self.next_step(direction)?;
         if next.is_some_and(|next| Some(&next.op) == restore.over.as_ref() && next.to == restore.target) {
@@ -117,8 +118,8 @@ impl Restore {
         Ok(Restore {
             target: step.to,
             kind: match direction {
-                Direction::Undo => OpKind::Undo,
-                Direction::Redo => OpKind::Redo,
+                Direction::Undo => OperationKind::Undo,
+                Direction::Redo => OperationKind::Redo,
             },
             run: run.to_owned(),
             paths: Vec::new(),

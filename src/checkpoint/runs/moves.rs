@@ -3,12 +3,13 @@
 use super::rollback::RolledBack;
 use crate::checkpoint::catalog::branches::find;
 use crate::checkpoint::history::interrupted::refusal;
-use crate::checkpoint::history::journal::{OpKind, OperationStart};
+use crate::checkpoint::history::journal::OperationStart;
 use crate::checkpoint::history::request::{Restore, RestoreStage};
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::state::Detached;
 use crate::error::Result;
 use crate::model::id::ObjectId;
+use crate::model::operation::OperationKind;
 use crate::sys::interrupt::Flow;
 
 impl Locked<'_> {
@@ -33,7 +34,7 @@ impl Locked<'_> {
         if let Some(target) = foreign.checkpoints.iter().find(|checkpoint| checkpoint.id == restore.target) {
             self.catalog.refuse_foreign(target)?;
         }
-        let restore = Restore { kind: OpKind::Rollback, ..restore.clone() };
+        let restore = Restore { kind: OperationKind::Rollback, ..restore.clone() };
         let restored = self.run_restore(&restore, None, tell, control)?;
         let next_branch = self.catalog.branch_of(&restore.run)?;
         Ok(RolledBack { restored, run: restore.run, next_branch })
@@ -43,15 +44,15 @@ impl Locked<'_> {
     pub(crate) fn move_with(&self, begin: &OperationStart, given_up: bool) -> Result<()> {
         let history = self.catalog.history()?;
         match begin.kind {
-            OpKind::Restore => Ok(()),
-            OpKind::Rollback if given_up => self.move_back(&begin.run, begin.target),
-            OpKind::Rollback => self.move_run(&begin.run, begin.target),
-            OpKind::Undo | OpKind::Redo if given_up => Ok(()),
-            OpKind::Undo => match history.undo.last().and_then(|step| step.moved.as_ref()) {
+            OperationKind::Restore => Ok(()),
+            OperationKind::Rollback if given_up => self.move_back(&begin.run, begin.target),
+            OperationKind::Rollback => self.move_run(&begin.run, begin.target),
+            OperationKind::Undo | OperationKind::Redo if given_up => Ok(()),
+            OperationKind::Undo => match history.undo.last().and_then(|step| step.moved.as_ref()) {
                 Some((run, target)) => self.move_back(run, *target),
                 None => Ok(()),
             },
-            OpKind::Redo => match history.redo.last().and_then(|step| step.moved.as_ref()) {
+            OperationKind::Redo => match history.redo.last().and_then(|step| step.moved.as_ref()) {
                 Some((run, target)) => self.move_run(run, *target),
                 None => Ok(()),
             },

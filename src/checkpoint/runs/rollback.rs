@@ -10,12 +10,12 @@ use super::run::{Run, codon_of};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::catalog::selector::Point;
-use crate::checkpoint::history::journal::OpKind;
 use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::request::{Restore, Restored};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
+use crate::model::operation::OperationKind;
 use crate::model::redact::redact;
 use crate::model::text::printable;
 
@@ -149,10 +149,10 @@ impl Catalog {
     pub(crate) fn moves_run(&self, restore: &Restore) -> Result<bool> {
         let moved = |step: Option<&UndoStep>| step.is_some_and(|step| step.moved.is_some());
         Ok(match restore.kind {
-            OpKind::Restore => false,
-            OpKind::Rollback => true,
-            OpKind::Undo => moved(self.history()?.undo.last()),
-            OpKind::Redo => moved(self.history()?.redo.last()),
+            OperationKind::Restore => false,
+            OperationKind::Rollback => true,
+            OperationKind::Undo => moved(self.history()?.undo.last()),
+            OperationKind::Redo => moved(self.history()?.redo.last()),
         })
     }
 }

@@ -2,15 +2,15 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::diff::Stat;
-use crate::checkpoint::history::journal::{External, OpKind};
+use crate::checkpoint::history::journal::External;
 use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::request::{Preview, Restored};
 use crate::checkpoint::runs::rollback::RolledBack;
 use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::protocol::{
-    ChangedLists, List, OperationKind, PastEffect, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock,
-    TargetBlock, WarningBlock,
+    ChangedLists, List, PastEffect, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock,
+    WarningBlock,
 };
 
 /// Returns the target of a restore.
@@ -34,14 +34,8 @@ pub fn stat(stat: &Stat) -> StatBlock {
 
 /// Returns the operation that a step goes over.
 pub fn over(step: &UndoStep) -> StepBlock {
-    let kind = match step.kind {
-        OpKind::Restore => OperationKind::Restore,
-        OpKind::Rollback => OperationKind::Rollback,
-        OpKind::Undo => OperationKind::Undo,
-        OpKind::Redo => OperationKind::Redo,
-    };
     let run = step.moved.as_ref().map(|(run, _)| run.clone());
-    StepBlock { operation: step.op.clone(), kind: kind.into(), time: step.time.clone(), run }
+    StepBlock { operation: step.op.clone(), kind: step.kind.into(), time: step.time.clone(), run }
 }
 
 /// Returns texts and external effects, as replies carry warnings.

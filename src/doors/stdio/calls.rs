@@ -24,7 +24,7 @@ use crate::model::text::{git_quoted, printable};
 use crate::protocol::{
     Before, Create, CreateReply, Diff, DiffReply, List, ListItem, ListQuery, ListReply, NoStep, NoticeBody,
     PreviewReply, RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice,
-    RunListReply, ShowReply, Step, StepReply, To, WarningBlock,
+    RunListReply, ShowReply, Step, StepReply, To, WarningBlock, spelling,
 };
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::Target;
@@ -373,7 +373,7 @@ fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Res
         To::Checkpoint(selector) => Aim::Checkpoint(selector.clone()),
         To::LastSuccess => Aim::LastSuccess,
         To::Codon(id, kind) => {
-            let point = Point::parse(kind.as_str()).unwrap_or(Point::End);
+            let point = Point::parse(&spelling(kind)).unwrap_or(Point::End);
             Aim::Codon { id: id.clone(), point }
         }
     };
