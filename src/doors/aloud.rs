@@ -1,6 +1,5 @@
 //! Decisions and notices in sentences for people, for doors whose stdout carries foreign data.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use super::output::Output;
@@ -12,12 +11,6 @@ use crate::model::text::printable;
 
 /// The most paths that a sentence names.
 const MOST: usize = 100;
-
-/// Says one sentence on stderr.
-pub(super) fn say(sentence: &str) {
-    // If stderr is closed, no reader is left.
-    let _ = writeln!(std::io::stderr().lock(), "piton: {}", printable(sentence));
-}
 
 /// Returns what says notices on an output for people.
 pub(super) fn teller(output: &Arc<Output>) -> Tell {

@@ -315,6 +315,21 @@ for line in sys.stdin:
 "#;
 
 #[test]
+fn a_client_that_does_not_read_what_is_said_is_answered_all_the_same() {
+    if !has("python3") {
+        return;
+    }
+    let lab = Lab::new();
+    std::fs::write(lab.home.join("piton"), "not a directory").unwrap();
+    let mut client = Client::start(&lab, &[], &["python3", "-c", LOGGING, "{}"]);
+    // Of each call one sentence: more in all than the pipe takes.
+    let tool = "w".repeat(2000);
+    (0..200).for_each(|id| assert!(client.call(id, &tool, json!({}))["result"].is_object()));
+    let (_, _, _, said) = client.finish();
+    assert!(said.contains("NOT GUARDED") && said.len() > 60_000, "{}", said.len());
+}
+
+#[test]
 fn without_a_home_messages_pass_unguarded_and_aloud() {
     if !has("python3") {
         return;

@@ -1,6 +1,5 @@
 //! The guard of the MCP proxy: a session of the engine, asked before each call that writes.
 
-use std::io::stderr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -11,7 +10,7 @@ use serde_json::Value;
 
 use super::proxy::Proxied;
 use crate::checkpoint::Home;
-use crate::doors::aloud::{self, say};
+use crate::doors::aloud;
 use crate::doors::output::Output;
 use crate::doors::stdio::GRACE;
 use crate::engine::Engine;
@@ -55,10 +54,8 @@ pub(super) struct Ending {
 
 impl Guard {
     /// Opens the session, and begins its base capture.
-    pub(super) fn start(home: &Home, options: &Proxied) -> Guard {
+    pub(super) fn start(home: &Home, options: &Proxied, output: Arc<Output>) -> Guard {
         let engine = Arc::new(Engine::new(home.clone(), options.flags.clone()));
-        // A stopped terminal must not hold a session up.
-        let output = Arc::new(Output::start(stderr()));
         let (connection, wakes) = Connection::new(Arc::clone(&engine), Root::Unknown, aloud::teller(&output));
         let kept = Arc::clone(&connection);
         let clock = std::thread::spawn(move || {
@@ -66,8 +63,7 @@ impl Guard {
             // Pending work may take as long as the end of the session is waited for.
             kept.finish(&wakes, Instant::now() + GRACE);
         });
-        let ended = (Arc::clone(&connection), Arc::clone(&output));
-        let ending = Some(Ending { connection: ended.0, engine, output: ended.1, clock });
+        let ending = Some(Ending { connection: Arc::clone(&connection), engine, output: Arc::clone(&output), clock });
         let mut guard = Guard { connection, output, deadline: DEADLINE, root: None, ending };
         guard.open(options);
         guard
@@ -106,10 +102,11 @@ impl Guard {
         let cwd = place(&call.arguments, self.root.as_deref());
         let action = Action { id: None, what: Doing::Tool(tool), cwd, wait: None, doubt: call.doubt };
         match self.ask(Event::Before(action)) {
-            Some(Ok(Decision::Action(decision))) => refused(&decision.stance, &call.tool),
+            Some(Ok(Decision::Action(decision))) => refused(&decision.stance, &call.tool, &self.output),
             Some(_) => None,
             None => {
-                say(&format!("no answer of the guard: `{}` passes without a checkpoint", call.tool));
+                let told = format!("no answer of the guard: `{}` passes without a checkpoint", call.tool);
+                aloud::speak(&self.output, vec![told]);
                 None
             }
         }
@@ -139,11 +136,11 @@ impl Guard {
 }
 
 /// Returns why a call is refused: only where policy denies it.
-fn refused(stance: &Stance, tool: &str) -> Option<String> {
+fn refused(stance: &Stance, tool: &str, output: &Output) -> Option<String> {
     match stance {
         Stance::Proceed => None,
         Stance::Ask(_) => {
-            say(&format!("`{tool}` passes, because no person can be asked here"));
+            aloud::speak(output, vec![format!("`{tool}` passes, because no person can be asked here")]);
             None
         }
         Stance::Deny(reason) => Some(format!("piton: {reason}")),
@@ -236,11 +233,13 @@ mod tests {
 
     #[test]
     fn only_what_policy_denies_is_refused() {
+        let output = Output::start(std::io::sink());
+        let refused = |stance| refused(&stance, "t", &output);
         assert_eq!(
-            refused(&Stance::Deny("the policy denies it".into()), "t").as_deref(),
+            refused(Stance::Deny("the policy denies it".into())).as_deref(),
             Some("piton: the policy denies it")
         );
-        assert_eq!(refused(&Stance::Ask("no checkpoint could be taken".into()), "t"), None);
-        assert_eq!(refused(&Stance::Proceed, "t"), None);
+        assert_eq!(refused(Stance::Ask("no checkpoint could be taken".into())), None);
+        assert_eq!(refused(Stance::Proceed), None);
     }
 }

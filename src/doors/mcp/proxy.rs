@@ -5,19 +5,21 @@
 //! writes to it. The guard is a session of the engine in this process.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
+use std::io::{BufRead, BufReader, Read, Write, stderr, stdin, stdout};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::guard::Guard;
 use crate::checkpoint::Home;
-use crate::doors::aloud::say;
+use crate::doors::aloud;
+use crate::doors::output::Output;
 use crate::error::{Code, Error, Result};
 use crate::mcp::notice::{announces_logging, log_message};
 use crate::mcp::{Call, Tools, refusal};
@@ -73,15 +75,15 @@ pub fn proxy(options: Proxied) -> Result<u8> {
         Guarding::By(_) => None,
         Guarding::Nobody(why) => Some(format!("NOT GUARDED, calls that write pass without a checkpoint: {why}")),
     };
-    if let Some(text) = &unguarded {
-        say(text);
-    }
+    // A client that does not read stderr, or a stopped terminal, must not hold the messages up.
+    let said = Arc::new(Output::start(stderr()));
+    aloud::speak(&said, unguarded.iter().cloned().collect());
     let mut guard = match &options.guarding {
-        Guarding::By(home) => Some(Guard::start(home, &options)),
+        Guarding::By(home) => Some(Guard::start(home, &options, Arc::clone(&said))),
         Guarding::Nobody(_) => None,
     };
     let ending = guard.as_mut().and_then(Guard::ending);
-    let mut up = Up { tools: Arc::clone(&tools), out: Arc::clone(&out), guard, server: input };
+    let mut up = Up { tools: Arc::clone(&tools), out: Arc::clone(&out), said: Arc::clone(&said), guard, server: input };
     std::thread::spawn(move || up.run(BufReader::with_capacity(1 << 16, stdin())));
     down(output, &tools, &out, unguarded);
     // Closed now, so that the client sees the end of the stream even if the server keeps running.
@@ -92,6 +94,7 @@ pub fn proxy(options: Proxied) -> Result<u8> {
     if let Some(ending) = ending {
         ending.finish();
     }
+    said.close(Instant::now());
     Ok(status.map_or(1, code))
 }
 
@@ -216,6 +219,8 @@ struct Up {
     tools: Arc<Mutex<Tools>>,
     /// Held for a whole message to the client.
     out: Arc<Mutex<()>>,
+    /// The sentences for people.
+    said: Arc<Output>,
     /// `None` without a guard.
     guard: Option<Guard>,
     server: ChildStdin,
@@ -249,7 +254,8 @@ impl Up {
             vec![Call { id: None, tool, arguments: serde_json::Value::Null, external: false, doubt: true }]
         };
         let Some(guard) = &mut self.guard else {
-            calls.iter().for_each(|call| say(&format!("not guarded: `{}` passes without a checkpoint", call.tool)));
+            let passing = calls.iter().map(|call| format!("not guarded: `{}` passes without a checkpoint", call.tool));
+            aloud::speak(&self.said, passing.collect());
             return None;
         };
         calls.iter().find_map(|call| guard.refusal(call))
@@ -262,7 +268,9 @@ impl Up {
 
     fn refuse(&self, message: &Message, reason: &str, client: &mut impl BufRead) -> std::io::Result<()> {
         if !message.whole {
-            say("a message too long to be read was not passed on, nor answered: the policy denies what it may do");
+            let told =
+                "a message too long to be read was not passed on, nor answered: the policy denies what it may do";
+            aloud::speak(&self.said, vec![told.to_owned()]);
             return rest(client, std::io::sink());
         }
         if let Some(answer) = refusal(&message.bytes, reason) {
