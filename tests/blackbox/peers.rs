@@ -258,7 +258,7 @@ fn a_late_checkpoint_is_answered_before_the_hook_gives_up() {
     };
     let said = place.hook("t", alone);
     assert!(said.contains("the policy holds the action then"), "{said} {}", place.mishaps());
-    // What is denied stays so, although another command of the action finds no time left.
+    // A denial stands, although another command of the action finds no time left.
     place.lab.set("policy:\n  cloud: deny\n");
     let program = Path::new(env!("CARGO_BIN_EXE_piton"));
     let said = place.hook_before(program, ("u", r#"["terraform destroy", "rm a"]"#), alone);
