@@ -62,6 +62,10 @@ pub(super) fn daemon(context: &Context, verb: &DaemonVerb) -> Result<Exit> {
             process::raise_descriptor_limit();
             Ok(match daemon::run(&context.home, Duration::from_secs(u64::from(*idle)))? {
                 Ended::Clean => Exit::Done,
+                Ended::Served if context.json => {
+                    tell(context, greeting(context, false)?.as_ref())?;
+                    Exit::Nothing
+                }
                 Ended::Served => {
                     print::say("piton: a daemon serves this home already");
                     Exit::Nothing
@@ -106,7 +110,10 @@ fn start(context: &Context) -> Result<Exit> {
 
 fn stop(context: &Context) -> Result<Exit> {
     let Some(running) = greeting(context, false)? else {
-        print::say("piton: no daemon runs");
+        match context.json {
+            true => print::json(&StopDocument { stopped: None })?,
+            false => print::say("piton: no daemon runs"),
+        }
         return Ok(Exit::Nothing);
     };
     process::ask_to_end(running.pid)?;
@@ -116,7 +123,7 @@ fn stop(context: &Context) -> Result<Exit> {
     let left = until.saturating_duration_since(Instant::now());
     crate::sys::fs::lock::FileLock::acquire(&lock, crate::sys::fs::lock::Mode::Exclusive, "stopping", left)?;
     if context.json {
-        print::json(&StopDocument { stopped: running.pid })?;
+        print::json(&StopDocument { stopped: Some(running.pid) })?;
     } else {
         print::data(&format!("The daemon (pid {}) has ended.\n", running.pid))?;
     }

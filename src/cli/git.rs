@@ -9,7 +9,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::view::{prepare_index, up_to_date};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::git::{self, GitReach};
 use crate::model::text::printable;
 
@@ -32,17 +32,16 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
         Ok(asked) => Some(asked),
         Err(_) if anything => None,
         Err(refusal) => {
-            print::say(&format!("piton: {} is not run on checkpoints: {}.", printable(&refusal.what), refusal.instead));
-            print::say("Nothing was changed. `piton git --unsafe …` runs it all the same.");
-            return Ok(Exit::Refused.into());
+            let what = format!("{} is not run on checkpoints: {}", printable(&refusal.what), refusal.instead);
+            return Ok(refused(context, &what, "Nothing was changed. `piton git --unsafe …` runs it all the same."));
         }
     };
     let view = up_to_date(context)?;
     let sends = asked.as_ref().is_some_and(|asked| asked.sends);
     if sends && !anything && (view.holds_secrets || context.timeline()?.catalog().tells_secrets()?) {
-        print::say("piton: checkpoints of this workspace hold secrets, and git would send them too.");
-        print::say("Nothing was sent. `piton push REMOTE` leaves those out; `piton git --unsafe …` does not.");
-        return Ok(Exit::Refused.into());
+        let what = "checkpoints of this workspace hold secrets, and git would send them too";
+        let next = "Nothing was sent. `piton push REMOTE` leaves those out; `piton git --unsafe …` does not.";
+        return Ok(refused(context, what, next));
     }
     if asked.as_ref().is_none_or(|asked| git::needs_index(&asked.verb)) && view.work_tree.is_dir() {
         prepare_index(context, &view)?;
@@ -51,4 +50,13 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
     let mut command = view.command(if far { GitReach::Server } else { GitReach::Here });
     command.args(line);
     Err(git::become_it(command))
+}
+
+/// Says why git is not run.
+fn refused(context: &Context, what: &str, next: &str) -> ExitCode {
+    match context.json {
+        true => print::error(&Error::new(Code::BadRequest, what).hint(next), true),
+        false => print::say(&format!("piton: {what}.\n{next}")),
+    }
+    Exit::Refused.into()
 }

@@ -62,8 +62,11 @@ fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<
     }
     let preview = timeline.preview_step(direction, &next, &|| Flow::Continue)?;
     let moves_only = preview.plan.changes_nothing() && next.moved.is_some() && !args.preview && !context.json;
+    // The result is the only document: a step over nothing is taken without a word before it.
+    let is_silent = context.json && args.yes && !args.preview && preview.plan.changes_nothing();
     let answered = match moves_only {
         true => ask_to_move(context, "No file changes, only the run moves.", args.yes, word)?,
+        false if is_silent && preview.plan.conflict.is_empty() => None,
         false => ask_first(context, &preview, (args.yes, args.preview), word)?,
     };
     if let Some(exit) = answered.filter(|exit| *exit != Exit::Nothing || args.preview) {

@@ -307,8 +307,8 @@ pub struct DaemonDocument {
 /// `piton daemon stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopDocument {
-    /// The process that has ended.
-    pub stopped: i32,
+    /// The process that has ended; `null` if none ran.
+    pub stopped: Option<i32>,
 }
 
 /// `piton install` and `piton uninstall`.

@@ -12,6 +12,7 @@ mod dice;
 mod disarm;
 mod disks;
 mod doctor;
+mod documents;
 mod ends;
 mod environment;
 mod faults;

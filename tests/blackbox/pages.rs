@@ -658,7 +658,7 @@ fn documents() -> Vec<Example> {
         example("`on`", OnDocument { workspace: s(), guard: guard.clone(), guard_off: o() }),
         example("`off`", OffDocument { workspace: s(), guard, until: o() }),
         example("`daemon start`, `daemon status`", DaemonDocument { daemon: Some(greeting()) }),
-        example("`daemon stop`", StopDocument { stopped: 1 }),
+        example("`daemon stop`", StopDocument { stopped: Some(1) }),
         example("`install`, `uninstall`", InstallDocument { dry_run: true, files: vec![installed.clone()] }),
         example("an item of its `files`", installed),
         example("`install` without a client", ClientsDocument { clients: vec![client.clone()] }),
