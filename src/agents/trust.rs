@@ -30,6 +30,8 @@ pub struct TrustQuestion<'a> {
     pub commands: &'a [(String, String)],
     /// The text of a file of the client's, if it is there.
     pub read: &'a dyn Fn(&Spot) -> Option<String>,
+    /// The full path of such a file, for people.
+    pub shown: &'a dyn Fn(&Spot) -> String,
     /// A variable of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
 }
@@ -72,8 +74,8 @@ fn switches(asked: &TrustQuestion<'_>, spots: &[Spot], pointer: &str) -> Vec<Dou
     let name = pointer.trim_start_matches('/').replace('/', ".");
     let off = spots.iter().filter(|spot| parsed(asked, spot).pointer(pointer) == Some(&Value::Bool(true)));
     off.map(|spot| Doubt {
-        what: format!("`{name}` is set: no hook runs"),
-        step: format!("take `{name}` out of {}/{}", spot.dir, spot.path),
+        what: format!("`{name}` is set in {}: no hook runs", (asked.shown)(spot)),
+        step: format!("take `{name}` out of that file"),
     })
     .collect()
 }
@@ -83,7 +85,7 @@ fn gemini(asked: &TrustQuestion<'_>, settings: &Spot, folders: &Spot) -> Vec<Dou
     let value = parsed(asked, settings);
     if value.pointer("/hooksConfig/enabled") == Some(&Value::Bool(false)) {
         doubts.push(Doubt {
-            what: "`hooksConfig.enabled` is false: no hook runs".to_owned(),
+            what: format!("`hooksConfig.enabled` is false in {}: no hook runs", (asked.shown)(settings)),
             step: "type `/hooks enable-all` in Gemini CLI, or set it to true".to_owned(),
         });
     }
@@ -91,7 +93,7 @@ fn gemini(asked: &TrustQuestion<'_>, settings: &Spot, folders: &Spot) -> Vec<Dou
     let is_disabled = |name: &Value| asked.commands.iter().any(|(_, command)| name.as_str() == Some(command.as_str()));
     if disabled.into_iter().flatten().any(is_disabled) {
         doubts.push(Doubt {
-            what: "piton's hooks are in `hooksConfig.disabled`".to_owned(),
+            what: format!("piton's hooks are in `hooksConfig.disabled` of {}", (asked.shown)(settings)),
             step: "type `/hooks enable-all` in Gemini CLI".to_owned(),
         });
     }
@@ -134,8 +136,8 @@ fn codex(asked: &TrustQuestion<'_>, config: &Spot) -> Vec<Doubt> {
     let off = |key: &str| toml(&text, "features").any(|(name, value)| name == key && value == "false");
     if off("hooks") || off("codex_hooks") {
         doubts.push(Doubt {
-            what: "hooks are switched off in `[features]`".to_owned(),
-            step: "set `hooks = true` there, in Codex's config.toml".to_owned(),
+            what: format!("hooks are switched off in `[features]` of {}", (asked.shown)(config)),
+            step: "set `hooks = true` there".to_owned(),
         });
     }
     let open = asked.commands.iter().filter(|(event, _)| {

@@ -3,11 +3,11 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::context::Context;
-use super::doctor::clients;
+use super::doctor::clients::{self, HookedClients};
 use super::exit::Exit;
 use super::print;
 use crate::checkpoint::capture::request::listed_skips;
-use crate::checkpoint::records::guarded::{Guarding, guarding};
+use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
 use crate::checkpoint::records::workspace::{Scope, scope_of};
 use crate::checkpoint::{Checkpoint, Timeline, Workspace};
 use crate::engine::workspace::why_off;
@@ -16,7 +16,7 @@ use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::{count, printable};
 use crate::sys::clock::local_minute;
 
-/// The time for which a workspace counts as guarded after the last sidecar or daemon has begun there.
+/// The time for which the last sidecar or daemon is told of after it has begun.
 const LATELY: Duration = Duration::from_hours(24);
 
 /// The step where nothing guards.
@@ -61,10 +61,13 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
 fn unknown(context: &Context) -> Result<Exit> {
     let root = context.root()?;
     context.settings()?.faults().iter().for_each(|fault| print::warning(fault));
-    let (shown, clients) = (print::path(&root), clients::guarding(context, &root));
+    let (shown, clients) = (print::path(&root), clients::hooked(context, &root));
     let is_broad = scope_of(&root) == Scope::TargetsOnly;
-    let mut text = match clients.as_slice() {
-        [] => format!("{shown} is not protected: no agent client has hooks of piton's, and no checkpoint was taken.\n"),
+    let mut text = match clients.guarding.as_slice() {
+        [] => format!(
+            "{shown} is not protected: {}, and no checkpoint was taken.\n",
+            why_no_hooks(&clients, "no agent client has hooks of piton's")
+        ),
         clients => format!(
             "{shown} is guarded by the hooks of {} from their first action here on; no checkpoint was taken yet.\n",
             clients.join(", ")
@@ -73,8 +76,8 @@ fn unknown(context: &Context) -> Result<Exit> {
     if is_broad {
         text.push_str(BROAD);
     }
-    if clients.is_empty() {
-        add!(text, "\n{INSTALL}");
+    if clients.guarding.is_empty() {
+        add!(text, "\n{}", next_step(&clients));
     }
     if !is_broad {
         text.push_str("  piton checkpoint \"before the agent\"   take one now\n");
@@ -84,36 +87,62 @@ fn unknown(context: &Context) -> Result<Exit> {
     Ok(Exit::Nothing)
 }
 
+/// Says why no agent client's hooks guard; `none` where no client has any.
+fn why_no_hooks(clients: &HookedClients, none: &str) -> String {
+    let idle: Vec<&str> = clients.idle.iter().map(|(client, _)| *client).collect();
+    match idle.as_slice() {
+        [] => none.to_owned(),
+        idle => format!("the hooks of {} do not run", idle.join(", ")),
+    }
+}
+
+/// Returns a line for each client whose hooks do not run.
+fn idle_lines(clients: &HookedClients) -> String {
+    let mut text = String::new();
+    for (client, cause) in &clients.idle {
+        add_line!(text, "  {client}: {cause}");
+    }
+    text
+}
+
+/// Returns the next step where no hooks guard.
+fn next_step(clients: &HookedClients) -> String {
+    if clients.idle.is_empty() { INSTALL.to_owned() } else { idle_lines(clients) }
+}
+
 /// Says whether the workspace is protected, and by whom.
 fn state(context: &Context, workspace: &Workspace) -> Result<String> {
     let settings = context.settings()?;
     let off = why_off(settings.policy.guard, &workspace.dir, &settings.origin("guard"));
-    let clients = clients::guarding(context, &workspace.path);
-    let at_work = match guarding(&workspace.dir)? {
-        Guarding::Now => Some("a sidecar, proxy or daemon of piton's is at work here".to_owned()),
-        Guarding::Since(time) if time.elapsed().is_ok_and(|since| since < LATELY) => {
-            let ms = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-            Some(format!("a sidecar or daemon of piton's began work here on {}", local_minute(ms as i64)))
-        }
-        Guarding::Since(_) | Guarding::Never => None,
-    };
-    let by = match clients.as_slice() {
-        [] => at_work,
-        clients => Some(format!("the hooks of {}", clients.join(", "))),
-    };
+    let clients = clients::hooked(context, &workspace.path);
     let root = print::bold(&print::path(&workspace.path));
     let since = print::local_time(&workspace.since);
-    let mut text = match (&off, &by) {
-        (Some(why), _) => format!(
+    let mut text = match (off, clients.guarding.as_slice(), at_work(&guard_mark(&workspace.dir))?) {
+        (Some(why), _, _) => format!(
             "{root} is known since {since}, but NOT protected now.\n\
              No checkpoint is taken before a loss: {}.\n",
-            printable(why)
+            printable(&why)
         ),
-        (None, Some(by)) => format!("{root} is protected, known since {since}: {by}.\n"),
-        (None, None) => format!(
-            "{root} is known since {since}, but NOT protected now: no agent client has working hooks of piton's, and \
-             no sidecar is at work.\n{INSTALL}"
+        (None, [], AtWork::Now) => format!(
+            "{root} is protected, known since {since}: a sidecar, proxy or daemon of piton's is at work here.\n"
         ),
+        (None, [], AtWork::Since(time)) if time.elapsed().is_ok_and(|since| since < LATELY) => {
+            let ms = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+            format!(
+                "{root} is known since {since}. The last sidecar or daemon of piton's began work here on {}, and has \
+                 ended: nothing guards it now.\n{}",
+                local_minute(ms as i64),
+                idle_lines(&clients)
+            )
+        }
+        (None, [], AtWork::Since(_) | AtWork::Never) => format!(
+            "{root} is known since {since}, but NOT protected now: {}, and no sidecar is at work.\n{}",
+            why_no_hooks(&clients, "no agent client has working hooks of piton's"),
+            next_step(&clients)
+        ),
+        (None, clients, _) => {
+            format!("{root} is protected, known since {since}: the hooks of {}.\n", clients.join(", "))
+        }
     };
     if workspace.scope == Scope::TargetsOnly {
         text.push_str(BROAD);

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use crate::checkpoint::Workspace;
-use crate::checkpoint::records::guarded::{Guarding, guarding};
+use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
 use crate::doors::replies;
 use crate::doors::socket::Link;
 use crate::engine::workspace::why_off;
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Returns the state of the watcher of a workspace: that of the daemon, if it has it open.
 fn watcher(context: &Context, workspace: &Workspace) -> Result<WatcherWord> {
-    if guarding(&workspace.dir)? != Guarding::Now {
+    if at_work(&guard_mark(&workspace.dir))? != AtWork::Now {
         return Ok(WatcherWord::None);
     }
     let told = Link::to_running(&context.home).ok().flatten().and_then(|mut link| {

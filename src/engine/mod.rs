@@ -31,7 +31,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::checkpoint::records::{guarded::GuardMark, mishaps};
+use crate::checkpoint::records::marks::{WorkMark, guard_mark};
+use crate::checkpoint::records::mishaps;
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::error::Result;
 use rules::{Followed, FollowedSettings};
@@ -101,7 +102,8 @@ impl Engine {
         let timeline = Timeline::open(&self.home, workspace.clone(), rules.in_force().policy.clone())?;
         let worker = Worker::start(timeline);
         // Without the mark it is guarded all the same; only `piton` alone would not say so.
-        let mark = GuardMark::set(&workspace.dir).inspect_err(|error| tracing::warn!(%error, "no mark")).ok();
+        let mark =
+            WorkMark::set(&guard_mark(&workspace.dir)).inspect_err(|error| tracing::warn!(%error, "no mark")).ok();
         Ok(OpenWorkspace { workspace, worker, rules, _mark: mark })
     }
 

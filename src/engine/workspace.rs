@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::reach;
 use super::rules::{FollowedSettings, InForce};
 use super::worker::Worker;
-use crate::checkpoint::records::guarded::GuardMark;
+use crate::checkpoint::records::marks::WorkMark;
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::{Home, Workspace};
 use crate::classify::Context;
@@ -21,7 +21,7 @@ pub struct OpenWorkspace {
     pub worker: Worker,
     pub(super) rules: FollowedSettings,
     /// Tells others that somebody guards it.
-    pub(super) _mark: Option<GuardMark>,
+    pub(super) _mark: Option<WorkMark>,
 }
 
 impl OpenWorkspace {

@@ -62,7 +62,8 @@ fn a_sidecar_that_cannot_be_asked_is_not_nobody() {
     assert_eq!(sidecar.finish(), 0);
     assert_eq!(lab.piton(&["status", "--json"]).json()["watcher"], "none");
     let alone = lab.piton(&[]);
-    assert!(alone.stdout.contains("is protected") && alone.stdout.contains("began work here"), "{alone:?}");
+    let told = ["began work here", "has ended: nothing guards it now"].map(|text| alone.stdout.contains(text));
+    assert!(told == [true, true] && !alone.stdout.contains("is protected"), "{alone:?}");
 }
 
 #[test]
@@ -82,6 +83,19 @@ fn only_what_is_guarded_is_called_protected() {
     assert_eq!(lab.piton(&["install", "claude-code"]).code, 0);
     let hooked = lab.piton(&[]);
     assert!(hooked.stdout.contains("is protected") && hooked.stdout.contains("Claude Code"), "{hooked:?}");
+    // Hooks that the client does not run guard nothing, and another installation would not mend that.
+    let file = lab.home.join(".claude/settings.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replacen('{', "{\"disableAllHooks\": true,", 1)).unwrap();
+    let elsewhere = lab.home.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    for idle in [lab.piton(&[]), lab.piton_in(&elsewhere, &[])] {
+        let told = idle.stdout.to_lowercase().contains("not protected") && !idle.stdout.contains("piton install");
+        assert!(told && idle.stdout.contains("Claude Code: `disableAllHooks` is set in "), "{idle:?}");
+        assert!(idle.stdout.contains(file.to_str().unwrap()), "{idle:?}");
+    }
+    std::fs::write(&file, text).unwrap();
+    assert!(lab.piton(&[]).stdout.contains("is protected"));
     let off = lab.piton(&["off"]);
     assert_eq!(off.code, 0);
     assert!(lab.piton(&[]).stdout.contains("NOT protected now"));

@@ -1,63 +1,68 @@
-//! The mark of who guards a workspace: a lock that every engine shares which has it open. The kernel takes it back with its process.
+//! Marks of work under way: locks that are shared by all who do it. The kernel takes them back with their processes.
+//!
+//! One mark says that an engine has a workspace open. Each run has another, which its clients' sessions share.
 
 use std::fs::{File, FileTimes, TryLockError};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::error::{IoContext, Result};
 use crate::sys::fs::lock::{FileLock, Mode};
 
-/// The mark, in the directory of a workspace's records. Its time is when somebody began to guard it last.
+/// The mark of the guarding, in the directory of a workspace's records.
 const MARK: &str = "guarded";
 
 /// The time for which somebody who looks at the mark is waited for.
 const LOOKED_AT: Duration = Duration::from_millis(100);
 
-/// The guarding of a workspace by this process; it ends with the value.
-pub struct GuardMark {
+/// Returns the mark of the guarding of the workspace whose records are in `dir`.
+pub fn guard_mark(dir: &Path) -> PathBuf {
+    dir.join(MARK)
+}
+
+/// A part of this process in some work; it ends with the value.
+pub struct WorkMark {
     _lock: FileLock,
 }
 
-impl GuardMark {
-    /// Says that this process guards the workspace whose records are in `dir`.
+impl WorkMark {
+    /// Says that this process is at work. The time of the mark is when somebody began last.
     ///
     /// # Errors
     /// Returns the errors of making and locking the mark.
-    pub fn set(dir: &Path) -> Result<GuardMark> {
-        let path = dir.join(MARK);
-        let lock = FileLock::acquire(&path, Mode::Shared, "guarding", LOOKED_AT)?;
+    pub fn set(mark: &Path) -> Result<WorkMark> {
+        let lock = FileLock::acquire(mark, Mode::Shared, "a mark", LOOKED_AT)?;
         let now = FileTimes::new().set_modified(SystemTime::now());
-        File::options().write(true).open(&path).and_then(|file| file.set_times(now)).at("touching", &path)?;
-        Ok(GuardMark { _lock: lock })
+        File::options().write(true).open(mark).and_then(|file| file.set_times(now)).at("touching", mark)?;
+        Ok(WorkMark { _lock: lock })
     }
 }
 
-/// The guarding of a workspace, as its mark tells.
+/// The work under way, as its mark tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guarding {
-    /// No engine has ever had it open.
+pub enum AtWork {
+    /// The mark was never set.
     Never,
-    /// None has it open now; the last one opened it then.
+    /// No process is at work now; the last one began then.
     Since(SystemTime),
-    /// A daemon, sidecar or proxy has it open.
+    /// A process is at work.
     Now,
 }
 
-/// Looks at the mark of the workspace whose records are in `dir`.
+/// Looks at a mark.
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn guarding(dir: &Path) -> Result<Guarding> {
-    let path = dir.join(MARK);
-    let file = match File::open(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Guarding::Never),
-        opened => opened.at("opening", &path)?,
+pub fn at_work(mark: &Path) -> Result<AtWork> {
+    let file = match File::open(mark) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(AtWork::Never),
+        opened => opened.at("opening", mark)?,
     };
     match file.try_lock() {
-        Ok(()) => Ok(Guarding::Since(file.metadata().and_then(|facts| facts.modified()).at("looking at", &path)?)),
-        Err(TryLockError::WouldBlock) => Ok(Guarding::Now),
-        Err(TryLockError::Error(error)) => Err(crate::error::Error::io(error, "locking", &path)),
+        Ok(()) => Ok(AtWork::Since(file.metadata().and_then(|facts| facts.modified()).at("looking at", mark)?)),
+        Err(TryLockError::WouldBlock) => Ok(AtWork::Now),
+        Err(TryLockError::Error(error)) => Err(crate::error::Error::io(error, "locking", mark)),
     }
 }
 
@@ -66,13 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_stands_as_long_as_somebody_guards() {
+    fn a_mark_stands_as_long_as_somebody_is_at_work() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(guarding(dir.path()).unwrap(), Guarding::Never);
-        let (one, other) = (GuardMark::set(dir.path()).unwrap(), GuardMark::set(dir.path()).unwrap());
+        let mark = guard_mark(dir.path());
+        assert_eq!(at_work(&mark).unwrap(), AtWork::Never);
+        let (one, other) = (WorkMark::set(&mark).unwrap(), WorkMark::set(&mark).unwrap());
         drop(one);
-        assert_eq!(guarding(dir.path()).unwrap(), Guarding::Now);
+        assert_eq!(at_work(&mark).unwrap(), AtWork::Now);
         drop(other);
-        assert!(matches!(guarding(dir.path()).unwrap(), Guarding::Since(_)));
+        assert!(matches!(at_work(&mark).unwrap(), AtWork::Since(_)));
     }
 }

@@ -1,10 +1,10 @@
 //! The records of workspaces: the directory of each history, its files, and checks of them.
 
-pub mod guarded;
 pub mod health;
 pub mod home;
 mod identity;
 pub(crate) mod lock;
+pub mod marks;
 pub mod mishaps;
 pub mod state;
 pub mod validate;

@@ -49,19 +49,34 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     }
 }
 
-/// Returns the clients whose hooks guard what happens below `root`, as far as files tell: none is tried.
-pub(crate) fn guarding(context: &Context, root: &Path) -> Vec<&'static str> {
+/// The clients with hooks of piton's, as far as files tell: none is tried.
+#[derive(Default)]
+pub(crate) struct HookedClients {
+    /// Clients whose hooks run.
+    pub guarding: Vec<&'static str>,
+    /// Clients whose hooks do not run, each with a sentence on the cause and the step.
+    pub idle: Vec<(&'static str, String)>,
+}
+
+/// Returns the clients with hooks for what happens below `root`.
+pub(crate) fn hooked(context: &Context, root: &Path) -> HookedClients {
+    let mut clients = HookedClients::default();
     // Without a home or a program there are no hooks that this piton could tell of.
-    let (Ok(program), Ok(home)) = (program(), home()) else { return Vec::new() };
+    let (Ok(program), Ok(home)) = (program(), home()) else { return clients };
     let at = Surroundings { context, root: Some(root.to_owned()) };
     let user = InstallScope { root: home.clone(), project: false };
     let project = InstallScope { root: root.to_owned(), project: true };
     let scopes = if root == home { vec![&user] } else { vec![&user, &project] };
-    let guards = |client: &Client| {
-        let all = scopes.iter().map(|scope| InstalledHooks::read(*client, scope, &program));
-        all.into_iter().any(|hooks| hooks.any() && hooks.fault().is_none() && hooks.doubts(&at).is_empty())
-    };
-    Client::ALL.into_iter().filter(guards).map(Client::title).collect()
+    for client in Client::ALL {
+        let all = scopes.iter().map(|scope| InstalledHooks::read(client, scope, &program));
+        let causes: Vec<Option<String>> = all.filter(InstalledHooks::any).map(|hooks| hooks.cause(&at)).collect();
+        match causes.iter().flatten().next() {
+            None if causes.is_empty() => {}
+            Some(cause) if causes.iter().all(Option::is_some) => clients.idle.push((client.title(), cause.clone())),
+            _ => clients.guarding.push(client.title()),
+        }
+    }
+    clients
 }
 
 /// The hooks in one client's files of one scope.
@@ -126,6 +141,15 @@ impl InstalledHooks<'_> {
         Some((text, Mend::Command(format!("chmod u+x {}", quoted_path(path)))))
     }
 
+    /// Returns why they do not run, and how to mend that; `None` where nothing is known against them.
+    fn cause(&self, at: &Surroundings<'_>) -> Option<String> {
+        if let Some((text, Mend::Command(step) | Mend::Step(step))) = self.fault() {
+            return Some(format!("{text}; {step}"));
+        }
+        let doubt = self.doubts(at).into_iter().next()?;
+        Some(format!("{}; {}", doubt.what, doubt.step))
+    }
+
     fn calls(&self) -> Vec<&HookCall> {
         self.rows.iter().flat_map(|(_, _, presence)| calls(presence)).collect()
     }
@@ -156,6 +180,7 @@ impl InstalledHooks<'_> {
         let Ok(home) = home() else { return Vec::new() };
         // The client cannot read what piton cannot read there, so to both the file is missing.
         let read = |spot: &Spot| std::fs::read_to_string(spot.below(&home, variable)).ok();
+        let shown = |spot: &Spot| print::path(&spot.below(&home, variable));
         let folder = at.root.clone().unwrap_or_default();
         self.client.doubts(&TrustQuestion {
             project: self.scope.project,
@@ -163,6 +188,7 @@ impl InstalledHooks<'_> {
             file: &path.canonicalize().unwrap_or_else(|_| path.clone()),
             commands: &commands,
             read: &read,
+            shown: &shown,
             variable: &|name| std::env::var(name).ok(),
         })
     }
