@@ -15,7 +15,6 @@ use super::catalog::checkpoint::Checkpoint;
 use super::catalog::diff::Present;
 use super::catalog::listing::{CheckpointList, ListFilter};
 use super::catalog::open::Catalog;
-use super::catalog::selector::Selector;
 use super::history::interrupted::{RESTORING, in_progress};
 use super::history::journal::Line;
 use super::history::operations::UndoStep;
@@ -108,12 +107,9 @@ impl Timeline {
     /// Takes a checkpoint.
     ///
     /// # Errors
-    /// `workspace-gone`, `store-locked`, `disk-full`, `permission`, `shutting-down` when `control` stopped it; `bad-request` for a
-    /// label that could never be found. Nothing is recorded then.
+    /// `workspace-gone`, `store-locked`, `disk-full`, `permission`, `shutting-down` when `control` stopped it. Nothing is recorded
+    /// then.
     pub fn take(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Taken> {
-        if take.draft.kind == CheckpointKind::Manual {
-            Selector::check_label(&take.draft.reason)?;
-        }
         // The lock is released before the observation is freed, which takes time.
         let (taken, observed) = self.lock(take.draft.kind.as_str())?.take(take, control)?;
         let files = observed.totals.0;

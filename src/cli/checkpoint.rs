@@ -9,16 +9,13 @@ use super::exit::Exit;
 use super::named::{is_known, unknown_path};
 use super::print;
 use crate::checkpoint::Checkpoint;
-use crate::checkpoint::capture::request::{Selection, Take, Taken, listed_skips};
+use crate::checkpoint::capture::request::{Take, Taken, listed_skips};
 use crate::doors::replies::block;
 use crate::error::Result;
-use crate::model::checkpoint::CheckpointKind;
-use crate::model::redact::redact;
 use crate::model::text::{bytes, count};
 use crate::protocol::CreateReply;
 use crate::store::COMMAND;
 use crate::sys::interrupt::Flow;
-use crate::worktree::Target;
 
 /// The arguments of `piton checkpoint`.
 #[derive(Debug, Args)]
@@ -51,13 +48,8 @@ pub(super) fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result
             }
         }
     }
-    let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
     let label = args.label.as_deref().or(args.message.as_deref());
-    let always = args.pin || label.is_some();
-    let label = redact(label.unwrap_or("by hand"));
-    let mut take = Take::of(CheckpointKind::Manual, "local", &label);
-    take.selection = Selection { only, ..Selection::with(targets) };
-    (take.draft.always, take.draft.pinned) = (always, args.pin);
+    let take = Take::by_hand("local", label, only, args.pin)?;
     let taken = timeline.take(&take, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     // Where no sidecar has idle time, each command does a little.

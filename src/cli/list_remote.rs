@@ -8,6 +8,7 @@ use crate::checkpoint::catalog::open::AllCheckpoints;
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
+use crate::model::run::run_id;
 use crate::model::text::printable;
 use crate::protocol::{RemoteItem, RemoteListDocument};
 
@@ -23,9 +24,10 @@ pub(super) fn list(
 ) -> Result<Exit> {
     let AllCheckpoints { checkpoints: all, broken, .. } = timeline.catalog().foreign()?;
     broken.iter().for_each(|fault| print::warning(&format!("a checkpoint cannot be read: {fault}")));
+    let run = args.run.as_deref().map(run_id);
     let wanted = |checkpoint: &&Checkpoint| {
         let record = &checkpoint.record;
-        args.run.as_ref().is_none_or(|run| record.run == *run)
+        run.as_ref().is_none_or(|run| record.run == *run)
             && kind.is_none_or(|kind| record.kind == kind)
             && (args.all || kind == Some(CheckpointKind::Turn) || record.kind != CheckpointKind::Turn)
     };

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::context::Context;
 use crate::checkpoint::{Checkpoint, Timeline};
-use crate::engine::names::run_id;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
+use crate::model::run::run_id;
 use crate::model::text::printable;
 
 /// The selector of the newest checkpoint.

@@ -10,6 +10,7 @@ use super::print;
 use super::remote::remote;
 use crate::error::Result;
 use crate::git::{self, GitReach};
+use crate::model::run::run_id;
 use crate::model::text::{count, printable};
 use crate::protocol::{PushDocument, WithheldItem};
 
@@ -56,7 +57,7 @@ impl Sent {
 pub(super) fn push(context: &Context, args: &PushArgs) -> Result<Exit> {
     let remote = remote(&args.remote)?;
     let timeline = context.timeline()?;
-    let sending = timeline.catalog().sending(args.run.as_deref(), args.with_secrets)?;
+    let sending = timeline.catalog().sending(args.run.as_deref().map(run_id).as_deref(), args.with_secrets)?;
     let view = timeline.catalog().view()?;
     let mut sent = Sent { whole: true, ..Sent::default() };
     for refs in sending.refs.chunks(AT_ONCE) {

@@ -8,9 +8,10 @@ use super::named::{NEWEST, path_in};
 use super::print;
 use crate::checkpoint::capture::request::listed_skips;
 use crate::checkpoint::catalog::held::refusal;
+use crate::checkpoint::catalog::selector::Point;
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::{contents, replies};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::model::build::stored_path;
 use crate::model::checkpoint::Record;
 use crate::model::manifest::ManifestEntry;
@@ -46,11 +47,33 @@ fn split(context: &Context, timeline: &mut Timeline, what: &str) -> Result<(Chec
     if whole.is_ok() || !what.contains(':') {
         return whole.map(|checkpoint| (checkpoint, None));
     }
-    let (prefix, rest) = what.strip_prefix("id:").map_or(("", what), |rest| ("id:", rest));
-    let Some((selector, path)) = rest.split_once(':') else { return whole.map(|checkpoint| (checkpoint, None)) };
-    let checkpoint = timeline.catalog().resolve(&format!("{prefix}{selector}"))?;
-    let path = path_in(context, timeline, &checkpoint, path)?;
-    Ok((checkpoint, Some(path)))
+    let start = if what.starts_with("id:") { "id:".len() } else { 0 };
+    let mut first = None;
+    for (at, _) in what.match_indices(':').filter(|(at, _)| *at >= start) {
+        match timeline.catalog().resolve(&what[..at]) {
+            Ok(checkpoint) => {
+                let path = path_in(context, timeline, &checkpoint, &what[at + 1..])?;
+                // A type that the codon has not recorded is no path.
+                let is_type =
+                    Point::parse(&what[at + 1..]).is_some() && !timeline.catalog().is_held(&checkpoint, &path)?;
+                return if is_type && is_specific(&whole) {
+                    whole.map(|one| (one, None))
+                } else {
+                    Ok((checkpoint, Some(path)))
+                };
+            }
+            Err(error) => _ = first.get_or_insert(error),
+        }
+    }
+    match first {
+        Some(error) if !is_specific(&whole) => Err(error),
+        _ => whole.map(|checkpoint| (checkpoint, None)),
+    }
+}
+
+/// Returns true if the error names the run's codon as the cause.
+fn is_specific(found: &Result<Checkpoint>) -> bool {
+    found.as_ref().is_err_and(|error| matches!(error.code(), Code::NoSuchType | Code::NoSuchCodon))
 }
 
 fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint) -> Result<Exit> {

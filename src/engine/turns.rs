@@ -3,9 +3,10 @@
 use super::decision::{Decision, TurnDecision};
 use super::event::TurnStart;
 use super::guard::Turns;
-use super::names::{run_id, turn_name};
+use super::names::turn_name;
 use super::session::{Reply, Session};
 use crate::error::{Code, Error};
+use crate::model::run::run_id;
 
 impl Session {
     /// Begins a turn.

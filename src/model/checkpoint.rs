@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::effect::Class;
+use super::redact::redact;
 use super::text::{cut, printable};
 
 /// The reason for a checkpoint.
@@ -256,6 +257,11 @@ fn field(name: &str) -> Option<usize> {
 
 fn parse_class(word: &str) -> Option<Class> {
     serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
+}
+
+/// Returns a text of a client as a message records it: without secrets, as one line.
+pub fn recorded(text: &str) -> String {
+    one_line(&redact(text))
 }
 
 /// One harmless line of at most 400 characters.

@@ -15,6 +15,7 @@ pub mod operation;
 pub mod path;
 pub mod policy;
 pub mod redact;
+pub mod run;
 pub mod sink;
 pub mod stamp;
 pub mod text;

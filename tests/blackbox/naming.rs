@@ -1,6 +1,8 @@
 //! Names of checkpoints: numbers, ids, labels and `@{n}`, as people type them.
 
-use crate::support::{Lab, id_of};
+use serde_json::json;
+
+use crate::support::{Lab, Sidecar, code, id_of};
 
 /// The number of the checkpoint that a selector names.
 fn named(lab: &Lab, selector: &str) -> u64 {
@@ -31,16 +33,69 @@ fn an_id_of_digits_alone_is_found_as_list_shows_it() {
 fn labels_are_found_or_refused_when_they_are_made() {
     let lab = Lab::new();
     lab.write("a.txt", "one");
-    let first = lab.take("cafe");
-    assert_eq!(named(&lab, "cafe"), first);
+    let first = lab.take("café");
+    assert_eq!(named(&lab, "café"), first);
     lab.write("a.txt", "two");
-    let second = lab.take("cafe");
-    assert_eq!(named(&lab, "cafe"), second, "of equal labels the newest");
-    for bad in ["12", "#7", "@{3}", "id:abcd", "1234567", "run:codon:completed"] {
-        let output = lab.piton(&["checkpoint", bad, "--json"]);
-        assert_eq!((output.error().as_str(), output.code), ("bad-request", 2), "{bad}: {output:?}");
+    let second = lab.take("café");
+    assert_eq!(named(&lab, "café"), second, "of equal labels the newest");
+    for good in ["fix: the parser", " blanks ", &"long ".repeat(100), "TOKEN=hunter2abc", "👩\u{200d}🔬 done"] {
+        let n = lab.take(good);
+        assert_eq!(named(&lab, good), n, "{good}");
     }
-    assert_eq!(named(&lab, "@{0}"), second, "a refused label takes nothing");
+    let last = named(&lab, "@{0}");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    let forms =
+        ["12", "#7", "@{3}", "id:abcd", "1234567", "run:codon:completed", "run:codon", "cafe", "DEADBEEF", "12ab"];
+    for bad in forms.into_iter().chain(["", " ", "n\nl", "\u{1b}[31m"]) {
+        for args in [["--json", "checkpoint", bad].as_slice(), &["--json", "checkpoint", "-m", bad]] {
+            let output = lab.piton(args);
+            assert_eq!((output.error().as_str(), output.code), ("bad-request", 2), "{bad:?}: {output:?}");
+        }
+        let reply = sidecar.ask(json!({"type": "checkpoint.create", "label": bad}));
+        assert_eq!((code(&reply), &reply["error"]["field"]), ("bad-request", &json!("label")), "{bad:?}: {reply}");
+    }
+    assert_eq!(sidecar.finish(), 0);
+    assert_eq!(named(&lab, "@{0}"), last, "a refused label takes nothing");
+}
+
+#[test]
+fn runs_have_the_names_of_their_clients_in_selectors_too() {
+    let lab = Lab::new();
+    lab.write("a.txt", "one");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    for run in ["Big Run", "urn:x", "plain"] {
+        sidecar.ask(json!({"type": "run.start", "run": run}));
+        sidecar.ask(json!({"type": "codon.start", "codonId": "build"}));
+        let reply = sidecar.ask(json!({"type": "codon.fail"}));
+        let n = reply["checkpoint"]["n"].as_u64().unwrap();
+        let id = sidecar.ask(json!({"type": "run.list"}))["runs"].as_array().unwrap().last().unwrap()["run"].clone();
+        for name in [run, id.as_str().unwrap()] {
+            for selector in ["build", "build:error", "build:end"].map(|rest| format!("{name}:{rest}")) {
+                assert_eq!(named(&lab, &selector), n, "{selector}");
+                let shown = sidecar.ask(json!({"type": "checkpoint.show", "sha": selector}));
+                assert_eq!(shown["checkpoint"]["n"], n, "{selector}: {shown}");
+            }
+            let listed = sidecar.ask(json!({"type": "checkpoint.list", "run": name}));
+            assert_eq!(listed["checkpoints"][0]["n"], n, "{name}: {listed}");
+            assert_eq!(lab.piton(&["list", "--run", name, "--json"]).json()["checkpoints"][0]["n"], n);
+            // A path of a codon's checkpoint, and the cause where there is none.
+            assert_eq!(lab.piton(&["show", &format!("{name}:build:a.txt")]).stdout, "one");
+            let table = [
+                (format!("{name}:build:completed"), "no-such-type"),
+                (format!("{name}:build:nowhere"), "no-such-path"),
+                (format!("{name}:test"), "no-such-codon"),
+                (format!("no {name}:build"), "no-such-checkpoint"),
+            ];
+            for (selector, expected) in table {
+                assert_eq!(lab.piton(&["show", &selector, "--json"]).error(), expected, "{selector}");
+            }
+            for word in ["completed", "bogus"] {
+                let output = lab.piton(&["restore", &format!("{name}:build:{word}"), "--preview", "--json"]);
+                assert_eq!(output.error(), "no-such-type", "{name} {word}: {output:?}");
+            }
+        }
+    }
+    assert_eq!(sidecar.finish(), 0);
 }
 
 #[test]

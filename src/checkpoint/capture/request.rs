@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::selector::Selector;
 use crate::checkpoint::records::workspace::Scope;
+use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::cost::Cost;
 use crate::model::coverage::{Coverage, Extent, SkipReason};
@@ -118,6 +120,19 @@ impl Take {
             held: None,
         };
         Take { selection: Selection::default(), draft, asked: None }
+    }
+
+    /// Returns a request of a person or a client for a checkpoint of some paths, or of everything.
+    ///
+    /// # Errors
+    /// `bad-request` for a label that could never be found.
+    pub fn by_hand(run: &str, label: Option<&str>, only: Vec<RelPath>, pinned: bool) -> Result<Take> {
+        let reason = label.map_or_else(|| Ok("by hand".to_owned()), Selector::new_label)?;
+        let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
+        let mut take = Take::of(CheckpointKind::Manual, run, &reason);
+        take.selection = Selection { only, ..Selection::with(targets) };
+        (take.draft.always, take.draft.pinned) = (pinned || label.is_some(), pinned);
+        Ok(take)
     }
 
     /// Returns a request for looking, which is not recorded.

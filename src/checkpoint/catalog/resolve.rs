@@ -4,10 +4,9 @@ use super::checkpoint::Checkpoint;
 use super::dropped::{self, DroppedCheckpoint};
 use super::numbers::number_in;
 use super::open::{AllCheckpoints, Catalog};
-use super::selector::{Selector, matches, shown};
+use super::selector::{Selector, matches, named, shown};
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::CheckpointKind;
-use crate::model::checkpoint::Record;
+use crate::model::checkpoint::{CheckpointKind, Record, recorded};
 use crate::model::id::ObjectKind;
 use crate::sys::clock::local_minute;
 
@@ -100,17 +99,9 @@ impl Catalog {
             },
             Selector::Prefix(hex) => self.explain_prefix(hex),
             Selector::Hex(hex) => self.explain_prefix(&hex.to_lowercase()),
-            Selector::Codon { run, codon, point } => {
-                let of_run = || all.iter().filter(|checkpoint| checkpoint.record.run == *run);
-                let known = of_run().any(|checkpoint| checkpoint.record.codon_id.as_deref() == Some(codon));
-                match (of_run().next(), point) {
-                    (Some(_), Some(point)) if known => {
-                        let text = format!("`{selector}`: that codon has no `{}` checkpoint", point.as_str());
-                        none(Code::NoSuchType, text)
-                    }
-                    (Some(_), _) => none(Code::NoSuchCodon, format!("`{selector}`: that run has no such codon")),
-                    (None, _) => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
-                }
+            Selector::Codon { run, codon, typed, .. } => {
+                let (code, text) = explain_codon(run, codon, typed, all);
+                none(code, text)
             }
             _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
         }
@@ -153,18 +144,15 @@ impl Catalog {
 
     /// Returns the checkpoint that a selector would name if retention had not dropped it.
     fn dropped(&self, parsed: &Selector) -> Option<DroppedCheckpoint> {
-        let label = match parsed {
-            Selector::Label(label) | Selector::Hex(label) => Some(label.clone()),
-            Selector::Codon { run, codon, point: None } => Some(format!("{run}:{codon}")),
-            _ => None,
-        };
+        let label = parsed.label().map(|label| (label, recorded(label)));
         let number = parsed.ordinal();
         let id = match parsed.as_id() {
             Some(Selector::Prefix(hex)) if number.is_none() => Some(hex),
             _ => None,
         };
         dropped::find(&self.workspace.dir, |one| {
-            let is_labelled = label.is_some() && one.label == label;
+            let is_labelled =
+                label.as_ref().zip(one.label.as_ref()).is_some_and(|(label, one)| label.0 == one || label.1 == *one);
             is_labelled || number == Some(one.n) || id.as_deref().is_some_and(|hex| one.id.starts_with(hex))
         })
     }
@@ -213,6 +201,52 @@ impl Catalog {
                     .hint("look at the list again, then repeat the request")
                     .candidates(vec![newest.id.to_string()]))
             }
+        }
+    }
+}
+
+/// Says why `typed`, which reads as a codon of a run, names no checkpoint.
+fn explain_codon(run: &str, codon: &str, typed: &str, all: &[Checkpoint]) -> (Code, String) {
+    let is_run = all.iter().any(|checkpoint| checkpoint.record.run == run);
+    let is_codon = |run: &str, codon: &str| {
+        let mut of_run = all.iter().filter(|checkpoint| checkpoint.record.run == run);
+        of_run.any(|checkpoint| checkpoint.record.codon_id.as_deref() == Some(codon))
+    };
+    let (before, word) = typed.rsplit_once(':').unwrap_or_default();
+    // The last word may be no type at all.
+    let is_other_type = matches!(named(before), Selector::Codon { run, codon, .. } if is_codon(&run, &codon));
+    let selector = shown(typed);
+    if is_other_type || is_codon(run, codon) {
+        return (Code::NoSuchType, format!("`{selector}`: that codon has no `{}` checkpoint", shown(word)));
+    }
+    match is_run {
+        true => (Code::NoSuchCodon, format!("`{selector}`: that run has no such codon")),
+        false => (Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::capture::request::Take;
+    use crate::checkpoint::{Home, Timeline, Workspace};
+    use crate::sys::interrupt::Flow;
+
+    #[test]
+    fn labels_that_are_refused_today_are_still_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap().join("work");
+        std::fs::create_dir(&root).unwrap();
+        let home = Home::at(&dir.path().join("home")).unwrap();
+        let policy = crate::settings::load(None, home.path(), &[]).unwrap().policy;
+        let mut timeline = Timeline::open(&home, Workspace::open(&home, &root).unwrap(), policy).unwrap();
+        for label in ["cafe", "12AB", "a:b", "a:b:c", "local:codon:completed", "n\nl", "\u{1b}[31m"] {
+            let mut take = Take::of(CheckpointKind::Manual, "local", label);
+            take.draft.always = true;
+            let taken = timeline.take(&take, &|| Flow::Continue).unwrap();
+            let found = timeline.catalog().resolve(label).unwrap_or_else(|error| panic!("{label:?}: {}", error.text()));
+            assert_eq!(found.id, taken.checkpoint.id, "{label:?}");
+            assert_eq!(Take::by_hand("local", Some(label), Vec::new(), false).unwrap_err().code(), Code::BadRequest);
         }
     }
 }

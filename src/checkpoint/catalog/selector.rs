@@ -3,11 +3,14 @@
 //! All digits: the permanent number (`12`, `#12`), or an id where no checkpoint was ever given that number. Four or
 //! more hex digits: the beginning of an id (`id:1234` in any case), or a label. `@{0}` is the newest, `@{1}` the one
 //! before; both pass over `pre-restore` checkpoints, which `undo` is for. `run:codon[:type]` is a codon's checkpoint
-//! (`start` and `end` are types too). Anything else is a label; of equal labels the newest.
+//! (`start` and `end` are types too); `run` is the client's own name or piton's. Anything else is a label; of equal
+//! labels the newest.
 
 use super::checkpoint::Checkpoint;
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::CheckpointKind;
+use crate::model::checkpoint::{CheckpointKind, Record, recorded};
+use crate::model::redact::redact;
+use crate::model::run::run_id;
 use crate::model::text::{cut, printable};
 
 /// One of the checkpoints of a codon.
@@ -73,12 +76,14 @@ pub enum Selector {
     Back(usize),
     /// A checkpoint of a codon, written `run:codon` or `run:codon:point`.
     Codon {
-        /// The id of the run.
+        /// The id of the run, as piton spells it.
         run: String,
-        /// The id of the codon in that run.
+        /// The id of the codon in that run, as it is recorded.
         codon: String,
         /// The newest of any type when absent.
         point: Option<Point>,
+        /// The text as it was typed: an old label may look like this.
+        typed: String,
     },
     /// Any other text: a label that a person gave.
     Label(String),
@@ -118,27 +123,40 @@ impl Selector {
         Ok(if is_hex(text) { Selector::Hex(text.to_owned()) } else { named(text) })
     }
 
-    /// Refuses a label that a selector would read as something else, so that it could never be found.
+    /// Returns a label as it is recorded. Refuses one that a selector would read as something else, and one that is no
+    /// line of text: neither could be found again.
     ///
     /// # Errors
     /// `bad-request`.
-    pub fn check_label(label: &str) -> Result<()> {
-        let is_other = match Selector::parse(label) {
-            Ok(Selector::Ordinal(_) | Selector::Digits(_) | Selector::Prefix(_) | Selector::Back(_)) => true,
-            Ok(Selector::Codon { point, .. }) => point.is_some(),
-            Ok(Selector::Hex(_) | Selector::Label(_)) => false,
-            // An empty label counts as no label.
-            Err(_) => !label.trim().is_empty(),
+    pub fn new_label(label: &str) -> Result<String> {
+        let label = label.trim();
+        let refused = |why: &str, hint: &str| {
+            let text = format!("the label `{}` {why}", shown(label));
+            Err(Error::new(Code::BadRequest, text).field("label").hint(hint.to_owned()))
         };
-        if !is_other {
-            return Ok(());
+        if label.is_empty() {
+            return refused("is empty", "name the checkpoint, or leave the label out");
         }
-        Err(Error::new(
-            Code::BadRequest,
-            format!("the label `{}` reads as the number or id of a checkpoint", shown(label)),
-        )
-        .field("label")
-        .hint("add a word to it, for example `release 12`"))
+        if label.chars().any(char::is_control) {
+            return refused("holds a control character", "write one line of plain text");
+        }
+        match Selector::parse(label) {
+            Ok(Selector::Label(_)) => Ok(redact(label)),
+            Ok(Selector::Codon { .. }) => {
+                refused("reads as the codon of a run", "write a blank after the colon, for example `fix: the parser`")
+            }
+            Ok(_) | Err(_) => {
+                refused("reads as the number or id of a checkpoint", "add a word to it, for example `release 12`")
+            }
+        }
+    }
+
+    /// Returns the label that is meant, if one can be.
+    pub(super) fn label(&self) -> Option<&str> {
+        match self {
+            Selector::Label(label) | Selector::Hex(label) | Selector::Codon { typed: label, .. } => Some(label),
+            Selector::Ordinal(_) | Selector::Digits(_) | Selector::Prefix(_) | Selector::Back(_) => None,
+        }
     }
 
     /// Returns the same selector read as an id only; `None` if it cannot be one.
@@ -170,16 +188,17 @@ fn is_hex(text: &str) -> bool {
     (4..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn named(text: &str) -> Selector {
-    match text.split(':').collect::<Vec<_>>().as_slice() {
-        [run, codon] if !run.is_empty() && !codon.is_empty() && !codon.starts_with(' ') => {
-            Selector::Codon { run: (*run).to_owned(), codon: (*codon).to_owned(), point: None }
-        }
-        [run, codon, word] if Point::parse(word).is_some() => {
-            Selector::Codon { run: (*run).to_owned(), codon: (*codon).to_owned(), point: Point::parse(word) }
-        }
-        _ => Selector::Label(text.to_owned()),
-    }
+/// Reads a text that is no number and no id.
+pub(super) fn named(text: &str) -> Selector {
+    let with_point = text.rsplit_once(':').and_then(|(rest, word)| codon(text, rest, Some(Point::parse(word)?)));
+    with_point.or_else(|| codon(text, text, None)).unwrap_or_else(|| Selector::Label(text.to_owned()))
+}
+
+/// Reads `run:codon`. A client's name of a run may have colons of its own; the id of a codon has none.
+fn codon(typed: &str, text: &str, point: Option<Point>) -> Option<Selector> {
+    let (run, codon) = text.rsplit_once(':')?;
+    let is_codon = !run.is_empty() && !codon.is_empty() && !codon.starts_with(' ');
+    is_codon.then(|| Selector::Codon { run: run_id(run), codon: redact(codon), point, typed: typed.to_owned() })
 }
 
 /// Returns the checkpoints that match, `all` being ordered from oldest to newest; the result keeps that order.
@@ -205,7 +224,7 @@ pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkp
             let mut visible = all.iter().rev().filter(|checkpoint| is_listed(checkpoint.record.kind));
             visible.nth(*steps).into_iter().collect()
         }
-        Selector::Codon { run, codon, point } => {
+        Selector::Codon { run, codon, point, .. } => {
             let of_codon = || {
                 let of_run = all.iter().rev().filter(|checkpoint| checkpoint.record.run == *run);
                 of_run.filter(|checkpoint| checkpoint.record.codon_id.as_deref() == Some(codon))
@@ -222,14 +241,12 @@ pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkp
 
 /// Returns the newest checkpoint with the label that a selector may be.
 fn labelled<'c>(all: &'c [Checkpoint], selector: &Selector) -> Option<&'c Checkpoint> {
-    let label = match selector {
-        Selector::Label(label) | Selector::Hex(label) => label.clone(),
-        Selector::Codon { run, codon, point: None } => format!("{run}:{codon}"),
-        _ => String::new(),
+    let label = selector.label()?;
+    let recorded = recorded(label);
+    let is_labelled = |record: &Record| {
+        record.kind == CheckpointKind::Manual && (record.reason == label || record.reason == recorded)
     };
-    all.iter()
-        .rev()
-        .find(|checkpoint| checkpoint.record.kind == CheckpointKind::Manual && checkpoint.record.reason == label)
+    all.iter().rev().find(|checkpoint| is_labelled(&checkpoint.record))
 }
 
 #[cfg(test)]
@@ -239,7 +256,14 @@ mod tests {
     #[test]
     fn forms() {
         let prefix = |text: &str| Selector::Prefix(text.into());
-        let codon = |point| Selector::Codon { run: "r-1".into(), codon: "build#2".into(), point };
+        let of = |run: &str, codon: &str, point, typed: &str| {
+            let (run, codon, typed) = (run.to_owned(), codon.to_owned(), typed.to_owned());
+            Selector::Codon { run, codon, point, typed }
+        };
+        let codon = |point: Option<Point>| {
+            let word = point.map(|point| format!(":{}", point.as_str())).unwrap_or_default();
+            of("r-1", "build#2", point, &format!("r-1:build#2{word}"))
+        };
         let table = [
             ("12", Selector::Ordinal(12)),
             ("#12", Selector::Ordinal(12)),
@@ -252,7 +276,14 @@ mod tests {
             ("r-1:build#2", codon(None)),
             ("r-1:build#2:completed", codon(Some(Point::Of(CheckpointKind::Completed)))),
             ("r-1:build#2:start", codon(Some(Point::Start))),
-            ("r-1:build#2:auto", Selector::Label("r-1:build#2:auto".into())),
+            ("r-1:build#2:auto", of(&run_id("r-1:build#2"), "auto", None, "r-1:build#2:auto")),
+            ("Big Run:build", of(&run_id("Big Run"), "build", None, "Big Run:build")),
+            (
+                "urn:x:build:error",
+                of(&run_id("urn:x"), "build", Some(Point::Of(CheckpointKind::Error)), "urn:x:build:error"),
+            ),
+            ("r-1:error", of("r-1", "error", None, "r-1:error")),
+            ("fix: the parser", Selector::Label("fix: the parser".into())),
             ("before the refactor", Selector::Label("before the refactor".into())),
             ("abc", Selector::Label("abc".into())),
         ];
@@ -268,11 +299,15 @@ mod tests {
 
     #[test]
     fn a_label_is_what_no_other_selector_is() {
-        for good in ["", "before", "abcd", "release 12", "12a", "a:b", "12."] {
-            Selector::check_label(good).unwrap_or_else(|error| panic!("{good}: {}", error.text()));
+        for good in ["before", "abc", "release 12", "12a", "a: b", "12.", "café", &"x".repeat(500)] {
+            let label = Selector::new_label(good).unwrap_or_else(|error| panic!("{good}: {}", error.text()));
+            assert_eq!(label, good);
         }
-        for bad in ["12", "#12", "1234567", "id:abcd", "@{1}", "@{x}", "r:c:completed", " 7 "] {
-            assert_eq!(Selector::check_label(bad).unwrap_err().code(), Code::BadRequest, "{bad}");
+        assert_eq!(Selector::new_label(" release ").unwrap(), "release", "a selector loses the blanks around it too");
+        let table =
+            ["12", "#12", "1234567", "id:abcd", "@{1}", "@{x}", "r:c:completed", " 7 ", "abcd", "DEADBEEF", "12ab"];
+        for bad in table.into_iter().chain(["a:b", "a:b:c", "", "  ", "n\nl", "\u{1b}[31m", "a\tb", "a\u{7f}b"]) {
+            assert_eq!(Selector::new_label(bad).unwrap_err().code(), Code::BadRequest, "{bad:?}");
         }
     }
 }

@@ -12,14 +12,13 @@ use crate::checkpoint::history::agreed::Agreed;
 use crate::checkpoint::history::request::{Restore, RestoreStage, Restored};
 use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::runs::rollback::Aim;
-use crate::checkpoint::{Checkpoint, Selection, Timeline};
+use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::{contents, replies};
-use crate::engine::names::run_id;
 use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::CheckpointKind;
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
+use crate::model::run::run_id;
 use crate::model::text::{git_quoted, printable};
 use crate::protocol::{
     Before, Create, CreateReply, Diff, DiffReply, List, ListItem, ListQuery, ListReply, NoStep, NoticeBody,
@@ -27,7 +26,6 @@ use crate::protocol::{
     RunListReply, ShowReply, Step, StepReply, To, WarningBlock, spelling,
 };
 use crate::sys::interrupt::Interrupt;
-use crate::worktree::Target;
 use crate::worktree::restore::Plan;
 
 /// The number of checkpoints in a list, unless more are asked for.
@@ -98,12 +96,7 @@ pub(super) fn create(
     control: Interrupt<'_>,
 ) -> Result<CreateReply> {
     let only = paths(timeline, create.paths.as_deref())?;
-    let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
-    let label = create.label.as_deref().unwrap_or("by hand");
-    let label = crate::model::redact::redact(label);
-    let mut take = Take::of(CheckpointKind::Manual, run, &label);
-    take.selection = Selection { only, ..Selection::with(targets) };
-    (take.draft.always, take.draft.pinned) = (create.pin || create.label.is_some(), create.pin);
+    let take = Take::by_hand(run, create.label.as_deref(), only, create.pin)?;
     let taken = timeline.take(&take, control)?;
     Ok(CreateReply { checkpoint: replies::block(&taken) })
 }
@@ -119,7 +112,7 @@ pub(super) fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, contro
         Some(Before::Ordinal(n)) => Some(*n),
     };
     let query = ListFilter {
-        run: query.run.clone(),
+        run: query.run.as_deref().map(run_id),
         kind: query.kind,
         path: query.path.as_deref().map(|path| path_in(timeline, path)).transpose()?,
         before,
