@@ -1,14 +1,18 @@
 //! Runs and their codons: the requests of a session, and the worker's part in them.
 
 use super::event::NewRun;
-use super::names::{recorded, run_id};
+use super::names::recorded;
 use super::session::{Reply, Session};
+use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::Taken;
+use crate::checkpoint::records::marks::WorkMark;
+use crate::checkpoint::runs::at_work::open_run;
 use crate::checkpoint::runs::codon::{CodonMark, Departure, NewCodon};
 use crate::checkpoint::runs::run::{ForkPoint, RunDetails, RunEnding};
 use crate::error::Result;
 use crate::model::redact::redact;
+use crate::model::run::run_id;
 use crate::sys::clock::now_ms;
 use crate::sys::fs::durable::unique_suffix;
 
@@ -43,6 +47,14 @@ pub struct CodonBegun {
     pub tracked: Vec<String>,
 }
 
+/// A run that a session has open.
+pub struct OpenRun {
+    /// True if the client began it with `run.start`.
+    is_begun: bool,
+    /// The mark that other processes see; `None` if it could not be set.
+    _mark: Option<WorkMark>,
+}
+
 /// A checkpoint of a codon.
 pub struct CodonMarked {
     /// The id of the codon's run.
@@ -62,8 +74,8 @@ impl Session {
         let begin = self.beginning(start);
         let run = begin.run.clone();
         self.go_on_with(&run);
-        self.state().open_run = true;
         let open = self.workspace()?;
+        self.keep_open(&open, &run, true);
         // The start of a run waits for no capture at work: a timeline of its own only looks up the branch.
         let branch = Timeline::open(self.engine.home(), open.workspace.clone(), open.in_force().policy.clone())?
             .catalog()
@@ -71,6 +83,12 @@ impl Session {
         self.quietly(&open, move |timeline, _| timeline.start_run(&begin));
         self.capture_base(&open);
         Ok(RunBegun { run, branch, from: None })
+    }
+
+    /// Notes that the session has a run open.
+    fn keep_open(&mut self, open: &OpenWorkspace, run: &str, is_begun: bool) {
+        let new = || OpenRun { is_begun: false, _mark: mark_of(open, run) };
+        self.open_runs.entry(run.to_owned()).or_insert_with(new).is_begun |= is_begun;
     }
 
     fn beginning(&self, start: &NewRun) -> RunDetails {
@@ -89,15 +107,16 @@ impl Session {
     /// Ends the session's run.
     pub fn end_run(&mut self, status: RunEnding, reply: Reply<RunEnded>) {
         let mut state = self.state();
-        state.open_run = false;
         state.turns.end();
         state.keep();
         let run = state.run.clone();
         drop(state);
-        self.codon_runs.remove(&run);
+        let open = self.open_runs.remove(&run);
         self.ask(
             move |timeline, run, control| {
                 let taken = timeline.end_run(run, status, control)?;
+                // Until its end is recorded, the run is open.
+                drop(open);
                 Ok(RunEnded { run: run.to_owned(), taken })
             },
             reply,
@@ -129,7 +148,10 @@ impl Session {
             tracked: codon.tracked,
             client: self.number,
         };
-        self.codon_runs.insert(run.clone());
+        // Without its workspace the request fails, and says so.
+        if let Ok(open) = self.workspace() {
+            self.keep_open(&open, &run, false);
+        }
         self.ask(
             move |timeline, _, _| {
                 let tracked = timeline.start_codon(&run, &codon)?;
@@ -164,12 +186,8 @@ impl Session {
 
     /// Records that the client went away: where a codon runs, and where a run is open.
     pub fn end(&mut self) {
-        let is_open = std::mem::take(&mut self.state().open_run);
         let (own, turn) = self.run_and_turn();
-        let mut runs = std::mem::take(&mut self.codon_runs);
-        if is_open {
-            runs.insert(own.clone());
-        }
+        let runs = std::mem::take(&mut self.open_runs);
         if runs.is_empty() {
             return;
         }
@@ -177,12 +195,20 @@ impl Session {
             Ok(open) => open,
             Err(error) => return tracing::error!(%error, "no exit checkpoint"),
         };
-        for run in runs {
+        for (run, left) in runs {
             let turn = turn.clone();
-            let departure = Departure { client: self.number, was_open: is_open && run == own };
+            let departure = Departure { client: self.number, was_open: left.is_begun && run == own };
+            // The worker asks for the other clients of the run.
+            drop(left);
             self.quietly(&open, move |timeline, control| timeline.exit(&run, departure, turn, control));
         }
     }
+}
+
+fn mark_of(open: &OpenWorkspace, run: &str) -> Option<WorkMark> {
+    let mark = open_run(&open.workspace.dir, run);
+    // Without the mark only the lists of runs cannot tell that its client is gone.
+    mark.inspect_err(|error| tracing::warn!(run, %error, "no mark of an open run")).ok()
 }
 
 fn text(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! One client's session: its workspace, run and turn. It takes the client's events, and answers each by its own
 //! closure.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,9 @@ use super::deadlines::Deadlines;
 use super::decision::{BaseCapture, Decision, Notice, SessionFacts, WorkspaceFacts};
 use super::event::{Event, Opening};
 use super::job::{Answer, bug};
-use super::names::{guard_in_force, recorded, run_id};
+use super::names::{guard_in_force, recorded};
 use super::protect::Wanted;
+use super::runs::OpenRun;
 use super::state::{SessionState, SharedState};
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
@@ -24,6 +25,7 @@ use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::policy::Guard;
+use crate::model::run::run_id;
 use crate::sys::interrupt::Interrupt;
 
 /// Numbers the sessions that this process has begun.
@@ -87,8 +89,8 @@ pub struct Session {
     pub(super) number: u64,
     /// The name by which the client calls itself.
     pub(super) client: Option<String>,
-    /// Runs of which this session has begun codons.
-    pub(super) codon_runs: BTreeSet<String>,
+    /// Runs that this session has open: those that it has begun, and those of its codons.
+    pub(super) open_runs: BTreeMap<String, OpenRun>,
     /// True if replies reach the model.
     pub(super) reaches_model: bool,
     /// True if the client waits for answers before it acts.
@@ -116,7 +118,7 @@ impl Session {
             state: Arc::new(Mutex::new(SessionState::unnamed())),
             number: SESSIONS.fetch_add(1, Ordering::Relaxed),
             client: None,
-            codon_runs: BTreeSet::new(),
+            open_runs: BTreeMap::new(),
             reaches_model: true,
             waits: true,
             is_base_running: false,

@@ -46,9 +46,6 @@ pub struct SessionState {
     pub client: Option<String>,
     /// The client's own name of the session, where that is no id of piton's.
     pub named: Option<String>,
-    /// The open run, which ends with its connection.
-    #[serde(skip)]
-    pub open_run: bool,
     /// The file that keeps the state; `None` for a session without a name.
     #[serde(skip)]
     file: Option<PathBuf>,
@@ -102,8 +99,7 @@ impl SessionState {
     fn refresh(&mut self) {
         let Some(file) = self.file.clone().filter(|file| mark(file) != self.mark) else { return };
         if let Some(newer) = SessionState::load(&self.run, &file) {
-            // An open run belongs to this process's connection, which the file does not know.
-            *self = SessionState { open_run: self.open_run, ..newer };
+            *self = newer;
         }
     }
 }

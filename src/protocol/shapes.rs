@@ -177,7 +177,7 @@ pub enum CheckpointStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CheckpointBlock {
-    /// Its id, where there is one.
+    /// Its id, where there is one. Of one that is late: that of a checkpoint of just the named paths.
     pub id: Option<String>,
     /// Its permanent number.
     pub n: Option<u64>,

@@ -1,5 +1,9 @@
 //! Runs and their codons: typed checkpoints, the patterns that they record by, and what is left when a run is cut off.
 
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::support::{Lab, Sidecar, WAIT, code, id_of};
@@ -153,7 +157,7 @@ fn a_codon_that_is_cut_off_leaves_an_exit() {
         assert_eq!((&row["codonId"], &row["codonName"]), (&json!("build#2"), &json!("The build#2")), "{how}");
         assert_eq!(lab.piton(&["show", &format!("{}:a", row["n"])]).stdout, "half done");
         let runs = lab.piton(&["runs", "--json"]).json();
-        let expected = ["open", "open", "error"][number];
+        let expected = ["exit", "exit", "error"][number];
         assert_eq!((&runs["runs"][0]["status"], &runs["runs"][0]["codon"]), (&json!(expected), &Value::Null), "{runs}");
         // Nobody is at it any more: the next one goes on.
         let mut again = running(&lab);
@@ -173,9 +177,90 @@ fn a_killed_codon_does_not_run_for_ever() {
     assert_eq!(lab.piton(&["rollback", "last-success", "--yes", "--json"]).error(), "codon-running");
     sidecar.child.kill().unwrap();
     sidecar.child.wait().unwrap();
-    assert_eq!(lab.piton(&["runs", "--json"]).json()["runs"][0]["status"], "open");
+    assert_eq!(lab.piton(&["runs", "--json"]).json()["runs"][0]["status"], "exit");
     let rolled = lab.piton(&["rollback", "last-success", "--yes", "--json"]);
     assert_eq!((rolled.code, &rolled.json()["to"]), (0, &json!(id_of(&lab, done))), "{rolled:?}");
+}
+
+/// The state of a run, and whether the list knows its end.
+fn state(lab: &Lab, run: &str) -> (String, bool) {
+    let list = lab.piton(&["runs", "--json"]).json();
+    let row = list["runs"].as_array().unwrap().iter().find(|row| row["run"] == run).unwrap_or_else(|| panic!("{list}"));
+    (row["status"].as_str().unwrap().to_owned(), row["ended"].is_string())
+}
+
+#[test]
+fn a_run_is_open_as_long_as_a_client_has_it_open() {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    let (open, gone, killed) = (("open".to_owned(), false), ("exit".to_owned(), true), ("exit".to_owned(), false));
+    let mut sidecar = running(&lab);
+    ok(sidecar.ask(json!({"type": "run.list"})));
+    assert_eq!(state(&lab, "r-1"), open);
+    assert_eq!(sidecar.finish(), 0);
+    assert_eq!(state(&lab, "r-1"), gone);
+    // It continues with `run.start`, and two clients may have it open.
+    let (mut one, mut other) = (running(&lab), running(&lab));
+    ok(one.ask(json!({"type": "run.list"})));
+    ok(other.ask(json!({"type": "run.list"})));
+    assert_eq!(state(&lab, "r-1"), open);
+    let exits = || lab.piton(&["list", "--kind", "exit", "--json"]).json()["total"].clone();
+    let before = exits();
+    assert_eq!(one.finish(), 0);
+    assert_eq!((state(&lab, "r-1"), exits()), (open.clone(), before), "the other one is there");
+    other.child.kill().unwrap();
+    other.child.wait().unwrap();
+    assert_eq!(state(&lab, "r-1"), killed, "nobody has written of its end");
+    // A run that was begun by its codon alone, and continues with another one.
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    ok(sidecar.ask(json!({"type": "codon.start", "codonId": "plan", "run": "r-2"})));
+    assert_eq!(state(&lab, "r-2").0, "running");
+    ok(sidecar.ask(json!({"type": "codon.complete", "codonId": "plan", "run": "r-2"})));
+    assert_eq!(state(&lab, "r-2"), open);
+    assert_eq!(sidecar.finish(), 0);
+    assert_eq!(state(&lab, "r-2"), gone);
+    // A fork that nobody has opened yet is open.
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    ok(sidecar.ask(json!({"type": "run.fork", "sha": "r-2:plan", "run": "fork-1"})));
+    assert_eq!(sidecar.finish(), 0);
+    assert_eq!(state(&lab, "fork-1"), open);
+    // An end that a client tells stays, whoever leaves later.
+    let (mut one, mut other) = (running(&lab), running(&lab));
+    ok(other.ask(json!({"type": "run.list"})));
+    ok(one.ask(json!({"type": "run.end", "status": "error"})));
+    assert_eq!((other.finish(), one.finish()), (0, 0));
+    assert_eq!(state(&lab, "r-1").0, "error");
+}
+
+#[test]
+fn a_run_at_the_daemon_ends_with_its_connection() {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    lab.write("package.json", "{}");
+    assert_eq!(lab.piton(&["daemon", "start"]).code, 0);
+    let connect = || {
+        let stream = UnixStream::connect(lab.home.join("piton/daemon/socket")).unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        lines.next().unwrap().unwrap();
+        (stream, lines)
+    };
+    let (mut stream, mut lines) = connect();
+    for request in [
+        json!({"id": 1, "type": "hello", "cwd": lab.work}),
+        json!({"id": 2, "type": "run.start", "run": "r-1"}),
+        json!({"id": 3, "type": "run.list"}),
+    ] {
+        writeln!(stream, "{request}").unwrap();
+    }
+    lines.find(|line| line.as_ref().unwrap().contains("\"id\":3")).unwrap().unwrap();
+    assert_eq!(state(&lab, "r-1"), ("open".to_owned(), false));
+    drop((stream, lines));
+    let until = Instant::now() + WAIT;
+    while state(&lab, "r-1") != ("exit".to_owned(), true) {
+        assert!(Instant::now() < until, "{:?}", state(&lab, "r-1"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(lab.piton(&["daemon", "stop"]).code, 0);
 }
 
 #[test]

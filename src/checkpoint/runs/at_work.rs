@@ -1,13 +1,16 @@
-//! The codons at work.
+//! The codons at work, and the runs that are open.
 //!
-//! A codon runs only while a process holds its run's lock, which the kernel frees with that process.
+//! A codon runs only while a process holds its run's lock, which the kernel frees with that process. In the same way a
+//! run is open only while a session of one of its clients has set the run's mark.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::run::{Run, Running, dir};
+use crate::checkpoint::records::marks::{AtWork, WorkMark, at_work};
 use crate::error::{Code, Error, Result};
+use crate::sys::fs::durable::create_private_dir;
 use crate::sys::fs::lock::{FileLock, Mode};
 
 /// The longest wait for another process that only checks for a running codon.
@@ -62,6 +65,25 @@ impl Codons {
         let text = format!("codon `{}` of run `{run}` is running", running.id);
         Err(Error::new(Code::CodonRunning, text).hint("end it first: `codon.complete`, `codon.fail` or `codon.skip`"))
     }
+}
+
+/// Says that a client has a run open, until the value is dropped.
+///
+/// # Errors
+/// Returns the errors of making and locking the mark.
+pub(crate) fn open_run(workspace: &Path, run: &str) -> Result<WorkMark> {
+    create_private_dir(&dir(workspace))?;
+    WorkMark::set(&open_mark(workspace, run))
+}
+
+/// Looks for the clients that have a run open.
+pub(super) fn clients_of(workspace: &Path, run: &str) -> Result<AtWork> {
+    at_work(&open_mark(workspace, run))
+}
+
+/// Returns the mark of an open run. No run's id begins with a dot.
+fn open_mark(workspace: &Path, run: &str) -> PathBuf {
+    dir(workspace).join(format!(".{run}.open"))
 }
 
 /// Returns the lock file of a run. No run's id ends in `.lock`.

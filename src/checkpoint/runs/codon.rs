@@ -3,14 +3,16 @@
 //! Crash order: objects → ref → run state. A run's file may still name a codon that is recorded already, which does no
 //! harm. A codon counts as running only while a process holds the run's lock, which the kernel frees with that process.
 
-use super::run::{NO_CODON, Run, Running, dir};
+use super::at_work::clients_of;
+use super::run::{NO_CODON, Run, RunEnding, Running, dir};
 use crate::checkpoint::capture::request::{CodonTag, Take, Taken};
 use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::marks::AtWork;
 use crate::error::{Code, Error, Result};
 use crate::filter::Tracked;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::printable;
-use crate::sys::clock::now_ms;
+use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::fs::durable::create_private_dir;
 use crate::sys::interrupt::Flow;
 
@@ -88,6 +90,7 @@ impl Locked<'_> {
             let new = brought.iter().filter(|pattern| !tracked.contains(pattern)).cloned().collect::<Vec<_>>();
             tracked.extend(new);
             state.running = Some(Running { id: codon.id.clone(), name, since: now_ms() });
+            (state.ended, state.status) = (None, None);
         });
         if let Err(error) = changed {
             self.codons.end(run);
@@ -141,10 +144,11 @@ impl Locked<'_> {
         self.change_run(run, |state| state.running = None).map(drop)
     }
 
-    /// Records that a client of a run disconnected while its codon ran, or while the run was open.
+    /// Records that a client of a run disconnected while its codon ran, or while the run was open. The run ends with its
+    /// last client.
     ///
     /// # Errors
-    /// Returns the errors of taking a checkpoint.
+    /// Returns the errors of taking a checkpoint and of writing.
     pub(crate) fn exit(
         &mut self,
         run: &str,
@@ -153,9 +157,18 @@ impl Locked<'_> {
         control: &dyn Fn() -> Flow,
     ) -> Result<()> {
         let begun_by = self.codons.client(run);
-        // A codon of another client of the same run keeps running.
-        if begun_by == Some(departure.client) || (departure.was_open && begun_by.is_none()) {
+        let is_own = begun_by == Some(departure.client);
+        let state = Run::load(&self.catalog.workspace.dir, run)?;
+        let is_open = |run: &Run| !matches!(run.status, Some(RunEnding::Completed | RunEnding::Error));
+        // A run goes on with another client of it, and a codon with the client that began it.
+        let is_last = clients_of(&self.catalog.workspace.dir, run)? != AtWork::Now;
+        let is_idle = begun_by.is_none() && is_last;
+        if is_own || (departure.was_open && is_idle && state.as_ref().is_none_or(is_open)) {
             self.record_exit(run, turn, control)?;
+        }
+        if is_last && (is_own || is_idle) && state.is_some_and(|state| is_open(&state)) {
+            let exit = (Some(rfc3339(now_ms())), Some(RunEnding::Exit));
+            self.change_run(run, |run| (run.ended, run.status) = exit)?;
         }
         Ok(())
     }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::at_work::Codons;
-use super::run::{ForkPoint, Run, Running, codon_of, dir};
+use super::at_work::{Codons, clients_of};
+use super::run::{ForkPoint, Run, RunEnding, Running, codon_of, dir};
 use crate::checkpoint::catalog::branches::short;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::marks::AtWork;
 use crate::error::{IoContext, Result};
 use crate::model::id::ObjectId;
 
@@ -30,6 +31,8 @@ pub struct ListedRun {
     pub run: String,
     /// The content of its file; its defaults if there is none.
     pub state: Run,
+    /// The way in which it ended. `exit` also where its last client was killed, which the file does not say.
+    pub ending: Option<RunEnding>,
     /// The codon that really runs.
     pub running: Option<Running>,
     /// In the order in which they ended.
@@ -108,8 +111,8 @@ impl Catalog {
         let mut names = Vec::new();
         for entry in entries {
             let name = entry.at("listing", &path)?.file_name().to_string_lossy().into_owned();
-            // Locks and leftovers of killed processes are no runs.
-            if !name.ends_with(".lock") && !name.contains(".tmp-") {
+            // Marks, locks and leftovers of killed processes are no runs.
+            if !name.starts_with('.') && !name.ends_with(".lock") && !name.contains(".tmp-") {
                 names.push(name);
             }
         }
@@ -119,9 +122,14 @@ impl Catalog {
     fn row(&self, run: &str, codons: &Codons) -> Result<ListedRun> {
         let state = Run::load(&self.workspace.dir, run)?.unwrap_or_default();
         let running = if state.running.is_some() { codons.running(&self.workspace.dir, run)? } else { None };
+        let ending = match state.status {
+            // A run that no client ever opened stays open: a fork, or a session without `run.start`.
+            None if matches!(clients_of(&self.workspace.dir, run)?, AtWork::Since(_)) => Some(RunEnding::Exit),
+            ending => ending,
+        };
         let since = state.started.clone().unwrap_or_default();
         let (branches, last) = (Vec::new(), None);
-        Ok(ListedRun { run: run.to_owned(), state, running, branches, checkpoints: 0, last, since, first: 0 })
+        Ok(ListedRun { run: run.to_owned(), state, ending, running, branches, checkpoints: 0, last, since, first: 0 })
     }
 
     /// Lists the branches of each run, with the checkpoints that are the run's own on each.

@@ -114,7 +114,7 @@ pub fn runs(rows: &[ListedRun], faults: Vec<String>, home: &Home) -> RunListRepl
 
 /// Returns the state of a run.
 pub fn run_state(row: &ListedRun) -> RunState {
-    match row.state.status {
+    match row.ending {
         _ if row.running.is_some() => RunState::Running,
         Some(RunEnding::Completed) => RunState::Completed,
         Some(RunEnding::Error) => RunState::Error,
