@@ -131,7 +131,7 @@ impl Selector {
     pub fn new_label(label: &str) -> Result<String> {
         let label = label.trim();
         let refused = |why: &str, hint: &str| {
-            let text = format!("the label `{}` {why}", shown(label));
+            let text = format!("the label `{}` {why}", shown(&redact(label)));
             Err(Error::new(Code::BadRequest, text).field("label").hint(hint.to_owned()))
         };
         if label.is_empty() {
@@ -197,7 +197,8 @@ pub(super) fn named(text: &str) -> Selector {
 /// Reads `run:codon`. A client's name of a run may have colons of its own; the id of a codon has none.
 fn codon(typed: &str, text: &str, point: Option<Point>) -> Option<Selector> {
     let (run, codon) = text.rsplit_once(':')?;
-    let is_codon = !run.is_empty() && !codon.is_empty() && !codon.starts_with(' ');
+    // Text with a colon in it, or an address, is more likely a label.
+    let is_codon = !run.is_empty() && !codon.is_empty() && !codon.starts_with(' ') && !codon.starts_with("//");
     is_codon.then(|| Selector::Codon { run: run_id(run), codon: redact(codon), point, typed: typed.to_owned() })
 }
 
@@ -299,7 +300,9 @@ mod tests {
 
     #[test]
     fn a_label_is_what_no_other_selector_is() {
-        for good in ["before", "abc", "release 12", "12a", "a: b", "12.", "café", &"x".repeat(500)] {
+        for good in
+            ["before", "see https://example.org/1", "abc", "release 12", "12a", "a: b", "12.", "café", &"x".repeat(500)]
+        {
             let label = Selector::new_label(good).unwrap_or_else(|error| panic!("{good}: {}", error.text()));
             assert_eq!(label, good);
         }
