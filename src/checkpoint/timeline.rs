@@ -110,8 +110,13 @@ impl Timeline {
     /// `workspace-gone`, `store-locked`, `disk-full`, `permission`, `shutting-down` when `control` stopped it. Nothing is recorded
     /// then.
     pub fn take(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Taken> {
+        let mut locked = self.lock(take.draft.kind.as_str())?;
+        if let Some(taken) = locked.taken_elsewhere(take, control)? {
+            return Ok(taken);
+        }
+        let (taken, observed) = locked.take(take, control)?;
         // The lock is released before the observation is freed, which takes time.
-        let (taken, observed) = self.lock(take.draft.kind.as_str())?.take(take, control)?;
+        drop(locked);
         let files = observed.totals.0;
         memory::drop_beside(observed, files);
         Ok(taken)

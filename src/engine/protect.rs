@@ -244,6 +244,8 @@ pub fn joined(open: &[&Wanted], last: Option<&LastTurn>) -> Option<Take> {
         take.draft.effects.sort();
         take.draft.effects.dedup();
     }
+    // Without a daemon another hook of the turn may have been quicker.
+    take.draft.may_share = open.iter().all(|wanted| wanted.is_of_turn && wanted.waits && !wanted.reaches_all);
     // Taking compares everything with the last checkpoint, and records nothing where nothing differs.
     if open.iter().all(|wanted| wanted.reaches_all)
         && let Some(turns) = open.iter().map(|wanted| wanted.standing(last)).collect::<Option<Vec<_>>>()
@@ -266,7 +268,11 @@ pub fn answered(wanted: &Wanted, taken: &Taken, (is_first, last): (bool, Option<
         // The capture began after it was asked for, with its targets: all of them are in it, as they stood then.
         None => !is_first && of_targets(&taken.coverage, &wanted.take.selection.targets).is_empty(),
     };
-    if is_held { Protected::Held(taken.checkpoint.clone()) } else { Protected::Taken(Box::new(taken.clone())) }
+    if is_held || taken.is_shared {
+        Protected::Held(taken.checkpoint.clone())
+    } else {
+        Protected::Taken(Box::new(taken.clone()))
+    }
 }
 
 fn sort(targets: &mut Vec<Target>) {

@@ -60,6 +60,8 @@ pub struct Draft {
     pub always: bool,
     /// True if retention is never to drop it.
     pub pinned: bool,
+    /// True if a checkpoint that another process has taken for the same turn serves as well, where it holds all targets.
+    pub may_share: bool,
     /// The checkpoint that protects the turn already: a tree equal to it, or to the workspace's newest, is not recorded
     /// again.
     pub held: Option<ObjectId>,
@@ -117,6 +119,7 @@ impl Take {
             effects: Vec::new(),
             always: kind.is_typed(),
             pinned: false,
+            may_share: false,
             held: None,
         };
         Take { selection: Selection::default(), draft, asked: None }
@@ -148,6 +151,8 @@ pub struct Taken {
     pub checkpoint: Checkpoint,
     /// True if nothing had changed since `checkpoint`.
     pub unchanged: bool,
+    /// True if another process took it meanwhile, for the same turn, and it holds all targets as they are now.
+    pub is_shared: bool,
     /// The rules under which the present content was captured, and what was left out.
     pub coverage: Arc<Coverage>,
     /// Paths that differ from the run's previous checkpoint (from the workspace's, for a run's first); `None` if that one is damaged.

@@ -15,7 +15,7 @@ use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::{CheckpointKind, Record};
+use crate::model::checkpoint::{CheckpointKind, Record, recorded};
 use crate::model::cost::Cost;
 use crate::model::coverage::Extent;
 use crate::model::id::ObjectId;
@@ -75,6 +75,28 @@ impl Locked<'_> {
         let taken = taken(checkpoint, false, changed, &observed, started);
         self.capturer.account(&taken);
         Ok((taken, observed))
+    }
+
+    /// Returns the checkpoint of the same turn that another process has taken while this one waited for the lock. Without
+    /// a daemon each hook is a process, and the hooks of one turn come at the same time.
+    pub(crate) fn taken_elsewhere(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<Option<Taken>> {
+        let (started, draft, catalog) = (Instant::now(), &take.draft, &*self.catalog);
+        let may_share = draft.may_share && !draft.always && take.selection.names_targets() && catalog.is_news.get();
+        let Some(turn) = draft.turn.as_deref().filter(|_| may_share).map(recorded) else { return Ok(None) };
+        let of_turn = |record: &Record| {
+            record.kind == CheckpointKind::Auto && record.run == draft.run && record.turn.as_ref() == Some(&turn)
+        };
+        let all = catalog.all()?;
+        let Some(checkpoint) = all.newest_whole().filter(|newest| of_turn(&newest.record)).cloned() else {
+            return Ok(None);
+        };
+        if !self.capturer.holds(catalog, &checkpoint.id, &take.selection.targets, control)? {
+            return Ok(None);
+        }
+        let coverage = Arc::new(catalog.coverage(&checkpoint.tree)?);
+        let ms = started.elapsed().as_secs_f64() * 1000.0;
+        let (changed, cost, warnings) = (None, Cost::default(), Vec::new());
+        Ok(Some(Taken { checkpoint, unchanged: true, is_shared: true, coverage, changed, ms, cost, warnings }))
     }
 
     fn commit(
@@ -248,10 +270,49 @@ fn taken(
     Taken {
         checkpoint,
         unchanged,
+        is_shared: false,
         coverage: Arc::clone(&observed.coverage),
         changed,
         ms: started.elapsed().as_secs_f64() * 1000.0,
         cost: Cost { total_us: started.elapsed().as_micros() as u64, ..observed.cost },
         warnings: observed.warnings.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::{Home, Timeline, Workspace};
+    use crate::model::path::RelPath;
+    use crate::worktree::Target;
+
+    #[test]
+    fn a_checkpoint_of_the_turn_by_another_process_serves_as_long_as_it_holds_the_targets() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap().join("work");
+        std::fs::create_dir(&root).unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::write(root.join(name), name).unwrap();
+        }
+        let home = Home::at(&dir.path().join("home")).unwrap();
+        let policy = crate::settings::load(None, home.path(), &[]).unwrap().policy;
+        let open = || Timeline::open(&home, Workspace::open(&home, &root).unwrap(), policy.clone()).unwrap();
+        let take = |timeline: &mut Timeline, turn: &str, name: &str| {
+            let mut take = Take::of(CheckpointKind::Auto, "r", &format!("before rm {name}"));
+            take.selection.targets = vec![Target { path: RelPath::parse(name.as_bytes()).unwrap(), recursive: false }];
+            (take.draft.turn, take.draft.may_share) = (Some(turn.to_owned()), true);
+            let taken = timeline.take(&take, &|| Flow::Continue).unwrap();
+            (taken.checkpoint.record.ordinal, taken.is_shared)
+        };
+        let (mut one, mut other) = (open(), open());
+        assert_eq!(take(&mut one, "t1", "a"), (1, false));
+        std::fs::remove_file(root.join("a")).unwrap();
+        assert_eq!(take(&mut other, "t1", "b"), (1, true), "it holds what is about to go");
+        std::fs::write(root.join("c"), "changed").unwrap();
+        assert_eq!(take(&mut other, "t1", "c"), (2, false), "nobody else held the lock");
+        assert_eq!(take(&mut one, "t1", "c"), (2, true));
+        std::fs::write(root.join("c"), "once more").unwrap();
+        assert_eq!(take(&mut other, "t1", "c"), (3, false), "it does not hold the present state");
+        assert_eq!(take(&mut one, "t2", "c").1, false, "another turn");
     }
 }

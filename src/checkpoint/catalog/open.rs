@@ -54,6 +54,8 @@ pub struct Catalog {
     history: RefCell<(ReadPosition, Arc<History>)>,
     /// The last holding of the workspace's lock.
     held: RefCell<Held>,
+    /// True if another process may have held the lock between the last two holdings here.
+    pub(crate) is_news: Cell<bool>,
     /// The log of checkpoints that are not durable elsewhere yet. It stays open as long as no other process had the
     /// lock.
     log: RefCell<Option<Log>>,
@@ -77,6 +79,7 @@ impl Catalog {
             given: Cell::default(),
             history: RefCell::default(),
             held: RefCell::default(),
+            is_news: Cell::default(),
             log: RefCell::default(),
         })
     }
@@ -84,7 +87,8 @@ impl Catalog {
     /// Takes the workspace's lock.
     pub(crate) fn acquire(&self, verb: &str, wait: Duration) -> Result<WorkspaceLock> {
         let lock = WorkspaceLock::acquire(&self.workspace.dir, verb, wait)?;
-        if !lock.follows(&self.held.borrow()) {
+        self.is_news.set(!lock.follows(&self.held.borrow()));
+        if self.is_news.get() {
             // Another process may have moved refs since.
             self.refs.borrow_mut().clear();
             *self.log.borrow_mut() = None;
