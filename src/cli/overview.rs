@@ -117,7 +117,7 @@ fn state(context: &Context, workspace: &Workspace) -> Result<String> {
     let clients = clients::hooked(context, &workspace.path);
     let root = print::bold(&print::path(&workspace.path));
     let since = print::local_time(&workspace.since);
-    let mut text = match (off, clients.guarding.as_slice(), at_work(&guard_mark(&workspace.dir))?) {
+    let mut text = match (off, clients.guarding.as_slice(), at_work(&guard_mark(&workspace.dir))) {
         (Some(why), _, _) => format!(
             "{root} is known since {since}, but NOT protected now.\n\
              No checkpoint is taken before a loss: {}.\n",

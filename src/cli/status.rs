@@ -24,9 +24,9 @@ const SHOWN: usize = 10;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Returns the state of the watcher of a workspace: that of the daemon, if it has it open.
-fn watcher(context: &Context, workspace: &Workspace) -> Result<WatcherWord> {
-    if at_work(&guard_mark(&workspace.dir))? != AtWork::Now {
-        return Ok(WatcherWord::None);
+fn watcher(context: &Context, workspace: &Workspace) -> WatcherWord {
+    if at_work(&guard_mark(&workspace.dir)) != AtWork::Now {
+        return WatcherWord::None;
     }
     let told = Link::to_running(&context.home).ok().flatten().and_then(|mut link| {
         let query = WatchingQuery { workspace: workspace.path.to_string_lossy().into_owned() };
@@ -35,7 +35,7 @@ fn watcher(context: &Context, workspace: &Workspace) -> Result<WatcherWord> {
         link.reply::<OpenReply>(id, until).ok().flatten()
     });
     // A daemon that cannot be asked is one process among others.
-    Ok(told.filter(|reply| reply.open).map_or(WatcherWord::Elsewhere, |reply| reply.watcher))
+    told.filter(|reply| reply.open).map_or(WatcherWord::Elsewhere, |reply| reply.watcher)
 }
 
 fn watcher_text(watcher: WatcherWord) -> String {
@@ -59,7 +59,7 @@ pub(super) fn status(context: &mut Context) -> Result<Exit> {
     let facts = StatusFacts {
         guard_off: why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard")),
         warnings: settings.faults(),
-        watcher: watcher(context, timeline.workspace())?,
+        watcher: watcher(context, timeline.workspace()),
         ..facts
     };
     let exit = if facts.broken.is_empty() { Exit::Done } else { Exit::Damaged };

@@ -3,9 +3,8 @@
 //! One mark says that an engine has a workspace open. Each run has another, which its clients' sessions share.
 
 use std::fs::{File, FileTimes, TryLockError};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::error::{IoContext, Result};
 use crate::sys::fs::lock::{FileLock, Mode};
@@ -15,6 +14,9 @@ const MARK: &str = "guarded";
 
 /// The time for which somebody who looks at the mark is waited for.
 const LOOKED_AT: Duration = Duration::from_millis(100);
+
+/// The pause between two attempts.
+const BETWEEN: Duration = Duration::from_millis(1);
 
 /// Returns the mark of the guarding of the workspace whose records are in `dir`.
 pub fn guard_mark(dir: &Path) -> PathBuf {
@@ -50,19 +52,19 @@ pub enum AtWork {
     Now,
 }
 
-/// Looks at a mark.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn at_work(mark: &Path) -> Result<AtWork> {
-    let file = match File::open(mark) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(AtWork::Never),
-        opened => opened.at("opening", mark)?,
-    };
+/// Looks at a mark. Where its lock cannot be tried, the answer is the lesser one: when somebody began last.
+pub fn at_work(mark: &Path) -> AtWork {
+    let began = || mark.metadata().and_then(|facts| facts.modified()).map_or(AtWork::Never, AtWork::Since);
+    let (Ok(file), Some(dir)) = (File::open(mark), mark.parent()) else { return began() };
+    // Those who look take turns, or two at once would take each other for one at work.
+    let (turn, until) = (File::open(dir), Instant::now() + LOOKED_AT);
+    let is_taken = |turn: &File| matches!(turn.try_lock(), Err(TryLockError::WouldBlock));
+    while turn.as_ref().is_ok_and(is_taken) && Instant::now() < until {
+        std::thread::sleep(BETWEEN);
+    }
     match file.try_lock() {
-        Ok(()) => Ok(AtWork::Since(file.metadata().and_then(|facts| facts.modified()).at("looking at", mark)?)),
-        Err(TryLockError::WouldBlock) => Ok(AtWork::Now),
-        Err(TryLockError::Error(error)) => Err(crate::error::Error::io(error, "locking", mark)),
+        Ok(()) | Err(TryLockError::Error(_)) => began(),
+        Err(TryLockError::WouldBlock) => AtWork::Now,
     }
 }
 
@@ -74,11 +76,25 @@ mod tests {
     fn a_mark_stands_as_long_as_somebody_is_at_work() {
         let dir = tempfile::tempdir().unwrap();
         let mark = guard_mark(dir.path());
-        assert_eq!(at_work(&mark).unwrap(), AtWork::Never);
+        assert_eq!(at_work(&mark), AtWork::Never);
         let (one, other) = (WorkMark::set(&mark).unwrap(), WorkMark::set(&mark).unwrap());
         drop(one);
-        assert_eq!(at_work(&mark).unwrap(), AtWork::Now);
+        assert_eq!(at_work(&mark), AtWork::Now);
         drop(other);
-        assert!(matches!(at_work(&mark).unwrap(), AtWork::Since(_)));
+        assert!(matches!(at_work(&mark), AtWork::Since(_)));
+    }
+
+    #[test]
+    fn looks_at_once_do_not_take_each_other_for_work() {
+        let dir = tempfile::tempdir().unwrap();
+        let mark = guard_mark(dir.path());
+        drop(WorkMark::set(&mark).unwrap());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..200).for_each(|_| assert!(matches!(at_work(&mark), AtWork::Since(_)))));
+            }
+        });
+        let _one = WorkMark::set(&mark).unwrap();
+        assert_eq!(at_work(&mark), AtWork::Now);
     }
 }

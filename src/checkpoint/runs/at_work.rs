@@ -77,7 +77,7 @@ pub(crate) fn open_run(workspace: &Path, run: &str) -> Result<WorkMark> {
 }
 
 /// Looks for the clients that have a run open.
-pub(super) fn clients_of(workspace: &Path, run: &str) -> Result<AtWork> {
+pub(super) fn clients_of(workspace: &Path, run: &str) -> AtWork {
     at_work(&open_mark(workspace, run))
 }
 

@@ -161,7 +161,7 @@ impl Locked<'_> {
         let state = Run::load(&self.catalog.workspace.dir, run)?;
         let is_open = |run: &Run| !matches!(run.status, Some(RunEnding::Completed | RunEnding::Error));
         // A run goes on with another client of it, and a codon with the client that began it.
-        let is_last = clients_of(&self.catalog.workspace.dir, run)? != AtWork::Now;
+        let is_last = clients_of(&self.catalog.workspace.dir, run) != AtWork::Now;
         let is_idle = begun_by.is_none() && is_last;
         if is_own || (departure.was_open && is_idle && state.as_ref().is_none_or(is_open)) {
             self.record_exit(run, turn, control)?;

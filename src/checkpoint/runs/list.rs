@@ -124,7 +124,7 @@ impl Catalog {
         let running = if state.running.is_some() { codons.running(&self.workspace.dir, run)? } else { None };
         let ending = match state.status {
             // A run that no client ever opened stays open: a fork, or a session without `run.start`.
-            None if matches!(clients_of(&self.workspace.dir, run)?, AtWork::Since(_)) => Some(RunEnding::Exit),
+            None if matches!(clients_of(&self.workspace.dir, run), AtWork::Since(_)) => Some(RunEnding::Exit),
             ending => ending,
         };
         let since = state.started.clone().unwrap_or_default();
