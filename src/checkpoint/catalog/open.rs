@@ -123,15 +123,15 @@ impl Catalog {
     pub fn history(&self) -> Result<Arc<History>> {
         let (position, history) = &mut *self.history.borrow_mut();
         let contents = Journal::in_dir(&self.workspace.dir).read_on(position)?;
-        if contents.damaged > 0 {
+        if contents.damaged > 0 || contents.odd_tail {
             tracing::warn!(lines = contents.damaged, "the journal has damaged lines, which are passed over");
         }
         // The journal was read from its beginning, because it is another file now.
         if contents.from == 0 {
             *history = Arc::default();
         }
-        if !contents.lines.is_empty() {
-            Arc::make_mut(history).extend(contents.lines);
+        if !contents.lines.is_empty() || contents.damaged > 0 || contents.odd_tail {
+            Arc::make_mut(history).extend(contents);
         }
         Ok(Arc::clone(history))
     }

@@ -24,7 +24,7 @@ pub(crate) const RESTORING: &str = "restoring";
 /// # Errors
 /// Returns the errors of reading the journal and of the lock.
 pub fn interrupted(dir: &Path) -> Result<Option<OperationStart>> {
-    let read = || Journal::in_dir(dir).read().map(|contents| History::of(contents.lines).interrupted);
+    let read = || Journal::in_dir(dir).read().map(|contents| History::of(contents).interrupted);
     let Some(begin) = read()? else { return Ok(None) };
     // It may have ended since the first reading, so it is read again under the lock.
     match while_nobody_writes(dir, read)? {

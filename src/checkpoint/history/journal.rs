@@ -120,6 +120,10 @@ pub struct Contents {
     pub lines: Vec<Line>,
     /// Damaged lines that were passed over, the torn tail left out.
     pub damaged: u64,
+    /// The number of `lines` before the last damaged one; `None` without damage.
+    pub damage_at: Option<usize>,
+    /// True if the bytes behind the last line are not the beginning of one.
+    pub odd_tail: bool,
     /// The bytes up to the end of the last whole line, which the next writer keeps.
     pub whole: u64,
     /// The byte at which reading began.
@@ -235,9 +239,16 @@ pub fn parse(bytes: &[u8]) -> Contents {
     for line in bytes[..end].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         match parse_line(line) {
             Some(line) => contents.lines.push(line),
-            None => contents.damaged += 1,
+            None => {
+                contents.damaged += 1;
+                contents.damage_at = Some(contents.lines.len());
+            }
         }
     }
+    // A torn tail begins as a line does, or is the zeros of a block that was never written.
+    let tail = &bytes[end..];
+    let is_begun = tail.iter().take(8).all(u8::is_ascii_hexdigit) && tail.get(8).is_none_or(|byte| *byte == b' ');
+    contents.odd_tail = !is_begun && tail.iter().any(|byte| *byte != 0);
     contents
 }
 

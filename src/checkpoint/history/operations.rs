@@ -1,8 +1,9 @@
 //! The sum of the journal: the operations that can be undone or redone, and the interrupted one. Pure.
 
-use super::journal::{External, Line, OperationStart};
+use super::journal::{Contents, External, Line, OperationStart};
 use crate::model::id::ObjectId;
 use crate::model::operation::OperationKind;
+use crate::model::text::count;
 
 /// One step that undo or redo can take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,27 +37,74 @@ pub struct History {
     pub externals: Vec<External>,
     /// Number of the next operation.
     pub next: u64,
+    /// The number of damaged lines.
+    damaged: u64,
+    /// True if the journal ends with bytes that are no line.
+    odd_tail: bool,
+    /// The steps of `undo` and of `redo` before the last damaged line, which may have been about them.
+    unsure: (usize, usize),
 }
 
 /// Nothing has happened yet.
 impl Default for History {
     fn default() -> History {
-        History { undo: Vec::new(), redo: Vec::new(), interrupted: None, externals: Vec::new(), next: 1 }
-    }
-}
-
-impl Extend<Line> for History {
-    fn extend<I: IntoIterator<Item = Line>>(&mut self, lines: I) {
-        lines.into_iter().for_each(|line| self.add(line));
+        History {
+            undo: Vec::new(),
+            redo: Vec::new(),
+            interrupted: None,
+            externals: Vec::new(),
+            next: 1,
+            damaged: 0,
+            odd_tail: false,
+            unsure: (0, 0),
+        }
     }
 }
 
 impl History {
-    /// Adds up the lines of a journal.
-    pub fn of(lines: Vec<Line>) -> History {
+    /// Adds up a journal.
+    pub fn of(contents: Contents) -> History {
         let mut history = History::default();
-        history.extend(lines);
+        history.extend(contents);
         history
+    }
+
+    /// Adds what was read of a journal after this.
+    pub fn extend(&mut self, contents: Contents) {
+        let Contents { lines, damaged, damage_at, odd_tail, .. } = contents;
+        let number = lines.len();
+        for (at, line) in lines.into_iter().enumerate() {
+            if damage_at == Some(at) {
+                self.unsure = (self.undo.len(), self.redo.len());
+            }
+            self.add(line);
+        }
+        if damage_at == Some(number) {
+            self.unsure = (self.undo.len(), self.redo.len());
+        }
+        self.damaged += damaged;
+        self.odd_tail = odd_tail;
+    }
+
+    /// Says how many lines of the journal are damaged; `None` if none is.
+    pub fn damage(&self) -> Option<String> {
+        let number = self.damaged();
+        (number > 0).then(|| format!("the journal of restores has {}", count(number, "damaged line")))
+    }
+
+    /// Returns the number of damaged lines, an odd tail among them.
+    fn damaged(&self) -> u64 {
+        self.damaged + u64::from(self.odd_tail)
+    }
+
+    /// Returns true if the newest operation that can be undone is known, in spite of damaged lines.
+    pub fn knows_undo(&self) -> bool {
+        self.damaged() == 0 || (!self.odd_tail && self.undo.len() > self.unsure.0)
+    }
+
+    /// Returns true if the next operation that can be redone is known, in spite of damaged lines.
+    pub fn knows_redo(&self) -> bool {
+        self.damaged() == 0 || (!self.odd_tail && self.redo.len() > self.unsure.1)
     }
 
     fn add(&mut self, line: Line) {
@@ -95,6 +143,7 @@ impl History {
         match kind {
             OperationKind::Restore | OperationKind::Rollback => {
                 self.redo.clear();
+                self.unsure.1 = 0;
                 self.undo.push(step);
             }
             OperationKind::Undo => {
@@ -156,12 +205,33 @@ mod tests {
         })
     }
 
+    fn of(lines: &[Line]) -> History {
+        History::of(Contents { lines: lines.to_vec(), ..Contents::default() })
+    }
+
+    #[test]
+    fn no_step_leads_over_a_damaged_line() {
+        let lines =
+            vec![begin(1, OperationKind::Restore, None), end(1), begin(2, OperationKind::Restore, None), end(2)];
+        let at = |damage: usize| {
+            let contents =
+                Contents { lines: lines.clone(), damaged: 1, damage_at: Some(damage), ..Contents::default() };
+            History::of(contents)
+        };
+        assert!([0, 1, 2].iter().all(|damage| at(*damage).knows_undo()) && !at(4).knows_undo());
+        let mut history = at(2);
+        assert!(!history.knows_redo());
+        let undone = vec![begin(3, OperationKind::Undo, Some("o-2")), end(3)];
+        history.extend(Contents { lines: undone, ..Contents::default() });
+        assert!(!history.knows_undo() && history.knows_redo(), "the damaged line may have been a later restore");
+    }
+
     #[test]
     fn undo_and_redo_walk_the_stack() {
         let mut lines =
             vec![begin(1, OperationKind::Restore, None), end(1), begin(2, OperationKind::Restore, None), end(2)];
         let top = |lines: &[Line]| {
-            let history = History::of(lines.to_vec());
+            let history = of(lines);
             let name = |step: Option<&UndoStep>| step.map(|step| (step.op.clone(), step.to));
             (name(history.undo.last()), name(history.redo.last()), history.next)
         };
@@ -180,9 +250,9 @@ mod tests {
     #[test]
     fn what_began_and_did_not_end_is_interrupted() {
         let mut lines = vec![begin(1, OperationKind::Restore, None)];
-        assert_eq!(History::of(lines.clone()).interrupted.map(|begin| begin.op), Some("o-1".into()));
+        assert_eq!(of(&lines).interrupted.map(|begin| begin.op), Some("o-1".into()));
         lines.push(Line::Aborted { op: "o-1".into() });
-        let history = History::of(lines);
+        let history = of(&lines);
         assert!(history.interrupted.is_none() && history.undo.is_empty());
     }
 }

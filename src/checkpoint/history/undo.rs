@@ -2,12 +2,16 @@
 
 use super::agreed::Agreed;
 use super::journal::unquoted;
-use super::operations::UndoStep;
+use super::operations::{History, UndoStep};
 use super::request::Restore;
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::operation::OperationKind;
+
+/// The most checkpoints from before restores that are named where the journal is damaged.
+const MOST_NAMED: usize = 5;
 
 /// The ways to step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +27,12 @@ impl Catalog {
     ///
     /// # Errors
     /// For a redo after something new was recorded: `stale-selection`, naming the checkpoint to restore instead.
+    /// `store-damaged` if a damaged line of the journal may be about a later operation.
     pub fn next_step(&self, direction: Direction) -> Result<Option<UndoStep>> {
         let history = self.history()?;
         match direction {
+            Direction::Undo if !history.knows_undo() => Err(self.unsure_step(&history, "undo")),
+            Direction::Redo if !history.knows_redo() => Err(self.unsure_step(&history, "redo")),
             Direction::Undo => Ok(history.undo.last().cloned()),
             Direction::Redo => {
                 let Some(step) = history.redo.last().cloned() else {
@@ -35,6 +42,26 @@ impl Catalog {
                 Ok(Some(step))
             }
         }
+    }
+
+    /// Returns the refusal of a step that damaged lines of the journal hide; it names the checkpoints from before restores.
+    fn unsure_step(&self, history: &History, word: &str) -> Error {
+        let damage = history.damage().unwrap_or_default();
+        let text = format!("{damage}, so the restore that {word} would step over is not known; nothing was done");
+        let known = self.all().unwrap_or_default(); // without a list the damage is named alone
+        let newest = known.checkpoints.iter().rev();
+        let before = newest.filter(|checkpoint| checkpoint.record.kind == CheckpointKind::PreRestore).take(MOST_NAMED);
+        let before: Vec<&Checkpoint> = before.collect();
+        let named = |one: &&Checkpoint| format!("{} ({}, {})", one.record.ordinal, one.id.short(), one.record.reason);
+        let hint = match before.is_empty() {
+            true => "no checkpoint from before a restore is kept; `piton list` has the others".to_owned(),
+            false => {
+                let names: Vec<String> = before.iter().map(named).collect();
+                format!("restore a checkpoint from before a restore with `piton restore N`: {}", names.join(", "))
+            }
+        };
+        let ids = before.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
+        Error::new(Code::StoreDamaged, text).path(self.workspace.dir.join("journal")).hint(hint).candidates(ids)
     }
 
     /// Says why there is no step to take.

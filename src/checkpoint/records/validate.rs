@@ -428,7 +428,7 @@ impl WorkspaceCheck<'_> {
             let what = format!("the journal has {} damaged lines, which are passed over", contents.damaged);
             self.say(Damage::Records { what }, None);
         }
-        let history = History::of(contents.lines);
+        let history = History::of(contents);
         if let Some(begin) = &history.interrupted {
             self.must_be("the interrupted restore", begin.target);
             self.must_be("the interrupted restore", begin.pre_restore);
