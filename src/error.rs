@@ -256,8 +256,16 @@ impl Error {
     }
 
     /// Returns the whole text for a person: message, path and hint.
-    #[expect(clippy::unnecessary_debug_formatting, reason = "it quotes and escapes")]
     pub fn text(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.fact()),
+            None => self.fact(),
+        }
+    }
+
+    /// Returns message and path for a person, without the hint.
+    #[expect(clippy::unnecessary_debug_formatting, reason = "it quotes and escapes")]
+    pub fn fact(&self) -> String {
         let mut text = self.message.clone();
         if let Some(path) = &self.path {
             let shown = path.to_string_lossy();
@@ -265,9 +273,6 @@ impl Error {
             let is_odd =
                 path.to_str().is_none() || shown.chars().any(|c| c.is_control() || matches!(c, '"' | '\\' | '`'));
             text.push_str(&if is_odd { format!(": {path:?}") } else { format!(": `{shown}`") });
-        }
-        if let Some(hint) = &self.hint {
-            text.push_str(&format!("; {hint}"));
         }
         text
     }

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::named::{checkpoint, is_known, unknown_path};
 use super::print::{self, stat_text};
-use crate::checkpoint::catalog::diff::{Change, is_file_change};
+use crate::checkpoint::catalog::diff::{Change, LiveSide, Present, is_file_change};
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::{contents, replies};
 use crate::error::Result;
@@ -74,7 +74,9 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
     let compared = Compared { from, to: sides.next(), paths };
     let ends: Vec<Checkpoint> = [Some(compared.from.clone()), compared.to.clone()].into_iter().flatten().collect();
     for path in &compared.paths {
-        if !is_known(timeline, path, &ends)? {
+        let known = is_known(timeline, path, &ends);
+        let ends: Vec<&Checkpoint> = ends.iter().collect();
+        if !known.map_err(|error| timeline.catalog().blamed(error, &ends))? {
             return Err(unknown_path(path, "neither side of the comparison has that path"));
         }
     }
@@ -87,18 +89,29 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
 /// Returns the error of what could not be done.
 pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    let Compared { from, to, paths } = compared(context, &mut timeline, args)?;
-    let mut changes = match &to {
-        Some(to) => timeline.catalog().changes_between(&from, to)?,
-        None => {
-            let present = timeline.present(&|| Flow::Continue)?;
-            timeline.catalog().changes_to_present(&from, &present)?
-        }
+    let compared = compared(context, &mut timeline, args)?;
+    let present = if compared.to.is_none() { Some(timeline.present(&|| Flow::Continue)?) } else { None };
+    let shown = show(context, &timeline, &compared, present.as_ref(), args.stat);
+    shown.map_err(|error| timeline.catalog().blamed(error, &contents::ends(&compared.from, compared.to.as_ref())))
+}
+
+fn show(
+    context: &Context,
+    timeline: &Timeline,
+    compared: &Compared,
+    present: Option<&Present>,
+    only_stat: bool,
+) -> Result<Exit> {
+    let Compared { from, to, paths } = compared;
+    let (mut changes, live) = match (to, present) {
+        (Some(to), _) => (timeline.catalog().changes_between(from, to)?, LiveSide::Neither),
+        (None, Some(present)) => (timeline.catalog().changes_to_present(from, present)?, LiveSide::New),
+        (None, None) => (Vec::new(), LiveSide::Neither),
     };
     changes.retain(|change| paths.is_empty() || paths.iter().any(|path| change.path.starts_with(path)));
     if context.json {
-        let mut reply = contents::diff(&timeline, &from, to.as_ref(), &changes)?;
-        if args.stat {
+        let mut reply = contents::diff(timeline, from, to.as_ref(), &changes)?;
+        if only_stat {
             reply.patch.clear();
         }
         print::json(&reply)?;
@@ -113,7 +126,7 @@ pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let (files, directories): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(|change| is_file_change(change));
     let columns = changes.iter().map(|change| width(&change.path.display())).max().unwrap_or(0).min(60);
     for change in files {
-        let patch = timeline.catalog().patch_of(change)?;
+        let patch = timeline.catalog().patch_of(change, live)?;
         let how = match contents::fate(change) {
             "changed" => String::new(),
             fate => format!(" ({fate})"),
@@ -130,8 +143,8 @@ pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
         1 => ", 1 directory".to_owned(),
         many => format!(", {many} directories"),
     };
-    add_line!(text, " {}{apart}", stat_text(&replies::stat(&timeline.catalog().stat(&changes)?)));
-    if !args.stat {
+    add_line!(text, " {}{apart}", stat_text(&replies::stat(&timeline.catalog().stat(&changes, live)?)));
+    if !only_stat {
         text.push('\n');
         text.push_str(&print::patch(&print::harmless(&patches)));
     }

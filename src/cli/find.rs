@@ -29,21 +29,29 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
     let timeline = context.timeline()?;
     let path = context.path(timeline.workspace(), &args.path)?;
     let versions = timeline.catalog().versions(&path)?;
+    let known = timeline.catalog().all()?;
+    let broken = timeline.catalog().broken(&known)?;
+    broken.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));
     let found = versions.iter().any(|version| matches!(version.presence, Presence::Held(..)));
+    let is_unsure = versions.iter().any(|version| version.damage.is_some());
+    let is_damaged = !broken.is_empty() || is_unsure;
     if context.json {
         let versions = versions.iter().map(item).collect();
         print::json(&FindDocument { path: PathItem::new(&path, None), versions })?;
-    } else if found {
+    } else if found || is_unsure {
         let mut text = format!("{}\n\n", print::bold(&format!("Versions of {}, newest first", path.display())));
         for version in &versions {
             let what = match (version.presence, version.size) {
                 (Presence::Absent, _) => "absent".to_owned(),
                 (Presence::NotCaptured(why), _) => format!("not captured ({why})"),
+                (Presence::Unreadable, _) => "damaged".to_owned(),
                 (Presence::Held(Mode::Dir, id), _) => format!("{}  directory", id.short()),
-                (Presence::Held(_, id), size) => format!("{}  {}", id.short(), bytes(size.unwrap_or(0))),
+                (Presence::Held(_, id), None) => format!("{}  damaged", id.short()),
+                (Presence::Held(_, id), Some(size)) => format!("{}  {}", id.short(), bytes(size)),
             };
+            let why = version.damage.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
             let numbers: Vec<String> = version.checkpoints.iter().map(|c| c.record.ordinal.to_string()).collect();
-            add_line!(text, "  {what}  in checkpoint {}", numbers.join(", "));
+            add_line!(text, "  {what}  in checkpoint {}{why}", numbers.join(", "));
         }
         // Relative to the working directory, as it was typed, and as a shell takes it.
         let typed = args.path.as_os_str().as_bytes();
@@ -53,7 +61,8 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         add!(text, "  piton restore N {back}  bring it back\n");
         print::data(&text)?;
     } else {
-        let mut text = format!("No checkpoint holds {}", path.display());
+        let those = if is_damaged { "No checkpoint that can be read" } else { "No checkpoint" };
+        let mut text = format!("{those} holds {}", path.display());
         // The newest one says best why not.
         if let Some(Presence::NotCaptured(why)) = versions.first().map(|version| version.presence) {
             add!(text, ": {why}");
@@ -61,15 +70,22 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         text.push('\n');
         print::data(&text)?;
     }
-    Ok(if found { Exit::Done } else { Exit::Nothing })
+    Ok(match (is_damaged, found) {
+        (true, _) => Exit::Damaged,
+        (false, true) => Exit::Done,
+        (false, false) => Exit::Nothing,
+    })
 }
 
 fn item(version: &Version) -> VersionItem {
     let (id, presence, why) = match version.presence {
+        Presence::Held(_, id) if version.damage.is_some() => (Some(id.to_string()), PresenceWord::Damaged, None),
         Presence::Held(_, id) => (Some(id.to_string()), PresenceWord::Held, None),
         Presence::Absent => (None, PresenceWord::Absent, None),
         Presence::NotCaptured(why) => (None, PresenceWord::NotCaptured, Some(why.to_string())),
+        Presence::Unreadable => (None, PresenceWord::Damaged, None),
     };
+    let why = why.or_else(|| version.damage.clone());
     let checkpoints = version.checkpoints.iter().map(|checkpoint| checkpoint.record.ordinal).collect();
     VersionItem { id, presence, why, bytes: version.size, checkpoints }
 }

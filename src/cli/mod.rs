@@ -29,6 +29,7 @@ mod mcp_proxy;
 mod named;
 mod overview;
 mod print;
+mod progress;
 mod push;
 mod remote;
 mod report;

@@ -11,7 +11,7 @@ use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
 use crate::checkpoint::records::workspace::{Scope, scope_of};
 use crate::checkpoint::{Checkpoint, Timeline, Workspace};
 use crate::engine::workspace::why_off;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::{count, printable};
 use crate::sys::clock::local_minute;
@@ -36,7 +36,7 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
     };
     let timeline = context.timeline()?;
     let known = timeline.catalog().all()?;
-    let mut broken = known.broken.clone();
+    let mut broken = timeline.catalog().broken(&known)?;
     for damage in timeline.catalog().look_for_damages()?.found {
         if !broken.contains(&damage) {
             broken.push(damage);
@@ -44,7 +44,8 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
     }
     let shown: Vec<_> =
         known.checkpoints.iter().filter(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn).collect();
-    let mut text = state(context, &workspace)?;
+    let unwritable = timeline.catalog().try_writing().err();
+    let mut text = state(context, &workspace, unwritable.as_ref())?;
     match shown.last() {
         None => text.push_str("No checkpoint yet.\n"),
         Some(last) => text.push_str(&newest(&timeline, last, shown.len())),
@@ -55,7 +56,11 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
     broken.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));
     text.push_str("\n  piton list · piton diff N · piton restore N · piton undo\n");
     print::data(&text)?;
-    Ok(if broken.is_empty() { Exit::Done } else { Exit::Damaged })
+    Ok(match (broken.is_empty(), unwritable) {
+        (false, _) => Exit::Damaged,
+        (true, Some(_)) => Exit::Failed,
+        (true, None) => Exit::Done,
+    })
 }
 
 fn unknown(context: &Context) -> Result<Exit> {
@@ -111,9 +116,10 @@ fn next_step(clients: &HookedClients) -> String {
 }
 
 /// Says whether the workspace is protected, and by whom.
-fn state(context: &Context, workspace: &Workspace) -> Result<String> {
+fn state(context: &Context, workspace: &Workspace, unwritable: Option<&Error>) -> Result<String> {
     let settings = context.settings()?;
     let off = why_off(settings.policy.guard, &workspace.dir, &settings.origin("guard"));
+    let off = off.or_else(|| unwritable.map(|error| format!("the store cannot be written: {}", error.text())));
     let clients = clients::hooked(context, &workspace.path);
     let root = print::bold(&print::path(&workspace.path));
     let since = print::local_time(&workspace.since);

@@ -37,7 +37,10 @@ pub(super) fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {
     let (checkpoint, path) = split(context, &mut timeline, what)?;
     match path {
         None => show_checkpoint(context, &timeline, &checkpoint),
-        Some(path) => show_path(context, &timeline, &checkpoint, &path),
+        Some(path) => {
+            let shown = show_path(context, &timeline, &checkpoint, &path);
+            shown.map_err(|error| timeline.catalog().blamed(error, &[&checkpoint]))
+        }
     }
 }
 
@@ -52,7 +55,8 @@ fn split(context: &Context, timeline: &mut Timeline, what: &str) -> Result<(Chec
     for (at, _) in what.match_indices(':').filter(|(at, _)| *at >= start) {
         match timeline.catalog().resolve(&what[..at]) {
             Ok(checkpoint) => {
-                let path = path_in(context, timeline, &checkpoint, &what[at + 1..])?;
+                let blamed = |error| timeline.catalog().blamed(error, &[&checkpoint]);
+                let path = path_in(context, timeline, &checkpoint, &what[at + 1..]).map_err(blamed)?;
                 // A type that the codon has not recorded is no path.
                 let is_type =
                     Point::parse(&what[at + 1..]).is_some() && !timeline.catalog().is_held(&checkpoint, &path)?;
@@ -77,13 +81,16 @@ fn is_specific(found: &Result<Checkpoint>) -> bool {
 }
 
 fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint) -> Result<Exit> {
-    let (manifest, coverage) = timeline.catalog().contents(checkpoint)?;
+    let catalog = timeline.catalog();
+    let read = catalog.contents(checkpoint).map_err(|error| catalog.blamed(error, &[checkpoint]));
+    let ((manifest, coverage), damage) = (read?, catalog.damage_of(checkpoint)?);
+    let exit = if damage.is_some() { Exit::Damaged } else { Exit::Done };
+    let facts = contents::shown(checkpoint, &manifest, &coverage, damage.as_deref());
     let skips = listed_skips(&coverage);
     let record = &checkpoint.record;
     if context.json {
-        let shown = contents::shown(checkpoint, &manifest, &coverage);
-        print::json(&ShowDocument { checkpoint: shown, paths: entries(manifest.iter()) })?;
-        return Ok(Exit::Done);
+        print::json(&ShowDocument { checkpoint: facts, paths: entries(manifest.iter()) })?;
+        return Ok(exit);
     }
     let mut text = print::bold(&format!("Checkpoint {} ({})", record.ordinal, checkpoint.id));
     let effects: Vec<&str> = record.effects.iter().map(|class| class.as_str()).collect();
@@ -94,13 +101,14 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         print::local_time(&record.time),
         printable(&record.run)
     );
-    let from = if timeline.catalog().is_foreign(checkpoint) { record.workspace.clone() } else { String::new() };
+    let from = if catalog.is_foreign(checkpoint) { record.workspace.clone() } else { String::new() };
     for (name, value) in [
         ("of", from),
         ("turn", record.turn.clone().unwrap_or_default()),
         ("codon", codon_text(record)),
         ("effects", effects.join(", ")),
-        ("flags", record.flags.join(", ")),
+        ("flags", facts.facts.flags.join(", ")),
+        ("damage", damage.unwrap_or_default()),
     ] {
         if !value.is_empty() {
             add_line!(text, "{name:<8} {}", printable(&value));
@@ -122,7 +130,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         add_line!(text, "{:04o}  {}", entry.perm, shown(path, entry.mode()));
     }
     print::data(&text)?;
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 fn shown(path: &RelPath, mode: Mode) -> String {

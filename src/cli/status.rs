@@ -56,13 +56,20 @@ pub(super) fn status(context: &mut Context) -> Result<Exit> {
     let extent = look.extent();
     let facts = replies::status(&mut timeline, look.found)?;
     let settings = context.settings()?;
+    let unwritable = timeline.catalog().try_writing().err();
+    let guard_off = why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard"));
     let facts = StatusFacts {
-        guard_off: why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard")),
+        guard_off: guard_off
+            .or_else(|| unwritable.as_ref().map(|error| format!("the store cannot be written: {error}"))),
         warnings: settings.faults(),
         watcher: watcher(context, timeline.workspace()),
         ..facts
     };
-    let exit = if facts.broken.is_empty() { Exit::Done } else { Exit::Damaged };
+    let exit = match (facts.broken.is_empty(), unwritable) {
+        (false, _) => Exit::Damaged,
+        (true, Some(_)) => Exit::Failed,
+        (true, None) => Exit::Done,
+    };
     if context.json {
         let settings = settings.policy.sources.iter().map(|path| path.display().to_string()).collect();
         print::json(&StatusDocument { facts, settings })?;

@@ -1,7 +1,7 @@
 //! From checkpoints to replies: what one holds, and how two differ. `--json` of the command line is the same.
 
 use super::replies;
-use crate::checkpoint::catalog::diff::{Change, is_file_change};
+use crate::checkpoint::catalog::diff::{Change, LiveSide, is_file_change};
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::coverage::Coverage;
@@ -11,13 +11,26 @@ use crate::protocol::{DiffReply, List, ShownCheckpoint};
 /// The longest patch in a reply, in bytes.
 const MAX_PATCH: usize = 256 << 10;
 
-/// Returns a checkpoint with its place in the store.
-pub fn shown(checkpoint: &Checkpoint, manifest: &Manifest, coverage: &Coverage) -> ShownCheckpoint {
+/// Returns a checkpoint with its place in the store; `damage` is a known one.
+pub fn shown(
+    checkpoint: &Checkpoint,
+    manifest: &Manifest,
+    coverage: &Coverage,
+    damage: Option<&str>,
+) -> ShownCheckpoint {
+    let mut facts = replies::facts(checkpoint, manifest, coverage);
+    facts.flags.extend(damage.map(|_| "damaged".to_owned()));
     ShownCheckpoint {
-        facts: replies::facts(checkpoint, manifest, coverage),
+        facts,
         parents: checkpoint.parents.iter().map(ToString::to_string).collect(),
         tree: checkpoint.tree.to_string(),
+        faults: damage.map(str::to_owned).into_iter().collect(),
     }
+}
+
+/// Returns the checkpoints of a comparison.
+pub fn ends<'c>(from: &'c Checkpoint, to: Option<&'c Checkpoint>) -> Vec<&'c Checkpoint> {
+    [from].into_iter().chain(to).collect()
 }
 
 /// Returns what became of a path, in a word.
@@ -34,13 +47,14 @@ pub fn fate(change: &Change) -> &'static str {
 /// # Errors
 /// `store-damaged`; I/O errors of the work tree.
 pub fn diff(timeline: &Timeline, from: &Checkpoint, to: Option<&Checkpoint>, changes: &[Change]) -> Result<DiffReply> {
+    let live = if to.is_some() { LiveSide::Neither } else { LiveSide::New };
     let (mut patch, mut cut) = (String::new(), false);
     for change in changes.iter().filter(|change| is_file_change(change)) {
         if patch.len() > MAX_PATCH {
             cut = true;
             break;
         }
-        patch.push_str(&timeline.catalog().patch_of(change)?.text);
+        patch.push_str(&timeline.catalog().patch_of(change, live)?.text);
     }
     if patch.len() > MAX_PATCH {
         let end = (0..=MAX_PATCH).rev().find(|at| patch.is_char_boundary(*at)).unwrap_or(0);
@@ -56,7 +70,7 @@ pub fn diff(timeline: &Timeline, from: &Checkpoint, to: Option<&Checkpoint>, cha
     Ok(DiffReply {
         from: replies::target(from),
         to: to.map(replies::target),
-        stat: replies::stat(&timeline.catalog().stat(changes)?),
+        stat: replies::stat(&timeline.catalog().stat(changes, live)?),
         files: of(true),
         directories: of(false),
         patch,

@@ -162,6 +162,9 @@ pub struct ShownCheckpoint {
     pub parents: Vec<String>,
     /// The id of its tree.
     pub tree: String,
+    /// The first path of it that is missing or damaged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
 }
 
 /// The answer to `checkpoint.show`.

@@ -111,6 +111,8 @@ pub enum PresenceWord {
     Absent,
     /// It may have been there, and was left out.
     NotCaptured,
+    /// Its directory or its content cannot be read.
+    Damaged,
     /// A word of a later version.
     #[serde(other)]
     Unknown,

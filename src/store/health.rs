@@ -110,15 +110,17 @@ impl Store {
         Ok(found)
     }
 
-    /// Reads every object and proves it by its id. Damage is noted, so that lists and the next writer know.
+    /// Reads every object and proves it by its id. Damage is noted, so that lists and the next writer know. `tell`
+    /// is given the number of objects that were read so far.
     ///
     /// # Errors
     /// When directories cannot be listed; `store-locked` while another process deletes objects.
-    pub fn read_everything(&self) -> Result<ProvenObjects> {
+    pub fn read_everything(&self, tell: &mut dyn FnMut(u64)) -> Result<ProvenObjects> {
         let _shared = self.lock_shared("reading all objects", DELETING)?;
         let mut proven = ProvenObjects::default();
         self.objects.each(&mut |id| {
             proven.objects += 1;
+            tell(proven.objects);
             if !self.objects.proves(&id) {
                 proven.damaged.insert(id);
             }

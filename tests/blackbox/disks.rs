@@ -154,6 +154,11 @@ fn read_only_places() {
             code 1 permission "$PITON" checkpoint --json
             code 0 '' "$PITON" list
             code 0 '' "$PITON" diff 1
+            # Nothing is protected there, whoever guards.
+            code 1 'NOT protected now' "$PITON"
+            code 1 'Read-only file system' "$PITON"
+            code 1 'the store cannot be written' "$PITON" status
+            code 1 'Read-only file system' "$PITON" doctor
             code 1 permission "$PITON" restore 1 --yes --json
             [ "$(cat a)" = 3 ]
             umount "$PITON_HOME"

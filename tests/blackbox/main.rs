@@ -32,6 +32,7 @@ mod naming;
 mod pages;
 mod peers;
 mod reach;
+mod readers;
 mod recall;
 mod remotes;
 mod restore;

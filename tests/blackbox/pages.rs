@@ -227,7 +227,7 @@ fn diff() -> DiffReply {
 }
 
 fn shown() -> ShownCheckpoint {
-    ShownCheckpoint { facts: facts(), parents: words(), tree: s() }
+    ShownCheckpoint { facts: facts(), parents: words(), tree: s(), faults: words() }
 }
 
 fn item() -> ListItem {

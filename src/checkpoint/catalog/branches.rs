@@ -28,7 +28,7 @@ impl Catalog {
         self.commits.borrow_mut().load(&self.commits_file(), &epoch)?;
         let mut all = Vec::new();
         let (mut broken, mut unread) = (Vec::new(), 0);
-        let mut fault = |name: &str, error: &Error| broken.push(format!("{name}: {}", error.text()));
+        let mut fault = |name: &str, error: &Error| broken.push(format!("{name}: {}", error.fact()));
         for leaf in self.refs(&self.leaf_prefix())? {
             match tip_of(&leaf).and_then(|id| self.read(id, &leaf.name.as_str().into())) {
                 Ok(checkpoint) => all.push(checkpoint),

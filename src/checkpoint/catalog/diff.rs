@@ -53,6 +53,17 @@ pub struct FileDiff {
     pub patch: FilePatch,
 }
 
+/// The side of a comparison that is the work tree as it is now. Only its content may be missing in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveSide {
+    /// Both sides are checkpoints.
+    Neither,
+    /// The old side is.
+    Old,
+    /// The new side is.
+    New,
+}
+
 /// The most files whose lines are counted; with more a stat counts only files, so that a list stays quick.
 pub const MAX_COUNTED_FILES: usize = 400;
 /// The size above which content is not compared line by line.
@@ -165,25 +176,25 @@ impl Catalog {
     ///
     /// # Errors
     /// `store-damaged`.
-    pub fn stat(&self, changes: &[Change]) -> Result<Stat> {
+    pub fn stat(&self, changes: &[Change], live: LiveSide) -> Result<Stat> {
         let files: Vec<&Change> = changes.iter().filter(|change| is_file_change(change)).collect();
         let cut = files.len() > MAX_COUNTED_FILES;
         let mut stat = Stat { files: files.len() as u64, cut, ..Stat::default() };
         for change in files.into_iter().take(MAX_COUNTED_FILES) {
-            let patch = self.patch_of(change)?;
+            let patch = self.patch_of(change, live)?;
             stat.plus += patch.plus;
             stat.minus += patch.minus;
         }
         Ok(stat)
     }
 
-    /// Makes the patch of one change. Content that the store does not have is read from the work tree.
+    /// Makes the patch of one change. Content of the live side that the store does not have is read from the work tree.
     ///
     /// # Errors
     /// `store-damaged`; I/O errors of the work tree.
-    pub fn patch_of(&self, change: &Change) -> Result<FilePatch> {
-        let old = self.content(change, &change.old)?;
-        let new = self.content(change, &change.new)?;
+    pub fn patch_of(&self, change: &Change, live: LiveSide) -> Result<FilePatch> {
+        let old = self.content(change, &change.old, live == LiveSide::Old)?;
+        let new = self.content(change, &change.new, live == LiveSide::New)?;
         let path = change.path.as_bytes();
         match (old, new) {
             (SideContent::TooLarge, _) | (_, SideContent::TooLarge) => {
@@ -193,14 +204,14 @@ impl Catalog {
         }
     }
 
-    fn content(&self, change: &Change, side: &Side) -> Result<SideContent> {
+    fn content(&self, change: &Change, side: &Side, is_live: bool) -> Result<SideContent> {
         let Some((mode, id)) = side else {
             return Ok(SideContent::None);
         };
         if *mode == Mode::Dir {
             return Ok(SideContent::None);
         }
-        if self.store.has(id)? {
+        if !is_live || self.store.has(id)? {
             if self.store.blob_size(id)? > MAX_COMPARED_BYTES {
                 return Ok(SideContent::TooLarge);
             }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::checkpoint::Checkpoint;
 use super::open::Catalog;
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::filter::{CaptureJudge, CoverageView, Denial, Verdict};
 use crate::model::build::stored_path;
 use crate::model::id::ObjectId;
@@ -12,6 +12,9 @@ use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::name::RESERVED_ROOT;
 use crate::model::path::RelPath;
 use crate::model::tree::Mode;
+
+/// The largest file whose content is read to prove it.
+const PROVED: u64 = 1 << 20;
 
 /// The state of a path in a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub enum Presence {
     Absent,
     /// The checkpoint does not say whether the path was there.
     NotCaptured(Denial),
+    /// A directory of the checkpoint cannot be read, so nobody knows.
+    Unreadable,
 }
 
 /// One version of a path, and the checkpoints that have it so.
@@ -31,6 +36,8 @@ pub struct Version {
     pub presence: Presence,
     /// Bytes of a file or link that is held.
     pub size: Option<u64>,
+    /// Says why it cannot be read, if that is so.
+    pub damage: Option<String>,
     /// Oldest first.
     pub checkpoints: Vec<Checkpoint>,
 }
@@ -70,16 +77,21 @@ impl Catalog {
     pub fn versions(&self, path: &RelPath) -> Result<Vec<Version>> {
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
-        let held: Vec<_> = all.iter().map(|one| self.entry_at(&one.tree, path)).collect::<Result<_>>()?;
+        let held: Vec<_> = all.iter().map(|one| self.entry_at(&one.tree, path)).collect();
         // Rules judge a directory, a file and a link differently: the kind that the path has in other checkpoints is
         // assumed.
-        let sample = held.iter().flatten().next_back().map(|(mode, _)| *mode).or_else(|| self.present_mode(path));
+        let held_as =
+            |one: &Result<Option<(Mode, ObjectId)>>| one.as_ref().ok().copied().flatten().map(|(mode, _)| mode);
+        let sample = held.iter().filter_map(held_as).next_back().or_else(|| self.present_mode(path));
+        // A checkpoint that cannot be read may hold it.
+        let sample = sample.or_else(|| held.iter().any(Result::is_err).then_some(Mode::File));
         let Some(sample) = sample else { return Ok(Vec::new()) };
         let mut versions: Vec<Version> = Vec::new();
         for (checkpoint, held) in all.iter().zip(held) {
-            let presence = match held {
-                Some((mode, id)) => Presence::Held(mode, id),
-                None => self.absence(checkpoint, path, sample)?,
+            let (presence, damage) = match self.presence(checkpoint, path, held, sample) {
+                Ok(presence) => (presence, None),
+                Err(error) if error.code() == Code::StoreDamaged => (Presence::Unreadable, Some(error.fact())),
+                Err(error) => return Err(error),
             };
             if !checkpoint.record.is_whole()
                 && matches!(presence, Presence::NotCaptured(Denial::Untracked | Denial::OutsideExtent))
@@ -88,17 +100,41 @@ impl Catalog {
             }
             match versions.last_mut() {
                 Some(last) if last.presence == presence => last.checkpoints.push(checkpoint.clone()),
-                _ => {
-                    let size = match presence {
-                        Presence::Held(Mode::Dir, _) | Presence::Absent | Presence::NotCaptured(_) => None,
-                        Presence::Held(_, id) => Some(self.store.blob_size(&id)?),
-                    };
-                    versions.push(Version { presence, size, checkpoints: vec![checkpoint.clone()] });
-                }
+                _ => versions.push(self.version(presence, damage, checkpoint)?),
             }
         }
         versions.reverse();
         Ok(versions)
+    }
+
+    fn presence(
+        &self,
+        checkpoint: &Checkpoint,
+        path: &RelPath,
+        held: Result<Option<(Mode, ObjectId)>>,
+        sample: Mode,
+    ) -> Result<Presence> {
+        match held? {
+            Some((mode, id)) => Ok(Presence::Held(mode, id)),
+            None => self.absence(checkpoint, path, sample),
+        }
+    }
+
+    /// Makes the version that begins with a checkpoint. Content of a file that is not large is read, to prove it.
+    fn version(&self, presence: Presence, damage: Option<String>, first: &Checkpoint) -> Result<Version> {
+        let size = match presence {
+            Presence::Held(mode, id) if mode != Mode::Dir => match self.store.read_blob_within(&id, PROVED) {
+                Err(error) if error.code() == Code::TooLarge => self.store.blob_size(&id).map(Some),
+                read => read.map(|content| Some(content.len() as u64)),
+            },
+            _ => Ok(None),
+        };
+        let (size, damage) = match size {
+            Ok(size) => (size, damage),
+            Err(error) if error.code() == Code::StoreDamaged => (None, Some(error.fact())),
+            Err(error) => return Err(error),
+        };
+        Ok(Version { presence, size, damage, checkpoints: vec![first.clone()] })
     }
 
     fn present_mode(&self, path: &RelPath) -> Option<Mode> {

@@ -1,45 +1,15 @@
 //! Lists of checkpoints, with the changes after each.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use super::checkpoint::Checkpoint;
-use super::diff::{Change, Present, Stat, is_file_change};
+use super::diff::{Change, LiveSide, Present, Stat, is_file_change};
 use super::gaps::Gap;
 use super::open::Catalog;
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::Class;
 use crate::model::path::RelPath;
-use crate::store::RefEntry;
-
-/// The newest checkpoints that a look for damage always includes.
-const ALWAYS: usize = 20;
-
-/// The time after which a look for damage includes no further ones.
-const LOOKING: Duration = Duration::from_millis(250);
-
-/// The result of a look for damage.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DamageLook {
-    /// Sentences about what is damaged; those about checkpoints by their numbers.
-    pub found: Vec<String>,
-    /// The number of checkpoints that were looked at, the newest ones.
-    pub looked: usize,
-    /// The number of all checkpoints.
-    pub of: usize,
-}
-
-impl DamageLook {
-    /// Returns the extent of the look, for a person.
-    pub fn extent(&self) -> String {
-        let trees = match self.looked < self.of {
-            true => format!("directories of the newest {} of {} checkpoints", self.looked, self.of),
-            false => "directories".to_owned(),
-        };
-        format!("refs, {trees} and the ends of packs; `piton doctor` reads all contents")
-    }
-}
 
 /// A choice of checkpoints to list.
 #[derive(Clone, Debug, Default)]
@@ -92,7 +62,7 @@ impl Catalog {
     /// `store-damaged`; a missing workspace is listed without the changes after the newest checkpoint.
     pub(crate) fn listing(&self, query: &ListFilter, present: Result<Present>) -> Result<CheckpointList> {
         let known = self.all()?;
-        let (all, mut faults) = (known.checkpoints.as_slice(), known.broken.clone());
+        let (all, mut faults) = (known.checkpoints.as_slice(), self.broken(&known)?);
         let present = match present {
             Ok(present) => Some(present),
             Err(error) if error.code() == Code::WorkspaceGone => None,
@@ -102,8 +72,7 @@ impl Catalog {
             }
         };
         let externals = &self.history()?.externals;
-        let mut holes = self.store.is_suspect().then(|| self.store.holes());
-        let mut rows = Vec::new();
+        let (mut rows, mut unread) = (Vec::new(), Vec::new());
         let mut total = 0;
         // The checkpoint that follows in time tells what happened after one; `shown` is the same among the shown rows.
         let (mut next, mut shown): (Option<&Checkpoint>, Option<&Checkpoint>) = (None, None);
@@ -131,20 +100,16 @@ impl Catalog {
             if rows.len() >= query.limit {
                 continue;
             }
-            let after = || self.stat(&self.after(checkpoint, next, present.as_ref())?).map(Some);
-            let (stat, mut damaged) = match everywhere && (next.is_some() || present.is_some()) {
-                true => {
-                    Catalog::if_it_fits(after()).map_or_else(|error| (None, Some(error.text())), |stat| (stat, None))
-                }
-                false => (None, None),
+            let live = if next.is_some() { LiveSide::Neither } else { LiveSide::New };
+            let after = || self.stat(&self.after(checkpoint, next, present.as_ref())?, live).map(Some);
+            let stat = match everywhere && (next.is_some() || present.is_some()) {
+                true => Catalog::if_it_fits(after()).unwrap_or_else(|error| {
+                    // The damage may be in the following checkpoint, which may be no row.
+                    unread.push((error, next.cloned()));
+                    None
+                }),
+                false => None,
             };
-            if let Some(holes) = &mut holes {
-                // The damage may be in the following checkpoint: the look at this one decides.
-                damaged = holes.below(checkpoint.tree)?;
-            }
-            if let Some(what) = &damaged {
-                faults.push(format!("checkpoint {}: {what}", checkpoint.record.ordinal));
-            }
             // Base captures are not shown: what happened after one belongs to the checkpoint before it.
             let until = shown.map_or(u64::MAX, |next| next.record.ordinal);
             let after = externals.iter().filter(|e| (checkpoint.record.ordinal..until).contains(&e.after));
@@ -154,48 +119,39 @@ impl Catalog {
             let is_told = checkpoint.record.flags.iter().any(|flag| flag == "not-held");
             // If the gaps cannot be read, the flag alone tells of them.
             let gaps = if is_told { self.gaps_at(checkpoint).unwrap_or_default() } else { Vec::new() };
-            rows.push(ListedCheckpoint { checkpoint: checkpoint.clone(), stat, external, damaged, gaps });
+            rows.push(ListedCheckpoint { checkpoint: checkpoint.clone(), stat, external, damaged: None, gaps });
         }
+        self.mark_damaged(&mut rows, unread, &mut faults)?;
         Ok(CheckpointList { rows, total, faults })
     }
 
-    /// Describes the known damage of this workspace's checkpoints and of the store's packs, in sentences. Costs nothing
-    /// as long as no loss and no damage was noticed.
-    ///
-    /// # Errors
-    /// When the store cannot be listed.
-    pub fn damages(&self) -> Result<Vec<String>> {
-        if self.store.is_suspect() { Ok(self.look_for_damages()?.found) } else { Ok(Vec::new()) }
-    }
-
-    /// As [`Catalog::damages`], whatever is known: looks at the ends of packs, at the commits of refs, and for everything that the
-    /// newest checkpoints name. Contents are not read. Wide directories and many checkpoints would take seconds: after `ALWAYS`
-    /// checkpoints it ends with `LOOKING`.
-    ///
-    /// # Errors
-    /// When refs or packs cannot be listed.
-    pub fn look_for_damages(&self) -> Result<DamageLook> {
-        let began = Instant::now();
-        let mut found: Vec<String> = self.store.pack_ailments()?.iter().map(ToString::to_string).collect();
-        for prefix in [self.leaf_prefix(), self.branch_prefix()] {
-            for RefEntry { name, target } in self.refs(&prefix)? {
-                // One that is not there at all is told where refs are read. The cache of commits may know this one although it is damaged.
-                let Some(id) = target.ok().filter(|id| self.store.has(id).unwrap_or(false)) else { continue };
-                found.extend(self.store.read_commit(&id).err().map(|error| format!("{name}: {}", error.text())));
-            }
+    /// Marks the rows whose checkpoints are damaged. `unread` has the errors of comparisons, each with the newer side.
+    fn mark_damaged(
+        &self,
+        rows: &mut [ListedCheckpoint],
+        unread: Vec<(Error, Option<Checkpoint>)>,
+        faults: &mut Vec<String>,
+    ) -> Result<()> {
+        // A comparison that met damage has noted it.
+        if unread.is_empty() && !self.store.is_suspect() {
+            return Ok(());
         }
-        let (mut holes, known) = (self.store.holes(), self.all()?);
-        let (mut looked, mut damaged) = (0, Vec::new());
-        for checkpoint in known.checkpoints.iter().rev() {
-            if looked >= ALWAYS && began.elapsed() >= LOOKING {
-                break;
-            }
-            let what = holes.below(checkpoint.tree)?;
-            damaged.extend(what.map(|what| format!("checkpoint {} is damaged: {what}", checkpoint.record.ordinal)));
-            looked += 1;
+        let mut holes = self.store.holes_soon();
+        let (mut named, mut is_explained) = (BTreeMap::new(), false);
+        for row in rows {
+            row.damaged = holes.below(row.checkpoint.tree)?;
+            named.extend(row.damaged.clone().map(|what| (row.checkpoint.record.ordinal, what)));
         }
-        found.extend(damaged.into_iter().rev());
-        Ok(DamageLook { found, looked, of: known.checkpoints.len() })
+        for newer in unread.iter().filter_map(|(_, newer)| newer.as_ref()) {
+            named.extend(holes.below(newer.tree)?.map(|what| (newer.record.ordinal, what)));
+        }
+        for (ordinal, what) in named.into_iter().rev() {
+            is_explained = true;
+            faults.push(format!("checkpoint {ordinal}: {what}"));
+        }
+        // Without a place in a checkpoint the error itself is told.
+        faults.extend(unread.first().filter(|_| !is_explained).map(|(error, _)| error.fact()));
+        Ok(())
     }
 
     /// Returns true if `path`, or something below it, changed between a checkpoint and the next one, or now.

@@ -6,6 +6,7 @@ pub(crate) mod branches;
 pub mod checkpoint;
 mod commits;
 mod count;
+pub mod damage;
 pub mod diff;
 pub(crate) mod dropped;
 pub mod find;

@@ -47,7 +47,7 @@ impl Catalog {
         // A fetched one is found by its id alone: its number and label count only where it was recorded.
         found.extend(parsed.as_id().map_or_else(Vec::new, |id| matches(&id, &foreign)));
         match found.as_slice() {
-            [one] => match self.lost_after(&parsed, one, &known) {
+            [one] => match self.lost_after(&parsed, one, &known)? {
                 Some(lost) => {
                     let text =
                         format!("a newer checkpoint than {} cannot be read any more: {lost}", one.record.ordinal);
@@ -82,7 +82,9 @@ impl Catalog {
                 format!("checkpoint {}{label} was dropped on {time} by `{}`", gone.n, gone.rule),
             );
         }
-        if let Some(lost) = self.lost_with(parsed, known) {
+        // Where the log cannot be read, what is known answers.
+        let broken = self.broken(known).unwrap_or_else(|_| known.broken.clone());
+        if let Some(lost) = self.lost_with(parsed, known, &broken) {
             let text = format!("checkpoint `{selector}` may be one that cannot be read any more: {lost}");
             return Error::new(Code::StoreDamaged, text).hint("`piton doctor` says what is damaged and how to mend it");
         }
@@ -108,9 +110,9 @@ impl Catalog {
     }
 
     /// Returns the ref that cannot be read and may have kept what a selector names.
-    fn lost_with<'k>(&self, parsed: &Selector, known: &'k AllCheckpoints) -> Option<&'k str> {
+    fn lost_with<'b>(&self, parsed: &Selector, known: &AllCheckpoints, broken: &'b [String]) -> Option<&'b str> {
         let branches = self.branch_prefix();
-        known.broken.iter().map(String::as_str).find(|line| {
+        broken.iter().map(String::as_str).find(|line| {
             let name = line.split(": ").next().unwrap_or_default();
             // A leaf says its number in its name; a branch is of a run, and holds whatever that recorded.
             let run = name.strip_prefix(&branches);
@@ -130,16 +132,16 @@ impl Catalog {
     }
 
     /// Returns the ref that cannot be read and may have kept a newer checkpoint than the one that so many steps back leads to.
-    fn lost_after<'k>(&self, parsed: &Selector, found: &Checkpoint, known: &'k AllCheckpoints) -> Option<&'k str> {
-        let Selector::Back(_) = parsed else { return None };
+    fn lost_after(&self, parsed: &Selector, found: &Checkpoint, known: &AllCheckpoints) -> Result<Option<String>> {
+        let Selector::Back(_) = parsed else { return Ok(None) };
         let passed_over = [CheckpointKind::PreRestore, CheckpointKind::Turn];
         let prefixes = passed_over.map(|kind| format!("{}{}/", self.leaf_prefix(), kind.as_str()));
-        known.broken.iter().map(String::as_str).find(|line| {
+        Ok(self.broken(known)?.into_iter().find(|line| {
             let name = line.split(": ").next().unwrap_or_default();
             let counts = !prefixes.iter().any(|prefix| name.starts_with(prefix));
             // A branch holds whatever its run recorded.
             counts && (name.starts_with(&self.branch_prefix()) || number_in(name) > Some(found.record.ordinal))
-        })
+        }))
     }
 
     /// Returns the checkpoint that a selector would name if retention had not dropped it.

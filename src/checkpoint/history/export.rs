@@ -19,8 +19,9 @@ impl Catalog {
     /// `no-such-checkpoint` for a path that it does not hold; `bad-path` for a directory in which piton keeps its own files, and one in a
     /// `.git`; `conflict` when the directory holds something; `store-damaged`, `disk-full`, `permission`.
     pub fn export(&self, checkpoint: &Checkpoint, select: &[RelPath], dir: &Path) -> Result<Outcome> {
+        let blamed = |error| self.blamed(error, &[checkpoint]);
         for path in select.iter().filter(|path| !path.is_root()) {
-            if !self.is_held(checkpoint, path)? {
+            if !self.is_held(checkpoint, path).map_err(blamed)? {
                 return Err(refusal(checkpoint.record.ordinal, path.to_path()));
             }
         }
@@ -28,7 +29,7 @@ impl Catalog {
         let real = resolved(dir)?;
         self.home.own_dirs().iter().try_for_each(|own| refuse_own(&real, own))?;
         refuse_git(&real)?;
-        let (manifest, _) = self.contents(checkpoint)?;
+        let (manifest, _) = self.contents(checkpoint).map_err(blamed)?;
         crate::worktree::restore::export(&real, &manifest, select, &Blobs(self.store.reader()?))
     }
 }

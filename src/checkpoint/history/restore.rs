@@ -12,7 +12,9 @@ use super::blobs::Blobs;
 use super::interrupted::refusal;
 use super::journal::{Line, OperationEnd, OperationStart, quoted, unquoted};
 use super::request::{Preview, Restore, RestoreStage, Restored, Resume};
+use super::target::incomplete;
 use crate::checkpoint::capture::capturer::Capturer;
+use crate::checkpoint::catalog::diff::LiveSide;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::locked::Locked;
 use crate::error::{Code, Error, Result};
@@ -43,7 +45,7 @@ impl Capturer {
         let planned: BTreeSet<&RelPath> = plan.touched().collect();
         let mut changes = catalog.changes(present.root, loaded.checkpoint.tree, &present.fresh)?;
         changes.retain(|change| planned.contains(&change.path));
-        let stat = catalog.stat(&changes)?;
+        let stat = catalog.stat(&changes, LiveSide::Old).map_err(incomplete)?;
         let externals = catalog.externals_after(&loaded.checkpoint)?;
         let warnings = catalog.target_warnings(&loaded.coverage);
         let digest = restore.digest(&plan)?;

@@ -142,10 +142,11 @@ impl Catalog {
     }
 }
 
-fn incomplete(error: Error) -> Error {
+/// Returns the error of a target that cannot be read whole.
+pub(super) fn incomplete(error: Error) -> Error {
     match error.code() {
         Code::StoreDamaged | Code::NoSuchCheckpoint => {
-            Error::new(Code::IncompleteCheckpoint, format!("the checkpoint cannot be read whole: {}", error.text()))
+            Error::new(Code::IncompleteCheckpoint, format!("the checkpoint cannot be read whole: {}", error.fact()))
                 .hint("nothing was changed; choose another checkpoint")
                 .caused_by(error)
         }

@@ -6,27 +6,30 @@
 //! possible there is no repair.
 
 mod derive;
+mod records;
+
+pub(crate) use records::{gone_from, of_listed};
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::home::Home;
 use super::lock::WorkspaceLock;
-use super::state::WorkspaceState;
 use super::workspace::Workspace;
 use crate::checkpoint::catalog::ref_name::is_ref_name;
-use crate::checkpoint::history::journal::Journal;
-use crate::checkpoint::history::operations::History;
-use crate::error::{Code, Error, IoContext, Result};
+use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
-use crate::store::health::Ailment;
-use crate::store::{Holes, RefEntry, Store, log};
+use crate::store::health::{Ailment, ProvenObjects};
+use crate::store::{Holes, RefEntry, Store};
 
 /// The longest wait for a process at work in a workspace.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The beginnings of all names that piton gives to refs.
+const PREFIXES: [&str; 3] = ["refs/heads/", "refs/piton/", "refs/piton-remotes/"];
 
 /// A damage that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,11 +201,11 @@ pub struct Finding {
     pub repair: Option<Repair>,
 }
 
-/// Looks at every workspace of a home.
+/// Looks at every workspace of a home. `proven` has the objects that were read before.
 ///
 /// # Errors
 /// When refs or records cannot be listed.
-pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
+pub fn check(home: &Home, store: &Store, proven: &ProvenObjects) -> Result<Vec<Finding>> {
     let refs = store.refs("refs/")?;
     let known: BTreeSet<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
     let (mut by_workspace, mut findings) = (BTreeMap::<String, Vec<RefEntry>>::new(), Vec::new());
@@ -221,7 +224,6 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
         findings.push(Finding { workspace: id.clone(), damage, repair: None });
     }
     let pack = |ailment: Ailment| Damage::Pack { what: ailment.to_string() };
-    let proven = store.read_everything()?;
     let (mut every, mut holes) = (derive::StoredCommits::default(), store.holes());
     let packs = store.pack_ailments()?.into_iter().map(pack);
     let packs = packs.chain(proven.sentence().map(|what| Damage::Pack { what }));
@@ -240,7 +242,7 @@ pub fn check(home: &Home, store: &Store) -> Result<Vec<Finding>> {
         // A listing from before the lock was held may be stale.
         let (named, numbers) = (HashMap::new(), HashMap::new());
         let mut look = WorkspaceCheck { store, id: &id, found: Vec::new(), named, numbers };
-        for prefix in ["refs/heads/", "refs/piton/", "refs/piton-remotes/"] {
+        for prefix in PREFIXES {
             store.refs(&format!("{prefix}{id}/"))?.iter().for_each(|entry| look.at_ref(entry));
         }
         look.at_parents();
@@ -282,11 +284,16 @@ pub fn repair(home: &Home, store: &Store, finding: &Finding) -> Result<()> {
 
 /// Returns the workspace in a ref's name; `None` for names that are not piton's.
 fn owner(name: &str) -> Option<&str> {
-    let rest =
-        ["refs/heads/", "refs/piton/", "refs/piton-remotes/"].iter().find_map(|start| name.strip_prefix(start))?;
+    let rest = PREFIXES.iter().find_map(|start| name.strip_prefix(start))?;
     let (id, rest) = rest.split_once('/')?;
     let is_id = id.len() == 16 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     (is_id && !rest.is_empty()).then_some(id)
+}
+
+/// A checkpoint that some ref names.
+struct NamedCheckpoint {
+    record: Arc<Record>,
+    parents: Vec<ObjectId>,
 }
 
 /// A look at one workspace.
@@ -297,7 +304,7 @@ struct WorkspaceCheck<'s> {
     /// Each with the ref that it is about.
     found: Vec<(Damage, Option<String>)>,
     /// The checkpoints that some ref names, itself or by what comes from it.
-    named: HashMap<ObjectId, Record>,
+    named: HashMap<ObjectId, NamedCheckpoint>,
     /// The first checkpoint that was found with each ordinal.
     numbers: HashMap<u64, ObjectId>,
 }
@@ -340,103 +347,40 @@ impl WorkspaceCheck<'_> {
                 return self.say(Damage::Gap { name: name.to_owned(), id }, None);
             };
             let Some(record) = Record::parse(&commit.message) else { return };
-            if record.workspace == self.id && self.numbers.insert(record.ordinal, id).is_some_and(|other| other != id) {
-                self.say(Damage::Twice { ordinal: record.ordinal }, None);
-            }
-            self.named.insert(id, record);
             next = commit.parents.first().copied().filter(|_| is_branch);
+            self.know(id, NamedCheckpoint { record: Arc::new(record), parents: commit.parents });
         }
+    }
+
+    fn know(&mut self, id: ObjectId, named: NamedCheckpoint) {
+        let ordinal = named.record.ordinal;
+        let is_own = named.record.workspace == self.id;
+        if is_own && self.numbers.insert(ordinal, id).is_some_and(|other| other != id) {
+            self.say(Damage::Twice { ordinal }, None);
+        }
+        self.named.insert(id, named);
     }
 
     /// Checks the parents of leaves: a branch must name each. Fetched leaves may come without their branch.
     fn at_parents(&mut self) {
         let is_leaf = |record: &Record| record.workspace == self.id && !record.kind.is_typed();
-        let leaves = self.named.iter().filter(|(_, record)| is_leaf(record));
-        let leaves: Vec<(ObjectId, u64)> = leaves.map(|(id, record)| (*id, record.ordinal)).collect();
-        let mut said = BTreeSet::new();
-        for (leaf, ordinal) in leaves {
-            let parents = self.store.read_commit(&leaf).map(|commit| commit.parents).unwrap_or_default();
-            for id in parents {
-                if !self.named.contains_key(&id) && said.insert(id) {
-                    self.must_be(&format!("checkpoint {ordinal}"), id);
-                }
-            }
+        let leaves = self.named.values().filter(|named| is_leaf(&named.record));
+        let parents = leaves.flat_map(|leaf| leaf.parents.iter().map(|id| (*id, leaf.record.ordinal)));
+        let unnamed: BTreeMap<ObjectId, u64> = parents.filter(|(id, _)| !self.named.contains_key(id)).collect();
+        for (id, ordinal) in unnamed {
+            self.must_be(&format!("checkpoint {ordinal}"), id);
         }
     }
 
     /// Checks everything that the trees of named checkpoints name.
     fn at_contents(&mut self, holes: &mut Holes<'_>) -> Result<()> {
-        let mut named: Vec<(u64, ObjectId)> = self.named.iter().map(|(id, record)| (record.ordinal, *id)).collect();
+        let mut named: Vec<(u64, ObjectId)> =
+            self.named.iter().map(|(id, named)| (named.record.ordinal, *id)).collect();
         named.sort_unstable();
         for (ordinal, id) in named {
             let Ok(commit) = self.store.read_commit(&id) else { continue };
             if let Some(what) = holes.below(commit.tree)? {
                 self.say(Damage::Hole { ordinal, what }, None);
-            }
-        }
-        Ok(())
-    }
-
-    fn at_log(&mut self, dir: &Path) -> Result<()> {
-        let path = dir.join("log");
-        let bytes = match std::fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            read => read.at("reading", &path)?,
-        };
-        let mut last = BTreeMap::new();
-        for record in log::decode(&bytes).0 {
-            last.insert(record.name, record.new);
-        }
-        for (name, id) in last {
-            let stands = self.store.refs(&name)?.into_iter().any(|entry| entry.name == name && entry.target.is_ok());
-            if !stands && owner(&name) == Some(self.id) {
-                // Reported once, with the repair.
-                self.found.retain(|(_, about)| about.as_deref() != Some(name.as_str()));
-                self.say(Damage::NotFromLog { name: name.clone(), id }, Some(&name));
-            }
-        }
-        Ok(())
-    }
-
-    fn at_state(&mut self, dir: &Path) -> Result<()> {
-        let path = dir.join("state.json");
-        let bytes = match std::fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            read => read.at("reading", &path)?,
-        };
-        let state: WorkspaceState = match serde_json::from_slice(&bytes) {
-            Ok(state) => state,
-            Err(error) => {
-                self.say(Damage::Records { what: format!("the state file cannot be read: {error}") }, None);
-                return Ok(());
-            }
-        };
-        for (run, detached) in state.detached {
-            if owner(&detached.branch) != Some(self.id) || !is_ref_name(&detached.branch) {
-                self.say(Damage::OddName { name: detached.branch.clone() }, None);
-            }
-            for from in detached.points() {
-                self.must_be(&format!("the state of run {run}"), from);
-            }
-        }
-        Ok(())
-    }
-
-    fn at_journal(&mut self, dir: &Path) -> Result<()> {
-        let contents = Journal::in_dir(dir).read()?;
-        if contents.damaged > 0 {
-            let what = format!("the journal has {} damaged lines, which are passed over", contents.damaged);
-            self.say(Damage::Records { what }, None);
-        }
-        let history = History::of(contents);
-        if let Some(begin) = &history.interrupted {
-            self.must_be("the interrupted restore", begin.target);
-            self.must_be("the interrupted restore", begin.pre_restore);
-        }
-        // Retention may have dropped older steps, but not these.
-        for (step, what) in [(history.undo.last(), "the next undo"), (history.redo.last(), "the next redo")] {
-            if let Some(step) = step {
-                self.must_be(what, step.to);
             }
         }
         Ok(())

@@ -98,7 +98,7 @@ impl Catalog {
         }
         let mut rows: Vec<ListedRun> = rows.into_values().collect();
         rows.sort_by(|a, b| (&a.since, a.first).cmp(&(&b.since, b.first)));
-        Ok((rows, all.broken.clone()))
+        Ok((rows, self.broken(&all)?))
     }
 
     /// Lists the runs that have files.

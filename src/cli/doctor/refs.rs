@@ -17,7 +17,8 @@ use crate::sys::clock::boot_id;
 pub(super) fn doctor(context: &Context, puts_back: bool) -> Result<Exit> {
     let store = Store::open(context.home.path())?;
     store.recover(&context.home.workspaces(), &boot_id())?;
-    let mut findings = check(&context.home, &store)?;
+    let proven = super::store::reading(&store, context.json)?;
+    let mut findings = check(&context.home, &store, &proven)?;
     if !context.json {
         print::data(&text(&findings))?;
     }
@@ -36,7 +37,7 @@ pub(super) fn doctor(context: &Context, puts_back: bool) -> Result<Exit> {
                 Err(error) => print::warning(&error.text()),
             }
         }
-        findings = check(&context.home, &store)?;
+        findings = check(&context.home, &store, &proven)?;
     }
     let left = findings.iter().any(|finding| finding.damage.is_harm());
     if context.json {

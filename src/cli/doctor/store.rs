@@ -4,11 +4,13 @@ use super::ground::private;
 use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::checkpoint::records::validate::{Damage, Finding, check as check_refs};
 use crate::checkpoint::{Home, records::health, records::mishaps};
+use crate::cli::context::Context;
 use crate::cli::print::{mishap, path};
-use crate::error::Code;
+use crate::cli::progress::Progress;
+use crate::error::{Code, Result};
 use crate::model::text::count;
 use crate::store::Store;
-use crate::store::health::Ailment;
+use crate::store::health::{Ailment, ProvenObjects};
 
 /// The most refs and packs that are listed one by one.
 const SHOWN: usize = 20;
@@ -30,7 +32,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     if dir.symlink_metadata().is_err() {
         report.note("store", "there is none yet; the first checkpoint makes it");
     } else if private(&dir, 0o700, "store", report) {
-        examine(home, report);
+        examine(at.context, report);
     }
     records(home, report);
     let told = mishaps::newest(home);
@@ -49,7 +51,14 @@ pub(super) fn waits(home: &Home) -> bool {
     health::records(home).is_ok_and(|records| !records.unapplied.is_empty())
 }
 
-fn examine(home: &Home, report: &mut DoctorReport) {
+/// Reads every object, and counts them on a terminal.
+pub(super) fn reading(store: &Store, as_json: bool) -> Result<ProvenObjects> {
+    let mut progress = Progress::new(as_json);
+    store.read_everything(&mut |objects| progress.tell(|| format!("{} read", count(objects, "object"))))
+}
+
+fn examine(context: &Context, report: &mut DoctorReport) {
+    let home = &context.home;
     let store = match Store::open(home.path()) {
         Ok(store) => store,
         Err(error) => {
@@ -57,7 +66,10 @@ fn examine(home: &Home, report: &mut DoctorReport) {
             return report.open("store", error.text(), "see the message; nothing was changed");
         }
     };
-    let looked = store.read_everything().and_then(|proven| Ok((proven, store.ailments()?, check_refs(home, &store)?)));
+    let looked = reading(&store, context.json).and_then(|proven| {
+        let (ailments, findings) = (store.ailments()?, check_refs(home, &store, &proven)?);
+        Ok((proven, ailments, findings))
+    });
     let (proven, ailments, findings) = match looked {
         Ok(looked) => looked,
         Err(error) => {

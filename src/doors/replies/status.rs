@@ -54,7 +54,7 @@ pub fn watching(watcher: &WatcherStatus) -> WatchingBlock {
 /// Returns the errors of listing the checkpoints.
 pub fn status(timeline: &mut Timeline, damages: Vec<String>) -> Result<StatusFacts, Error> {
     let known = timeline.catalog().all()?;
-    let (all, mut broken) = (known.checkpoints.as_slice(), known.broken.clone());
+    let (all, mut broken) = (known.checkpoints.as_slice(), timeline.catalog().broken(&known)?);
     for damage in damages {
         if !broken.contains(&damage) {
             broken.push(damage);

@@ -162,10 +162,12 @@ pub(super) fn runs(timeline: &mut Timeline) -> Result<RunListReply> {
 /// Returns the error of what could not be done.
 pub(super) fn show(timeline: &mut Timeline, sha: &str) -> Result<ShowReply> {
     let checkpoint = timeline.catalog().resolve(sha)?;
-    let (manifest, coverage) = timeline.catalog().contents(&checkpoint)?;
+    let catalog = timeline.catalog();
+    let contents = catalog.contents(&checkpoint).map_err(|error| catalog.blamed(error, &[&checkpoint]));
+    let ((manifest, coverage), damage) = (contents?, catalog.damage_of(&checkpoint)?);
     let files = manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir);
     Ok(ShowReply {
-        checkpoint: contents::shown(&checkpoint, &manifest, &coverage),
+        checkpoint: contents::shown(&checkpoint, &manifest, &coverage, damage.as_deref()),
         paths: List::of_paths(files.map(|(path, _)| path)),
     })
 }
@@ -178,15 +180,18 @@ pub(super) fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>)
     let select = paths(timeline, diff.paths.as_deref())?;
     let from = timeline.catalog().resolve(&diff.from)?;
     let to = diff.to.as_deref().map(|to| timeline.catalog().resolve(to)).transpose()?;
-    let mut changes = match &to {
-        Some(to) => timeline.catalog().changes_between(&from, to)?,
-        None => {
-            let present = timeline.present(control)?;
-            timeline.catalog().changes_to_present(&from, &present)?
-        }
+    let present = if to.is_none() { Some(timeline.present(control)?) } else { None };
+    let catalog = timeline.catalog();
+    let changes = match (&to, &present) {
+        (Some(to), _) => catalog.changes_between(&from, to),
+        (None, Some(present)) => catalog.changes_to_present(&from, present),
+        (None, None) => Ok(Vec::new()),
     };
-    changes.retain(|change| select.is_empty() || select.iter().any(|path| change.path.starts_with(path)));
-    contents::diff(timeline, &from, to.as_ref(), &changes)
+    let compared = changes.and_then(|mut changes| {
+        changes.retain(|change| select.is_empty() || select.iter().any(|path| change.path.starts_with(path)));
+        contents::diff(timeline, &from, to.as_ref(), &changes)
+    });
+    compared.map_err(|error| catalog.blamed(error, &contents::ends(&from, to.as_ref())))
 }
 
 /// Answers `rollback.preview`.
