@@ -71,8 +71,10 @@ impl Catalog {
     /// `disk-full`, `permission`: then no checkpoint can be taken.
     pub fn try_writing(&self) -> Result<()> {
         self.store.try_writing()?;
-        let locks =
-            [self.acquire_if_free("looking").map(drop), self.store.lock_shared("looking", Duration::ZERO).map(drop)];
+        let locks = [
+            while_nobody_writes(&self.workspace.dir, || Ok(())).map(drop),
+            self.store.lock_shared("looking", Duration::ZERO).map(drop),
+        ];
         // A lock that another process holds can be written.
         locks
             .into_iter()
