@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn lines_of_two_threads_come_whole() {
+        const LINES: usize = 2000;
         let (reader, writer) = pipe().unwrap();
         let output = Arc::new(Output { ready: Ready::of(&writer), ..Output::start(writer) });
-        const LINES: usize = 2000;
         // Long lines fill the pipe, and short ones are written at once where there is room.
         let threads: Vec<_> = [(b'l', 30_000), (b's', 20)]
             .into_iter()

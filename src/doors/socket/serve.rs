@@ -268,7 +268,7 @@ mod tests {
         let reading = std::thread::spawn(move || reader.read(&mut [0; 8]).unwrap());
         drop(Leaving(Arc::clone(&clients), 1));
         assert_eq!(reading.join().unwrap(), 0);
-        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        client.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         assert_eq!(client.read(&mut [0; 8]).unwrap(), 0);
         assert!(clients.lock().streams.is_empty());
     }

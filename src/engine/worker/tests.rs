@@ -14,7 +14,7 @@ use crate::model::path::RelPath;
 use crate::worktree::Target;
 
 /// The longest wait of a test.
-const WAIT: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_mins(1);
 
 /// A source of changes that reports what the test puts there; `None` stands for a bug.
 #[derive(Clone)]
