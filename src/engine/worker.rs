@@ -41,7 +41,10 @@ pub struct Worker {
 
 impl Worker {
     /// Starts the thread.
-    pub fn start(mut timeline: Timeline) -> Worker {
+    ///
+    /// # Errors
+    /// `internal` where the system has no thread left.
+    pub fn start(mut timeline: Timeline) -> Result<Worker> {
         let (queue, stop) = (Arc::new(Queue::default()), Arc::new(AtomicBool::new(false)));
         let watcher = SharedStatus::default();
         if timeline.workspace().scope == Scope::Tree {
@@ -55,13 +58,14 @@ impl Worker {
             idle: Idle::default(),
             last: None,
         };
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             while worker.guarded(WorkerLoop::run).is_none() {
                 worker.queue.done();
             }
             worker.guarded(|worker| idle::finish(&mut worker.timeline));
         });
-        Worker { queue, stop, watcher, thread }
+        let failed = |error| Error::new(Code::Internal, format!("the workspace's worker cannot be started: {error}"));
+        Ok(Worker { queue, stop, watcher, thread: thread.map_err(failed)? })
     }
 
     /// Puts a job in the queue.
