@@ -204,7 +204,15 @@ const HARMS: &[Harm] = &[
         &["undo --preview"],
         true,
     ),
-    ("a bad line in the journal", bad_last_line, &["undo --preview", "undo --preview --json"], true),
+    (
+        "a bad line in the journal",
+        |at| {
+            bad_last_line(at);
+            Some(())
+        },
+        &["undo --preview", "undo --preview --json"],
+        true,
+    ),
     (
         "garbage for a ref",
         |at| {
@@ -226,7 +234,7 @@ const HARMS: &[Harm] = &[
 ];
 
 /// Flips a bit of the line that says that the last restore has ended, and of the one that says that it began.
-fn bad_last_line(at: &Place) -> Option<()> {
+fn bad_last_line(at: &Place) {
     let path = at.record("journal");
     let mut bytes = std::fs::read(&path).unwrap();
     let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').collect();
@@ -234,7 +242,6 @@ fn bad_last_line(at: &Place) -> Option<()> {
         bytes[end - 3] ^= 1;
     }
     put(&path, &bytes);
-    Some(())
 }
 
 /// Of damage something is said, in the data or beside them.
@@ -286,9 +293,9 @@ fn a_list_names_the_damaged_checkpoint_and_no_other() {
             let place = Place::new();
             let Some(path) = place.loose(of) else { return };
             if is_missing {
-                std::fs::remove_file(&path).unwrap()
+                std::fs::remove_file(&path).unwrap();
             } else {
-                flip(&path)
+                flip(&path);
             }
             for round in 0..2 {
                 let listed = place.lab.piton(&["list", "--json"]);
