@@ -2,21 +2,16 @@
 //!
 //! One mark says that an engine has a workspace open. Each run has another, which its clients' sessions share.
 
-use std::fs::{File, FileTimes, TryLockError};
+use std::fs::{File, FileTimes};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use crate::error::{IoContext, Result};
-use crate::sys::fs::lock::{FileLock, Mode};
+use crate::sys::fs::durable::open_private;
+use crate::sys::share::{is_shared, share};
 
 /// The mark of the guarding, in the directory of a workspace's records.
 const MARK: &str = "guarded";
-
-/// The time for which somebody who looks at the mark is waited for.
-const LOOKED_AT: Duration = Duration::from_millis(100);
-
-/// The pause between two attempts.
-const BETWEEN: Duration = Duration::from_millis(1);
 
 /// Returns the mark of the guarding of the workspace whose records are in `dir`.
 pub fn guard_mark(dir: &Path) -> PathBuf {
@@ -25,7 +20,7 @@ pub fn guard_mark(dir: &Path) -> PathBuf {
 
 /// A part of this process in some work; it ends with the value.
 pub struct WorkMark {
-    _lock: FileLock,
+    _file: File,
 }
 
 impl WorkMark {
@@ -34,10 +29,10 @@ impl WorkMark {
     /// # Errors
     /// Returns the errors of making and locking the mark.
     pub fn set(mark: &Path) -> Result<WorkMark> {
-        let lock = FileLock::acquire(mark, Mode::Shared, "a mark", LOOKED_AT)?;
+        let file = open_private(mark).at("making the mark", mark)?;
         let now = FileTimes::new().set_modified(SystemTime::now());
-        File::options().write(true).open(mark).and_then(|file| file.set_times(now)).at("touching", mark)?;
-        Ok(WorkMark { _lock: lock })
+        share(&file).and_then(|()| file.set_times(now)).at("setting the mark", mark)?;
+        Ok(WorkMark { _file: file })
     }
 }
 
@@ -52,25 +47,27 @@ pub enum AtWork {
     Now,
 }
 
-/// Looks at a mark. Where its lock cannot be tried, the answer is the lesser one: when somebody began last.
+/// Looks at a mark. Where its lock cannot be asked about, the answer is the lesser one: when somebody began last.
 pub fn at_work(mark: &Path) -> AtWork {
     let began = || mark.metadata().and_then(|facts| facts.modified()).map_or(AtWork::Never, AtWork::Since);
-    let (Ok(file), Some(dir)) = (File::open(mark), mark.parent()) else { return began() };
-    // Those who look take turns, or two at once would take each other for one at work.
-    let (turn, until) = (File::open(dir), Instant::now() + LOOKED_AT);
-    let is_taken = |turn: &File| matches!(turn.try_lock(), Err(TryLockError::WouldBlock));
-    while turn.as_ref().is_ok_and(is_taken) && Instant::now() < until {
-        std::thread::sleep(BETWEEN);
-    }
-    match file.try_lock() {
-        Ok(()) | Err(TryLockError::Error(_)) => began(),
-        Err(TryLockError::WouldBlock) => AtWork::Now,
-    }
+    let Ok(file) = File::open(mark) else { return began() };
+    if is_shared(&file).unwrap_or(false) { AtWork::Now } else { began() } // said above
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    /// Waits until nobody is at work: a process that another test is starting holds a copy of a lock until its `exec`.
+    fn ends(mark: &Path) -> bool {
+        let until = Instant::now() + Duration::from_mins(1);
+        while at_work(mark) == AtWork::Now && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        matches!(at_work(mark), AtWork::Since(_))
+    }
 
     #[test]
     fn a_mark_stands_as_long_as_somebody_is_at_work() {
@@ -81,7 +78,7 @@ mod tests {
         drop(one);
         assert_eq!(at_work(&mark), AtWork::Now);
         drop(other);
-        assert!(matches!(at_work(&mark), AtWork::Since(_)));
+        assert!(ends(&mark));
     }
 
     #[test]
@@ -89,6 +86,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mark = guard_mark(dir.path());
         drop(WorkMark::set(&mark).unwrap());
+        assert!(ends(&mark));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| (0..200).for_each(|_| assert!(matches!(at_work(&mark), AtWork::Since(_)))));

@@ -12,4 +12,5 @@ pub(super) mod memory;
 pub mod mount;
 pub mod nameless;
 pub(super) mod process;
+pub mod share;
 pub mod writeback;
