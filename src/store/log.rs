@@ -11,13 +11,16 @@
 //! Name and bytes have their lengths before them. Bytes after the last whole record were never answered and are cut
 //! off.
 //!
+//! A process that is killed between the two leaves a record whose ref did not move. The next writer moves it
+//! ([`Store::complete`]): it was not answered, but it is whole.
+//!
 //! *Invariant:* there is one writer at a time, the holder of the workspace's lock. *Invariant:* refs are deleted only
 //! after a flush, so that no record brings one back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -236,6 +239,32 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Returns the last whole record of a log. Only the heads of the others are read.
+fn last(path: &Path) -> Result<Option<Record>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io(error, "opening the log", path)),
+    };
+    let size = file.metadata().at("looking at the log", path)?.len().min(CAP);
+    let (mut at, mut found) = (0, None);
+    let mut head = [0; HEAD];
+    while at + HEAD as u64 <= size {
+        file.read_exact_at(&mut head, at).at("reading the log", path)?;
+        let length = HEAD as u64 + u64::from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]));
+        if head[..4] != *MAGIC || at + length > size {
+            break;
+        }
+        found = Some((at, length));
+        at += length;
+    }
+    let Some((at, length)) = found else { return Ok(None) };
+    let mut bytes = vec![0; length as usize];
+    file.read_exact_at(&mut bytes, at).at("reading the log", path)?;
+    // A damaged one was never answered, or is reported by `doctor`.
+    Ok(decode(&bytes).0.pop())
+}
+
 impl Store {
     /// Makes the content of a log durable elsewhere, and empties it.
     ///
@@ -261,6 +290,25 @@ impl Store {
         loose::sync_files(&dirs)?;
         log.cut(0)?;
         log.file.sync_data().at("syncing the log", &log.path)
+    }
+
+    /// Moves the ref of a log's last record, if the writer was killed before it did that. Each writer calls this before
+    /// it lists refs, so that only the last record can be so. The caller holds the lock of the log's workspace.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`, `store-locked`. The record stays, and the next process tries again.
+    pub fn complete(&self, path: &Path) -> Result<()> {
+        let Some(record) = last(path)? else { return Ok(()) };
+        // A ref that cannot be read is damage, which is not to be overwritten here.
+        if record.old == Some(record.new) || self.target(&record.name).unwrap_or(Some(record.new)) != record.old {
+            return Ok(());
+        }
+        let _shared = self.lock_shared("completing", PATIENCE)?;
+        for (id, bytes) in &record.objects {
+            loose::put_back(self.git_dir(), id, bytes)?;
+        }
+        tracing::info!(name = record.name, "a killed process had not moved the ref of its checkpoint");
+        self.update_ref(&record.name, record.old, record.new)
     }
 
     /// Applies all logs below `workspaces`, if this is the first process since the machine was started.

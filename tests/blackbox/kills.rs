@@ -143,6 +143,11 @@ fn at_random_moments() {
         killed_after(command, &input, Duration::from_micros(random.below(12_000)));
         let status = lab.piton(&["status", "--json"]);
         assert_eq!(status.code, 0, "round {round}: {status:?}");
+        // Nothing that a kill leaves behind is called damage.
+        for look in [&["list"][..], &["doctor", "--refs"]] {
+            let said = lab.piton(look);
+            assert_eq!(said.code, 0, "round {round}: {look:?} {said:?}");
+        }
         if status.json()["interrupted"].as_array().is_some_and(|list| !list.is_empty()) {
             assert!(restores, "round {round}: {status:?}");
             interrupted += 1;

@@ -97,10 +97,22 @@ impl Catalog {
         Ok(broken)
     }
 
+    /// Returns the ref that the last writer did not move, because it was killed. The next writer moves it.
+    ///
+    /// # Errors
+    /// As [`Catalog::broken`].
+    pub(super) fn unmoved(&self) -> Result<Option<String>> {
+        let gone = gone_from(&self.workspace.id, &self.workspace.dir, &|prefix| self.refs(prefix))?;
+        Ok(gone.into_iter().find_map(|(name, _, is_last)| is_last.then_some(name)))
+    }
+
     /// Returns the refs that the log has moved and that are not there, while no process writes.
     fn gone_refs(&self) -> Result<Vec<(String, ObjectId)>> {
-        let look =
-            |refs: &dyn Fn(&str) -> Result<Vec<RefEntry>>| gone_from(&self.workspace.id, &self.workspace.dir, refs);
+        // The last one of the log is no damage: its writer may have been killed, or is at work.
+        let look = |refs: &dyn Fn(&str) -> Result<Vec<RefEntry>>| {
+            let gone = gone_from(&self.workspace.id, &self.workspace.dir, refs)?;
+            Ok(gone.into_iter().filter_map(|(name, id, is_last)| (!is_last).then_some((name, id))).collect::<Vec<_>>())
+        };
         let found = look(&|prefix| self.refs(prefix))?;
         if found.is_empty() {
             return Ok(found);

@@ -92,6 +92,10 @@ impl Catalog {
             // Another process may have moved refs since.
             self.refs.borrow_mut().clear();
             *self.log.borrow_mut() = None;
+            if let Err(error) = self.store.complete(&self.workspace.dir.join("log")) {
+                // Only the killed process's own checkpoint waits for it, and nobody was told of that one.
+                tracing::warn!(%error, "the checkpoint of a killed process is not completed yet");
+            }
         }
         *self.held.borrow_mut() = lock.held();
         Ok(lock)

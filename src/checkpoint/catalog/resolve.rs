@@ -94,6 +94,10 @@ impl Catalog {
                     .hint("`piton checkpoint` takes one")
             }
             Selector::Ordinal(_) | Selector::Digits(_) => match parsed.ordinal() {
+                Some(n) if self.unmoved().is_ok_and(|name| name.as_deref().and_then(number_in) == Some(n)) => {
+                    let text = format!("piton was killed before checkpoint {n} was finished");
+                    Error::new(Code::NoSuchCheckpoint, text).hint("the next checkpoint finishes it")
+                }
                 Some(n) if n > 0 && n < self.next_ordinal(known) => {
                     none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
                 }

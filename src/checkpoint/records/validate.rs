@@ -93,6 +93,13 @@ pub enum Damage {
         /// The commit to which the log's last record of it moved it.
         id: ObjectId,
     },
+    /// The last record of the log has not moved its ref: its writer was killed. The next checkpoint moves it.
+    Unmoved {
+        /// The ref's full name.
+        name: String,
+        /// The commit to which it will be moved.
+        id: ObjectId,
+    },
     /// Two checkpoints have one number.
     Twice {
         /// The number.
@@ -122,7 +129,7 @@ pub enum Damage {
 impl Damage {
     /// Returns true if something is lost, or will be missing; other findings are only for information.
     pub fn is_harm(&self) -> bool {
-        !matches!(self, Damage::Orphans { .. } | Damage::OddName { .. } | Damage::Busy)
+        !matches!(self, Damage::Orphans { .. } | Damage::OddName { .. } | Damage::Unmoved { .. } | Damage::Busy)
     }
 
     /// Returns a word for programs.
@@ -137,6 +144,7 @@ impl Damage {
             Damage::Lost { .. } => "lost",
             Damage::Unnamed { .. } => "unnamed",
             Damage::NotFromLog { .. } => "not-from-log",
+            Damage::Unmoved { .. } => "unmoved",
             Damage::Twice { .. } => "twice",
             Damage::Records { .. } => "records",
             Damage::Hole { .. } => "hole",
@@ -166,6 +174,9 @@ impl fmt::Display for Damage {
                 write!(f, "{what} names checkpoint {}, which is there, and which no ref names", id.short())
             }
             Damage::NotFromLog { name, id } => write!(f, "the log has `{name}` at {}; it is not there", id.short()),
+            Damage::Unmoved { name, id } => {
+                write!(f, "piton was killed before it moved `{name}` to {}; the next checkpoint moves it", id.short())
+            }
             Damage::Twice { ordinal } => write!(f, "two checkpoints have the number {ordinal}"),
             Damage::Records { what } => write!(f, "{what}"),
             Damage::Hole { ordinal, what } => write!(f, "checkpoint {ordinal} is damaged: {what}"),

@@ -212,6 +212,49 @@ fn unsynced_checkpoints_are_lost_as_a_whole_and_harm_no_others() {
 }
 
 #[test]
+fn a_ref_that_a_killed_writer_did_not_move_is_moved_and_no_other() {
+    let temp = tempfile::tempdir().unwrap();
+    let store = Store::open(temp.path()).unwrap();
+    let path = temp.path().join("log");
+    let land = |name: &str, text: &str, expect: Option<ObjectId>| {
+        let (mut log, batch) = (Log::open(&path).unwrap(), store.batch().unwrap());
+        let commit = NewCommit { tree: ObjectId::EMPTY_TREE, parents: &[], message: text, time_ms: 0 };
+        let new = batch.put_commit(&commit).unwrap();
+        batch.land(&store, Landing { log: &mut log, name, expect, new, synced: true }).unwrap();
+        new
+    };
+    store.complete(&path).unwrap();
+    let (leaf, branch) = ("refs/piton/w/auto/1", "refs/heads/w/r");
+    let one = land(leaf, "one", None);
+    let two = land(branch, "two", None);
+    let three = land(branch, "three", Some(two));
+    let is_at = |name: &str, id| assert_eq!(store.target(name), Ok(id));
+    // Killed before the branch was moved, and before the objects were written.
+    store.put_ref(branch, two).unwrap();
+    std::fs::remove_file(loose::path_of(store.git_dir(), &three)).unwrap();
+    // That of an earlier record was removed by somebody, which is not for a writer to judge.
+    store.delete_ref(leaf, one).unwrap();
+    store.complete(&path).unwrap();
+    is_at(branch, Some(three));
+    is_at(leaf, None);
+    assert!(store.read_commit(&three).is_ok());
+    // Moved on since, or damaged: it stays.
+    store.put_ref(branch, one).unwrap();
+    store.complete(&path).unwrap();
+    is_at(branch, Some(one));
+    std::fs::write(store.git_dir().join(branch), "").unwrap();
+    store.complete(&path).unwrap();
+    assert!(store.target(branch).is_err());
+    // A torn tail is none.
+    let four = land(leaf, "four", None);
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    store.delete_ref(leaf, four).unwrap();
+    store.complete(&path).unwrap();
+    is_at(leaf, None);
+}
+
+#[test]
 fn refs_that_others_have_moved_since_stay() {
     let temp = tempfile::tempdir().unwrap();
     let store = Store::open(temp.path()).unwrap();

@@ -36,7 +36,7 @@ impl StoredCommits {
                 let to = leaf(found, workspace, name).or_else(|| tip(found, store, workspace, name));
                 to.map(|to| Repair { name: name.clone(), to })
             }
-            Damage::NotFromLog { name, id } if store.read_commit(id).is_ok() => {
+            Damage::NotFromLog { name, id } | Damage::Unmoved { name, id } if store.read_commit(id).is_ok() => {
                 Some(Repair { name: name.clone(), to: *id })
             }
             Damage::Unnamed { id, .. } => name_of(store, workspace, *id, broken)?.map(|name| Repair { name, to: *id }),

@@ -14,7 +14,8 @@ use crate::model::id::ObjectId;
 use crate::store::{RefEntry, Store, log};
 
 /// Returns the refs that the log of a workspace has moved and that are not there, with the commits that they named.
-/// `refs` lists the refs below a prefix.
+/// `refs` lists the refs below a prefix. The last of the log comes last, with `true`: its writer may have been killed
+/// before it moved the ref, and the next writer moves it.
 ///
 /// # Errors
 /// When the log cannot be read or refs cannot be listed.
@@ -22,21 +23,26 @@ pub(crate) fn gone_from(
     workspace: &str,
     dir: &Path,
     refs: &dyn Fn(&str) -> Result<Vec<RefEntry>>,
-) -> Result<Vec<(String, ObjectId)>> {
+) -> Result<Vec<(String, ObjectId, bool)>> {
     let path = dir.join("log");
     let bytes = match std::fs::read(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         read => read.at("reading", &path)?,
     };
-    let moved = log::decode(&bytes).0.into_iter().map(|record| (record.name, record.new));
-    let mut last: BTreeMap<String, ObjectId> = moved.filter(|(name, _)| owner(name) == Some(workspace)).collect();
-    if !last.is_empty() {
+    let records = log::decode(&bytes).0;
+    let last = records.last().map(|record| record.name.clone());
+    let moved = records.into_iter().map(|record| (record.name, record.new));
+    let mut gone: BTreeMap<String, ObjectId> = moved.filter(|(name, _)| owner(name) == Some(workspace)).collect();
+    if !gone.is_empty() {
         for start in PREFIXES {
             let there = refs(&format!("{start}{workspace}/"))?;
-            there.iter().filter(|entry| entry.target.is_ok()).for_each(|entry| _ = last.remove(&entry.name));
+            there.iter().filter(|entry| entry.target.is_ok()).for_each(|entry| _ = gone.remove(&entry.name));
         }
     }
-    Ok(last.into_iter().collect())
+    let is_last = |name: &String| last.as_ref() == Some(name);
+    let mut gone: Vec<_> = gone.into_iter().map(|(name, id)| (is_last(&name), name, id)).collect();
+    gone.sort();
+    Ok(gone.into_iter().map(|(is_last, name, id)| (name, id, is_last)).collect())
 }
 
 /// Looks at the records of one workspace, and compares them with the checkpoints that were listed. It reads no object
@@ -65,10 +71,16 @@ pub(crate) fn of_listed(store: &Store, id: &str, dir: &Path, listed: &[Checkpoin
 impl WorkspaceCheck<'_> {
     /// Names the refs that the log has moved and that are not there.
     pub(super) fn at_log(&mut self, dir: &Path) -> Result<()> {
-        for (name, id) in gone_from(self.id, dir, &|prefix| self.store.refs(prefix))? {
+        for (name, id, is_last) in gone_from(self.id, dir, &|prefix| self.store.refs(prefix))? {
             // Reported once, with the repair.
+            let before = self.found.len();
             self.found.retain(|(_, about)| about.as_deref() != Some(name.as_str()));
-            self.say(Damage::NotFromLog { name: name.clone(), id }, Some(&name));
+            let is_torn = self.found.len() < before;
+            let damage = match is_last && !is_torn {
+                true => Damage::Unmoved { name: name.clone(), id },
+                false => Damage::NotFromLog { name: name.clone(), id },
+            };
+            self.say(damage, Some(&name));
         }
         Ok(())
     }

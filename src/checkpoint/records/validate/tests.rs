@@ -187,15 +187,19 @@ fn detach(place: &Place, from: ObjectId) {
 #[test]
 fn checkpoints_of_the_log_are_put_back() {
     let mut place = place();
-    std::fs::write(place.timeline.workspace().path.join("file"), "logged\n").unwrap();
-    place.timeline.take(&Take::of(CheckpointKind::Manual, "local", "logged"), &|| Flow::Continue).unwrap();
     let name = format!("refs/piton/{}/manual/5", place.id());
-    for harm in [None, Some("")] {
+    let take = |place: &mut Place, label: &str| {
+        std::fs::write(place.timeline.workspace().path.join("file"), label).unwrap();
+        place.timeline.take(&Take::of(CheckpointKind::Manual, "local", label), &|| Flow::Continue).unwrap();
+    };
+    take(&mut place, "logged");
+    for (harm, later, word) in [(None, 0, "unmoved"), (Some(""), 0, "not-from-log"), (None, 1, "not-from-log")] {
+        (0..later).for_each(|_| take(&mut place, "a later one"));
         match harm {
             None => std::fs::remove_file(place.path(&name)).unwrap(),
             Some(content) => std::fs::write(place.path(&name), content).unwrap(),
         }
-        assert_eq!(place.words(), ["not-from-log"]);
+        assert_eq!(place.words(), [word], "{harm:?}, {later} later");
         repair(&place.home, place.timeline.store(), &place.look()[0]).unwrap();
         assert!(place.look().is_empty());
     }
