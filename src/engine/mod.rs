@@ -101,9 +101,7 @@ impl Engine {
         let rules = FollowedSettings::load(root, &self.home, &self.flags)?;
         let timeline = Timeline::open(&self.home, workspace.clone(), rules.in_force().policy.clone())?;
         let worker = Worker::start(timeline)?;
-        // Without the mark it is guarded all the same; only `piton` alone would not say so.
-        let mark =
-            WorkMark::set(&guard_mark(&workspace.dir)).inspect_err(|error| tracing::warn!(%error, "no mark")).ok();
+        let mark = WorkMark::set(&guard_mark(&workspace.dir));
         Ok(OpenWorkspace { workspace, worker, rules, _mark: mark })
     }
 

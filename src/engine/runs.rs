@@ -7,7 +7,7 @@ use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::Taken;
 use crate::checkpoint::records::marks::WorkMark;
-use crate::checkpoint::runs::at_work::open_run;
+use crate::checkpoint::runs::at_work::open_mark;
 use crate::checkpoint::runs::codon::{CodonMark, Departure, NewCodon};
 use crate::checkpoint::runs::run::{ForkPoint, RunDetails, RunEnding};
 use crate::error::Result;
@@ -87,7 +87,7 @@ impl Session {
 
     /// Notes that the session has a run open.
     fn keep_open(&mut self, open: &OpenWorkspace, run: &str, is_begun: bool) {
-        let new = || OpenRun { is_begun: false, _mark: mark_of(open, run) };
+        let new = || OpenRun { is_begun: false, _mark: WorkMark::set(&open_mark(&open.workspace.dir, run)) };
         self.open_runs.entry(run.to_owned()).or_insert_with(new).is_begun |= is_begun;
     }
 
@@ -203,12 +203,6 @@ impl Session {
             self.quietly(&open, move |timeline, control| timeline.exit(&run, departure, turn, control));
         }
     }
-}
-
-fn mark_of(open: &OpenWorkspace, run: &str) -> Option<WorkMark> {
-    let mark = open_run(&open.workspace.dir, run);
-    // Without the mark only the lists of runs cannot tell that its client is gone.
-    mark.inspect_err(|error| tracing::warn!(run, %error, "no mark of an open run")).ok()
 }
 
 fn text(text: &str) -> String {

@@ -112,18 +112,25 @@ fn take<'b>(body: &mut &'b [u8]) -> Option<&'b [u8]> {
     Some(bytes)
 }
 
+/// Returns the length of a record's body and its CRC-32, as its head says; `None` for other bytes.
+fn length_and_crc(head: &[u8; HEAD]) -> Option<(u32, u32)> {
+    let (magic, numbers) = head.split_first_chunk::<4>()?;
+    let (length, crc) = numbers.split_first_chunk::<4>()?;
+    let crc = u32::from_le_bytes(*crc.first_chunk()?);
+    (magic == MAGIC).then_some((u32::from_le_bytes(*length), crc))
+}
+
 /// Returns the whole records of a log, and how many bytes they take; the rest is torn.
 pub fn decode(bytes: &[u8]) -> (Vec<Record>, usize) {
     let mut records = Vec::new();
     let mut at = 0;
-    while let Some((head, rest)) = bytes[at..].split_at_checked(HEAD) {
-        let number = |from: usize| u32::from_le_bytes([head[from], head[from + 1], head[from + 2], head[from + 3]]);
-        let body = rest.get(..number(4) as usize).filter(|_| head[..4] == *MAGIC);
-        let Some(record) = body.filter(|body| crc32fast::hash(body) == number(8)).and_then(Record::decode) else {
-            break;
-        };
+    while let Some((head, rest)) = bytes[at..].split_first_chunk::<HEAD>()
+        && let Some((length, crc)) = length_and_crc(head)
+    {
+        let body = rest.get(..length as usize).filter(|body| crc32fast::hash(body) == crc);
+        let Some(record) = body.and_then(Record::decode) else { break };
         records.push(record);
-        at += HEAD + number(4) as usize;
+        at += HEAD + length as usize;
     }
     (records, at)
 }
@@ -251,10 +258,8 @@ fn last(path: &Path) -> Result<Option<Record>> {
     let mut head = [0; HEAD];
     while at + HEAD as u64 <= size {
         file.read_exact_at(&mut head, at).at("reading the log", path)?;
-        let length = HEAD as u64 + u64::from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]));
-        if head[..4] != *MAGIC || at + length > size {
-            break;
-        }
+        let length = length_and_crc(&head).map(|(body, _)| HEAD as u64 + u64::from(body));
+        let Some(length) = length.filter(|length| at + length <= size) else { break };
         found = Some((at, length));
         at += length;
     }

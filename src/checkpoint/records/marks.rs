@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::{IoContext, Result};
-use crate::sys::fs::durable::open_private;
+use crate::sys::fs::durable::{create_private_dir, open_private};
 use crate::sys::share::{is_shared, share};
 
 /// The mark of the guarding, in the directory of a workspace's records.
@@ -24,11 +24,16 @@ pub struct WorkMark {
 }
 
 impl WorkMark {
-    /// Says that this process is at work. The time of the mark is when somebody began last.
-    ///
-    /// # Errors
-    /// Returns the errors of making and locking the mark.
-    pub fn set(mark: &Path) -> Result<WorkMark> {
+    /// Says that this process is at work. The time of the mark is when somebody began last. `None` where the mark cannot
+    /// be set: the work goes on all the same, and only those who look cannot tell.
+    pub fn set(mark: &Path) -> Option<WorkMark> {
+        let marked =
+            WorkMark::try_set(mark).inspect_err(|error| tracing::warn!(%error, "work goes on without its mark"));
+        marked.ok() // said above
+    }
+
+    fn try_set(mark: &Path) -> Result<WorkMark> {
+        mark.parent().map_or(Ok(()), create_private_dir)?;
         let file = open_private(mark).at("making the mark", mark)?;
         let now = FileTimes::new().set_modified(SystemTime::now());
         share(&file).and_then(|()| file.set_times(now)).at("setting the mark", mark)?;
@@ -74,7 +79,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mark = guard_mark(dir.path());
         assert_eq!(at_work(&mark), AtWork::Never);
-        let (one, other) = (WorkMark::set(&mark).unwrap(), WorkMark::set(&mark).unwrap());
+        let (one, other) = (WorkMark::try_set(&mark).unwrap(), WorkMark::try_set(&mark).unwrap());
         drop(one);
         assert_eq!(at_work(&mark), AtWork::Now);
         drop(other);
@@ -85,14 +90,14 @@ mod tests {
     fn looks_at_once_do_not_take_each_other_for_work() {
         let dir = tempfile::tempdir().unwrap();
         let mark = guard_mark(dir.path());
-        drop(WorkMark::set(&mark).unwrap());
+        drop(WorkMark::try_set(&mark).unwrap());
         assert!(ends(&mark));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| (0..200).for_each(|_| assert!(matches!(at_work(&mark), AtWork::Since(_)))));
             }
         });
-        let _one = WorkMark::set(&mark).unwrap();
+        let _one = WorkMark::try_set(&mark).unwrap();
         assert_eq!(at_work(&mark), AtWork::Now);
     }
 }

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::run::{Run, Running, dir};
-use crate::checkpoint::records::marks::{AtWork, WorkMark, at_work};
+use crate::checkpoint::records::marks::{AtWork, at_work};
 use crate::error::{Code, Error, Result};
-use crate::sys::fs::durable::create_private_dir;
 use crate::sys::fs::lock::{FileLock, Mode};
 
 /// The longest wait for another process that only checks for a running codon.
@@ -67,22 +66,13 @@ impl Codons {
     }
 }
 
-/// Says that a client has a run open, until the value is dropped.
-///
-/// # Errors
-/// Returns the errors of making and locking the mark.
-pub(crate) fn open_run(workspace: &Path, run: &str) -> Result<WorkMark> {
-    create_private_dir(&dir(workspace))?;
-    WorkMark::set(&open_mark(workspace, run))
-}
-
 /// Looks for the clients that have a run open.
 pub(super) fn clients_of(workspace: &Path, run: &str) -> AtWork {
     at_work(&open_mark(workspace, run))
 }
 
-/// Returns the mark of an open run. No run's id begins with a dot.
-fn open_mark(workspace: &Path, run: &str) -> PathBuf {
+/// Returns the mark of an open run, which each client that has it open sets. No run's id begins with a dot.
+pub(crate) fn open_mark(workspace: &Path, run: &str) -> PathBuf {
     dir(workspace).join(format!(".{run}.open"))
 }
 
