@@ -123,10 +123,10 @@ fn is_plain(name: &str) -> bool {
     name.split_once('/').is_some_and(|(dir, file)| word(dir) && word(file))
 }
 
-/// Returns the packs that may be merged: light ones are waiting to be compressed.
+/// Returns the packs that may be merged: light ones are waiting to be compressed, long-lasting ones are merged already.
 fn dense(git_dir: &Path) -> Result<Vec<PackFile>> {
     let mut packs = packs(git_dir)?;
-    packs.retain(|found| !found.is_light());
+    packs.retain(|found| !found.is_light() && !found.is_long());
     Ok(packs)
 }
 

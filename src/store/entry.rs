@@ -305,7 +305,7 @@ fn distance(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// Returns a size as deltas begin with: seven bits a byte, the least significant first.
-fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let (mut value, mut shift, mut at) = (0_u64, 0, 0);
     loop {
         let byte = *bytes.get(at)?;
@@ -322,7 +322,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// Applies a delta to its base; `None` if it belongs to another base or is damaged.
-fn apply(base: &[u8], delta: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
+pub(super) fn apply(base: &[u8], delta: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
     let Some((size, instructions)) = sizes(base, delta) else { return Ok(None) };
     let mut out = Vec::new();
     // If the system refuses the memory, this is an error and not the end of the process.

@@ -15,6 +15,8 @@ mod consolidate;
 mod damage;
 mod debris;
 mod deflate;
+#[allow(dead_code)]
+mod deltas;
 mod derive;
 mod entry;
 pub mod foreign;
@@ -26,8 +28,12 @@ mod index;
 mod inventory;
 mod layout;
 mod lazy;
+#[allow(dead_code)]
+mod levels;
 pub mod log;
 mod loose;
+#[allow(dead_code)]
+mod mark;
 mod objects;
 mod pack;
 mod pack_files;
@@ -41,6 +47,10 @@ mod recompress;
 mod recompression;
 mod refs;
 mod repository;
+#[allow(dead_code)]
+mod stock;
+#[allow(dead_code)]
+mod upkeep;
 
 pub use batch::{Batch, BatchStats, Landing, NewCommit};
 pub use commit::Commit;

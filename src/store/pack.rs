@@ -81,6 +81,8 @@ const EARLY: u64 = 8 << 20;
 
 /// The beginning of the names of packs.
 pub(super) const DENSE: &str = "pack-";
+/// The beginning of the names of long-lasting packs, whose objects are packed against each other.
+pub(super) const LONG: &str = "pack-long-";
 /// The beginning of the names of light packs, whose objects are not compressed yet.
 pub(super) const LIGHT: &str = "pack-light-";
 

@@ -47,6 +47,11 @@ impl PackFile {
         self.stem().starts_with(pack::LIGHT)
     }
 
+    /// Returns true if its objects are packed against each other.
+    pub(super) fn is_long(&self) -> bool {
+        self.stem().starts_with(pack::LONG)
+    }
+
     /// Returns how long ago it was written; `None` when that cannot be told.
     pub(super) fn age(&self, now: SystemTime) -> Option<Duration> {
         now.duration_since(self.modified?).ok()

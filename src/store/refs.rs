@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::repository::Store;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
+use crate::sys::clock::file_clock;
 use crate::sys::fs::durable::sync_dir;
 use crate::sys::fs::mark::FileMark;
 
@@ -30,7 +31,14 @@ pub struct RefEntry {
 /// The marks that show a changed listing of refs: one for each listed directory and one for the packed refs. Replacing
 /// a ref, as git and piton do it, changes the times of its directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefMarks(Vec<(PathBuf, Option<FileMark>)>);
+pub struct RefMarks {
+    marks: Vec<(PathBuf, Option<FileMark>)>,
+    /// The moment before they were taken, by the file system's clock in nanoseconds.
+    listed: i64,
+}
+
+/// The age below which the time of a directory may hide a further change (nanoseconds).
+const RACY: u64 = 20_000_000;
 
 /// Returns the mark of a path. A path that cannot be looked at counts as missing, and is reported when it is read.
 fn mark(path: &Path) -> Option<FileMark> {
@@ -41,16 +49,23 @@ impl RefMarks {
     /// Tells whether nothing changed since. A change in the same tick of the file system's clock as an earlier one is
     /// not seen.
     pub fn stand(&self) -> bool {
-        self.0.iter().all(|(path, known)| mark(path) == *known)
+        self.marks.iter().all(|(path, known)| mark(path) == *known)
+    }
+
+    /// Returns true if certainly nothing changed since: neither does a change show, nor could one be hidden.
+    pub fn stand_surely(&self) -> bool {
+        let is_racy = |mark: &FileMark| mark.mtime.abs_diff(self.listed) <= RACY;
+        !self.marks.iter().any(|(_, mark)| mark.as_ref().is_some_and(is_racy)) && self.stand()
     }
 
     /// Returns the marks after the caller itself has written or deleted a ref.
     #[must_use]
     pub fn after(&self, git_dir: &Path, name: &str) -> RefMarks {
-        let mut paths: Vec<PathBuf> = self.0.iter().map(|(path, _)| path.clone()).collect();
+        let listed = file_clock();
+        let mut paths: Vec<PathBuf> = self.marks.iter().map(|(path, _)| path.clone()).collect();
         let above = git_dir.join(name).parent().map(Path::to_owned);
         paths.extend(above.filter(|above| !paths.contains(above)));
-        RefMarks(paths.into_iter().map(|path| (path.clone(), mark(&path))).collect())
+        RefMarks { marks: paths.into_iter().map(|path| (path.clone(), mark(&path))).collect(), listed }
     }
 }
 
@@ -63,6 +78,7 @@ impl Store {
         let start = prefix.rsplit_once('/').map_or("refs", |(dir, _)| dir);
         let packed = self.git_dir.join("packed-refs");
         // Marked before they are listed, so that a change meanwhile is noticed the next time.
+        let listed = file_clock();
         let mut marks = vec![(packed.clone(), mark(&packed))];
         let mut pending = vec![self.git_dir.join(start)];
         while let Some(dir) = pending.pop() {
@@ -73,7 +89,7 @@ impl Store {
                 }
             }
         }
-        Ok((self.refs(prefix)?, RefMarks(marks)))
+        Ok((self.refs(prefix)?, RefMarks { marks, listed }))
     }
 
     /// Returns all refs whose name begins with `prefix`, by name. Loose ones win over packed ones; lock files are no

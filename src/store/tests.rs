@@ -2,6 +2,7 @@ mod bounds;
 mod damage;
 mod light;
 mod shared;
+mod upkeep;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
