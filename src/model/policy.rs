@@ -81,15 +81,27 @@ pub struct Limits {
     pub memory: u64,
 }
 
-/// The number of checkpoints that are kept.
+/// The checkpoints that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// False keeps every checkpoint, whatever the counts below say.
+    /// False keeps every checkpoint, whatever the limits below say.
     pub enabled: bool,
-    /// `auto` checkpoints kept per run.
+    /// Turns kept per run, by their `auto` checkpoints.
     pub auto_per_run: u32,
-    /// Untyped, unpinned checkpoints kept per workspace.
+    /// Untyped checkpoints kept per workspace, without pinned ones, labelled ones and base captures.
     pub per_workspace: u32,
+    /// Labelled checkpoints kept per workspace. They count in no other limit.
+    pub labelled: u32,
+    /// Days for which untyped checkpoints are kept; `None`: for ever.
+    pub days: Option<u32>,
+    /// Days for which a run is kept after its newest checkpoint; `None`: for ever.
+    pub runs_days: Option<u32>,
+    /// Bytes of the store that all workspaces may take together.
+    pub total_bytes: u64,
+    /// Days for which the history of a deleted directory is kept; `None`: for ever.
+    pub orphans: Option<u32>,
+    /// Hours between two rounds of maintenance.
+    pub interval_hours: u32,
 }
 
 /// A user's rule over effect classes: change of severity or of what it calls for.

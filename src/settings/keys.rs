@@ -18,10 +18,6 @@ pub(super) struct Key {
     pub widens: fn(&Policy, &Policy) -> bool,
 }
 
-/// Keys that later versions bring.
-pub(super) const LATER: &[&str] =
-    &["retention.days", "retention.runs_days", "retention.total_mb", "retention.orphans", "retention.interval_hours"];
-
 /// A key of another tool, and ours in its place.
 pub(super) struct ForeignKey {
     pub tool: &'static str,
@@ -184,6 +180,56 @@ pub(super) const KEYS: &[Key] = &[
         widens: |old, new| new.retention.per_workspace >= old.retention.per_workspace,
     },
     Key {
+        name: "retention.labelled",
+        apply: |policy, value| {
+            policy.retention.labelled = number(value, 1, 1_000_000)? as u32;
+            Ok(())
+        },
+        widens: |old, new| new.retention.labelled >= old.retention.labelled,
+    },
+    Key {
+        name: "retention.days",
+        apply: |policy, value| {
+            policy.retention.days = days(value)?;
+            Ok(())
+        },
+        widens: |old, new| keeps_longer(old.retention.days, new.retention.days),
+    },
+    Key {
+        name: "retention.runs_days",
+        apply: |policy, value| {
+            policy.retention.runs_days = days(value)?;
+            Ok(())
+        },
+        widens: |old, new| keeps_longer(old.retention.runs_days, new.retention.runs_days),
+    },
+    Key {
+        name: "retention.total_mb",
+        apply: |policy, value| {
+            policy.retention.total_bytes = number(value, 1, 1_000_000_000)? * 1_000_000;
+            Ok(())
+        },
+        // All workspaces share the store: one of them does not decide on its size.
+        widens: |old, new| new.retention.total_bytes == old.retention.total_bytes,
+    },
+    Key {
+        name: "retention.orphans",
+        apply: |policy, value| {
+            policy.retention.orphans = days(value)?;
+            Ok(())
+        },
+        widens: |old, new| keeps_longer(old.retention.orphans, new.retention.orphans),
+    },
+    Key {
+        name: "retention.interval_hours",
+        apply: |policy, value| {
+            policy.retention.interval_hours = number(value, 1, 10_000)? as u32;
+            Ok(())
+        },
+        // As with `retention.total_mb`.
+        widens: |old, new| new.retention.interval_hours == old.retention.interval_hours,
+    },
+    Key {
         name: "watcher",
         apply: |policy, value| {
             let words = [("recommended", Watching::Recommended), ("poll", Watching::Poll), ("none", Watching::None)];
@@ -250,7 +296,17 @@ pub(super) fn blank_policy() -> Policy {
         tracked_override: false,
         read_only: Vec::new(),
         limits: Limits { file_bytes: 0, files: 0, line_bytes: 0, memory: 0 },
-        retention: Retention { enabled: true, auto_per_run: 0, per_workspace: 0 },
+        retention: Retention {
+            enabled: true,
+            auto_per_run: 0,
+            per_workspace: 0,
+            labelled: 0,
+            days: None,
+            runs_days: None,
+            total_bytes: 0,
+            orphans: None,
+            interval_hours: 0,
+        },
         rules_yaml: String::new(),
         classes: Vec::new(),
         sources: Vec::new(),
@@ -358,6 +414,18 @@ fn word<T: Copy>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
 fn number(value: &Value, min: u64, max: u64) -> Result<u64, String> {
     let found = value.as_u64().filter(|number| (min..=max).contains(number));
     found.ok_or_else(|| wants(&format!("a whole number from {min} to {max}"), value))
+}
+
+/// Reads a number of days; `None` for the word `never`.
+fn days(value: &Value) -> Result<Option<u32>, String> {
+    let found = value.as_u64().filter(|days| (1..=100_000).contains(days)).map(|days| Some(days as u32));
+    let found = found.or_else(|| (value.as_str() == Some("never")).then_some(None));
+    found.ok_or_else(|| wants("a whole number of days from 1 to 100000, or `never`", value))
+}
+
+/// Returns true if the second number of days keeps what the first one keeps.
+fn keeps_longer(old: Option<u32>, new: Option<u32>) -> bool {
+    new.is_none_or(|new| old.is_some_and(|old| new >= old))
 }
 
 fn words(value: &Value) -> Result<Vec<String>, String> {

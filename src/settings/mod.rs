@@ -349,18 +349,12 @@ fn find(name: &str) -> Result<&'static Key, (String, Option<&'static str>)> {
     if let Some(key) = KEYS.iter().find(|key| key.name == name) {
         return Ok(key);
     }
-    if keys::LATER.contains(&name) {
-        return Err(("is not in this version yet: store maintenance will bring it".to_owned(), None));
-    }
     if KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))) {
         return Err(("holds keys of its own, and no value".to_owned(), None));
     }
     if let Some(foreign) = keys::foreign(name) {
         let (tool, ours) = (foreign.tool, foreign.ours);
-        return Err(match keys::LATER.contains(&ours) {
-            true => (format!("is a key of {tool}; ours will be `{ours}`, which is not in this version yet"), None),
-            false => (format!("is a key of {tool}; ours is `{ours}`"), Some(ours)),
-        });
+        return Err((format!("is a key of {tool}; ours is `{ours}`"), Some(ours)));
     }
     match nearest(name, KEYS.iter().map(|key| key.name)) {
         Some(near) => Err((format!("is not a key; did you mean `{near}`?"), Some(near))),

@@ -20,13 +20,18 @@ fn defaults_set_every_key() {
     let policy = effective.policy;
     assert_eq!((policy.guard, policy.limits.file_bytes, policy.limits.files), (Guard::Turn, 10_000_000, 1_000_000));
     assert_eq!((policy.retention.auto_per_run, policy.retention.per_workspace), (20, 50));
+    assert_eq!(
+        (policy.retention.days, policy.retention.runs_days, policy.retention.orphans),
+        (Some(7), Some(90), Some(7))
+    );
+    assert_eq!(policy.retention.total_bytes, 2_048_000_000);
     assert_eq!(policy.read_only, ["read_only_data_source/"]);
 }
 
 #[test]
 fn every_key_is_documented() {
     let page = include_str!("../../docs/CONFIG.md");
-    for name in KEYS.iter().map(|key| key.name).chain(keys::LATER.iter().copied()) {
+    for name in KEYS.iter().map(|key| key.name) {
         assert!(page.contains(&format!("`{name}`")), "docs/CONFIG.md does not speak of `{name}`");
     }
 }
@@ -38,7 +43,7 @@ fn keys_of_other_tools_are_refused_with_ours() {
         let row = page.lines().find(|line| line.starts_with(&format!("| {} ", key.tool)) && line.contains(key.name));
         let row = row.unwrap_or_else(|| panic!("docs/CONFIG.md has no row for {} of {}", key.name, key.tool));
         assert!(row.contains(&format!("`{}`", key.ours)), "{row}");
-        assert!(KEYS.iter().any(|known| known.name == key.ours) || keys::LATER.contains(&key.ours), "{}", key.ours);
+        assert!(KEYS.iter().any(|known| known.name == key.ours), "{}", key.ours);
     }
     for (text, told) in [
         (
@@ -47,7 +52,7 @@ fn keys_of_other_tools_are_refused_with_ours() {
         ),
         ("checkpoints:\n  enabled: true\n", "`checkpoints.enabled` is a key of Hermes; ours is `guard`"),
         ("trackedFiles: ['*.py']\n", "`trackedFiles` is a key of Hankweave; ours is `tracked_files`"),
-        ("retention_days: 7\n", "ours will be `retention.days`, which is not in this version yet"),
+        ("retention_days: 7\n", "`retention_days` is a key of Hermes; ours is `retention.days`"),
     ] {
         let effective = resolve(&user(text)).unwrap();
         let mistakes: Vec<String> = effective.mistakes.iter().map(Mistake::text).collect();
@@ -79,7 +84,10 @@ fn mistakes_of_the_user_have_a_place_and_a_way_out() {
         ("limits:\n  file_mb: ten\n", "u.yaml:2:12: `limits.file_mb` wants a whole number from 1 to 1000000"),
         ("deadline_ms: 0\n", "`deadline_ms` wants a whole number from 1 to 600000"),
         ("guard: sometimes\n", "`guard` wants `turn` or `action` or `off`"),
-        ("retention:\n  days: 7\n", "u.yaml:2:9: `retention.days` is not in this version yet"),
+        (
+            "retention:\n  days: 0\n",
+            "u.yaml:2:9: `retention.days` wants a whole number of days from 1 to 100000, or `never`",
+        ),
         ("watcher: maybe\n", "`watcher` wants `recommended` or `poll` or `none`"),
         ("retention:\n  enabled: yes\n", "`retention.enabled` wants true or false"),
         ("exclude: build\n", "`exclude` wants a list of patterns"),
@@ -246,4 +254,27 @@ fn trust_is_of_a_path_and_a_content() {
     assert!(!trust::is_trusted(home.path(), Path::new("/v/.piton.yaml"), b"a"));
     trust::trust(home.path(), file, b"b").unwrap();
     assert!(!trust::is_trusted(home.path(), file, b"a"));
+}
+
+#[test]
+fn a_workspace_file_can_only_keep_more() {
+    let keeps = |text: &str| {
+        let workspace = Some((PathBuf::from("/w/.piton.yaml"), format!("retention: {text}\n")));
+        let effective = resolve(&Sources { workspace, ..Sources::default() }).unwrap();
+        effective.policy.retention != resolve(&Sources::default()).unwrap().policy.retention
+    };
+    for text in ["{days: 8}", "{days: never}", "{runs_days: 91}", "{labelled: 500}", "{orphans: never}"] {
+        assert!(keeps(text), "{text}");
+    }
+    let less = ["{days: 6}", "{runs_days: 1}", "{labelled: 1}", "{orphans: 1}"];
+    let of_all = ["{total_mb: 9000}", "{total_mb: 1}", "{interval_hours: 1}", "{interval_hours: 99}"];
+    for text in less.into_iter().chain(of_all) {
+        assert!(!keeps(text), "{text}");
+    }
+    // Nothing is longer than for ever.
+    let sources = Sources {
+        workspace: Some(("/w/.piton.yaml".into(), "retention: {days: 99999}\n".into())),
+        ..user("retention: {days: never}\n")
+    };
+    assert_eq!(resolve(&sources).unwrap().policy.retention.days, None);
 }

@@ -561,7 +561,7 @@ const MISTAKES: [Mistake; 27] = [
     mistake(b"exclude: 5\n", "1:10", "list of patterns"),
     mistake(b"exclude: [*.rs]\n", "1:11", "quote patterns"),
     mistake(b"retention: {enabled: no}\n", "1:22", "retention.enabled"),
-    mistake(b"retention.days: 3\n", "1:17", "not in this version"),
+    mistake(b"retention.days: 0\n", "1:17", "whole number of days"),
     mistake(b"policy: {database: {severity: zz}}\n", "1:31", "policy.database.severity"),
     mistake(b"tracked_files: [\"a[\"]\n", "1:16", "not a pattern"),
     mistake(b"rules: 5\n", "1:8", "list of rules"),
