@@ -15,7 +15,6 @@ mod consolidate;
 mod damage;
 mod debris;
 mod deflate;
-#[allow(dead_code)]
 mod deltas;
 mod derive;
 mod entry;
@@ -28,11 +27,9 @@ mod index;
 mod inventory;
 mod layout;
 mod lazy;
-#[allow(dead_code)]
 mod levels;
 pub mod log;
 mod loose;
-#[allow(dead_code)]
 mod mark;
 mod objects;
 mod pack;
@@ -47,9 +44,7 @@ mod recompress;
 mod recompression;
 mod refs;
 mod repository;
-#[allow(dead_code)]
 mod stock;
-#[allow(dead_code)]
 mod upkeep;
 
 pub use batch::{Batch, BatchStats, Landing, NewCommit};
@@ -58,12 +53,14 @@ pub use consolidate::BOUNDS;
 pub use holes::Holes;
 pub use layout::FSCK_IGNORED;
 pub use log::Log;
+pub use mark::{Charges, Marks, Root};
 pub use patch::{FilePatch, between, patch_header};
 pub use quarantine::{Arrival, Quarantine};
 pub use reader::BlobReader;
 pub use recompress::{COMMAND, IDLE, Slice};
 pub use refs::{RefEntry, RefMarks};
 pub use repository::Store;
+pub use upkeep::Upkept;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Refs: our own reader, which reports broken ones, and compare-and-swap writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -159,18 +159,63 @@ impl Store {
 
     /// Returns where a ref is; `None` when there is none. The error says what is wrong with it.
     pub(super) fn target(&self, name: &str) -> Result<Option<ObjectId>, String> {
-        match std::fs::read(self.git_dir.join(name)) {
-            Ok(content) => return parse(&content).map(Some),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::IsADirectory | std::io::ErrorKind::NotADirectory
-                ) => {}
-            Err(error) => return Err(error.to_string()),
+        if let Some(target) = loose_target(&self.git_dir.join(name))? {
+            return Ok(Some(target));
         }
         let mut packed = BTreeMap::new();
         self.packed(&mut packed).map_err(|error| error.text())?;
         packed.remove(name).transpose()
+    }
+
+    /// Deletes refs, each of which is at its object. The packed refs are written anew at most once. Returns the names of
+    /// those that are gone; a ref that was moved meanwhile stays.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`, `store-damaged`; some refs may be gone by then.
+    pub fn delete_refs(&self, refs: &[(String, ObjectId)]) -> Result<Vec<String>> {
+        let mut packed = BTreeMap::new();
+        self.packed(&mut packed)?;
+        let mut entries: HashSet<&str> = HashSet::new();
+        for (name, expect) in refs {
+            let Some(entry) = packed.get(name) else { continue };
+            let own = loose_target(&self.git_dir.join(name)).transpose();
+            if own.unwrap_or_else(|| entry.clone()).map_err(|what| damaged_ref(name, &what))? == *expect {
+                entries.insert(name);
+            }
+        }
+        // The packed entry is removed first, or it would show again without the loose file.
+        if !entries.is_empty() {
+            self.unpack(&entries)?;
+        }
+        let mut gone = Vec::new();
+        for (name, expect) in refs {
+            if self.delete_loose(name, *expect, entries.contains(name.as_str()))? {
+                gone.push(name.clone());
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Deletes the file of a ref. Returns true if the ref is gone: of one without a file, if it `was_packed`.
+    fn delete_loose(&self, name: &str, expect: ObjectId, was_packed: bool) -> Result<bool> {
+        let path = self.git_dir.join(name);
+        let target = || loose_target(&path).map_err(|what| damaged_ref(name, &what));
+        if target()?.is_none() {
+            return Ok(was_packed);
+        }
+        self.remove_stale_lock(name)?;
+        // As in git: the lock file keeps others from moving the ref.
+        let _lock = Locked::create(&path)?;
+        if target()? != Some(expect) {
+            return Ok(false);
+        }
+        // Not synced: a ref that a power cut brings back is dropped again.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io(error, "deleting the ref", &path))
+            }
+            _ => Ok(true),
+        }
     }
 
     /// Deletes a ref that is at `expect`.
@@ -178,47 +223,36 @@ impl Store {
     /// # Errors
     /// `conflict` when it is not; `disk-full`, `permission`.
     pub fn delete_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
-        self.remove_stale_lock(name)?;
-        let path = self.git_dir.join(name);
-        // As in git: the lock file keeps others from moving the ref. The packed entry is removed first, or it would
-        // show again without the loose file.
-        let lock = Locked::create(&path)?;
-        if self.target(name).map_err(|what| damaged_ref(name, &what))? != Some(expect) {
-            return Err(moved(name));
+        match self.delete_refs(&[(name.to_owned(), expect)])?.is_empty() {
+            true => Err(moved(name)),
+            false => Ok(()),
         }
-        self.unpack(name)?;
-        let gone = std::fs::remove_file(&path).or_else(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Ok(()),
-            _ => Err(error),
-        });
-        // Not synced: a ref that a power cut brings back is dropped again.
-        let deleted = gone.at("deleting the ref", &path);
-        drop(lock);
-        deleted
     }
 
-    /// Takes a ref out of the packed ones.
-    fn unpack(&self, name: &str) -> Result<()> {
+    /// Returns the names of the packed refs.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn packed_names(&self) -> Result<HashSet<String>> {
+        let mut packed = BTreeMap::new();
+        self.packed(&mut packed)?;
+        Ok(packed.into_keys().collect())
+    }
+
+    /// Takes refs out of the packed ones.
+    fn unpack(&self, names: &HashSet<&str>) -> Result<()> {
         let path = self.git_dir.join("packed-refs");
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(Error::io(error, "reading", &path)),
-        };
-        let names = |line: &[u8]| {
-            line.splitn(2, |byte| *byte == b' ').nth(1).is_some_and(|is| is.trim_ascii_end() == name.as_bytes())
-        };
-        if !bytes.split_inclusive(|byte| *byte == b'\n').any(names) {
-            return Ok(());
-        }
         self.remove_stale_lock("packed-refs")?;
         let mut lock = Locked::create(&path)?;
-        // Read again under the lock: another process may have changed the file before.
         let bytes = std::fs::read(&path).at("reading", &path)?;
+        let is_named = |line: &[u8]| {
+            let name = line.splitn(2, |byte| *byte == b' ').nth(1).map(<[u8]>::trim_ascii_end);
+            name.and_then(|name| std::str::from_utf8(name).ok()).is_some_and(|name| names.contains(name))
+        };
         let (mut kept, mut is_out) = (Vec::with_capacity(bytes.len()), false);
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             // The object that a tag points to is on the line after it.
-            is_out = names(line) || (is_out && line.starts_with(b"^"));
+            is_out = is_named(line) || (is_out && line.starts_with(b"^"));
             if !is_out {
                 kept.extend_from_slice(line);
             }
@@ -327,6 +361,16 @@ fn lock_of(path: &Path) -> PathBuf {
     let mut lock = path.as_os_str().to_owned();
     lock.push(".lock");
     PathBuf::from(lock)
+}
+
+/// Returns where a ref's own file leads; `None` without one. The error says what is wrong with it.
+fn loose_target(path: &Path) -> Result<Option<ObjectId>, String> {
+    use std::io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
+    match std::fs::read(path) {
+        Ok(content) => parse(&content).map(Some),
+        Err(error) if matches!(error.kind(), NotFound | IsADirectory | NotADirectory) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn moved(name: &str) -> Error {

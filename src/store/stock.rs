@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::mark::Marks;
+use super::mark::{Charges, Marks};
 use super::pack;
 use super::packs::Pack;
 use super::repository::Store;
@@ -162,6 +162,17 @@ impl Stock {
         let bad = derive::missing(&file, stock.length, &stock.pack.index).at("reading", &path)?;
         self.sound.insert(at, bad.is_empty());
         Ok(bad.is_empty())
+    }
+}
+
+impl Store {
+    /// Adds up the stored bytes of what `marks` contain.
+    ///
+    /// # Errors
+    /// When packs or loose objects cannot be listed.
+    pub fn charges(&self, marks: &Marks) -> Result<Charges> {
+        let stock = Stock::of(self, marks)?;
+        Ok(marks.charges(&|id| stock.best.get(id).map_or(0, |best| best.bytes)))
     }
 }
 
