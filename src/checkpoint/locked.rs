@@ -12,7 +12,7 @@ use super::history::journal::{Journal, Line};
 use super::records::lock::WorkspaceLock;
 use super::records::state::WorkspaceState;
 use super::runs::at_work::Codons;
-use crate::error::{IoContext, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::model::policy::Durability;
 use crate::store::{Batch, BatchStats, Landing};
@@ -60,17 +60,25 @@ impl Locked<'_> {
         self.catalog.with_log(&self.lock, |log| if log.length() >= SHORT_LOG { store.flush(log) } else { Ok(()) })
     }
 
-    /// Deletes a ref. The log is flushed first, or a power cut could bring the ref back. Its number is kept, so that no
-    /// later checkpoint takes it.
+    /// Deletes a ref that is at a commit.
     pub(crate) fn drop_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
-        // Durable before the ref is gone: the number must never be used again.
-        self.keep_number(name)?;
+        match self.drop_refs(&[(name.to_owned(), expect)])?.is_empty() {
+            true => Err(Error::new(Code::Conflict, format!("`{name}` was moved by somebody else")).hint("try again")),
+            false => Ok(()),
+        }
+    }
+
+    /// Deletes refs, each of which is at a commit, and returns the names of those that are gone. The log is flushed first,
+    /// or a power cut could bring them back. Their numbers are kept, so that no later checkpoint takes one.
+    pub(crate) fn drop_refs(&self, refs: &[(String, ObjectId)]) -> Result<Vec<String>> {
+        // Durable before the refs are gone: a number must never be used again.
+        self.keep_numbers(refs.iter().filter_map(|(name, _)| number_in(name)).max())?;
         self.flush()?;
-        // Before the ref changes: afterwards another process's change would look like this one.
+        // Before the refs change: afterwards another process's change would look like this one.
         self.catalog.forget_moved();
-        self.catalog.store.delete_ref(name, expect)?;
-        self.catalog.note_ref(name, None);
-        Ok(())
+        let gone = self.catalog.store.delete_refs(refs)?;
+        self.catalog.note_gone(&gone);
+        Ok(gone)
     }
 
     /// Appends to the journal.
@@ -85,11 +93,12 @@ impl Locked<'_> {
         state.save(&self.catalog.workspace.dir, &self.lock)
     }
 
-    /// Keeps the number of a leaf that is about to be dropped, durably.
-    fn keep_number(&self, name: &str) -> Result<()> {
+    /// Keeps the numbers of leaves that are about to be dropped, durably; `highest` is the highest of them.
+    fn keep_numbers(&self, highest: Option<u64>) -> Result<()> {
         let mut state = self.catalog.state();
-        let Some(number) = number_in(name).filter(|number| *number >= state.next_ordinal) else { return Ok(()) };
-        state.next_ordinal = number + 1;
+        let Some(highest) = highest.filter(|number| *number >= state.next_ordinal) else { return Ok(()) };
+        // As high as it can be, so that the next drops need not write it again.
+        state.next_ordinal = self.catalog.next_ordinal(&*self.catalog.all()?).max(highest.saturating_add(1));
         state.save(&self.catalog.workspace.dir, &self.lock)
     }
 

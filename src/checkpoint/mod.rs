@@ -10,6 +10,7 @@ pub mod records;
 pub mod remote;
 pub mod runs;
 pub mod timeline;
+pub mod upkeep;
 
 pub use capture::Audit;
 pub use capture::request::{Draft, Selection, Take, Taken};

@@ -92,7 +92,7 @@ impl Timeline {
     }
 
     /// Takes the workspace's lock: all writes of refs, log, journal, state and stamps are methods of what it returns.
-    fn lock(&mut self, verb: &str) -> Result<Locked<'_>> {
+    pub(super) fn lock(&mut self, verb: &str) -> Result<Locked<'_>> {
         let lock = self.catalog.acquire(verb, LOCK_WAIT)?;
         Ok(Locked { catalog: &mut self.catalog, capturer: &mut self.capturer, codons: &mut self.codons, lock })
     }
@@ -237,12 +237,17 @@ impl Timeline {
         self.lock("saving stamps")?.save_stamps()
     }
 
-    /// Does the writes that may be late: the stamps, the log, and the drops of retention. Called in idle time.
+    /// Does the writes that may be late: the stamps, the log, and the drops of retention. Called in idle time. Many drops
+    /// are done for a moment at a time, and `control` may stop them; the next call does the rest.
     ///
     /// # Errors
     /// Returns the errors of the lock, the stamps file and the refs; no checkpoint is lost by them.
-    pub fn settle(&mut self) -> Result<()> {
-        self.lock("settling")?.settle()
+    pub fn settle(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
+        let mut is_done = self.lock("settling")?.settle()?;
+        while !is_done && control() == Flow::Continue {
+            is_done = self.lock("settling")?.drop_surplus()?;
+        }
+        Ok(())
     }
 
     /// As [`Timeline::settle`], for a process that is about to end while a client waits: a short log stays, and if

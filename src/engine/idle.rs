@@ -75,7 +75,7 @@ impl Idle {
     ) {
         match task {
             IdleTask::Watch => self.watch(timeline, status, give_way),
-            IdleTask::Settle => settle(timeline),
+            IdleTask::Settle => settle(timeline, give_way),
             IdleTask::Recompress => {
                 let fault = timeline.recompress(IDLE, give_way).err().map(|error| error.text());
                 if let Some(fault) = &fault {
@@ -152,7 +152,7 @@ fn audit(timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>
 
 /// Writes the rest that waited for idle time, at the end of the worker.
 pub(super) fn finish(timeline: &mut Timeline) {
-    settle(timeline);
+    settle(timeline, &|| Flow::Continue);
     save(timeline);
 }
 
@@ -162,8 +162,8 @@ fn save(timeline: &mut Timeline) {
     }
 }
 
-fn settle(timeline: &mut Timeline) {
-    if let Err(error) = timeline.settle() {
+fn settle(timeline: &mut Timeline, give_way: Interrupt<'_>) {
+    if let Err(error) = timeline.settle(give_way) {
         tracing::warn!(%error, "stamps or retention could not be written");
     }
 }

@@ -89,6 +89,9 @@ impl CheckpointKind {
     }
 }
 
+/// The reason of a checkpoint that was asked for without a label.
+pub const BY_HAND: &str = "by hand";
+
 /// The facts recorded with a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -128,6 +131,16 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns the reason of one that was asked for; for most it is their label.
+    pub fn by_hand(&self) -> Option<&str> {
+        (self.kind == CheckpointKind::Manual).then_some(self.reason.as_str())
+    }
+
+    /// Returns true if somebody gave it a label.
+    pub fn is_labelled(&self) -> bool {
+        self.by_hand().is_some_and(|reason| reason != BY_HAND)
+    }
+
     /// Returns the commit message.
     pub fn message(&self) -> String {
         let subject = self.codon_id.as_deref().or(self.turn.as_deref()).unwrap_or("-");

@@ -7,7 +7,7 @@ use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::selector::Selector;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::Result;
-use crate::model::checkpoint::CheckpointKind;
+use crate::model::checkpoint::{BY_HAND, CheckpointKind};
 use crate::model::cost::Cost;
 use crate::model::coverage::{Coverage, Extent, SkipReason};
 use crate::model::effect::{Class, Takes};
@@ -130,7 +130,7 @@ impl Take {
     /// # Errors
     /// `bad-request` for a label that could never be found.
     pub fn by_hand(run: &str, label: Option<&str>, only: Vec<RelPath>, pinned: bool) -> Result<Take> {
-        let reason = label.map_or_else(|| Ok("by hand".to_owned()), Selector::new_label)?;
+        let reason = label.map_or_else(|| Ok(BY_HAND.to_owned()), Selector::new_label)?;
         let targets = only.iter().map(|path| Target { path: path.clone(), recursive: true }).collect();
         let mut take = Take::of(CheckpointKind::Manual, run, &reason);
         take.selection = Selection { only, ..Selection::with(targets) };

@@ -42,6 +42,12 @@ impl Catalog {
         self.refs.borrow_mut().note(self.store.git_dir(), name, target);
     }
 
+    /// Notes that refs were deleted.
+    pub(crate) fn note_gone(&self, names: &[String]) {
+        self.all.take();
+        self.refs.borrow_mut().note_gone(self.store.git_dir(), names);
+    }
+
     /// Returns all checkpoints. Costs only a few `stat` calls if no ref has moved.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use super::checkpoint::Checkpoint;
 use super::diff::{Change, LiveSide, Present, Stat, is_file_change};
 use super::gaps::Gap;
 use super::open::Catalog;
+use crate::checkpoint::records::pins::Pins;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::Class;
@@ -42,6 +43,8 @@ pub struct ListedCheckpoint {
     pub damaged: Option<String>,
     /// Lists the paths that its action named and it does not hold.
     pub gaps: Vec<Gap>,
+    /// True if it is pinned now.
+    pub is_pinned: bool,
 }
 
 /// A list, newest first.
@@ -72,6 +75,10 @@ impl Catalog {
             }
         };
         let externals = &self.history()?.externals;
+        let pins = Pins::load(&self.workspace.dir).unwrap_or_else(|error| {
+            faults.push(error.text());
+            Pins::default()
+        });
         let (mut rows, mut unread) = (Vec::new(), Vec::new());
         let mut total = 0;
         // The checkpoint that follows in time tells what happened after one; `shown` is the same among the shown rows.
@@ -119,7 +126,15 @@ impl Catalog {
             let is_told = checkpoint.record.flags.iter().any(|flag| flag == "not-held");
             // If the gaps cannot be read, the flag alone tells of them.
             let gaps = if is_told { self.gaps_at(checkpoint).unwrap_or_default() } else { Vec::new() };
-            rows.push(ListedCheckpoint { checkpoint: checkpoint.clone(), stat, external, damaged: None, gaps });
+            let is_pinned = pins.holds(&checkpoint.record);
+            rows.push(ListedCheckpoint {
+                checkpoint: checkpoint.clone(),
+                stat,
+                external,
+                damaged: None,
+                gaps,
+                is_pinned,
+            });
         }
         self.mark_damaged(&mut rows, unread, &mut faults)?;
         Ok(CheckpointList { rows, total, faults })

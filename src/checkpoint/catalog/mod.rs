@@ -8,7 +8,7 @@ mod commits;
 mod count;
 pub mod damage;
 pub mod diff;
-pub(crate) mod dropped;
+pub mod dropped;
 pub mod find;
 pub(crate) mod foreign;
 pub mod gaps;

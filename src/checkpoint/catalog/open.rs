@@ -67,7 +67,12 @@ impl Catalog {
         let store = Store::open(home.path())?;
         // Before anything is read: after a power cut refs and objects may be missing until the logs are applied.
         store.recover(&home.workspaces(), &boot_id())?;
-        Ok(Catalog {
+        Ok(Catalog::over(home, workspace, policy, store))
+    }
+
+    /// Makes the catalog of a workspace over an open store, whose logs are applied.
+    pub(crate) fn over(home: &Home, workspace: Workspace, policy: Policy, store: Store) -> Catalog {
+        Catalog {
             home: home.clone(),
             workspace,
             store,
@@ -81,7 +86,7 @@ impl Catalog {
             held: RefCell::default(),
             is_news: Cell::default(),
             log: RefCell::default(),
-        })
+        }
     }
 
     /// Takes the workspace's lock.

@@ -1,6 +1,6 @@
 //! Refs in memory, as they were listed or written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use crate::model::id::ObjectId;
@@ -48,6 +48,18 @@ impl RefCache {
                 (Err(_), None) => {}
             }
             listing.marks = listing.marks.after(git_dir, name);
+        }
+    }
+
+    /// Notes that refs were deleted.
+    pub(super) fn note_gone(&mut self, git_dir: &Path, names: &[String]) {
+        let gone: HashSet<&str> = names.iter().map(String::as_str).collect();
+        for listing in self.0.values_mut() {
+            let before = listing.entries.len();
+            listing.entries.retain(|entry| !gone.contains(entry.name.as_str()));
+            if let Some(name) = names.first().filter(|_| listing.entries.len() < before) {
+                listing.marks = listing.marks.after(git_dir, name);
+            }
         }
     }
 

@@ -1,10 +1,13 @@
 //! Resolves a selector to the checkpoint that it means, or says why there is none.
 
+use std::sync::Arc;
+
 use super::checkpoint::Checkpoint;
-use super::dropped::{self, DroppedCheckpoint};
+use super::dropped::{DroppedCheckpoint, Ledger, SoughtCheckpoint};
 use super::numbers::number_in;
 use super::open::{AllCheckpoints, Catalog};
 use super::selector::{Selector, matches, named, shown};
+use crate::checkpoint::records::pins::Pins;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record, recorded};
 use crate::model::id::ObjectKind;
@@ -54,7 +57,7 @@ impl Catalog {
                     Err(Error::new(Code::StoreDamaged, text)
                         .hint("name a checkpoint by its number; `piton doctor` says what is damaged"))
                 }
-                None => Ok((*one).clone()),
+                None => Ok(self.with_pin((*one).clone())),
             },
             [] => Err(self.explain_missing(&parsed, selector, &known)),
             many => {
@@ -75,12 +78,11 @@ impl Catalog {
         let none =
             |code, text: String| Error::new(code, text).hint("see `piton list` for this workspace's checkpoints");
         if let Some(gone) = self.dropped(parsed) {
-            let label = gone.label.as_deref().map(|label| format!(" (`{}`)", shown(label))).unwrap_or_default();
-            let time = local_minute(gone.at);
-            return none(
-                Code::Pruned,
-                format!("checkpoint {}{label} was dropped on {time} by `{}`", gone.n, gone.rule),
-            );
+            let text = told(&gone);
+            return match gone.by {
+                Some(by) => Error::new(Code::Pruned, text).hint(format!("`piton show {}` shows it", shown(&by))),
+                None => none(Code::Pruned, text),
+            };
         }
         // Where the log cannot be read, what is known answers.
         let broken = self.broken(known).unwrap_or_else(|_| known.broken.clone());
@@ -148,19 +150,29 @@ impl Catalog {
         }))
     }
 
-    /// Returns the checkpoint that a selector would name if retention had not dropped it.
+    /// Returns the checkpoint that a selector would name if it had not been dropped. An id is explained from anywhere, also
+    /// one of a workspace that has no history any more.
     fn dropped(&self, parsed: &Selector) -> Option<DroppedCheckpoint> {
-        let label = parsed.label().map(|label| (label, recorded(label)));
+        let labels = parsed.label().map_or_else(Vec::new, |label| vec![label.to_owned(), recorded(label)]);
         let number = parsed.ordinal();
         let id = match parsed.as_id() {
             Some(Selector::Prefix(hex)) if number.is_none() => Some(hex),
             _ => None,
         };
-        dropped::find(&self.workspace.dir, |one| {
-            let is_labelled =
-                label.as_ref().zip(one.label.as_ref()).is_some_and(|(label, one)| label.0 == one || label.1 == *one);
-            is_labelled || number == Some(one.n) || id.as_deref().is_some_and(|hex| one.id.starts_with(hex))
-        })
+        let elsewhere = SoughtCheckpoint { id: id.clone(), ..SoughtCheckpoint::default() };
+        let found = Ledger::of_workspace(&self.workspace.dir).find(&SoughtCheckpoint { number, id, labels });
+        found.or_else(|| Ledger::of_home(self.home.path()).find(&elsewhere).filter(|_| elsewhere.id.is_some()))
+    }
+
+    /// Returns a checkpoint with its pin as it is now.
+    fn with_pin(&self, mut checkpoint: Checkpoint) -> Checkpoint {
+        // Where the pins cannot be read, the record's own is shown; nothing is dropped then.
+        let pins = Pins::load(&self.workspace.dir).unwrap_or_default();
+        let pinned = pins.holds(&checkpoint.record);
+        if pinned != checkpoint.record.pinned {
+            Arc::make_mut(&mut checkpoint.record).pinned = pinned;
+        }
+        checkpoint
     }
 
     fn explain_prefix(&self, hex: &str) -> Error {
@@ -209,6 +221,14 @@ impl Catalog {
             }
         }
     }
+}
+
+/// Says of a dropped checkpoint when it was dropped, and by which rule.
+fn told(gone: &DroppedCheckpoint) -> String {
+    let label = gone.label.as_deref().map(|label| format!(" (`{}`)", shown(label))).unwrap_or_default();
+    let of = gone.of.as_deref().map(|of| format!(" of {}", shown(of))).unwrap_or_default();
+    let by = gone.by.as_deref().map(|by| format!("; {} has taken its place", shown(by))).unwrap_or_default();
+    format!("checkpoint {}{label}{of} was pruned on {} by `{}`{by}", gone.n, local_minute(gone.at), gone.rule)
 }
 
 /// Says why `typed`, which reads as a codon of a run, names no checkpoint.

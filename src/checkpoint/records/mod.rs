@@ -6,6 +6,7 @@ mod identity;
 pub(crate) mod lock;
 pub mod marks;
 pub mod mishaps;
+pub mod pins;
 pub mod state;
 pub mod validate;
 pub mod workspace;

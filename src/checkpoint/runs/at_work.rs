@@ -3,13 +3,14 @@
 //! A codon runs only while a process holds its run's lock, which the kernel frees with that process. In the same way a
 //! run is open only while a session of one of its clients has set the run's mark.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::run::{Run, Running, dir};
 use crate::checkpoint::records::marks::{AtWork, at_work};
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::lock::{FileLock, Mode};
 
 /// The longest wait for another process that only checks for a running codon.
@@ -69,6 +70,33 @@ impl Codons {
 /// Looks for the clients that have a run open.
 pub(super) fn clients_of(workspace: &Path, run: &str) -> AtWork {
     at_work(&open_mark(workspace, run))
+}
+
+/// Returns the ids of the runs that are open: a client has one open, or a codon of it is at work.
+///
+/// # Errors
+/// When the files of the runs cannot be listed.
+pub(crate) fn open_runs(workspace: &Path) -> Result<BTreeSet<String>> {
+    let path = dir(workspace);
+    let listing = match std::fs::read_dir(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        listing => listing.at("listing", &path)?,
+    };
+    let mut open = BTreeSet::new();
+    for entry in listing {
+        let name = entry.at("listing", &path)?.file_name().to_string_lossy().into_owned();
+        let run = match (name.strip_prefix('.'), name.strip_suffix(".lock")) {
+            (Some(mark), _) => mark.strip_suffix(".open").filter(|run| clients_of(workspace, run) == AtWork::Now),
+            (None, run) => run.filter(|run| is_locked(workspace, run)),
+        };
+        open.extend(run.map(str::to_owned));
+    }
+    Ok(open)
+}
+
+/// Returns true if a process holds a run's lock, or may hold it: nobody can tell without trying.
+fn is_locked(workspace: &Path, run: &str) -> bool {
+    FileLock::acquire(&lock_file(workspace, run), Mode::Shared, "looking", Duration::ZERO).is_err()
 }
 
 /// Returns the mark of an open run, which each client that has it open sets. No run's id begins with a dot.

@@ -116,6 +116,15 @@ impl Run {
         Ok(read.inspect_err(|error| tracing::warn!(run, %error, "the run's file is damaged and is made anew")).ok())
     }
 
+    /// Removes a run's file; none is fine too.
+    pub(crate) fn remove(workspace: &Path, run: &str, _lock: &WorkspaceLock) -> Result<()> {
+        let path = dir(workspace).join(run);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(error, "removing", &path)),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes it, durably.
     pub(super) fn save(&self, workspace: &Path, run: &str, _lock: &WorkspaceLock) -> Result<()> {
         create_private_dir(&dir(workspace))?;

@@ -21,9 +21,9 @@ use crate::model::path::RelPath;
 use crate::model::run::run_id;
 use crate::model::text::{git_quoted, printable};
 use crate::protocol::{
-    Before, Create, CreateReply, Diff, DiffReply, List, ListItem, ListQuery, ListReply, NoStep, NoticeBody,
-    PreviewReply, RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice,
-    RunListReply, ShowReply, Step, StepReply, To, WarningBlock, spelling,
+    Before, Chosen, ChosenReply, Create, CreateReply, Diff, DiffReply, List, ListItem, ListQuery, ListReply, NoStep,
+    NoticeBody, PreviewReply, RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted,
+    RolledBackNotice, RunListReply, ShowReply, Step, StepReply, To, WarningBlock, spelling,
 };
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::restore::Plan;
@@ -144,7 +144,7 @@ pub fn list_reply(listing: CheckpointList, current_branch: Option<String>) -> Li
             flags: record.flags.into_iter().chain(row.damaged.map(|_| "damaged".to_owned())).collect(),
             not_held: replies::not_held(&row.gaps),
             external: row.external.into_iter().map(Into::into).collect(),
-            pinned: record.pinned,
+            pinned: row.is_pinned,
         }
     });
     ListReply { current_branch, total: listing.total, checkpoints: items.collect(), faults: listing.faults }
@@ -154,6 +154,26 @@ pub fn list_reply(listing: CheckpointList, current_branch: Option<String>) -> Li
 pub(super) fn runs(timeline: &mut Timeline) -> Result<RunListReply> {
     let (rows, faults) = timeline.runs()?;
     Ok(replies::runs(&rows, faults, timeline.home()))
+}
+
+/// Answers `checkpoint.pin` and `checkpoint.unpin`.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn pin(timeline: &mut Timeline, chosen: &Chosen, pinned: bool) -> Result<ChosenReply> {
+    let named = timeline.catalog().chosen(&chosen.shas)?;
+    let news = timeline.pin(&named, pinned)?;
+    Ok(replies::chosen(&named, &|id| news.contains(id)))
+}
+
+/// Answers `checkpoint.delete`: all that are named go, or none.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn delete(timeline: &mut Timeline, chosen: &Chosen, control: Interrupt<'_>) -> Result<ChosenReply> {
+    let named = timeline.catalog().deletable(&chosen.shas)?;
+    let gone = timeline.delete(&named, control)?;
+    Ok(replies::chosen(&named, &|id| gone.contains(id)))
 }
 
 /// Answers `checkpoint.show`.

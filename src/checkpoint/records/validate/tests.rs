@@ -31,7 +31,7 @@ fn place() -> Place {
         (take.draft.codon, take.draft.pinned) = (codon, n == 3);
         timeline.take(&take, &|| Flow::Continue).unwrap();
     }
-    timeline.settle().unwrap();
+    timeline.settle(&|| Flow::Continue).unwrap();
     Place { home, timeline, _scratch: scratch }
 }
 

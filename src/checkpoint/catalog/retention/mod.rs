@@ -1,0 +1,58 @@
+//! Chooses the checkpoints to drop: those that are too many ([`counts`]), too old ([`age`]), or too large together
+//! ([`size`]). Pure: each line of a plan has its reason, and the caller drops the refs.
+//!
+//! Retention is per workspace: one busy workspace never evicts another's. Labelled checkpoints have a limit of their own
+//! and count in no other; base captures count in none. The typed checkpoints of a run are one chain, so a run goes as a
+//! whole, together with the runs that grew out of it.
+//!
+//! *Invariant:* no rule drops a checkpoint that stays ([`Kept`]): the newest of the workspace, whatever undo, an
+//! interrupted restore or a moved run goes on from, pinned ones, and the newest of an open run.
+
+mod age;
+mod counts;
+mod floor;
+mod size;
+mod worth;
+
+use std::collections::{HashMap, HashSet};
+
+use super::checkpoint::Checkpoint;
+use crate::model::id::ObjectId;
+use crate::model::policy::Retention;
+
+pub use floor::{DropReason, Kept, StayReason};
+use floor::{Judged, families};
+pub use size::{over, shares};
+pub use worth::{Ranked, order};
+
+/// Lists what to drop, oldest first. `all` is ordered from oldest to newest. With the present time (milliseconds since
+/// 1970) ages count too.
+pub fn plan(all: &[Checkpoint], kept: &Kept, limits: &Retention, now: Option<i64>) -> Vec<(ObjectId, DropReason)> {
+    if !limits.enabled {
+        return Vec::new();
+    }
+    let mut judged = Judged::at(all, kept);
+    counts::count(&mut judged, limits);
+    if let Some(now) = now {
+        age::outdate(&mut judged, limits, now);
+    }
+    judged.going.into_iter().map(|(at, reason)| (all[at].id, reason)).collect()
+}
+
+/// Returns those of a plan that may still go, since checkpoints may have come and gone meanwhile. The typed ones of a
+/// run go only if nothing of it stays. A person may delete the newest of the workspace, which no limit drops.
+pub fn still(all: &[Checkpoint], kept: &Kept, going: &[(ObjectId, DropReason)]) -> Vec<(ObjectId, DropReason)> {
+    let planned: HashMap<ObjectId, DropReason> = going.iter().copied().collect();
+    let (reasons, families) = (kept.reasons(all), families(all));
+    let goes = |at: usize| match (planned.get(&all[at].id), reasons[at]) {
+        (Some(DropReason::Deleted), why) => why.is_none_or(|why| why == StayReason::Newest),
+        (planned, why) => planned.is_some() && why.is_none(),
+    };
+    let bound: HashSet<usize> = (0..all.len()).filter(|at| !goes(*at)).map(|at| families[at]).collect();
+    let may = |at: &usize| goes(*at) && !(all[*at].record.kind.is_typed() && bound.contains(&families[*at]));
+    let may: HashSet<ObjectId> = (0..all.len()).filter(may).map(|at| all[at].id).collect();
+    going.iter().filter(|(id, _)| may.contains(id)).copied().collect()
+}
+
+#[cfg(test)]
+mod tests;

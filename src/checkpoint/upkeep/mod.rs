@@ -1,0 +1,4 @@
+//! Keeps piton's home small: drops checkpoints, and has the store delete what no checkpoint reaches.
+
+pub mod drops;
+pub mod prune;
