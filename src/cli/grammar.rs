@@ -18,6 +18,8 @@ use super::hook::HookArgs;
 use super::install::InstallArgs;
 use super::list::ListArgs;
 use super::mcp_proxy::McpProxyArgs;
+use super::pin::{DeleteArgs, PinArgs};
+use super::prune::PruneArgs;
 use super::push::PushArgs;
 use super::restore::RestoreArgs;
 use super::rollback::RollbackArgs;
@@ -76,6 +78,14 @@ pub(super) enum Verb {
     Undo(StepArgs),
     /// Redo what was undone
     Redo(StepArgs),
+    /// Pin checkpoints: retention never drops them
+    Pin(PinArgs),
+    /// Unpin checkpoints
+    Unpin(PinArgs),
+    /// Delete checkpoints
+    Delete(DeleteArgs),
+    /// Drop what retention does not keep, in all workspaces, and free the space
+    Prune(PruneArgs),
     /// Show the state of this workspace's protection
     Status,
     /// Look at each door from end to end, and say how to mend what is wrong

@@ -28,8 +28,10 @@ mod list_remote;
 mod mcp_proxy;
 mod named;
 mod overview;
+mod pin;
 mod print;
 mod progress;
+mod prune;
 mod push;
 mod remote;
 mod report;
@@ -142,6 +144,10 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Runs(args)) => runs::runs(&mut context, args),
         Some(Verb::Undo(args)) => undo::undo(&mut context, args),
         Some(Verb::Redo(args)) => undo::redo(&mut context, args),
+        Some(Verb::Pin(args)) => pin::pin(&mut context, args),
+        Some(Verb::Unpin(args)) => pin::unpin(&mut context, args),
+        Some(Verb::Delete(args)) => pin::delete(&mut context, args),
+        Some(Verb::Prune(args)) => prune::prune(&mut context, args),
         Some(Verb::Doctor(args)) => doctor::doctor(&context, args),
         Some(Verb::Status) => status::status(&mut context),
         Some(Verb::Classify(args)) => classify::classify(&mut context, args),

@@ -208,3 +208,34 @@ pub struct DiffReply {
     /// True if the patch was cut.
     pub cut: bool,
 }
+
+/// Checkpoints that are to be pinned, unpinned or deleted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// Selectors, at least one.
+    pub shas: Vec<String>,
+}
+
+/// The answer to `checkpoint.pin`, `checkpoint.unpin` and `checkpoint.delete`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChosenReply {
+    /// The checkpoints that were named, the oldest first.
+    pub checkpoints: Vec<ChosenItem>,
+}
+
+/// One checkpoint that was named.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChosenItem {
+    /// Its permanent number.
+    pub n: u64,
+    /// Its id.
+    pub id: String,
+    /// Its kind.
+    pub kind: Word<CheckpointKind>,
+    /// The time when it was taken.
+    pub time: String,
+    /// The reason for it, for people.
+    pub reason: String,
+    /// True if it was pinned, unpinned or deleted now; false if it was so already, or was left as it is.
+    pub changed: bool,
+}

@@ -20,8 +20,8 @@ mod verbs;
 mod words;
 
 pub use checkpoints::{
-    Before, CheckpointFacts, Create, CreateReply, Diff, DiffReply, ListItem, ListQuery, ListReply, Show, ShowReply,
-    ShownCheckpoint,
+    Before, CheckpointFacts, Chosen, ChosenItem, ChosenReply, Create, CreateReply, Diff, DiffReply, ListItem,
+    ListQuery, ListReply, Show, ShowReply, ShownCheckpoint,
 };
 pub use client::ProtocolClient;
 pub use codec::{Line, LineReader};
@@ -55,9 +55,10 @@ pub use status::{
 pub use verbs::{
     CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DoctorDocument, DoctorRow,
     ExportDocument, FailedVerb, FetchDocument, FindDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock,
-    OffDocument, OnDocument, PresenceWord, PushDocument, RefFinding, RefsDocument, RefusedRef, RemoteItem,
-    RemoteListDocument, RowState, SettingItem, SettingsDocument, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
-    StatusDocument, StopDocument, TrackedBlock, TrustDocument, VerbError, VersionItem, WithheldItem,
+    OffDocument, OnDocument, PresenceWord, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument,
+    RefusedRef, RemoteItem, RemoteListDocument, RowState, SettingItem, SettingsDocument, ShowDirectoryDocument,
+    ShowDocument, ShowFileDocument, StatusDocument, StopDocument, TrackedBlock, TrustDocument, VerbError, VersionItem,
+    WithheldItem,
 };
 pub use words::{Word, spelling};
 

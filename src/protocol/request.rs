@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 
-use super::checkpoints::{Create, Diff, ListQuery, Show};
+use super::checkpoints::{Chosen, Create, Diff, ListQuery, Show};
 use super::events::{After, Classify, Hello, ShellBefore, ToolBefore, Turn};
 use super::restores::{Rollback, Step};
 use super::runs::{CodonEnd, CodonStart, RunEnd, RunFork, RunStart};
@@ -107,6 +107,12 @@ messages! {
     "checkpoint.show" Show(Show) by fields;
     /// A comparison is asked for.
     "checkpoint.diff" Diff(Diff) by fields;
+    /// Checkpoints are to be pinned.
+    "checkpoint.pin" Pin(Chosen) by chosen;
+    /// Checkpoints are to be unpinned.
+    "checkpoint.unpin" Unpin(Chosen) by chosen;
+    /// Checkpoints are to be deleted.
+    "checkpoint.delete" Delete(Chosen) by chosen;
     /// The plan of a return is asked for.
     "rollback.preview" Preview(Rollback) by aimed;
     /// A run goes back to a checkpoint.
@@ -153,11 +159,12 @@ messages! {
 const LATER: &[&str] = &["state.put", "state.get"];
 
 impl Body {
-    /// Returns true if it changes the user's files.
-    fn brings_back(&self) -> bool {
+    /// Returns true if it changes the user's files, or deletes checkpoints.
+    fn must_be_exact(&self) -> bool {
         matches!(
             self,
-            Body::Rollback(_)
+            Body::Delete(_)
+                | Body::Rollback(_)
                 | Body::ToCodon(_)
                 | Body::ToLastSuccess(_)
                 | Body::Restore(_)
@@ -199,9 +206,9 @@ pub fn parse(line: &[u8], number: u64) -> Result<Request, Box<Failure>> {
             Body::ShellBefore(shell) => shell.doubt = true,
             Body::TurnStart(_) | Body::TurnEnd(_) | Body::ToolAfter(_) | Body::ShellAfter(_) => {}
             _ if !read.is_utf8 => return Err(fail(id, not_utf8())),
-            body if body.brings_back() => {
+            body if body.must_be_exact() => {
                 let error = bad_json("a text in the line was cut in the middle of a character");
-                return Err(fail(id, error.hint("what changes files must be told exactly")));
+                return Err(fail(id, error.hint("what changes files or deletes checkpoints must be told exactly")));
             }
             _ => {}
         }
@@ -288,6 +295,14 @@ fn list_query(map: Map<String, Value>) -> Result<ListQuery, Error> {
     fields(map)
 }
 
+fn chosen(map: Map<String, Value>) -> Result<Chosen, Error> {
+    let chosen: Chosen = fields(map)?;
+    match chosen.shas.is_empty() {
+        true => Err(Error::new(Code::BadRequest, "`shas` is an empty list, which names nothing").field("shas")),
+        false => Ok(chosen),
+    }
+}
+
 /// Reads the fields of one type. The field at fault is named: the last one looked at, as serde does not tell.
 fn fields<T: DeserializeOwned>(map: Map<String, Value>) -> Result<T, Error> {
     let mut last = None;
@@ -319,7 +334,7 @@ mod tests {
         assert_eq!(request.body.name(), "shell.before");
         assert_eq!(parse(br#"{"type":"ping"}"#, 1).unwrap().id, None);
         for name in TYPES {
-            let full = serde_json::json!({"type": name, "turn": "t", "tool": "x", "command": "c", "sha": "1", "from": "1",
+            let full = serde_json::json!({"type": name, "turn": "t", "tool": "x", "command": "c", "sha": "1", "from": "1", "shas": ["1"],
                 "codonId": "c", "workspace": "/w"});
             let mut full = full;
             if *name == "rollback.preview" {
@@ -357,6 +372,8 @@ mod tests {
             (br#"{"type":"shell.before"}"#, Code::BadRequest, Some("command")),
             (br#"{"type":"shell.before","command":5}"#, Code::BadRequest, Some("command")),
             (br#"{"type":"run.end","status":"maybe"}"#, Code::BadRequest, Some("status")),
+            (br#"{"type":"checkpoint.delete"}"#, Code::BadRequest, Some("shas")),
+            (br#"{"type":"checkpoint.delete","shas":[]}"#, Code::BadRequest, Some("shas")),
             (br#"{"type":"checkpoint.list","kind":"x"}"#, Code::BadRequest, Some("kind")),
             (br#"{"type":"tool.before","tool":"w","paths":"a"}"#, Code::BadRequest, Some("paths")),
         ];

@@ -191,6 +191,50 @@ pub struct WithheldItem {
     pub why: String,
 }
 
+/// `piton prune`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PruneDocument {
+    /// True if it only says what would go.
+    pub dry_run: bool,
+    /// The digest of the plan.
+    pub digest: String,
+    /// The checkpoints of the plan.
+    pub checkpoints: Vec<PruneItem>,
+    /// The number of those that were dropped.
+    pub dropped: u64,
+    /// The bytes that all checkpoints took before.
+    pub stored: u64,
+    /// The bytes by which those that stay are over the cap.
+    pub over: u64,
+    /// The bytes that became free.
+    pub freed: u64,
+    /// The reason why the store left something for another time.
+    pub left: Option<String>,
+    /// Workspaces of which nothing goes, because something cannot be read.
+    pub faults: Vec<String>,
+}
+
+/// A checkpoint that a prune drops.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PruneItem {
+    /// The directory of its workspace.
+    pub workspace: String,
+    /// Its permanent number.
+    pub n: u64,
+    /// Its id.
+    pub id: String,
+    /// Its kind.
+    pub kind: Word<CheckpointKind>,
+    /// The time when it was taken.
+    pub time: String,
+    /// The reason for it, for people.
+    pub reason: String,
+    /// The stored bytes that nothing else has.
+    pub bytes: u64,
+    /// The rule by which it goes.
+    pub rule: String,
+}
+
 /// `piton fetch`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchDocument {

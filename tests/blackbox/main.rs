@@ -36,6 +36,7 @@ mod readers;
 mod recall;
 mod remotes;
 mod restore;
+mod retention;
 mod rollback;
 mod secrets;
 mod settings;

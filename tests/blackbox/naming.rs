@@ -101,7 +101,7 @@ fn runs_have_the_names_of_their_clients_in_selectors_too() {
 #[test]
 fn a_label_that_retention_dropped_says_when_and_by_which_rule() {
     let lab = Lab::new();
-    lab.set("retention: {per_workspace: 1}\n");
+    lab.set("retention: {labelled: 1}\n");
     let mut ids = Vec::new();
     for label in ["first try", "second try", "third try"] {
         lab.write("a.txt", label);
@@ -111,10 +111,10 @@ fn a_label_that_retention_dropped_says_when_and_by_which_rule() {
         let output = lab.piton(&["show", selector]);
         let text = &output.stderr;
         assert!(
-            output.code == 3 && text.contains("checkpoint 1 (`first try`) was dropped on "),
+            output.code == 3 && text.contains("checkpoint 1 (`first try`) was pruned on "),
             "{selector}: {output:?}"
         );
-        assert!(text.contains("by `retention.per_workspace`"), "{output:?}");
+        assert!(text.contains("by `retention.labelled`"), "{output:?}");
     }
     assert_eq!(named(&lab, "third try"), 3);
 }

@@ -15,20 +15,21 @@ use piton::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, S
 use piton::model::policy::Guard;
 use piton::protocol::{
     After, AfterReply, BaselineStatus, Before, BeforeReply, BranchItem, BranchOrigin, BranchType, ChangedLists,
-    CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus, CheckpointType, Classify, ClassifyDocument,
-    ClassifyReply, ClientItem, ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, Create, CreateReply,
-    DaemonDocument, Diff, DiffReply, DoctorDocument, DoctorRow, EmptyReply, ErrorBody, ExportDocument, FailedNotice,
-    FetchDocument, FindDocument, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem,
-    InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice,
-    MendBlock, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock, PastEffect, PathItem,
-    PlanLists, PresenceWord, PreviewReply, PushDocument, RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem,
-    RemoteListDocument, RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice,
-    RowState, RunEnd, RunEndReply, RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus,
-    ScopeWord, SettingItem, SettingsDocument, SettledNotice, ShellBefore, Show, ShowDirectoryDocument, ShowDocument,
-    ShowFileDocument, ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast,
-    StatusReply, Step, StepBlock, StopDocument, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument,
-    Turn, TurnEndReply, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord,
-    WatchingBlock, WatchingQuery, WithheldItem, Word, WorkspaceBlock,
+    CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus, CheckpointType, Chosen, ChosenItem,
+    ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClientItem, ClientsDocument, CodonEnd, CodonReply,
+    CodonStart, CodonStartReply, Create, CreateReply, DaemonDocument, Diff, DiffReply, DoctorDocument, DoctorRow,
+    EmptyReply, ErrorBody, ExportDocument, FailedNotice, FetchDocument, FindDocument, Greeting, GreetingType, Hello,
+    HelloReply, InstallDocument, InstallItem, InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List,
+    ListItem, ListQuery, ListReply, LowDiskNotice, MendBlock, NoStep, NotHeld, OffDocument, OnDocument, OpenReply,
+    OperationKind, OriginBlock, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, PruneDocument, PruneItem,
+    PushDocument, RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply,
+    Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply,
+    RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem,
+    SettingsDocument, SettledNotice, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
+    ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step,
+    StepBlock, StopDocument, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnEndReply,
+    TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock,
+    WatchingQuery, WithheldItem, Word, WorkspaceBlock,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -230,6 +231,14 @@ fn shown() -> ShownCheckpoint {
     ShownCheckpoint { facts: facts(), parents: words(), tree: s(), faults: words() }
 }
 
+fn chosen_item() -> ChosenItem {
+    ChosenItem { n: 1, id: s(), kind: kind(), time: s(), reason: s(), changed: true }
+}
+
+fn chosen() -> ChosenReply {
+    ChosenReply { checkpoints: vec![chosen_item()] }
+}
+
 fn item() -> ListItem {
     ListItem {
         n: 1,
@@ -416,6 +425,9 @@ fn requests() -> Vec<Example> {
         example("checkpoint.list", query),
         example("checkpoint.show", Show { sha: s() }),
         example("checkpoint.diff", Diff { from: s(), to: o(), paths: Some(words()) }),
+        example("checkpoint.pin", Chosen { shas: words() }),
+        example("checkpoint.unpin", Chosen { shas: words() }),
+        example("checkpoint.delete", Chosen { shas: words() }),
         example("codon.start", CodonStart { codon_id: s(), name: o(), tracked_files: Some(words()), run: o() }),
         example("codon.rigSetup", &end),
         example("codon.complete", &end),
@@ -490,6 +502,9 @@ fn replies() -> Vec<Example> {
         example("checkpoint.list", listed),
         example("checkpoint.show", ShowReply { checkpoint: shown(), paths: list() }),
         example("checkpoint.diff", diff()),
+        example("checkpoint.pin", chosen()),
+        example("checkpoint.unpin", chosen()),
+        example("checkpoint.delete", chosen()),
         example("codon.start", CodonStartReply { run: s(), codon_id: s(), tracked_files: words() }),
         example("codon.rigSetup", &codon),
         example("codon.complete", &codon),
@@ -569,6 +584,7 @@ fn parts() -> Vec<Example> {
         example("`workspace`", workspace()),
         example("`limits`", LimitsBlock { line: 1, deadline_ms: 1 }),
         example("an item of `checkpoints`", item()),
+        example("a named checkpoint", chosen_item()),
         example("`checkpoint` of `checkpoint.show`", shown()),
         example("an item of `runs`", run_item()),
         example("`from` of a run", origin()),
@@ -613,6 +629,18 @@ fn documents() -> Vec<Example> {
         unsent: 1,
         ok: true,
     };
+    let pruned = PruneItem { workspace: s(), n: 1, id: s(), kind: kind(), time: s(), reason: s(), bytes: 1, rule: s() };
+    let prune = PruneDocument {
+        dry_run: true,
+        digest: s(),
+        checkpoints: vec![pruned.clone()],
+        dropped: 1,
+        stored: 1,
+        over: 1,
+        freed: 1,
+        left: o(),
+        faults: words(),
+    };
     let refused = RefusedRef { name: s(), why: s() };
     let fetch = FetchDocument { new: words(), known: 1, refused: vec![refused.clone()], ok: true };
     let tracked = TrackedBlock { run: s(), patterns: words(), matched: list(), missed: list() };
@@ -644,6 +672,8 @@ fn documents() -> Vec<Example> {
         example("an item of its `checkpoints`", remote),
         example("`push`", push),
         example("an item of `withheld`", withheld),
+        example("`prune`", prune),
+        example("a checkpoint of `prune`", pruned),
         example("`fetch`", fetch),
         example("an item of its `refused`", refused),
         example("`classify`", ClassifyDocument { command: s(), verdict: classified(), hold: o() }),

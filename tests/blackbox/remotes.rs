@@ -181,7 +181,7 @@ fn another_machine_gets_runs_and_restores_them() {
     // Retention counts and drops one's own alone.
     for n in 0..4 {
         other.write("mine", format!("{n}\n"));
-        let output = other.piton(&["checkpoint", &format!("n{n}"), "--set", "retention.per_workspace=1"]);
+        let output = other.piton(&["checkpoint", &format!("n{n}"), "--set", "retention.labelled=1"]);
         assert_eq!(output.code, 0, "{output:?}");
     }
     assert_eq!(fetched(&other).len(), 4);

@@ -848,7 +848,7 @@ fn other_workspaces_and_pruned_checkpoints_are_named_as_such() {
     assert_eq!((output.code, code(&output).as_str()), (2, "other-workspace"), "{output:?}");
     for k in 2..6 {
         put(&lab, "a", k.to_string());
-        let args = ["checkpoint", &format!("state {k}"), "--set", "retention.per_workspace=2"];
+        let args = ["checkpoint", &format!("state {k}"), "--set", "retention.labelled=2"];
         assert_eq!(lab.piton(&args).code, 0);
     }
     for selector in [n.to_string(), format!("id:{id}")] {

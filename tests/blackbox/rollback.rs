@@ -603,7 +603,7 @@ fn a_fork_keeps_the_checkpoint_that_it_goes_on_from() {
     assert_eq!(sidecar.finish(), 0);
     for n in 1..5 {
         lab.write("a", n.to_string());
-        assert_eq!(lab.piton(&["checkpoint", &format!("n{n}"), "--set", "retention.per_workspace=2"]).code, 0);
+        assert_eq!(lab.piton(&["checkpoint", &format!("n{n}"), "--set", "retention.labelled=2"]).code, 0);
     }
     let mut sidecar = session(&lab, "r-2");
     start(&mut sidecar, "one", "One", &[]);

@@ -113,7 +113,7 @@ fn it_is_private_and_shared_by_all_workspaces() {
 #[test]
 fn numbers_are_never_used_twice_and_old_checkpoints_go() {
     let lab = Lab::new();
-    let few = ["--set", "retention.per_workspace=3"];
+    let few = ["--set", "retention.labelled=3"];
     for i in 1..=6 {
         lab.write("a", format!("{i}"));
         let taken = lab.piton(&[&["checkpoint", "x", "--json"][..], &few].concat()).json();

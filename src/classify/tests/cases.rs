@@ -245,6 +245,8 @@ fn a_workspace_in_a_temporary_directory_is_a_workspace() {
 fn aimed_at_piton() {
     let lines = [
         "piton off",
+        "piton delete 3 --yes",
+        "piton prune --yes",
         "piton daemon stop",
         "rm -rf ~/.local/share/piton",
         "rm -rf ~/.local/share/piton/store.git",

@@ -200,7 +200,7 @@ impl Walk<'_> {
 /// Verbs of piton that take the net away.
 fn switches_off(words: &[&str]) -> bool {
     match words {
-        ["off" | "disable" | "stop" | "uninstall" | "gc" | "prune" | "forget" | "purge", ..] => true,
+        ["off" | "disable" | "stop" | "uninstall" | "gc" | "delete" | "prune" | "forget" | "purge", ..] => true,
         [
             "daemon" | "hook" | "hooks" | "agent" | "shell" | "git-hooks",
             "stop" | "off" | "disable" | "uninstall" | "remove" | "kill",

@@ -12,11 +12,13 @@ use crate::engine::decision::{ActionDecision, BaseCapture, Decision, LATE, Notic
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
 use crate::model::effect::Verdict;
+use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest};
 use crate::protocol::{
-    AfterReply, BaselineStatus, BeforeReply, CheckpointBlock, CheckpointFacts, CheckpointStatus, ClassifyReply,
-    EventReply, FailedNotice, HelloReply, Interrupted, InterruptedNotice, LimitsBlock, List, LowDiskNotice, NotHeld,
-    NoticeBody, PathItem, ReloadReply, ScopeWord, SettledNotice, TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
+    AfterReply, BaselineStatus, BeforeReply, CheckpointBlock, CheckpointFacts, CheckpointStatus, ChosenItem,
+    ChosenReply, ClassifyReply, EventReply, FailedNotice, HelloReply, Interrupted, InterruptedNotice, LimitsBlock,
+    List, LowDiskNotice, NotHeld, NoticeBody, PathItem, ReloadReply, ScopeWord, SettledNotice, TurnEndReply, TurnReply,
+    WarningBlock, WorkspaceBlock,
 };
 
 pub use restores::{over, preview, restored, rolled_back, stat, target};
@@ -48,6 +50,19 @@ pub fn block(taken: &Taken) -> CheckpointBlock {
 fn skipped(coverage: &Coverage) -> List {
     let skips = listed_skips(coverage);
     List::of_reasons(skips.iter().map(|(path, why)| (path, why.to_string())))
+}
+
+/// Lists the checkpoints that were named, and says of which something changed.
+pub fn chosen(named: &[Checkpoint], changed: &dyn Fn(&ObjectId) -> bool) -> ChosenReply {
+    let item = |checkpoint: &Checkpoint| ChosenItem {
+        n: checkpoint.record.ordinal,
+        id: checkpoint.id.to_string(),
+        kind: checkpoint.record.kind.into(),
+        time: checkpoint.record.time.clone(),
+        reason: checkpoint.record.reason.clone(),
+        changed: changed(&checkpoint.id),
+    };
+    ChosenReply { checkpoints: named.iter().map(item).collect() }
 }
 
 /// Counts the directories that a checkpoint holds.

@@ -196,6 +196,11 @@ fn call(session: &mut Session, body: Body, to: Answerer) {
             ask(session, to, move |timeline, run, control| calls::list(timeline, &query, run, control));
         }
         Body::Show(show) => ask(session, to, move |timeline, _, _| calls::show(timeline, &show.sha)),
+        Body::Pin(chosen) => ask(session, to, move |timeline, _, _| calls::pin(timeline, &chosen, true)),
+        Body::Unpin(chosen) => ask(session, to, move |timeline, _, _| calls::pin(timeline, &chosen, false)),
+        Body::Delete(chosen) => {
+            ask(session, to, move |timeline, _, control| calls::delete(timeline, &chosen, control));
+        }
         Body::Diff(diff) => ask(session, to, move |timeline, _, control| calls::diff(timeline, &diff, control)),
         Body::Preview(rollback) => {
             ask(session, to, move |timeline, run, control| calls::preview(timeline, &rollback, run, control));

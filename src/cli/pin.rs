@@ -1,0 +1,102 @@
+//! `piton pin`, `piton unpin` and `piton delete`: checkpoints that stay, and some that do not.
+
+use clap::Args;
+
+use super::confirm::agreed;
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use crate::checkpoint::Checkpoint;
+use crate::doors::replies;
+use crate::error::Result;
+use crate::model::text::printable;
+use crate::sys::interrupt::Flow;
+
+/// The arguments of `piton pin` and `piton unpin`.
+#[derive(Debug, Args)]
+pub(super) struct PinArgs {
+    /// The checkpoints, by number, id or label
+    #[arg(required = true, value_name = "ID")]
+    pub checkpoints: Vec<String>,
+}
+
+/// The arguments of `piton delete`.
+#[derive(Debug, Args)]
+pub(super) struct DeleteArgs {
+    /// The checkpoints, by number, id or label
+    #[arg(required = true, value_name = "ID")]
+    pub checkpoints: Vec<String>,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+}
+
+/// Pins checkpoints.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn pin(context: &mut Context, args: &PinArgs) -> Result<Exit> {
+    put(context, args, true)
+}
+
+/// Unpins checkpoints.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn unpin(context: &mut Context, args: &PinArgs) -> Result<Exit> {
+    put(context, args, false)
+}
+
+fn put(context: &mut Context, args: &PinArgs, pinned: bool) -> Result<Exit> {
+    let mut timeline = context.timeline()?;
+    let named = timeline.catalog().chosen(&args.checkpoints)?;
+    let news = timeline.pin(&named, pinned)?;
+    if context.json {
+        print::json_as_declared(&replies::chosen(&named, &|id| news.contains(id)))?;
+    } else {
+        let (done, before) = if pinned { ("Pinned", "Pinned already") } else { ("Unpinned", "Not pinned") };
+        let line =
+            |one: &Checkpoint| format!("{}: {}\n", if news.contains(&one.id) { done } else { before }, described(one));
+        print::data(&named.iter().map(line).collect::<String>())?;
+    }
+    Ok(if news.is_empty() { Exit::Nothing } else { Exit::Done })
+}
+
+/// Deletes checkpoints.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn delete(context: &mut Context, args: &DeleteArgs) -> Result<Exit> {
+    let mut timeline = context.timeline()?;
+    let named = timeline.catalog().deletable(&args.checkpoints)?;
+    if !args.yes {
+        if context.json {
+            print::json_as_declared(&replies::chosen(&named, &|_| false))?;
+            return Ok(Exit::Refused);
+        }
+        let lines: String = named.iter().map(|one| format!("  {}\n", described(one))).collect();
+        print::data(&format!("Nothing brings these back:\n{lines}"))?;
+        if let Some(exit) = agreed("Delete") {
+            return Ok(exit);
+        }
+    }
+    let gone = timeline.delete(&named, &|| Flow::Continue)?;
+    if context.json {
+        print::json_as_declared(&replies::chosen(&named, &|id| gone.contains(id)))?;
+    } else {
+        let line = |one: &Checkpoint| match gone.contains(&one.id) {
+            true => format!("Deleted: {}\n", described(one)),
+            false => format!("Left, because it is needed by now: {}\n", described(one)),
+        };
+        let hint = "`piton prune` frees the space at once; otherwise maintenance does it later.\n";
+        print::data(&format!("{}{hint}", named.iter().map(line).collect::<String>()))?;
+    }
+    Ok(if gone.len() == named.len() { Exit::Done } else { Exit::Part })
+}
+
+/// Returns a checkpoint on one line.
+fn described(checkpoint: &Checkpoint) -> String {
+    let record = &checkpoint.record;
+    let (time, reason) = (print::local_time(&record.time), printable(&record.reason));
+    format!("checkpoint {} ({}, {time}) {reason}", record.ordinal, checkpoint.id.short())
+}

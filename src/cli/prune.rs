@@ -1,0 +1,202 @@
+//! `piton prune`: drops what retention does not keep, in all workspaces, and frees the space.
+
+use clap::Args;
+
+use super::confirm::agreed;
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use crate::checkpoint::upkeep::prune::{PruneLine, PrunePlan, PruneWish, Pruned};
+use crate::error::Result;
+use crate::model::text::{bytes, count, cut, padded, printable};
+use crate::protocol::{PruneDocument, PruneItem};
+use crate::settings::{self, WORKSPACE_FILE};
+use crate::sys::clock::{ms_of, now_ms};
+use crate::sys::interrupt::Flow;
+
+/// Characters of a reason that a row of the table shows.
+const SHOWN: usize = 40;
+
+/// The arguments of `piton prune`.
+#[derive(Debug, Args)]
+pub(super) struct PruneArgs {
+    /// Only show what would go
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Days for which checkpoints are kept, except for those of codons and labelled ones
+    #[arg(long, value_name = "N")]
+    pub retention_days: Option<u32>,
+    /// Most megabytes (of 1,000,000 bytes) of all workspaces together
+    #[arg(long, value_name = "N")]
+    pub max_size_mb: Option<u32>,
+    /// Do nothing unless the plan has this digest (--json shows it)
+    #[arg(long, value_name = "DIGEST")]
+    pub plan: Option<String>,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+}
+
+/// Prunes.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
+    // The settings of this workspace are not those of all.
+    let common = settings::load(None, context.home.path(), &context.flags)?;
+    if let Some(typed) = common.mistakes.iter().find(|mistake| mistake.is_typed()) {
+        return Err(typed.error());
+    }
+    common.faults().iter().for_each(|fault| print::warning(fault));
+    let wish = PruneWish {
+        days: args.retention_days,
+        total_bytes: args.max_size_mb.map(|megabytes| u64::from(megabytes) * 1_000_000),
+    };
+    let policy = |workspace: &crate::checkpoint::Workspace| {
+        let file = workspace.path.join(WORKSPACE_FILE);
+        // There may be a thousand workspaces, and few have a file.
+        match file.symlink_metadata().is_ok() {
+            true => settings::load(Some(&workspace.path), context.home.path(), &context.flags).map(|own| own.policy),
+            false => Ok(common.policy.clone()),
+        }
+    };
+    let total = common.policy.retention.total_bytes;
+    let plan = PrunePlan::make(&context.home, &policy, (wish, total), &|| Flow::Continue)?;
+    if let Some(digest) = &args.plan {
+        plan.require(digest)?;
+    }
+    plan.faults.iter().for_each(|fault| print::warning(&format!("nothing of this workspace goes: {fault}")));
+    if !context.json {
+        print::data(&table(&plan))?;
+    }
+    // Where nothing goes there is nothing to agree to.
+    let may = !args.dry_run && (args.yes || plan.lines.is_empty());
+    if !may && (args.dry_run || context.json) {
+        if context.json {
+            print::json_as_declared(&document(&plan, args.dry_run, None)?)?;
+        }
+        return Ok(match (args.dry_run, plan.lines.is_empty()) {
+            (true, true) => Exit::Nothing,
+            (true, false) => Exit::Done,
+            (false, _) => Exit::Refused,
+        });
+    }
+    if let Some(exit) = (!may).then(|| agreed("Drop them")).flatten() {
+        return Ok(exit);
+    }
+    let pruned = plan.carry_out(&context.home, &|| Flow::Continue)?;
+    if context.json {
+        print::json_as_declared(&document(&plan, false, Some(&pruned))?)?;
+    } else {
+        print::data(&outcome(&plan, &pruned))?;
+    }
+    let is_part = pruned.gone.len() < plan.lines.len() || pruned.upkept.left.is_some() || !plan.faults.is_empty();
+    let is_nothing = plan.lines.is_empty() && pruned.upkept.freed <= pruned.upkept.written;
+    Ok(match (is_part, is_nothing) {
+        (true, _) => Exit::Part,
+        (false, true) => Exit::Nothing,
+        (false, false) => Exit::Done,
+    })
+}
+
+/// Renders the plan.
+fn table(plan: &PrunePlan) -> String {
+    let (mut text, now, mut last) = (String::new(), now_ms(), None);
+    let width = plan.lines.iter().map(|line| line.checkpoint.record.ordinal.to_string().len()).max().unwrap_or(1);
+    for line in &plan.lines {
+        if last.replace(line.workspace) != Some(line.workspace) {
+            add_line!(text, "{}", print::bold(&print::path(&plan.workspaces[line.workspace].workspace.path)));
+        }
+        let record = &line.checkpoint.record;
+        let age = ms_of(&record.time).map_or_else(String::new, |time| age(now.saturating_sub(time)));
+        add_line!(
+            text,
+            "  {:>width$}  {}  {}  {}  {:>8}  {}",
+            record.ordinal,
+            padded(&age, 9),
+            padded(record.kind.as_str(), 11),
+            padded(&cut(&printable(&record.reason), SHOWN), SHOWN + 1),
+            bytes(line.bytes),
+            line.reason.rule(),
+        );
+    }
+    let workspaces = plan.workspaces.len() as u64;
+    match plan.lines.len() as u64 {
+        0 => add_line!(text, "No checkpoint goes: {}, {} in all.", count(workspaces, "workspace"), bytes(plan.stored)),
+        lines => {
+            let freed = bytes(plan.lines.iter().map(|line| line.bytes).sum());
+            add_line!(
+                text,
+                "{} of {}: some {freed} of {}.",
+                count(lines, "checkpoint"),
+                count(workspaces, "workspace"),
+                bytes(plan.stored)
+            );
+        }
+    }
+    if plan.over > 0 {
+        add_line!(text, "The checkpoints that stay in any case are {} over the cap.", bytes(plan.over));
+    }
+    text
+}
+
+/// Says what was done.
+fn outcome(plan: &PrunePlan, pruned: &Pruned) -> String {
+    let (mut text, upkept) = (String::new(), &pruned.upkept);
+    if !plan.lines.is_empty() {
+        add_line!(text, "Dropped {}.", count(pruned.gone.len() as u64, "checkpoint"));
+    }
+    for line in plan.lines.iter().filter(|line| !pruned.gone.contains(&line.checkpoint.id)) {
+        add_line!(text, "  left, because it is needed by now, or is gone: {}", named(plan, line));
+    }
+    match upkept.freed.checked_sub(upkept.written) {
+        Some(0) | None => add_line!(text, "Nothing more was to be freed."),
+        Some(freed) => add_line!(text, "Freed {}.", bytes(freed)),
+    }
+    if let Some(left) = &upkept.left {
+        add_line!(text, "The rest is left for the next time: {left}.");
+    }
+    text
+}
+
+fn named(plan: &PrunePlan, line: &PruneLine) -> String {
+    let path = print::path(&plan.workspaces[line.workspace].workspace.path);
+    format!("checkpoint {} of {path}", line.checkpoint.record.ordinal)
+}
+
+/// Returns an age in its largest unit.
+fn age(ms: i64) -> String {
+    let minutes = u64::try_from(ms).unwrap_or(0) / 60_000;
+    match minutes {
+        0..120 => count(minutes, "minute"),
+        120..2880 => count(minutes / 60, "hour"),
+        _ => count(minutes / 1440, "day"),
+    }
+}
+
+fn document(plan: &PrunePlan, dry_run: bool, pruned: Option<&Pruned>) -> Result<PruneDocument> {
+    let item = |line: &PruneLine| {
+        let record = &line.checkpoint.record;
+        PruneItem {
+            workspace: plan.workspaces[line.workspace].workspace.path.to_string_lossy().into_owned(),
+            n: record.ordinal,
+            id: line.checkpoint.id.to_string(),
+            kind: record.kind.into(),
+            time: record.time.clone(),
+            reason: record.reason.clone(),
+            bytes: line.bytes,
+            rule: line.reason.rule().to_owned(),
+        }
+    };
+    Ok(PruneDocument {
+        dry_run,
+        digest: plan.digest()?,
+        checkpoints: plan.lines.iter().map(item).collect(),
+        dropped: pruned.map_or(0, |pruned| pruned.gone.len() as u64),
+        stored: plan.stored,
+        over: plan.over,
+        freed: pruned.map_or(0, |pruned| pruned.upkept.freed.saturating_sub(pruned.upkept.written)),
+        left: pruned.and_then(|pruned| pruned.upkept.left.clone()),
+        faults: plan.faults.clone(),
+    })
+}
