@@ -39,7 +39,7 @@ use crate::model::cost::Cost;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::policy::Policy;
-use crate::store::{Slice, Store};
+use crate::store::{BOUNDS, Slice, Store};
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
 use crate::worktree::Target;
@@ -265,7 +265,17 @@ impl Timeline {
     /// # Errors
     /// As [`Store::recompress`]; nothing is lost by them.
     pub fn recompress(&mut self, slice: Slice, control: &dyn Fn() -> Flow) -> Result<()> {
-        self.catalog.store.recompress(slice, control).map(drop)
+        let recompressed = self.catalog.store.recompress(slice, control);
+        self.consolidate(control)?;
+        recompressed.map(drop)
+    }
+
+    /// Makes one pack of many loose objects or of many small packs, unless `control` stops it.
+    ///
+    /// # Errors
+    /// As [`Store::consolidate`]; nothing is lost by them.
+    pub fn consolidate(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
+        self.catalog.store.consolidate(BOUNDS, control).map(drop)
     }
 
     // The records.

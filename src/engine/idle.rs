@@ -1,6 +1,6 @@
 //! The tasks of a worker for the time when nothing waits.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::watcher::{self, SharedStatus, WatcherStatus, note};
 use crate::checkpoint::Timeline;
@@ -16,6 +16,9 @@ use crate::sys::memory;
 /// The number of times in a row that the start of a watcher gives way to a job.
 const GIVE_WAY: u32 = 3;
 
+/// The longest time that a worker packs loose objects at its end.
+const AT_END: Duration = Duration::from_millis(300);
+
 /// A task for the time when no job waits. They are done in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IdleTask {
@@ -23,7 +26,7 @@ pub(super) enum IdleTask {
     Watch,
     /// Make late writes durable, remove leftovers, apply retention.
     Settle,
-    /// Compress the objects that a large checkpoint left uncompressed.
+    /// Compress the objects that a large checkpoint left uncompressed, and pack many loose objects.
     Recompress,
     /// Scan without a watcher, so that new content is read before an event waits for it (`watcher: poll`).
     Poll,
@@ -154,6 +157,11 @@ fn audit(timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>
 pub(super) fn finish(timeline: &mut Timeline) {
     settle(timeline, &|| Flow::Continue);
     save(timeline);
+    let until = Instant::now() + AT_END;
+    let in_time = || if Instant::now() < until { Flow::Continue } else { Flow::Stop };
+    if let Err(error) = timeline.consolidate(&in_time) {
+        tracing::warn!(%error, "packs could not be consolidated");
+    }
 }
 
 fn save(timeline: &mut Timeline) {

@@ -7,6 +7,10 @@
 //! For a very large batch ([`LIGHT_FROM`]), compressing would take as long as all the rest, so it is put off. Each
 //! thread then appends to a pack of its own. These packs are *light*: their objects are framed and not compressed. They
 //! are known by their name and are compressed in idle time ([`super::recompress`]).
+//!
+//! No pack becomes much longer than 32 MiB ([`PACK_FULL`]), so that writing one anew takes little room.
+//!
+//! [`PACK_FULL`]: super::repository::PACK_FULL
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -18,7 +22,7 @@ use super::deflate::Effort;
 use super::log::{self, Log, Record};
 use super::loose::MAX_LOOSE;
 use super::objects::Objects;
-use super::pack::{self, PackWriter};
+use super::pack::{self, PackWriter, Sealed};
 use super::packs::Set;
 use super::present::Present;
 use super::repository::Store;
@@ -110,8 +114,12 @@ pub struct Batch<'s> {
     /// True if packs are not compressed, decided once the batch is large enough.
     light: AtomicBool,
     inner: Mutex<Inner>,
+    /// The length from which on a pack is full.
+    full: u64,
     /// Packs that no thread appends to at this moment.
     packs: Mutex<Vec<PackWriter>>,
+    /// Full packs.
+    sealed: Mutex<Vec<Sealed>>,
     /// Compressed bytes.
     bytes: AtomicU64,
 }
@@ -140,7 +148,9 @@ impl<'s> Batch<'s> {
             light_from: store.light_from,
             light: AtomicBool::new(false),
             inner: Mutex::new(inner),
+            full: store.pack_full,
             packs: Mutex::new(Vec::new()),
+            sealed: Mutex::new(Vec::new()),
             bytes: AtomicU64::new(0),
         })
     }
@@ -163,7 +173,7 @@ impl<'s> Batch<'s> {
     pub fn finish(self) -> Result<BatchStats> {
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
         let stats = BatchStats { objects: inner.ids.len() as u64, bytes: self.bytes.into_inner() };
-        finish_packs(self.objects, self.packs)?;
+        finish_packs(self.objects, self.packs, self.sealed)?;
         write_loose(&self.git_dir, &inner.waiting)?;
         Ok(stats)
     }
@@ -183,7 +193,7 @@ impl<'s> Batch<'s> {
             store.flush(log)?;
         }
         let mut objects = Vec::with_capacity(inner.waiting.len());
-        finish_packs(self.objects, self.packs)?;
+        finish_packs(self.objects, self.packs, self.sealed)?;
         for (id, kind, content) in &inner.waiting {
             objects.push((*id, loose::compress(*kind, content)?));
         }
@@ -269,6 +279,13 @@ impl<'s> Batch<'s> {
             None => PackWriter::create(&self.git_dir, if light { pack::LIGHT } else { pack::DENSE })?,
         };
         pack.append(&packed)?;
+        if pack.length() >= self.full {
+            // Without the lock: others begin another pack meanwhile.
+            drop(packs);
+            let sealed = pack.seal()?;
+            self.sealed.lock().unwrap_or_else(PoisonError::into_inner).push(sealed);
+            return Ok(());
+        }
         packs.unwrap_or_else(|| self.packs.lock().unwrap_or_else(PoisonError::into_inner)).push(pack);
         Ok(())
     }
@@ -318,12 +335,13 @@ impl ObjectSink for Batch<'_> {
 
 /// Finishes packs, and adds them to the inventory before a ref names their objects: a pack that disappears later is
 /// then noticed.
-fn finish_packs(objects: &Objects, packs: Mutex<Vec<PackWriter>>) -> Result<()> {
+fn finish_packs(objects: &Objects, packs: Mutex<Vec<PackWriter>>, sealed: Mutex<Vec<Sealed>>) -> Result<()> {
     let packs = packs.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if packs.is_empty() {
+    let sealed = sealed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if packs.is_empty() && sealed.is_empty() {
         return Ok(());
     }
-    pack::finish_all(packs)?;
+    pack::finish_all(packs, sealed)?;
     objects.account()
 }
 

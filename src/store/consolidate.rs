@@ -1,51 +1,62 @@
-//! Makes few packs of many, and a pack of very many loose objects, in idle time.
+//! Makes few packs of many, and a pack of many loose objects, in idle time. It knows no checkpoint and deletes nothing:
+//! [`super::upkeep`] does that, more seldom.
 //!
-//! One call does one step: it copies small packs' entries as they are (or packs loose objects) into one new pack,
-//! synced with its index before anything goes. The replaced files are first written down in `superseded`. They are then
+//! One call does one step: it packs small packs' objects, or loose ones, against each other into one new pack, synced
+//! with its index before anything goes. The replaced files are first written down in `superseded`. They are then
 //! removed with the store lock held alone, without waiting for it; while another process writes, the next call does
 //! only that. Wherever the process is killed, every object exists at least once. No object is lost or replaced: the
 //! epoch stays.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::damage::damaged;
-use super::deflate::Effort;
+use super::deltas::{Plain, put_in_order};
 use super::index::PackEntry;
 use super::inventory::Inventory;
 use super::loose;
-use super::pack::{self, PackWriter, Packed};
+use super::pack::{self, Packed};
 use super::pack_files::{PackFile, StorePaths, gone, packs, read, remove_files, spans, try_lock};
+use super::packing::Packing;
 use super::repository::Store;
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
-use crate::sys::fs::durable::{replace_file, sync_dir};
+use crate::sys::fs::durable::replace_file;
+use crate::sys::interrupt::Interrupt;
 
 /// The bounds at which work begins, and the amount that one call does.
 #[derive(Clone, Copy)]
 pub struct Bounds {
-    /// The most packs that may exist.
+    /// The most small packs that may exist.
     pub packs: usize,
-    /// The number of packs that is left when there were more.
+    /// The number of small packs that is left when there were more.
     pub left: usize,
-    /// The most bytes that one call copies; it copies two packs at least.
+    /// The most bytes that one call copies; it copies two packs at least. Also the most bytes of content in memory.
     pub bytes: u64,
-    /// The most loose objects that may exist.
+    /// The most loose objects that may exist, roughly.
     pub loose: usize,
 }
 
 /// The bounds that piton keeps to.
-pub const BOUNDS: Bounds = Bounds { packs: 50, left: 25, bytes: 256 << 20, loose: 6000 };
+pub const BOUNDS: Bounds = Bounds { packs: 16, left: 4, bytes: 32 << 20, loose: 500 };
+
+/// The length from which on a pack is large enough.
+const LARGE_PACK: u64 = 16 << 20;
+
+/// The length from which on a loose object stays as it is: it was written as a file of its own because of its size.
+const LARGE_LOOSE: u64 = 1 << 20;
 
 impl Store {
-    /// Does one step, if there is one to do and no other process does it. Returns true if something was removed.
+    /// Does one step, if there is one to do and no other process does it. Returns true if something was removed. A step
+    /// that `control` stops is begun anew the next time.
     ///
     /// # Errors
     /// `disk-full`, `permission`, `internal`; nothing is lost then.
-    pub fn consolidate(&mut self, bounds: Bounds) -> Result<bool> {
+    pub fn consolidate(&mut self, bounds: Bounds, control: Interrupt<'_>) -> Result<bool> {
         let place = &self.paths();
-        if !is_due(place, bounds)? {
+        if !self.is_due(bounds)? {
             return Ok(false);
         }
         let Some(_ours) = try_lock(&place.home.join("consolidate.lock"))? else {
@@ -53,9 +64,15 @@ impl Store {
         };
         let mut superseded = read_superseded(place)?;
         if superseded.is_empty() {
-            let packs = dense(&place.git_dir)?;
-            superseded =
-                if packs.len() > bounds.packs { merge(place, packs, bounds)? } else { pack_loose(place, bounds)? };
+            let packed = if self.small()?.len() > bounds.packs {
+                self.merge(bounds, control)
+            } else {
+                self.pack_loose(bounds, control)
+            };
+            superseded = match packed {
+                Err(error) if error.code() == Code::ShuttingDown => return Ok(false),
+                packed => packed?,
+            };
             if superseded.is_empty() {
                 return Ok(false);
             }
@@ -71,14 +88,112 @@ impl Store {
         drop(alone);
         Ok(true)
     }
-}
 
-/// Tells whether there may be something to do: asked without a lock, since most often there is not.
-fn is_due(place: &StorePaths, bounds: Bounds) -> Result<bool> {
-    // Ids are as good as random: one directory of 256 shows if counting them all is worth it.
-    Ok(superseded_file(place).exists()
-        || dense(&place.git_dir)?.len() > bounds.packs
-        || loose::sample(&place.git_dir)? > bounds.loose / 256)
+    /// Tells whether there may be something to do: asked without a lock, since most often there is not.
+    fn is_due(&self, bounds: Bounds) -> Result<bool> {
+        Ok(superseded_file(&self.paths()).exists()
+            || self.small()?.len() > bounds.packs
+            || loose::estimate(&self.git_dir)? > bounds.loose)
+    }
+
+    /// Returns the packs that may be merged, smallest first: light ones are waiting to be compressed, long-lasting ones
+    /// are merged already.
+    fn small(&self) -> Result<Vec<PackFile>> {
+        let mut packs = packs(&self.git_dir)?;
+        packs.retain(|found| {
+            !found.is_light() && !found.is_long() && found.length < LARGE_PACK && !self.refused.contains(&found.name())
+        });
+        Ok(packs)
+    }
+
+    /// Packs the smallest packs into one; gives its name and theirs.
+    fn merge(&mut self, bounds: Bounds, control: Interrupt<'_>) -> Result<Vec<String>> {
+        let packs = self.small()?;
+        let wanted = packs.len() - bounds.left.min(packs.len()) + 1;
+        let (mut old, mut copied, mut held) = (Vec::new(), 0, 0);
+        let (mut packing, mut plain) = (Packing::new(pack::DENSE, u64::MAX), Vec::new());
+        let mut seen = HashSet::new();
+        for found in &packs {
+            if old.len() >= wanted || (old.len() >= 2 && copied + found.length > bounds.bytes) {
+                break;
+            }
+            let Some((entries, has_deltas)) = readable(found)? else {
+                // Damage is not to be copied. Said once by each process.
+                self.refused.push(found.name());
+                continue;
+            };
+            let size: u64 =
+                entries.iter().filter_map(|(entry, _)| Some(self.objects.describe(&entry.id).ok()?.1)).sum();
+            if held + size <= bounds.bytes {
+                held += size;
+                // Two packs may hold the same object.
+                for (entry, _) in entries.iter().filter(|(entry, _)| seen.insert(entry.id)) {
+                    let (kind, content) = self.objects.read(&entry.id, bounds.bytes)?;
+                    let kind = kind.ok_or_else(|| damaged(&entry.id, "is a tag"))?;
+                    plain.push(Plain { id: entry.id, kind, content, path: Vec::new() });
+                }
+            } else if has_deltas {
+                // Too much for memory, and its deltas point to other entries by their distance.
+                self.refused.push(found.name());
+                continue;
+            } else {
+                copy(self, found, &entries, &mut packing)?;
+            }
+            copied += found.length;
+            old.push(found.name());
+        }
+        if old.len() < 2 {
+            return Ok(Vec::new());
+        }
+        self.pack_all(packing, plain, old, control)
+    }
+
+    /// Packs loose objects when there are many, as many as one call may; gives the pack's name and theirs.
+    fn pack_loose(&self, bounds: Bounds, control: Interrupt<'_>) -> Result<Vec<String>> {
+        let ids = loose::list(&self.git_dir)?;
+        let (mut plain, mut old, mut held) = (Vec::new(), Vec::new(), 0);
+        for id in ids {
+            let path = loose::path_of(&self.git_dir, &id);
+            // One that went meanwhile was damaged.
+            if !path.metadata().is_ok_and(|facts| facts.len() < LARGE_LOOSE) {
+                continue;
+            }
+            if let Some((kind, content)) = loose::read_whole(&path, &id)? {
+                held += content.len() as u64;
+                plain.push(Plain { id, kind, content, path: Vec::new() });
+                old.push(loose_name(&id));
+            }
+            if held > bounds.bytes {
+                break;
+            }
+        }
+        // The number of them is an estimate: a pack of few is not worth its while.
+        if old.len() < bounds.loose / 2 && held <= bounds.bytes {
+            return Ok(Vec::new());
+        }
+        self.pack_all(Packing::new(pack::DENSE, u64::MAX), plain, old, control)
+    }
+
+    /// Packs objects into one pack with what is in it already; gives its name and what it replaces.
+    fn pack_all(
+        &self,
+        mut packing: Packing,
+        mut plain: Vec<Plain>,
+        old: Vec<String>,
+        control: Interrupt<'_>,
+    ) -> Result<Vec<String>> {
+        put_in_order(&mut plain);
+        let mut made = None;
+        for one in plain {
+            made = packing.add(self, one, control)?.or(made);
+        }
+        while let Some(last) = packing.end(self, control)? {
+            made = Some(last);
+        }
+        let Some(made) = made else { return Ok(Vec::new()) };
+        let new = format!("pack/{}", made.name);
+        Ok([new].into_iter().chain(old).collect())
+    }
 }
 
 fn superseded_file(place: &StorePaths) -> PathBuf {
@@ -123,100 +238,33 @@ fn is_plain(name: &str) -> bool {
     name.split_once('/').is_some_and(|(dir, file)| word(dir) && word(file))
 }
 
-/// Returns the packs that may be merged: light ones are waiting to be compressed, long-lasting ones are merged already.
-fn dense(git_dir: &Path) -> Result<Vec<PackFile>> {
-    let mut packs = packs(git_dir)?;
-    packs.retain(|found| !found.is_light() && !found.is_long());
-    Ok(packs)
-}
-
-/// Copies the smallest packs into one; gives its name and theirs.
-fn merge(place: &StorePaths, packs: Vec<PackFile>, bounds: Bounds) -> Result<Vec<String>> {
-    let wanted = packs.len() - bounds.left.min(packs.len()) + 1;
-    let mut writer = PackWriter::create(&place.git_dir, pack::DENSE)?;
-    let (mut old, mut copied) = (Vec::new(), 0);
-    for found in &packs {
-        if old.len() >= wanted || (old.len() >= 2 && copied + found.length > bounds.bytes) {
-            break;
-        }
-        // Deltas point to other entries by their distance, and damage is not to be copied: such packs stay.
-        let Some(entries) = readable(found)? else {
-            continue;
-        };
-        copy(found, &entries, &mut writer)?;
-        copied += found.length;
-        old.push(found.name());
-    }
-    if old.len() < 2 {
-        return Ok(Vec::new());
-    }
-    let mut superseded = vec![format!("pack/{}", writer.finish()?)];
-    superseded.append(&mut old);
-    Ok(superseded)
-}
-
-/// Returns the entries of a pack in their order; `None` when there are deltas among them, or one is damaged.
-fn readable(found: &PackFile) -> Result<Option<Vec<(PackEntry, u64)>>> {
+/// Returns the entries of a pack in their order, and if there are deltas among them; `None` when one is damaged.
+fn readable(found: &PackFile) -> Result<Option<(Vec<(PackEntry, u64)>, bool)>> {
     let Some(spans) = spans(found)? else {
         return Ok(None);
     };
     let path = found.path.with_extension("pack");
     let file = File::open(&path).at("opening", &path)?;
+    let mut has_deltas = false;
     for (entry, end) in &spans {
         let Some(bytes) = read(&file, entry, *end, &path)? else {
             tracing::warn!(path = %path.display(), id = %entry.id, "a pack is damaged");
             return Ok(None);
         };
         // Types 1 to 4 are whole objects; others are deltas.
-        if !matches!(bytes[0] >> 4 & 7, 1..=4) {
-            return Ok(None);
-        }
+        has_deltas |= !matches!(bytes[0] >> 4 & 7, 1..=4);
     }
-    Ok(Some(spans))
+    Ok(Some((spans, has_deltas)))
 }
 
-fn copy(found: &PackFile, entries: &[(PackEntry, u64)], writer: &mut PackWriter) -> Result<()> {
+fn copy(store: &Store, found: &PackFile, entries: &[(PackEntry, u64)], packing: &mut Packing) -> Result<()> {
     let path = found.path.with_extension("pack");
     let file = File::open(&path).at("opening", &path)?;
     for (entry, end) in entries {
-        // Two packs may hold the same object.
-        if writer.contains(&entry.id) {
-            continue;
-        }
         let bytes = read(&file, entry, *end, &path)?.ok_or_else(|| damaged(&entry.id, "changed meanwhile"))?;
-        writer.append(&Packed { id: entry.id, bytes })?;
+        packing.append(store, vec![Packed { id: entry.id, bytes }])?;
     }
     Ok(())
-}
-
-/// Packs loose objects when there are very many, as many as one call may; gives the pack's name and theirs.
-fn pack_loose(place: &StorePaths, bounds: Bounds) -> Result<Vec<String>> {
-    let ids = loose::list(&place.git_dir)?;
-    if ids.len() <= bounds.loose {
-        return Ok(Vec::new());
-    }
-    let mut writer = PackWriter::create(&place.git_dir, pack::DENSE)?;
-    let (mut old, mut copied) = (Vec::new(), 0);
-    for id in ids {
-        let path = loose::path_of(&place.git_dir, &id);
-        let length = path.metadata().at("looking at", &path)?.len();
-        if copied + length > bounds.bytes {
-            // A large object may stay loose: it was written as a file of its own because of its size.
-            continue;
-        }
-        if let Some((kind, content)) = loose::read_whole(&path, &id)? {
-            writer.append(&pack::compress(kind, id, &content, Effort::Fast)?)?;
-            copied += length;
-            old.push(loose_name(&id));
-        }
-    }
-    if old.is_empty() {
-        return Ok(old);
-    }
-    old.insert(0, format!("pack/{}", writer.finish()?));
-    // The pack's name has to be durable before its loose objects are removed.
-    sync_dir(&place.git_dir.join("objects/pack"))?;
-    Ok(old)
 }
 
 fn loose_name(id: &ObjectId) -> String {

@@ -148,6 +148,11 @@ impl Inventory {
     }
 }
 
+/// Returns true if the inventory may list a pack of this name: a word.
+pub(super) fn may_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
 fn spelled(identity: &FileMark) -> String {
     let FileMark { dev, ino, size, mtime, ctime } = identity;
     format!("{dev}:{ino}:{size}:{mtime}:{ctime}")

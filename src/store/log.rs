@@ -30,6 +30,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::{replace_file, sync_dir};
 use crate::sys::fs::lock::{FileLock, Mode};
+use crate::sys::fs::mark::FileMark;
 
 const MAGIC: &[u8; 4] = b"PTNL";
 const HEAD: usize = 12;
@@ -42,6 +43,9 @@ pub const FULL: u64 = 32 << 20;
 
 /// The time that the first process after a power cut waits for others.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The marks of all logs and of the directory of workspaces.
+pub(super) type LogMarks = Vec<(PathBuf, Option<FileMark>)>;
 
 /// One checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -314,6 +318,25 @@ impl Store {
         }
         tracing::info!(name = record.name, "a killed process had not moved the ref of its checkpoint");
         self.update_ref(&record.name, record.old, record.new)
+    }
+
+    /// Returns the records of all logs, with the marks that show that a log has changed since.
+    ///
+    /// # Errors
+    /// When a log cannot be read.
+    pub(super) fn logged(&self) -> Result<(Vec<Record>, LogMarks)> {
+        let (workspaces, mut records, mut marks) = (self.home.join("workspaces"), Vec::new(), LogMarks::new());
+        marks.push((workspaces.clone(), FileMark::at(&workspaces)?));
+        // Without that directory there are no logs.
+        for workspace in std::fs::read_dir(&workspaces).into_iter().flatten() {
+            let path = workspace.at("listing", &workspaces)?.path().join("log");
+            let mark = FileMark::at(&path)?;
+            if mark.is_some_and(|mark| mark.size > 0) {
+                records.extend(decode(&read(&path)?).0);
+            }
+            marks.push((path, mark));
+        }
+        Ok((records, marks))
     }
 
     /// Applies all logs below `workspaces`, if this is the first process since the machine was started.

@@ -228,14 +228,18 @@ pub(super) fn finish(git_dir: &Path, pending: Vec<UnsyncedObject>) -> Result<()>
     dirs.iter().try_for_each(|dir| sync_dir(dir))
 }
 
-/// Returns how many loose objects one directory of 256 holds.
-pub(super) fn sample(git_dir: &Path) -> Result<usize> {
-    let dir = git_dir.join("objects/17");
-    match std::fs::read_dir(&dir) {
-        Ok(listing) => Ok(listing.count()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(Error::io(error, "listing", &dir)),
+/// Returns how many loose objects there are, judged by eight directories of 256: ids are as good as random.
+pub(super) fn estimate(git_dir: &Path) -> Result<usize> {
+    let mut count = 0;
+    for first in (0x17..=255_u8).step_by(32) {
+        let dir = git_dir.join(format!("objects/{first:02x}"));
+        match std::fs::read_dir(&dir) {
+            Ok(listing) => count += listing.count(),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io(error, "listing", &dir)),
+        }
     }
+    Ok(count * 32)
 }
 
 /// Returns the ids of all loose objects.
@@ -287,14 +291,27 @@ pub(super) fn read(path: &Path, id: &ObjectId, most: u64) -> Result<(ObjectKind,
         // Further bytes of the file are not read.
         file.take(deflate::most_compressed(size).saturating_sub(BEGINNING)).read_to_end(&mut bytes)?;
     }
+    content(&bytes, id, kind, size, begin).map(|content| (kind, content))
+}
+
+/// Returns the content of an object, proved, from the bytes of its loose file.
+fn content(bytes: &[u8], id: &ObjectId, kind: ObjectKind, size: u64, begin: usize) -> Result<Vec<u8>, Fault> {
     let whole = usize::try_from(size).ok().and_then(|size| size.checked_add(begin));
     let inflated = match whole {
-        Some(whole) if whole > AT_ONCE => inflated_in_pieces(&bytes, whole)?,
-        whole => whole.and_then(|whole| deflate::inflate(&bytes, whole)),
+        Some(whole) if whole > AT_ONCE => inflated_in_pieces(bytes, whole)?,
+        whole => whole.and_then(|whole| deflate::inflate(bytes, whole)),
     };
     let mut plain = inflated.ok_or(OTHER_BYTES)?;
     plain.drain(..begin);
-    if hash::plain_id(kind, &plain) == *id { Ok((kind, plain)) } else { Err(OTHER_BYTES) }
+    if hash::plain_id(kind, &plain) == *id { Ok(plain) } else { Err(OTHER_BYTES) }
+}
+
+/// Returns an object of at most so many bytes, proved, from the bytes that its loose file should have; `None` if they are damaged.
+pub(super) fn decode(bytes: &[u8], id: &ObjectId, most: u64) -> Option<(ObjectKind, Vec<u8>)> {
+    // Bytes in memory are refused for no other reason than damage.
+    let (kind, size, begin) = header(bytes).ok()?.object().ok()?;
+    let content = (size <= most).then(|| content(bytes, id, kind, size, begin).ok())??;
+    Some((kind, content))
 }
 
 /// Returns the `whole` bytes that `compressed` holds; `None` when it holds more or fewer.

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::commit::Commit;
+use super::log::Record;
+use super::loose;
 use super::repository::Store;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
@@ -22,7 +24,7 @@ const LARGEST_TREE: u64 = 1 << 30;
 
 /// A checkpoint to mark from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Root {
+pub struct MarkedRoot {
     /// Its commit.
     pub commit: ObjectId,
     /// The workspace that it belongs to, as the caller numbers them.
@@ -106,11 +108,13 @@ impl Paths {
 
 /// The objects that some roots reach.
 pub struct Marks {
-    roots: Vec<Root>,
+    roots: Vec<MarkedRoot>,
     of: HashMap<ObjectId, Mark>,
     paths: Paths,
     /// Objects that a root reaches and that cannot be read, each with the reason.
     unread: BTreeMap<ObjectId, String>,
+    /// Objects that a log holds, each as its loose file does: a power cut brings them back.
+    logged: HashMap<ObjectId, Vec<u8>>,
 }
 
 /// The bytes that the marked objects take.
@@ -128,18 +132,39 @@ impl Marks {
     /// # Errors
     /// `shutting-down` when `control` stopped it; when packs cannot be listed. An object that cannot be read is
     /// remembered and no error.
-    pub fn of(store: &Store, roots: Vec<Root>, control: Interrupt<'_>) -> Result<Marks> {
-        let (of, unread) = (HashMap::new(), BTreeMap::new());
-        let mut marks = Marks { roots: Vec::new(), of, paths: Paths::new(), unread };
+    pub fn of(store: &Store, roots: Vec<MarkedRoot>, control: Interrupt<'_>) -> Result<Marks> {
+        let (of, unread, logged) = (HashMap::new(), BTreeMap::new(), HashMap::new());
+        let mut marks = Marks { roots: Vec::new(), of, paths: Paths::new(), unread, logged };
         marks.add(store, roots, control)?;
         Ok(marks)
+    }
+
+    /// Marks what the records of logs reach. A record whose process was killed moves its ref after a power cut, so that
+    /// its checkpoint must be whole then.
+    ///
+    /// # Errors
+    /// As [`Marks::of`].
+    pub(super) fn add_logged(
+        &mut self,
+        store: &Store,
+        records: Vec<Record>,
+        owner: u32,
+        control: Interrupt<'_>,
+    ) -> Result<()> {
+        let new = records.iter().map(|record| record.new).filter(|new| !self.contains(new));
+        let roots: Vec<MarkedRoot> = new.map(|commit| MarkedRoot { commit, owner }).collect();
+        if roots.is_empty() {
+            return Ok(());
+        }
+        self.logged.extend(records.into_iter().flat_map(|record| record.objects));
+        self.add(store, roots, control)
     }
 
     /// Marks what further roots reach and no earlier one does.
     ///
     /// # Errors
     /// As [`Marks::of`].
-    pub fn add(&mut self, store: &Store, roots: Vec<Root>, control: Interrupt<'_>) -> Result<()> {
+    pub fn add(&mut self, store: &Store, roots: Vec<MarkedRoot>, control: Interrupt<'_>) -> Result<()> {
         let first = self.roots.len();
         self.roots.extend(roots);
         let mut behind = Vec::new();
@@ -271,6 +296,10 @@ impl Marks {
 
     /// Reads an object of a kind; `None` if that is not possible, which is remembered.
     fn read(&mut self, store: &Store, id: &ObjectId, kind: ObjectKind) -> Result<Option<Vec<u8>>> {
+        let logged = self.logged.get(id).and_then(|bytes| loose::decode(bytes, id, LARGEST_TREE));
+        if let Some((_, content)) = logged.filter(|(found, _)| *found == kind) {
+            return Ok(Some(content));
+        }
         let why = match store.objects.read(id, LARGEST_TREE) {
             Ok((found, content)) if found == Some(kind) => return Ok(Some(content)),
             Ok((found, _)) => format!("it is a {}", found.map_or("tag", ObjectKind::as_str)),
@@ -284,15 +313,15 @@ impl Marks {
 }
 
 /// An entry of a tree from anywhere.
-struct Entry<'t> {
+pub(super) struct Entry<'t> {
     /// Octal.
     mode: &'t [u8],
-    name: &'t [u8],
-    id: ObjectId,
+    pub(super) name: &'t [u8],
+    pub(super) id: ObjectId,
 }
 
 /// Returns the first entry of a tree's content, and the content after it.
-fn entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
+pub(super) fn entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let space = bytes.iter().position(|byte| *byte == b' ')?;
     let (mode, rest) = (&bytes[..space], &bytes[space + 1..]);
     let end = rest.iter().position(|byte| *byte == 0)?;

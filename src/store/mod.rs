@@ -1,5 +1,5 @@
-//! The shared bare repository of all workspaces (rank 2). libgit2 lives here and nowhere else: it compares texts and reads the user's own
-//! configuration of git. It never touches the store.
+//! The shared bare repository of all workspaces (rank 2). libgit2 lives here and nowhere else: it compares texts, packs
+//! objects in memory against each other, and reads the user's own configuration of git. It never touches the store.
 //!
 //! A valid bare git repository at `$PITON_HOME/store.git`: ordinary git reads it. Objects are written by our own loose and
 //! pack writers (`batch`) and read by our own reader (`objects`), refs by compare-and-swap, and refs are listed by our own reader, which
@@ -34,6 +34,7 @@ mod mark;
 mod objects;
 mod pack;
 mod pack_files;
+mod packing;
 mod packs;
 mod patch;
 mod present;
@@ -53,7 +54,7 @@ pub use consolidate::BOUNDS;
 pub use holes::Holes;
 pub use layout::FSCK_IGNORED;
 pub use log::Log;
-pub use mark::{Charges, Marks, Root};
+pub use mark::{Charges, MarkedRoot, Marks};
 pub use patch::{FilePatch, between, patch_header};
 pub use quarantine::{Arrival, Quarantine};
 pub use reader::BlobReader;

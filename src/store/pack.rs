@@ -166,11 +166,12 @@ impl PackWriter {
     }
 
     /// Makes both files whole and durable, and leaves them aside.
-    fn seal(mut self) -> Result<Sealed> {
+    pub(super) fn seal(mut self) -> Result<Sealed> {
         self.file.flush().at("writing", &self.path)?;
         let checksum = self.end()?;
         self.objects.sort_by_key(|object| object.id);
-        let index = index_bytes(&self.objects, &checksum);
+        let index = index_bytes(&std::mem::take(&mut self.objects), &checksum);
+        self.ids = HashSet::new();
         let sealed =
             Sealed { index: self.path.with_extension("idx"), name: ObjectId::from_bytes(checksum), writer: self };
         write_synced(&sealed.index, &index)?;
@@ -204,7 +205,7 @@ impl PackWriter {
 }
 
 /// A pack that is durable and has no name yet; dropped, it leaves nothing behind.
-struct Sealed {
+pub(super) struct Sealed {
     writer: PackWriter,
     /// The temporary name of the index.
     index: PathBuf,
@@ -231,14 +232,15 @@ impl Drop for Sealed {
     }
 }
 
-/// Finishes several at the same time.
-pub(super) fn finish_all(writers: Vec<PackWriter>) -> Result<()> {
-    let Some(dir) = writers.first().map(|writer| writer.dir.clone()) else {
+/// Finishes several at the same time, and puts them in their places with those that are sealed already.
+pub(super) fn finish_all(writers: Vec<PackWriter>, sealed: Vec<Sealed>) -> Result<()> {
+    let all = writers.iter().chain(sealed.iter().map(|sealed| &sealed.writer));
+    let Some(dir) = all.map(|writer| writer.dir.clone()).next() else {
         return Ok(());
     };
     let lock = |slot: &Mutex<Option<PackWriter>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
     let slots: Vec<_> = writers.into_iter().map(|writer| Mutex::new(Some(writer))).collect();
-    let sealed = Mutex::new(Vec::new());
+    let sealed = Mutex::new(sealed);
     SYNCERS.try_each(slots.len(), &|at| {
         if let Some(writer) = lock(&slots[at]) {
             let one = writer.seal()?;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::derive;
 use super::entry::{Elsewhere, Fault, PackSource};
 use super::index::Index;
-use super::inventory::{Inventory, KnownPack};
+use super::inventory::{self, Inventory, KnownPack};
 use super::pack;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
@@ -200,9 +200,8 @@ impl Set {
             let bad = pack.bad.iter().copied().collect();
             (pack.name(), KnownPack { idx, pack: pack.pack, objects: pack.objects(), bad })
         };
-        let plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         let packs = self.packs.iter().map(|pack| known(pack));
-        let packs = packs.filter(|(name, _)| plain(name)).collect();
+        let packs = packs.filter(|(name, _)| inventory::may_name(name)).collect();
         Inventory { packs, is_suspect, lost: BTreeSet::new() }
     }
 }

@@ -41,7 +41,7 @@ pub struct Slice {
 pub const IDLE: Slice = Slice { age: Duration::ZERO, bytes: u64::MAX, pack: 32 << 20, goes_on: true };
 
 /// The slice of a short command: little work, and only on packs that no sidecar is about to compress.
-pub const COMMAND: Slice = Slice { age: Duration::from_mins(10), bytes: 8 << 20, pack: u64::MAX, goes_on: false };
+pub const COMMAND: Slice = Slice { age: Duration::from_secs(10), bytes: 8 << 20, pack: u64::MAX, goes_on: false };
 
 impl Store {
     /// Compresses the objects of light packs, until nothing is left, `slice` is used up or `control` interrupts it.

@@ -54,8 +54,17 @@ impl RefMarks {
 
     /// Returns true if certainly nothing changed since: neither does a change show, nor could one be hidden.
     pub fn stand_surely(&self) -> bool {
-        let is_racy = |mark: &FileMark| mark.mtime.abs_diff(self.listed) <= RACY;
-        !self.marks.iter().any(|(_, mark)| mark.as_ref().is_some_and(is_racy)) && self.stand()
+        !self.marks.iter().any(|(_, mark)| self.may_hide(mark.as_ref())) && self.stand()
+    }
+
+    /// Returns true if a further change may not show in a mark.
+    fn may_hide(&self, mark: Option<&FileMark>) -> bool {
+        mark.is_some_and(|mark| mark.mtime.abs_diff(self.listed) <= RACY)
+    }
+
+    /// Returns the paths that were looked at.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.marks.iter().map(|(path, _)| path)
     }
 
     /// Returns the marks after the caller itself has written or deleted a ref.
@@ -90,6 +99,33 @@ impl Store {
             }
         }
         Ok((self.refs(prefix)?, RefMarks { marks, listed }))
+    }
+
+    /// Returns the refs in directories that may have changed since, and the marks that show a later change.
+    ///
+    /// # Errors
+    /// As [`Store::refs`].
+    pub(super) fn refs_since(&self, before: &RefMarks) -> Result<(Vec<RefEntry>, RefMarks)> {
+        let (listed, packed) = (file_clock(), self.git_dir.join("packed-refs"));
+        let (mut found, mut marks, mut pending) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for (path, known) in &before.marks {
+            match mark(path) {
+                now if now == *known && !before.may_hide(known.as_ref()) => marks.push((path.clone(), now)),
+                now if *path == packed => {
+                    marks.push((path.clone(), now));
+                    self.packed(&mut found)?;
+                }
+                _ => pending.push(path.clone()),
+            }
+        }
+        while let Some(dir) = pending.pop() {
+            marks.push((dir.clone(), mark(&dir)));
+            let name = dir.strip_prefix(&self.git_dir).unwrap_or(&dir).to_string_lossy().into_owned();
+            let inner = list(&self.git_dir, &name, &mut found)?.into_iter().map(|inner| self.git_dir.join(inner));
+            pending.extend(inner.filter(|inner| !before.marks.iter().any(|(known, _)| known == inner)));
+        }
+        let entries = found.into_iter().map(|(name, target)| RefEntry { name, target });
+        Ok((entries.collect(), RefMarks { marks, listed }))
     }
 
     /// Returns all refs whose name begins with `prefix`, by name. Loose ones win over packed ones; lock files are no
@@ -380,27 +416,33 @@ fn moved(name: &str) -> Error {
 fn collect(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<ObjectId, String>>) -> Result<()> {
     let mut pending = vec![dir.to_owned()];
     while let Some(dir) = pending.pop() {
-        let path = git_dir.join(&dir);
-        let listing = match std::fs::read_dir(&path) {
-            Ok(listing) => listing,
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-                continue;
-            }
-            Err(error) => return Err(Error::io(error, "listing", &path)),
-        };
-        for entry in listing {
-            let entry = entry.at("listing", &path)?;
-            let name = format!("{dir}/{}", entry.file_name().to_string_lossy());
-            if entry.file_type().at("reading the type of", entry.path())?.is_dir() {
-                pending.push(name);
-            } else if !name.ends_with(".lock") {
-                let content = content(&entry.path());
-                let target = content.map_err(|error| error.to_string()).and_then(|content| parse(&content));
-                found.insert(name, target);
-            }
-        }
+        pending.extend(list(git_dir, &dir, found)?);
     }
     Ok(())
+}
+
+/// Adds the refs of one directory, and returns the directories in it. One that is missing has none.
+fn list(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<ObjectId, String>>) -> Result<Vec<String>> {
+    let (path, mut inner) = (git_dir.join(dir), Vec::new());
+    let listing = match std::fs::read_dir(&path) {
+        Ok(listing) => listing,
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            return Ok(inner);
+        }
+        Err(error) => return Err(Error::io(error, "listing", &path)),
+    };
+    for entry in listing {
+        let entry = entry.at("listing", &path)?;
+        let name = format!("{dir}/{}", entry.file_name().to_string_lossy());
+        if entry.file_type().at("reading the type of", entry.path())?.is_dir() {
+            inner.push(name);
+        } else if !name.ends_with(".lock") {
+            let content = content(&entry.path());
+            let target = content.map_err(|error| error.to_string()).and_then(|content| parse(&content));
+            found.insert(name, target);
+        }
+    }
+    Ok(inner)
 }
 
 /// Returns the content of a ref's file. There may be thousands: a short one, as all are, takes one read.

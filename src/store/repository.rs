@@ -29,6 +29,9 @@ pub(super) const LIGHT_FROM: u64 = 32 << 20;
 /// The same for a long-lived process, which compresses them in its idle time.
 pub(super) const LIGHT_SOON: u64 = 4 << 20;
 
+/// The length from which on a batch begins another pack. Its last object may lead beyond it.
+pub(super) const PACK_FULL: u64 = 32 << 20;
+
 /// The store. Belongs to one thread; batches may be used from several.
 pub struct Store {
     pub(super) objects: Objects,
@@ -40,6 +43,8 @@ pub struct Store {
     pub(super) recompressing: Option<Box<Recompression>>,
     /// The size from which on a batch is not compressed yet.
     pub(super) light_from: u64,
+    /// The length from which on a batch begins another pack.
+    pub(super) pack_full: u64,
     /// Light packs that are damaged.
     pub(super) refused: Vec<String>,
     /// Files without names, made ahead for loose objects.
@@ -64,6 +69,7 @@ impl Store {
             git_dir: git_dir.to_owned(),
             recompressing: None,
             light_from: LIGHT_FROM,
+            pack_full: PACK_FULL,
             refused: Vec::new(),
             ready: Ready::default(),
         }

@@ -3,9 +3,11 @@
 //! An object may stand in several packs and in a loose file. The best copy is the one that stays; the others are
 //! surplus, and so is every copy of an object that nothing reaches.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::index::PackEntry;
 use super::mark::{Charges, Marks};
 use super::pack;
 use super::packs::Pack;
@@ -17,11 +19,17 @@ use crate::model::id::ObjectId;
 /// The bytes that a file takes at least on most file systems: one block.
 const BLOCK: u64 = 4096;
 
+/// The bytes that an index has for each object.
+const INDEXED: u64 = 28;
+
+/// The bytes that a pack and its index have beside their objects.
+const FRAME: u64 = 1104;
+
 /// A pack, and what of it is of use.
 pub(super) struct StockPack {
     /// The pack.
     pub pack: Arc<Pack>,
-    /// Bytes of the pack file.
+    /// Bytes of its files.
     pub length: u64,
     /// The number of best copies in it.
     pub best: usize,
@@ -29,9 +37,22 @@ pub(super) struct StockPack {
     pub best_bytes: u64,
     /// True once it was removed.
     pub is_gone: bool,
+    /// True if somebody has asked to keep it, as git does it: by a file beside it.
+    pub is_kept: bool,
 }
 
 impl StockPack {
+    fn new(pack: &Arc<Pack>) -> StockPack {
+        let is_kept = ["keep", "promisor"].iter().any(|kind| pack.stem.with_extension(kind).exists());
+        let length = pack.pack.size + pack.idx.map_or(0, |idx| idx.size);
+        StockPack { pack: Arc::clone(pack), length, best: 0, best_bytes: 0, is_gone: false, is_kept }
+    }
+
+    /// Returns true if it may be written anew or removed.
+    pub(super) fn may_change(&self) -> bool {
+        !self.is_gone && !self.is_kept
+    }
+
     /// Returns true if its objects are packed against each other.
     pub(super) fn is_long(&self) -> bool {
         self.pack.name().starts_with(pack::LONG)
@@ -44,7 +65,7 @@ impl StockPack {
 
     /// Returns the bytes that are of no use.
     pub(super) fn surplus(&self) -> u64 {
-        self.length.saturating_sub(self.best_bytes)
+        self.length.saturating_sub(self.best_bytes + FRAME)
     }
 }
 
@@ -77,21 +98,17 @@ impl Stock {
     pub(super) fn of(store: &Store, marks: &Marks) -> Result<Stock> {
         let set = store.objects.look_again()?;
         let dir = store.git_dir.join("objects/pack");
-        let mut packs: Vec<StockPack> = Vec::new();
-        for pack in set.packs.iter().filter(|pack| pack.stem.parent() == Some(&dir)) {
-            packs.push(StockPack {
-                length: pack.pack.size,
-                best: 0,
-                best_bytes: 0,
-                is_gone: false,
-                pack: Arc::clone(pack),
-            });
-        }
-        // Long-lasting packs first, light ones last; of two the larger one.
-        packs.sort_by_key(|pack| (!pack.is_long(), pack.is_light(), std::cmp::Reverse(pack.length)));
+        let ours = set.packs.iter().filter(|pack| pack.stem.parent() == Some(&dir));
+        let mut packs: Vec<StockPack> = ours.map(StockPack::new).collect();
+        // Long-lasting packs first, light ones last. Of two long-lasting ones the newer one: a killed round has left both.
+        packs.sort_by_key(|pack| {
+            let newest = if pack.is_long() { pack.pack.pack.mtime } else { 0 };
+            (!pack.is_kept, !pack.is_long(), pack.is_light(), Reverse(newest), Reverse(pack.length))
+        });
         let mut best: HashMap<ObjectId, Best> = HashMap::new();
         for (at, stock) in packs.iter_mut().enumerate() {
-            for (id, bytes) in spans(&stock.pack) {
+            for (entry, end) in spans(&stock.pack) {
+                let (id, bytes) = (entry.id, stored(&entry, end));
                 if marks.contains(&id) && !stock.pack.bad.contains(&id) && !best.contains_key(&id) {
                     best.insert(id, Best { pack: Some(at as u32), bytes });
                     stock.best += 1;
@@ -102,8 +119,9 @@ impl Stock {
         let mut found = BTreeMap::new();
         for id in loose::list(&store.git_dir)? {
             let path = loose::path_of(&store.git_dir, &id);
-            let length = path.metadata().at("looking at", &path)?.len();
-            let bytes = length.div_ceil(BLOCK) * BLOCK;
+            // One that went meanwhile was damaged.
+            let Ok(facts) = path.metadata() else { continue };
+            let bytes = facts.len().div_ceil(BLOCK) * BLOCK;
             found.insert(id, bytes);
             if marks.contains(&id) {
                 best.entry(id).or_insert(Best { pack: None, bytes });
@@ -122,25 +140,37 @@ impl Stock {
         let Some(pack) = set.packs.iter().find(|pack| pack.name() == name) else {
             return Err(Error::new(Code::StoreDamaged, format!("the new pack {name} is gone")));
         };
-        let (new, sizes) = (self.packs.len() as u32, spans(pack).into_iter().collect::<HashMap<_, _>>());
-        let mut stock =
-            StockPack { length: pack.pack.size, best: 0, best_bytes: 0, is_gone: false, pack: Arc::clone(pack) };
+        // Packs are named by their bytes: the same objects packed once more make the same pack.
+        let is_same = |old: &StockPack| !old.is_gone && old.pack.name() == name;
+        let new = self.packs.iter().position(is_same).unwrap_or(self.packs.len()) as u32;
+        if new as usize == self.packs.len() {
+            self.packs.push(StockPack::new(pack));
+        }
+        let sizes: HashMap<ObjectId, u64> =
+            spans(pack).into_iter().map(|(entry, end)| (entry.id, stored(&entry, end))).collect();
         let (mut useless, mut loose) = (BTreeSet::new(), Vec::new());
         for id in moved {
             let bytes = sizes.get(id).copied().unwrap_or_default();
-            stock.best += 1;
-            stock.best_bytes += bytes;
-            let old = self.best.insert(*id, Best { pack: Some(new), bytes });
-            if let Some(Best { pack: Some(at), bytes }) = old {
+            if let Some(Best { pack: Some(at), bytes }) = self.best.insert(*id, Best { pack: Some(new), bytes }) {
                 let old = &mut self.packs[at as usize];
                 old.best -= 1;
                 old.best_bytes -= bytes;
-                useless.extend((old.best == 0).then_some(at));
+                useless.insert(at);
             }
+            let stock = &mut self.packs[new as usize];
+            stock.best += 1;
+            stock.best_bytes += bytes;
             loose.extend(self.loose.contains_key(id).then_some(*id));
         }
-        self.packs.push(stock);
+        useless.retain(|at| self.packs[*at as usize].best == 0 && self.packs[*at as usize].may_change());
         Ok((useless.into_iter().collect(), loose))
+    }
+
+    /// Returns true if it holds an object that is not marked.
+    pub(super) fn has_garbage(&self, marks: &Marks) -> bool {
+        let is_garbage = |id: &ObjectId| !marks.contains(id);
+        self.loose.keys().any(is_garbage)
+            || self.packs.iter().any(|pack| pack.pack.index.entries().any(|entry| is_garbage(&entry.id)))
     }
 
     /// Adds up what everything takes.
@@ -159,7 +189,7 @@ impl Stock {
         let stock = &self.packs[at as usize];
         let path = stock.pack.stem.with_extension("pack");
         let file = std::fs::File::open(&path).at("opening", &path)?;
-        let bad = derive::missing(&file, stock.length, &stock.pack.index).at("reading", &path)?;
+        let bad = derive::missing(&file, stock.pack.pack.size, &stock.pack.index).at("reading", &path)?;
         self.sound.insert(at, bad.is_empty());
         Ok(bad.is_empty())
     }
@@ -176,11 +206,16 @@ impl Store {
     }
 }
 
-/// Returns the objects of a pack, each with the bytes of its entry.
-pub(super) fn spans(pack: &Pack) -> Vec<(ObjectId, u64)> {
+/// Returns the entries of a pack in their order, each with where the next begins.
+pub(super) fn spans(pack: &Pack) -> Vec<(PackEntry, u64)> {
     let mut entries: Vec<_> = pack.index.entries().collect();
     entries.sort_by_key(|entry| entry.offset);
     let ends: Vec<u64> =
         entries.iter().skip(1).map(|entry| entry.offset).chain([pack.pack.size.saturating_sub(20)]).collect();
-    entries.iter().zip(ends).map(|(entry, end)| (entry.id, end.saturating_sub(entry.offset))).collect()
+    entries.into_iter().zip(ends).collect()
+}
+
+/// Returns the bytes that an object takes in a pack, with its part of the index.
+fn stored(entry: &PackEntry, end: u64) -> u64 {
+    end.saturating_sub(entry.offset) + INDEXED
 }

@@ -1,47 +1,54 @@
 //! Keeps the store small: deletes what no checkpoint reaches, and packs the rest densely. In idle time.
 //!
 //! The marks ([`super::mark`]) are made without a lock. Before anything is deleted, the store lock is taken alone, and
-//! the refs are read again: a writer holds that lock shared until its ref has moved, so what it took for stored is
-//! marked by then. The lock is held alone for a moment at a time. A deletion of objects changes the epoch, so that every
-//! process looks up what it remembers.
+//! the refs and logs that have changed are read again. A writer holds that lock shared until its ref has moved, so what
+//! it took for stored is marked by then. The lock is held alone for a moment at a time.
+//!
+//! The epoch changes before objects are deleted and once more behind that, in each such moment: a process that looks
+//! objects up without the lock may have seen one that goes. Deleted refs are durable before their objects go, or a power
+//! cut would bring back a ref without its objects.
 //!
 //! Objects are packed anew in groups ([`super::levels`]). A group's old copies go as soon as its new pack is durable.
-//! Wherever the process is killed, every object exists at least once; a copy that is left over is surplus in the next
-//! round.
+//! Where copies stand in packs that are still of use, these are written anew without them, before the store has grown
+//! by more than it may. Wherever the process is killed, every object exists at least once; a copy that is left over is
+//! surplus in the next round.
 //!
 //! *Invariant:* one process at a time ([`super::consolidate`]'s lock). *Invariant:* while a marked object cannot be read,
 //! nothing is deleted. *Invariant:* the last copy of an object goes only if nothing reaches it; a surplus copy only if
 //! the best one is whole.
 
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::deflate::Effort;
-use super::deltas::{self, Plain};
+use super::deltas::Plain;
 use super::inventory::Inventory;
-use super::levels::{self, Item, SURPLUS, Sizes};
+use super::layout::change_epoch;
+use super::levels::{self, Item, Sizes};
+use super::log::LogMarks;
 use super::loose;
-use super::mark::{Marks, Root};
-use super::pack::{self, PackWriter};
-use super::pack_files::{gone, remove_files, try_lock};
-use super::refs::RefMarks;
+use super::mark::{MarkedRoot, Marks};
+use super::pack;
+use super::pack_files::{self, gone, remove_files, try_lock};
+use super::packing::{Made, Packing};
+use super::refs::{RefEntry, RefMarks};
 use super::repository::Store;
 use super::stock::{Stock, StockPack, spans};
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::lock::FileLock;
+use crate::sys::fs::mark::FileMark;
 use crate::sys::interrupt::{Flow, Interrupt};
 
-/// The bytes of content that are packed against each other at once.
-const BATCH: usize = 24 << 20;
-
-/// The size from which on an object is compressed by itself.
-const LARGE: u64 = 4 << 20;
-
 /// The size from which on an object stays as it is.
-const HUGE: u64 = 256 << 20;
+const HUGE: u64 = 64 << 20;
 
-/// The longest time for which the store lock is held alone at once.
+/// The longest time for which loose objects are deleted while the store lock is held alone.
 const ALONE: Duration = Duration::from_millis(20);
+
+/// The most packs that are removed at once.
+const PACKS: usize = 4;
 
 /// The time that a deletion waits for the store lock.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -64,6 +71,20 @@ pub struct Upkept {
     pub left: Option<String>,
 }
 
+/// The refs and logs as they were marked from.
+struct Seen {
+    refs: RefMarks,
+    logs: LogMarks,
+}
+
+impl Seen {
+    /// Returns true if certainly nothing changed since.
+    fn stands(&self) -> bool {
+        let is_same = |path: &Path, known| FileMark::at(path).is_ok_and(|now| now == known);
+        self.refs.stand_surely() && self.logs.iter().all(|(path, known)| is_same(path, *known))
+    }
+}
+
 /// A round at work.
 struct Upkeep<'s> {
     store: &'s mut Store,
@@ -71,10 +92,9 @@ struct Upkeep<'s> {
     stock: Stock,
     sizes: Sizes,
     control: Interrupt<'s>,
-    /// The refs as they were marked from.
-    refs: RefMarks,
-    /// True once this round has changed the epoch.
-    has_new_epoch: bool,
+    seen: Seen,
+    /// True if the epoch was changed since the store lock is held alone.
+    is_deleting: bool,
     /// Bytes on the disk more than at the beginning.
     extra: i64,
     done: Upkept,
@@ -87,63 +107,106 @@ impl Store {
     /// # Errors
     /// `disk-full`, `permission`, `store-damaged`; every marked object is there still.
     pub fn keep_up(&mut self, marks: &mut Marks, control: Interrupt<'_>) -> Result<Upkept> {
+        self.keep_up_within(&|sizes| sizes, marks, control)
+    }
+
+    /// As [`Store::keep_up`], but leaves no object that `marks` do not contain: packs with few of them are written anew
+    /// too. Objects were left if the result says so.
+    ///
+    /// # Errors
+    /// As [`Store::keep_up`].
+    pub fn purge(&mut self, marks: &mut Marks, control: Interrupt<'_>) -> Result<Upkept> {
+        self.keep_up_within(&|sizes| Sizes { surplus: None, ..sizes }, marks, control)
+    }
+
+    /// As [`Store::keep_up`], within the sizes that `choose` makes of those of the store.
+    pub(super) fn keep_up_within(
+        &mut self,
+        choose: &dyn Fn(Sizes) -> Sizes,
+        marks: &mut Marks,
+        control: Interrupt<'_>,
+    ) -> Result<Upkept> {
         let left = |why: &str| Ok(Upkept { left: Some(why.to_owned()), ..Upkept::default() });
+        // An own light pack at work holds the lock that is taken now.
+        self.recompressing = None;
         let Some(_ours) = try_lock(&self.home.join("consolidate.lock"))? else {
             return left("another process is at work on the store");
         };
         self.sweep()?;
-        let refs = mark_newcomers(self, marks, control)?;
+        let seen = mark_newcomers(self, marks, None, control)?;
         if let Some((id, why)) = marks.unread() {
             return left(&format!("an object of a checkpoint cannot be read ({why}: {id}), so nothing may be deleted"));
         }
         let stock = Stock::of(self, marks)?;
-        let sizes = Sizes::of(stock.bytes());
+        let sizes = choose(Sizes::of(stock.bytes(), self.pack_full));
         let done = Upkept::default();
-        let mut upkeep =
-            Upkeep { store: self, marks, stock, sizes, control, refs, has_new_epoch: false, extra: 0, done };
+        let mut upkeep = Upkeep { store: self, marks, stock, sizes, control, seen, is_deleting: false, extra: 0, done };
         match upkeep.run() {
             Err(error) if error.code() == Code::ShuttingDown => {
                 upkeep.done.left = Some("something else is to do".into())
             }
+            Err(error) if error.code() == Code::Busy => upkeep.done.left = Some(error.text()),
             outcome => outcome?,
         }
         Ok(upkeep.done)
     }
 }
 
-/// Marks what refs reach that were not marked from, and returns the marks of the refs.
-fn mark_newcomers(store: &Store, marks: &mut Marks, control: Interrupt<'_>) -> Result<RefMarks> {
-    let (entries, seen) = store.refs_marked("refs/")?;
+/// Marks what refs and logs reach that have changed since `before`, and returns how they are now.
+fn mark_newcomers(store: &Store, marks: &mut Marks, before: Option<&Seen>, control: Interrupt<'_>) -> Result<Seen> {
+    // A record's ref moves after it was appended: a log that is emptied meanwhile has left a ref.
+    let (records, logs) = store.logged()?;
+    let (entries, refs) = match before {
+        Some(before) => store.refs_since(&before.refs)?,
+        None => store.refs_marked("refs/")?,
+    };
+    marks.add_logged(store, records, NEWCOMER, control)?;
     let mut roots = Vec::new();
-    for entry in entries {
-        let target = entry.target.map_err(|why| {
-            Error::new(Code::StoreDamaged, format!("the ref `{}` cannot be read: {why}", entry.name))
+    for RefEntry { name, target } in entries {
+        let commit = target.map_err(|why| {
+            Error::new(Code::StoreDamaged, format!("the ref `{name}` cannot be read: {why}"))
                 .hint("run `piton doctor --refs`; nothing is deleted meanwhile")
         })?;
-        roots.extend(Some(Root { commit: target, owner: NEWCOMER }).filter(|root| !marks.contains(&root.commit)));
+        roots.extend(Some(MarkedRoot { commit, owner: NEWCOMER }).filter(|root| !marks.contains(&root.commit)));
     }
     if !roots.is_empty() {
         marks.add(store, roots, control)?;
     }
-    Ok(seen)
+    Ok(Seen { refs, logs })
 }
 
 impl Upkeep<'_> {
     fn run(&mut self) -> Result<()> {
+        if self.stock.has_garbage(self.marks) {
+            let dirs: BTreeSet<_> = self.seen.refs.paths().cloned().collect();
+            loose::sync_files(&dirs)?;
+        }
         self.remove_useless()?;
         let mut order: Vec<(ObjectId, Item)> = Vec::new();
         let ranks = self.marks.ranked();
         for (id, best) in &self.stock.best {
-            let long = best.pack.filter(|at| self.stock.packs[*at as usize].is_long());
+            let pack = best.pack.map(|at| (at, &self.stock.packs[at as usize]));
+            // An object that fills a pack by itself gains nothing, and one that is to be kept cannot move.
+            if best.bytes >= self.sizes.pack / 2 || pack.is_some_and(|(_, pack)| pack.is_kept) {
+                continue;
+            }
+            let long = pack.filter(|(_, pack)| pack.is_long()).map(|(at, _)| at);
             order.push((*id, Item { rank: ranks.get(id).copied().unwrap_or(0), bytes: best.bytes, long }));
         }
         order.sort_by_key(|(id, item)| (item.rank, item.long, *id));
         let items: Vec<Item> = order.iter().map(|(_, item)| *item).collect();
-        let surplus = (0..).zip(self.stock.packs.iter().map(|pack| pack.surplus())).collect();
+        let surplus = (0..).zip(self.stock.packs.iter().map(StockPack::surplus)).collect();
         for group in levels::due(&items, &surplus, self.sizes) {
             self.rewrite(group.into_iter().map(|at| order[at].0))?;
         }
-        self.compact_all(|pack| pack.surplus() > pack.length / SURPLUS)
+        for at in 0..self.stock.packs.len() {
+            let pack = &self.stock.packs[at];
+            let is_young = pack.may_change() && !pack.is_long() && pack.best > 0;
+            if is_young && self.sizes.is_wasteful(pack.surplus(), pack.length) {
+                self.compact(at as u32)?;
+            }
+        }
+        Ok(())
     }
 
     fn go_on(&self) -> Result<()> {
@@ -157,7 +220,8 @@ impl Upkeep<'_> {
     fn remove_useless(&mut self) -> Result<()> {
         let mut packs: Vec<u32> = Vec::new();
         for at in 0..self.stock.packs.len() as u32 {
-            if self.stock.packs[at as usize].best == 0 && self.others_are_sound(at)? {
+            let stock = &self.stock.packs[at as usize];
+            if stock.best == 0 && stock.may_change() && self.others_are_sound(at)? {
                 packs.push(at);
             }
         }
@@ -193,102 +257,90 @@ impl Upkeep<'_> {
 
     /// Packs objects anew, against each other.
     fn rewrite(&mut self, ids: impl Iterator<Item = ObjectId>) -> Result<()> {
-        let mut output = Output::default();
+        let mut packing = Packing::new(pack::LONG, self.sizes.pack);
         for id in ids {
             self.go_on()?;
-            let (kind, size) = match self.store.objects.describe(&id) {
-                Ok((Some(kind), size)) if size < HUGE => (kind, size),
-                // It stays where it is.
-                Ok(_) => continue,
-                Err(error) if error.code() == Code::StoreDamaged => continue,
-                Err(error) => return Err(error),
-            };
-            let content = match self.store.objects.read(&id, HUGE) {
-                Ok((_, content)) => content,
-                Err(error) if matches!(error.code(), Code::StoreDamaged | Code::TooLarge) => continue,
-                Err(error) => return Err(error),
-            };
-            if size >= LARGE {
-                let packed = pack::compress(kind, id, &content, Effort::Small)?;
-                output.append(self.store, vec![packed])?;
-            } else {
-                output.waiting_bytes += content.len();
-                output.waiting.push(Plain { id, kind, content, path: self.marks.path(&id) });
-            }
-            if output.waiting_bytes >= BATCH {
-                output.pack_waiting(self.store, self.control)?;
-            }
-            if output.length() >= self.sizes.pack {
-                self.finish(&mut output)?;
+            let Some(plain) = self.plain(id)? else { continue };
+            if let Some(made) = packing.add(self.store, plain, self.control)? {
+                self.replace(&made)?;
+                self.make_room()?;
             }
         }
-        output.pack_waiting(self.store, self.control)?;
-        self.finish(&mut output)
-    }
-
-    /// Puts a pack in its place, and removes what it replaces.
-    fn finish(&mut self, output: &mut Output) -> Result<()> {
-        let Some(writer) = output.writer.take() else { return Ok(()) };
-        let length = writer.length() + 20;
-        let name = writer.finish()?;
-        self.store.objects.account()?;
-        output.shared = None;
-        self.done.written += length;
-        self.grow(length as i64);
-        let moved = std::mem::take(&mut output.moved);
-        let (packs, loose) = self.stock.moved(self.store, &name, &moved)?;
-        self.remove(&packs, &loose)?;
-        if self.extra > self.sizes.extra as i64 {
-            // The rest of what this pack replaces stands in packs that are of use still.
-            self.compact_all(|pack| pack.surplus() > 0)?;
+        while let Some(made) = packing.end(self.store, self.control)? {
+            self.replace(&made)?;
+            self.make_room()?;
         }
         Ok(())
     }
 
-    /// Copies what is of use out of packs whose objects are whole.
-    fn compact_all(&mut self, is_due: impl Fn(&StockPack) -> bool) -> Result<()> {
-        for at in 0..self.stock.packs.len() {
-            let pack = &self.stock.packs[at];
-            if pack.is_gone || pack.is_long() || pack.best == 0 || !is_due(pack) {
-                continue;
-            }
-            self.go_on()?;
-            self.compact(at as u32)?;
+    /// Reads an object; `None` if it stays where it is.
+    fn plain(&self, id: ObjectId) -> Result<Option<Plain>> {
+        let objects = &self.store.objects;
+        let is_huge = |(_, size): &(_, u64)| *size >= HUGE;
+        match objects
+            .describe(&id)
+            .and_then(|facts| if is_huge(&facts) { Ok(None) } else { objects.read(&id, HUGE).map(Some) })
+        {
+            Ok(Some((Some(kind), content))) => Ok(Some(Plain { id, kind, content, path: self.marks.path(&id) })),
+            Ok(_) => Ok(None),
+            Err(error) if matches!(error.code(), Code::StoreDamaged | Code::TooLarge) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes what a new pack replaces.
+    fn replace(&mut self, made: &Made) -> Result<()> {
+        self.done.written += made.bytes;
+        self.grow(made.bytes as i64);
+        let (packs, loose) = self.stock.moved(self.store, &made.name, &made.ids)?;
+        self.remove(&packs, &loose)
+    }
+
+    /// Writes young packs anew without what has moved out of them, while the store has grown by much.
+    fn make_room(&mut self) -> Result<()> {
+        while self.extra > self.sizes.crowded() as i64 {
+            let room = (self.sizes.extra as i64 - self.extra).max(0) as u64;
+            let is_due = |pack: &StockPack| {
+                let is_young = pack.may_change() && !pack.is_long() && pack.best > 0;
+                is_young && pack.surplus() > pack.length / 8 && pack.best_bytes <= room
+            };
+            let due = (0..).zip(&self.stock.packs).filter(|(_, pack)| is_due(pack));
+            let Some((at, _)) = due.max_by_key(|(_, pack)| pack.surplus() * 1000 / pack.length) else { break };
+            self.compact(at)?;
         }
         Ok(())
     }
 
+    /// Copies what is of use out of a pack.
     fn compact(&mut self, at: u32) -> Result<()> {
         let stock = &self.stock.packs[at as usize];
-        let kind = if stock.is_light() { pack::LIGHT } else { pack::DENSE };
-        let effort = if stock.is_light() { Effort::Stored } else { Effort::Small };
-        let ids: Vec<ObjectId> = spans(&stock.pack)
+        let name = if stock.is_light() { pack::LIGHT } else { pack::DENSE };
+        let path = stock.pack.stem.with_extension("pack");
+        let entries: Vec<_> = spans(&stock.pack)
             .into_iter()
-            .map(|(id, _)| id)
-            .filter(|id| self.stock.best.get(id).is_some_and(|best| best.pack == Some(at)))
+            .filter(|(entry, _)| self.stock.best.get(&entry.id).is_some_and(|best| best.pack == Some(at)))
             .collect();
-        let mut output = Output { name: kind, ..Output::default() };
-        for id in ids {
+        let file = File::open(&path).at("opening", &path)?;
+        let mut packing = Packing::new(name, self.sizes.young.max(stock.length));
+        for (entry, end) in entries {
             self.go_on()?;
-            match self.store.objects.read(&id, HUGE) {
-                Ok((Some(kind), content)) => {
-                    output.append(self.store, vec![pack::compress(kind, id, &content, effort)?])?;
-                }
-                Ok((None, _)) => {}
-                Err(error) if matches!(error.code(), Code::StoreDamaged | Code::TooLarge) => {}
-                Err(error) => return Err(error),
+            let bytes = pack_files::read(&file, &entry, end, &path)?;
+            // Types 1 to 4 are whole objects; others are deltas, on objects that may not move with them.
+            let made = match bytes.filter(|bytes| matches!(bytes[0] >> 4 & 7, 1..=4)) {
+                Some(bytes) => packing.append(self.store, vec![pack::Packed { id: entry.id, bytes }])?,
+                None => match self.plain(entry.id)? {
+                    Some(plain) => packing.add(self.store, plain, self.control)?,
+                    None => None,
+                },
+            };
+            if let Some(made) = made {
+                self.replace(&made)?;
             }
         }
-        // Not `finish`, which compacts in its turn.
-        let Some(writer) = output.writer.take() else { return Ok(()) };
-        let length = writer.length() + 20;
-        let name = writer.finish()?;
-        self.store.objects.account()?;
-        output.shared = None;
-        self.done.written += length;
-        self.grow(length as i64);
-        let (packs, loose) = self.stock.moved(self.store, &name, &output.moved)?;
-        self.remove(&packs, &loose)
+        while let Some(made) = packing.end(self.store, self.control)? {
+            self.replace(&made)?;
+        }
+        Ok(())
     }
 
     fn grow(&mut self, by: i64) {
@@ -297,31 +349,34 @@ impl Upkeep<'_> {
     }
 
     /// Removes packs and loose objects, except those that a newcomer needs.
-    fn remove(&mut self, packs: &[u32], loose: &[ObjectId]) -> Result<()> {
-        let mut loose = loose;
-        let mut packs = packs;
+    fn remove(&mut self, mut packs: &[u32], mut loose: &[ObjectId]) -> Result<()> {
         while !(packs.is_empty() && loose.is_empty()) {
-            let Some(_alone) = self.alone()? else {
-                self.done.left = Some("checkpoints were taken all the time".to_owned());
-                return Ok(());
-            };
-            let until = Instant::now() + ALONE;
-            let mut names = Vec::new();
-            while let Some((at, rest)) = packs.split_first() {
-                packs = rest;
-                if self.may_go(*at) {
-                    names.push(*at);
-                }
+            let alone = self.alone()?;
+            let removed = self.remove_some(&mut packs, &mut loose);
+            if std::mem::take(&mut self.is_deleting) {
+                change_epoch(&self.store.git_dir)?;
             }
-            self.remove_packs(&names)?;
-            while let Some((id, rest)) = loose.split_first()
-                && Instant::now() < until
-            {
-                loose = rest;
-                self.remove_loose(id)?;
-            }
+            removed?;
+            self.store.objects.account()?;
+            drop(alone);
         }
-        self.store.objects.account()
+        Ok(())
+    }
+
+    /// Removes as much as one holding of the store lock may.
+    fn remove_some(&mut self, packs: &mut &[u32], loose: &mut &[ObjectId]) -> Result<()> {
+        let until = Instant::now() + ALONE;
+        let (now, rest) = packs.split_at(packs.len().min(PACKS));
+        *packs = rest;
+        let now: Vec<u32> = now.iter().copied().filter(|at| self.may_go(*at)).collect();
+        self.remove_packs(&now)?;
+        while let Some((id, rest)) = loose.split_first()
+            && Instant::now() < until
+        {
+            *loose = rest;
+            self.remove_loose(id)?;
+        }
+        Ok(())
     }
 
     /// Returns true if no marked object has its best or its only copy in a pack.
@@ -371,93 +426,36 @@ impl Upkeep<'_> {
         Ok(())
     }
 
-    /// Changes the epoch, once, before the first object is deleted.
+    /// Changes the epoch, before the first object is deleted while the store lock is held alone.
     fn begin_deleting(&mut self) -> Result<()> {
-        if !self.has_new_epoch {
-            super::layout::change_epoch(&self.store.git_dir)?;
-            self.has_new_epoch = true;
+        if !self.is_deleting {
+            change_epoch(&self.store.git_dir)?;
+            self.is_deleting = true;
         }
         Ok(())
     }
 
-    /// Takes the store lock alone, with all refs marked; `None` when writers keep it.
-    fn alone(&mut self) -> Result<Option<FileLock>> {
-        if !self.refs.stand() {
+    /// Takes the store lock alone, with all refs marked.
+    fn alone(&mut self) -> Result<FileLock> {
+        if !self.seen.stands() {
             // Most of the work is done before the lock is held.
-            self.refs = mark_newcomers(self.store, self.marks, self.control)?;
+            self.seen = mark_newcomers(self.store, self.marks, Some(&self.seen), self.control)?;
         }
         let until = Instant::now() + PATIENCE;
         let lock = loop {
             self.go_on()?;
             match try_lock(&self.store.home.join("store.lock"))? {
+                Some(lock) => break lock,
                 None if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
-                lock => break lock,
+                None => return Err(Error::new(Code::Busy, "checkpoints were taken all the time")),
             }
         };
-        if lock.is_some() && !self.refs.stand_surely() {
-            self.refs = mark_newcomers(self.store, self.marks, self.control)?;
+        if !self.seen.stands() {
+            self.seen = mark_newcomers(self.store, self.marks, Some(&self.seen), self.control)?;
         }
-        Ok(lock.filter(|_| self.marks.unread().is_none()))
-    }
-}
-
-/// A pack that is being written.
-struct Output {
-    /// The beginning of its name.
-    name: &'static str,
-    writer: Option<PackWriter>,
-    /// Keeps others from taking the unfinished pack for a leftover.
-    shared: Option<FileLock>,
-    /// Objects that wait to be packed against each other.
-    waiting: Vec<Plain>,
-    /// The bytes of their contents.
-    waiting_bytes: usize,
-    /// The objects in the pack.
-    moved: Vec<ObjectId>,
-}
-
-impl Default for Output {
-    fn default() -> Output {
-        Output {
-            name: pack::LONG,
-            writer: None,
-            shared: None,
-            waiting: Vec::new(),
-            waiting_bytes: 0,
-            moved: Vec::new(),
-        }
-    }
-}
-
-impl Output {
-    fn length(&self) -> u64 {
-        self.writer.as_ref().map_or(0, PackWriter::length)
-    }
-
-    fn append(&mut self, store: &Store, packed: Vec<pack::Packed>) -> Result<()> {
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            None => {
-                self.shared = Some(store.lock_shared("packing", Duration::from_secs(5))?);
-                self.writer.insert(PackWriter::create(&store.git_dir, self.name)?)
-            }
-        };
-        for packed in packed {
-            writer.append(&packed)?;
-            self.moved.push(packed.id);
-        }
-        Ok(())
-    }
-
-    fn pack_waiting(&mut self, store: &Store, control: Interrupt<'_>) -> Result<()> {
-        self.waiting_bytes = 0;
-        let waiting = std::mem::take(&mut self.waiting);
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        match deltas::packed(&waiting, control)? {
-            Some(packed) => self.append(store, packed),
-            None => Err(Error::new(Code::ShuttingDown, "keeping the store up was stopped")),
+        match self.marks.unread() {
+            None => Ok(lock),
+            Some(_) => Err(Error::new(Code::Busy, "an object of a new checkpoint cannot be read")),
         }
     }
 }

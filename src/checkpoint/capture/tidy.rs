@@ -2,7 +2,6 @@
 
 use crate::checkpoint::locked::Locked;
 use crate::error::Result;
-use crate::store::BOUNDS;
 
 impl Locked<'_> {
     /// Does the writes that may be late: the stamps, the log, and the drops of retention. Called in idle time. Returns
@@ -43,9 +42,6 @@ impl Locked<'_> {
         let is_done = self.drop_surplus()?;
         if let Err(error) = self.catalog.store.sweep() {
             tracing::warn!(%error, "temporary files of killed processes stay");
-        }
-        if let Err(error) = self.catalog.store.consolidate(BOUNDS) {
-            tracing::warn!(%error, "packs could not be consolidated");
         }
         Ok(is_done)
     }

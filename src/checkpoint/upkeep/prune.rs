@@ -14,7 +14,7 @@ use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::{Policy, Retention};
-use crate::store::{Charges, Marks, Root, Store, Upkept, log};
+use crate::store::{Charges, Marks, MarkedRoot, Store, Upkept, log};
 use crate::sys::clock::{boot_id, now_ms};
 use crate::sys::interrupt::Interrupt;
 
@@ -159,16 +159,16 @@ impl PrunePlan {
         }
         let mut roots = Vec::new();
         for ((owner, of), ranked) in (0..).zip(&self.workspaces).zip(&staying) {
-            roots.extend(ranked.iter().map(|one| Root { commit: of.all[one.at].id, owner }));
+            roots.extend(ranked.iter().map(|one| MarkedRoot { commit: of.all[one.at].id, owner }));
         }
         let stay = roots.len();
         let known: HashSet<ObjectId> = self.workspaces.iter().flat_map(|of| of.all.iter().map(|one| one.id)).collect();
         let refs = store.refs("refs/")?.into_iter().filter_map(|entry| entry.target.ok());
-        roots.extend(refs.filter(|id| !known.contains(id)).map(|commit| Root { commit, owner: NOBODY }));
+        roots.extend(refs.filter(|id| !known.contains(id)).map(|commit| MarkedRoot { commit, owner: NOBODY }));
         let others = roots.len();
         for ((owner, of), gone) in (0..).zip(&self.workspaces).zip(&going) {
             roots.extend(
-                of.all.iter().filter(|one| gone.contains_key(&one.id)).map(|one| Root { commit: one.id, owner }),
+                of.all.iter().filter(|one| gone.contains_key(&one.id)).map(|one| MarkedRoot { commit: one.id, owner }),
             );
         }
         let marks = Marks::of(store, roots.clone(), control)?;
@@ -268,7 +268,7 @@ pub fn keep_up(home: &Home, control: Interrupt<'_>) -> Result<Upkept> {
 
 /// Returns everything that must stay: the objects of refs, those that a log moves refs to, and those that the records of
 /// workspaces name, as far as they are there.
-fn roots(home: &Home, store: &Store) -> Result<Vec<Root>> {
+fn roots(home: &Home, store: &Store) -> Result<Vec<MarkedRoot>> {
     let mut ids: Vec<ObjectId> = store.refs("refs/")?.into_iter().filter_map(|entry| entry.target.ok()).collect();
     ids.reverse();
     let mut named = Vec::new();
@@ -285,5 +285,5 @@ fn roots(home: &Home, store: &Store) -> Result<Vec<Root>> {
         // One that is lost holds nothing, and must not keep all else from being deleted.
         ids.extend(Some(id).filter(|_| store.has(&id).is_ok_and(|has| has)));
     }
-    Ok(ids.into_iter().map(|commit| Root { commit, owner: 0 }).collect())
+    Ok(ids.into_iter().map(|commit| MarkedRoot { commit, owner: 0 }).collect())
 }

@@ -10,8 +10,8 @@ use super::{ObjectPlace, Objects, STEPS};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::store::entry::Fault;
-use crate::store::inventory::Inventory;
-use crate::store::packs::Set;
+use crate::store::inventory::{self, Inventory};
+use crate::store::packs::{Pack, Set};
 use crate::store::{layout, loose, pack};
 use crate::sys::fs::durable::{create_private_dir, sync_dir, unique_suffix};
 use crate::sys::fs::mark::FileMark;
@@ -177,7 +177,13 @@ impl Objects {
         let old = |name: &str| before.and_then(|before| before.packs.iter().find(|pack| pack.name() == name));
         let held = before.into_iter().flat_map(|before| &before.packs);
         let changed = held.filter(|old| !now.packs.iter().any(|pack| Arc::ptr_eq(pack, old)));
-        for pack in changed {
+        // A pack that was taken out of the inventory was removed on purpose, or another writer has noticed its loss. In both
+        // cases the epoch has changed if objects went.
+        let was_taken_out = |pack: &Pack| {
+            let name = pack.name();
+            inventory::may_name(&name) && known.is_some_and(|known| !known.packs.contains_key(&name))
+        };
+        for pack in changed.filter(|pack| !was_taken_out(pack)) {
             let mut ids: Vec<ObjectId> =
                 pack.index.entries().map(|entry| entry.id).filter(|id| !pack.bad.contains(id)).collect();
             now.packs.iter().for_each(|pack| pack.strike_out(&mut ids));
