@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The size of piton's store against that of a git repository with the same history after `git gc --prune=now`.
 
-usage: size.py [--files 10000] [--checkpoints 500] [--changes 10] [--sidecar] [--piton target/release/piton] [--prune] [--tree DIR] [--json]
+usage: size.py [--files 10000] [--checkpoints 500] [--changes 10] [--sidecar] [--piton target/release/piton] [--prune | --maintain COMMAND] [--tree DIR] [--json]
 
 Makes a tree (gen_tree.py), takes a first checkpoint, then edits files (mutate.py) and takes a checkpoint, again and again: by
 `piton checkpoint`, or with `--sidecar` by one sidecar that is asked to. A git repository commits the same states in the same run. Sizes are
-blocks on the disk (du). "before" is the store as it stands behind the last checkpoint, "after" the one behind `piton prune --yes` (`--prune`).
+blocks on the disk (du). "before" is the store as it stands behind the last checkpoint, "after" the one behind `piton prune --yes` (`--prune`), or behind another command, which
+finds piton's directory in PITON_HOME and PITON_KEEP_UP.
 """
 import argparse, json, os, subprocess, sys, tempfile, time
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -24,6 +25,7 @@ def main():
     parse.add_argument("--changes", type=int, default=10)
     parse.add_argument("--sidecar", action="store_true")
     parse.add_argument("--prune", action="store_true")
+    parse.add_argument("--maintain", help="a shell command instead of `piton prune`")
     parse.add_argument("--tree", help="where the tree and both repositories are made; by default a temporary directory")
     parse.add_argument("--piton", default=os.path.join(HERE, "../target/release/piton"))
     parse.add_argument("--json", action="store_true")
@@ -76,9 +78,13 @@ def main():
         sidecar.process.wait()
     listed = json.loads(subprocess.run([args.piton, "list", "--all", "--limit", "100000", "--json"], cwd=tree, env=env, capture_output=True, check=True).stdout)
     result["listed"] = len(listed["checkpoints"])
-    if args.prune:
-        run(args.piton, "prune", "--yes")
-        result["after"] = du(store)
+    if args.prune or args.maintain:
+        started = time.monotonic()
+        if args.maintain:
+            subprocess.run(args.maintain, shell=True, env={**env, "PITON_KEEP_UP": home}, check=True, stdout=sys.stderr)
+        else:
+            run(args.piton, "prune", "--yes")
+        result["after"], result["maintained"] = du(store), round(time.monotonic() - started, 1)
     gits("gc", "-q", "--prune=now")
     result["git"] = du(git)
     kinds = {"loose": 0, "packs": 0, "refs": du(os.path.join(store, "refs"))}
