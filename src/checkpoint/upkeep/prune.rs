@@ -14,7 +14,7 @@ use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::{Policy, Retention};
-use crate::store::{Charges, Marks, MarkedRoot, Store, Upkept, log};
+use crate::store::{Charges, MarkedRoot, Marks, Store, Upkept, log};
 use crate::sys::clock::{boot_id, now_ms};
 use crate::sys::interrupt::Interrupt;
 
