@@ -6,11 +6,13 @@ use super::confirm::agreed;
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::checkpoint::upkeep::prune::{PruneLine, PrunePlan, PruneWish, Pruned};
+use crate::checkpoint::catalog::retention::DropReason;
+use crate::checkpoint::upkeep::prune::{PruneLine, PrunePlan, PruneWish, Pruned, keep_up};
 use crate::error::Result;
 use crate::model::text::{bytes, count, cut, padded, printable};
 use crate::protocol::{PruneDocument, PruneItem};
 use crate::settings::{self, WORKSPACE_FILE};
+use crate::store::Upkept;
 use crate::sys::clock::{ms_of, now_ms};
 use crate::sys::interrupt::Flow;
 
@@ -61,7 +63,16 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
         }
     };
     let total = common.policy.retention.total_bytes;
-    let plan = PrunePlan::make(&context.home, &policy, (wish, total), &|| Flow::Continue)?;
+    let make = || PrunePlan::make(&context.home, &policy, (wish, total), &|| Flow::Continue);
+    let mut plan = make()?;
+    let is_by_size = plan.over > 0 || plan.lines.iter().any(|line| line.reason == DropReason::TotalMb);
+    let is_look = args.dry_run || args.plan.is_some() || (context.json && !args.yes);
+    let mut packed = Upkept::default();
+    if is_by_size && !is_look {
+        // No checkpoint goes for room that packing makes too.
+        packed = keep_up(&context.home, &|| Flow::Continue)?;
+        plan = make()?;
+    }
     if let Some(digest) = &args.plan {
         plan.require(digest)?;
     }
@@ -84,7 +95,9 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
     if let Some(exit) = (!may).then(|| agreed("Drop them")).flatten() {
         return Ok(exit);
     }
-    let pruned = plan.carry_out(&context.home, &|| Flow::Continue)?;
+    let mut pruned = plan.carry_out(&context.home, &|| Flow::Continue)?;
+    pruned.upkept.freed += packed.freed;
+    pruned.upkept.written += packed.written;
     if context.json {
         print::json_as_declared(&document(&plan, false, Some(&pruned))?)?;
     } else {

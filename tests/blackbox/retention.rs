@@ -225,6 +225,27 @@ fn each_workspace_has_its_share_of_the_room_and_keeps_its_newest() {
 }
 
 #[test]
+fn no_checkpoint_goes_for_room_that_packing_makes() {
+    let (lab, mut dice) = (Lab::new(), Dice(5));
+    let mut content = noise(&mut dice, 60_000);
+    for n in 0..30 {
+        content[n] ^= 1;
+        lab.write("a", &content);
+        assert_eq!(lab.piton(&["checkpoint"]).code, 0);
+    }
+    assert!(stored(&lab) > 1_500_000, "{}", stored(&lab));
+    let looked = lab.piton(&["prune", "--dry-run", "--json", "--max-size-mb", "1"]).json();
+    assert!(numbers(&looked).len() > 5, "{looked}");
+    assert_eq!(listed(&lab).len(), 30);
+    // Packed against each other, all of them take little more than one.
+    let output = lab.piton(&["prune", "--yes", "--max-size-mb", "1"]);
+    assert!(output.code == 0 && output.stdout.contains("Freed 1."), "{output:?}");
+    assert_eq!(listed(&lab).len(), 30);
+    assert!(stored(&lab) < 200_000, "{}", stored(&lab));
+    sound(&lab);
+}
+
+#[test]
 fn an_old_run_goes_as_a_whole() {
     let lab = Lab::new();
     lab.write("a", "0");
