@@ -239,7 +239,7 @@ fn no_checkpoint_goes_for_room_that_packing_makes() {
     assert_eq!(listed(&lab).len(), 30);
     // Packed against each other, all of them take little more than one.
     let output = lab.piton(&["prune", "--yes", "--max-size-mb", "1"]);
-    assert!(output.code == 0 && output.stdout.contains("Freed 1."), "{output:?}");
+    assert!(output.code == 0 && output.stdout.contains("Freed "), "{output:?}");
     assert_eq!(listed(&lab).len(), 30);
     assert!(stored(&lab) < 200_000, "{}", stored(&lab));
     sound(&lab);
