@@ -46,6 +46,7 @@ impl Locked<'_> {
         let stats =
             self.catalog.with_log(&self.lock, |log| batch.land(store, Landing { log, name, expect, new, synced }))?;
         self.catalog.note_ref(name, Some(new));
+        self.catalog.stored.set(self.catalog.stored.get() + stats.bytes);
         Ok(stats)
     }
 
@@ -102,16 +103,19 @@ impl Locked<'_> {
         state.save(&self.catalog.workspace.dir, &self.lock)
     }
 
-    /// Notes the highest number given so far, for when the checkpoints are lost.
+    /// Notes the highest number given so far, for when the checkpoints are lost, and the bytes that they stored.
     pub(crate) fn note_numbers(&self, all: &AllCheckpoints) -> Result<()> {
-        let highest = self.catalog.next_ordinal(all) - 1;
-        if self.catalog.highest_noted() >= highest {
+        let (highest, noted) = (self.catalog.next_ordinal(all) - 1, self.catalog.noted());
+        if noted.highest >= highest {
             return Ok(());
         }
+        let stored = noted.stored.saturating_add(self.catalog.stored.get());
         let path = self.catalog.workspace.dir.join("ordinal");
-        // Written as wide as any number, so that it covers the old one.
+        // Written as wide as any numbers, so that they cover the old ones.
         open_private(&path)
-            .and_then(|mut file| file.write_all(format!("{highest:20}\n").as_bytes()))
-            .at("noting the number", &path)
+            .and_then(|mut file| file.write_all(format!("{highest:20} {stored:20}\n").as_bytes()))
+            .at("noting the number", &path)?;
+        self.catalog.stored.set(0);
+        Ok(())
     }
 }

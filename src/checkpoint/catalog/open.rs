@@ -50,6 +50,8 @@ pub struct Catalog {
     pub(super) trees: RefCell<RecentTrees>,
     /// The highest number that was given through this catalog.
     pub(super) given: Cell<u64>,
+    /// Bytes that checkpoints stored through this catalog, and that are not noted yet.
+    pub(crate) stored: Cell<u64>,
     /// The journal, added up as far as it was read.
     history: RefCell<(ReadPosition, Arc<History>)>,
     /// The last holding of the workspace's lock.
@@ -82,6 +84,7 @@ impl Catalog {
             all: RefCell::default(),
             trees: RefCell::default(),
             given: Cell::default(),
+            stored: Cell::default(),
             history: RefCell::default(),
             held: RefCell::default(),
             is_news: Cell::default(),

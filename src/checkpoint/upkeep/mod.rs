@@ -2,3 +2,4 @@
 
 pub mod drops;
 pub mod prune;
+pub mod usage;
