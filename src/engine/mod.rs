@@ -88,8 +88,19 @@ impl Engine {
         let mut opened = entry.lock().unwrap_or_else(PoisonError::into_inner);
         match opened.as_ref() {
             Some(place) => Ok(Arc::clone(place)),
-            None => Ok(Arc::clone(opened.insert(Arc::new(self.start(&root)?)))),
+            None => {
+                let place = Arc::new(self.start(&root)?);
+                self.forget_moved(&place.workspace);
+                Ok(Arc::clone(opened.insert(place)))
+            }
         }
+    }
+
+    /// Forgets the place that a history had before it came to a workspace which is just being opened.
+    fn forget_moved(&self, workspace: &Workspace) {
+        let is_old = |place: &OpenWorkspace| place.workspace.id == workspace.id;
+        // Its sessions keep it, and its worker refuses to work on.
+        self.entries().retain(|_, entry| !entry.try_lock().is_ok_and(|place| place.as_deref().is_some_and(is_old)));
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<OpenSlot>>> {

@@ -12,6 +12,7 @@ use super::trees::RecentTrees;
 use crate::checkpoint::history::journal::{Journal, ReadPosition};
 use crate::checkpoint::history::operations::History;
 use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::identity;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::Workspace;
@@ -97,6 +98,7 @@ impl Catalog {
         let lock = WorkspaceLock::acquire(&self.workspace.dir, verb, wait)?;
         self.is_news.set(!lock.follows(&self.held.borrow()));
         if self.is_news.get() {
+            identity::refuse_adopted(&self.workspace)?;
             // Another process may have moved refs since.
             self.refs.borrow_mut().clear();
             *self.log.borrow_mut() = None;

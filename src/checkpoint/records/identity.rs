@@ -8,21 +8,42 @@
 //! owner are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::Metadata;
 use std::io::ErrorKind;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::home::Home;
+use super::lock::{LOCK_WAIT, WorkspaceLock};
 use super::mishaps;
+use super::place::Place;
 use super::workspace::{Workspace, scope_of};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::store::Store;
 use crate::sys::fs::durable::{create_private_dir, replace_file};
+use crate::sys::fs::lock::{FileLock, Mode};
+
+/// The lock under which workspaces are added, and their records changed.
+pub(crate) struct AddingLock(#[expect(dead_code, reason = "held for its life")] FileLock);
+
+impl AddingLock {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// `store-locked`, `permission`.
+    pub(crate) fn acquire(home: &Home) -> Result<AddingLock> {
+        let path = home.path().join("workspaces.lock");
+        let wait = std::time::Duration::from_secs(10);
+        FileLock::acquire(&path, Mode::Exclusive, "adding a workspace", wait).map(AddingLock)
+    }
+}
 
 /// Holds the content of an identity record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     /// The workspace's id, 16 lowercase hex digits.
     id: String,
@@ -40,25 +61,46 @@ pub(crate) struct Identity {
     /// The inode of the directory; 0 when unknown.
     #[serde(default)]
     ino: u64,
+    /// The place of the directory; older builds and people wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<Place>,
+    /// The path before an adoption, percent-quoted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    was: Option<String>,
+    /// The id of the workspace above, which this directory is a part of since an adoption.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    part_of: Option<String>,
     /// CRC-32 of the rest; older builds and people wrote none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sum: Option<String>,
 }
 
 impl Identity {
-    /// Makes the identity of a workspace.
-    pub(crate) fn new(id: String, path: &Path, since: String, dev: u64, ino: u64) -> Identity {
-        use std::os::unix::ffi::OsStrExt;
-        let quoted = path.to_str().is_none().then(|| crate::model::meta::quote(path.as_os_str().as_bytes()));
-        let text = path.to_string_lossy().into_owned();
-        let mut identity = Identity { id, path: text, path_quoted: quoted, since, dev, ino, sum: None };
-        identity.sum = Some(identity.summed());
-        identity
+    /// Makes the identity of a workspace. `facts` are those of its directory.
+    pub(crate) fn new(id: String, path: &Path, since: String, facts: &Metadata) -> Identity {
+        let empty = Identity { id, since, ..Identity::default() };
+        empty.at(path, Some(Place::of(path, facts)))
+    }
+
+    /// Returns the same at another place.
+    fn at(self, path: &Path, place: Option<Place>) -> Identity {
+        let path_quoted = path.to_str().is_none().then(|| quoted(path));
+        let (dev, ino) = place.as_ref().map_or((0, 0), |place| (place.dev, place.node.ino));
+        Identity { path: path.to_string_lossy().into_owned(), path_quoted, dev, ino, place, ..self }.sealed()
+    }
+
+    fn sealed(mut self) -> Identity {
+        self.sum = Some(self.summed());
+        self
     }
 
     fn summed(&self) -> String {
-        let Identity { id, path, path_quoted, since, dev, ino, sum: _ } = self;
-        let text = format!("{id}\n{path}\n{path_quoted:?}\n{since}\n{dev}\n{ino}");
+        let Identity { id, path, path_quoted, since, dev, ino, place, was, part_of, sum: _ } = self;
+        let mut text = format!("{id}\n{path}\n{path_quoted:?}\n{since}\n{dev}\n{ino}");
+        // Records of earlier builds have none of these, and their checksums hold.
+        if place.is_some() || was.is_some() || part_of.is_some() {
+            text.push_str(&format!("\n{place:?}\n{was:?}\n{part_of:?}"));
+        }
         format!("{:08x}", crc32fast::hash(text.as_bytes()))
     }
 
@@ -76,7 +118,7 @@ impl Identity {
             return None;
         }
         if identity.sum.is_none() {
-            identity.sum = Some(identity.summed());
+            identity = identity.sealed();
             if let Err(error) = identity.write(dir) {
                 tracing::warn!(%error, "a workspace record could not be given its checksum");
             }
@@ -89,17 +131,16 @@ impl Identity {
     /// wrote has no inode.
     fn is_borne_out(&self, dir: &Path) -> bool {
         let Some(path) = self.path() else { return false };
-        let facts = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_dir);
-        let stands = |facts: std::fs::Metadata| self.ino == 0 || facts.ino() == self.ino;
+        let facts = std::fs::metadata(&path).ok().filter(Metadata::is_dir);
+        let stands = |facts: Metadata| self.ino == 0 || facts.ino() == self.ino;
         facts.is_some_and(stands) || (self.ino != 0 && is_of(dir, &path))
     }
 
     fn path(&self) -> Option<PathBuf> {
-        use std::os::unix::ffi::OsStringExt;
-        Some(match &self.path_quoted {
-            Some(quoted) => PathBuf::from(std::ffi::OsString::from_vec(crate::model::meta::unquote(quoted).ok()?)),
-            None => PathBuf::from(&self.path),
-        })
+        match &self.path_quoted {
+            Some(quoted) => unquoted(quoted),
+            None => Some(PathBuf::from(&self.path)),
+        }
     }
 
     /// Writes the record into a workspace's directory.
@@ -115,7 +156,83 @@ impl Identity {
     pub(crate) fn workspace(self, dir: PathBuf) -> Option<Workspace> {
         let path = self.path()?;
         let scope = scope_of(&path);
-        Some(Workspace { id: self.id, scope, path, since: self.since, dir })
+        let was = self.was.as_deref().and_then(unquoted);
+        let Identity { id, since, place, part_of, .. } = self;
+        Some(Workspace { id, scope, path, since, dir, place, was, part_of })
+    }
+}
+
+fn quoted(path: &Path) -> String {
+    crate::model::meta::quote(path.as_os_str().as_bytes())
+}
+
+fn unquoted(text: &str) -> Option<PathBuf> {
+    let bytes = crate::model::meta::unquote(text).ok()?; // a record that is no path is passed over
+    Some(PathBuf::from(OsString::from_vec(bytes)))
+}
+
+/// Writes a changed record and its second copy, and returns the workspace. The caller holds the lock of adding workspaces.
+fn rewrite(
+    home: &Home,
+    dir: &Path,
+    _lock: &AddingLock,
+    change: impl FnOnce(Identity) -> Identity,
+) -> Result<Workspace> {
+    let unreadable = || Error::new(Code::StoreDamaged, "a workspace's record cannot be read").path(dir);
+    let identity = change(Identity::read(dir).ok_or_else(unreadable)?).sealed();
+    identity.write(dir)?;
+    keep(home, dir)?;
+    identity.workspace(dir.to_owned()).ok_or_else(unreadable)
+}
+
+/// Records the place of a workspace's directory anew: it was made anew, or nobody had recorded one.
+///
+/// # Errors
+/// `disk-full`, `permission`, `store-locked`.
+pub(crate) fn renew(home: &Home, workspace: &Workspace, facts: &Metadata, lock: &AddingLock) -> Result<Workspace> {
+    let place = Place::of(&workspace.path, facts);
+    rewrite(home, &workspace.dir, lock, |old| old.at(&workspace.path, Some(place)))
+}
+
+/// Gives a history to another directory, or to the one before if that is gone by now (`facts` are `None`). Other processes
+/// that have the workspace open learn of it when they take its lock.
+///
+/// # Errors
+/// `disk-full`, `permission`, `store-locked`.
+pub(crate) fn adopt(
+    home: &Home,
+    workspace: &Workspace,
+    (path, facts): (&Path, Option<&Metadata>),
+    lock: &AddingLock,
+) -> Result<Workspace> {
+    let _lock = WorkspaceLock::acquire(&workspace.dir, "adopting", LOCK_WAIT)?;
+    let place = facts.map(|facts| Place::of(path, facts));
+    rewrite(home, &workspace.dir, lock, |old| {
+        Identity { was: Some(quoted(&workspace.path)), part_of: None, ..old }.at(path, place)
+    })
+}
+
+/// Makes a directory a part of the workspace with the id `above`, or a workspace of its own again.
+///
+/// # Errors
+/// `disk-full`, `permission`, `store-locked`.
+pub(crate) fn join(home: &Home, workspace: &Workspace, above: Option<String>, lock: &AddingLock) -> Result<Workspace> {
+    let _lock = WorkspaceLock::acquire(&workspace.dir, "joining", LOCK_WAIT)?;
+    rewrite(home, &workspace.dir, lock, |old| Identity { part_of: above, ..old })
+}
+
+/// Refuses to work on for a directory whose history belongs to another one by now. An unreadable record says nothing.
+///
+/// # Errors
+/// `workspace-gone`.
+pub(crate) fn refuse_adopted(workspace: &Workspace) -> Result<()> {
+    let read = std::fs::read(workspace.dir.join("workspace.json")).ok(); // said above
+    let path = read.and_then(|text| Identity::parse(&text)?.path());
+    match path.filter(|path| *path != workspace.path) {
+        None => Ok(()),
+        Some(now) => Err(Error::new(Code::WorkspaceGone, "the history of this directory went to another one")
+            .path(&now)
+            .hint("open the workspace anew")),
     }
 }
 
@@ -232,6 +349,14 @@ pub(crate) fn is_of(dir: &Path, path: &Path) -> bool {
     line.extend(crate::git::config_value(path.as_os_str()));
     let config = std::fs::read(dir.join("view.git/config")).unwrap_or_default();
     config.split(|byte| *byte == b'\n').any(|known| known == line)
+}
+
+/// Notes that a history went with its directory.
+pub(crate) fn tell_moved(home: &Home, from: &Path, to: &Path) {
+    let text = format!("the directory {} is {} now; its history went with it", from.display(), to.display());
+    if let Err(error) = mishaps::note(home, &text) {
+        tracing::warn!(%error, text);
+    }
 }
 
 /// Notes as a mishap that a workspace was taken for a new one although there are histories without an owner.

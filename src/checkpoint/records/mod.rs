@@ -1,12 +1,14 @@
 //! The records of workspaces: the directory of each history, its files, and checks of them.
 
+pub mod ground;
 pub mod health;
 pub mod home;
-mod identity;
+pub(crate) mod identity;
 pub(crate) mod lock;
 pub mod marks;
 pub mod mishaps;
 pub mod pins;
+pub mod place;
 pub mod state;
 pub mod validate;
 pub mod workspace;

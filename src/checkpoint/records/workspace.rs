@@ -1,19 +1,20 @@
 //! Workspaces: finds the directory of an event, and its identity.
 //!
-//! A workspace has a random id made at first sight and is looked up by canonical path. Device and inode are recorded as
-//! evidence of "moved" only: a re-clone at the same path is the same workspace.
+//! A workspace has a random id made at first sight and is looked up by canonical path. The place in the file system is
+//! recorded as evidence of "moved" and "gone" only: a re-clone at the same path is the same workspace. A directory that
+//! was renamed takes its history with it, if it is proved that it is the same one, and gone from its place.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::ground::Ground;
 use super::home::Home;
-use super::identity::{self, Identity};
+use super::identity::{self, AddingLock, Identity};
+use super::place::{DirNode, Place};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::fs::durable::create_private_dir;
-use crate::sys::fs::lock::{FileLock, Mode};
 
 /// Files and directories whose presence makes a directory a project's root.
 const MARKERS: &[&str] = &[
@@ -81,6 +82,12 @@ pub struct Workspace {
     pub since: String,
     /// Its records: stamps, journal, state, lock.
     pub dir: PathBuf,
+    /// The place of its directory, as it was recorded.
+    pub place: Option<Place>,
+    /// The directory that the history belonged to before the last adoption.
+    pub was: Option<PathBuf>,
+    /// The id of the workspace above that the directory is a part of since an adoption.
+    pub part_of: Option<String>,
 }
 
 impl Workspace {
@@ -89,24 +96,41 @@ impl Workspace {
     /// # Errors
     /// `workspace-gone` when the directory does not exist, `bad-path` when it is none; I/O errors.
     pub fn open(home: &Home, path: &Path) -> Result<Workspace> {
-        let path = canonical_dir(path)?;
+        let (path, facts) = canonical_dir(path)?;
         refuse_own(home, &path)?;
         if let Some(known) = Workspace::known(home)?.into_iter().find(|workspace| workspace.path == path) {
             if let Err(error) = identity::keep(home, &known.dir) {
                 tracing::warn!(%error, "the second copy of a workspace's record could not be written");
             }
-            return Ok(known);
+            return Ok(known.renewed(home, &facts));
         }
         create_private_dir(&home.workspaces())?;
-        let _lock = FileLock::acquire(
-            &home.path().join("workspaces.lock"),
-            Mode::Exclusive,
-            "adding a workspace",
-            std::time::Duration::from_secs(10),
-        )?;
-        match Workspace::listed(home, true)?.into_iter().find(|workspace| workspace.path == path) {
-            Some(known) => Ok(known),
-            None => Workspace::create(home, path),
+        let lock = AddingLock::acquire(home)?;
+        let known = Workspace::listed(home, true)?;
+        if let Some(known) = known.iter().find(|workspace| workspace.path == path) {
+            return Ok(known.clone());
+        }
+        match moved_here(&known, &path, &facts) {
+            Some(moved) => {
+                let adopted = identity::adopt(home, moved, (&path, Some(&facts)), &lock)?;
+                identity::tell_moved(home, &moved.path, &path);
+                Ok(adopted)
+            }
+            None => Workspace::create(home, path, &facts),
+        }
+    }
+
+    /// Records the place of the directory anew if it is another one than before.
+    fn renewed(self, home: &Home, facts: &Metadata) -> Workspace {
+        if self.place.as_ref().is_some_and(|place| place.is_of(facts)) {
+            return self;
+        }
+        match AddingLock::acquire(home).and_then(|lock| identity::renew(home, &self, facts, &lock)) {
+            Ok(renewed) => renewed,
+            Err(error) => {
+                tracing::warn!(%error, "the place of a workspace could not be recorded");
+                self
+            }
         }
     }
 
@@ -126,14 +150,13 @@ impl Workspace {
         Ok(known)
     }
 
-    fn create(home: &Home, path: PathBuf) -> Result<Workspace> {
-        let facts = std::fs::metadata(&path).at("reading the status of", &path)?;
+    fn create(home: &Home, path: PathBuf, facts: &Metadata) -> Result<Workspace> {
         let unowned = identity::unowned(home)?;
         let found = unowned.iter().find(|id| identity::is_of(&home.workspaces().join(id), &path));
         let id = found.map_or_else(random_id, |id| Ok(id.clone()))?;
         let dir = home.workspaces().join(&id);
         create_private_dir(&dir)?;
-        let identity = Identity::new(id, &path, rfc3339(now_ms()), facts.dev(), facts.ino());
+        let identity = Identity::new(id, &path, rfc3339(now_ms()), facts);
         identity.write(&dir)?;
         identity::keep(home, &dir)?;
         if found.is_none() && !unowned.is_empty() {
@@ -143,7 +166,21 @@ impl Workspace {
     }
 }
 
-fn canonical_dir(path: &Path) -> Result<PathBuf> {
+/// Returns the workspace whose directory this surely is: the same one on the same volume, proved to be gone from its place.
+fn moved_here<'w>(known: &'w [Workspace], path: &Path, facts: &Metadata) -> Option<&'w Workspace> {
+    let node = DirNode::of(facts);
+    let is_same = |workspace: &&Workspace| workspace.place.as_ref().is_some_and(|place| place.node == node);
+    let mut same = known.iter().filter(is_same).peekable();
+    // Mostly there is none, and the mounts need not be looked at.
+    same.peek()?;
+    let (ground, here) = (Ground::now(std::iter::empty()), Place::of(path, facts));
+    same.find(|workspace| {
+        let sure = workspace.place.as_ref().is_some_and(|place| place.is_surely(&here));
+        sure && ground.standing(&workspace.path, workspace.place.as_ref()).is_proved_gone
+    })
+}
+
+fn canonical_dir(path: &Path) -> Result<(PathBuf, Metadata)> {
     let no_dir = || {
         Error::new(Code::BadPath, "a workspace must be a directory").path(path).hint("name the directory that holds it")
     };
@@ -154,7 +191,10 @@ fn canonical_dir(path: &Path) -> Result<PathBuf> {
         ErrorKind::NotADirectory | ErrorKind::InvalidFilename | ErrorKind::InvalidInput => no_dir(),
         _ => Error::io(error, "resolving", path),
     })?;
-    if canonical.is_dir() { Ok(canonical) } else { Err(no_dir()) }
+    match canonical.metadata() {
+        Ok(facts) if facts.is_dir() => Ok((canonical, facts)),
+        _ => Err(no_dir()),
+    }
 }
 
 /// Refuses piton's own directories: guarding the store would be a loop.
@@ -208,6 +248,8 @@ pub fn root_for(start: &Path, known: &[Workspace]) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::records::mishaps;
+    use crate::checkpoint::upkeep::standing::Standing;
 
     #[test]
     fn broad_directories_are_targets_only() {
@@ -237,5 +279,48 @@ mod tests {
         assert_eq!(Workspace::open(&home, home.path()).unwrap_err().code(), Code::WorkspaceRefused);
         let gone = Workspace::open(&home, &scratch.path().join("none")).unwrap_err();
         assert_eq!(gone.code(), Code::WorkspaceGone);
+    }
+
+    #[test]
+    fn a_directory_that_was_renamed_takes_its_history_with_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        let home = Home::at(&scratch.path().join("home")).unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        let (old, new) = (root.join("code/project"), root.join("code/renamed"));
+        std::fs::create_dir_all(&old).unwrap();
+        let first = Workspace::open(&home, &old).unwrap();
+        let node = first.place.as_ref().unwrap().node;
+        if node.born == 0 {
+            eprintln!("skipped: the file system does not tell when a directory was made");
+            return;
+        }
+        std::fs::rename(&old, &new).unwrap();
+        let standing = |workspace: &Workspace| {
+            Ground::now(std::iter::empty()).standing(&workspace.path, workspace.place.as_ref()).standing
+        };
+        assert_eq!(standing(&first), Standing::Moved(new.clone()));
+        assert_eq!(identity::refuse_adopted(&first).map_err(|error| error.code()), Ok(()));
+        let moved = Workspace::open(&home, &new).unwrap();
+        assert_eq!((&moved.id, &moved.path, moved.was.as_ref()), (&first.id, &new, Some(&old)));
+        assert_eq!(identity::refuse_adopted(&first).unwrap_err().code(), Code::WorkspaceGone);
+        assert_eq!(Workspace::open(&home, &new).unwrap(), moved);
+        assert!(mishaps::newest(&home).iter().any(|line| line.contains("its history went with it")));
+        // With the directories above it.
+        let further = root.join("src/renamed");
+        std::fs::rename(root.join("code"), root.join("src")).unwrap();
+        assert_eq!(standing(&moved), Standing::Moved(further.clone()));
+        assert_eq!(Workspace::open(&home, &further).unwrap().id, first.id);
+        // A directory of that name is another one, and so is a copy.
+        std::fs::create_dir_all(&old).unwrap();
+        assert_ne!(Workspace::open(&home, &old).unwrap().id, first.id);
+        // It is not taken from where it still is: a second name, as a mount gives one, proves nothing.
+        let there = Workspace::open(&home, &further).unwrap();
+        assert!(moved_here(std::slice::from_ref(&there), &old, &further.metadata().unwrap()).is_none());
+        std::fs::remove_dir_all(&further).unwrap();
+        assert_eq!(standing(&there), Standing::Orphan);
+        // Made anew at its place, it is the same workspace, and its place is recorded anew.
+        std::fs::create_dir_all(&further).unwrap();
+        let anew = Workspace::open(&home, &further).unwrap();
+        assert!(anew.id == first.id && anew.place != there.place && standing(&anew) == Standing::Live);
     }
 }

@@ -2,4 +2,5 @@
 
 pub mod drops;
 pub mod prune;
+pub mod standing;
 pub mod usage;
