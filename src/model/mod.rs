@@ -1,5 +1,6 @@
 //! Plain vocabulary of the whole crate: ids, paths, trees, effects, policies. No I/O, no clock (rank 0).
 
+pub mod binary;
 pub mod build;
 pub mod change;
 pub mod checkpoint;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::git_dir::read_regular;
 use super::walk::dirs_of;
 use crate::error::{IoContext, Result};
+use crate::model::binary::{BAD, BinaryReader, CUT, put, put_bytes};
 use crate::model::coverage::Defaults;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
@@ -157,22 +158,6 @@ fn put_known(body: &mut Vec<u8>, known: &KnownFile) {
     [size, dev, ino, mode.into(), links].into_iter().for_each(|number| put(body, number));
 }
 
-fn put(body: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        body.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    body.push(number as u8);
-}
-
-fn put_bytes(body: &mut Vec<u8>, bytes: &[u8]) {
-    put(body, bytes.len() as u64);
-    body.extend_from_slice(bytes);
-}
-
-const CUT: &str = "is cut";
-const BAD: &str = "holds impossible values";
-
 /// Returns the inverse of [`encode`].
 ///
 /// # Errors
@@ -192,126 +177,86 @@ fn decode_with(bytes: &[u8], begin: OnDirs<'_>) -> Result<Stamps, &'static str> 
     if header[12..] != crc32fast::hash(body).to_le_bytes() {
         return Err("has a wrong checksum");
     }
-    decode_body(&mut StampReader(body), begin)
+    decode_body(&mut StampReader(BinaryReader(body)), begin)
 }
 
 fn decode_body(reader: &mut StampReader<'_>, begin: OnDirs<'_>) -> Result<Stamps, &'static str> {
     let mut stamps = Stamps {
-        epoch: reader.text()?,
-        boot: reader.text()?,
-        dev: reader.number()?,
-        ino: reader.number()?,
+        epoch: reader.0.text()?,
+        boot: reader.0.text()?,
+        dev: reader.0.number()?,
+        ino: reader.0.number()?,
         defaults: reader.defaults()?,
         built: reader.built()?,
         known: Arc::default(),
     };
     let mut name: Vec<u8> = Vec::new();
-    let count = reader.number()?;
-    let mut dirs = Vec::with_capacity((reader.0.len() / 2).min(count as usize));
+    let count = reader.0.number()?;
+    let mut dirs = Vec::with_capacity((reader.0.0.len() / 2).min(count as usize));
     for _ in 0..count {
         dirs.push(reader.path(&mut name)?);
     }
     begin(dirs);
     name.clear();
-    let count = reader.number()?;
-    let mut entries = Vec::with_capacity((reader.0.len() / 64).min(count as usize));
+    let count = reader.0.number()?;
+    let mut entries = Vec::with_capacity((reader.0.0.len() / 64).min(count as usize));
     for _ in 0..count {
         let path = reader.path(&mut name)?;
         entries.push((path, reader.known()?));
     }
-    if !reader.0.is_empty() {
+    if !reader.0.0.is_empty() {
         return Err(BAD);
     }
     stamps.known = Arc::new(KnownPaths::new(entries));
     Ok(stamps)
 }
 
-struct StampReader<'a>(&'a [u8]);
+/// Reads what stamps consist of.
+struct StampReader<'a>(BinaryReader<'a>);
 
-impl<'a> StampReader<'a> {
-    fn take(&mut self, n: usize) -> Result<&'a [u8], &'static str> {
-        let (head, rest) = self.0.split_at_checked(n).ok_or(CUT)?;
-        self.0 = rest;
-        Ok(head)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], &'static str> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.take(N)?);
-        Ok(array)
-    }
-
-    fn number(&mut self) -> Result<u64, &'static str> {
-        let mut number = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.take(1)?[0];
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err(BAD)
-    }
-
-    fn bytes(&mut self) -> Result<&'a [u8], &'static str> {
-        let length = usize::try_from(self.number()?).map_err(|_| BAD)?;
-        self.take(length)
-    }
-
-    fn text(&mut self) -> Result<String, &'static str> {
-        String::from_utf8(self.bytes()?.to_vec()).map_err(|_| BAD)
-    }
-
+impl StampReader<'_> {
     /// Returns the next path; `name` holds the one before, and then this one.
     fn path(&mut self, name: &mut Vec<u8>) -> Result<RelPath, &'static str> {
-        let shared = self.number()? as usize;
+        let shared = self.0.number()? as usize;
         if shared > name.len() {
             return Err(BAD);
         }
         name.truncate(shared);
-        name.extend_from_slice(self.bytes()?);
+        name.extend_from_slice(self.0.bytes()?);
         RelPath::parse(name).map_err(|_| BAD)
     }
 
     fn perm(&mut self) -> Result<u16, &'static str> {
-        u16::try_from(self.number()?).ok().filter(|perm| *perm <= 0o7777).ok_or(BAD)
-    }
-
-    fn flag(&mut self) -> Result<bool, &'static str> {
-        match self.take(1)?[0] {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(BAD),
-        }
+        u16::try_from(self.0.number()?).ok().filter(|perm| *perm <= 0o7777).ok_or(BAD)
     }
 
     fn defaults(&mut self) -> Result<Option<Defaults>, &'static str> {
-        if !self.flag()? {
+        if !self.0.flag()? {
             return Ok(None);
         }
         Ok(Some(Defaults { file: self.perm()?, executable: self.perm()?, dir: self.perm()? }))
     }
 
     fn built(&mut self) -> Result<Option<Built>, &'static str> {
-        if !self.flag()? {
+        if !self.0.flag()? {
             return Ok(None);
         }
-        Ok(Some(Built { shape: self.array()?, root: ObjectId::from_bytes(self.array()?) }))
+        Ok(Some(Built { shape: self.0.array()?, root: ObjectId::from_bytes(self.0.array()?) }))
     }
 
     fn known(&mut self) -> Result<KnownFile, &'static str> {
-        let proven = self.flag()?;
-        let id = ObjectId::from_bytes(self.array()?);
-        let mtime = i64::from_le_bytes(self.array()?);
-        let ctime = i64::from_le_bytes(self.array()?);
+        let proven = self.0.flag()?;
+        let id = ObjectId::from_bytes(self.0.array()?);
+        let mtime = i64::from_le_bytes(self.0.array()?);
+        let ctime = i64::from_le_bytes(self.0.array()?);
         let stamp = Stamp {
-            size: self.number()?,
+            size: self.0.number()?,
             mtime,
             ctime,
-            dev: self.number()?,
-            ino: self.number()?,
-            mode: u32::try_from(self.number()?).map_err(|_| BAD)?,
-            links: self.number()?,
+            dev: self.0.number()?,
+            ino: self.0.number()?,
+            mode: u32::try_from(self.0.number()?).map_err(|_| BAD)?,
+            links: self.0.number()?,
         };
         Ok(KnownFile { stamp, id, proven })
     }
