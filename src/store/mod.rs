@@ -34,6 +34,7 @@ mod mark;
 mod objects;
 mod pack;
 mod pack_files;
+mod packed_refs;
 mod packing;
 mod packs;
 mod patch;

@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::packed_refs::PACKED;
 use super::repository::Store;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
@@ -85,7 +86,7 @@ impl Store {
     /// As [`Store::refs`].
     pub fn refs_marked(&self, prefix: &str) -> Result<(Vec<RefEntry>, RefMarks)> {
         let start = prefix.rsplit_once('/').map_or("refs", |(dir, _)| dir);
-        let packed = self.git_dir.join("packed-refs");
+        let packed = self.git_dir.join(PACKED);
         // Marked before they are listed, so that a change meanwhile is noticed the next time.
         let listed = file_clock();
         let mut marks = vec![(packed.clone(), mark(&packed))];
@@ -106,15 +107,11 @@ impl Store {
     /// # Errors
     /// As [`Store::refs`].
     pub(super) fn refs_since(&self, before: &RefMarks) -> Result<(Vec<RefEntry>, RefMarks)> {
-        let (listed, packed) = (file_clock(), self.git_dir.join("packed-refs"));
+        let (listed, packed) = (file_clock(), self.git_dir.join(PACKED));
         let (mut found, mut marks, mut pending) = (BTreeMap::new(), Vec::new(), Vec::new());
-        for (path, known) in &before.marks {
+        for (path, known) in before.marks.iter().filter(|(path, _)| *path != packed) {
             match mark(path) {
                 now if now == *known && !before.may_hide(known.as_ref()) => marks.push((path.clone(), now)),
-                now if *path == packed => {
-                    marks.push((path.clone(), now));
-                    self.packed(&mut found)?;
-                }
                 _ => pending.push(path.clone()),
             }
         }
@@ -124,6 +121,14 @@ impl Store {
             let inner = list(&self.git_dir, &name, &mut found)?.into_iter().map(|inner| self.git_dir.join(inner));
             pending.extend(inner.filter(|inner| !before.marks.iter().any(|(known, _)| known == inner)));
         }
+        // Last: a ref that is being packed goes from its directory only when it is here.
+        let now = mark(&packed);
+        if !before.marks.contains(&(packed.clone(), now)) || before.may_hide(now.as_ref()) {
+            for RefEntry { name, target } in self.packed()?.below("refs/") {
+                found.entry(name).or_insert(target);
+            }
+        }
+        marks.push((packed, now));
         let entries = found.into_iter().map(|(name, target)| RefEntry { name, target });
         Ok((entries.collect(), RefMarks { marks, listed }))
     }
@@ -134,30 +139,16 @@ impl Store {
     /// # Errors
     /// When the directories cannot be listed; a single broken ref is reported in its entry.
     pub fn refs(&self, prefix: &str) -> Result<Vec<RefEntry>> {
-        let mut found = BTreeMap::new();
-        self.packed(&mut found)?;
+        let mut loose = BTreeMap::new();
         let start = prefix.rsplit_once('/').map_or("", |(dir, _)| dir);
-        collect(&self.git_dir, if start.is_empty() { "refs" } else { start }, &mut found)?;
-        let entries = found.into_iter().filter(|(name, _)| name.starts_with(prefix));
-        Ok(entries.map(|(name, target)| RefEntry { name, target }).collect())
-    }
-
-    fn packed(&self, found: &mut BTreeMap<String, Result<ObjectId, String>>) -> Result<()> {
-        let path = self.git_dir.join("packed-refs");
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(Error::io(error, "reading", &path)),
-        };
-        for line in String::from_utf8_lossy(&bytes).lines() {
-            if line.starts_with('#') || line.starts_with('^') {
-                continue;
-            }
-            if let Some((id, name)) = line.split_once(' ') {
-                found.insert(name.to_owned(), parse(id.as_bytes()));
-            }
-        }
-        Ok(())
+        // Before the packed ones: a ref that is being packed goes from here only when it is there.
+        collect(&self.git_dir, if start.is_empty() { "refs" } else { start }, &mut loose)?;
+        let mut entries = self.packed()?.below(prefix);
+        entries.retain(|entry| !loose.contains_key(&entry.name));
+        let loose = loose.into_iter().filter(|(name, _)| name.starts_with(prefix));
+        entries.extend(loose.map(|(name, target)| RefEntry { name, target }));
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
     }
 
     /// Moves a ref from `expect` (`None`: it must not exist) to `new`, durably.
@@ -198,9 +189,7 @@ impl Store {
         if let Some(target) = loose_target(&self.git_dir.join(name))? {
             return Ok(Some(target));
         }
-        let mut packed = BTreeMap::new();
-        self.packed(&mut packed).map_err(|error| error.text())?;
-        packed.remove(name).transpose()
+        self.packed().map_err(|error| error.text())?.target(name).transpose()
     }
 
     /// Deletes refs, each of which is at its object. The packed refs are written anew at most once. Returns the names of
@@ -209,13 +198,12 @@ impl Store {
     /// # Errors
     /// `disk-full`, `permission`, `store-damaged`; some refs may be gone by then.
     pub fn delete_refs(&self, refs: &[(String, ObjectId)]) -> Result<Vec<String>> {
-        let mut packed = BTreeMap::new();
-        self.packed(&mut packed)?;
+        let packed = self.packed()?.targets(refs.iter().map(|(name, _)| name.as_str()));
         let mut entries: HashSet<&str> = HashSet::new();
         for (name, expect) in refs {
-            let Some(entry) = packed.get(name) else { continue };
+            let Some(entry) = packed.get(name.as_str()).cloned() else { continue };
             let own = loose_target(&self.git_dir.join(name)).transpose();
-            if own.unwrap_or_else(|| entry.clone()).map_err(|what| damaged_ref(name, &what))? == *expect {
+            if own.unwrap_or(entry).map_err(|what| damaged_ref(name, &what))? == *expect {
                 entries.insert(name);
             }
         }
@@ -265,40 +253,9 @@ impl Store {
         }
     }
 
-    /// Returns the names of the packed refs.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn packed_names(&self) -> Result<HashSet<String>> {
-        let mut packed = BTreeMap::new();
-        self.packed(&mut packed)?;
-        Ok(packed.into_keys().collect())
-    }
-
-    /// Takes refs out of the packed ones.
-    fn unpack(&self, names: &HashSet<&str>) -> Result<()> {
-        let path = self.git_dir.join("packed-refs");
-        self.remove_stale_lock("packed-refs")?;
-        let mut lock = Locked::create(&path)?;
-        let bytes = std::fs::read(&path).at("reading", &path)?;
-        let is_named = |line: &[u8]| {
-            let name = line.splitn(2, |byte| *byte == b' ').nth(1).map(<[u8]>::trim_ascii_end);
-            name.and_then(|name| std::str::from_utf8(name).ok()).is_some_and(|name| names.contains(name))
-        };
-        let (mut kept, mut is_out) = (Vec::with_capacity(bytes.len()), false);
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            // The object that a tag points to is on the line after it.
-            is_out = is_named(line) || (is_out && line.starts_with(b"^"));
-            if !is_out {
-                kept.extend_from_slice(line);
-            }
-        }
-        lock.replace(&kept)
-    }
-
     /// Waits for the holder of a `.lock` beside the ref, such as an ordinary git, and removes a lock that stays
     /// untouched.
-    fn remove_stale_lock(&self, name: &str) -> Result<()> {
+    pub(super) fn remove_stale_lock(&self, name: &str) -> Result<()> {
         let path = self.git_dir.join(format!("{name}.lock"));
         let mut seen = FileMark::at(&path)?;
         let mut since = Instant::now();
@@ -324,7 +281,7 @@ impl Store {
 }
 
 /// A ref's lock file, as git makes it; removed unless it becomes the ref.
-struct Locked {
+pub(super) struct Locked {
     /// The file of the ref itself.
     path: PathBuf,
     /// The lock file beside it (`<ref>.lock`).
@@ -343,7 +300,7 @@ impl Locked {
         is_put.then(|| Locked { path: path.to_owned(), lock, file: None, put: false })
     }
 
-    fn create(path: &Path) -> Result<Locked> {
+    pub(super) fn create(path: &Path) -> Result<Locked> {
         let lock = lock_of(path);
         let create = || std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&lock);
         let file = create().or_else(|error| match lock.parent() {
@@ -362,7 +319,7 @@ impl Locked {
     }
 
     /// Puts other content in the place of the locked file, durably.
-    fn replace(&mut self, content: &[u8]) -> Result<()> {
+    pub(super) fn replace(&mut self, content: &[u8]) -> Result<()> {
         let write = |file: &mut std::fs::File| file.write_all(content).and_then(|()| file.sync_all());
         let written = self.file.as_mut().map_or(Ok(()), write);
         written.and_then(|()| std::fs::rename(&self.lock, &self.path)).at("writing", &self.path)?;
@@ -400,7 +357,7 @@ fn lock_of(path: &Path) -> PathBuf {
 }
 
 /// Returns where a ref's own file leads; `None` without one. The error says what is wrong with it.
-fn loose_target(path: &Path) -> Result<Option<ObjectId>, String> {
+pub(super) fn loose_target(path: &Path) -> Result<Option<ObjectId>, String> {
     use std::io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
     match std::fs::read(path) {
         Ok(content) => parse(&content).map(Some),
@@ -422,7 +379,11 @@ fn collect(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<Object
 }
 
 /// Adds the refs of one directory, and returns the directories in it. One that is missing has none.
-fn list(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<ObjectId, String>>) -> Result<Vec<String>> {
+pub(super) fn list(
+    git_dir: &Path,
+    dir: &str,
+    found: &mut BTreeMap<String, Result<ObjectId, String>>,
+) -> Result<Vec<String>> {
     let (path, mut inner) = (git_dir.join(dir), Vec::new());
     let listing = match std::fs::read_dir(&path) {
         Ok(listing) => listing,
@@ -456,7 +417,7 @@ fn content(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(content)
 }
 
-fn parse(content: &[u8]) -> Result<ObjectId, String> {
+pub(super) fn parse(content: &[u8]) -> Result<ObjectId, String> {
     if content.is_empty() {
         return Err("the ref is empty".to_owned());
     }

@@ -10,6 +10,7 @@ use super::damage::damaged;
 use super::layout;
 use super::objects::Objects;
 use super::pack_files::StorePaths;
+use super::packed_refs::PackedCache;
 use super::patch::{self, FilePatch};
 use super::ready::Ready;
 use super::recompression::Recompression;
@@ -49,6 +50,8 @@ pub struct Store {
     pub(super) refused: Vec<String>,
     /// Files without names, made ahead for loose objects.
     pub(super) ready: Ready,
+    /// The packed refs as they were read last.
+    pub(super) packed: PackedCache,
 }
 
 impl Store {
@@ -72,6 +75,7 @@ impl Store {
             pack_full: PACK_FULL,
             refused: Vec::new(),
             ready: Ready::default(),
+            packed: PackedCache::default(),
         }
     }
 

@@ -1,0 +1,244 @@
+//! Refs that share one file, as git packs them: a line each, sorted by name.
+//!
+//! A ref in a file of its own takes a block on the disk, and an `open` to be read. So refs of checkpoints, which never
+//! move, are packed once there are many. A loose ref wins over a packed one.
+//!
+//! *Invariant:* a loose ref that was packed is removed only when its line is durable, and only under its workspace's
+//! lock. So whoever reads loose refs before packed ones misses none.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use memchr::{memchr, memmem, memrchr};
+
+use super::refs::{Locked, RefEntry, loose_target, parse};
+use super::repository::Store;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::id::ObjectId;
+use crate::sys::fs::mark::FileMark;
+
+/// The name of the file, in the repository.
+pub(super) const PACKED: &str = "packed-refs";
+
+/// The first line, as git writes it: names are sorted, and every tag has a line with the object that it points to.
+const HEAD: &[u8] = b"# pack-refs with: peeled fully-peeled sorted \n";
+
+/// The longest wait for another process that writes the file.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The pause between two attempts meanwhile.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// The content of the file at one moment.
+#[derive(Clone, Default)]
+pub(super) struct PackedRefs(Arc<[u8]>);
+
+/// The content as it was read last, with the file's mark then.
+#[derive(Default)]
+pub(super) struct PackedCache(std::sync::Mutex<Option<(FileMark, PackedRefs)>>);
+
+impl PackedRefs {
+    /// Returns the refs whose names begin with `prefix`, in the file's order.
+    pub(super) fn below(&self, prefix: &str) -> Vec<RefEntry> {
+        let wanted = format!(" {prefix}");
+        let entry = |at| self.entry(at).map(|(name, target)| RefEntry { name: name.into_owned(), target });
+        memmem::find_iter(&self.0, wanted.as_bytes()).filter_map(entry).collect()
+    }
+
+    /// Returns where a ref is; `None` when it is not packed. The error says what is wrong with its line.
+    pub(super) fn target(&self, name: &str) -> Option<Result<ObjectId, String>> {
+        let wanted = format!(" {name}");
+        let mut found = memmem::find_iter(&self.0, wanted.as_bytes()).filter_map(|at| self.entry(at));
+        found.find(|(found, _)| found == name).map(|(_, target)| target)
+    }
+
+    /// Returns where refs of these names are, as far as they are packed.
+    pub(super) fn targets<'n>(
+        &self,
+        names: impl Iterator<Item = &'n str>,
+    ) -> HashMap<&'n str, Result<ObjectId, String>> {
+        let lines = self.lines();
+        let id = |line: &[u8]| parse(line.split(|byte| *byte == b' ').next().unwrap_or_default());
+        names.filter_map(|name| Some((name, id(lines.get(name.as_bytes())?)))).collect()
+    }
+
+    /// Reads the line whose name begins behind the space at `at`; `None` if that is no line of a ref.
+    fn entry(&self, at: usize) -> Option<(std::borrow::Cow<'_, str>, Result<ObjectId, String>)> {
+        let from = memrchr(b'\n', &self.0[..at]).map_or(0, |end| end + 1);
+        let name = &self.0[at + 1..];
+        let name = &name[..memchr(b'\n', name).unwrap_or(name.len())];
+        let id = &self.0[from..at];
+        let is_ref = !id.contains(&b' ') && !id.starts_with(b"#") && !id.starts_with(b"^");
+        is_ref.then(|| (String::from_utf8_lossy(name.trim_ascii_end()), parse(id)))
+    }
+
+    /// Returns the lines of all refs by their names, each with the line of the object that a tag points to.
+    fn lines(&self) -> BTreeMap<&[u8], &[u8]> {
+        let mut lines = BTreeMap::new();
+        let mut rest = &self.0[..];
+        while !rest.is_empty() {
+            let mut end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+            if let Some(tail) = rest.get(end..).filter(|tail| tail.starts_with(b"^")) {
+                end += memchr(b'\n', tail).map_or(tail.len(), |end| end + 1);
+            }
+            let (line, after) = rest.split_at(end);
+            rest = after;
+            let first = &line[..memchr(b'\n', line).unwrap_or(line.len())];
+            if let Some(space) = memchr(b' ', first).filter(|_| !first.starts_with(b"#")) {
+                lines.insert(first[space + 1..].trim_ascii_end(), line);
+            }
+        }
+        lines
+    }
+}
+
+impl Store {
+    /// Returns the packed refs. Costs one look while the file stays as it is.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn packed(&self) -> Result<PackedRefs> {
+        let path = self.git_dir.join(PACKED);
+        let mut cache = self.packed.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Some(mark) = FileMark::at(&path)? else {
+            *cache = None;
+            return Ok(PackedRefs::default());
+        };
+        if let Some((_, refs)) = cache.as_ref().filter(|(known, _)| *known == mark) {
+            return Ok(refs.clone());
+        }
+        let bytes = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            read => read.at("reading", &path)?,
+        };
+        let refs = PackedRefs(bytes.into());
+        // The file is only ever replaced. One that was, after the look, has another mark at the next look.
+        *cache = Some((mark, refs.clone()));
+        Ok(refs)
+    }
+
+    /// Returns the names of the packed refs.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn packed_names(&self) -> Result<HashSet<String>> {
+        Ok(self.packed()?.below("refs/").into_iter().map(|entry| entry.name).collect())
+    }
+
+    /// Counts the files directly below a directory of refs: the loose refs there.
+    pub fn loose_refs(&self, prefix: &str) -> usize {
+        // Without the directory, or if it cannot be read, there is nothing to pack.
+        std::fs::read_dir(self.git_dir.join(prefix)).map_or(0, Iterator::count)
+    }
+
+    /// Packs loose refs directly below directories of refs (`refs/piton/w/`), at most `most` at a time, and returns their number. The
+    /// caller holds the locks of the workspaces that they belong to. A ref that cannot be read stays as it is.
+    ///
+    /// # Errors
+    /// `conflict` if another process writes the packed refs all the time; `disk-full`, `permission`. Every ref is there.
+    pub fn pack_refs(&self, prefixes: &[String], most: usize) -> Result<usize> {
+        let mut loose: BTreeMap<String, ObjectId> = BTreeMap::new();
+        for prefix in prefixes {
+            let mut found = BTreeMap::new();
+            super::refs::list(&self.git_dir, prefix.trim_end_matches('/'), &mut found)?;
+            loose.extend(found.into_iter().filter_map(|(name, target)| Some((name, target.ok()?))));
+        }
+        let loose: Vec<(String, ObjectId)> = loose.into_iter().take(most).collect();
+        if loose.is_empty() {
+            return Ok(0);
+        }
+        let mut lock = self.lock_packed()?;
+        let packed = self.packed()?;
+        let mut lines = packed.lines();
+        let fresh: Vec<Vec<u8>> = loose.iter().map(|(name, id)| format!("{id} {name}\n").into_bytes()).collect();
+        lines.extend(loose.iter().zip(&fresh).map(|((name, _), line)| (name.as_bytes(), line.as_slice())));
+        lock.replace(&written(&lines))?;
+        drop(lock);
+        for (name, id) in &loose {
+            let path = self.git_dir.join(name);
+            let _lock = Locked::create(&path)?;
+            // Only an ordinary git moves it meanwhile: the loose one wins then, and stays.
+            if loose_target(&path) == Ok(Some(*id)) {
+                std::fs::remove_file(&path).at("removing the packed ref", &path)?;
+            }
+        }
+        Ok(loose.len())
+    }
+
+    /// Takes refs out of the packed ones.
+    pub(super) fn unpack(&self, names: &HashSet<&str>) -> Result<()> {
+        let mut lock = self.lock_packed()?;
+        let packed = self.packed()?;
+        let mut lines = packed.lines();
+        lines.retain(|name, _| std::str::from_utf8(name).map_or(true, |name| !names.contains(name)));
+        lock.replace(&written(&lines))
+    }
+
+    /// Takes git's lock of the file.
+    fn lock_packed(&self) -> Result<Locked> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            self.remove_stale_lock(PACKED)?;
+            match Locked::create(&self.git_dir.join(PACKED)) {
+                Err(error) if error.code() == Code::Conflict && Instant::now() < until => std::thread::sleep(AGAIN),
+                Err(error) if error.code() == Code::Conflict => {
+                    let why = "another process writes the packed refs of the store all the time";
+                    return Err(Error::new(Code::Conflict, why).hint("try again"));
+                }
+                locked => return locked,
+            }
+        }
+    }
+}
+
+/// Returns the content of a file with these lines.
+fn written(lines: &BTreeMap<&[u8], &[u8]>) -> Vec<u8> {
+    let mut content = HEAD.to_vec();
+    for line in lines.values() {
+        content.extend_from_slice(line);
+        if !line.ends_with(b"\n") {
+            content.push(b'\n');
+        }
+    }
+    content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(text: &str) -> PackedRefs {
+        PackedRefs(text.as_bytes().into())
+    }
+
+    const A: &str = "1111111111111111111111111111111111111111";
+    const B: &str = "2222222222222222222222222222222222222222";
+
+    #[test]
+    fn names_and_places_are_read() {
+        let refs = packed(&format!(
+            "# pack-refs with: peeled fully-peeled sorted \n{A} refs/heads/x\n{B} refs/piton/w/1-auto\n{A} refs/piton/w/10-auto\n\
+             torn refs/piton/w/2-auto\n{A} refs/tags/t\n^{B}\n{B} refs/piton/w2/1\n"
+        ));
+        let names = |prefix| refs.below(prefix).into_iter().map(|entry| entry.name).collect::<Vec<_>>();
+        assert_eq!(names("refs/piton/w/"), ["refs/piton/w/1-auto", "refs/piton/w/10-auto", "refs/piton/w/2-auto"]);
+        assert_eq!(names("refs/").len(), 6);
+        assert_eq!(names("refs/none/"), [""; 0]);
+        assert!(refs.below("refs/piton/w/2").iter().all(|entry| entry.target.is_err()));
+        assert_eq!(refs.target("refs/piton/w/1-auto"), Some(Ok(B.parse().unwrap())));
+        assert_eq!(refs.target("refs/piton/w/1"), None);
+        assert!(refs.target("refs/piton/w/2-auto").unwrap().is_err());
+        assert!(refs.target("with:").is_none(), "the head is no ref");
+    }
+
+    #[test]
+    fn lines_go_with_the_objects_of_their_tags() {
+        let refs = packed(&format!("{A} refs/b\n{A} refs/tags/t\n^{B}\n{B} refs/a"));
+        let mut lines = refs.lines();
+        assert_eq!(lines.len(), 3);
+        lines.remove(&b"refs/b"[..]);
+        let text = String::from_utf8(written(&lines)).unwrap();
+        assert_eq!(text, format!("{}{B} refs/a\n{A} refs/tags/t\n^{B}\n", String::from_utf8_lossy(HEAD)));
+    }
+}
