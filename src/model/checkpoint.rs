@@ -268,7 +268,8 @@ fn field(name: &str) -> Option<usize> {
     })
 }
 
-fn parse_class(word: &str) -> Option<Class> {
+/// Returns the class of this spelling.
+pub fn parse_class(word: &str) -> Option<Class> {
     serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
 }
 

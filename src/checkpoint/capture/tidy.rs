@@ -1,5 +1,6 @@
 //! Does the writes that may be late, and drops the checkpoints that retention does not keep.
 
+use crate::checkpoint::catalog::all::MANY_REFS;
 use crate::checkpoint::locked::Locked;
 use crate::error::Result;
 
@@ -40,6 +41,9 @@ impl Locked<'_> {
     fn tidy(&mut self) -> Result<bool> {
         self.note_numbers(&*self.catalog.all()?)?;
         let is_done = self.drop_surplus()?;
+        if let Err(error) = self.catalog.pack_refs(MANY_REFS, &self.lock) {
+            tracing::warn!(%error, "many refs stay in files of their own");
+        }
         if let Err(error) = self.catalog.store.sweep() {
             tracing::warn!(%error, "temporary files of killed processes stay");
         }

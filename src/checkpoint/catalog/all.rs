@@ -6,10 +6,17 @@ use std::sync::Arc;
 use super::checkpoint::Checkpoint;
 use super::commits::{CommitCache, CommitFacts};
 use super::open::{AllCheckpoints, Catalog};
+use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::Result;
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::store::RefEntry;
+
+/// The number of loose refs of one workspace from which on they are packed.
+pub(crate) const MANY_REFS: usize = 256;
+
+/// The number of refs that are packed at once: some ten milliseconds.
+const PACKED_AT_ONCE: usize = 512;
 
 impl Catalog {
     /// Returns the refs whose names begin with `prefix`. An earlier listing holds as long as nobody else had the lock
@@ -40,6 +47,23 @@ impl Catalog {
     pub(crate) fn note_ref(&self, name: &str, target: Option<ObjectId>) {
         self.all.take();
         self.refs.borrow_mut().note(self.store.git_dir(), name, target);
+    }
+
+    /// Packs the refs of checkpoints that stand in files of their own, once there are `many`. A few at a time, so that the
+    /// lock is held for a moment.
+    ///
+    /// # Errors
+    /// As [`Store::pack_refs`](crate::store::Store::pack_refs).
+    pub(crate) fn pack_refs(&self, many: usize, _lock: &WorkspaceLock) -> Result<()> {
+        let prefix = self.leaf_prefix();
+        if self.store.loose_refs(&prefix) < many {
+            return Ok(());
+        }
+        // A listing from before another process's write must not pass for one from after it.
+        self.forget_moved();
+        let packed = self.store.pack_refs(&[prefix.clone()], PACKED_AT_ONCE);
+        self.refs.borrow_mut().note_packed(self.store.git_dir(), &prefix);
+        packed.map(drop)
     }
 
     /// Notes that refs were deleted.

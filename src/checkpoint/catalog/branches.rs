@@ -4,6 +4,7 @@
 //! belongs to the run whose checkpoint its tip is, so that a run that calls itself `a.2` and the second timeline of `a`
 //! keep apart.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ impl Catalog {
         let (mut broken, mut unread) = (Vec::new(), 0);
         let mut fault = |name: &str, error: &Error| broken.push(format!("{name}: {}", error.fact()));
         for leaf in self.refs(&self.leaf_prefix())? {
-            match tip_of(&leaf).and_then(|id| self.read(id, &leaf.name.as_str().into())) {
+            match tip_of(&leaf).and_then(|id| self.tip(id, &leaf.name.as_str().into())) {
                 Ok(checkpoint) => all.push(checkpoint),
                 Err(error) => {
                     // The name of an unreadable ref is still taken: the next checkpoint needs another number.
@@ -61,17 +62,18 @@ impl Catalog {
         }
         all.sort_by_cached_key(|checkpoint| checkpoint.record.ordinal);
         all.dedup_by_key(|checkpoint| checkpoint.id);
+        let all = AllCheckpoints { checkpoints: all, broken, unread };
         if self.commits.borrow().unsaved() >= MANY {
-            self.keep_commits_if_free(&epoch);
+            self.keep_commits_if_free(&all, &epoch);
         }
-        Ok(AllCheckpoints { checkpoints: all, broken, unread })
+        Ok(all)
     }
 
     /// Writes the commits file if the lock is free, so that the next process need not read the commits. A failure loses
     /// nothing.
-    fn keep_commits_if_free(&self, epoch: &str) {
+    fn keep_commits_if_free(&self, all: &AllCheckpoints, epoch: &str) {
         let kept = self.acquire_if_free("keeping what commits say").and_then(|lock| match lock {
-            Some(lock) => self.commits.borrow_mut().save(&self.commits_file(), epoch, &lock),
+            Some(lock) => self.save_commits(all, epoch, &lock),
             None => Ok(()),
         });
         if let Err(error) = kept {
@@ -79,13 +81,18 @@ impl Catalog {
         }
     }
 
-    /// Writes the facts of the commits of run branches to their file.
+    /// Writes the facts of commits to their file.
     pub(crate) fn keep_commits(&self, lock: &WorkspaceLock) -> Result<()> {
         if self.commits.borrow().unsaved() == 0 {
             return Ok(());
         }
-        let epoch = self.store.epoch()?;
-        self.commits.borrow_mut().save(&self.commits_file(), &epoch, lock)
+        self.save_commits(&*self.all()?, &self.store.epoch()?, lock)
+    }
+
+    fn save_commits(&self, all: &AllCheckpoints, epoch: &str, lock: &WorkspaceLock) -> Result<()> {
+        let live = LazyCell::new(|| all.checkpoints.iter().map(|one| one.id).collect::<HashSet<ObjectId>>());
+        let (path, is_live) = (self.commits_file(), |id: &ObjectId| live.contains(id));
+        self.commits.borrow_mut().save((&path, epoch), all.checkpoints.len(), &is_live, lock)
     }
 
     /// Returns a branch's tip, if the store still has it.

@@ -1,8 +1,10 @@
-//! Facts of commits, in memory and, for those of run branches, in one file of the workspace.
+//! Facts of commits, in memory and in one file of the workspace.
 //!
 //! A commit never changes, so its kept facts are never wrong; missing ones are read from the store. The file spares a
-//! process the reading of thousands of commits. It has a header with the store's epoch, then a frame for each commit.
-//! It is written without a sync, appended to under the workspace's lock, and cut where it is torn.
+//! process the reading of thousands of commits. It has a header with the store's epoch, then a frame for each commit:
+//! the CRC-32 of its content and the content's length (32 bits each, little-endian), and the content. The file is written
+//! without a sync, appended to under the workspace's lock, cut where it is torn, and written anew once most of its
+//! commits are gone.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
@@ -11,12 +13,13 @@ use std::sync::Arc;
 
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{IoContext, Result};
-use crate::model::checkpoint::Record;
+use crate::model::binary::{BAD, BinaryReader, put, put_bytes, put_option};
+use crate::model::checkpoint::{CheckpointKind, Record, parse_class};
 use crate::model::id::ObjectId;
-use crate::sys::fs::durable::open_private;
+use crate::sys::fs::durable::{open_private, replace_cache};
 
-/// Bytes of an id.
-const ID: usize = 20;
+/// The number of commits of no use that are always put up with.
+const FEW: usize = 256;
 
 /// The facts of one commit.
 #[derive(Clone)]
@@ -36,8 +39,10 @@ pub(crate) struct CommitCache {
     known: HashMap<ObjectId, CommitFacts>,
     /// True if the file was read; it is read once.
     loaded: bool,
-    /// Typed ones that may not be in the file.
+    /// Those that may not be in the file.
     unsaved: Vec<ObjectId>,
+    /// The file as this process left it: its length, and the epoch in its header.
+    left: Option<(u64, String)>,
 }
 
 impl CommitCache {
@@ -48,10 +53,9 @@ impl CommitCache {
 
     /// Remembers the facts of a commit.
     pub(crate) fn put(&mut self, id: ObjectId, said: CommitFacts) {
-        if said.record.kind.is_typed() {
+        if self.known.insert(id, said).is_none() {
             self.unsaved.push(id);
         }
-        self.known.insert(id, said);
     }
 
     /// Returns the number of commits that are remembered.
@@ -70,34 +74,60 @@ impl CommitCache {
             return Ok(());
         }
         let bytes = content(path)?;
-        let (frames, _) = frames(&bytes, epoch);
+        let (frames, whole) = frames(&bytes, epoch);
         self.known.reserve(frames.len());
         for frame in frames {
-            if let Some((id, said)) = decode(frame) {
+            if let Ok((id, said)) = decode(frame) {
                 self.known.entry(id).or_insert(said);
             }
         }
+        self.left = (whole == bytes.len()).then(|| (whole as u64, epoch.to_owned()));
         Ok(())
     }
 
-    /// Appends the facts that the file lacks.
-    pub(crate) fn save(&mut self, path: &Path, epoch: &str, _lock: &WorkspaceLock) -> Result<()> {
+    /// Appends the facts that the file lacks. `live` counts the commits that are still of use: where most are not, the
+    /// file is written anew with those that `is_live`.
+    pub(crate) fn save(
+        &mut self,
+        (path, epoch): (&Path, &str),
+        live: usize,
+        is_live: &dyn Fn(&ObjectId) -> bool,
+        _lock: &WorkspaceLock,
+    ) -> Result<()> {
+        if self.known.len() > FEW + 2 * live {
+            self.known.retain(|id, _| is_live(id));
+            let mut out = header(epoch);
+            self.known.iter().for_each(|(id, said)| out.extend(encode(id, said)));
+            replace_cache(path, &out)?;
+            self.unsaved.clear();
+            self.left = Some((out.len() as u64, epoch.to_owned()));
+            return Ok(());
+        }
         if self.unsaved.is_empty() {
             return Ok(());
         }
-        let bytes = content(path)?;
-        let (there, whole) = frames(&bytes, epoch);
-        let there: HashSet<&[u8]> = there.into_iter().filter_map(|frame| frame.get(..ID)).collect();
-        let mut out = if whole == 0 { header(epoch) } else { Vec::new() };
-        for id in &self.unsaved {
-            if let Some(said) = self.known.get(id).filter(|_| !there.contains(id.as_bytes().as_slice())) {
-                out.extend(encode(id, said));
-            }
-        }
         let mut file = open_private(path).at("opening", path)?;
-        file.set_len(whole as u64).at("cutting", path)?;
-        file.seek(SeekFrom::Start(whole as u64)).at("seeking in", path)?;
+        let length = file.metadata().at("looking at", path)?.len();
+        let (mut there, mut whole) = (HashSet::new(), length);
+        // Another process may have written it, or a kill have torn it.
+        if self.left.as_ref().is_none_or(|left| (left.0, left.1.as_str()) != (length, epoch)) {
+            let bytes = content(path)?;
+            let (frames, end) = frames(&bytes, epoch);
+            there = frames
+                .into_iter()
+                .filter_map(|frame| frame.first_chunk().map(|id| ObjectId::from_bytes(*id)))
+                .collect();
+            whole = end as u64;
+        }
+        let mut out = if whole == 0 { header(epoch) } else { Vec::new() };
+        for id in self.unsaved.iter().filter(|id| !there.contains(*id)) {
+            self.known.get(id).into_iter().for_each(|said| out.extend(encode(id, said)));
+        }
+        self.left = None;
+        file.set_len(whole).at("cutting", path)?;
+        file.seek(SeekFrom::Start(whole)).at("seeking in", path)?;
         file.write_all(&out).at("writing", path)?;
+        self.left = Some((whole + out.len() as u64, epoch.to_owned()));
         self.unsaved.clear();
         Ok(())
     }
@@ -111,7 +141,7 @@ fn content(path: &Path) -> Result<Vec<u8>> {
 }
 
 fn header(epoch: &str) -> Vec<u8> {
-    format!("piton commits 1 {}\n", epoch.trim()).into_bytes()
+    format!("piton commits 2 {}\n", epoch.trim()).into_bytes()
 }
 
 /// Returns the contents of all whole frames, and where they end; nothing if the header is not that of this epoch.
@@ -137,23 +167,74 @@ fn frame(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
     (crc32fast::hash(content) == crc).then_some((content, end))
 }
 
-/// Encodes id, tree, number of parents, parents and message.
+/// Encodes id, tree, parents and record.
 fn encode(id: &ObjectId, said: &CommitFacts) -> Vec<u8> {
-    let parents = said.parents.iter().take(usize::from(u8::MAX));
-    let mut content = [id.as_bytes().as_slice(), said.tree.as_bytes(), &[parents.len() as u8]].concat();
-    parents.for_each(|parent| content.extend_from_slice(parent.as_bytes()));
-    content.extend_from_slice(said.record.message().as_bytes());
+    let mut content = [id.as_bytes().as_slice(), said.tree.as_bytes()].concat();
+    put(&mut content, said.parents.len() as u64);
+    said.parents.iter().for_each(|parent| content.extend_from_slice(parent.as_bytes()));
+    let record = &*said.record;
+    put_bytes(&mut content, record.kind.as_str().as_bytes());
+    [record.ordinal, record.files, record.bytes, record.skipped]
+        .into_iter()
+        .for_each(|number| put(&mut content, number));
+    for text in [&record.workspace, &record.run, &record.reason, &record.time] {
+        put_bytes(&mut content, text.as_bytes());
+    }
+    for text in [&record.turn, &record.codon_id, &record.codon_name] {
+        put_option(&mut content, text.as_deref());
+    }
+    content.push(u8::from(record.duration_ms.is_some()));
+    record.duration_ms.into_iter().for_each(|duration| put(&mut content, duration));
+    content.push(u8::from(record.pinned));
+    put(&mut content, record.effects.len() as u64);
+    record.effects.iter().for_each(|class| put_bytes(&mut content, class.as_str().as_bytes()));
+    put(&mut content, record.flags.len() as u64);
+    record.flags.iter().for_each(|flag| put_bytes(&mut content, flag.as_bytes()));
     let crc = crc32fast::hash(&content).to_le_bytes();
     [crc.as_slice(), &(content.len() as u32).to_le_bytes(), &content].concat()
 }
 
-fn decode(frame: &[u8]) -> Option<(ObjectId, CommitFacts)> {
-    let id = |at: usize| Some(ObjectId::from_bytes(frame.get(at..at + ID)?.try_into().ok()?));
-    let count = usize::from(*frame.get(2 * ID)?);
-    let parents: Option<Vec<ObjectId>> = (0..count).map(|n| id(2 * ID + 1 + n * ID)).collect();
-    let message = std::str::from_utf8(frame.get(2 * ID + 1 + count * ID..)?).ok()?;
-    let record = Arc::new(Record::parse(message)?);
-    Some((id(0)?, CommitFacts { tree: id(ID)?, parents: parents?, record }))
+/// Returns the inverse of [`encode`].
+fn decode(frame: &[u8]) -> Result<(ObjectId, CommitFacts), &'static str> {
+    let mut reader = BinaryReader(frame);
+    let (id, tree) = (ObjectId::from_bytes(reader.array()?), ObjectId::from_bytes(reader.array()?));
+    let mut parents = Vec::new();
+    for _ in 0..reader.number()? {
+        parents.push(ObjectId::from_bytes(reader.array()?));
+    }
+    let kind = CheckpointKind::parse(reader.str()?).ok_or(BAD)?;
+    let (ordinal, files, bytes, skipped) = (reader.number()?, reader.number()?, reader.number()?, reader.number()?);
+    let (workspace, run, reason, time) = (reader.text()?, reader.text()?, reader.text()?, reader.text()?);
+    let (turn, codon_id, codon_name) = (reader.option()?, reader.option()?, reader.option()?);
+    let duration_ms = if reader.flag()? { Some(reader.number()?) } else { None };
+    let pinned = reader.flag()?;
+    let mut effects = Vec::new();
+    for _ in 0..reader.number()? {
+        effects.push(parse_class(reader.str()?).ok_or(BAD)?);
+    }
+    let mut flags = Vec::new();
+    for _ in 0..reader.number()? {
+        flags.push(reader.text()?);
+    }
+    let record = Record {
+        kind,
+        ordinal,
+        workspace,
+        run,
+        turn,
+        codon_id,
+        codon_name,
+        reason,
+        time,
+        duration_ms,
+        effects,
+        files,
+        bytes,
+        skipped,
+        flags,
+        pinned,
+    };
+    Ok((id, CommitFacts { tree, parents, record: Arc::new(record) }))
 }
 
 #[cfg(test)]
@@ -185,8 +266,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("commits");
         let lock = WorkspaceLock::acquire(dir.path(), "test", std::time::Duration::ZERO).unwrap();
-        filled(1..5).save(&path, "e1", &lock).unwrap();
-        filled(3..8).save(&path, "e1", &lock).unwrap();
+        let save = |commits: &mut CommitCache, epoch: &str, live: usize| {
+            commits.save((&path, epoch), live, &|id| live > 7 || filled(1..3).get(id).is_some(), &lock)
+        };
+        save(&mut filled(1..5), "e1", 100).unwrap();
+        save(&mut filled(3..8), "e1", 100).unwrap();
         let back = read(&path, "e1");
         assert_eq!(back.known.len(), 7);
         for (id, said) in &filled(1..8).known {
@@ -198,14 +282,47 @@ mod tests {
         for cut in [1, 100, whole.len() / 2, whole.len() - 30] {
             std::fs::write(&path, &whole[..whole.len() - cut]).unwrap();
             assert!(read(&path, "e1").known.len() < 7);
-            filled(1..8).save(&path, "e1", &lock).unwrap();
+            save(&mut filled(1..8), "e1", 100).unwrap();
             assert_eq!(read(&path, "e1").known.len(), 7, "{cut}");
         }
         let mut wrong = whole.clone();
         wrong[whole.len() / 2] ^= 1;
         std::fs::write(&path, &wrong).unwrap();
         assert!(read(&path, "e1").known.len() < 7);
-        filled(1..3).save(&path, "e2", &lock).unwrap();
+        save(&mut filled(1..3), "e2", 100).unwrap();
         assert_eq!((read(&path, "e2").known.len(), read(&path, "e1").known.len()), (2, 0));
+    }
+
+    #[test]
+    fn what_one_process_appends_is_read_by_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("commits");
+        let lock = WorkspaceLock::acquire(dir.path(), "test", std::time::Duration::ZERO).unwrap();
+        let (mut one, mut other) = (read(&path, "e"), read(&path, "e"));
+        let add = |commits: &mut CommitCache, n: u64| {
+            let (id, said) = filled(n..n + 1).known.into_iter().next().unwrap();
+            commits.put(id, said);
+            commits.save((&path, "e"), 1000, &|_| true, &lock).unwrap();
+        };
+        for n in 1..20 {
+            add(if n % 3 == 0 { &mut other } else { &mut one }, n);
+            assert_eq!(read(&path, "e").known.len() as u64, n);
+        }
+    }
+
+    #[test]
+    fn a_file_of_commits_that_are_gone_is_written_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("commits");
+        let lock = WorkspaceLock::acquire(dir.path(), "test", std::time::Duration::ZERO).unwrap();
+        let mut commits = filled(1..1000);
+        let live = filled(1..11).known;
+        commits.save((&path, "e"), 999, &|_| true, &lock).unwrap();
+        commits.save((&path, "e"), 10, &|id| live.contains_key(id), &lock).unwrap();
+        assert_eq!((commits.known.len(), read(&path, "e").known.len()), (10, 10));
+        let (id, said) = filled(1000..1001).known.into_iter().next().unwrap();
+        commits.put(id, said);
+        commits.save((&path, "e"), 11, &|_| true, &lock).unwrap();
+        assert_eq!(read(&path, "e").known.len(), 11);
     }
 }

@@ -63,6 +63,11 @@ impl RefCache {
         }
     }
 
+    /// Notes that refs were packed: they are where they were.
+    pub(super) fn note_packed(&mut self, git_dir: &Path, prefix: &str) {
+        self.0.values_mut().for_each(|listing| listing.marks = listing.marks.after(git_dir, prefix));
+    }
+
     /// Forgets all refs.
     pub(super) fn clear(&mut self) {
         self.0.clear();
