@@ -134,6 +134,12 @@ impl Store {
         self.objects.has(id)
     }
 
+    /// Returns true if an object is in a pack, as far as the packs were listed before.
+    pub fn is_packed(&self, id: &ObjectId) -> bool {
+        // If they cannot be listed, it is looked for among loose ones, and that is told there.
+        self.objects.set().is_ok_and(|set| set.has(id))
+    }
+
     /// Returns true if packs went since somebody wrote last, and objects with them. Costs one look while no pack came or went.
     ///
     /// # Errors

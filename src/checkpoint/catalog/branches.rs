@@ -20,7 +20,7 @@ use crate::model::id::ObjectId;
 use crate::store::RefEntry;
 
 /// The number of commits read from the store from which on they are kept at once, not only in idle time.
-const MANY: usize = 64;
+const MANY: usize = 256;
 
 impl Catalog {
     /// Reads all checkpoints; refs that cannot be read are named.
@@ -91,8 +91,11 @@ impl Catalog {
 
     fn save_commits(&self, all: &AllCheckpoints, epoch: &str, lock: &WorkspaceLock) -> Result<()> {
         let live = LazyCell::new(|| all.checkpoints.iter().map(|one| one.id).collect::<HashSet<ObjectId>>());
-        let (path, is_live) = (self.commits_file(), |id: &ObjectId| live.contains(id));
-        self.commits.borrow_mut().save((&path, epoch), all.checkpoints.len(), &is_live, lock)
+        // A loose commit is read each time, so that its damage shows; there are never many.
+        let kept = |id: &ObjectId, record: &Record| record.kind.is_typed() || self.store.is_packed(id);
+        let path = self.commits_file();
+        let is_live = |id: &ObjectId| live.contains(id);
+        self.commits.borrow_mut().save((&path, epoch), (all.checkpoints.len(), &is_live), &kept, lock)
     }
 
     /// Returns a branch's tip, if the store still has it.
