@@ -7,12 +7,13 @@
 //! lock. So whoever reads loose refs before packed ones misses none.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memchr::{memchr, memmem, memrchr};
 
-use super::refs::{Locked, RefEntry, loose_target, parse};
+use super::refs::{Locked, RefEntry, collect, loose_target, parse};
 use super::repository::Store;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
@@ -126,14 +127,16 @@ impl Store {
         Ok(self.packed()?.below("refs/").into_iter().map(|entry| entry.name).collect())
     }
 
-    /// Counts the files directly below a directory of refs: the loose refs there.
-    pub fn loose_refs(&self, prefix: &str) -> usize {
-        // Without the directory, or if it cannot be read, there is nothing to pack.
-        std::fs::read_dir(self.git_dir.join(prefix)).map_or(0, Iterator::count)
+    /// Counts the loose refs of a workspace's kinds (`refs/piton/w/<kind>/…`), as long as they are fewer than `most`.
+    pub fn loose_refs(&self, prefix: &str, most: usize) -> usize {
+        // What cannot be listed is not packed.
+        let list = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
+        let kinds = list(self.git_dir.join(prefix)).map(|kind| kind.path());
+        kinds.flat_map(list).take(most).count()
     }
 
-    /// Packs loose refs directly below directories of refs (`refs/piton/w/`), at most `most` at a time, and returns their number. The
-    /// caller holds the locks of the workspaces that they belong to. A ref that cannot be read stays as it is.
+    /// Packs loose refs below prefixes (`refs/piton/w/`), at most `most` at a time, and returns their number. The caller
+    /// holds the locks of the workspaces that they belong to. A ref that cannot be read stays as it is.
     ///
     /// # Errors
     /// `conflict` if another process writes the packed refs all the time; `disk-full`, `permission`. Every ref is there.
@@ -141,7 +144,7 @@ impl Store {
         let mut loose: BTreeMap<String, ObjectId> = BTreeMap::new();
         for prefix in prefixes {
             let mut found = BTreeMap::new();
-            super::refs::list(&self.git_dir, prefix.trim_end_matches('/'), &mut found)?;
+            collect(&self.git_dir, prefix.trim_end_matches('/'), &mut found)?;
             loose.extend(found.into_iter().filter_map(|(name, target)| Some((name, target.ok()?))));
         }
         let loose: Vec<(String, ObjectId)> = loose.into_iter().take(most).collect();

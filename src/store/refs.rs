@@ -370,7 +370,7 @@ fn moved(name: &str) -> Error {
     Error::new(Code::Conflict, format!("`{name}` was moved by somebody else")).hint("try again")
 }
 
-fn collect(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<ObjectId, String>>) -> Result<()> {
+pub(super) fn collect(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<ObjectId, String>>) -> Result<()> {
     let mut pending = vec![dir.to_owned()];
     while let Some(dir) = pending.pop() {
         pending.extend(list(git_dir, &dir, found)?);
@@ -379,11 +379,7 @@ fn collect(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<Object
 }
 
 /// Adds the refs of one directory, and returns the directories in it. One that is missing has none.
-pub(super) fn list(
-    git_dir: &Path,
-    dir: &str,
-    found: &mut BTreeMap<String, Result<ObjectId, String>>,
-) -> Result<Vec<String>> {
+fn list(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<ObjectId, String>>) -> Result<Vec<String>> {
     let (path, mut inner) = (git_dir.join(dir), Vec::new());
     let listing = match std::fs::read_dir(&path) {
         Ok(listing) => listing,

@@ -1,6 +1,7 @@
 mod bounds;
 mod damage;
 mod light;
+mod refs;
 mod rounds;
 mod shared;
 mod upkeep;

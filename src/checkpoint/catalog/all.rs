@@ -56,7 +56,7 @@ impl Catalog {
     /// As [`Store::pack_refs`](crate::store::Store::pack_refs).
     pub(crate) fn pack_refs(&self, many: usize, _lock: &WorkspaceLock) -> Result<()> {
         let prefix = self.leaf_prefix();
-        if self.store.loose_refs(&prefix) < many {
+        if self.store.loose_refs(&prefix, many) < many {
             return Ok(());
         }
         // A listing from before another process's write must not pass for one from after it.
