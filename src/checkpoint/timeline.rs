@@ -93,7 +93,12 @@ impl Timeline {
 
     /// Takes the workspace's lock: all writes of refs, log, journal, state and stamps are methods of what it returns.
     pub(super) fn lock(&mut self, verb: &str) -> Result<Locked<'_>> {
-        let lock = self.catalog.acquire(verb, LOCK_WAIT)?;
+        self.lock_within(verb, LOCK_WAIT)
+    }
+
+    /// As [`Timeline::lock`], waiting at most `wait`.
+    pub(super) fn lock_within(&mut self, verb: &str, wait: Duration) -> Result<Locked<'_>> {
+        let lock = self.catalog.acquire(verb, wait)?;
         Ok(Locked { catalog: &mut self.catalog, capturer: &mut self.capturer, codons: &mut self.codons, lock })
     }
 

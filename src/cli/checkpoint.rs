@@ -10,6 +10,7 @@ use super::named::{is_known, unknown_path};
 use super::print;
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::capture::request::{Take, Taken, listed_skips};
+use crate::checkpoint::upkeep::rounds::Rounds;
 use crate::doors::replies::block;
 use crate::error::Result;
 use crate::model::text::{bytes, count};
@@ -54,6 +55,8 @@ pub(super) fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result
     print::settled(timeline.leave());
     // Where no sidecar has idle time, each command does a little.
     print::settled(timeline.recompress(COMMAND, &|| Flow::Continue));
+    let hours = timeline.policy().retention.interval_hours;
+    Rounds::new(context.home.clone(), context.flags.clone()).before_end(hours);
     if context.json {
         print::json(&CreateReply { checkpoint: block(&taken) })?;
     } else {

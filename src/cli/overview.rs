@@ -10,6 +10,7 @@ use crate::checkpoint::capture::request::listed_skips;
 use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
 use crate::checkpoint::records::workspace::{Scope, scope_of};
 use crate::checkpoint::{Checkpoint, Timeline, Workspace};
+use crate::doors::replies;
 use crate::engine::workspace::why_off;
 use crate::error::{Error, Result};
 use crate::model::checkpoint::CheckpointKind;
@@ -54,6 +55,9 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
         add_line!(text, "{}", error.text());
     }
     broken.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));
+    if let Some(cap) = replies::unmet_cap(&context.home, timeline.policy().retention.total_bytes) {
+        add_line!(text, "{}.", cap);
+    }
     text.push_str("\n  piton list · piton diff N · piton restore N · piton undo\n");
     print::data(&text)?;
     Ok(match (broken.is_empty(), unwritable) {

@@ -1,20 +1,32 @@
 //! `piton prune`: drops what retention does not keep, in all workspaces, and frees the space.
 
+use std::time::Duration;
+
 use clap::Args;
 
 use super::confirm::agreed;
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
+use crate::checkpoint::Workspace;
 use crate::checkpoint::catalog::retention::DropReason;
+use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::checkpoint::upkeep::prune::{PruneLine, PrunePlan, PruneWish, Pruned, keep_up};
-use crate::error::Result;
+use crate::checkpoint::upkeep::rounds::{UpkeepLock, looks_of_person, policy_of};
+use crate::checkpoint::upkeep::schedule::Looks;
+use crate::error::{Code, Result};
 use crate::model::text::{bytes, count, cut, padded, printable};
 use crate::protocol::{PruneDocument, PruneItem};
-use crate::settings::{self, WORKSPACE_FILE};
+use crate::settings;
 use crate::store::Upkept;
 use crate::sys::clock::{ms_of, now_ms};
 use crate::sys::interrupt::Flow;
+
+/// The number of times that the store is tried again while another process is at work on it.
+const TRIES: u32 = 20;
+
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Characters of a reason that a row of the table shows.
 const SHOWN: usize = 40;
@@ -31,6 +43,9 @@ pub(super) struct PruneArgs {
     /// Most megabytes (of 1,000,000 bytes) of all workspaces together
     #[arg(long, value_name = "N")]
     pub max_size_mb: Option<u32>,
+    /// Keep the checkpoints of directories that are gone
+    #[arg(long)]
+    pub keep_orphans: bool,
     /// Do nothing unless the plan has this digest (--json shows it)
     #[arg(long, value_name = "DIGEST")]
     pub plan: Option<String>,
@@ -53,25 +68,22 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
     let wish = PruneWish {
         days: args.retention_days,
         total_bytes: args.max_size_mb.map(|megabytes| u64::from(megabytes) * 1_000_000),
+        keep_orphans: args.keep_orphans,
     };
-    let policy = |workspace: &crate::checkpoint::Workspace| {
-        let file = workspace.path.join(WORKSPACE_FILE);
-        // There may be a thousand workspaces, and few have a file.
-        match file.symlink_metadata().is_ok() {
-            true => settings::load(Some(&workspace.path), context.home.path(), &context.flags).map(|own| own.policy),
-            false => Ok(common.policy.clone()),
-        }
-    };
+    let policy = |workspace: &Workspace| policy_of(context.home.path(), &context.flags, &common, workspace);
     let total = common.policy.retention.total_bytes;
-    let make = || PrunePlan::make(&context.home, &policy, (wish, total), &|| Flow::Continue);
-    let mut plan = make()?;
+    let make = |looks: &mut Looks| PrunePlan::make(&context.home, &policy, (wish, total), looks, &|| Flow::Continue);
+    let mut looks = looks_of_person(&context.home);
+    let mut plan = make(&mut looks)?;
     let is_by_size = plan.over > 0 || plan.lines.iter().any(|line| line.reason == DropReason::TotalMb);
     let is_look = args.dry_run || args.plan.is_some() || (context.json && !args.yes);
     let mut packed = Upkept::default();
     if is_by_size && !is_look {
         // No checkpoint goes for room that packing makes too.
-        packed = keep_up(&context.home, &|| Flow::Continue)?;
-        plan = make()?;
+        let _lock = upkeep_lock(context)?;
+        packed = keep_up(&context.home, None, &|| Flow::Continue)?;
+        looks = looks_of_person(&context.home);
+        plan = make(&mut looks)?;
     }
     if let Some(digest) = &args.plan {
         plan.require(digest)?;
@@ -95,7 +107,20 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
     if let Some(exit) = (!may).then(|| agreed("Drop them")).flatten() {
         return Ok(exit);
     }
-    let mut pruned = plan.carry_out(&context.home, &|| Flow::Continue)?;
+    let lock = upkeep_lock(context)?;
+    let mut pruned = plan.carry_out(&context.home, LOCK_WAIT, &|| Flow::Continue)?;
+    for _ in 0..TRIES {
+        if !pruned.upkept.is_interrupted {
+            break;
+        }
+        print::warning(&format!("{}; trying again", pruned.upkept.left.as_deref().unwrap_or_default()));
+        std::thread::sleep(PAUSE);
+        let Upkept { freed, written, .. } = pruned.upkept;
+        pruned.upkept = keep_up(&context.home, Some((&plan, &pruned.gone)), &|| Flow::Continue)?;
+        pruned.upkept.freed += freed;
+        pruned.upkept.written += written;
+    }
+    lock.ended(&context.home, looks)?;
     pruned.upkept.freed += packed.freed;
     pruned.upkept.written += packed.written;
     if context.json {
@@ -110,6 +135,17 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
         (false, true) => Exit::Nothing,
         (false, false) => Exit::Done,
     })
+}
+
+/// Takes the right to maintain piton's home. Where another process has it, that is said, and waited for.
+fn upkeep_lock(context: &Context) -> Result<UpkeepLock> {
+    match UpkeepLock::take(&context.home, "prune", Duration::ZERO) {
+        Err(error) if error.code() == Code::StoreLocked => {
+            print::warning("another process maintains the store; waiting for it");
+            UpkeepLock::take(&context.home, "prune", LOCK_WAIT)
+        }
+        lock => lock,
+    }
 }
 
 /// Renders the plan.

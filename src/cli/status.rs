@@ -103,6 +103,9 @@ fn text(facts: &StatusFacts, settings: &Effective, looked: &str) -> String {
     if let Some(why) = &facts.guard_off {
         add_line!(text, "{:<12} {}", "guard off", printable(why));
     }
+    if let Some(cap) = &facts.cap {
+        add_line!(text, "{:<12} {}", "cap", printable(cap));
+    }
     // A mistake that is not corrected is listed among the settings, and not once more as a fault.
     let known: Vec<String> = settings.mistakes.iter().map(Mistake::noted).collect();
     let is_told = |line: &String| known.iter().any(|head| line.contains(head));

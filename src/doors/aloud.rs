@@ -51,7 +51,7 @@ pub(super) fn of_notice(notice: &Notice) -> Vec<String> {
             Protection::Failed(reason) => vec![format!("a checkpoint failed: {reason}")],
             _ => of_gaps(&settled.not_held).into_iter().collect(),
         },
-        Notice::ConfigReloaded { .. } | Notice::LowDisk { .. } => Vec::new(),
+        Notice::ConfigReloaded { .. } | Notice::LowDisk { .. } | Notice::StoreCap(_) => Vec::new(),
     }
 }
 

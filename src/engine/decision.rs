@@ -9,6 +9,7 @@ use crate::checkpoint::capture::request::Taken;
 use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::history::journal;
 use crate::checkpoint::records::workspace::Scope;
+use crate::checkpoint::upkeep::usage::UnmetCap;
 use crate::error::Error;
 use crate::model::effect::{Confidence, Effect, Needs, Verdict, Warning};
 use crate::model::path::RelPath;
@@ -217,6 +218,8 @@ pub enum Notice {
         /// The reason, for people.
         reason: String,
     },
+    /// The store takes more than its cap, and nothing more can go.
+    StoreCap(UnmetCap),
     /// A restore was cut off and waits to be ended.
     RestoreInterrupted(journal::OperationStart),
 }

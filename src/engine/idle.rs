@@ -1,10 +1,12 @@
 //! The tasks of a worker for the time when nothing waits.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::watcher::{self, SharedStatus, WatcherStatus, note};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::Take;
+use crate::checkpoint::upkeep::rounds::{RoundEnd, Rounds};
 use crate::error::Code;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::policy::{Policy, Watching};
@@ -28,6 +30,8 @@ pub(super) enum IdleTask {
     Settle,
     /// Compress the objects that a large checkpoint left uncompressed, and pack many loose objects.
     Recompress,
+    /// Do a round of maintenance for all of piton's home, if one is due.
+    Maintain,
     /// Scan without a watcher, so that new content is read before an event waits for it (`watcher: poll`).
     Poll,
     /// Write the stamps, look whether anything was missed, and give memory back.
@@ -41,6 +45,7 @@ impl IdleTask {
             IdleTask::Watch => 0,
             IdleTask::Settle => 100,
             IdleTask::Recompress => 1000,
+            IdleTask::Maintain => 3000,
             IdleTask::Poll => 10_000,
             IdleTask::Audit => 30_000,
         })
@@ -51,16 +56,18 @@ impl IdleTask {
         match (self, watching) {
             (IdleTask::Watch, _) => Some(IdleTask::Settle),
             (IdleTask::Settle, _) => Some(IdleTask::Recompress),
-            (IdleTask::Recompress | IdleTask::Poll, Watching::Poll) => Some(IdleTask::Poll),
-            (IdleTask::Recompress | IdleTask::Poll, Watching::Recommended | Watching::None) => Some(IdleTask::Audit),
+            (IdleTask::Recompress, _) => Some(IdleTask::Maintain),
+            (IdleTask::Maintain | IdleTask::Poll, Watching::Poll) => Some(IdleTask::Poll),
+            (IdleTask::Maintain | IdleTask::Poll, Watching::Recommended | Watching::None) => Some(IdleTask::Audit),
             (IdleTask::Audit, _) => None,
         }
     }
 }
 
 /// The facts that idle tasks remember of one another.
-#[derive(Default)]
 pub(super) struct Idle {
+    /// The rounds of maintenance, which the workers of a process share.
+    rounds: Arc<Rounds>,
     /// True if a watcher was refused: it is tried once.
     is_refused: bool,
     /// The number of times in a row that the start of the watcher has given way to a job.
@@ -68,6 +75,11 @@ pub(super) struct Idle {
 }
 
 impl Idle {
+    /// Remembers nothing yet.
+    pub(super) fn new(rounds: Arc<Rounds>) -> Idle {
+        Idle { rounds, is_refused: false, gave_way: 0 }
+    }
+
     /// Does a task. `give_way` stops it where a job waits.
     pub(super) fn run(
         &mut self,
@@ -85,6 +97,12 @@ impl Idle {
                     tracing::warn!(fault, "packs could not be compressed");
                 }
                 note(status, |status| status.fault = fault);
+            }
+            IdleTask::Maintain => {
+                if self.rounds.go_round(timeline.policy().retention.interval_hours, give_way) != RoundEnd::NotDue {
+                    // A round knows every object for a moment.
+                    memory::give_back();
+                }
             }
             IdleTask::Poll => {
                 let polled = timeline.take(&Take::of(CheckpointKind::Turn, "local", "polling"), give_way);
@@ -154,7 +172,7 @@ fn audit(timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>
 }
 
 /// Writes the rest that waited for idle time, at the end of the worker.
-pub(super) fn finish(timeline: &mut Timeline) {
+pub(super) fn finish(timeline: &mut Timeline, idle: &Idle) {
     settle(timeline, &|| Flow::Continue);
     save(timeline);
     let until = Instant::now() + AT_END;
@@ -162,6 +180,7 @@ pub(super) fn finish(timeline: &mut Timeline) {
     if let Err(error) = timeline.consolidate(&in_time) {
         tracing::warn!(%error, "packs could not be consolidated");
     }
+    idle.rounds.before_end(timeline.policy().retention.interval_hours);
 }
 
 fn save(timeline: &mut Timeline) {

@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 
 use crate::checkpoint::records::marks::{WorkMark, guard_mark};
 use crate::checkpoint::records::mishaps;
+use crate::checkpoint::upkeep::rounds::Rounds;
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::error::Result;
 use rules::{Followed, FollowedSettings};
@@ -47,6 +48,8 @@ pub struct Engine {
     flags: Vec<(String, String)>,
     /// The workspaces that were opened, by canonical root.
     open: Mutex<HashMap<PathBuf, Arc<OpenSlot>>>,
+    /// The rounds of maintenance, which the workers do in idle time.
+    rounds: Arc<Rounds>,
     /// The states of named sessions, which several connections may share.
     sessions: Sessions,
 }
@@ -57,7 +60,13 @@ type OpenSlot = Mutex<Option<Arc<OpenWorkspace>>>;
 impl Engine {
     /// Makes an engine without open workspaces. `flags` are settings from the command line.
     pub fn new(home: Home, flags: Vec<(String, String)>) -> Engine {
-        Engine { sessions: Sessions::of(&home), home, flags, open: Mutex::default() }
+        let rounds = Arc::new(Rounds::new(home.clone(), flags.clone()));
+        Engine { sessions: Sessions::of(&home), rounds, home, flags, open: Mutex::default() }
+    }
+
+    /// Returns the rounds of maintenance.
+    pub fn rounds(&self) -> &Rounds {
+        &self.rounds
     }
 
     /// Returns piton's own directory.
@@ -111,7 +120,7 @@ impl Engine {
         let workspace = Workspace::open(&self.home, root)?;
         let rules = FollowedSettings::load(root, &self.home, &self.flags)?;
         let timeline = Timeline::open(&self.home, workspace.clone(), rules.in_force().policy.clone())?;
-        let worker = Worker::start(timeline)?;
+        let worker = Worker::start(timeline, Arc::clone(&self.rounds))?;
         let mark = WorkMark::set(&guard_mark(&workspace.dir));
         Ok(OpenWorkspace { workspace, worker, rules, _mark: mark })
     }

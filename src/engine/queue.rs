@@ -187,10 +187,10 @@ impl Queue {
         state.is_at_work || !state.items.is_empty()
     }
 
-    /// Returns true if something waits for the worker.
+    /// Returns true if something waits for the worker, or its end does.
     pub(super) fn is_awaited(&self) -> bool {
         let state = self.lock();
-        !state.items.is_empty() || !state.bases.is_empty()
+        !state.items.is_empty() || !state.bases.is_empty() || state.is_closed
     }
 
     /// Closes the queue to new items; the waiting ones are still done.

@@ -83,6 +83,8 @@ pub struct Session {
     interrupted_in: Option<PathBuf>,
     /// True once the workspace was looked at for mistakes and interrupted restores.
     is_inspected: bool,
+    /// True once the client was told that the cap cannot be met.
+    is_cap_told: bool,
     /// The part that connections of one name share.
     state: SharedState,
     /// The number by which this session and the others of the process are told apart.
@@ -115,6 +117,7 @@ impl Session {
             root,
             interrupted_in: None,
             is_inspected: false,
+            is_cap_told: false,
             state: Arc::new(Mutex::new(SessionState::unnamed())),
             number: SESSIONS.fetch_add(1, Ordering::Relaxed),
             client: None,
@@ -139,6 +142,19 @@ impl Session {
             && let Some(workspace) = self.engine.opened(root)
         {
             self.follow_settings(&workspace);
+            self.tell_cap(&workspace);
+        }
+    }
+
+    /// Says once that the cap of the store cannot be met, as soon as a round of maintenance has found it.
+    fn tell_cap(&mut self, workspace: &OpenWorkspace) {
+        if self.is_cap_told {
+            return;
+        }
+        let total = workspace.in_force().policy.retention.total_bytes;
+        if let Some(unmet) = self.engine.rounds().unmet_cap(total) {
+            self.is_cap_told = true;
+            self.tell(Notice::StoreCap(unmet));
         }
     }
 

@@ -21,6 +21,7 @@ use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::{Take, Taken};
 use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::workspace::Scope;
+use crate::checkpoint::upkeep::rounds::Rounds;
 use crate::error::{Code, Error, Result};
 use crate::model::policy::Policy;
 use crate::sys::interrupt::Flow;
@@ -40,11 +41,11 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread.
+    /// Starts the thread. In its idle time it does rounds of maintenance.
     ///
     /// # Errors
     /// `internal` where the system has no thread left.
-    pub fn start(mut timeline: Timeline) -> Result<Worker> {
+    pub fn start(mut timeline: Timeline, rounds: Arc<Rounds>) -> Result<Worker> {
         let (queue, stop) = (Arc::new(Queue::default()), Arc::new(AtomicBool::new(false)));
         let watcher = SharedStatus::default();
         if timeline.workspace().scope == Scope::Tree {
@@ -55,14 +56,14 @@ impl Worker {
             queue: Arc::clone(&queue),
             stop: Arc::clone(&stop),
             watcher: Arc::clone(&watcher),
-            idle: Idle::default(),
+            idle: Idle::new(rounds),
             last: None,
         };
         let thread = std::thread::Builder::new().spawn(move || {
             while worker.guarded(WorkerLoop::run).is_none() {
                 worker.queue.done();
             }
-            worker.guarded(|worker| idle::finish(&mut worker.timeline));
+            worker.guarded(|worker| idle::finish(&mut worker.timeline, &worker.idle));
         });
         let failed = |error| Error::new(Code::Internal, format!("the workspace's worker cannot be started: {error}"));
         Ok(Worker { queue, stop, watcher, thread: thread.map_err(failed)? })

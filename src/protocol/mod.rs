@@ -34,7 +34,7 @@ pub use fault::{ErrorBody, ErrorReply};
 pub use line::{notice_line, reply_line, request_line};
 pub use notices::{
     FailedNotice, InterruptedNotice, LowDiskNotice, NoticeBody, NoticeLine, RollbackCompleted, RollbackProgress,
-    RollbackStarted, RolledBackNotice, SettledNotice, SkippedSort, StreamEnded,
+    RollbackStarted, RolledBackNotice, SettledNotice, SkippedSort, StoreCapNotice, StreamEnded,
 };
 pub use request::{Body, Failure, Id, Request, VERSION, parse};
 pub use restores::{

@@ -38,6 +38,9 @@ pub enum NoticeBody {
     /// A checkpoint failed because the disk is full, or nearly.
     #[serde(rename = "store.low-disk")]
     LowDisk(LowDiskNotice),
+    /// The store takes more than its cap, and nothing more can go.
+    #[serde(rename = "store.cap")]
+    StoreCap(StoreCapNotice),
     /// The settings were read anew.
     #[serde(rename = "config.reloaded")]
     ConfigReloaded(ReloadReply),
@@ -169,6 +172,17 @@ pub struct InterruptedNotice {
 pub struct LowDiskNotice {
     /// A sentence for people.
     pub reason: String,
+}
+
+/// A cap that cannot be met.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreCapNotice {
+    /// A sentence for people.
+    pub reason: String,
+    /// The cap, in bytes.
+    pub total: u64,
+    /// The bytes over it.
+    pub over: u64,
 }
 
 /// The counts of a client's stream.

@@ -34,6 +34,9 @@ pub struct StatusFacts {
     pub interrupted: Vec<Interrupted>,
     /// Refs that cannot be read, and damaged packs.
     pub broken: Vec<String>,
+    /// Says that the cap of the store cannot be met, and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<String>,
     /// Warnings of the settings.
     pub warnings: Vec<String>,
     /// The newest of what went wrong where nobody was there to tell.

@@ -66,6 +66,12 @@ impl Mistake {
         Mistake { origin, column: 0, key: Some(key), meant, why, instead, excerpt, hint: Some("see docs/CONFIG.md") }
     }
 
+    /// Returns true if the value of a key in a section may be at stake.
+    pub fn may_concern(&self, section: &str) -> bool {
+        let is_of = |key: &str| key.starts_with(section);
+        self.key.as_deref().is_none_or(is_of) || self.meant.is_some_and(is_of)
+    }
+
     /// Returns true if it was typed on the command line.
     pub fn is_typed(&self) -> bool {
         self.origin == SettingOrigin::Flag

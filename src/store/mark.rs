@@ -8,7 +8,7 @@
 //! *Invariant:* marking takes no lock and changes nothing. *Invariant:* where an object cannot be read, the objects
 //! behind it are not known; the marks say so, and nothing may be deleted by them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::commit::Commit;
@@ -113,6 +113,10 @@ pub struct Marks {
     paths: Paths,
     /// Objects that a root reaches and that cannot be read, each with the reason.
     unread: BTreeMap<ObjectId, String>,
+    /// Shared objects that an owner reaches, and that another one reached first: where its way to them begins.
+    met: HashSet<(u32, ObjectId)>,
+    /// The objects that each shared tree names.
+    below: HashMap<ObjectId, Vec<ObjectId>>,
     /// Objects that a log holds, each as its loose file does: a power cut brings them back.
     logged: HashMap<ObjectId, Vec<u8>>,
 }
@@ -134,7 +138,8 @@ impl Marks {
     /// remembered and no error.
     pub fn of(store: &Store, roots: Vec<MarkedRoot>, control: Interrupt<'_>) -> Result<Marks> {
         let (of, unread, logged) = (HashMap::new(), BTreeMap::new(), HashMap::new());
-        let mut marks = Marks { roots: Vec::new(), of, paths: Paths::new(), unread, logged };
+        let (met, below) = (HashSet::new(), HashMap::new());
+        let mut marks = Marks { roots: Vec::new(), of, paths: Paths::new(), unread, met, below, logged };
         marks.add(store, roots, control)?;
         Ok(marks)
     }
@@ -220,6 +225,28 @@ impl Marks {
         charges
     }
 
+    /// Adds up what each owner reaches of the shared objects. `size` gives the stored bytes of an object.
+    pub fn shares(&self, size: &dyn Fn(&ObjectId) -> u64) -> HashMap<u32, u64> {
+        let mut open: HashMap<u32, Vec<ObjectId>> = HashMap::new();
+        let mut shares: HashMap<u32, u64> = HashMap::new();
+        let first = |mark: &Mark| self.roots[mark.root as usize].owner;
+        for (id, mark) in self.of.iter().filter(|(_, mark)| mark.is_shared) {
+            *shares.entry(first(mark)).or_default() += size(id);
+        }
+        self.met.iter().for_each(|(owner, id)| open.entry(*owner).or_default().push(*id));
+        for (owner, mut open) in open {
+            let mut seen = HashSet::new();
+            while let Some(id) = open.pop() {
+                let is_first = self.of.get(&id).is_some_and(|mark| first(mark) == owner);
+                if !is_first && seen.insert(id) {
+                    *shares.entry(owner).or_default() += size(&id);
+                    open.extend(self.below.get(&id).into_iter().flatten());
+                }
+            }
+        }
+        shares
+    }
+
     /// Marks a commit and its tree; its parents go to `behind`.
     fn commit(
         &mut self,
@@ -255,12 +282,14 @@ impl Marks {
             }
             let Some(content) = self.read(store, &id, ObjectKind::Tree)? else { continue };
             let mut rest = &content[..];
+            let mut below = Vec::new();
             while !rest.is_empty() {
                 let Some((entry, after)) = entry(rest) else {
                     self.unread.insert(id, "it is no tree that git would write".into());
                     break;
                 };
                 rest = after;
+                below.push(entry.id);
                 let path = self.paths.below(path, entry.name);
                 match entry.mode {
                     b"40000" => open.push((entry.id, path)),
@@ -269,6 +298,9 @@ impl Marks {
                     _ => drop(self.put(entry.id, Mark { root, path, is_shared: false, is_inner: false })),
                 }
             }
+            if self.of.get(&id).is_some_and(|mark| mark.is_shared) {
+                self.below.insert(id, below);
+            }
         }
         Ok(())
     }
@@ -276,22 +308,22 @@ impl Marks {
     /// Marks one object. Returns true if the objects that it names have to be marked: it is new, or it is shared now.
     fn put(&mut self, id: ObjectId, mark: Mark) -> bool {
         let owner = |root: u32| self.roots[root as usize].owner;
-        match self.of.get_mut(&id) {
-            None => {
-                self.of.insert(id, mark);
-                mark.is_inner
-            }
-            // Met as a blob first and as a tree later: only a broken tree names an object as both.
-            Some(known) if mark.is_inner && !known.is_inner => {
-                known.is_inner = true;
-                true
-            }
-            Some(known) if !known.is_shared && owner(known.root) != owner(mark.root) => {
-                known.is_shared = true;
-                mark.is_inner
-            }
-            Some(_) => false,
+        let Some(known) = self.of.get_mut(&id) else {
+            self.of.insert(id, mark);
+            return mark.is_inner;
+        };
+        let is_others = owner(known.root) != owner(mark.root);
+        if is_others {
+            self.met.insert((owner(mark.root), id));
         }
+        // Met as a blob first and as a tree later: only a broken tree names an object as both.
+        if mark.is_inner && !known.is_inner {
+            known.is_inner = true;
+            return true;
+        }
+        let is_news = is_others && !known.is_shared;
+        known.is_shared |= is_news;
+        is_news && mark.is_inner
     }
 
     /// Reads an object of a kind; `None` if that is not possible, which is remembered.

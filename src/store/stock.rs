@@ -204,6 +204,16 @@ impl Store {
         let stock = Stock::of(self, marks)?;
         Ok(marks.charges(&|id| stock.best.get(id).map_or(0, |best| best.bytes)))
     }
+
+    /// As [`Store::charges`], and adds up what each owner reaches of the shared objects.
+    ///
+    /// # Errors
+    /// As [`Store::charges`].
+    pub fn charges_and_shares(&self, marks: &Marks) -> Result<(Charges, HashMap<u32, u64>)> {
+        let stock = Stock::of(self, marks)?;
+        let size = |id: &ObjectId| stock.best.get(id).map_or(0, |best| best.bytes);
+        Ok((marks.charges(&size), marks.shares(&size)))
+    }
 }
 
 /// Returns the entries of a pack in their order, each with where the next begins.

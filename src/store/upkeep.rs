@@ -69,6 +69,8 @@ pub struct Upkept {
     pub extra: u64,
     /// The reason why something was left for another time; `None` if all is done.
     pub left: Option<String>,
+    /// True if the rest waits only for other work to end, here or in another process.
+    pub is_interrupted: bool,
 }
 
 /// The refs and logs as they were marked from.
@@ -130,7 +132,8 @@ impl Store {
         // An own light pack at work holds the lock that is taken now.
         self.recompressing = None;
         let Some(_ours) = try_lock(&self.home.join("consolidate.lock"))? else {
-            return left("another process is at work on the store");
+            let left = Some("another process is at work on the store".to_owned());
+            return Ok(Upkept { left, is_interrupted: true, ..Upkept::default() });
         };
         self.sweep()?;
         let seen = mark_newcomers(self, marks, None, control)?;
@@ -143,9 +146,11 @@ impl Store {
         let mut upkeep = Upkeep { store: self, marks, stock, sizes, control, seen, is_deleting: false, extra: 0, done };
         match upkeep.run() {
             Err(error) if error.code() == Code::ShuttingDown => {
-                upkeep.done.left = Some("something else is to do".into())
+                (upkeep.done.left, upkeep.done.is_interrupted) = (Some("something else is to do".into()), true);
             }
-            Err(error) if error.code() == Code::Busy => upkeep.done.left = Some(error.text()),
+            Err(error) if error.code() == Code::Busy => {
+                (upkeep.done.left, upkeep.done.is_interrupted) = (Some(error.text()), true);
+            }
             outcome => outcome?,
         }
         Ok(upkeep.done)

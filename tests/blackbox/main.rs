@@ -45,5 +45,6 @@ mod slow;
 mod store;
 mod streams;
 mod support;
+mod upkeep;
 mod watching;
 mod words;

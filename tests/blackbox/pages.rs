@@ -27,9 +27,9 @@ use piton::protocol::{
     RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem,
     SettingsDocument, SettledNotice, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
     ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step,
-    StepBlock, StopDocument, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnEndReply,
-    TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock,
-    WatchingQuery, WithheldItem, Word, WorkspaceBlock,
+    StepBlock, StopDocument, StoreCapNotice, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument,
+    Turn, TurnEndReply, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord,
+    WatchingBlock, WatchingQuery, WithheldItem, Word, WorkspaceBlock,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -307,6 +307,7 @@ fn status_facts() -> StatusFacts {
         last: Some(status_last()),
         interrupted: vec![interrupted()],
         broken: words(),
+        cap: o(),
         warnings: words(),
         mishaps: words(),
     }
@@ -557,6 +558,7 @@ fn notices() -> Vec<Example> {
         example("rollback.completed", completed),
         example("restore.interrupted", InterruptedNotice { operation: interrupted() }),
         example("store.low-disk", LowDiskNotice { reason: s() }),
+        example("store.cap", StoreCapNotice { reason: s(), total: 1, over: 1 }),
         example("config.reloaded", ReloadReply { warnings: words() }),
         example("stream.ended", StreamEnded { lines: 1, turns: 1, actions: 1, skipped }),
     ]

@@ -316,6 +316,22 @@ pub(crate) fn keep(home: &Home, dir: &Path) -> Result<()> {
         return Ok(());
     }
     lines.insert(identity.id.clone(), identity);
+    write_index(home, &lines)
+}
+
+/// Takes a workspace out of the index. Its record goes next, or it would be added again.
+///
+/// # Errors
+/// `disk-full`, `permission`.
+pub(crate) fn forget(home: &Home, id: &str) -> Result<()> {
+    let mut lines = index(home);
+    if lines.remove(id).is_none() {
+        return Ok(());
+    }
+    write_index(home, &lines)
+}
+
+fn write_index(home: &Home, lines: &BTreeMap<String, Identity>) -> Result<()> {
     let mut text = Vec::new();
     for line in lines.values() {
         text.extend(serde_json::to_vec(line).map_err(unwritable)?);

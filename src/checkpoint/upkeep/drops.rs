@@ -15,6 +15,7 @@ use crate::checkpoint::catalog::retention::{DropReason, Kept, StayReason, plan, 
 use crate::checkpoint::history::journal::Journal;
 use crate::checkpoint::history::operations::History;
 use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::checkpoint::records::pins::Pins;
 use crate::checkpoint::records::state::{Detached, WorkspaceState};
 use crate::checkpoint::runs::at_work::open_runs;
@@ -215,14 +216,22 @@ impl Locked<'_> {
 
 impl Timeline {
     /// Drops checkpoints, for a moment at a time, and returns those that are gone. One that is needed by now stays.
-    /// `control` may stop it between two moments.
+    /// `control` may stop it between two moments. Each moment waits for the lock for `patience`.
     ///
     /// # Errors
-    /// Those of the lock, and of writing; some may be gone by then.
-    pub fn drop_all(&mut self, going: &[(ObjectId, DropReason)], control: Interrupt<'_>) -> Result<HashSet<ObjectId>> {
+    /// Those of the lock, if nothing is gone yet, and of writing; some may be gone by then.
+    pub fn drop_all(
+        &mut self,
+        going: &[(ObjectId, DropReason)],
+        patience: Duration,
+        control: Interrupt<'_>,
+    ) -> Result<HashSet<ObjectId>> {
         let (mut gone, mut steps): (HashSet<ObjectId>, Option<Vec<DropStep>>) = (HashSet::new(), None);
         loop {
-            let locked = self.lock("dropping checkpoints")?;
+            let locked = match self.lock_within("dropping checkpoints", patience) {
+                Err(error) if error.code() == Code::StoreLocked && !gone.is_empty() => return Ok(gone),
+                locked => locked?,
+            };
             let mut rest = match steps.take().filter(|_| !locked.catalog.is_news.get()) {
                 Some(rest) => rest,
                 None => {
@@ -251,7 +260,7 @@ impl Timeline {
     /// As [`Timeline::drop_all`].
     pub fn delete(&mut self, chosen: &[Checkpoint], control: Interrupt<'_>) -> Result<HashSet<ObjectId>> {
         let going: Vec<_> = chosen.iter().map(|one| (one.id, DropReason::Deleted)).collect();
-        self.drop_all(&going, control)
+        self.drop_all(&going, LOCK_WAIT, control)
     }
 
     /// Pins checkpoints, or unpins them. Returns those for which that is news.

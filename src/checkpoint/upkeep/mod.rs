@@ -1,6 +1,9 @@
 //! Keeps piton's home small: drops checkpoints, and has the store delete what no checkpoint reaches.
 
 pub mod drops;
+pub mod orphans;
 pub mod prune;
+pub mod rounds;
+pub mod schedule;
 pub mod standing;
 pub mod usage;

@@ -3,20 +3,26 @@
 //! The plan is made without a lock, and every line has its reason. Only lines of the plan are carried out, and of those
 //! only what may still go. Then the store deletes what no checkpoint reaches.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
+use super::orphans;
+use super::schedule::Looks;
+use super::usage::{Usage, WorkspaceUsage};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::numbers::Noted;
 use crate::checkpoint::catalog::open::{AllCheckpoints, Catalog};
 use crate::checkpoint::catalog::retention::{DropReason, Kept, Ranked, order, over, plan, shares};
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, IoContext, Result};
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::{Policy, Retention};
 use crate::store::{Charges, MarkedRoot, Marks, Store, Upkept, log};
 use crate::sys::clock::{boot_id, now_ms};
-use crate::sys::interrupt::Interrupt;
+use crate::sys::interrupt::{Flow, Interrupt};
 
 /// The owner of what belongs to no workspace, such as fetched checkpoints.
 const NOBODY: u32 = u32::MAX - 1;
@@ -28,6 +34,8 @@ pub struct PruneWish {
     pub days: Option<u32>,
     /// Bytes that all workspaces may take together.
     pub total_bytes: Option<u64>,
+    /// True if workspaces stay whose directories are gone.
+    pub keep_orphans: bool,
 }
 
 impl PruneWish {
@@ -56,6 +64,8 @@ pub struct PrunedWorkspace {
     limits: Retention,
     /// True if its size may drop some of it.
     is_sized: bool,
+    /// True if all of it goes, with its records, because its directory is gone.
+    goes_whole: bool,
     all: Vec<Checkpoint>,
     kept: Kept,
 }
@@ -84,6 +94,8 @@ pub struct PrunePlan {
     pub stored: u64,
     /// Bytes by which those that stay are over the cap.
     pub over: u64,
+    /// The number of workspaces of which nothing more can go, if those that stay are over the cap.
+    pub at_floor: u64,
     /// Sentences about workspaces of which nothing goes, because something cannot be read.
     pub faults: Vec<String>,
 }
@@ -93,12 +105,15 @@ pub struct PrunePlan {
 pub struct Pruned {
     /// The checkpoints that are gone.
     pub gone: HashSet<ObjectId>,
+    /// The workspaces of which nothing went, because another process was at work there.
+    pub busy: u64,
     /// The work of the store.
     pub upkept: Upkept,
 }
 
 impl PrunePlan {
     /// Makes the plan. `policy` gives the settings of a workspace, and `total` the bytes that all may take together.
+    /// `looks` judges what would go for its age.
     ///
     /// # Errors
     /// When workspaces, packs or refs cannot be listed; `shutting-down` when `control` stopped it. A workspace that cannot
@@ -107,12 +122,19 @@ impl PrunePlan {
         home: &Home,
         policy: &dyn Fn(&Workspace) -> Result<Policy>,
         (wish, total): (PruneWish, u64),
+        looks: &mut Looks,
         control: Interrupt<'_>,
     ) -> Result<PrunePlan> {
         let mut store = Store::open(home.path())?;
         store.recover(&home.workspaces(), &boot_id())?;
-        let mut plan = PrunePlan { workspaces: Vec::new(), lines: Vec::new(), stored: 0, over: 0, faults: Vec::new() };
-        for workspace in Workspace::known(home)? {
+        let (workspaces, lines, faults) = (Vec::new(), Vec::new(), Vec::new());
+        let mut plan = PrunePlan { workspaces, lines, stored: 0, over: 0, at_floor: 0, faults };
+        let known = Workspace::known(home)?;
+        let orphans = orphans::proven(&known);
+        for workspace in known.iter().cloned() {
+            if control() == Flow::Stop {
+                return Err(Error::new(Code::ShuttingDown, "making the plan of a prune was stopped"));
+            }
             let policy = policy(&workspace)?;
             let limits = wish.limits(&policy.retention);
             let catalog = Catalog::over(home, workspace, policy, store);
@@ -120,10 +142,13 @@ impl PrunePlan {
             let Catalog { store: reused, workspace, policy, .. } = catalog;
             store = reused;
             let is_sized = policy.retention.enabled || wish.total_bytes.is_some();
+            let is_orphan = policy.retention.enabled && orphans.contains(workspace.id.as_str());
+            let goes_whole = is_orphan && looks.may_go_as_orphan(&workspace.id, policy.retention.orphans);
+            let goes_whole = goes_whole && !wish.keep_orphans;
             let (all, kept) = (Vec::new(), Kept::default());
-            plan.add(PrunedWorkspace { workspace, policy, limits, is_sized, all, kept }, looked);
+            plan.add(PrunedWorkspace { workspace, policy, limits, is_sized, goes_whole, all, kept }, looked);
         }
-        plan.weigh(&store, wish.total_bytes.unwrap_or(total), control)?;
+        plan.weigh(&store, wish.total_bytes.unwrap_or(total), looks, control)?;
         Ok(plan)
     }
 
@@ -132,13 +157,15 @@ impl PrunePlan {
         match looked {
             Err(error) => {
                 self.faults.push(format!("{name}: {}", error.text()));
-                (of.limits.enabled, of.is_sized) = (false, false);
+                (of.limits.enabled, of.is_sized, of.goes_whole) = (false, false, false);
             }
             Ok((known, kept)) => {
                 if let Some(broken) = known.broken.first() {
                     self.faults.push(format!("{name}: {broken}"));
-                    (of.limits.enabled, of.is_sized) = (false, false);
+                    (of.limits.enabled, of.is_sized, of.goes_whole) = (false, false, false);
                 }
+                // A person has said that one is to stay.
+                of.goes_whole &= !known.checkpoints.iter().any(|one| kept.pins.holds(&one.record));
                 (of.all, of.kept) = (known.checkpoints.clone(), kept);
             }
         }
@@ -146,12 +173,18 @@ impl PrunePlan {
     }
 
     /// Chooses what goes by counts and ages, and then by size.
-    fn weigh(&mut self, store: &Store, total: u64, control: Interrupt<'_>) -> Result<()> {
+    fn weigh(&mut self, store: &Store, total: u64, looks: &mut Looks, control: Interrupt<'_>) -> Result<()> {
         let now = now_ms();
         let mut going: Vec<HashMap<ObjectId, DropReason>> = Vec::new();
         let mut staying: Vec<Vec<Ranked>> = Vec::new();
         for of in &self.workspaces {
-            let gone: HashMap<_, _> = plan(&of.all, &of.kept, &of.limits, Some(now)).into_iter().collect();
+            let gone: HashMap<_, _> = match of.goes_whole {
+                true => of.all.iter().map(|one| (one.id, DropReason::Orphans)).collect(),
+                false => {
+                    let planned = plan(&of.all, &of.kept, &of.limits, Some(now)).into_iter();
+                    planned.filter(|(id, reason)| !reason.is_by_age() || looks.may_go(id)).collect()
+                }
+            };
             let mut ranked = order(&of.all, &of.kept);
             ranked.retain(|one| !gone.contains_key(&of.all[one.at].id));
             staying.push(ranked);
@@ -183,26 +216,27 @@ impl PrunePlan {
             parts.push(own);
             rest = after;
         }
-        // Workspaces of which nothing goes leave less for the others.
-        let is_bound = |at: usize| !self.workspaces[at].is_sized;
-        let own = |at: usize| parts[at].iter().sum::<u64>();
-        let fixed: u64 = (0..parts.len()).filter(|at| is_bound(*at)).map(own).sum();
-        let fixed = fixed + shared + charges[stay..others].iter().sum::<u64>();
-        let free: Vec<usize> = (0..parts.len()).filter(|at| !is_bound(*at)).collect();
-        let owns: Vec<u64> = free.iter().map(|at| own(*at)).collect();
-        let mut left: u64 = fixed + owns.iter().sum::<u64>();
-        for (at, share) in free.iter().zip(shares(&owns, total.saturating_sub(fixed))) {
-            let of = &self.workspaces[*at];
-            let charged: HashMap<usize, u64> =
-                staying[*at].iter().map(|one| one.at).zip(parts[*at].iter().copied()).collect();
-            for place in over(&staying[*at], parts[*at], share) {
-                let id = of.all[place].id;
+        let fixed = shared + charges[stay..others].iter().sum::<u64>();
+        let budgets = self.budgets(&staying, &parts, total.saturating_sub(fixed));
+        let mut left: u64 = fixed + parts.iter().flat_map(|part| part.iter()).sum::<u64>();
+        for (at, (ranked, part)) in staying.iter().zip(&parts).enumerate() {
+            let Some(budget) = budgets[at] else { continue };
+            let charged: HashMap<usize, u64> = ranked.iter().map(|one| one.at).zip(part.iter().copied()).collect();
+            for place in over(ranked, part, budget) {
+                let id = self.workspaces[at].all[place].id;
                 left -= charged[&place];
                 bytes.insert(id, charged[&place]);
-                going[*at].insert(id, DropReason::TotalMb);
+                going[at].insert(id, DropReason::TotalMb);
             }
         }
         self.over = left.saturating_sub(total);
+        if self.over > 0 {
+            let is_low =
+                |at: usize| staying[at].iter().all(|one| one.stays || gone_in(&going[at], &self.workspaces[at], one));
+            let takes = |at: usize| parts[at].iter().sum::<u64>() > 0;
+            self.at_floor =
+                (0..parts.len()).filter(|at| takes(*at) && (budgets[*at].is_none() || is_low(*at))).count() as u64;
+        }
         for ((workspace, of), gone) in self.workspaces.iter().enumerate().zip(&going) {
             for checkpoint in &of.all {
                 let Some(reason) = gone.get(&checkpoint.id).copied() else { continue };
@@ -211,6 +245,33 @@ impl PrunePlan {
             }
         }
         Ok(())
+    }
+
+    /// Shares `budget` bytes among the workspaces. One without a share keeps what it has, and one of which more stays in any
+    /// case than its share keeps that: both leave less to the others.
+    fn budgets(&self, staying: &[Vec<Ranked>], parts: &[&[u64]], mut budget: u64) -> Vec<Option<u64>> {
+        let own = |at: usize| parts[at].iter().sum::<u64>();
+        let floor = |at: usize| -> u64 {
+            staying[at].iter().zip(parts[at]).filter(|(one, _)| one.stays).map(|(_, bytes)| bytes).sum()
+        };
+        let (mut free, bound): (Vec<usize>, Vec<usize>) =
+            (0..parts.len()).partition(|at| self.workspaces[*at].is_sized);
+        budget = budget.saturating_sub(bound.into_iter().map(own).sum());
+        let mut budgets = vec![None; parts.len()];
+        loop {
+            let owns: Vec<u64> = free.iter().map(|at| own(*at)).collect();
+            let shared: Vec<(usize, u64)> = free.iter().copied().zip(shares(&owns, budget)).collect();
+            let (low, rest): (Vec<_>, Vec<_>) = shared.into_iter().partition(|(at, share)| floor(*at) > *share);
+            if low.is_empty() {
+                rest.into_iter().for_each(|(at, share)| budgets[at] = Some(share));
+                return budgets;
+            }
+            for (at, _) in low {
+                budgets[at] = Some(floor(at));
+                budget = budget.saturating_sub(floor(at));
+            }
+            free = rest.into_iter().map(|(at, _)| at).collect();
+        }
     }
 
     /// Returns the digest of the plan: of the checkpoints that are to go.
@@ -236,54 +297,117 @@ impl PrunePlan {
             .hint("look at it with `piton prune --dry-run`, and give the digest of that"))
     }
 
-    /// Drops the checkpoints of the plan that may still go, and has the store delete what nothing reaches.
+    /// Drops the checkpoints of the plan that may still go, and has the store delete what nothing reaches. A workspace in
+    /// which another process is at work for longer than `patience` is left for another time.
     ///
     /// # Errors
     /// Those of locks and of writing; what was dropped by then is gone.
-    pub fn carry_out(&self, home: &Home, control: Interrupt<'_>) -> Result<Pruned> {
-        let mut gone = HashSet::new();
+    pub fn carry_out(&self, home: &Home, patience: Duration, control: Interrupt<'_>) -> Result<Pruned> {
+        let (mut gone, mut busy) = (HashSet::new(), 0);
         for (at, of) in self.workspaces.iter().enumerate() {
             let lines = self.lines.iter().filter(|line| line.workspace == at);
             let going: Vec<(ObjectId, DropReason)> = lines.map(|line| (line.checkpoint.id, line.reason)).collect();
-            if !going.is_empty() {
-                let mut timeline = Timeline::open(home, of.workspace.clone(), of.policy.clone())?;
-                gone.extend(timeline.drop_all(&going, control)?);
+            if control() == Flow::Stop || (going.is_empty() && !of.goes_whole) {
+                continue;
+            }
+            // A directory that is there again is no orphan.
+            if of.goes_whole && orphans::proven(std::slice::from_ref(&of.workspace)).is_empty() {
+                continue;
+            }
+            let dropped = match of.goes_whole {
+                true => orphans::remove(home, &of.workspace, &of.policy, (DropReason::Orphans.rule(), patience)),
+                false => Timeline::open(home, of.workspace.clone(), of.policy.clone())
+                    .and_then(|mut timeline| timeline.drop_all(&going, patience, control)),
+            };
+            match dropped {
+                Err(error) if error.code() == Code::StoreLocked => busy += 1,
+                dropped => gone.extend(dropped?),
             }
         }
-        Ok(Pruned { gone, upkept: keep_up(home, control)? })
+        let upkept = keep_up(home, Some((self, &gone)), control)?;
+        Ok(Pruned { gone, busy, upkept })
+    }
+
+    /// Returns what the workspaces take, by the bytes that each owner was charged with.
+    fn usage(&self, gone: &HashSet<ObjectId>, charged: &Charged) -> Usage {
+        let mut workspaces = BTreeMap::new();
+        for of in &self.workspaces {
+            let stays = of.all.iter().filter(|one| !gone.contains(&one.id) && one.record.kind != CheckpointKind::Turn);
+            let (own, shared) = charged.of.get(&of.workspace.id).copied().unwrap_or_default();
+            let (checkpoints, by_then) = (stays.count() as u64, Noted::read(&of.workspace.dir).stored);
+            workspaces.insert(of.workspace.id.clone(), WorkspaceUsage { own, shared, checkpoints, by_then });
+        }
+        let floor = if self.over > 0 { charged.stored } else { 0 };
+        let (stored, shared) = (charged.stored, charged.shared);
+        Usage { at: now_ms(), stored, shared, floor, at_floor: self.at_floor, workspaces }
     }
 }
 
-/// Has the store delete what nothing reaches, and pack the rest densely.
+/// Returns true if a checkpoint is to go.
+fn gone_in(going: &HashMap<ObjectId, DropReason>, of: &PrunedWorkspace, one: &Ranked) -> bool {
+    going.contains_key(&of.all[one.at].id)
+}
+
+/// The bytes that workspaces take.
+struct Charged {
+    /// Own bytes and shared ones, by the id of a workspace.
+    of: HashMap<String, (u64, u64)>,
+    stored: u64,
+    shared: u64,
+}
+
+/// Has the store delete what nothing reaches, and pack the rest densely. After the drops of a plan, it is written down what
+/// the workspaces take now.
 ///
 /// # Errors
 /// As [`Store::keep_up`].
-pub fn keep_up(home: &Home, control: Interrupt<'_>) -> Result<Upkept> {
+pub fn keep_up(
+    home: &Home,
+    dropped: Option<(&PrunePlan, &HashSet<ObjectId>)>,
+    control: Interrupt<'_>,
+) -> Result<Upkept> {
     let mut store = Store::open(home.path())?;
     store.recover(&home.workspaces(), &boot_id())?;
-    let roots = roots(home, &store)?;
-    let mut marks = Marks::of(&store, roots, control)?;
-    store.keep_up(&mut marks, control)
+    let owners: Vec<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
+    let roots = roots(home, &store, &owners)?;
+    let mut marks = Marks::of(&store, roots.clone(), control)?;
+    let upkept = store.keep_up(&mut marks, control)?;
+    if let Some((plan, gone)) = dropped {
+        let (Charges { of: charges, shared }, shares) = store.charges_and_shares(&marks)?;
+        let share = |(owner, id): (u32, &String)| (id.clone(), (0, shares.get(&owner).copied().unwrap_or(0)));
+        let mut of: HashMap<String, (u64, u64)> = (0..).zip(&owners).map(share).collect();
+        for (root, bytes) in roots.iter().zip(&charges) {
+            if let Some(id) = owners.get(root.owner as usize) {
+                of.entry(id.clone()).or_default().0 += bytes;
+            }
+        }
+        let charged = Charged { of, stored: charges.iter().sum::<u64>() + shared, shared };
+        plan.usage(gone, &charged).write(home)?;
+    }
+    Ok(upkept)
 }
 
-/// Returns everything that must stay: the objects of refs, those that a log moves refs to, and those that the records of
-/// workspaces name, as far as they are there.
-fn roots(home: &Home, store: &Store) -> Result<Vec<MarkedRoot>> {
-    let mut ids: Vec<ObjectId> = store.refs("refs/")?.into_iter().filter_map(|entry| entry.target.ok()).collect();
-    ids.reverse();
-    let mut named = Vec::new();
-    for workspace in Workspace::known(home)? {
-        let path = workspace.dir.join("log");
+/// Returns everything that must stay, with the place of its workspace among `owners`. These are the objects of refs, those that
+/// a log moves refs to, and those that the records of workspaces name, as far as they are there.
+fn roots(home: &Home, store: &Store, owners: &[String]) -> Result<Vec<MarkedRoot>> {
+    let numbers: HashMap<&str, u32> = owners.iter().map(String::as_str).zip(0..).collect();
+    let of_ref = |name: &str| name.split('/').nth(2).and_then(|id| numbers.get(id)).copied().unwrap_or(NOBODY);
+    let refs = store.refs("refs/")?.into_iter();
+    let mut roots: Vec<MarkedRoot> =
+        refs.filter_map(|entry| Some(MarkedRoot { commit: entry.target.ok()?, owner: of_ref(&entry.name) })).collect();
+    roots.reverse();
+    for (owner, id) in (0..).zip(owners) {
+        let dir = home.workspaces().join(id);
+        let path = dir.join("log");
         let bytes = match std::fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             read => read.at("reading", &path)?,
         };
-        named.extend(log::decode(&bytes).0.into_iter().flat_map(|record| record.old.into_iter().chain([record.new])));
-        named.extend(super::drops::named(&workspace.dir)?);
-    }
-    for id in named {
+        let logged = log::decode(&bytes).0.into_iter().flat_map(|record| record.old.into_iter().chain([record.new]));
+        let named: Vec<ObjectId> = logged.chain(super::drops::named(&dir)?).collect();
         // One that is lost holds nothing, and must not keep all else from being deleted.
-        ids.extend(Some(id).filter(|_| store.has(&id).is_ok_and(|has| has)));
+        let held = named.into_iter().filter(|id| store.has(id).is_ok_and(|has| has));
+        roots.extend(held.map(|commit| MarkedRoot { commit, owner }));
     }
-    Ok(ids.into_iter().map(|commit| MarkedRoot { commit, owner: 0 }).collect())
+    Ok(roots)
 }

@@ -3,12 +3,14 @@
 use super::ground::private;
 use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::checkpoint::records::validate::{Damage, Finding, check as check_refs};
+use crate::checkpoint::upkeep::usage::{UNMET_STEP, Usage};
 use crate::checkpoint::{Home, records::health, records::mishaps};
 use crate::cli::context::Context;
 use crate::cli::print::{mishap, path};
 use crate::cli::progress::Progress;
 use crate::error::{Code, Result};
-use crate::model::text::count;
+use crate::model::text::{bytes, count};
+use crate::settings;
 use crate::store::Store;
 use crate::store::health::{Ailment, ProvenObjects};
 
@@ -35,6 +37,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         examine(at.context, report);
     }
     records(home, report);
+    caps(at.context, report);
     let told = mishaps::newest(home);
     for line in told.iter().rev().take(NEWEST).rev() {
         report.note("mishap", mishap(line));
@@ -120,6 +123,19 @@ fn examine(context: &Context, report: &mut DoctorReport) {
             report.well("store", format!("{}: {read} read and whole; it can be written", path(store.git_dir())));
         }
         Ok(()) => {}
+    }
+}
+
+/// Looks whether the cap of the store can be met.
+fn caps(context: &Context, report: &mut DoctorReport) {
+    // Mistakes in settings are told in their own place.
+    let Ok(settings) = settings::load(None, context.home.path(), &context.flags) else { return };
+    let Some(usage) = Usage::read(&context.home) else { return };
+    match usage.unmet_cap(settings.policy.retention.total_bytes) {
+        Some(unmet) => report.open("cap", unmet.to_string(), UNMET_STEP),
+        None => {
+            report.well("cap", format!("all checkpoints took {} at the last round of maintenance", bytes(usage.stored)))
+        }
     }
 }
 

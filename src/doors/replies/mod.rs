@@ -8,6 +8,7 @@ use crate::checkpoint::capture::request::{Taken, listed_skips};
 use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::history::journal::OperationStart;
 use crate::checkpoint::records::workspace::Scope;
+use crate::checkpoint::upkeep::usage::UNMET_STEP;
 use crate::engine::decision::{ActionDecision, BaseCapture, Decision, LATE, Notice, Protection, SessionFacts, Stance};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
@@ -17,12 +18,12 @@ use crate::model::manifest::{EntryKind, Manifest};
 use crate::protocol::{
     AfterReply, BaselineStatus, BeforeReply, CheckpointBlock, CheckpointFacts, CheckpointStatus, ChosenItem,
     ChosenReply, ClassifyReply, EventReply, FailedNotice, HelloReply, Interrupted, InterruptedNotice, LimitsBlock,
-    List, LowDiskNotice, NotHeld, NoticeBody, PathItem, ReloadReply, ScopeWord, SettledNotice, TurnEndReply, TurnReply,
-    WarningBlock, WorkspaceBlock,
+    List, LowDiskNotice, NotHeld, NoticeBody, PathItem, ReloadReply, ScopeWord, SettledNotice, StoreCapNotice,
+    TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
 };
 
 pub use restores::{over, preview, restored, rolled_back, stat, target};
-pub use status::{origin, run_state, runs, status, watcher_word, watching};
+pub use status::{origin, run_state, runs, status, unmet_cap, watcher_word, watching};
 
 /// The most paths that an answer lists as not held.
 const MAX_NOT_HELD: usize = 100;
@@ -232,6 +233,11 @@ pub fn notice(notice: &Notice) -> Option<NoticeBody> {
             }
         }
         Notice::LowDisk { reason } => NoticeBody::LowDisk(LowDiskNotice { reason: reason.clone() }),
+        Notice::StoreCap(unmet) => NoticeBody::StoreCap(StoreCapNotice {
+            reason: format!("{unmet}; {UNMET_STEP}"),
+            total: unmet.total,
+            over: unmet.over,
+        }),
         Notice::RestoreInterrupted(begin) => {
             NoticeBody::RestoreInterrupted(InterruptedNotice { operation: one_interrupted(begin) })
         }

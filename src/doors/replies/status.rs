@@ -6,6 +6,7 @@ use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::runs::list::{Branch, ListedRun};
 use crate::checkpoint::runs::run::{ForkPoint, RunEnding};
+use crate::checkpoint::upkeep::usage::{UNMET_STEP, Usage};
 use crate::checkpoint::{Home, Timeline};
 use crate::engine::names::guard_in_force;
 use crate::engine::session::interrupted_in;
@@ -74,10 +75,16 @@ pub fn status(timeline: &mut Timeline, damages: Vec<String>) -> Result<StatusFac
         last: last.map(newest),
         interrupted: interrupted(&interrupted_in(&workspace.dir)),
         broken,
+        cap: unmet_cap(timeline.home(), timeline.policy().retention.total_bytes),
         warnings: Vec::new(),
         mishaps: mishaps::newest(timeline.home()),
         workspace: known_workspace(&workspace),
     })
+}
+
+/// Says that the cap of the store cannot be met, and what to do; `None` if it can, as far as the last round knows.
+pub fn unmet_cap(home: &Home, total: u64) -> Option<String> {
+    Some(format!("{}; {UNMET_STEP}", Usage::read(home)?.unmet_cap(total)?))
 }
 
 fn known_workspace(workspace: &Workspace) -> WorkspaceBlock {

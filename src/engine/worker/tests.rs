@@ -49,6 +49,10 @@ struct Lab {
 }
 
 impl Lab {
+    fn rounds(&self) -> Arc<Rounds> {
+        Arc::new(Rounds::new(self.home(), Vec::new()))
+    }
+
     /// Makes it with a timeline that is live.
     fn live() -> (Lab, Timeline) {
         let temp = tempfile::tempdir().unwrap();
@@ -119,7 +123,7 @@ fn a_capture_gives_way_if_it_has_to_scan_although_its_tree_was_live() {
             queue: Arc::default(),
             stop: Arc::default(),
             watcher: SharedStatus::default(),
-            idle: Idle::default(),
+            idle: Idle::new(lab.rounds()),
             last: None,
         };
         std::fs::write(lab.temp.path().join("work/f"), "changed").unwrap();
@@ -136,7 +140,7 @@ fn a_capture_gives_way_if_it_has_to_scan_although_its_tree_was_live() {
 #[test]
 fn a_bug_in_one_continuation_costs_no_other_client_its_answer() {
     let (lab, timeline) = Lab::live();
-    let worker = Worker::start(timeline).unwrap();
+    let worker = Worker::start(timeline, lab.rounds()).unwrap();
     let ((to, answers), (go, gone)) = (channel(), channel::<()>());
     // Until all wait, so that one checkpoint serves them.
     let first: Job = Box::new(move |_, _| {
@@ -168,7 +172,7 @@ fn a_bug_in_idle_time_is_written_down_once_and_the_next_job_is_done() {
     // The watches have to be placed anew, in the idle task after each job.
     timeline.set_change_source(Some(Box::new(lab.told.clone())));
     lab.told.put(None);
-    let worker = Worker::start(timeline).unwrap();
+    let worker = Worker::start(timeline, lab.rounds()).unwrap();
     let (to, answers) = channel();
     (0..3).for_each(|_| next_job(&worker, &to, &answers));
     let until = Instant::now() + WAIT;
@@ -188,7 +192,7 @@ fn a_bug_in_idle_time_is_written_down_once_and_the_next_job_is_done() {
 #[test]
 fn changes_that_a_bug_between_jobs_has_lost_are_found_by_a_scan() {
     let (lab, timeline) = Lab::live();
-    let worker = Worker::start(timeline).unwrap();
+    let worker = Worker::start(timeline, lab.rounds()).unwrap();
     let (to, answers) = channel();
     next_job(&worker, &to, &answers);
     std::fs::write(lab.temp.path().join("work/f"), "changed").unwrap();
@@ -211,8 +215,8 @@ fn changes_that_a_bug_between_jobs_has_lost_are_found_by_a_scan() {
 
 #[test]
 fn a_worker_that_ends_takes_nothing_more() {
-    let (_lab, timeline) = Lab::live();
-    let worker = Worker::start(timeline).unwrap();
+    let (lab, timeline) = Lab::live();
+    let worker = Worker::start(timeline, lab.rounds()).unwrap();
     let (to, answers) = channel();
     assert!(worker.capture_base(Wanted::base(take(&[]), told(&to, "base"))));
     worker.close();

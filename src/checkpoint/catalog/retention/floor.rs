@@ -28,6 +28,8 @@ pub enum DropReason {
     RunsDays,
     /// Less worthy than the others, which take all the room that the workspace has.
     TotalMb,
+    /// Of a workspace whose directory is gone.
+    Orphans,
     /// A person or a client deleted it.
     Deleted,
 }
@@ -44,8 +46,14 @@ impl DropReason {
             DropReason::Thinned => "a newer autosave",
             DropReason::RunsDays => "retention.runs_days",
             DropReason::TotalMb => "retention.total_mb",
+            DropReason::Orphans => "retention.orphans",
             DropReason::Deleted => "piton delete",
         }
+    }
+
+    /// Returns true if a clock has decided.
+    pub fn is_by_age(self) -> bool {
+        matches!(self, DropReason::Days | DropReason::Thinned | DropReason::RunsDays)
     }
 }
 

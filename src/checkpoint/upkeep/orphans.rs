@@ -1,0 +1,97 @@
+//! Workspaces whose directories are gone: how one goes as a whole.
+//!
+//! First the ids of its checkpoints are noted in piton's home, then the refs go, the line of the index, and the records. A
+//! killed removal leaves a workspace with fewer checkpoints, or records in a directory `.removed-<id>`, and the next one
+//! does the rest.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::checkpoint::catalog::dropped::note_history;
+use crate::checkpoint::records::ground::Ground;
+use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::identity::{self, AddingLock};
+use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
+use crate::checkpoint::records::workspace::Workspace;
+use crate::checkpoint::timeline::Timeline;
+use crate::checkpoint::upkeep::standing::Standing;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::id::ObjectId;
+use crate::model::policy::Policy;
+use crate::sys::clock::now_ms;
+
+/// The beginning of the name of a directory whose files are being removed.
+const REMOVED: &str = ".removed-";
+
+/// Removes a workspace: its checkpoints and its records. Its objects go with the next upkeep of the store. `rule` is the
+/// reason that is noted; locks are waited for at most `wait`. Returns the checkpoints that are gone.
+///
+/// # Errors
+/// `store-locked` while another process is at work there; `conflict` if refs cannot be deleted; those of writing.
+pub fn remove(
+    home: &Home,
+    workspace: &Workspace,
+    policy: &Policy,
+    (rule, wait): (&str, Duration),
+) -> Result<HashSet<ObjectId>> {
+    let verb = "removing a workspace";
+    // No process takes it for a known one meanwhile.
+    let _known = AddingLock::acquire(home)?;
+    let mut timeline = Timeline::open(home, workspace.clone(), policy.clone())?;
+    let locked = timeline.lock_within(verb, wait)?;
+    let catalog = &*locked.catalog;
+    let known = catalog.all()?;
+    if let Some(broken) = known.broken.first() {
+        return Err(Error::new(Code::StoreDamaged, broken.clone()).hint("see `piton doctor --refs`"));
+    }
+    note_history(home, workspace, &known.checkpoints, (rule, now_ms()))?;
+    for prefix in [catalog.leaf_prefix(), catalog.branch_prefix(), catalog.foreign_prefix()] {
+        let listed = catalog.store.refs(&prefix)?.into_iter();
+        let refs: Vec<(String, ObjectId)> = listed.filter_map(|entry| Some((entry.name, entry.target.ok()?))).collect();
+        if locked.drop_refs(&refs)?.len() < refs.len() {
+            let text = format!("checkpoints of {} changed meanwhile", workspace.path.display());
+            return Err(Error::new(Code::Conflict, text).hint("try again"));
+        }
+    }
+    identity::forget(home, &workspace.id)?;
+    let away = home.path().join(format!("{REMOVED}{}", workspace.id));
+    std::fs::rename(&workspace.dir, &away).at("removing", &workspace.dir)?;
+    drop(locked);
+    clear(&away)?;
+    tracing::info!(path = %workspace.path.display(), checkpoints = known.checkpoints.len(), "removed a workspace");
+    Ok(known.checkpoints.iter().map(|one| one.id).collect())
+}
+
+/// Removes what a killed removal has left.
+///
+/// # Errors
+/// When piton's home cannot be listed, or a directory not removed.
+pub fn sweep(home: &Home) -> Result<()> {
+    let dir = home.path();
+    for entry in std::fs::read_dir(dir).at("listing", dir)? {
+        let entry = entry.at("listing", dir)?;
+        if entry.file_name().to_string_lossy().starts_with(REMOVED) {
+            clear(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn clear(away: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(away) {
+        // Another process removes it too.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed.at("removing", away),
+    }
+}
+
+/// Returns the workspaces whose directories are certainly gone, and in which no process is at work.
+pub(super) fn proven(known: &[Workspace]) -> HashSet<&str> {
+    let ground = Ground::now(known.iter().map(|one| (one.path.as_path(), one.place.as_ref())));
+    let is_orphan = |one: &&Workspace| {
+        let is_gone = ground.standing(&one.path, one.place.as_ref()).standing == Standing::Orphan;
+        is_gone && at_work(&guard_mark(&one.dir)) != AtWork::Now
+    };
+    known.iter().filter(is_orphan).map(|one| one.id.as_str()).collect()
+}
