@@ -128,6 +128,11 @@ impl Context {
         std::mem::forget(timeline);
     }
 
+    /// Returns a path as it was typed, from the working directory on.
+    pub(super) fn from_cwd(&self, typed: &Path) -> PathBuf {
+        self.cwd.as_deref().unwrap_or(Path::new("/")).join(typed)
+    }
+
     /// Paths as they were typed, relative to the working directory, as paths of the workspace.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use super::adopt::AdoptArgs;
 use super::checkpoint::CheckpointArgs;
 use super::classify::ClassifyArgs;
 use super::config::ConfigArgs;
@@ -26,6 +27,7 @@ use super::rollback::RollbackArgs;
 use super::runs::RunsArgs;
 use super::show::ShowArgs;
 use super::sidecar::SidecarArgs;
+use super::store::StoreArgs;
 use super::switch::OffArgs;
 use super::undo::StepArgs;
 
@@ -86,6 +88,10 @@ pub(super) enum Verb {
     Delete(DeleteArgs),
     /// Drop what retention does not keep, in all workspaces, and free the space
     Prune(PruneArgs),
+    /// Look at the store of all workspaces, clear it, or move it
+    Store(StoreArgs),
+    /// Give the history of a moved directory to the directory that it is now
+    Adopt(AdoptArgs),
     /// Show the state of this workspace's protection
     Status,
     /// Look at each door from end to end, and say how to mend what is wrong

@@ -5,6 +5,7 @@
 #[macro_use]
 mod text;
 
+mod adopt;
 mod checkpoint;
 mod classify;
 mod config;
@@ -42,6 +43,7 @@ mod scratch;
 mod show;
 mod sidecar;
 mod status;
+mod store;
 mod switch;
 mod undo;
 mod view;
@@ -148,6 +150,8 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Unpin(args)) => pin::unpin(&mut context, args),
         Some(Verb::Delete(args)) => pin::delete(&mut context, args),
         Some(Verb::Prune(args)) => prune::prune(&mut context, args),
+        Some(Verb::Store(args)) => store::store(&mut context, args),
+        Some(Verb::Adopt(args)) => adopt::adopt(&context, args),
         Some(Verb::Doctor(args)) => doctor::doctor(&context, args),
         Some(Verb::Status) => status::status(&mut context),
         Some(Verb::Classify(args)) => classify::classify(&mut context, args),

@@ -119,6 +119,15 @@ pub struct ClassRule {
     pub answer: Option<Stance>,
 }
 
+/// The treatment of the store by programs that make backups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backup {
+    /// A tag has them leave it out.
+    Skip,
+    /// There is no tag.
+    Include,
+}
+
 /// Everything the engine needs to know about one workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -132,6 +141,8 @@ pub struct Policy {
     pub watching: Watching,
     /// The failures that a checkpoint survives (key `durability`).
     pub durability: Durability,
+    /// The treatment of the store by programs that make backups (key `backup`).
+    pub backup: Backup,
     /// Longest wait of an event.
     pub deadline: Duration,
     /// The treatment of untracked secret files (key `secrets`).

@@ -16,6 +16,7 @@ mod restores;
 mod runs;
 mod shapes;
 mod status;
+mod stores;
 mod verbs;
 mod words;
 
@@ -51,6 +52,9 @@ pub use shapes::{
 pub use status::{
     OpenReply, ReloadReply, StatusFacts, StatusLast, StatusReply, UnwatchedBlock, UnwatchedItem, WatchingBlock,
     WatchingQuery,
+};
+pub use stores::{
+    AdoptDocument, ClearDocument, ClearItem, MoveDocument, StoreDocument, StoreListDocument, StoredWorkspace,
 };
 pub use verbs::{
     CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DoctorDocument, DoctorRow,

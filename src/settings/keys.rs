@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::model::effect::{Class, Severity, Stance};
 use crate::model::policy::{
-    ClassRule, Durability, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
+    Backup, ClassRule, Durability, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
 };
 
 /// One configuration key.
@@ -247,6 +247,15 @@ pub(super) const KEYS: &[Key] = &[
         },
         widens: |old, new| new.durability == Durability::Power || old.durability == new.durability,
     },
+    Key {
+        name: "backup",
+        apply: |policy, value| {
+            policy.backup = word(value, &[("skip", Backup::Skip), ("include", Backup::Include)])?;
+            Ok(())
+        },
+        // The store is that of all workspaces.
+        widens: |old, new| new.backup == old.backup,
+    },
     Key { name: "rules", apply: rules, widens: |old, new| old.rules_yaml == new.rules_yaml },
     Key { name: "policy", apply: classes, widens: classes_widen },
 ];
@@ -289,6 +298,7 @@ pub(super) fn blank_policy() -> Policy {
         opaque: Opaque::Checkpoint,
         watching: Watching::Recommended,
         durability: Durability::Power,
+        backup: Backup::Skip,
         deadline: Duration::ZERO,
         secrets: Secrets::OnTarget,
         exclude: Vec::new(),

@@ -10,6 +10,7 @@
 //! the epoch.
 
 mod batch;
+mod census;
 mod commit;
 mod consolidate;
 mod damage;
@@ -50,6 +51,7 @@ mod stock;
 mod upkeep;
 
 pub use batch::{Batch, BatchStats, Landing, NewCommit};
+pub use census::{Census, RefCounts};
 pub use commit::Commit;
 pub use consolidate::BOUNDS;
 pub use holes::Holes;

@@ -18,6 +18,7 @@ mod environment;
 mod faults;
 mod git;
 mod golden;
+mod home;
 mod hooks;
 mod input;
 mod installs;

@@ -17,7 +17,7 @@ use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Result};
-use crate::model::policy::Policy;
+use crate::model::policy::{Backup, Policy};
 use crate::store::{Log, Store};
 use crate::sys::clock::boot_id;
 use crate::sys::fs::lock::Held;
@@ -67,6 +67,12 @@ pub struct Catalog {
 impl Catalog {
     /// Opens the catalog of a workspace; the store is made when it does not exist.
     pub(crate) fn open(home: &Home, workspace: Workspace, policy: Policy) -> Result<Catalog> {
+        // A home that is there has been tagged already; `piton store status` follows a changed setting.
+        if !home.path().join("store.git").exists()
+            && let Err(error) = home.tag(policy.backup == Backup::Skip)
+        {
+            tracing::warn!(%error, "the store could not be tagged for backups");
+        }
         let store = Store::open(home.path())?;
         // Before anything is read: after a power cut refs and objects may be missing until the logs are applied.
         store.recover(&home.workspaces(), &boot_id())?;
@@ -98,6 +104,7 @@ impl Catalog {
         let lock = WorkspaceLock::acquire(&self.workspace.dir, verb, wait)?;
         self.is_news.set(!lock.follows(&self.held.borrow()));
         if self.is_news.get() {
+            lock.require_place()?;
             identity::refuse_adopted(&self.workspace)?;
             // Another process may have moved refs since.
             self.refs.borrow_mut().clear();

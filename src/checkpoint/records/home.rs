@@ -3,7 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Code, Error, IoContext, Result};
-use crate::sys::fs::durable::create_private_dir;
+use crate::sys::fs::durable::{create_private_dir, replace_cache};
+
+/// The signature of a tag (https://bford.info/cachedir/).
+const SIGNATURE: &str = "Signature: 8a477f597d28d172789f06886806bc55";
+
+/// The whole tag.
+const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55
+# Programs that make backups leave this directory out: piton drops and repacks what is in it all the time.
+# `backup: include` in piton's settings takes this file away.
+";
 
 /// `$PITON_HOME`: the store, the workspaces' records, trusted settings. Mode 0700.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +59,22 @@ impl Home {
         }
         create_private_dir(path)?;
         Ok(Home(path.canonicalize().at("resolving", path)?))
+    }
+
+    /// Puts the tag there by which programs that make backups leave the home out, or takes it away. A file of that name
+    /// which is no tag stays.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub fn tag(&self, is_wanted: bool) -> Result<()> {
+        let path = self.0.join("CACHEDIR.TAG");
+        match std::fs::read(&path) {
+            Err(_) if is_wanted => replace_cache(&path, TAG.as_bytes()),
+            Ok(text) if !is_wanted && text.starts_with(SIGNATURE.as_bytes()) => {
+                std::fs::remove_file(&path).at("removing", &path)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the directory itself, canonical.

@@ -221,18 +221,21 @@ pub(crate) fn join(home: &Home, workspace: &Workspace, above: Option<String>, lo
     rewrite(home, &workspace.dir, lock, |old| Identity { part_of: above, ..old })
 }
 
-/// Refuses to work on for a directory whose history belongs to another one by now. An unreadable record says nothing.
+/// Refuses to work on for a directory whose history belongs to another one by now, or is gone. A record that cannot be
+/// read says nothing.
 ///
 /// # Errors
 /// `workspace-gone`.
 pub(crate) fn refuse_adopted(workspace: &Workspace) -> Result<()> {
-    let read = std::fs::read(workspace.dir.join("workspace.json")).ok(); // said above
-    let path = read.and_then(|text| Identity::parse(&text)?.path());
-    match path.filter(|path| *path != workspace.path) {
+    let gone = |text: &str| Error::new(Code::WorkspaceGone, text).hint("open the workspace anew");
+    let identity = match std::fs::read(workspace.dir.join("workspace.json")) {
+        Ok(text) => Identity::parse(&text),
+        Err(_) if !workspace.dir.exists() => return Err(gone("the history of this directory was cleared")),
+        Err(_) => None,
+    };
+    match identity.and_then(|identity| identity.path()).filter(|path| *path != workspace.path) {
         None => Ok(()),
-        Some(now) => Err(Error::new(Code::WorkspaceGone, "the history of this directory went to another one")
-            .path(&now)
-            .hint("open the workspace anew")),
+        Some(now) => Err(gone("the history of this directory went to another one").path(&now)),
     }
 }
 

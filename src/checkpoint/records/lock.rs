@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 use crate::sys::fs::lock::{FileLock, Held, Mode, holder};
 
 /// The longest wait of an operation for a lock that another process holds.
@@ -20,9 +20,18 @@ impl WorkspaceLock {
     /// Takes the lock of the workspace whose records stand in `dir`, waiting at most `wait`. Others read `verb` as the reason.
     ///
     /// # Errors
-    /// `store-locked` when the wait is over; I/O errors.
+    /// `store-locked` when the wait is over; `workspace-gone` if there are no records any more; I/O errors.
     pub fn acquire(dir: &Path, verb: &str, wait: Duration) -> Result<WorkspaceLock> {
-        FileLock::acquire(&file_in(dir), Mode::Exclusive, verb, wait).map(WorkspaceLock)
+        let lock = FileLock::acquire(&file_in(dir), Mode::Exclusive, verb, wait).map(WorkspaceLock);
+        lock.map_err(|error| if dir.exists() { error } else { gone() })
+    }
+
+    /// Refuses if the records went away while the lock was waited for: it is of another file than that of others.
+    ///
+    /// # Errors
+    /// `workspace-gone`.
+    pub(crate) fn require_place(&self) -> Result<()> {
+        if self.0.stands() { Ok(()) } else { Err(gone()) }
     }
 
     /// Returns true if no other process has held the lock since the holding that gave `earlier`.
@@ -34,6 +43,11 @@ impl WorkspaceLock {
     pub(crate) fn held(&self) -> Held {
         self.0.held()
     }
+}
+
+fn gone() -> Error {
+    let text = "the records of this workspace were cleared or moved meanwhile";
+    Error::new(Code::WorkspaceGone, text).hint("open the workspace anew")
 }
 
 /// Runs `look` while no process writes; `None` if one does.

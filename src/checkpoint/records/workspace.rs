@@ -120,6 +120,13 @@ impl Workspace {
         }
     }
 
+    /// Returns true if the directory was made a part of a workspace above it, which is still there.
+    fn is_part(&self, known: &[Workspace]) -> bool {
+        let is_above =
+            |other: &Workspace| Some(&other.id) == self.part_of.as_ref() && self.path.starts_with(&other.path);
+        known.iter().any(is_above)
+    }
+
     /// Records the place of the directory anew if it is another one than before.
     fn renewed(self, home: &Home, facts: &Metadata) -> Workspace {
         if self.place.as_ref().is_some_and(|place| place.is_of(facts)) {
@@ -180,7 +187,11 @@ fn moved_here<'w>(known: &'w [Workspace], path: &Path, facts: &Metadata) -> Opti
     })
 }
 
-fn canonical_dir(path: &Path) -> Result<(PathBuf, Metadata)> {
+/// Returns the canonical path of a directory, and its facts.
+///
+/// # Errors
+/// `workspace-gone`, `bad-path`; I/O errors.
+pub(crate) fn canonical_dir(path: &Path) -> Result<(PathBuf, Metadata)> {
     let no_dir = || {
         Error::new(Code::BadPath, "a workspace must be a directory").path(path).hint("name the directory that holds it")
     };
@@ -198,7 +209,10 @@ fn canonical_dir(path: &Path) -> Result<(PathBuf, Metadata)> {
 }
 
 /// Refuses piton's own directories: guarding the store would be a loop.
-fn refuse_own(home: &Home, path: &Path) -> Result<()> {
+///
+/// # Errors
+/// `workspace-refused`.
+pub(crate) fn refuse_own(home: &Home, path: &Path) -> Result<()> {
     if path.starts_with(home.path()) {
         return Err(Error::new(Code::WorkspaceRefused, "this is piton's own store, which is not a workspace")
             .path(path)
@@ -235,6 +249,10 @@ pub fn root_for(start: &Path, known: &[Workspace]) -> PathBuf {
     for dir in canonical.ancestors() {
         if scope_of(dir) == Scope::TargetsOnly {
             break;
+        }
+        // A part of the workspace above it is no root, whatever marks it.
+        if known.iter().any(|workspace| workspace.path == dir && workspace.is_part(known)) {
+            continue;
         }
         let marked = MARKERS.iter().any(|marker| dir.join(marker).symlink_metadata().is_ok());
         let at_home = known.iter().any(|workspace| workspace.path == dir && workspace.scope == Scope::Tree);

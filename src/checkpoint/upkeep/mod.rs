@@ -1,9 +1,13 @@
 //! Keeps piton's home small: drops checkpoints, and has the store delete what no checkpoint reaches.
 
+pub mod adoption;
+pub mod clear;
 pub mod drops;
 pub mod orphans;
 pub mod prune;
+pub mod relocate;
 pub mod rounds;
 pub mod schedule;
 pub mod standing;
+pub mod survey;
 pub mod usage;

@@ -37,7 +37,7 @@ pub fn remove(
 ) -> Result<HashSet<ObjectId>> {
     let verb = "removing a workspace";
     // No process takes it for a known one meanwhile.
-    let _known = AddingLock::acquire(home)?;
+    let adding = AddingLock::acquire(home)?;
     let mut timeline = Timeline::open(home, workspace.clone(), policy.clone())?;
     let locked = timeline.lock_within(verb, wait)?;
     let catalog = &*locked.catalog;
@@ -54,13 +54,22 @@ pub fn remove(
             return Err(Error::new(Code::Conflict, text).hint("try again"));
         }
     }
-    identity::forget(home, &workspace.id)?;
-    let away = home.path().join(format!("{REMOVED}{}", workspace.id));
-    std::fs::rename(&workspace.dir, &away).at("removing", &workspace.dir)?;
+    remove_records(home, workspace, &adding)?;
     drop(locked);
-    clear(&away)?;
     tracing::info!(path = %workspace.path.display(), checkpoints = known.checkpoints.len(), "removed a workspace");
     Ok(known.checkpoints.iter().map(|one| one.id).collect())
+}
+
+/// Removes the records of a workspace that has no checkpoints any more.
+///
+/// # Errors
+/// Those of writing.
+pub(super) fn remove_records(home: &Home, workspace: &Workspace, _lock: &AddingLock) -> Result<()> {
+    identity::forget(home, &workspace.id)?;
+    let away = home.path().join(format!("{REMOVED}{}", workspace.id));
+    // In one step: half a directory of records would be a history without an owner.
+    std::fs::rename(&workspace.dir, &away).at("removing", &workspace.dir)?;
+    clear(&away)
 }
 
 /// Removes what a killed removal has left.

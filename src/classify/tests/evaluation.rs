@@ -60,6 +60,7 @@ pub(crate) fn policy() -> Policy {
         opaque: Opaque::Checkpoint,
         watching: crate::model::policy::Watching::None,
         durability: crate::model::policy::Durability::Power,
+        backup: crate::model::policy::Backup::Skip,
         deadline: std::time::Duration::from_secs(3),
         secrets: Secrets::OnTarget,
         exclude: Vec::new(),

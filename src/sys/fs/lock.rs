@@ -2,9 +2,9 @@
 //!
 //! Lock order: workspace before store, never the reverse. The file's text (pid, start time, verb) is for messages only.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -91,6 +91,13 @@ impl FileLock {
     /// Tells whether the last exclusive holder before was the one that held `earlier`.
     pub fn follows(&self, earlier: &Held) -> bool {
         !earlier.0.is_empty() && self.texts.0 == earlier.0
+    }
+
+    /// Returns true if the locked file is still the one at its path: another one there would be locked by others.
+    pub fn stands(&self) -> bool {
+        let node = |facts: Metadata| (facts.dev(), facts.ino());
+        let here = self._file.metadata().map(node).ok(); // one that cannot be looked at does not stand
+        here.is_some() && here == self.path.metadata().map(node).ok() // as above
     }
 
     /// Returns a mark of this holding. A later holder compares it, to know that nobody held the lock in between.

@@ -1,0 +1,299 @@
+//! Moves piton's home to another directory.
+//!
+//! At its old place a symbolic link to the new one stays, so that clients, hooks and `PITON_HOME` need no change. The link
+//! and the directory change places in one step. On one file system the directory itself goes; else a whole, durable copy
+//! is made first, while the locks of all workspaces and of the store are held.
+//!
+//! *Invariant:* killed at any point, the old path leads to a whole home. Killed after the step, the old content is left
+//! beside it, and the next look at the store removes it.
+
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::clear::refuse_at_work;
+use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::identity::AddingLock;
+use crate::checkpoint::records::lock::WorkspaceLock;
+use crate::checkpoint::records::workspace::Workspace;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::sys::fs::dir::Dir;
+use crate::sys::fs::durable::{replace_file, sync_dir};
+use crate::sys::fs::lock::{FileLock, Mode};
+use crate::sys::fs::space::DiskSpace;
+use crate::sys::mount::foreign;
+
+/// The longest wait for a process that is at work in the store.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The note in a home that was copied: where the old content was left.
+const NOTE: &str = "moved-from";
+
+/// A move, as it is planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// The present directory.
+    pub from: PathBuf,
+    /// The new one.
+    pub to: PathBuf,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// True if the files have to be copied to another file system.
+    pub is_copy: bool,
+}
+
+fn refused(text: &str, path: &Path, hint: &str) -> Error {
+    Error::new(Code::Conflict, text).path(path).hint(hint)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+impl Relocation {
+    /// Plans the move of a home to a directory that does not exist, or is empty.
+    ///
+    /// # Errors
+    /// `conflict` where it would not be safe; `disk-full`; I/O errors.
+    pub fn plan(home: &Home, to: &Path) -> Result<Relocation> {
+        let name = to.file_name().ok_or_else(|| refused("this is no new place", to, "name a new directory"))?;
+        let above = to.parent().unwrap_or(Path::new("/"));
+        let above = above.canonicalize().at("resolving", above)?;
+        let (from, to) = (home.path().to_owned(), above.join(name));
+        if to.starts_with(&from) || from.starts_with(&to) {
+            return Err(refused("one of both directories lies in the other", &to, "name a directory beside it"));
+        }
+        let known = Workspace::known(home)?;
+        if let Some(around) = known.iter().find(|workspace| to.starts_with(&workspace.path)) {
+            let hint = "name a directory outside of all projects";
+            return Err(refused("the store must not lie in a workspace", &around.path, hint));
+        }
+        if let Some(kind) = foreign(&above)? {
+            let text = format!("locks and syncs do not surely hold on a file system of another machine ({kind})");
+            return Err(refused(&text, &above, "name a directory of this machine"));
+        }
+        let is_left = to.read_link().is_ok_and(|link| link == to);
+        let is_free =
+            is_left || to.symlink_metadata().is_err() || to.read_dir().is_ok_and(|mut dir| dir.next().is_none());
+        if !is_free {
+            return Err(refused(
+                "something is there already",
+                &to,
+                "name a directory that does not exist, or is empty",
+            ));
+        }
+        known.iter().try_for_each(refuse_at_work)?;
+        // The link comes to lie where the home is now.
+        let device = |path: &Path| path.metadata().map(|facts| facts.dev()).at("looking at", path);
+        let is_copy = device(&above)? != device(&from)?;
+        let bytes = weight(&from)?;
+        let space = DiskSpace::at(&above)?;
+        if is_copy && space.free < bytes.saturating_add(space.floor()) {
+            let text = format!("the copy needs {} MB", bytes / 1_000_000);
+            return Err(Error::new(Code::DiskFull, text)
+                .path(&above)
+                .hint("free some space there, or prune the store first"));
+        }
+        Ok(Relocation { from, to, bytes, is_copy })
+    }
+
+    /// Moves it, and returns the home at its new place.
+    ///
+    /// # Errors
+    /// `conflict` if somebody is at work; `store-locked`; I/O errors. Before the last step the home is where it was.
+    pub fn carry_out(&self, home: &Home) -> Result<Home> {
+        let _adding = AddingLock::acquire(home)?;
+        let known = Workspace::known(home)?;
+        let mut locks = Vec::new();
+        for workspace in &known {
+            refuse_at_work(workspace)?;
+            // Renamed files keep their locks; those of copied ones would be lost.
+            if self.is_copy {
+                locks.push(WorkspaceLock::acquire(&workspace.dir, "moving the store", PATIENCE)?);
+            }
+        }
+        let _store = FileLock::acquire(&self.from.join("store.lock"), Mode::Exclusive, "moving the store", PATIENCE)?;
+        free_place(&self.to)?;
+        if self.is_copy { self.copy() } else { self.rename() }?;
+        let moved = Home::at(&self.to)?;
+        sweep(&moved)?;
+        Ok(moved)
+    }
+
+    /// Has the directory and a link to its new place change places.
+    fn rename(&self) -> Result<()> {
+        symlink(&self.to, &self.to).at("making the link", &self.to)?;
+        let exchanged = exchange(&self.from, &self.to);
+        if exchanged.is_err() {
+            // Only the link is there; the next try removes it too.
+            let _ = std::fs::remove_file(&self.to);
+        }
+        exchanged
+    }
+
+    fn copy(&self) -> Result<()> {
+        let (aside, left) = (beside(&self.to, ".piton-moving"), beside(&self.from, ".piton-moved"));
+        remove(&aside)?;
+        remove(&left)?;
+        copy_dir(&self.from, &aside)?;
+        replace_file(&aside.join(NOTE), left.as_os_str().as_bytes())?;
+        std::fs::rename(&aside, &self.to).at("renaming", &aside)?;
+        sync_dir(self.to.parent().unwrap_or(Path::new("/")))?;
+        symlink(&self.to, &left).at("making the link", &left)?;
+        exchange(&self.from, &left)
+    }
+}
+
+/// Removes what a move has left at the old place: the content of which a copy is in use.
+///
+/// # Errors
+/// When it cannot be removed.
+pub fn sweep(home: &Home) -> Result<()> {
+    use std::os::unix::ffi::OsStringExt;
+    let note = home.path().join(NOTE);
+    let Ok(left) = std::fs::read(&note) else { return Ok(()) };
+    let left = PathBuf::from(std::ffi::OsString::from_vec(left));
+    // Only what a move has put aside, never a home in use.
+    if left.as_os_str().as_bytes().ends_with(b".piton-moved") && !home.path().starts_with(&left) {
+        remove(&left)?;
+    }
+    std::fs::remove_file(&note).at("removing", &note)
+}
+
+/// Makes room for the new home: an empty directory, or the link of a killed move, goes.
+fn free_place(to: &Path) -> Result<()> {
+    match to.symlink_metadata() {
+        Ok(facts) if facts.is_dir() => std::fs::remove_dir(to).at("removing the empty directory", to),
+        Ok(facts) if facts.is_symlink() => std::fs::remove_file(to).at("removing", to),
+        _ => Ok(()),
+    }
+}
+
+/// Has two names of one file system change places.
+fn exchange(one: &Path, other: &Path) -> Result<()> {
+    let above = |path: &Path| Dir::open_root(path.parent().unwrap_or(Path::new("/")));
+    let name = |path: &Path| path.file_name().unwrap_or_default().as_bytes().to_vec();
+    if !above(one)?.exchange(&name(one), &above(other)?, &name(other))? {
+        let hint = "move it by hand while nothing runs, and set PITON_HOME";
+        return Err(refused("this file system cannot have two names change places in one step", one, hint));
+    }
+    for path in [one, other] {
+        sync_dir(path.parent().unwrap_or(Path::new("/")))?;
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match path.symlink_metadata() {
+        Ok(facts) if facts.is_dir() => std::fs::remove_dir_all(path).at("removing", path),
+        Ok(_) => std::fs::remove_file(path).at("removing", path),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Returns the bytes of all files below a directory.
+fn weight(dir: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir).at("listing", dir)? {
+        let entry = entry.at("listing", dir)?;
+        let facts = entry.metadata().at("looking at", entry.path())?;
+        bytes += if facts.is_dir() { weight(&entry.path())? } else { facts.len() };
+    }
+    Ok(bytes)
+}
+
+/// Copies directories, files and links, durably and with their times. Sockets and the like are made anew by their owners.
+fn copy_dir(from: &Path, to: &Path) -> Result<()> {
+    std::fs::DirBuilder::new().mode(0o700).create(to).at("creating the directory", to)?;
+    for entry in std::fs::read_dir(from).at("listing", from)? {
+        let entry = entry.at("listing", from)?;
+        let (path, copy) = (entry.path(), to.join(entry.file_name()));
+        let facts = entry.metadata().at("looking at", &path)?;
+        if facts.is_dir() {
+            copy_dir(&path, &copy)?;
+        } else if facts.is_symlink() {
+            symlink(path.read_link().at("reading the link", &path)?, &copy).at("making the link", &copy)?;
+        } else if facts.is_file() {
+            let mut source = File::open(&path).at("opening", &path)?;
+            let mut options = File::options();
+            let mut target = options.write(true).create_new(true).mode(0o600).open(&copy).at("creating", &copy)?;
+            std::io::copy(&mut source, &mut target).at("copying to", &copy)?;
+            target.set_permissions(facts.permissions()).at("setting the mode of", &copy)?;
+            let modified = facts.modified().at("looking at", &path)?;
+            target.set_modified(modified).and_then(|()| target.sync_all()).at("syncing", &copy)?;
+        }
+    }
+    let permissions = from.metadata().at("looking at", from)?.permissions();
+    std::fs::set_permissions(to, permissions).at("setting the mode of", to)?;
+    sync_dir(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home(root: &Path) -> (Home, Workspace) {
+        let home = Home::at(&root.join("home")).unwrap();
+        std::fs::create_dir_all(root.join("work")).unwrap();
+        let workspace = Workspace::open(&home, &root.join("work")).unwrap();
+        std::fs::write(home.path().join("store.lock"), "").unwrap();
+        (home, workspace)
+    }
+
+    #[test]
+    fn the_old_path_leads_to_the_new_place_and_nothing_is_left() {
+        for is_copy in [false, true] {
+            let scratch = tempfile::tempdir().unwrap();
+            let root = scratch.path().canonicalize().unwrap();
+            let (home, workspace) = home(&root);
+            let old = home.path().to_owned();
+            let plan = Relocation::plan(&home, &root.join("new")).unwrap();
+            assert!(!plan.is_copy && plan.bytes > 0);
+            let moved = Relocation { is_copy, ..plan }.carry_out(&home).unwrap();
+            assert_eq!(moved.path(), root.join("new"));
+            assert_eq!(old.read_link().unwrap(), root.join("new"));
+            let found = Workspace::open(&Home::at(&old).unwrap(), &root.join("work")).unwrap();
+            assert_eq!(
+                (found.id, found.dir),
+                (workspace.id, root.join("new/workspaces").join(workspace.dir.file_name().unwrap()))
+            );
+            let mut left: Vec<_> = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            left.sort();
+            assert_eq!(left, ["home", "new", "work"]);
+            assert!(!root.join("new").join(NOTE).exists());
+            // And once more, from there.
+            let again = Relocation::plan(&moved, &root.join("newer")).unwrap().carry_out(&moved).unwrap();
+            assert_eq!(Home::at(&old).unwrap(), again);
+        }
+    }
+
+    #[test]
+    fn unsafe_places_are_refused_and_killed_moves_are_tidied_up() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        let (home, _) = home(&root);
+        std::fs::create_dir(root.join("full")).unwrap();
+        std::fs::write(root.join("full/a"), "").unwrap();
+        for place in ["home/in", "work/in", "full", "/proc/piton"] {
+            let refused = Relocation::plan(&home, &root.join(place)).unwrap_err();
+            assert_eq!(refused.code(), Code::Conflict, "{place}");
+        }
+        // Killed before the step: a link to itself, half a copy, a link for the old place.
+        let new = root.join("new");
+        symlink(&new, &new).unwrap();
+        std::fs::create_dir(root.join("new.piton-moving")).unwrap();
+        symlink("nowhere", root.join("home.piton-moved")).unwrap();
+        let plan = Relocation { is_copy: true, ..Relocation::plan(&home, &new).unwrap() };
+        let moved = plan.carry_out(&home).unwrap();
+        assert!(new.join("workspaces").is_dir() && !root.join("new.piton-moving").exists());
+        // Killed after the step: the old content is left.
+        std::fs::create_dir(root.join("home.piton-moved")).unwrap();
+        std::fs::write(new.join(NOTE), root.join("home.piton-moved").as_os_str().as_bytes()).unwrap();
+        sweep(&moved).unwrap();
+        assert!(!root.join("home.piton-moved").exists() && !new.join(NOTE).exists());
+    }
+}

@@ -1,0 +1,96 @@
+//! `piton store clear`: whole histories go.
+
+use crate::checkpoint::upkeep::clear::{clear as clear_history, refuse_at_work};
+use crate::checkpoint::upkeep::orphans::sweep;
+use crate::checkpoint::upkeep::prune::keep_up;
+use crate::checkpoint::upkeep::survey::{Survey, SurveyedWorkspace};
+use crate::cli::confirm::agreed;
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use crate::cli::print;
+use crate::error::{Code, Error, Result};
+use crate::model::policy::Policy;
+use crate::model::text::{bytes, count};
+use crate::protocol::{ClearDocument, ClearItem};
+use crate::store::Upkept;
+use crate::sys::interrupt::Flow;
+
+/// Removes the history of the named workspace, or all.
+///
+/// # Errors
+/// `conflict` if somebody is at work in one of them; `workspace-gone` if there is no such history.
+pub(super) fn clear(context: &Context, policy: &Policy, yes: bool) -> Result<Exit> {
+    sweep(&context.home)?;
+    let survey = Survey::of(&context.home, policy)?;
+    let chosen = chosen(context, &survey)?;
+    if chosen.is_empty() {
+        match context.json {
+            true => print::json_as_declared(&ClearDocument::default())?,
+            false => print::data("There is no history.\n")?,
+        }
+        return Ok(Exit::Nothing);
+    }
+    chosen.iter().try_for_each(|one| refuse_at_work(&one.workspace))?;
+    if !context.json {
+        print::data(&preview(&chosen))?;
+    }
+    if !yes {
+        if context.json {
+            print::json_as_declared(&document(&chosen, 0, None))?;
+            return Ok(Exit::Refused);
+        }
+        if let Some(exit) = agreed("Clear") {
+            return Ok(exit);
+        }
+    }
+    let mut checkpoints = 0;
+    for one in &chosen {
+        checkpoints += clear_history(&context.home, &one.workspace, policy)?;
+    }
+    let upkept = keep_up(&context.home, &|| Flow::Continue)?;
+    if context.json {
+        print::json_as_declared(&document(&chosen, chosen.len(), Some(&upkept)))?;
+    } else {
+        let freed = bytes(upkept.freed.saturating_sub(upkept.written));
+        print::data(&format!("Cleared {}. Freed {freed}.\n", count(checkpoints, "checkpoint")))?;
+        if let Some(left) = &upkept.left {
+            print::data(&format!("The rest is left for the next time: {left}.\n"))?;
+        }
+    }
+    Ok(if upkept.left.is_some() { Exit::Part } else { Exit::Done })
+}
+
+fn chosen<'s>(context: &Context, survey: &'s Survey) -> Result<Vec<&'s SurveyedWorkspace>> {
+    if context.named_workspace().is_none() {
+        return Ok(survey.workspaces.iter().collect());
+    }
+    let unknown = || {
+        Error::new(Code::WorkspaceGone, "piton has no history of this directory").hint("`piton store list` lists all")
+    };
+    let named = context.known_workspace()?.ok_or_else(unknown)?;
+    Ok(survey.workspaces.iter().filter(|one| one.workspace.id == named.id).collect())
+}
+
+fn preview(chosen: &[&SurveyedWorkspace]) -> String {
+    let mut text = "Nothing brings these histories back; the files of the workspaces stay as they are:\n".to_owned();
+    for one in chosen {
+        let own = one.own.map(|own| format!(", {}", bytes(own))).unwrap_or_default();
+        let path = print::path(&one.workspace.path);
+        add_line!(text, "  {path}: {}{own}", count(one.checkpoints, "checkpoint"));
+    }
+    text
+}
+
+fn document(chosen: &[&SurveyedWorkspace], cleared: usize, upkept: Option<&Upkept>) -> ClearDocument {
+    let item = |(at, one): (usize, &&SurveyedWorkspace)| ClearItem {
+        path: one.workspace.path.to_string_lossy().into_owned(),
+        checkpoints: one.checkpoints,
+        own: one.own,
+        cleared: at < cleared,
+    };
+    ClearDocument {
+        workspaces: chosen.iter().enumerate().map(item).collect(),
+        freed: upkept.map_or(0, |upkept| upkept.freed.saturating_sub(upkept.written)),
+        left: upkept.and_then(|upkept| upkept.left.clone()),
+    }
+}

@@ -1,0 +1,308 @@
+//! piton's home as a whole: directories that move, go and come back, histories that are cleared, and the store's place.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::support::{Lab, Output, Sidecar, code, git, id_of, not_allowed};
+
+/// The workspace of a directory, as `store list` has it.
+fn stored(lab: &Lab, path: &Path) -> Value {
+    let list = lab.piton_in(&lab.root(), &["store", "list", "--json"]).json();
+    let all = list["workspaces"].as_array().unwrap().clone();
+    all.into_iter().find(|one| one["path"] == path.to_str().unwrap()).unwrap_or_else(|| panic!("{list}"))
+}
+
+fn standing(lab: &Lab, path: &Path) -> String {
+    stored(lab, path)["standing"].as_str().unwrap().to_owned()
+}
+
+fn take_in(lab: &Lab, dir: &Path, label: &str) -> Value {
+    let output = lab.piton_in(dir, &["checkpoint", label, "--json"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    output.json()["checkpoint"].clone()
+}
+
+fn listed(lab: &Lab, dir: &Path) -> Vec<u64> {
+    let list = lab.piton_in(dir, &["list", "--json"]).json();
+    list["checkpoints"].as_array().unwrap().iter().map(|row| row["n"].as_u64().unwrap()).collect()
+}
+
+fn id_at(lab: &Lab, dir: &Path) -> Value {
+    lab.piton_in(dir, &["status", "--json"]).json()["workspace"]["id"].clone()
+}
+
+fn run(lab: &Lab, args: &[&str]) -> Output {
+    lab.piton_in(&lab.root(), args)
+}
+
+/// A file system that tells no birth of a directory proves no move.
+fn tells_births(lab: &Lab) -> bool {
+    let tells = lab.root().metadata().unwrap().created().is_ok();
+    if !tells {
+        not_allowed("the birth of a directory");
+    }
+    tells
+}
+
+#[test]
+fn a_renamed_project_keeps_its_history() {
+    let lab = Lab::new();
+    if !tells_births(&lab) {
+        return;
+    }
+    lab.write("a", "1");
+    assert_eq!(lab.take("first"), 1);
+    let new = lab.root().join("renamed");
+    // A sidecar that is still open at the old place records nothing there any more.
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"id": 1, "type": "checkpoint.create", "label": "held"}));
+    std::fs::rename(&lab.work, &new).unwrap();
+    assert_eq!(standing(&lab, &lab.work), "moved");
+    assert_eq!(stored(&lab, &lab.work)["moved_to"], new.to_str().unwrap());
+    assert!(run(&lab, &["store", "status"]).stdout.contains("renamed now: `piton adopt "));
+    std::fs::write(new.join("a"), "2").unwrap();
+    assert_eq!(take_in(&lab, &new, "second")["n"], 3);
+    assert_eq!(listed(&lab, &new), [3, 2, 1]);
+    let status = lab.piton_in(&new, &["status"]);
+    assert!(status.stdout.contains("its history went with it"), "{status:?}");
+    assert_eq!((standing(&lab, &new), stored(&lab, &new)["was"].as_str()), ("live".into(), lab.work.to_str()));
+    std::fs::create_dir(&lab.work).unwrap();
+    let refused = sidecar.ask(json!({"id": 2, "type": "checkpoint.create", "label": "into the wrong history"}));
+    assert_eq!(code(&refused), "workspace-gone", "{refused}");
+    sidecar.finish();
+    // The directory that is at the old place now is another one.
+    lab.write("b", "1");
+    assert_eq!(lab.take("other"), 1);
+    assert_eq!(listed(&lab, &new), [3, 2, 1]);
+    let restored = lab.piton_in(&new, &["restore", "1", "--yes"]);
+    assert!(restored.code == 0 && std::fs::read_to_string(new.join("a")).unwrap() == "1", "{restored:?}");
+}
+
+#[test]
+fn a_deleted_project_is_an_orphan_by_proof_alone() {
+    let lab = Lab::new();
+    let deep = lab.root().join("throwaway/clone");
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::write(deep.join("a"), "1").unwrap();
+    take_in(&lab, &deep, "first");
+    let id = id_at(&lab, &deep);
+    assert_eq!(standing(&lab, &deep), "live");
+    std::fs::remove_dir_all(&deep).unwrap();
+    assert_eq!(standing(&lab, &deep), "orphan");
+    // The directory above is another one now: it could be another file system, or another machine.
+    std::fs::rename(lab.root().join("throwaway"), lab.root().join("away")).unwrap();
+    std::fs::create_dir(lab.root().join("throwaway")).unwrap();
+    assert_eq!(standing(&lab, &deep), "unknown");
+    std::fs::remove_dir(lab.root().join("throwaway")).unwrap();
+    assert_eq!(standing(&lab, &deep), "orphan", "with the directory above it");
+    // Made anew at its place it is the same workspace; a copy and a worktree are others.
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::write(deep.join("a"), "2").unwrap();
+    assert_eq!(standing(&lab, &deep), "live");
+    assert_eq!((take_in(&lab, &deep, "second")["n"].clone(), id_at(&lab, &deep)), (json!(2), id.clone()));
+    let copy = lab.root().join("copy");
+    assert!(Command::new("cp").arg("-a").args([&deep, &copy]).status().unwrap().success());
+    take_in(&lab, &copy, "copied");
+    assert_ne!(id_at(&lab, &copy), id);
+    lab.write("a", "1");
+    if git(&lab, &["init", "-q"]).is_some() {
+        git(&lab, &["add", "a"]);
+        git(&lab, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]);
+        let worktree = lab.root().join("worktree");
+        git(&lab, &["worktree", "add", "-q", worktree.to_str().unwrap()]);
+        lab.take("main");
+        take_in(&lab, &worktree, "linked");
+        assert_ne!(id_at(&lab, &worktree), id_at(&lab, &lab.work));
+        std::fs::remove_dir_all(&worktree).unwrap();
+        assert_eq!(standing(&lab, &worktree), "orphan");
+    }
+}
+
+#[test]
+fn without_its_mount_nothing_is_an_orphan() {
+    let lab = Lab::new();
+    let point = lab.root().join("disk");
+    std::fs::create_dir(&point).unwrap();
+    let mount = |args: &[&str]| {
+        let ran = Command::new("mount").args(args).arg(&point).output();
+        ran.is_ok_and(|ran| ran.status.success())
+    };
+    if !mount(&["-t", "tmpfs", "none"]) {
+        not_allowed("mounting");
+        return;
+    }
+    let unmount = || assert!(Command::new("umount").arg(&point).status().unwrap().success());
+    let (project, inner) = (point.clone(), point.join("project"));
+    std::fs::create_dir(&inner).unwrap();
+    for dir in [&inner, &project] {
+        std::fs::write(dir.join("a"), "1").unwrap();
+        take_in(&lab, dir, "first");
+        assert_eq!(standing(&lab, dir), "live");
+    }
+    unmount();
+    assert_eq!((standing(&lab, &inner), standing(&lab, &project)), ("unmounted".into(), "unmounted".into()));
+    // Another disk at the same place proves nothing of the first one.
+    assert!(mount(&["-t", "tmpfs", "other"]));
+    let another = standing(&lab, &inner);
+    unmount();
+    assert_eq!(another, "unknown");
+}
+
+#[test]
+fn a_copied_project_adopts_the_history_and_keeps_its_own_beside() {
+    let lab = Lab::new();
+    for n in 1..=2 {
+        lab.write("a", n.to_string());
+        lab.take(&format!("state {n}"));
+    }
+    let first = id_of(&lab, 1);
+    // As a move to another disk does it.
+    let new = lab.root().join("new");
+    assert!(Command::new("cp").arg("-a").args([&lab.work, &new]).status().unwrap().success());
+    std::fs::remove_dir_all(&lab.work).unwrap();
+    let own = take_in(&lab, &new, "own")["id"].as_str().unwrap().to_owned();
+    let (old, to) = (lab.work.to_str().unwrap(), new.to_str().unwrap());
+    let asked = run(&lab, &["adopt", old, to, "--json"]);
+    assert_eq!((asked.code, &asked.json()["done"], &asked.json()["beside"]), (5, &json!(false), &json!(1)));
+    assert_eq!(listed(&lab, &new), [1], "nothing is done without a yes");
+    let done = run(&lab, &["adopt", old, to, "--yes"]);
+    assert!(
+        done.code == 0 && done.stdout.contains("(2 checkpoints) goes to") && done.stdout.contains("--undo"),
+        "{done:?}"
+    );
+    assert_eq!(listed(&lab, &new), [2, 1]);
+    for id in [&first, &own] {
+        let shown = lab.piton_in(&new, &["show", id, "--json"]);
+        assert_eq!((shown.code, shown.json()["id"].as_str()), (0, Some(id.as_str())), "{shown:?}");
+    }
+    std::fs::write(new.join("a"), "lost").unwrap();
+    assert_eq!(lab.piton_in(&new, &["restore", &own, "--yes"]).code, 0);
+    assert_eq!(std::fs::read_to_string(new.join("a")).unwrap(), "2");
+    assert_eq!(lab.piton_in(&new, &["doctor", "--refs"]).code, 0);
+    let list = run(&lab, &["store", "list", "--json"]).json();
+    assert_eq!(list["workspaces"].as_array().unwrap().len(), 1, "{list}");
+    // And back.
+    assert_eq!(run(&lab, &["adopt", "--undo", to, "--yes"]).code, 0);
+    std::fs::create_dir(&lab.work).unwrap();
+    assert_eq!(listed(&lab, &lab.work).len(), 3);
+    assert_eq!(run(&lab, &["adopt", lab.home.to_str().unwrap(), to]).code, 3);
+}
+
+#[test]
+fn a_directory_that_became_a_workspace_by_accident_joins_the_one_above() {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    lab.write("sub/package.json", "{}");
+    let sub = lab.work.join("sub");
+    let own = take_in(&lab, &sub, "by accident")["id"].as_str().unwrap().to_owned();
+    assert_eq!(lab.take("whole"), 1);
+    let joined = run(&lab, &["adopt", sub.to_str().unwrap(), lab.work.to_str().unwrap(), "--yes", "--json"]);
+    assert_eq!((joined.code, &joined.json()["change"]), (0, &json!("joins")));
+    std::fs::write(sub.join("b"), "2").unwrap();
+    assert_eq!(take_in(&lab, &sub, "from below")["n"], 2);
+    assert_eq!(listed(&lab, &lab.work), [2, 1]);
+    assert_eq!(stored(&lab, &sub)["part_of"], lab.work.to_str().unwrap());
+    let shown = lab.piton(&["--workspace", sub.to_str().unwrap(), "show", &own]);
+    assert_eq!(shown.code, 0, "{shown:?}");
+    assert_eq!(run(&lab, &["adopt", "--undo", sub.to_str().unwrap(), "--yes"]).code, 0);
+    assert_eq!(listed(&lab, &sub), [1]);
+    assert_eq!(run(&lab, &["adopt", "--undo", sub.to_str().unwrap(), "--yes"]).code, 5);
+}
+
+#[test]
+fn the_store_says_what_it_holds() {
+    let lab = Lab::new();
+    assert_eq!(run(&lab, &["store", "list"]).code, 3);
+    lab.write("a", "1");
+    lab.take("first");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"id": 1, "type": "run.start", "run": "r1", "client": {"name": "tester"}}));
+    let one = stored(&lab, &lab.work);
+    assert_eq!((&one["guarded"], &one["checkpoints"], &one["standing"]), (&json!(true), &json!(1), &json!("live")));
+    let refused = run(&lab, &["store", "clear", "--yes", "--json"]);
+    assert_eq!((refused.code, refused.error().as_str()), (5, "conflict"), "{refused:?}");
+    let refused = run(&lab, &["store", "move", "elsewhere", "--yes", "--json"]);
+    assert_eq!((refused.code, refused.error().as_str()), (5, "conflict"), "{refused:?}");
+    sidecar.finish();
+    let status = run(&lab, &["store", "status", "--json"]).json();
+    assert_eq!((&status["cap"], &status["workspaces"][0]["guarded"]), (&json!(2_048_000_000u64), &json!(false)));
+    assert!(status["loose"].as_u64().unwrap() + status["packs"].as_u64().unwrap() > 0, "{status}");
+    let text = run(&lab, &["store", "status"]).stdout;
+    assert!(text.contains("1 live") && text.contains("1 checkpoint"), "{text}");
+}
+
+#[test]
+fn cleared_histories_are_gone_and_explained() {
+    let lab = Lab::new();
+    let other = lab.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("b"), "1").unwrap();
+    lab.write("a", "1");
+    lab.take("first");
+    let (first, second) = (id_of(&lab, 1), take_in(&lab, &other, "other")["id"].as_str().unwrap().to_owned());
+    let work = lab.work.to_str().unwrap();
+    let asked = run(&lab, &["store", "clear", "--workspace", work, "--json"]);
+    assert_eq!((asked.code, &asked.json()["workspaces"][0]["cleared"]), (5, &json!(false)));
+    assert_eq!(run(&lab, &["store", "clear", "--workspace", "/none", "--yes"]).code, 3);
+    let done = run(&lab, &["store", "clear", "--workspace", work, "--yes"]);
+    assert!(done.code == 0 && done.stdout.contains("Cleared 1 checkpoint."), "{done:?}");
+    assert_eq!(lab.read("a"), "1", "the files stay");
+    let gone = lab.piton_in(&other, &["show", &first]);
+    assert!(gone.code == 3 && gone.stderr.contains("by `piton store clear`"), "{gone:?}");
+    assert_eq!(lab.piton_in(&other, &["show", &second]).code, 0);
+    assert_eq!(lab.take("begins anew"), 1);
+    let done = run(&lab, &["store", "clear", "--yes", "--json"]);
+    assert_eq!((done.code, done.json()["workspaces"].as_array().unwrap().len()), (0, 2), "{done:?}");
+    assert_eq!(run(&lab, &["store", "clear", "--yes"]).code, 3);
+    assert_eq!(lab.piton_in(&other, &["show", &second]).code, 3);
+    if let Some(text) = lab.store_git(&["fsck", "--full", "--no-dangling"]) {
+        assert!(!text.contains("missing") && !text.contains("error"), "{text}");
+    }
+}
+
+#[test]
+fn the_store_moves_and_everything_finds_it() {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    lab.take("first");
+    let (old, new) = (lab.home.join("piton"), lab.root().join("big/store"));
+    std::fs::create_dir(lab.root().join("big")).unwrap();
+    let asked = run(&lab, &["store", "move", new.to_str().unwrap(), "--json"]);
+    assert_eq!((asked.code, &asked.json()["moved"]), (5, &json!(false)));
+    let started = run(&lab, &["daemon", "start"]);
+    assert_eq!(started.code, 0, "{started:?}");
+    assert_eq!(run(&lab, &["store", "move", new.to_str().unwrap(), "--yes"]).code, 5, "the daemon runs");
+    assert_eq!(run(&lab, &["daemon", "stop"]).code, 0);
+    let done = run(&lab, &["store", "move", new.to_str().unwrap(), "--yes"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(old.read_link().unwrap(), new);
+    assert_eq!(listed(&lab, &lab.work), [1]);
+    lab.write("a", "2");
+    assert_eq!(lab.take("second"), 2);
+    assert!(new.join("store.git").is_dir());
+    assert_eq!(lab.piton(&["doctor", "--refs"]).code, 0);
+}
+
+#[test]
+fn a_tag_keeps_the_store_out_of_backups_unless_told_otherwise() {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    lab.take("first");
+    let tag = lab.home.join("piton/CACHEDIR.TAG");
+    let text = std::fs::read_to_string(&tag).unwrap();
+    assert!(text.starts_with("Signature: 8a477f597d28d172789f06886806bc55\n"), "{text}");
+    lab.set("backup: include\n");
+    assert_eq!(run(&lab, &["store", "status"]).code, 0);
+    assert!(!tag.exists());
+    lab.set("");
+    assert_eq!(run(&lab, &["store", "status"]).code, 0);
+    assert!(tag.exists());
+    // From the beginning.
+    let lab = Lab::new();
+    lab.set("backup: include\n");
+    lab.write("a", "1");
+    lab.take("first");
+    assert!(!lab.home.join("piton/CACHEDIR.TAG").exists());
+}
