@@ -218,9 +218,10 @@ fn the_store_says_what_it_holds() {
     lab.write("a", "1");
     lab.take("first");
     let mut sidecar = Sidecar::start(&lab, &[]);
-    sidecar.ask(json!({"id": 1, "type": "run.start", "run": "r1", "client": {"name": "tester"}}));
+    sidecar.ask(json!({"id": 1, "type": "run.start", "run": "r1", "client": "tester"}));
     let one = stored(&lab, &lab.work);
     assert_eq!((&one["guarded"], &one["checkpoints"], &one["standing"]), (&json!(true), &json!(1), &json!("live")));
+    assert_eq!((&one["clients"], &one["runs"]), (&json!(["tester"]), &json!(1)));
     let refused = run(&lab, &["store", "clear", "--yes", "--json"]);
     assert_eq!((refused.code, refused.error().as_str()), (5, "conflict"), "{refused:?}");
     let refused = run(&lab, &["store", "move", "elsewhere", "--yes", "--json"]);
@@ -230,7 +231,7 @@ fn the_store_says_what_it_holds() {
     assert_eq!((&status["cap"], &status["workspaces"][0]["guarded"]), (&json!(2_048_000_000u64), &json!(false)));
     assert!(status["loose"].as_u64().unwrap() + status["packs"].as_u64().unwrap() > 0, "{status}");
     let text = run(&lab, &["store", "status"]).stdout;
-    assert!(text.contains("1 live") && text.contains("1 checkpoint"), "{text}");
+    assert!(text.contains("1 live") && text.contains("2 checkpoints") && text.contains("tester"), "{text}");
 }
 
 #[test]

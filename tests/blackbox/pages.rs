@@ -14,21 +14,22 @@ use piton::model::cost::Cost;
 use piton::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, Severity};
 use piton::model::policy::Guard;
 use piton::protocol::{
-    After, AfterReply, BaselineStatus, Before, BeforeReply, BranchItem, BranchOrigin, BranchType, ChangedLists,
-    CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus, CheckpointType, Chosen, ChosenItem,
-    ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClientItem, ClientsDocument, CodonEnd, CodonReply,
-    CodonStart, CodonStartReply, Create, CreateReply, DaemonDocument, Diff, DiffReply, DoctorDocument, DoctorRow,
-    EmptyReply, ErrorBody, ExportDocument, FailedNotice, FetchDocument, FindDocument, Greeting, GreetingType, Hello,
-    HelloReply, InstallDocument, InstallItem, InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List,
-    ListItem, ListQuery, ListReply, LowDiskNotice, MendBlock, NoStep, NotHeld, OffDocument, OnDocument, OpenReply,
-    OperationKind, OriginBlock, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, PruneDocument, PruneItem,
-    PushDocument, RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply,
-    Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply,
-    RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem,
-    SettingsDocument, SettledNotice, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
-    ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step,
-    StepBlock, StopDocument, StoreCapNotice, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument,
-    Turn, TurnEndReply, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord,
+    AdoptDocument, After, AfterReply, BaselineStatus, Before, BeforeReply, BranchItem, BranchOrigin, BranchType,
+    ChangedLists, CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus, CheckpointType, Chosen,
+    ChosenItem, ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClearDocument, ClearItem, ClientItem,
+    ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, Create, CreateReply, DaemonDocument, Diff,
+    DiffReply, DoctorDocument, DoctorRow, EmptyReply, ErrorBody, ExportDocument, FailedNotice, FetchDocument,
+    FindDocument, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem, InstallOutcome, Interrupted,
+    InterruptedNotice, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice, MendBlock, MoveDocument,
+    NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock, PastEffect, PathItem, PlanLists,
+    PresenceWord, PreviewReply, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef,
+    ReloadReply, RemoteItem, RemoteListDocument, RestoreReply, Rollback, RollbackCompleted, RollbackProgress,
+    RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork, RunItem, RunLast, RunListReply,
+    RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument, SettledNotice, ShellBefore,
+    Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply, ShownCheckpoint, SkippedSort, StatBlock,
+    StatusDocument, StatusFacts, StatusLast, StatusReply, Step, StepBlock, StopDocument, StoreCapNotice, StoreDocument,
+    StoreListDocument, StoredWorkspace, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn,
+    TurnEndReply, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord,
     WatchingBlock, WatchingQuery, WithheldItem, Word, WorkspaceBlock,
 };
 use serde::Serialize;
@@ -643,6 +644,39 @@ fn documents() -> Vec<Example> {
         left: o(),
         faults: words(),
     };
+    let stored = StoredWorkspace {
+        id: s(),
+        path: s(),
+        since: s(),
+        clients: words(),
+        runs: 1,
+        checkpoints: 1,
+        fetched: 1,
+        own: Some(1),
+        shared: Some(1),
+        touched: o(),
+        guarded: true,
+        standing: s(),
+        reason: s(),
+        moved_to: o(),
+        was: o(),
+        part_of: o(),
+    };
+    let store = StoreDocument {
+        home: s(),
+        stored: Some(1),
+        shared: Some(1),
+        counted: o(),
+        cap: 1,
+        over: 1,
+        packs: 1,
+        pack_bytes: 1,
+        loose: 1,
+        loose_bytes: 1,
+        workspaces: vec![stored.clone()],
+    };
+    let cleared = ClearItem { path: s(), checkpoints: 1, own: Some(1), cleared: true };
+    let adopt = AdoptDocument { from: s(), to: s(), change: s(), checkpoints: 1, beside: 1, done: true };
     let refused = RefusedRef { name: s(), why: s() };
     let fetch = FetchDocument { new: words(), known: 1, refused: vec![refused.clone()], ok: true };
     let tracked = TrackedBlock { run: s(), patterns: words(), matched: list(), missed: list() };
@@ -676,6 +710,13 @@ fn documents() -> Vec<Example> {
         example("an item of `withheld`", withheld),
         example("`prune`", prune),
         example("a checkpoint of `prune`", pruned),
+        example("`store status`", store),
+        example("`store list`", StoreListDocument { workspaces: vec![stored.clone()] }),
+        example("a workspace of these", stored),
+        example("`store clear`", ClearDocument { workspaces: vec![cleared.clone()], freed: 1, left: o() }),
+        example("a workspace of `store clear`", cleared),
+        example("`store move`", MoveDocument { from: s(), to: s(), bytes: 1, copy: true, moved: true }),
+        example("`adopt`", adopt),
         example("`fetch`", fetch),
         example("an item of its `refused`", refused),
         example("`classify`", ClassifyDocument { command: s(), verdict: classified(), hold: o() }),

@@ -42,11 +42,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::checkpoint::timeline::Timeline;
-    use crate::model::checkpoint::CheckpointKind;
     use crate::checkpoint::Take;
     use crate::checkpoint::catalog::dropped::{Ledger, SoughtCheckpoint};
     use crate::checkpoint::records::marks::WorkMark;
+    use crate::checkpoint::timeline::Timeline;
+    use crate::model::checkpoint::CheckpointKind;
     use crate::sys::interrupt::Flow;
 
     /// Returns true if half a directory of records is left.

@@ -61,7 +61,7 @@ fn text(context: &Context, policy: &Policy, survey: &Survey) -> String {
                 bytes(usage.shared)
             )
         }
-        None => format!("not counted yet, of at most {}; `piton prune --dry-run` counts", bytes(cap)),
+        None => format!("not counted yet, of at most {}; maintenance counts", bytes(cap)),
     };
     let mut by_standing: BTreeMap<&str, u64> = BTreeMap::new();
     survey.workspaces.iter().for_each(|one| *by_standing.entry(one.judged.standing.word()).or_default() += 1);
