@@ -47,7 +47,7 @@ pub(super) fn clear(context: &Context, policy: &Policy, yes: bool) -> Result<Exi
     for one in &chosen {
         checkpoints += clear_history(&context.home, &one.workspace, policy)?;
     }
-    let upkept = keep_up(&context.home, &|| Flow::Continue)?;
+    let upkept = keep_up(&context.home, None, &|| Flow::Continue)?;
     if context.json {
         print::json_as_declared(&document(&chosen, chosen.len(), Some(&upkept)))?;
     } else {

@@ -7,6 +7,7 @@ use crate::checkpoint::upkeep::survey::{Survey, SurveyedWorkspace};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::print;
+use crate::doors::replies;
 use crate::error::Result;
 use crate::model::policy::Policy;
 use crate::model::text::{bytes, count, padded, printable, shell_word, width};
@@ -76,8 +77,8 @@ fn text(context: &Context, policy: &Policy, survey: &Survey) -> String {
     ] {
         add_line!(text, "{name:<12} {value}");
     }
-    if let Some(over) = survey.usage.as_ref().map(|usage| usage.over).filter(|over| *over > 0) {
-        add_line!(text, "{:<12} the checkpoints that stay in any case are {} over the cap", "over", bytes(over));
+    if let Some(cap) = replies::unmet_cap(&context.home, cap) {
+        add_line!(text, "{:<12} {cap}", "cap");
     }
     if !survey.workspaces.is_empty() {
         add_line!(text, "\n{}", rows(survey, SHOWN).trim_end());
@@ -168,7 +169,7 @@ fn document(context: &Context, policy: &Policy, survey: &Survey) -> StoreDocumen
         shared: usage.map(|usage| usage.shared),
         counted: usage.map(|usage| rfc3339(usage.at)),
         cap: policy.retention.total_bytes,
-        over: usage.map_or(0, |usage| usage.over),
+        over: usage.and_then(|usage| usage.unmet_cap(policy.retention.total_bytes)).map_or(0, |cap| cap.over),
         packs: census.packs,
         pack_bytes: census.pack_bytes,
         loose: census.loose,
