@@ -49,6 +49,30 @@ pub enum Class {
 }
 
 impl Class {
+    /// All classes.
+    pub const ALL: [Class; 20] = [
+        Class::FileDelete,
+        Class::FileOverwrite,
+        Class::FileWrite,
+        Class::FileMove,
+        Class::FilePerm,
+        Class::VcsDiscard,
+        Class::VcsHistory,
+        Class::VcsRemote,
+        Class::Database,
+        Class::NetworkWrite,
+        Class::Container,
+        Class::Cloud,
+        Class::Publish,
+        Class::Process,
+        Class::System,
+        Class::RemoteShell,
+        Class::ExecRemote,
+        Class::ExecOpaque,
+        Class::Piton,
+        Class::Unknown,
+    ];
+
     /// Returns the kebab-case spelling used in rules, on the protocol and in commit trailers.
     pub fn as_str(self) -> &'static str {
         match self {

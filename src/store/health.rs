@@ -146,7 +146,7 @@ impl Store {
         let mut holes = self.holes();
         let mut found = self.pack_ailments()?;
         for entry in self.refs("refs/")? {
-            let path = self.git_dir.join(&entry.name);
+            let path = self.git_dir.join(&*entry.name);
             match entry.target {
                 Err(why) => found.push(Ailment::BrokenRef(path, why)),
                 Ok(id) if !self.has(&id)? => {

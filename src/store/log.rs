@@ -380,8 +380,8 @@ impl Store {
     /// Refs that were never synced can be torn: their checkpoints are lost, and their names are free again.
     fn drop_torn_refs(&self) -> Result<()> {
         for entry in self.refs("refs/")?.into_iter().filter(|entry| entry.target.is_err()) {
-            let path = self.git_dir().join(&entry.name);
-            tracing::warn!(name = entry.name, "a checkpoint that was not waited for is lost to a power cut");
+            let path = self.git_dir().join(&*entry.name);
+            tracing::warn!(name = &*entry.name, "a checkpoint that was not waited for is lost to a power cut");
             std::fs::remove_file(&path).at("removing a torn ref", &path)?;
         }
         Ok(())

@@ -43,7 +43,7 @@ impl PackedRefs {
     /// Returns the refs whose names begin with `prefix`, in the file's order.
     pub(super) fn below(&self, prefix: &str) -> Vec<RefEntry> {
         let wanted = format!(" {prefix}");
-        let entry = |at| self.entry(at).map(|(name, target)| RefEntry { name: name.into_owned(), target });
+        let entry = |at| self.entry(at).map(|(name, target)| RefEntry { name: name.into(), target });
         memmem::find_iter(&self.0, wanted.as_bytes()).filter_map(entry).collect()
     }
 
@@ -124,7 +124,7 @@ impl Store {
     /// # Errors
     /// When they cannot be read.
     pub fn packed_names(&self) -> Result<HashSet<String>> {
-        Ok(self.packed()?.below("refs/").into_iter().map(|entry| entry.name).collect())
+        Ok(self.packed()?.below("refs/").into_iter().map(|entry| entry.name.as_ref().into()).collect())
     }
 
     /// Counts the loose refs of a workspace's kinds (`refs/piton/w/<kind>/…`), as long as they are fewer than `most`.
@@ -224,7 +224,7 @@ mod tests {
             "# pack-refs with: peeled fully-peeled sorted \n{A} refs/heads/x\n{B} refs/piton/w/1-auto\n{A} refs/piton/w/10-auto\n\
              torn refs/piton/w/2-auto\n{A} refs/tags/t\n^{B}\n{B} refs/piton/w2/1\n"
         ));
-        let names = |prefix| refs.below(prefix).into_iter().map(|entry| entry.name).collect::<Vec<_>>();
+        let names = |prefix| refs.below(prefix).into_iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>();
         assert_eq!(names("refs/piton/w/"), ["refs/piton/w/1-auto", "refs/piton/w/10-auto", "refs/piton/w/2-auto"]);
         assert_eq!(names("refs/").len(), 6);
         assert_eq!(names("refs/none/"), [""; 0]);

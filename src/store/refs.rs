@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::packed_refs::PACKED;
@@ -24,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefEntry {
     /// The full name.
-    pub name: String,
+    pub name: Arc<str>,
     /// The object that it names; else the reason why nobody can tell.
     pub target: Result<ObjectId, String>,
 }
@@ -125,11 +126,11 @@ impl Store {
         let now = mark(&packed);
         if !before.marks.contains(&(packed.clone(), now)) || before.may_hide(now.as_ref()) {
             for RefEntry { name, target } in self.packed()?.below("refs/") {
-                found.entry(name).or_insert(target);
+                found.entry(name.to_string()).or_insert(target);
             }
         }
         marks.push((packed, now));
-        let entries = found.into_iter().map(|(name, target)| RefEntry { name, target });
+        let entries = found.into_iter().map(|(name, target)| RefEntry { name: name.into(), target });
         Ok((entries.collect(), RefMarks { marks, listed }))
     }
 
@@ -144,9 +145,9 @@ impl Store {
         // Before the packed ones: a ref that is being packed goes from here only when it is there.
         collect(&self.git_dir, if start.is_empty() { "refs" } else { start }, &mut loose)?;
         let mut entries = self.packed()?.below(prefix);
-        entries.retain(|entry| !loose.contains_key(&entry.name));
+        entries.retain(|entry| !loose.contains_key(&*entry.name));
         let loose = loose.into_iter().filter(|(name, _)| name.starts_with(prefix));
-        entries.extend(loose.map(|(name, target)| RefEntry { name, target }));
+        entries.extend(loose.map(|(name, target)| RefEntry { name: name.into(), target }));
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }

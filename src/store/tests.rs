@@ -163,7 +163,9 @@ fn refs_move_only_from_where_they_are() {
     if git(&store, &["pack-refs", "--all"]).is_some() {
         assert!(!store.git_dir().join(name).exists());
     }
-    let names = |store: &Store| store.refs("refs/").unwrap().into_iter().map(|entry| entry.name).collect::<Vec<_>>();
+    let names = |store: &Store| {
+        store.refs("refs/").unwrap().into_iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>()
+    };
     assert_eq!(names(&store), ["refs/heads/w/r", name]);
     store.delete_ref(name, b).unwrap();
     assert_eq!(names(&store), ["refs/heads/w/r"]);

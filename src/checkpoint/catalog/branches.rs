@@ -31,7 +31,7 @@ impl Catalog {
         let (mut broken, mut unread) = (Vec::new(), 0);
         let mut fault = |name: &str, error: &Error| broken.push(format!("{name}: {}", error.fact()));
         for leaf in self.refs(&self.leaf_prefix())? {
-            match tip_of(&leaf).and_then(|id| self.tip(id, &leaf.name.as_str().into())) {
+            match tip_of(&leaf).and_then(|id| self.tip(id, &leaf.name)) {
                 Ok(checkpoint) => all.push(checkpoint),
                 Err(error) => {
                     // The name of an unreadable ref is still taken: the next checkpoint needs another number.
@@ -42,8 +42,7 @@ impl Catalog {
         }
         let mut tips = Vec::new();
         for branch in self.refs(&self.branch_prefix())? {
-            let name: Arc<str> = branch.name.as_str().into();
-            match tip_of(&branch).and_then(|id| self.tip(id, &name)) {
+            match tip_of(&branch).and_then(|id| self.tip(id, &branch.name)) {
                 Ok(tip) => tips.push(tip),
                 Err(error) => fault(&branch.name, &error),
             }
@@ -60,7 +59,7 @@ impl Catalog {
                 fault(&name, &error);
             }
         }
-        all.sort_by_cached_key(|checkpoint| checkpoint.record.ordinal);
+        all.sort_by_key(|checkpoint| checkpoint.record.ordinal);
         all.dedup_by_key(|checkpoint| checkpoint.id);
         let all = AllCheckpoints { checkpoints: all, broken, unread };
         if self.commits.borrow().unsaved() >= MANY {
@@ -235,7 +234,7 @@ pub(crate) fn short(name: &str) -> &str {
 
 /// Returns the ref of a name.
 pub(crate) fn find<'r>(refs: &'r [RefEntry], name: &str) -> Option<&'r RefEntry> {
-    refs.binary_search_by(|entry| entry.name.as_str().cmp(name)).ok().map(|at| &refs[at])
+    refs.binary_search_by(|entry| (*entry.name).cmp(name)).ok().map(|at| &refs[at])
 }
 
 /// Returns the commit that a branch names.

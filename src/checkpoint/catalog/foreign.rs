@@ -28,7 +28,7 @@ impl Catalog {
             let workspace = entry.name[prefix.len()..].split('/').next().unwrap_or_default().to_owned();
             let mut next = tip_of(&entry).map(Some);
             let mut left = LONGEST;
-            let name: Arc<str> = entry.name.as_str().into();
+            let name = Arc::clone(&entry.name);
             while let Ok(Some(id)) = next {
                 next = self.read_of(id, &name, &workspace).map(|checkpoint| {
                     let parent = checkpoint.parents.first().copied();

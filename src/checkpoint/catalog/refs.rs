@@ -38,11 +38,11 @@ impl RefCache {
     /// Notes that a ref was written, or deleted.
     pub(super) fn note(&mut self, git_dir: &Path, name: &str, target: Option<ObjectId>) {
         for (_, listing) in self.0.iter_mut().filter(|(prefix, _)| name.starts_with(prefix.as_str())) {
-            let at = listing.entries.binary_search_by(|entry| entry.name.as_str().cmp(name));
+            let at = listing.entries.binary_search_by(|entry| (*entry.name).cmp(name));
             match (at, target) {
                 (Ok(at), Some(id)) => listing.entries[at].target = Ok(id),
                 (Err(at), Some(id)) => {
-                    listing.entries.insert(at, RefEntry { name: name.to_owned(), target: Ok(id) });
+                    listing.entries.insert(at, RefEntry { name: name.into(), target: Ok(id) });
                 }
                 (Ok(at), None) => _ = listing.entries.remove(at),
                 (Err(_), None) => {}
@@ -56,7 +56,7 @@ impl RefCache {
         let gone: HashSet<&str> = names.iter().map(String::as_str).collect();
         for listing in self.0.values_mut() {
             let before = listing.entries.len();
-            listing.entries.retain(|entry| !gone.contains(entry.name.as_str()));
+            listing.entries.retain(|entry| !gone.contains(&*entry.name));
             if let Some(name) = names.first().filter(|_| listing.entries.len() < before) {
                 listing.marks = listing.marks.after(git_dir, name);
             }

@@ -225,7 +225,7 @@ pub fn check(home: &Home, store: &Store, proven: &ProvenObjects) -> Result<Vec<F
             Some(owner) => by_workspace.entry(owner.to_owned()).or_default().push(entry),
             None => findings.push(Finding {
                 workspace: String::new(),
-                damage: Damage::OddName { name: entry.name },
+                damage: Damage::OddName { name: entry.name.to_string() },
                 repair: None,
             }),
         }
@@ -284,7 +284,7 @@ pub fn repair(home: &Home, store: &Store, finding: &Finding) -> Result<()> {
     let dir = home.workspaces().join(&finding.workspace);
     let _lock = WorkspaceLock::acquire(&dir, "repairing", PATIENCE)?;
     let _shared = store.lock_shared("repairing", PATIENCE)?;
-    let stands = store.refs(&repair.name)?.into_iter().find(|entry| entry.name == repair.name);
+    let stands = store.refs(&repair.name)?.into_iter().find(|entry| *entry.name == *repair.name);
     let is_whole = stands.and_then(|entry| entry.target.ok()).is_some_and(|id| store.read_commit(&id).is_ok());
     if is_whole {
         return Err(Error::new(Code::Conflict, format!("`{}` can be read meanwhile", repair.name)).hint("look again"));
@@ -326,7 +326,7 @@ impl WorkspaceCheck<'_> {
     }
 
     fn at_ref(&mut self, entry: &RefEntry) {
-        let name = entry.name.as_str();
+        let name = &*entry.name;
         if !is_ref_name(name) {
             return self.say(Damage::OddName { name: name.to_owned() }, None);
         }

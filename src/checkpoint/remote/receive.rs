@@ -146,7 +146,7 @@ impl Locked<'_> {
         let _shared = store.lock_shared("fetching", LOCK_WAIT)?;
         let prefix = catalog.foreign_prefix();
         let stand: BTreeMap<String, _> =
-            store.refs(&prefix)?.into_iter().map(|entry| (entry.name, entry.target)).collect();
+            store.refs(&prefix)?.into_iter().map(|entry| (entry.name.to_string(), entry.target)).collect();
         let mut arrivals = Vec::new();
         for (arrived, new) in accepted {
             let shown = format!("{}/{}", arrived.workspace, arrived.rest);

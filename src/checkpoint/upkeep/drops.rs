@@ -172,7 +172,7 @@ impl Locked<'_> {
             // A branch that has moved meanwhile has a checkpoint that is not in the plan, and stays.
             for branch in self.catalog.refs(&self.catalog.branch_prefix())? {
                 let target = branch.target.ok().filter(|target| reasons.contains_key(target));
-                let with = branches.remove(branch.name.as_str()).unwrap_or_default();
+                let with = branches.remove(&*branch.name).unwrap_or_default();
                 steps.extend(target.map(|target| step(&branch.name, target, &with)));
             }
         }

@@ -48,7 +48,8 @@ pub fn remove(
     note_history(home, workspace, &known.checkpoints, (rule, now_ms()))?;
     for prefix in [catalog.leaf_prefix(), catalog.branch_prefix(), catalog.foreign_prefix()] {
         let listed = catalog.store.refs(&prefix)?.into_iter();
-        let refs: Vec<(String, ObjectId)> = listed.filter_map(|entry| Some((entry.name, entry.target.ok()?))).collect();
+        let refs: Vec<(String, ObjectId)> =
+            listed.filter_map(|entry| Some((entry.name.to_string(), entry.target.ok()?))).collect();
         if locked.drop_refs(&refs)?.len() < refs.len() {
             let text = format!("checkpoints of {} changed meanwhile", workspace.path.display());
             return Err(Error::new(Code::Conflict, text).hint("try again"));

@@ -7,7 +7,7 @@ use super::*;
 const PREFIX: &str = "refs/piton/w/";
 
 fn named(store: &Store) -> Vec<(String, ObjectId)> {
-    store.refs("refs/").unwrap().into_iter().map(|entry| (entry.name, entry.target.unwrap())).collect()
+    store.refs("refs/").unwrap().into_iter().map(|entry| (entry.name.to_string(), entry.target.unwrap())).collect()
 }
 
 /// Makes a store with refs, of which every second one is packed.

@@ -95,7 +95,7 @@ fn name_of(store: &Store, workspace: &str, id: ObjectId, broken: &BTreeSet<Strin
     if record.workspace != workspace {
         return Ok(None);
     }
-    let taken = |name: &str| store.refs(name).map(|refs| refs.iter().any(|entry| entry.name == name));
+    let taken = |name: &str| store.refs(name).map(|refs| refs.iter().any(|entry| *entry.name == *name));
     if !record.kind.is_typed() {
         let name = format!("refs/piton/{workspace}/{}/{}", record.kind.as_str(), record.ordinal);
         return Ok(Some(name.clone()).filter(|_| taken(&name).is_ok_and(|taken| !taken)));

@@ -36,7 +36,7 @@ pub(crate) fn gone_from(
     if !gone.is_empty() {
         for start in PREFIXES {
             let there = refs(&format!("{start}{workspace}/"))?;
-            there.iter().filter(|entry| entry.target.is_ok()).for_each(|entry| _ = gone.remove(&entry.name));
+            there.iter().filter(|entry| entry.target.is_ok()).for_each(|entry| _ = gone.remove(&*entry.name));
         }
     }
     let is_last = |name: &String| last.as_ref() == Some(name);
