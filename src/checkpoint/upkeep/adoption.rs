@@ -185,7 +185,7 @@ fn refs(catalog: &Catalog) -> Result<Vec<(String, ObjectId)>> {
     for prefix in [catalog.leaf_prefix(), catalog.branch_prefix(), catalog.foreign_prefix()] {
         for entry in catalog.refs(&prefix)? {
             let damaged = |what: String| Error::new(Code::StoreDamaged, format!("the ref `{}`: {what}", entry.name));
-            refs.push((entry.name.clone(), entry.target.clone().map_err(damaged)?));
+            refs.push((entry.name.to_string(), entry.target.clone().map_err(damaged)?));
         }
     }
     Ok(refs)
