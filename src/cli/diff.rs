@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
-use super::named::{checkpoint, is_known, unknown_path};
+use super::named::{checkpoint, is_known, tell_replaced, unknown_path};
 use super::print::{self, stat_text};
 use crate::checkpoint::catalog::diff::{Change, LiveSide, Present, is_file_change};
 use crate::checkpoint::{Checkpoint, Timeline};
@@ -48,7 +48,10 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
     for word in words.by_ref() {
         let named = timeline.catalog().resolve(&word.to_string_lossy());
         match named {
-            Ok(checkpoint) if sides.len() < 2 => sides.push(checkpoint),
+            Ok(checkpoint) if sides.len() < 2 => {
+                tell_replaced(timeline, &word.to_string_lossy(), &checkpoint);
+                sides.push(checkpoint);
+            }
             Ok(_) => {
                 paths.push(PathBuf::from(word));
                 break;

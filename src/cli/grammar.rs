@@ -14,6 +14,7 @@ use super::doctor::DoctorArgs;
 use super::env::EnvArgs;
 use super::fetch::FetchArgs;
 use super::find::FindArgs;
+use super::forget::ForgetArgs;
 use super::git::GitArgs;
 use super::hook::HookArgs;
 use super::install::InstallArgs;
@@ -92,6 +93,8 @@ pub(super) enum Verb {
     Store(StoreArgs),
     /// Give the history of a moved directory to the directory that it is now
     Adopt(AdoptArgs),
+    /// Take content out of every checkpoint on purpose, and prove that its bytes are gone
+    Forget(ForgetArgs),
     /// Show the state of this workspace's protection
     Status,
     /// Look at each door from end to end, and say how to mend what is wrong

@@ -19,6 +19,7 @@ mod env;
 mod exit;
 mod fetch;
 mod find;
+mod forget;
 mod git;
 mod grammar;
 mod hook;
@@ -152,6 +153,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Prune(args)) => prune::prune(&mut context, args),
         Some(Verb::Store(args)) => store::store(&mut context, args),
         Some(Verb::Adopt(args)) => adopt::adopt(&context, args),
+        Some(Verb::Forget(args)) => forget::forget(&mut context, args),
         Some(Verb::Doctor(args)) => doctor::doctor(&context, args),
         Some(Verb::Status) => status::status(&mut context),
         Some(Verb::Classify(args)) => classify::classify(&mut context, args),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::context::Context;
+use super::print;
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
@@ -17,7 +18,17 @@ pub(super) const NEWEST: &str = "@{0}";
 /// # Errors
 /// As [`Timeline::resolve`].
 pub(super) fn checkpoint(timeline: &mut Timeline, selector: Option<&str>) -> Result<Checkpoint> {
-    timeline.catalog().resolve(selector.unwrap_or(NEWEST))
+    let selector = selector.unwrap_or(NEWEST);
+    let found = timeline.catalog().resolve(selector)?;
+    tell_replaced(timeline, selector, &found);
+    Ok(found)
+}
+
+/// Warns that an id named a checkpoint that another one has replaced.
+pub(super) fn tell_replaced(timeline: &Timeline, selector: &str, found: &Checkpoint) {
+    if let Some(told) = timeline.catalog().told_replaced(selector, found) {
+        print::warning(&told);
+    }
 }
 
 /// Returns the id of a run of this workspace.

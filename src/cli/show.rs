@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
-use super::named::{NEWEST, path_in};
+use super::named::{NEWEST, path_in, tell_replaced};
 use super::print;
 use crate::checkpoint::capture::request::listed_skips;
 use crate::checkpoint::catalog::held::refusal;
@@ -35,6 +35,7 @@ pub(super) fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let what = args.what.as_deref().unwrap_or(NEWEST);
     let (checkpoint, path) = split(context, &mut timeline, what)?;
+    tell_replaced(&timeline, what.split(':').next().unwrap_or_default(), &checkpoint);
     match path {
         None => show_checkpoint(context, &timeline, &checkpoint),
         Some(path) => {

@@ -7,6 +7,7 @@ use super::exit::Exit;
 use super::print;
 use crate::checkpoint::Workspace;
 use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
+use crate::checkpoint::upkeep::forget::unfinished;
 use crate::doors::replies;
 use crate::doors::socket::Link;
 use crate::engine::workspace::why_off;
@@ -58,10 +59,11 @@ pub(super) fn status(context: &mut Context) -> Result<Exit> {
     let settings = context.settings()?;
     let unwritable = timeline.catalog().try_writing().err();
     let guard_off = why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard"));
+    let left = unfinished(&context.home);
     let facts = StatusFacts {
         guard_off: guard_off
             .or_else(|| unwritable.as_ref().map(|error| format!("the store cannot be written: {error}"))),
-        warnings: settings.faults(),
+        warnings: settings.faults().into_iter().chain(left.clone()).collect(),
         watcher: watcher(context, timeline.workspace()),
         ..facts
     };
@@ -74,12 +76,12 @@ pub(super) fn status(context: &mut Context) -> Result<Exit> {
         let settings = settings.policy.sources.iter().map(|path| path.display().to_string()).collect();
         print::json(&StatusDocument { facts, settings })?;
     } else {
-        print::data(&text(&facts, &settings, &extent))?;
+        print::data(&text(&facts, &settings, &extent, left.as_deref()))?;
     }
     Ok(exit)
 }
 
-fn text(facts: &StatusFacts, settings: &Effective, looked: &str) -> String {
+fn text(facts: &StatusFacts, settings: &Effective, looked: &str, left: Option<&str>) -> String {
     let mut text = String::new();
     let workspace = &facts.workspace;
     for (name, value) in [
@@ -108,7 +110,10 @@ fn text(facts: &StatusFacts, settings: &Effective, looked: &str) -> String {
     }
     // A mistake that is not corrected is listed among the settings, and not once more as a fault.
     let known: Vec<String> = settings.mistakes.iter().map(Mistake::noted).collect();
-    let is_told = |line: &String| known.iter().any(|head| line.contains(head));
+    let is_told = |line: &String| Some(line.as_str()) == left || known.iter().any(|head| line.contains(head));
+    if let Some(left) = left {
+        add_line!(text, "{:<12} {}", "forget", printable(left));
+    }
     let shown = |restore: &Interrupted| format!("restore {} was cut short: {}", restore.operation, restore.next);
     let interrupted: Vec<String> = facts.interrupted.iter().map(shown).collect();
     let lists = [

@@ -76,6 +76,8 @@ pub enum SkipReason {
     Generated(Weight),
     /// A `.git` in what an action is about to destroy: piton never writes there, so it could not bring it back.
     Repository(Weight),
+    /// Taken out of the checkpoint later, because a person asked for that.
+    Forgotten,
 }
 
 impl SkipReason {
@@ -95,6 +97,7 @@ impl SkipReason {
             SkipReason::Vanished => "vanished",
             SkipReason::Generated(_) => "generated",
             SkipReason::Repository(_) => "repository",
+            SkipReason::Forgotten => "forgotten",
         }
     }
 
@@ -111,7 +114,8 @@ impl SkipReason {
             | SkipReason::IgnoredRepository
             | SkipReason::Store
             | SkipReason::Collision
-            | SkipReason::Vanished => None,
+            | SkipReason::Vanished
+            | SkipReason::Forgotten => None,
         }
     }
 
@@ -142,6 +146,7 @@ impl SkipReason {
             SkipReason::Vanished,
             SkipReason::Generated(weight),
             SkipReason::Repository(weight),
+            SkipReason::Forgotten,
         ];
         all.into_iter().find(|reason| reason.as_str() == word)
     }
@@ -153,7 +158,8 @@ impl SkipReason {
             | SkipReason::Unreadable
             | SkipReason::OverCount
             | SkipReason::OverBudget(_)
-            | SkipReason::Collision => true,
+            | SkipReason::Collision
+            | SkipReason::Forgotten => true,
             SkipReason::Special
             | SkipReason::Secret
             | SkipReason::LinkedWorktree
@@ -182,6 +188,7 @@ impl fmt::Display for SkipReason {
             SkipReason::Vanished => f.write_str("vanished while it was captured"),
             SkipReason::Generated(weight) => write!(f, "made by a tool that can make it again ({weight})"),
             SkipReason::Repository(weight) => write!(f, "a repository's own data ({weight})"),
+            SkipReason::Forgotten => f.write_str("taken out by `piton forget`"),
         }
     }
 }

@@ -18,6 +18,7 @@ pub mod policy;
 pub mod redact;
 pub mod run;
 pub mod sink;
+pub mod sought;
 pub mod stamp;
 pub mod text;
 pub mod tree;

@@ -182,7 +182,7 @@ pub fn object_too_large(id: &ObjectId, size: u64, most: u64) -> Error {
 }
 
 /// Says that a tree has more levels than any path can have.
-pub(super) fn too_deep(root: &ObjectId) -> Error {
+pub(crate) fn too_deep(root: &ObjectId) -> Error {
     let text = format!("the tree {} is nested more than {MAX_DEPTH} directories deep", root.short());
     Error::new(Code::TooLarge, text).hint("nothing was changed; no file system has such paths")
 }

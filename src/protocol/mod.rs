@@ -9,6 +9,7 @@ mod client;
 mod codec;
 mod events;
 mod fault;
+mod forget;
 mod line;
 mod notices;
 mod request;
@@ -32,6 +33,7 @@ pub use events::{
     TurnReply, WatcherWord, WorkspaceBlock,
 };
 pub use fault::{ErrorBody, ErrorReply};
+pub use forget::{ForgetDocument, ForgetItem, ProofBlock};
 pub use line::{notice_line, reply_line, request_line};
 pub use notices::{
     FailedNotice, InterruptedNotice, LowDiskNotice, NoticeBody, NoticeLine, RollbackCompleted, RollbackProgress,

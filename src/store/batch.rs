@@ -54,7 +54,8 @@ pub struct NewCommit<'a> {
 }
 
 impl NewCommit<'_> {
-    fn encode(&self) -> Vec<u8> {
+    /// Returns the content of its object.
+    pub fn encode(&self) -> Vec<u8> {
         let mut text = format!("tree {}\n", self.tree);
         for parent in self.parents {
             text.push_str(&format!("parent {parent}\n"));

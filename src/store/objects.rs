@@ -30,14 +30,14 @@ const NOTED: &str = "piton-damaged";
 const MOST_NOTED: u64 = 1 << 20;
 
 /// The most bases in other packs that are read for one object. No git makes one, so a few are enough; each takes stack.
-const STEPS: usize = 32;
+pub(super) const STEPS: usize = 32;
 
 /// Bounds the chain of repositories that borrow from each other.
 const BORROWED: usize = 5;
 
 /// A copy of an object: in a pack, or in a file of its own.
 #[derive(Clone, Copy)]
-enum ObjectPlace<'p> {
+pub(super) enum ObjectPlace<'p> {
     /// The pack, and the offset of the entry in it.
     Packed(&'p Pack, u64),
     /// The loose file.
@@ -48,7 +48,7 @@ enum ObjectPlace<'p> {
 type Reading<'r, T> = dyn FnMut(ObjectPlace<'_>) -> Result<T, Fault> + 'r;
 
 /// Takes kind, size and content of an object.
-type Taking<'t, T> = dyn FnMut(ObjectKind, u64, &mut dyn Read) -> Result<T, Fault> + 't;
+pub(super) type Taking<'t, T> = dyn FnMut(ObjectKind, u64, &mut dyn Read) -> Result<T, Fault> + 't;
 
 /// All objects that a repository finds.
 pub(super) struct Objects {
@@ -324,7 +324,12 @@ impl Objects {
     }
 
     /// Gives kind, size and content of a copy to `take`. A delta is applied in memory first; other content is a stream.
-    fn stream<T>(&self, place: ObjectPlace<'_>, steps: &Cell<usize>, take: &mut Taking<'_, T>) -> Result<T, Fault> {
+    pub(super) fn stream<T>(
+        &self,
+        place: ObjectPlace<'_>,
+        steps: &Cell<usize>,
+        take: &mut Taking<'_, T>,
+    ) -> Result<T, Fault> {
         let (pack, at) = match place {
             ObjectPlace::Alone(path) => return loose::with(path, take),
             ObjectPlace::Packed(pack, at) => (pack, at),

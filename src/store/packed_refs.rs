@@ -178,6 +178,22 @@ impl Store {
         lock.replace(&written(&lines))
     }
 
+    /// Puts other objects into the lines of refs, as far as these are packed. The caller holds the locks of their workspaces.
+    pub(super) fn repoint(&self, targets: &HashMap<&str, ObjectId>) -> Result<()> {
+        let mut lock = self.lock_packed()?;
+        let packed = self.packed()?;
+        let mut lines = packed.lines();
+        let fresh: Vec<(&str, Vec<u8>)> =
+            targets.iter().map(|(name, id)| (*name, format!("{id} {name}\n").into_bytes())).collect();
+        let mut is_news = false;
+        for (name, line) in &fresh {
+            if let Some(known) = lines.get_mut(name.as_bytes()) {
+                (*known, is_news) = (line, true);
+            }
+        }
+        if is_news { lock.replace(&written(&lines)) } else { Ok(()) }
+    }
+
     /// Takes git's lock of the file.
     fn lock_packed(&self) -> Result<Locked> {
         let until = Instant::now() + PATIENCE;

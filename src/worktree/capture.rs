@@ -302,7 +302,8 @@ impl Gathered {
             | SkipReason::Generated(_)
             | SkipReason::Repository(_)
             | SkipReason::Collision
-            | SkipReason::Vanished => false,
+            | SkipReason::Vanished
+            | SkipReason::Forgotten => false,
         });
         for (top, _) in hindered {
             let known = request.known.below(top).iter().filter(|(path, _)| path.starts_with(top));

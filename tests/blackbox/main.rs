@@ -16,6 +16,7 @@ mod documents;
 mod ends;
 mod environment;
 mod faults;
+mod forget;
 mod git;
 mod golden;
 mod home;

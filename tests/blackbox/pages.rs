@@ -19,7 +19,7 @@ use piton::protocol::{
     ChosenItem, ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClearDocument, ClearItem, ClientItem,
     ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, Create, CreateReply, DaemonDocument, Diff,
     DiffReply, DoctorDocument, DoctorRow, EmptyReply, ErrorBody, ExportDocument, FailedNotice, FetchDocument,
-    FindDocument, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem, InstallOutcome, Interrupted,
+    FindDocument, ForgetDocument, ForgetItem, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem, InstallOutcome, Interrupted,
     InterruptedNotice, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice, MendBlock, MoveDocument,
     NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock, PastEffect, PathItem, PlanLists,
     PresenceWord, PreviewReply, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef,
@@ -677,6 +677,20 @@ fn documents() -> Vec<Example> {
     };
     let cleared = ClearItem { path: s(), checkpoints: 1, own: Some(1), cleared: true };
     let adopt = AdoptDocument { from: s(), to: s(), change: s(), checkpoints: 1, beside: 1, done: true };
+    let forgotten = ForgetItem { workspace: s(), n: 1, id: s(), by: o(), paths: words() };
+    let proof = ProofBlock { objects: 1, files: 1, bytes: 1, left: words() };
+    let forget = ForgetDocument {
+        dry_run: true,
+        digest: s(),
+        checkpoints: vec![forgotten.clone()],
+        versions: 1,
+        bytes: 1,
+        present: words(),
+        forgotten: 1,
+        freed: 1,
+        proof: Some(proof.clone()),
+        faults: words(),
+    };
     let refused = RefusedRef { name: s(), why: s() };
     let fetch = FetchDocument { new: words(), known: 1, refused: vec![refused.clone()], ok: true };
     let tracked = TrackedBlock { run: s(), patterns: words(), matched: list(), missed: list() };
@@ -717,6 +731,9 @@ fn documents() -> Vec<Example> {
         example("a workspace of `store clear`", cleared),
         example("`store move`", MoveDocument { from: s(), to: s(), bytes: 1, copy: true, moved: true }),
         example("`adopt`", adopt),
+        example("`forget`", forget),
+        example("a checkpoint of `forget`", forgotten),
+        example("its `proof`", proof),
         example("`fetch`", fetch),
         example("an item of its `refused`", refused),
         example("`classify`", ClassifyDocument { command: s(), verdict: classified(), hold: o() }),

@@ -37,8 +37,8 @@ pub(crate) struct CommitFacts {
 pub(crate) struct CommitCache {
     /// Every commit that was read or written, by id; a commit never changes.
     known: HashMap<ObjectId, CommitFacts>,
-    /// True if the file was read; it is read once.
-    loaded: bool,
+    /// The epoch of what is remembered; `None` as long as the file was not read. It is read once.
+    epoch: Option<String>,
     /// Those that may not be in the file.
     unsaved: Vec<ObjectId>,
     /// The file as this process left it: its length, and the epoch in its header.
@@ -70,9 +70,10 @@ impl CommitCache {
 
     /// Reads the file at the first call. A file of another epoch is ignored: the store has lost objects since.
     pub(crate) fn load(&mut self, path: &Path, epoch: &str) -> Result<()> {
-        if std::mem::replace(&mut self.loaded, true) {
+        if self.epoch.is_some() {
             return Ok(());
         }
+        self.epoch = Some(epoch.to_owned());
         let bytes = content(path)?;
         let (frames, whole) = frames(&bytes, epoch);
         self.known.reserve(frames.len());
@@ -86,7 +87,7 @@ impl CommitCache {
     }
 
     /// Appends the facts that the file lacks, of commits that may be `kept`. `live` counts the commits that are still of
-    /// use: where most are not, the file is written anew with those that `is_live`.
+    /// use: where most are not, or after a change of the epoch, the file is written anew with those that `is_live`.
     pub(crate) fn save(
         &mut self,
         (path, epoch): (&Path, &str),
@@ -94,7 +95,10 @@ impl CommitCache {
         kept: &dyn Fn(&ObjectId, &Record) -> bool,
         _lock: &WorkspaceLock,
     ) -> Result<()> {
-        if self.known.len() > FEW + 2 * live {
+        // Commits may be gone on purpose since, and nothing they said may be written down again.
+        let is_older = self.epoch.as_ref().is_some_and(|known| known != epoch);
+        if is_older || self.known.len() > FEW + 2 * live {
+            self.epoch = Some(epoch.to_owned());
             self.known.retain(|id, _| is_live(id));
             self.unsaved.retain(|id| self.known.get(id).is_some_and(|said| !kept(id, &said.record)));
             let later: HashSet<&ObjectId> = self.unsaved.iter().collect();

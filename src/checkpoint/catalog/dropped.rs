@@ -38,6 +38,9 @@ const ID: usize = 20;
 /// The longest wait for another process that writes in the home's ledger.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The rule of checkpoints that `piton forget` replaced or took away.
+pub const FORGET: &str = "forget";
+
 /// A checkpoint that was dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroppedCheckpoint {
@@ -167,22 +170,55 @@ impl Ledger {
     /// Moves the lines of the file into a new part.
     fn make_part(&self) -> Result<()> {
         let text = std::fs::read(&self.path).at("reading what was dropped", &self.path)?;
-        let (mut ids, mut count) = (Vec::new(), 0u32);
-        let mut rest = ZlibEncoder::new(Vec::new(), Compression::new(9));
+        let (mut ids, mut rest) = (Vec::new(), String::new());
         for mut one in whole_lines(&text) {
             let Ok(id) = one.id.parse::<ObjectId>() else { continue };
             one.id = String::new();
             let Ok(line) = serde_json::to_string(&one) else { continue };
             ids.extend_from_slice(id.as_bytes());
-            count += 1;
-            rest.write_all(line.as_bytes()).and_then(|()| rest.write_all(b"\n")).at("packing", &self.path)?;
+            rest.push_str(&line);
+            rest.push('\n');
         }
-        let rest = rest.finish().at("packing", &self.path)?;
-        let part = [HEAD, &count.to_le_bytes(), &ids, &rest].concat();
+        let part = part_of(&ids, rest.as_bytes()).at("packing", &self.path)?;
         let next = self.parts().count() + 1;
         replace_file(&self.part(next), &part)?;
         // If this process dies before, the lines are there twice, which harms nobody.
         std::fs::remove_file(&self.path).at("removing", &self.path)
+    }
+
+    /// Changes the labels that `edit` has another text for.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`; a file is as it was or as it should be.
+    pub(crate) fn edit_labels(&self, edit: &dyn Fn(&str) -> Option<String>) -> Result<()> {
+        let line = |line: &str| {
+            let mut one: DroppedCheckpoint = serde_json::from_str(line).ok()?; // a torn line is looked at as bytes
+            one.label = Some(edit(one.label.as_deref()?)?);
+            serde_json::to_string(&one).ok() // texts and numbers are always valid JSON
+        };
+        let edited = |text: &str| {
+            let lines: Vec<Option<String>> = text.lines().map(line).collect();
+            let is_news = lines.iter().any(Option::is_some);
+            let whole = || text.lines().zip(lines).map(|(old, new)| new.unwrap_or_else(|| old.to_owned()) + "\n");
+            is_news.then(|| whole().collect::<String>())
+        };
+        for path in self.parts() {
+            if let Some(part) = Part::read(&path)
+                && let Some(lines) = edited(&part.lines)
+            {
+                replace_file(&path, &part_of(&part.ids, lines.as_bytes()).at("packing", &path)?)?;
+            }
+        }
+        let text = std::fs::read(&self.path).unwrap_or_default(); // without a file there is no line
+        match edited(&String::from_utf8_lossy(&text)) {
+            Some(lines) => replace_file(&self.path, lines.as_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the lines of all parts, inflated.
+    pub(crate) fn packed_lines(&self) -> impl Iterator<Item = (PathBuf, String)> {
+        self.parts().filter_map(|path| Some((path.clone(), Part::read(&path)?.lines)))
     }
 
     fn part(&self, number: usize) -> PathBuf {
@@ -225,8 +261,7 @@ pub fn note_history(
     checkpoints: &[Checkpoint],
     (rule, at): (&str, i64),
 ) -> Result<()> {
-    let lock = home.path().join("pruned.lock");
-    let _lock = FileLock::acquire(&lock, Mode::Exclusive, "noting what was dropped", PATIENCE)?;
+    let _lock = FileLock::acquire(&home_lock(home), Mode::Exclusive, "noting what was dropped", PATIENCE)?;
     let mut all: BTreeMap<String, DroppedCheckpoint> = BTreeMap::new();
     let now = checkpoints.iter().map(|checkpoint| DroppedCheckpoint::new(checkpoint, rule, at));
     for one in Ledger::of_workspace(&workspace.dir).all().into_iter().chain(now) {
@@ -237,6 +272,32 @@ pub fn note_history(
         all.into_values().map(|one| DroppedCheckpoint { of: of.clone(), ..one }).collect();
     all.sort_by_key(|one| one.n);
     Ledger::of_home(home.path()).append(&all)
+}
+
+/// Returns a part: its head, its ids, and its lines, deflated.
+fn part_of(ids: &[u8], lines: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut rest = ZlibEncoder::new(Vec::new(), Compression::new(9));
+    rest.write_all(lines)?;
+    let count = (ids.len() / ID) as u32;
+    Ok([HEAD, &count.to_le_bytes(), ids, &rest.finish()?].concat())
+}
+
+/// Notes in piton's home that a workspace was forgotten: the ids of its checkpoints, and nothing else of them.
+///
+/// # Errors
+/// `disk-full`, `permission`, `store-locked`.
+pub(crate) fn note_forgotten(home: &Home, workspace: &Workspace, checkpoints: &[Checkpoint], at: i64) -> Result<()> {
+    let _lock = FileLock::acquire(&home_lock(home), Mode::Exclusive, "noting what was forgotten", PATIENCE)?;
+    let bare =
+        |n: u64, id: String| (id.clone(), DroppedCheckpoint { n, id, at, rule: FORGET.into(), ..Default::default() });
+    let before = Ledger::of_workspace(&workspace.dir).all().into_iter().map(|one| bare(one.n, one.id));
+    let now = checkpoints.iter().map(|one| bare(one.record.ordinal, one.id.to_string()));
+    let all: BTreeMap<String, DroppedCheckpoint> = before.chain(now).collect();
+    Ledger::of_home(home.path()).append(&all.into_values().collect::<Vec<_>>())
+}
+
+fn home_lock(home: &Home) -> PathBuf {
+    home.path().join("pruned.lock")
 }
 
 /// The lines of a part, read from its file.

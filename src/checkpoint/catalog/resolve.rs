@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::checkpoint::Checkpoint;
-use super::dropped::{DroppedCheckpoint, Ledger, SoughtCheckpoint};
+use super::dropped::{DroppedCheckpoint, FORGET, Ledger, SoughtCheckpoint};
 use super::numbers::number_in;
 use super::open::{AllCheckpoints, Catalog};
 use super::selector::{Selector, matches, named, shown};
@@ -12,6 +12,9 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record, recorded};
 use crate::model::id::ObjectKind;
 use crate::sys::clock::local_minute;
+
+/// The most times that a checkpoint is followed from one that it has replaced.
+const MOST_REPLACED: usize = 100;
 
 impl Catalog {
     /// Finds the one checkpoint that `selector` names: one of this workspace, or, by its id, a fetched one.
@@ -59,7 +62,10 @@ impl Catalog {
                 }
                 None => Ok(self.with_pin((*one).clone())),
             },
-            [] => Err(self.explain_missing(&parsed, selector, &known)),
+            [] => match self.replacement(&parsed, all, &foreign) {
+                Some(new) => Ok(self.with_pin(new)),
+                None => Err(self.explain_missing(&parsed, selector, &known)),
+            },
             many => {
                 let candidates: Vec<String> = many.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
                 let short: Vec<String> =
@@ -70,6 +76,30 @@ impl Catalog {
                     .candidates(candidates))
             }
         }
+    }
+
+    /// Returns the checkpoint that has taken the place of the one that an id named, if it is still there.
+    fn replacement(&self, parsed: &Selector, all: &[Checkpoint], foreign: &[Checkpoint]) -> Option<Checkpoint> {
+        let mut next = parsed.as_id()?;
+        for _ in 0..MOST_REPLACED {
+            let by = self.dropped(&next)?.by?;
+            if let Some(new) = all.iter().chain(foreign).find(|one| one.id.to_string() == by) {
+                return Some(new.clone());
+            }
+            next = Selector::Prefix(by);
+        }
+        None
+    }
+
+    /// Says that an id named a checkpoint that another one has replaced; `None` if it names this one.
+    pub fn told_replaced(&self, selector: &str, found: &Checkpoint) -> Option<String> {
+        let Some(Selector::Prefix(hex)) = Selector::parse(selector).ok()?.as_id() else { return None }; // it was parsed before
+        if found.id.to_string().starts_with(&hex) || found.record.ordinal.to_string() == selector {
+            return None;
+        }
+        let gone = self.dropped(&Selector::Prefix(hex)).filter(|gone| gone.by.is_some())?;
+        let (n, id, time) = (found.record.ordinal, found.id.short(), local_minute(gone.at));
+        Some(format!("`{}` was replaced by {id} ({}, {time}); this is checkpoint {n} now", shown(selector), gone.rule))
     }
 
     /// Says why nothing matched: pruned, not a checkpoint, of another workspace, or unknown.
@@ -228,7 +258,11 @@ fn told(gone: &DroppedCheckpoint) -> String {
     let label = gone.label.as_deref().map(|label| format!(" (`{}`)", shown(label))).unwrap_or_default();
     let of = gone.of.as_deref().map(|of| format!(" of {}", shown(of))).unwrap_or_default();
     let by = gone.by.as_deref().map(|by| format!("; {} has taken its place", shown(by))).unwrap_or_default();
-    format!("checkpoint {}{label}{of} was pruned on {} by `{}`{by}", gone.n, local_minute(gone.at), gone.rule)
+    let time = local_minute(gone.at);
+    match gone.rule == FORGET {
+        true => format!("checkpoint {}{label}{of} was forgotten on {time}{by}", gone.n),
+        false => format!("checkpoint {}{label}{of} was pruned on {time} by `{}`{by}", gone.n, gone.rule),
+    }
 }
 
 /// Says why `typed`, which reads as a codon of a run, names no checkpoint.

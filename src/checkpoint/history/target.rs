@@ -9,7 +9,7 @@ use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Error, Result};
 use crate::filter::{CaptureJudge, CoverageView, Denial, Tracked, Verdict};
 use crate::model::checkpoint::CheckpointKind;
-use crate::model::coverage::Coverage;
+use crate::model::coverage::{Coverage, SkipReason};
 use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::operation::OperationKind;
@@ -112,7 +112,11 @@ impl Catalog {
             Verdict::No(why) if !stepping => Err(why.to_string()),
             Verdict::No(_) | Verdict::Yes => Ok(()),
         };
-        let target_skipped = |path: &RelPath| !stepping && loaded.coverage.skip_of(path).is_some();
+        // A forgotten file was there: its absence must never be restored.
+        let target_skipped = |path: &RelPath| match loaded.coverage.skip_of(path) {
+            Some(SkipReason::Forgotten) => true,
+            skipped => !stepping && skipped.is_some(),
+        };
         let input = PlanInput {
             target: &loaded.manifest,
             present,

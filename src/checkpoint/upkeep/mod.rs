@@ -3,6 +3,7 @@
 pub mod adoption;
 pub mod clear;
 pub mod drops;
+pub mod forget;
 pub mod orphans;
 pub mod prune;
 pub mod relocate;

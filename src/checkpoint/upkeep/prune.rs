@@ -356,7 +356,8 @@ struct Charged {
     shared: u64,
 }
 
-/// Has the store delete what nothing reaches, and pack the rest densely. After the drops of a plan, it is written down what
+/// Has the store delete what nothing reaches, and pack the rest densely. Completes a forget that was killed first. After the
+/// drops of a plan, it is written down what
 /// the workspaces take now.
 ///
 /// # Errors
@@ -366,6 +367,7 @@ pub fn keep_up(
     dropped: Option<(&PrunePlan, &HashSet<ObjectId>)>,
     control: Interrupt<'_>,
 ) -> Result<Upkept> {
+    super::forget::complete(home)?;
     let mut store = Store::open(home.path())?;
     store.recover(&home.workspaces(), &boot_id())?;
     let owners: Vec<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
@@ -389,7 +391,7 @@ pub fn keep_up(
 
 /// Returns everything that must stay, with the place of its workspace among `owners`. These are the objects of refs, those that
 /// a log moves refs to, and those that the records of workspaces name, as far as they are there.
-fn roots(home: &Home, store: &Store, owners: &[String]) -> Result<Vec<MarkedRoot>> {
+pub(super) fn roots(home: &Home, store: &Store, owners: &[String]) -> Result<Vec<MarkedRoot>> {
     let numbers: HashMap<&str, u32> = owners.iter().map(String::as_str).zip(0..).collect();
     let of_ref = |name: &str| name.split('/').nth(2).and_then(|id| numbers.get(id)).copied().unwrap_or(NOBODY);
     let refs = store.refs("refs/")?.into_iter();
@@ -409,5 +411,7 @@ fn roots(home: &Home, store: &Store, owners: &[String]) -> Result<Vec<MarkedRoot
         let held = named.into_iter().filter(|id| store.has(id).is_ok_and(|has| has));
         roots.extend(held.map(|commit| MarkedRoot { commit, owner }));
     }
+    let forgetting = super::forget::pending(home)?.into_iter().filter(|id| store.has(id).is_ok_and(|has| has));
+    roots.extend(forgetting.map(|commit| MarkedRoot { commit, owner: NOBODY }));
     Ok(roots)
 }

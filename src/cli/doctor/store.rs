@@ -3,6 +3,7 @@
 use super::ground::private;
 use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::checkpoint::records::validate::{Damage, Finding, check as check_refs};
+use crate::checkpoint::upkeep::forget::unfinished;
 use crate::checkpoint::upkeep::usage::{UNMET_STEP, Usage};
 use crate::checkpoint::{Home, records::health, records::mishaps};
 use crate::cli::context::Context;
@@ -38,6 +39,9 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     }
     records(home, report);
     caps(at.context, report);
+    if let Some(left) = unfinished(home) {
+        report.open("forget", left, "run that command; until then some of the content may still be there");
+    }
     let told = mishaps::newest(home);
     for line in told.iter().rev().take(NEWEST).rev() {
         report.note("mishap", mishap(line));

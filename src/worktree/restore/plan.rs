@@ -335,7 +335,8 @@ impl Planner<'_> {
             | SkipReason::Secret
             | SkipReason::LinkedWorktree
             | SkipReason::IgnoredRepository
-            | SkipReason::Vanished => None,
+            | SkipReason::Vanished
+            | SkipReason::Forgotten => None,
             SkipReason::Special | SkipReason::TooLarge(_) | SkipReason::Collision => {
                 Some(ConflictReason::Blocked(above))
             }
@@ -411,6 +412,7 @@ fn not_saved(reason: SkipReason) -> ConflictReason {
         | SkipReason::Generated(_)
         | SkipReason::Repository(_)
         | SkipReason::Collision
-        | SkipReason::Vanished => ConflictReason::NotSaved(reason),
+        | SkipReason::Vanished
+        | SkipReason::Forgotten => ConflictReason::NotSaved(reason),
     }
 }

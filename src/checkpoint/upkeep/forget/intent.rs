@@ -1,0 +1,117 @@
+//! The note of a forget at work, `forget.json` in piton's home, so that one that was killed is completed.
+//!
+//! It has the ids of checkpoints and contents, and the paths of a forget of paths. *Invariant:* it never has the secret,
+//! nor anything that the secret could be found from faster than by guessing whole contents.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::records::home::Home;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::id::ObjectId;
+use crate::sys::clock::local_minute;
+use crate::sys::fs::durable::{replace_file, sync_dir};
+
+/// The content that a forget at work takes out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(super) enum IntentKind {
+    /// Files that hold a secret, by the ids of their contents.
+    Secret {
+        /// These ids.
+        contents: Vec<ObjectId>,
+    },
+    /// Paths of a workspace.
+    Paths {
+        /// Percent-quoted.
+        paths: Vec<String>,
+    },
+    /// Everything of a workspace.
+    Workspace,
+}
+
+/// The note.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ForgetIntent {
+    /// Milliseconds since 1970.
+    pub at: i64,
+    /// The content that goes.
+    pub kind: IntentKind,
+    /// The id of the one workspace that it is about; `None` for all.
+    pub workspace: Option<String>,
+    /// The commits that are replaced, each with the new one.
+    pub map: Vec<(ObjectId, ObjectId)>,
+    /// True once all refs and ids are done. Only texts may be left then, which need the secret.
+    pub has_moved: bool,
+}
+
+fn file(home: &Home) -> PathBuf {
+    home.path().join("forget.json")
+}
+
+impl ForgetIntent {
+    /// Reads the note; `None` without one.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub(super) fn load(home: &Home) -> Result<Option<ForgetIntent>> {
+        let path = file(home);
+        match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            read => serde_json::from_slice(&read.at("reading", &path)?).map(Some).map_err(|error| {
+                Error::new(Code::StoreDamaged, "the note of a forget that was killed cannot be read")
+                    .path(&path)
+                    .hint("remove it, and forget again")
+                    .caused_by(error)
+            }),
+        }
+    }
+
+    /// Writes it durably.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub(super) fn save(&self, home: &Home) -> Result<()> {
+        let text = serde_json::to_vec(self)
+            .map_err(|error| Error::new(Code::Internal, "writing the note of a forget").caused_by(error))?;
+        replace_file(&file(home), &text)
+    }
+
+    /// Removes the note.
+    ///
+    /// # Errors
+    /// `permission`.
+    pub(super) fn remove(home: &Home) -> Result<()> {
+        match std::fs::remove_file(file(home)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io(error, "removing", &file(home)))
+            }
+            _ => sync_dir(home.path()),
+        }
+    }
+}
+
+/// Returns the new commits of a forget at work, which nothing else may name yet.
+pub(in crate::checkpoint::upkeep) fn pending(home: &Home) -> Result<Vec<ObjectId>> {
+    Ok(ForgetIntent::load(home)?.map_or_else(Vec::new, |intent| intent.map.into_iter().map(|(_, new)| new).collect()))
+}
+
+/// Says that a forget was not finished, and how to finish it; `None` if none is open.
+pub fn unfinished(home: &Home) -> Option<String> {
+    let intent = match ForgetIntent::load(home) {
+        Ok(intent) => intent?,
+        Err(error) => return Some(error.text()),
+    };
+    let time = local_minute(intent.at);
+    Some(match (&intent.kind, intent.has_moved) {
+        (IntentKind::Secret { .. }, true) => format!(
+            "`piton forget --secret` of {time} was killed: no checkpoint holds the secret any more, but records and logs \
+             may; run the same command once more"
+        ),
+        (IntentKind::Secret { .. }, false) => {
+            format!("`piton forget --secret` of {time} is not finished: run the same command once more")
+        }
+        _ => format!("`piton forget` of {time} is not finished: `piton forget --continue` finishes it"),
+    })
+}

@@ -1,0 +1,423 @@
+//! Forgets content on purpose: takes it out of every checkpoint, and proves that its bytes are gone.
+//!
+//! 1. The plan: every checkpoint that holds the content is written anew in memory ([`rewrite`]). Nothing changes.
+//! 2. The new objects are stored, and the note of this forget ([`intent`]) tells which commits they replace.
+//! 3. Each workspace, under its lock: checkpoints that were taken meanwhile are written anew too; the ledger gets the old
+//!    ids; the log is flushed; the refs move; journal, state and runs are edited ([`records`]).
+//! 4. The store deletes what nothing reaches any more, with a new epoch, so that no other process trusts what it knows.
+//! 5. Derived files are removed, the note too, and everything is read once more ([`proof`]).
+//!
+//! Lock order: the lock of forgetting → that of maintenance → workspace → store. While the lock of maintenance is held, no
+//! round can delete the new objects, which nothing names yet. *Invariant:* the secret is never written down.
+
+mod intent;
+mod proof;
+mod records;
+mod rewrite;
+mod workspace;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::checkpoint::catalog::dropped::{DroppedCheckpoint, FORGET, Ledger};
+use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::lock::{LOCK_WAIT, WorkspaceLock};
+use crate::checkpoint::records::workspace::Workspace;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::meta::{quote, unquote};
+use crate::model::path::RelPath;
+use crate::model::sink::ObjectSink;
+use crate::model::sought::{SecretPattern, SecretSearch};
+use crate::store::{Batch, Log, MarkedRoot, Marks, Store, Upkept, log};
+use crate::sys::clock::{boot_id, now_ms};
+use crate::sys::fs::lock::{FileLock, Mode};
+use crate::sys::interrupt::{Flow, Interrupt};
+
+use super::orphans;
+use super::prune::roots;
+use intent::{ForgetIntent, IntentKind};
+use proof::{Trace, prove};
+use records::RecordEdit;
+use rewrite::{Rewriter, Victims};
+
+pub(super) use intent::pending;
+pub use intent::unfinished;
+pub use proof::ForgetProof;
+pub use rewrite::RewrittenCheckpoint;
+pub use workspace::{ForgottenWorkspace, WorkspacePlan};
+
+/// The longest wait for a round of maintenance, or another forget, to end.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// The pause between two tries.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// The content to forget.
+pub enum ForgetWish {
+    /// Paths of the one workspace, each with all below it.
+    Paths(Vec<RelPath>),
+    /// All content that holds a secret.
+    Secret(SecretPattern),
+}
+
+/// The plan of a forget.
+pub struct ForgetPlan {
+    /// The one workspace that it is about; `None` for all.
+    of: Option<Workspace>,
+    rewriter: Rewriter,
+    /// The checkpoints that change, by workspace and number.
+    pub checkpoints: Vec<RewrittenCheckpoint>,
+    /// The files that hold the content now, so that the next checkpoint captures it again.
+    pub present: Vec<PathBuf>,
+}
+
+/// The result of a forget.
+#[derive(Debug)]
+pub struct Forgotten {
+    /// The checkpoints that were replaced, by old and new id.
+    pub replaced: Vec<(ObjectId, ObjectId)>,
+    /// The work of the store.
+    pub upkept: Upkept,
+    /// The proof.
+    pub proof: ForgetProof,
+}
+
+impl ForgetPlan {
+    /// Makes the plan for one workspace, or for all. No list of a stored tree's paths takes more than `memory` bytes.
+    /// Completes a forget of before first.
+    ///
+    /// # Errors
+    /// When workspaces, refs or records cannot be read; `too-large`.
+    pub fn make(home: &Home, of: Option<Workspace>, wish: ForgetWish, memory: u64) -> Result<ForgetPlan> {
+        complete(home)?;
+        let store = opened(home)?;
+        let victims = match wish {
+            ForgetWish::Paths(paths) => Victims::Paths(paths),
+            ForgetWish::Secret(pattern) => Victims::Secret(pattern),
+        };
+        let mut rewriter = Rewriter::new(store, victims, memory);
+        let roots = roots_of(home, &rewriter.store, of.as_ref())?;
+        rewriter.rewrite(roots, &mut |_, _, _| Ok(()))?;
+        let mut checkpoints = rewriter.changed.clone();
+        checkpoints.sort_by_cached_key(|one| one.record.as_ref().map(|it| (it.workspace.clone(), it.ordinal)));
+        let mut plan = ForgetPlan { of, rewriter, checkpoints, present: Vec::new() };
+        plan.present = plan.files_now(home)?;
+        Ok(plan)
+    }
+
+    /// Returns the number of versions of files that go, and their bytes.
+    pub fn versions(&self) -> (u64, u64) {
+        (self.rewriter.gone.len() as u64, self.rewriter.gone.values().sum())
+    }
+
+    /// Lists what could not be read, or cannot be taken out.
+    pub fn faults(&self) -> impl Iterator<Item = &str> {
+        self.rewriter.faults.iter().map(String::as_str)
+    }
+
+    /// Returns the files in the workspaces that hold the content now.
+    fn files_now(&self, home: &Home) -> Result<Vec<PathBuf>> {
+        let mut present = Vec::new();
+        for workspace in scope(home, self.of.as_ref())? {
+            for path in &self.rewriter.paths {
+                let path = path.under(&workspace.path);
+                let Ok(facts) = path.symlink_metadata() else { continue }; // it is not there
+                let holds = match self.rewriter.pattern() {
+                    None => true,
+                    Some(pattern) if facts.is_file() => holds(&path, pattern),
+                    Some(pattern) => std::fs::read_link(&path)
+                        .is_ok_and(|target| pattern.is_in(std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()))),
+                };
+                present.extend(holds.then_some(path));
+            }
+        }
+        Ok(present)
+    }
+
+    /// Returns the digest of the plan: of the checkpoints and those that take their place.
+    ///
+    /// # Errors
+    /// When it cannot be computed.
+    pub fn digest(&self) -> Result<String> {
+        let text: String = self.checkpoints.iter().map(|one| format!("{} {}\n", one.old, one.new)).collect();
+        Ok(ObjectId::of(ObjectKind::Blob, format!("piton forget 1\n{text}").as_bytes())?.to_string())
+    }
+
+    /// Refuses if a person has agreed to another plan.
+    ///
+    /// # Errors
+    /// `stale-plan`.
+    pub fn require(&self, digest: &str) -> Result<()> {
+        if self.digest()? == digest {
+            return Ok(());
+        }
+        Err(Error::new(Code::StalePlan, "the plan is another one by now; nothing was forgotten")
+            .hint("look at it with `piton forget … --dry-run`, and give the digest of that"))
+    }
+
+    /// Carries the plan out, and proves it. Checkpoints that were taken since it was made are written anew too.
+    ///
+    /// # Errors
+    /// Those of locks and of writing. The next forget or round of maintenance completes the rest.
+    pub fn carry_out(mut self, home: &Home) -> Result<Forgotten> {
+        let _one = lock(home, "forget.lock")?;
+        let (kind, at) = (self.kind(), now_ms());
+        let workspace = self.of.as_ref().map(|of| of.id.clone());
+        let mut intent = ForgetIntent { at, kind, workspace, map: Vec::new(), has_moved: false };
+        self.rewriter.restart([]);
+        move_all(home, self.of.as_ref(), &mut self.rewriter, &mut intent)?;
+        let replaced = self.rewriter.replaced();
+        let upkept = finish(home, self.of.as_ref(), &intent, true)?;
+        let proof = self.proven(home)?;
+        Ok(Forgotten { replaced, upkept, proof })
+    }
+
+    fn kind(&self) -> IntentKind {
+        match &self.rewriter.victims {
+            Victims::Paths(paths) => {
+                IntentKind::Paths { paths: paths.iter().map(|path| quote(path.as_bytes())).collect() }
+            }
+            Victims::Secret(_) | Victims::Contents(_) => {
+                IntentKind::Secret { contents: self.rewriter.gone.keys().copied().collect() }
+            }
+        }
+    }
+
+    /// Proves that the content is gone, as far as no other path or workspace has it.
+    fn proven(&self, home: &Home) -> Result<ForgetProof> {
+        let store = opened(home)?;
+        let marks = |roots: Vec<ObjectId>| {
+            let roots = roots.into_iter().map(|commit| MarkedRoot { commit, owner: 0 }).collect();
+            Marks::of(&store, roots, &|| Flow::Continue)
+        };
+        match (self.rewriter.pattern(), &self.of) {
+            (Some(pattern), None) => prove(home, &Trace::Secret { pattern, spared: None }),
+            (Some(pattern), Some(of)) => {
+                let others = Workspace::known(home)?.into_iter().filter(|other| other.id != of.id).map(|it| it.dir);
+                let spared = Some((marks(roots_of(home, &store, None)?)?, others.collect()));
+                prove(home, &Trace::Secret { pattern, spared })
+            }
+            (None, _) => {
+                let still = marks(roots_of(home, &store, None)?)?;
+                let gone: HashSet<ObjectId> =
+                    self.rewriter.gone.keys().filter(|id| !still.contains(id)).copied().collect();
+                prove(home, &Trace::Contents(&gone))
+            }
+        }
+    }
+}
+
+/// Completes a forget that was killed, as far as that is possible without the secret. Does nothing while one is at work.
+///
+/// # Errors
+/// Those of locks and of writing.
+pub fn complete(home: &Home) -> Result<()> {
+    let Some(mut intent) = ForgetIntent::load(home)?.filter(|intent| !intent.has_moved) else { return Ok(()) };
+    let Ok(_one) = FileLock::acquire(&home.path().join("forget.lock"), Mode::Exclusive, "forgetting", Duration::ZERO)
+    else {
+        return Ok(()); // another process forgets now
+    };
+    let known = Workspace::known(home)?;
+    let of = known.into_iter().find(|workspace| Some(&workspace.id) == intent.workspace.as_ref());
+    let victims = match &intent.kind {
+        IntentKind::Workspace => return workspace::complete(home, of, &intent),
+        IntentKind::Secret { contents } => Victims::Contents(contents.iter().copied().collect()),
+        IntentKind::Paths { paths } => {
+            Victims::Paths(paths.iter().map(|path| RelPath::parse(&unquote(path)?)).collect::<Result<_>>()?)
+        }
+    };
+    let policy = crate::settings::load(None, home.path(), &[])?.policy;
+    let mut rewriter = Rewriter::new(opened(home)?, victims, policy.limits.memory);
+    // Only what is there may take another's place.
+    intent.map.retain(|(_, new)| rewriter.store.has(new).is_ok_and(|has| has));
+    let same = intent.map.iter().map(|(_, new)| (*new, *new));
+    rewriter.restart(intent.map.iter().copied().chain(same).collect::<Vec<_>>());
+    rewriter.note_numbers();
+    move_all(home, of.as_ref(), &mut rewriter, &mut intent)?;
+    // Without the secret nobody can tell which texts hold it.
+    let is_whole = !matches!(intent.kind, IntentKind::Secret { .. });
+    finish(home, of.as_ref(), &intent, is_whole).map(drop)
+}
+
+/// Stores the new checkpoints, and moves everything that names old ones.
+fn move_all(home: &Home, of: Option<&Workspace>, rewriter: &mut Rewriter, intent: &mut ForgetIntent) -> Result<()> {
+    let _maintenance = lock(home, "consolidate.lock")?;
+    let roots = roots_of(home, &rewriter.store, of)?;
+    store_new(home, rewriter, roots)?;
+    keep(home, rewriter, intent)?;
+    for workspace in scope(home, of)? {
+        let lock = WorkspaceLock::acquire(&workspace.dir, "forgetting", LOCK_WAIT)?;
+        rewriter.store.complete(&workspace.dir.join("log"))?;
+        let roots = roots_of(home, &rewriter.store, Some(&workspace))?;
+        let before = rewriter.changed.len();
+        store_new(home, rewriter, roots)?;
+        if rewriter.changed.len() > before {
+            keep(home, rewriter, intent)?;
+        }
+        move_workspace(&workspace, rewriter, &lock)?;
+    }
+    if of.is_none() {
+        // Refs of histories whose workspace is not known any more.
+        move_refs(&rewriter.store, &rewriter.commits, "refs/")?;
+    }
+    let edit = RecordEdit { map: rewriter.replaced().into_iter().collect(), pattern: rewriter.pattern() };
+    edit.home(home)
+}
+
+/// Stores what takes the place of the checkpoints that `roots` reach.
+fn store_new(home: &Home, rewriter: &mut Rewriter, roots: Vec<ObjectId>) -> Result<()> {
+    let store = Store::open(home.path())?;
+    let _shared = store.lock_shared("forgetting", LOCK_WAIT)?;
+    let batch: Batch<'_> = store.batch()?;
+    rewriter.rewrite(roots, &mut |kind, id, content| match batch.contains(&id)? {
+        true => Ok(()),
+        false => batch.write(kind, id, content),
+    })?;
+    batch.finish().map(drop)
+}
+
+/// Notes which commits take the place of which.
+fn keep(home: &Home, rewriter: &Rewriter, intent: &mut ForgetIntent) -> Result<()> {
+    intent.map = rewriter.replaced();
+    if let IntentKind::Secret { contents } = &mut intent.kind {
+        let known: BTreeSet<ObjectId> = contents.drain(..).chain(rewriter.gone.keys().copied()).collect();
+        contents.extend(known);
+    }
+    intent.save(home)
+}
+
+/// Moves the refs of a workspace, notes the old ids, and edits its records.
+fn move_workspace(workspace: &Workspace, rewriter: &Rewriter, lock: &WorkspaceLock) -> Result<()> {
+    let store = &rewriter.store;
+    let map: HashMap<ObjectId, ObjectId> = rewriter.replaced().into_iter().collect();
+    let now = now_ms();
+    let note = |(old, new): (&ObjectId, &ObjectId)| {
+        let (of, n) = rewriter.numbers.get(new)?;
+        (*of == workspace.id).then(|| DroppedCheckpoint {
+            n: *n,
+            id: old.to_string(),
+            at: now,
+            rule: FORGET.into(),
+            by: Some(new.to_string()),
+            ..DroppedCheckpoint::default()
+        })
+    };
+    let mut notes: Vec<DroppedCheckpoint> = map.iter().filter_map(note).collect();
+    notes.sort_by_key(|one| one.n);
+    Ledger::of_workspace(&workspace.dir).note(&notes, lock)?;
+    let shared = store.lock_shared("forgetting", LOCK_WAIT)?;
+    // A record of the log would bring an old object back.
+    flush(store, &workspace.dir)?;
+    for prefix in prefixes(workspace) {
+        move_refs(store, &rewriter.commits, &prefix)?;
+    }
+    drop(shared);
+    RecordEdit { map, pattern: rewriter.pattern() }.workspace(&workspace.dir, lock)
+}
+
+/// Makes the content of a workspace's log durable elsewhere, and empties the log.
+fn flush(store: &Store, dir: &Path) -> Result<()> {
+    let path = dir.join("log");
+    if path.metadata().is_ok_and(|facts| facts.len() > 0) { store.flush(&mut Log::open(&path)?) } else { Ok(()) }
+}
+
+fn move_refs(store: &Store, commits: &HashMap<ObjectId, ObjectId>, prefix: &str) -> Result<()> {
+    let mut moves = Vec::new();
+    for entry in store.refs(prefix)? {
+        if let Ok(old) = entry.target
+            && let Some(new) = commits.get(&old).filter(|new| **new != old)
+        {
+            moves.push((entry.name, old, *new));
+        }
+    }
+    if moves.is_empty() { Ok(()) } else { store.move_refs(&moves) }
+}
+
+/// Has the store delete what nothing reaches, removes derived files, and removes the note if nothing is left to do.
+fn finish(home: &Home, of: Option<&Workspace>, intent: &ForgetIntent, is_whole: bool) -> Result<Upkept> {
+    ForgetIntent { has_moved: true, ..intent.clone() }.save(home)?;
+    let upkept = purge(home)?;
+    orphans::sweep(home)?;
+    for workspace in scope(home, of)? {
+        // A running process may have written facts of old checkpoints since.
+        let lock = WorkspaceLock::acquire(&workspace.dir, "forgetting", LOCK_WAIT)?;
+        records::remove_derived(&workspace.dir, &lock)?;
+    }
+    match (upkept.left.is_none(), is_whole) {
+        (true, true) => ForgetIntent::remove(home)?,
+        (true, false) => {}
+        // Maintenance does the rest.
+        (false, _) => intent.save(home)?,
+    }
+    Ok(upkept)
+}
+
+/// Has the store delete everything that nothing reaches. Waits for other processes at work on it.
+fn purge(home: &Home) -> Result<Upkept> {
+    let (until, mut done) = (Instant::now() + PATIENCE, Upkept::default());
+    loop {
+        let mut store = opened(home)?;
+        let control: Interrupt<'_> = &|| Flow::Continue;
+        let owners: Vec<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
+        let mut marks = Marks::of(&store, roots(home, &store, &owners)?, control)?;
+        let upkept = store.purge(&mut marks, control)?;
+        done.deleted += upkept.deleted;
+        done.freed += upkept.freed;
+        done.written += upkept.written;
+        done.left = upkept.left;
+        if done.left.is_none() || Instant::now() > until {
+            return Ok(done);
+        }
+        std::thread::sleep(AGAIN);
+    }
+}
+
+/// Opens the store, with all logs applied.
+fn opened(home: &Home) -> Result<Store> {
+    let store = Store::open(home.path())?;
+    store.recover(&home.workspaces(), &boot_id())?;
+    Ok(store)
+}
+
+fn lock(home: &Home, name: &str) -> Result<FileLock> {
+    FileLock::acquire(&home.path().join(name), Mode::Exclusive, "forgetting", PATIENCE)
+}
+
+fn scope(home: &Home, of: Option<&Workspace>) -> Result<Vec<Workspace>> {
+    of.map_or_else(|| Workspace::known(home), |of| Ok(vec![of.clone()]))
+}
+
+/// Returns the prefixes of the refs of a workspace: its runs, its other checkpoints, and fetched ones.
+fn prefixes(workspace: &Workspace) -> [String; 3] {
+    ["heads", "piton", "piton-remotes"].map(|kind| format!("refs/{kind}/{}/", workspace.id))
+}
+
+/// Returns the commits that refs, logs and records name, of one workspace or of all.
+fn roots_of(home: &Home, store: &Store, of: Option<&Workspace>) -> Result<Vec<ObjectId>> {
+    let prefixes = of.map_or_else(|| vec!["refs/".to_owned()], |of| prefixes(of).to_vec());
+    let mut roots = Vec::new();
+    for prefix in prefixes {
+        roots.extend(store.refs(&prefix)?.into_iter().filter_map(|entry| entry.target.ok()));
+    }
+    let mut named = Vec::new();
+    for workspace in scope(home, of)? {
+        let path = workspace.dir.join("log");
+        let bytes = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            read => read.at("reading", &path)?,
+        };
+        named.extend(log::decode(&bytes).0.into_iter().flat_map(|record| record.old.into_iter().chain([record.new])));
+        named.extend(super::drops::named(&workspace.dir)?);
+    }
+    roots.extend(named.into_iter().filter(|id| store.has(id).is_ok_and(|has| has)));
+    Ok(roots)
+}
+
+/// Returns true if a file holds the secret now. One that cannot be read is not judged.
+fn holds(path: &Path, pattern: &SecretPattern) -> bool {
+    let mut search = SecretSearch::new(pattern);
+    let read = std::fs::File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut search));
+    read.is_ok() && search.finish()
+}

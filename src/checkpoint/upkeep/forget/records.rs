@@ -1,0 +1,241 @@
+//! Records beside the store: ids of replaced checkpoints become the new ones, and secrets in texts go.
+//!
+//! Files of JSON are read and written as a whole, so that no pattern can take their structure with it. Logs that a
+//! process may have open are overwritten in their place, byte by byte. Derived files are removed.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::checkpoint::catalog::dropped::Ledger;
+use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::lock::WorkspaceLock;
+use crate::error::{Error, IoContext, Result};
+use crate::model::id::ObjectId;
+use crate::model::sought::SecretPattern;
+use crate::sys::fs::durable::replace_file;
+
+/// Files of a workspace that are made anew when they are missing.
+const DERIVED: [&str; 3] = ["stamps", "commits", "view.git"];
+
+/// Files that have a checksum or are no texts: none of them is edited as a text.
+const UNTOUCHED: [&str; 4] = ["workspace.json", "workspaces.index", "forget.json", "lock"];
+
+/// The first bytes of the names of what killed fetches leave.
+const FETCHES: &str = "fetch-";
+
+/// The changes of records.
+pub(super) struct RecordEdit<'e> {
+    /// Replaced checkpoints, each with the new one.
+    pub map: HashMap<ObjectId, ObjectId>,
+    /// The secret, where that is known.
+    pub pattern: Option<&'e SecretPattern>,
+}
+
+impl RecordEdit<'_> {
+    /// Returns what takes the place of a text; `None` if it stays.
+    fn text(&self, text: &str) -> Option<String> {
+        let id = if text.len() == 40 { text.parse::<ObjectId>().ok() } else { None }; // another text is no id
+        match id.and_then(|id| self.map.get(&id)) {
+            Some(new) => Some(new.to_string()),
+            None => self.secret(text),
+        }
+    }
+
+    fn secret(&self, text: &str) -> Option<String> {
+        self.pattern.and_then(|pattern| pattern.redacted(text))
+    }
+
+    /// Edits all texts in a value. Returns true if one changed.
+    fn value(&self, value: &mut Value) -> bool {
+        match value {
+            Value::String(text) => match self.text(text) {
+                Some(new) => {
+                    *text = new;
+                    true
+                }
+                None => false,
+            },
+            Value::Array(items) => items.iter_mut().fold(false, |is_news, item| self.value(item) || is_news),
+            Value::Object(fields) => {
+                let secret: Vec<(String, String)> =
+                    fields.keys().filter_map(|key| Some((key.clone(), self.secret(key)?))).collect();
+                for (old, new) in &secret {
+                    let moved = fields.remove(old);
+                    moved.and_then(|value| fields.insert(new.clone(), value));
+                }
+                fields.values_mut().fold(!secret.is_empty(), |is_news, item| self.value(item) || is_news)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    /// Edits the texts of a file that is one JSON value. Another file is overwritten in its place.
+    fn json(&self, path: &Path) -> Result<()> {
+        let Some(bytes) = content(path)? else { return Ok(()) };
+        let Ok(mut value) = serde_json::from_slice::<Value>(&bytes) else { return self.mask(path) };
+        if !self.value(&mut value) {
+            return Ok(());
+        }
+        replace_file(path, value.to_string().as_bytes())
+    }
+
+    /// Edits the lines of a journal. The secret in a damaged one is overwritten.
+    fn journal(&self, path: &Path) -> Result<()> {
+        let Some(bytes) = content(path)? else { return Ok(()) };
+        let (mut edited, mut is_news) = (Vec::with_capacity(bytes.len()), false);
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let new = match framed(line) {
+                Some(mut value) => self.value(&mut value).then(|| frame(&value)),
+                None => self.pattern.and_then(|pattern| pattern.masked(line)),
+            };
+            is_news |= new.is_some();
+            edited.extend_from_slice(new.as_deref().unwrap_or(line));
+        }
+        if is_news { replace_file(path, &edited) } else { Ok(()) }
+    }
+
+    /// Overwrites the secret in a file that another process may have open.
+    fn mask(&self, path: &Path) -> Result<()> {
+        let (Some(pattern), Some(bytes)) = (self.pattern, content(path)?) else { return Ok(()) };
+        let Some(masked) = pattern.masked(&bytes) else { return Ok(()) };
+        let file = OpenOptions::new().write(true).open(path).at("opening", path)?;
+        // Only what differs: others may append meanwhile.
+        for (at, (new, old)) in masked.chunks(4096).zip(bytes.chunks(4096)).enumerate() {
+            if new != old {
+                file.write_all_at(new, at as u64 * 4096).at("overwriting", path)?;
+            }
+        }
+        file.sync_all().at("syncing", path)
+    }
+
+    /// Edits the records of a workspace, and removes the derived ones. The caller holds its lock.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`; each file is as it was or as it should be.
+    pub(super) fn workspace(&self, dir: &Path, _lock: &WorkspaceLock) -> Result<()> {
+        self.journal(&dir.join("journal"))?;
+        Ledger::of_workspace(dir).edit_labels(&|label| self.secret(label))?;
+        for path in files(&dir.join("runs"))? {
+            self.json(&path)?;
+        }
+        for path in files(dir)? {
+            match name(&path) {
+                "journal" | "log" => {}
+                file if DERIVED.contains(&file) || file.contains(".tmp-") => remove(&path)?,
+                file if file.starts_with(FETCHES) || file.starts_with("dropped") => {}
+                _ => self.json(&path)?,
+            }
+        }
+        remove(&dir.join("view.git"))
+    }
+
+    /// Edits the records in piton's home.
+    ///
+    /// # Errors
+    /// As [`RecordEdit::workspace`].
+    pub(super) fn home(&self, home: &Home) -> Result<()> {
+        let home = home.path();
+        Ledger::of_home(home).edit_labels(&|label| self.secret(label))?;
+        for path in files(home)?.into_iter().filter(|path| !name(path).starts_with("pruned")) {
+            self.json(&path)?;
+        }
+        for path in files(&home.join("sessions"))? {
+            self.json(&path)?;
+        }
+        let mut open = vec![home.join("daemon"), home.join("backups")];
+        while let Some(dir) = open.pop() {
+            for path in files(&dir)? {
+                self.mask(&path)?;
+            }
+            open.extend(dirs(&dir)?);
+        }
+        // Files that were damaged: nobody can tell what is in them.
+        remove(&home.join("store.git/damaged"))
+    }
+}
+
+/// Removes what may hold anything and is of no use: derived files, leftovers of fetches.
+///
+/// # Errors
+/// `permission`.
+pub(super) fn remove_derived(dir: &Path, _lock: &WorkspaceLock) -> Result<()> {
+    DERIVED.iter().try_for_each(|file| remove(&dir.join(file)))?;
+    dirs(dir)?.iter().filter(|path| name(path).starts_with(FETCHES)).try_for_each(|path| remove(path))
+}
+
+/// Returns the value of a journal's line; `None` if the line is damaged.
+fn framed(line: &[u8]) -> Option<Value> {
+    let (sum, json) = (line.get(..8)?, line.strip_suffix(b"\n")?.get(9..)?);
+    let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
+    (sum == crc32fast::hash(json)).then(|| serde_json::from_slice(json).ok())? // it has its sum
+}
+
+fn frame(value: &Value) -> Vec<u8> {
+    let json = value.to_string();
+    format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes())).into_bytes()
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+fn content(path: &Path) -> Result<Option<Vec<u8>>> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        read => read.at("reading", path).map(Some),
+    }
+}
+
+/// Returns the plain files of a directory that may be edited as texts; none if it is missing.
+fn files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let is_text = |path: &PathBuf| {
+        let name = name(path);
+        !UNTOUCHED.contains(&name) && !name.ends_with(".lock") && path.symlink_metadata().is_ok_and(|it| it.is_file())
+    };
+    Ok(listed(dir)?.into_iter().filter(is_text).collect())
+}
+
+fn dirs(dir: &Path) -> Result<Vec<PathBuf>> {
+    Ok(listed(dir)?.into_iter().filter(|path| path.symlink_metadata().is_ok_and(|it| it.is_dir())).collect())
+}
+
+/// Returns the paths of what a directory holds; none if it is missing.
+///
+/// # Errors
+/// When it cannot be listed.
+pub(super) fn listed(dir: &Path) -> Result<Vec<PathBuf>> {
+    match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        listing => {
+            listing.at("listing", dir)?.map(|entry| entry.map(|entry| entry.path()).at("listing", dir)).collect()
+        }
+    }
+}
+
+/// Removes a file, or a directory with all that is in it; none is fine too.
+///
+/// # Errors
+/// `permission`.
+pub(super) fn remove(path: &Path) -> Result<()> {
+    let is_dir = path.symlink_metadata().is_ok_and(|facts| facts.is_dir());
+    let removed = if is_dir { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(error, "removing", path)),
+        _ => Ok(()),
+    }
+}
+
+/// Opens a file for a search; `None` if it went meanwhile.
+///
+/// # Errors
+/// When it cannot be opened.
+pub(super) fn open(path: &Path) -> Result<Option<File>> {
+    match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        opened => opened.at("opening", path).map(Some),
+    }
+}

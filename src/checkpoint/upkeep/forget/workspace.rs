@@ -1,0 +1,169 @@
+//! Forgets a whole workspace: its checkpoints, its records, its sessions. The ledger of piton's home keeps the ids.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::intent::{ForgetIntent, IntentKind};
+use super::proof::{ForgetProof, Trace, prove};
+use super::records::{listed, remove};
+use super::{flush, lock, opened, prefixes, purge};
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::dropped::note_forgotten;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::identity::{self, AddingLock};
+use crate::checkpoint::records::lock::{LOCK_WAIT, WorkspaceLock};
+use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
+use crate::checkpoint::records::workspace::Workspace;
+use crate::error::{Code, Error, Result};
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::policy::Policy;
+use crate::store::Upkept;
+use crate::sys::clock::now_ms;
+
+/// Files that stay while a process has the workspace open: it needs them, and they say nothing of the content.
+const LEFT_OPEN: [&str; 5] = ["workspace.json", "lock", "guarded", "runs", "ordinal"];
+
+/// The plan to forget a workspace.
+pub struct WorkspacePlan {
+    /// The workspace.
+    pub workspace: Workspace,
+    /// All of its checkpoints.
+    pub checkpoints: Vec<Checkpoint>,
+}
+
+/// The result of forgetting a workspace.
+#[derive(Debug)]
+pub struct ForgottenWorkspace {
+    /// True if a process has the workspace open, so that its identity stayed.
+    pub is_open: bool,
+    /// The work of the store.
+    pub upkept: Upkept,
+    /// The proof.
+    pub proof: ForgetProof,
+}
+
+impl WorkspacePlan {
+    /// Makes the plan.
+    ///
+    /// # Errors
+    /// When the checkpoints cannot be listed.
+    pub fn make(home: &Home, workspace: Workspace, policy: Policy) -> Result<WorkspacePlan> {
+        super::complete(home)?;
+        let catalog = Catalog::over(home, workspace, policy, opened(home)?);
+        let checkpoints = catalog.all()?.checkpoints.clone();
+        Ok(WorkspacePlan { workspace: catalog.workspace, checkpoints })
+    }
+
+    /// Returns the digest of the plan.
+    ///
+    /// # Errors
+    /// When it cannot be computed.
+    pub fn digest(&self) -> Result<String> {
+        let text: String = self.checkpoints.iter().map(|one| format!("{}\n", one.id)).collect();
+        let text = format!("piton forget 1\nworkspace {}\n{text}", self.workspace.id);
+        Ok(ObjectId::of(ObjectKind::Blob, text.as_bytes())?.to_string())
+    }
+
+    /// Refuses if a person has agreed to another plan.
+    ///
+    /// # Errors
+    /// `stale-plan`.
+    pub fn require(&self, digest: &str) -> Result<()> {
+        if self.digest()? == digest {
+            return Ok(());
+        }
+        Err(Error::new(Code::StalePlan, "the plan is another one by now; nothing was forgotten")
+            .hint("look at it with `piton forget --workspace DIR --dry-run`"))
+    }
+
+    /// Forgets the workspace, and proves it.
+    ///
+    /// # Errors
+    /// Those of locks and of writing. The next forget or round of maintenance completes the rest.
+    pub fn carry_out(&self, home: &Home) -> Result<ForgottenWorkspace> {
+        let _one = lock(home, "forget.lock")?;
+        let at = now_ms();
+        let id = Some(self.workspace.id.clone());
+        note_forgotten(home, &self.workspace, &self.checkpoints, at)?;
+        let intent = ForgetIntent { at, kind: IntentKind::Workspace, workspace: id, map: Vec::new(), has_moved: false };
+        intent.save(home)?;
+        let is_open = take_away(home, &self.workspace)?;
+        let upkept = purge(home)?;
+        if upkept.left.is_none() {
+            ForgetIntent::remove(home)?;
+        }
+        // The identity of an open workspace stays, in both of its copies.
+        let (records, index) = (&self.workspace.dir, home.path().join("workspaces.index"));
+        let spared: &[&Path] = if is_open { &[records, &index] } else { &[] };
+        let proof = prove(home, &Trace::Workspace { id: &self.workspace.id, spared })?;
+        Ok(ForgottenWorkspace { is_open, upkept, proof })
+    }
+}
+
+/// Completes a killed one.
+pub(super) fn complete(home: &Home, of: Option<Workspace>, intent: &ForgetIntent) -> Result<()> {
+    if let Some(workspace) = of {
+        take_away(home, &workspace)?;
+    }
+    match purge(home)?.left {
+        None => ForgetIntent::remove(home),
+        Some(_) => intent.save(home),
+    }
+}
+
+/// Removes refs and records. Returns true if a process has the workspace open: what that needs stays.
+fn take_away(home: &Home, workspace: &Workspace) -> Result<bool> {
+    let store = opened(home)?;
+    let dir = &workspace.dir;
+    // No process takes it for a known one meanwhile.
+    let _known = AddingLock::acquire(home)?;
+    let lock = WorkspaceLock::acquire(dir, "forgetting", LOCK_WAIT)?;
+    store.complete(&dir.join("log"))?;
+    // A record could bring a ref back.
+    flush(&store, dir)?;
+    for prefix in prefixes(workspace) {
+        let refs = store.refs(&prefix)?.into_iter().filter_map(|entry| Some((entry.name, entry.target.ok()?)));
+        store.delete_refs(&refs.collect::<Vec<_>>())?;
+        // git leaves the directories of refs too: only empty ones are left, whose names say nothing.
+        remove(&store.git_dir().join(prefix.trim_end_matches('/')))?;
+    }
+    let is_open = at_work(&guard_mark(dir)) == AtWork::Now;
+    // A cache, by the ids of workspaces.
+    remove(&home.path().join("usage"))?;
+    for session in sessions_of(home, dir)? {
+        remove(&session)?;
+    }
+    for path in listed(dir)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match is_open {
+            true if LEFT_OPEN.contains(&name.as_str()) => {}
+            // The lock goes last, with its directory.
+            false if name == "lock" => {}
+            _ => remove(&path)?,
+        }
+    }
+    if is_open {
+        let runs = listed(&dir.join("runs"))?;
+        let is_mark = |path: &&PathBuf| path.extension().is_some_and(|end| end == "lock" || end == "open");
+        runs.iter().filter(|path| !is_mark(path)).try_for_each(|path| remove(path))?;
+        return Ok(true);
+    }
+    identity::forget(home, &workspace.id)?;
+    remove(dir)?;
+    drop(lock);
+    Ok(false)
+}
+
+/// Returns the files of the sessions that have worked in a workspace, except for those without a name.
+fn sessions_of(home: &Home, dir: &Path) -> Result<Vec<PathBuf>> {
+    let runs: BTreeSet<_> =
+        listed(&dir.join("runs"))?.into_iter().filter_map(|run| Some(run.file_name()?.to_owned())).collect();
+    let id = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let names_it = |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.contains(&id));
+    let all = listed(&home.path().join("sessions"))?;
+    Ok(all
+        .into_iter()
+        .filter(|path| path.file_name().is_some_and(|name| runs.contains(name)) || names_it(path))
+        .collect())
+}
