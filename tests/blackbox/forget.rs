@@ -75,10 +75,15 @@ fn inflated_holds(content: &[u8]) -> bool {
     })
 }
 
-fn sound(lab: &Lab) {
+/// Holds the store against git.
+fn whole(lab: &Lab) {
     if let Some(text) = lab.store_git(&["fsck", "--full", "--no-dangling"]) {
         assert!(!text.contains("missing") && !text.contains("error"), "{text}");
     }
+}
+
+fn sound(lab: &Lab) {
+    whole(lab);
     let doctor = lab.piton(&["doctor", "--refs"]);
     assert_eq!(doctor.code, 0, "{doctor:?}");
 }
@@ -382,13 +387,16 @@ fn a_killed_forget_is_finished_by_the_next() {
         std::thread::sleep(Duration::from_millis(dice.roll(400) as u64));
         let _ = child.kill();
         child.wait().unwrap();
-        sound(&lab);
+        whole(&lab);
         let is_open = lab.home.join("piton/forget.json").exists();
         if is_open {
             let note = std::fs::read(lab.home.join("piton/forget.json")).unwrap();
             assert!(!holds(&note));
             let status = lab.piton(&["status"]).stdout;
             assert!(status.contains("piton forget"), "{status}");
+            // Every checkpoint is there, whichever id it has by now, and the last restore can be undone.
+            assert_eq!(contents(&lab).keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+            assert_eq!(lab.piton(&["undo", "--preview"]).code, 0);
         }
         if round % 2 == 0 {
             // Maintenance completes what needs no secret.

@@ -22,7 +22,7 @@ use piton::protocol::{
     FindDocument, ForgetDocument, ForgetItem, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem, InstallOutcome, Interrupted,
     InterruptedNotice, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice, MendBlock, MoveDocument,
     NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock, PastEffect, PathItem, PlanLists,
-    PresenceWord, PreviewReply, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef,
+    PresenceWord, PreviewReply, ProofBlock, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef,
     ReloadReply, RemoteItem, RemoteListDocument, RestoreReply, Rollback, RollbackCompleted, RollbackProgress,
     RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork, RunItem, RunLast, RunListReply,
     RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument, SettledNotice, ShellBefore,

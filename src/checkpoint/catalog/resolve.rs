@@ -79,7 +79,12 @@ impl Catalog {
     }
 
     /// Returns the checkpoint that has taken the place of the one that an id named, if it is still there.
-    fn replacement(&self, parsed: &Selector, all: &[Checkpoint], foreign: &[Checkpoint]) -> Option<Checkpoint> {
+    pub(crate) fn replacement(
+        &self,
+        parsed: &Selector,
+        all: &[Checkpoint],
+        foreign: &[Checkpoint],
+    ) -> Option<Checkpoint> {
         let mut next = parsed.as_id()?;
         for _ in 0..MOST_REPLACED {
             let by = self.dropped(&next)?.by?;

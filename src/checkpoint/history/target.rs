@@ -6,6 +6,7 @@ use super::request::{Loaded, Restore};
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::catalog::selector::Selector;
 use crate::error::{Code, Error, Result};
 use crate::filter::{CaptureJudge, CoverageView, Denial, Tracked, Verdict};
 use crate::model::checkpoint::CheckpointKind;
@@ -34,6 +35,8 @@ impl Catalog {
             Some(own) => Some(own),
             None => self.foreign()?.checkpoints.into_iter().find(|checkpoint| checkpoint.id == target),
         };
+        // The journal names an old id where a forget was killed before it came to the journal.
+        let found = found.or_else(|| self.replacement(&Selector::Prefix(target.to_string()), &all.checkpoints, &[]));
         let checkpoint = found.ok_or_else(|| {
             Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} is not in this workspace", target.short()))
         })?;

@@ -367,7 +367,10 @@ pub fn keep_up(
     dropped: Option<(&PrunePlan, &HashSet<ObjectId>)>,
     control: Interrupt<'_>,
 ) -> Result<Upkept> {
-    super::forget::complete(home)?;
+    if let Err(error) = super::forget::complete(home) {
+        // It is tried again, and `status` says so; all else must not wait for it.
+        tracing::warn!(%error, "a forget that was killed is not completed yet");
+    }
     let mut store = Store::open(home.path())?;
     store.recover(&home.workspaces(), &boot_id())?;
     let owners: Vec<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
