@@ -329,7 +329,7 @@ fn move_refs(store: &Store, commits: &HashMap<ObjectId, ObjectId>, prefix: &str)
         if let Ok(old) = entry.target
             && let Some(new) = commits.get(&old).filter(|new| **new != old)
         {
-            moves.push((entry.name, old, *new));
+            moves.push((entry.name.to_string(), old, *new));
         }
     }
     if moves.is_empty() { Ok(()) } else { store.move_refs(&moves) }
