@@ -255,6 +255,44 @@ fn the_very_first_checkpoint() {
     run_all("first checkpoint", &["checkpoint", "--json"], prepare, judge_take);
 }
 
+/// A store with a checkpoint that was deleted, so that maintenance has something to delete and to pack.
+fn with_garbage() -> Scene {
+    let mut scene = Scene::new();
+    scene.lab.sh("for i in $(seq 40); do printf $i > new/$i; done");
+    scene.lab.take("to be deleted");
+    scene.lab.sh("rm -r new; printf more > b");
+    scene.take();
+    assert_eq!(scene.lab.piton(&["delete", "2", "--yes"]).code, 0);
+    scene
+}
+
+fn judge_upkeep(scene: &mut Scene, output: &Output, before: &Tree, round: &str) {
+    assert_eq!(&tree(&scene.lab.work), before, "{round}: maintenance changed the workspace");
+    is_said(output, round);
+    // The next one does what is left, and leaves nothing temporary.
+    let next = scene.lab.piton(&["prune", "--yes", "--json"]);
+    assert!([0, 3].contains(&next.code), "{round}: {next:?}");
+    let left = temporary(&scene.lab.home.join("piton/store.git/objects"));
+    assert!(left.is_empty(), "{round}: {left:?}");
+}
+
+#[test]
+fn a_prune() {
+    run_all("prune", &["prune", "--yes", "--json"], with_garbage, judge_upkeep);
+}
+
+#[test]
+fn a_deletion() {
+    fn prepare() -> Scene {
+        let mut scene = Scene::new();
+        scene.lab.take("to be deleted");
+        scene.lab.sh("printf more > b");
+        scene.take();
+        scene
+    }
+    run_all("deletion", &["delete", "2", "--yes", "--json"], prepare, judge_upkeep);
+}
+
 /// A tree is wholly the one or the other, or the restore is reported as interrupted and both ways out end right.
 fn judge_restore(scene: &mut Scene, output: &Output, before: &Tree, round: &str) {
     is_said(output, round);

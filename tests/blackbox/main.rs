@@ -26,6 +26,7 @@ mod installs;
 mod kills;
 mod lessons;
 mod links;
+mod maintained;
 mod many;
 mod mapping;
 mod mcp;

@@ -6,6 +6,7 @@ pub mod drops;
 pub mod forget;
 pub mod orphans;
 pub mod prune;
+mod refs;
 pub mod relocate;
 pub mod rounds;
 pub mod schedule;

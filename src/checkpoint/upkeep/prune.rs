@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use super::orphans;
+use super::refs;
 use super::schedule::Looks;
 use super::usage::{Usage, WorkspaceUsage};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -373,7 +374,12 @@ pub fn keep_up(
     }
     let mut store = Store::open(home.path())?;
     store.recover(&home.workspaces(), &boot_id())?;
-    let owners: Vec<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
+    if let Some(left) = refs::lost(home, &store)? {
+        return Ok(Upkept { left: Some(left), ..Upkept::default() });
+    }
+    let workspaces = Workspace::known(home)?;
+    refs::pack(&store, &workspaces, control)?;
+    let owners: Vec<String> = workspaces.into_iter().map(|workspace| workspace.id).collect();
     let roots = roots(home, &store, &owners)?;
     let mut marks = Marks::of(&store, roots.clone(), control)?;
     let upkept = store.keep_up(&mut marks, control)?;
