@@ -1,7 +1,9 @@
 //! piton's home as a whole: directories that move, go and come back, histories that are cleared, and the store's place.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -219,6 +221,11 @@ fn the_store_says_what_it_holds() {
     lab.take("first");
     let mut sidecar = Sidecar::start(&lab, &[]);
     sidecar.ask(json!({"id": 1, "type": "run.start", "run": "r1", "client": "tester"}));
+    // The worker writes the run's file after the answer.
+    let until = Instant::now() + Duration::from_mins(1);
+    while stored(&lab, &lab.work)["runs"] == 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let one = stored(&lab, &lab.work);
     assert_eq!((&one["guarded"], &one["checkpoints"], &one["standing"]), (&json!(true), &json!(1), &json!("live")));
     assert_eq!((&one["clients"], &one["runs"]), (&json!(["tester"]), &json!(1)));
@@ -306,4 +313,101 @@ fn a_tag_keeps_the_store_out_of_backups_unless_told_otherwise() {
     lab.write("a", "1");
     lab.take("first");
     assert!(!lab.home.join("piton/CACHEDIR.TAG").exists());
+}
+
+#[test]
+fn a_directory_that_may_be_a_moved_one_is_told_of() {
+    let lab = Lab::new();
+    let deep = lab.root().join("above/project");
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::write(deep.join("a"), "1").unwrap();
+    take_in(&lab, &deep, "first");
+    // Another directory has taken the place of the one above, so nothing is proved.
+    let new = lab.root().join("away/project");
+    std::fs::rename(lab.root().join("above"), lab.root().join("away")).unwrap();
+    std::fs::create_dir(lab.root().join("above")).unwrap();
+    assert_eq!(take_in(&lab, &new, "anew")["n"], 1);
+    let status = lab.piton_in(&new, &["status"]).stdout;
+    let line = format!("`piton adopt {} {}`", deep.display(), new.display());
+    assert!(status.contains(&line), "{status}");
+    assert_eq!(stored(&lab, &deep)["moved_to"], new.to_str().unwrap());
+    assert_eq!(run(&lab, &["adopt", deep.to_str().unwrap(), new.to_str().unwrap(), "--yes"]).code, 0);
+    assert_eq!(listed(&lab, &new), [1]);
+}
+
+/// Runs piton and kills it after a while, if it has not ended by then.
+fn killed(lab: &Lab, args: &[&str], after: Duration) {
+    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.root());
+    let mut child = command.args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // The moment is the test's subject, not its synchronisation.
+    std::thread::sleep(after);
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+#[test]
+fn killed_clears_and_adoptions_go_on_the_next_time() {
+    for round in 0..24u64 {
+        let lab = Lab::new();
+        let new = lab.root().join("new");
+        std::fs::create_dir(&new).unwrap();
+        for n in 1..=3 {
+            lab.write("a", n.to_string());
+            lab.take("old");
+        }
+        std::fs::write(new.join("a"), "new").unwrap();
+        let (old_id, new_id) = (id_of(&lab, 2), take_in(&lab, &new, "own")["id"].as_str().unwrap().to_owned());
+        let (old, to) = (lab.work.to_str().unwrap(), new.to_str().unwrap());
+        std::fs::remove_dir_all(&lab.work).unwrap();
+        let is_clear = round % 2 == 0;
+        let args: &[&str] = if is_clear { &["store", "clear", "--yes"] } else { &["adopt", old, to, "--yes"] };
+        killed(&lab, args, Duration::from_millis(4 + round * 3));
+        let doctor = run(&lab, &["doctor", "--refs"]);
+        assert_eq!(doctor.code, 0, "round {round}: {doctor:?}");
+        // Done by then, or done now.
+        let again = run(&lab, args);
+        assert!([0, 3].contains(&again.code), "round {round}: {again:?}");
+        std::fs::create_dir_all(&lab.work).unwrap();
+        for id in [&old_id, &new_id] {
+            let shown = lab.piton_in(&new, &["show", id]);
+            let wanted = if is_clear { 3 } else { 0 };
+            assert_eq!(shown.code, wanted, "round {round}: {shown:?}");
+            assert!(!is_clear || shown.stderr.contains("was pruned on"), "round {round}: {shown:?}");
+        }
+        let left = std::fs::read_dir(lab.home.join("piton")).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(left.filter(|name| name.to_string_lossy().contains("removed-")).count(), 0, "round {round}");
+    }
+}
+
+#[test]
+fn a_killed_move_to_another_disk_leaves_a_whole_store() {
+    let shm = Path::new("/dev/shm");
+    let device = |path: &Path| path.metadata().ok().map(|facts| facts.dev());
+    let Ok(other) = tempfile::tempdir_in(shm) else { return not_allowed("writing to another file system") };
+    for round in 0..12u64 {
+        let lab = Lab::new();
+        if device(shm) == device(&lab.root()) {
+            return not_allowed("another file system");
+        }
+        lab.write("a", "1");
+        lab.take("first");
+        let new = other.path().join(format!("store{round}"));
+        let args = ["store", "move", new.to_str().unwrap(), "--yes"];
+        killed(&lab, &args, Duration::from_millis(5 + round * 12));
+        assert_eq!(listed(&lab, &lab.work), [1], "round {round}");
+        lab.write("a", "2");
+        assert_eq!(lab.take("second"), 2);
+        if !lab.home.join("piton").is_symlink() {
+            let moved = run(&lab, &args);
+            assert_eq!(moved.code, 0, "round {round}: {moved:?}");
+        }
+        assert_eq!(run(&lab, &["store", "status"]).code, 0);
+        assert_eq!((listed(&lab, &lab.work), lab.home.join("piton").read_link().unwrap()), (vec![2, 1], new.clone()));
+        assert_eq!(lab.piton(&["doctor", "--refs"]).code, 0, "round {round}");
+        let left = |dir: &Path| {
+            let names = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            names.filter(|name| name.contains("piton-mov")).count()
+        };
+        assert_eq!((left(other.path()), left(&lab.home)), (0, 0), "round {round}");
+    }
 }

@@ -23,6 +23,7 @@ use super::mishaps;
 use super::place::Place;
 use super::workspace::{Workspace, scope_of};
 use crate::error::{Code, Error, IoContext, Result};
+use crate::model::text::shell_word;
 use crate::store::Store;
 use crate::sys::fs::durable::{create_private_dir, replace_file};
 use crate::sys::fs::lock::{FileLock, Mode};
@@ -372,8 +373,18 @@ pub(crate) fn is_of(dir: &Path, path: &Path) -> bool {
 
 /// Notes that a history went with its directory.
 pub(crate) fn tell_moved(home: &Home, from: &Path, to: &Path) {
-    let text = format!("the directory {} is {} now; its history went with it", from.display(), to.display());
-    if let Err(error) = mishaps::note(home, &text) {
+    note(home, &format!("the directory {} is {} now; its history went with it", from.display(), to.display()));
+}
+
+/// Notes that a directory began a new history, and may be one that has a history already.
+pub(crate) fn tell_unproved(home: &Home, from: &Path, to: &Path) {
+    let words = [from, to].map(|path| shell_word(&path.to_string_lossy())).join(" ");
+    let to = to.display();
+    note(home, &format!("{to} seems to be what {} was: `piton adopt {words}` gives it that history", from.display()));
+}
+
+fn note(home: &Home, text: &str) {
+    if let Err(error) = mishaps::note(home, text) {
         tracing::warn!(%error, text);
     }
 }

@@ -79,8 +79,9 @@ impl Place {
         is_there && !self.volume.is_empty() && self.volume == other.volume && self.mount == other.mount
     }
 
-    /// Returns true if a directory was recorded with such facts.
+    /// Returns true if a directory was recorded with such facts. The device is not compared, for its number may change at
+    /// each start of the machine.
     pub fn is_of(&self, facts: &Metadata) -> bool {
-        (self.dev, self.node) == (facts.dev(), DirNode::of(facts))
+        self.node == DirNode::of(facts)
     }
 }

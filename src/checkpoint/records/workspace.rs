@@ -116,7 +116,13 @@ impl Workspace {
                 identity::tell_moved(home, &moved.path, &path);
                 Ok(adopted)
             }
-            None => Workspace::create(home, path, &facts),
+            None => {
+                let created = Workspace::create(home, path, &facts)?;
+                if let Some(before) = seems_moved(&known, &facts) {
+                    identity::tell_unproved(home, &before.path, &created.path);
+                }
+                Ok(created)
+            }
         }
     }
 
@@ -185,6 +191,14 @@ fn moved_here<'w>(known: &'w [Workspace], path: &Path, facts: &Metadata) -> Opti
         let sure = workspace.place.as_ref().is_some_and(|place| place.is_surely(&here));
         sure && ground.standing(&workspace.path, workspace.place.as_ref()).is_proved_gone
     })
+}
+
+/// Returns the workspace whose directory this may be: it has the inode that was recorded, and is not at its place.
+fn seems_moved<'w>(known: &'w [Workspace], facts: &Metadata) -> Option<&'w Workspace> {
+    let node = DirNode::of(facts);
+    let is_there = |path: &Path| path.symlink_metadata().is_ok_and(|there| DirNode::of(&there) == node);
+    let is_same = |workspace: &&Workspace| workspace.place.as_ref().is_some_and(|place| place.node == node);
+    known.iter().filter(is_same).find(|workspace| !is_there(&workspace.path))
 }
 
 /// Returns the canonical path of a directory, and its facts.

@@ -247,6 +247,7 @@ fn aimed_at_piton() {
         "piton off",
         "piton delete 3 --yes",
         "piton prune --yes",
+        "piton store clear --yes",
         "piton daemon stop",
         "rm -rf ~/.local/share/piton",
         "rm -rf ~/.local/share/piton/store.git",
@@ -273,6 +274,7 @@ fn aimed_at_piton() {
     for line in [
         "piton status",
         "piton list",
+        "piton store list",
         "piton undo",
         "pgrep piton",
         "ls ~/.local/share/piton",

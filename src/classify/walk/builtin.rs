@@ -206,7 +206,7 @@ fn switches_off(words: &[&str]) -> bool {
             "stop" | "off" | "disable" | "uninstall" | "remove" | "kill",
             ..,
         ] => true,
-        ["config", "set" | "unset" | "trust", ..] => true,
+        ["config", "set" | "unset" | "trust", ..] | ["store", "clear" | "move", ..] => true,
         ["git", sub, ..] => !GIT_READS.contains(sub),
         _ => false,
     }
