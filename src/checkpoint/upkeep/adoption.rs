@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use super::clear::refuse_at_work;
-use super::orphans::remove_records;
+use super::orphans::{remove_records, sweep};
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::identity::{self, AddingLock};
@@ -127,6 +127,7 @@ impl Adoption {
     /// `conflict` if somebody is at work there by now; those of locks and of writing.
     pub fn carry_out(&self, home: &Home, policy: &Policy) -> Result<Workspace> {
         refuse_at_work(&self.of)?;
+        sweep(home)?;
         match &self.change {
             AdoptionChange::Joins => {
                 // Before the lock is taken: it may be no workspace yet.
